@@ -1,0 +1,46 @@
+// The layers of src/, lowest first: a folder may import itself and what stands in a row above it, never below.
+const layers = [
+  ['component', 'record'],
+  ['schema', 'otlp'],
+  ['decode'],
+  ['sink', 'store', 'delivery'],
+  ['run'],
+  ['receiver', 'source', 'exporter'],
+  ['web'],
+  ['cli', 'app.ts', 'main.ts'],
+];
+
+const pattern = (name) => (name.endsWith('.ts') ? `^src/${name.replace('.', '\\.')}$` : `^src/${name}/`);
+const forbidden = [
+  { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
+  { name: 'no-orphans', severity: 'error', from: { orphan: true, path: '^src', pathNot: '^src/main\\.ts$' }, to: {} },
+  {
+    name: 'only-main-touches-the-process',
+    severity: 'error',
+    comment: 'argv, environment, exit codes and signals belong to src/main.ts',
+    from: { path: '^src', pathNot: '^src/main\\.ts$' },
+    to: { path: '^(node:)?process$' },
+  },
+];
+for (const [row, names] of layers.entries()) {
+  const above = layers.slice(row + 1).flat();
+  for (const name of names) {
+    if (above.length === 0) continue;
+    forbidden.push({
+      name: `${name}-imports-downwards`,
+      severity: 'error',
+      from: { path: pattern(name) },
+      to: { path: above.map(pattern) },
+    });
+  }
+}
+
+module.exports = {
+  forbidden,
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default'] },
+  },
+};

@@ -1,0 +1,13 @@
+/** Fields of a log line; never attribute values of telemetry, never secrets. */
+export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
+
+/** The program's own log: a constant message and fields. pino is the implementation; parts see no more than this. */
+export interface Logger {
+  debug(fields: LogFields, message: string): void;
+  info(fields: LogFields, message: string): void;
+  warn(fields: LogFields, message: string): void;
+  error(fields: LogFields, message: string): void;
+}
+
+/** A logger that says nothing, for commands that have nothing to say. */
+export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} };

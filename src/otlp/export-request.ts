@@ -1,0 +1,103 @@
+import type { AnyValue, KeyValue } from './any-value.js';
+
+/** OTLP's Resource. */
+export interface OtlpResource {
+  readonly attributes: readonly KeyValue[];
+  readonly droppedAttributesCount: number;
+}
+
+/** OTLP's InstrumentationScope. */
+export interface OtlpScope {
+  readonly name: string;
+  readonly version: string;
+  readonly attributes: readonly KeyValue[];
+  readonly droppedAttributesCount: number;
+}
+
+/** OTLP's Span. Ids are lowercase hex of whatever bytes came, of any length, empty for none; whoever needs a valid one checks. */
+export interface OtlpSpan {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly traceState: string;
+  readonly parentSpanId: string;
+  readonly flags: number;
+  readonly name: string;
+  readonly kind: number;
+  readonly startTimeUnixNano: bigint;
+  readonly endTimeUnixNano: bigint;
+  readonly attributes: readonly KeyValue[];
+  readonly droppedAttributesCount: number;
+  readonly events: readonly OtlpSpanEvent[];
+  readonly droppedEventsCount: number;
+  readonly links: readonly OtlpSpanLink[];
+  readonly droppedLinksCount: number;
+  readonly status: OtlpStatus | null;
+}
+
+/** OTLP's Span.Event. */
+export interface OtlpSpanEvent {
+  readonly timeUnixNano: bigint;
+  readonly name: string;
+  readonly attributes: readonly KeyValue[];
+  readonly droppedAttributesCount: number;
+}
+
+/** OTLP's Span.Link. */
+export interface OtlpSpanLink {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly traceState: string;
+  readonly attributes: readonly KeyValue[];
+  readonly droppedAttributesCount: number;
+  readonly flags: number;
+}
+
+/** OTLP's Status: 0 unset, 1 ok, 2 error. */
+export interface OtlpStatus {
+  readonly code: number;
+  readonly message: string;
+}
+
+/** OTLP's LogRecord. */
+export interface OtlpLogRecord {
+  readonly timeUnixNano: bigint;
+  readonly observedTimeUnixNano: bigint;
+  readonly severityNumber: number;
+  readonly severityText: string;
+  readonly body: AnyValue;
+  readonly attributes: readonly KeyValue[];
+  readonly droppedAttributesCount: number;
+  readonly flags: number;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly eventName: string;
+}
+
+/** Records of one scope. */
+export interface ScopeGroup<T> {
+  readonly scope: OtlpScope;
+  readonly schemaUrl: string;
+  readonly records: readonly T[];
+}
+
+/** Records of one resource. */
+export interface ResourceGroup<T> {
+  readonly resource: OtlpResource;
+  readonly schemaUrl: string;
+  readonly scopes: readonly ScopeGroup<T>[];
+}
+
+/** The body of POST /v1/traces. */
+export interface TracesRequest {
+  readonly signal: 'traces';
+  readonly resources: readonly ResourceGroup<OtlpSpan>[];
+}
+
+/** The body of POST /v1/logs. */
+export interface LogsRequest {
+  readonly signal: 'logs';
+  readonly resources: readonly ResourceGroup<OtlpLogRecord>[];
+}
+
+/** Either body. */
+export type ExportRequest = TracesRequest | LogsRequest;

@@ -1,0 +1,54 @@
+import type { JsonObject, JsonValue } from './json.js';
+import { isJsonObject } from './json.js';
+
+/**
+ * A record's attributes: one JSON object, kept as its text until someone needs a value. The text is what is written,
+ * so a number's spelling (`1.0`, a 64-bit integer) survives, and most records are never parsed at all.
+ */
+export class Attributes {
+  static readonly EMPTY = new Attributes('{}');
+
+  /** @param json text of a JSON object, already known to be one (checked by a parser at the edge). */
+  static fromJson(json: string): Attributes {
+    return new Attributes(json);
+  }
+
+  static of(value: JsonObject): Attributes {
+    return new Attributes(JSON.stringify(value), value);
+  }
+
+  private constructor(
+    /** The object's text, on one line. */
+    readonly json: string,
+    private parsed?: JsonObject,
+  ) {}
+
+  /** The object itself, parsed on first use. */
+  get value(): JsonObject {
+    this.parsed ??= JSON.parse(this.json) as JsonObject;
+    return this.parsed;
+  }
+
+  get(name: string): JsonValue | undefined {
+    return Object.hasOwn(this.value, name) ? this.value[name] : undefined;
+  }
+
+  /** The attribute if it is a string. */
+  text(name: string): string | undefined {
+    const value = this.get(name);
+    return typeof value === 'string' ? value : undefined;
+  }
+
+  /** The attribute if it is a whole number, spelt as a number or (64-bit) as a string of digits. */
+  integer(name: string): number | undefined {
+    const value = this.get(name);
+    if (typeof value === 'number') return Number.isSafeInteger(value) ? value : undefined;
+    return typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : undefined;
+  }
+
+  /** The attribute if it is an object. */
+  object(name: string): JsonObject | undefined {
+    const value = this.get(name);
+    return isJsonObject(value) ? value : undefined;
+  }
+}

@@ -1,0 +1,20 @@
+import type { InvocationSummary, RunSummary } from './run-summary.js';
+
+/** What happens to a run, told after it is durable. */
+export type RunEvent =
+  /** The run's first record came. */
+  | { readonly type: 'started'; readonly run: RunSummary }
+  /** An invocation has a verdict; told again, with `isRevision`, when late records changed what it says. */
+  | {
+      readonly type: 'invocationEnded';
+      readonly run: RunSummary;
+      readonly invocation: InvocationSummary;
+      readonly isRevision: boolean;
+    }
+  /** Every invocation of the run has a verdict and the run was quiet; told again when late records reopened it. */
+  | { readonly type: 'finished'; readonly run: RunSummary };
+
+/** Is told what happens to runs: Parquet, exporter, later webhooks and metrics. A rejection is logged and told again at the next start. */
+export interface RunListener {
+  onRunEvent(event: RunEvent): Promise<void>;
+}

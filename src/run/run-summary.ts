@@ -1,0 +1,57 @@
+import type { SpanId, TraceId } from '../record/ids.js';
+import type { Resource } from '../record/resource.js';
+import type { UnixNano } from '../record/unix-nano.js';
+
+/** How an invocation ended; `lost` means that no end was seen. */
+export type Verdict = 'success' | 'error' | 'canceled' | 'lost';
+
+/** One engine command: a step of its trace's run. */
+export interface InvocationSummary {
+  /** Position in the trace, from 1, in the order in which the invocations were first seen. */
+  readonly index: number;
+  /** Id of the invocation span; known from its children where the span itself never came. `null` where nothing tells. */
+  readonly spanId: SpanId | null;
+  /** Id of the process span that goes with it, when it was seen. */
+  readonly processSpanId: SpanId | null;
+  /** The outer span that both root spans name as parent, when the command joined an orchestrator's trace. */
+  readonly outerParentSpanId: SpanId | null;
+  /** Whether the invocation span's end was seen. */
+  readonly hasInvocationEnd: boolean;
+  /** Whether the process span's end was seen. */
+  readonly hasProcessEnd: boolean;
+  /** Whether some record could belong to another invocation of the trace just as well. */
+  readonly isAmbiguous: boolean;
+  /** First word of the command line, for example `build`; `null` until it is known. */
+  readonly command: string | null;
+  /** The command line as it was typed; `null` until it is known. */
+  readonly rawCommand: string | null;
+  readonly resource: Resource;
+  /** Earliest start and latest end or time among its records. */
+  readonly startTimeUnixNano: UnixNano;
+  readonly endTimeUnixNano: UnixNano;
+  /** `null` while it is running. */
+  readonly verdict: Verdict | null;
+  /** Why, in words: the span's status message, or what was missing. */
+  readonly statusMessage: string | null;
+  readonly totalErrors: number | null;
+  readonly totalWarnings: number | null;
+  /** Nodes by outcome, after the truth about interrupted nodes. */
+  readonly nodeCounts: Readonly<Record<NodeVerdict, number>>;
+  readonly recordCount: number;
+  /** File name in the run's folder: `telemetry.parquet`, or `telemetry-2.parquet` … for the further ones. */
+  readonly parquetFile: string;
+}
+
+/** What became of a node, read across outcome, test outcome, freshness and the truth about interruptions. */
+export type NodeVerdict = 'success' | 'warned' | 'failed' | 'error' | 'canceled' | 'skipped' | 'unfinished';
+
+/** A trace's run: its record log and the invocations in it. */
+export interface RunSummary {
+  readonly traceId: TraceId;
+  readonly firstSeenUnixMs: number;
+  readonly lastSeenUnixMs: number;
+  /** `finished` once every invocation in it has a verdict. */
+  readonly state: 'open' | 'finished';
+  readonly logBytes: number;
+  readonly invocations: readonly InvocationSummary[];
+}

@@ -1,0 +1,41 @@
+import type { TraceId } from '../record/ids.js';
+import type { Resource } from '../record/resource.js';
+import type { TelemetryRecord } from '../record/telemetry-record.js';
+
+/** A record with its place in its trace's record log. */
+export interface LoggedRecord {
+  readonly record: TelemetryRecord;
+  readonly resource: Resource;
+  /** Offset of the line's first byte in the record log. */
+  readonly offset: number;
+  /** Offset of the byte after the line break. */
+  readonly endOffset: number;
+}
+
+/** Records that have just become durable, all of one trace, in the log's order. */
+export interface Appended {
+  readonly traceId: TraceId;
+  readonly records: readonly LoggedRecord[];
+  /** Length of the trace's record log in bytes after these records. */
+  readonly lengthBytes: number;
+}
+
+/** Is told what became durable. Called synchronously after each append, in order; must not throw and must not wait. */
+export interface AppendListener {
+  onAppended(appended: Appended): void;
+}
+
+/** Which part of a record log to read, in bytes; both ends are offsets of lines. */
+export interface LogRange {
+  readonly fromOffset: number;
+  /** Exclusive; the log's present end when left out. */
+  readonly toOffset?: number;
+}
+
+/** Reads record logs, whether their run is open or long finished. */
+export interface RecordLogReader {
+  /** Yields records in chunks of at most about 1 MiB of lines; an unknown trace yields nothing. */
+  read(traceId: TraceId, range: LogRange): AsyncIterable<readonly LoggedRecord[]>;
+  /** Length of the durable part of the log in bytes; 0 for an unknown trace. */
+  lengthBytes(traceId: TraceId): Promise<number>;
+}

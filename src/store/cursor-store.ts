@@ -1,0 +1,31 @@
+import type { TraceId } from '../record/ids.js';
+
+/** How far one destination has got with one run. */
+export interface ExportCursor {
+  readonly destination: string;
+  readonly traceId: TraceId;
+  /** Every span anchored before this byte offset of the record log was sent (or refused for good). */
+  readonly tracesOffset: number;
+  /** The same for log records. */
+  readonly logsOffset: number;
+  /** Length of the record log when the run's last items (unfinished spans, synthetic root) were sent; `null` before. */
+  readonly finishedAtBytes: number | null;
+}
+
+/** Cursors of destinations into record logs and into the foreign telemetry. */
+export interface CursorStore {
+  find(destination: string, traceId: TraceId): Promise<ExportCursor | undefined>;
+  save(cursors: readonly ExportCursor[]): Promise<void>;
+  /** Runs first seen at or after the destination's start, or open then, that it has not got to the end of. */
+  listPending(destination: string): Promise<readonly TraceId[]>;
+  /** Registers a destination; the first time, it is to get runs from `nowUnixMs` on. Returns the time since which it gets runs. */
+  register(destination: string, nowUnixMs: number): Promise<number>;
+  findForeign(destination: string): Promise<ForeignCursor | undefined>;
+  saveForeign(destination: string, cursor: ForeignCursor): Promise<void>;
+}
+
+/** A place in the foreign telemetry: a segment file's name and a byte offset in it. */
+export interface ForeignCursor {
+  readonly segment: string;
+  readonly offset: number;
+}
