@@ -14,18 +14,23 @@ export class Attributes {
   }
 
   static of(value: JsonObject): Attributes {
-    return new Attributes(JSON.stringify(value), value);
+    return new Attributes(undefined, value);
   }
 
   private constructor(
-    /** The object's text, on one line. */
-    readonly json: string,
+    private jsonText?: string,
     private parsed?: JsonObject,
   ) {}
 
+  /** The object's text, on one line. */
+  get json(): string {
+    this.jsonText ??= JSON.stringify(this.parsed);
+    return this.jsonText;
+  }
+
   /** The object itself, parsed on first use. */
   get value(): JsonObject {
-    this.parsed ??= JSON.parse(this.json) as JsonObject;
+    this.parsed ??= JSON.parse(this.jsonText ?? '{}') as JsonObject;
     return this.parsed;
   }
 

@@ -1,0 +1,16 @@
+import type { ExportRequest } from '../otlp/export-request.js';
+import type { Delivery } from '../record/record-consumer.js';
+
+/** An export request as records, and what had to be left out of it. */
+export interface DecodedRequest {
+  readonly delivery: Delivery;
+  /** Spans and log records that cannot be kept: without a valid id, or with a time beyond int64. */
+  readonly rejectedCount: number;
+  /** Why, for `partial_success`; empty when nothing was rejected. */
+  readonly rejectionMessage: string;
+}
+
+/** Makes telemetry records of an OTLP request. */
+export interface RequestDecoder {
+  decode(request: ExportRequest): DecodedRequest;
+}

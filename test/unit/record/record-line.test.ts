@@ -1,0 +1,41 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { formatRecordLine, parseRecordLine, RecordParseError } from '../../../src/record/record-line.js';
+import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
+
+const samples = 'test/fixture/samples';
+
+function withoutLine(record: TelemetryRecord): TelemetryRecord {
+  const { line: _line, ...rest } = record;
+  return rest as TelemetryRecord;
+}
+
+describe('a JSONL line', () => {
+  for (const run of readdirSync(samples, { withFileTypes: true }).filter((entry) => entry.isDirectory())) {
+    it(`of ${run.name} is written as the engine wrote it, from its parts alone`, () => {
+      const lines = readFileSync(`${samples}/${run.name}/otel.jsonl`, 'utf8').trimEnd().split('\n');
+      for (const line of lines) expect(formatRecordLine(withoutLine(parseRecordLine(line)))).toBe(line);
+    });
+  }
+
+  it('keeps keys of the envelope that the schema does not know', () => {
+    const line = readFileSync(`${samples}/parse/otel.jsonl`, 'utf8').split('\n')[0] ?? '';
+    const newer = `${line.slice(0, -1)},"newer":{"a":[1]}}`;
+    expect(formatRecordLine(withoutLine(parseRecordLine(newer)))).toBe(newer);
+  });
+
+  it.each([
+    ['not JSON', 'dbt 2.0', 'not JSON'],
+    ['a list', '[1]', 'not a JSON object'],
+    ['another type', '{"record_type":"Span"}', 'record_type must be'],
+    ['a zero trace id', `{"record_type":"SpanStart","trace_id":"${'0'.repeat(32)}"}`, 'trace_id must be'],
+    [
+      'a time beyond int64',
+      `{"record_type":"LogRecord","trace_id":"${'a'.repeat(32)}","event_type":"x","time_unix_nano":"9223372036854775808"}`,
+      'time_unix_nano must be a string of digits',
+    ],
+  ])('that is %s is refused with the reason', (_name, line, reason) => {
+    expect(() => parseRecordLine(line)).toThrow(RecordParseError);
+    expect(() => parseRecordLine(line)).toThrow(reason);
+  });
+});
