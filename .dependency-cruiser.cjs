@@ -7,6 +7,7 @@ const layers = [
   ['run'],
   ['receiver', 'source', 'exporter'],
   ['web'],
+  ['config'],
   ['cli', 'app.ts', 'main.ts'],
 ];
 

@@ -1,0 +1,29 @@
+import type { DestinationSettings } from './destination-settings.js';
+import type { SettingValues } from './settings.js';
+
+/** Everything the program can be told, parsed and complete. */
+export interface Configuration extends SettingValues {
+  /** Mapping switches by name; those left out have their default. */
+  readonly mapping: Readonly<Record<string, boolean>>;
+  /** The destinations that the configuration file names. */
+  readonly destinations: readonly DestinationSettings[];
+}
+
+/** One value of the configuration and where it came from, as `run-bridge config` prints it. */
+export interface ConfigurationRow {
+  readonly name: string;
+  /** Its text; secrets are masked. */
+  readonly value: string;
+  /** For example `default`, `--http`, `RUN_BRIDGE_HTTP` or a file's path and line. */
+  readonly origin: string;
+}
+
+/** The configuration with its history. */
+export interface ResolvedConfiguration {
+  readonly configuration: Configuration;
+  readonly rows: readonly ConfigurationRow[];
+  /** The configuration file's path; `null` when there is none. */
+  readonly file: string | null;
+  /** What is odd yet harmless, one sentence each. */
+  readonly warnings: readonly string[];
+}

@@ -1,0 +1,35 @@
+import type { ConfigurationRow } from './configuration.js';
+import { type DestinationSettings, MASK } from './destination-settings.js';
+import { formatDuration } from './duration.js';
+
+/** A destination as rows of `run-bridge config`; header values and passwords in URLs are masked. */
+export function destinationRows(destination: DestinationSettings, origin: string): ConfigurationRow[] {
+  const row = (name: string, value: string) => ({ name: `destinations.${destination.name}.${name}`, value, origin });
+  const endpoints = [
+    ['endpoint', destination.endpoint],
+    ['traces-endpoint', destination.tracesEndpoint],
+    ['logs-endpoint', destination.logsEndpoint],
+  ] as const;
+  return [
+    ...endpoints.flatMap(([name, url]) => (url === null ? [] : [row(name, maskUrl(url))])),
+    ...(destination.exporterModule === null ? [] : [row('exporter', destination.exporterModule)]),
+    row('signals', destination.signals.join(',')),
+    ...Object.keys(destination.headers).map((name) => row(`headers.${name}`, MASK)),
+    row('protocol', destination.protocol),
+    row('compression', destination.compression),
+    row('timeout', formatDuration(destination.timeoutMs)),
+    ...(destination.redaction === null ? [] : [row('redaction', destination.redaction)]),
+    ...Object.entries(destination.mapping).map(([name, isOn]) => row(`mapping.${name}`, isOn ? 'on' : 'off')),
+  ];
+}
+
+/** A URL without the password, user and query that it may carry. */
+export function maskUrl(text: string): string {
+  if (!URL.canParse(text)) return text;
+  const url = new URL(text);
+  if (url.username === '' && url.password === '' && url.search === '') return text;
+  if (url.username !== '') url.username = MASK;
+  if (url.password !== '') url.password = MASK;
+  if (url.search !== '') url.search = `?${MASK}`;
+  return url.href;
+}

@@ -1,0 +1,128 @@
+import { z } from 'zod';
+import { parseDurationMs } from './duration.js';
+import { parsePath, parseSwitch, type SettingContext } from './setting.js';
+import { REDACTION_LEVELS } from './settings.js';
+
+/** One place that runs are exported to, as `destinations:` in the configuration file describes it. */
+export interface DestinationSettings {
+  readonly name: string;
+  /** Base URL; `/v1/traces` and `/v1/logs` are appended. `null` where each signal has its own, or a module exports. */
+  readonly endpoint: string | null;
+  /** URL for spans, used as it is. */
+  readonly tracesEndpoint: string | null;
+  /** URL for log records, used as it is. */
+  readonly logsEndpoint: string | null;
+  readonly signals: readonly ('traces' | 'logs')[];
+  /** Header names in lower case; values are secrets. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly protocol: 'http/protobuf' | 'http/json';
+  readonly compression: 'none' | 'gzip';
+  readonly timeoutMs: number;
+  /** `null`: as the setting `redaction` says. */
+  readonly redaction: (typeof REDACTION_LEVELS)[number] | null;
+  /** Mapping switches that differ from the setting `mapping`. */
+  readonly mapping: Readonly<Record<string, boolean>>;
+  /** Absolute path of a module whose default export makes a SpanExporter or SpanProcessor; `null` for OTLP. */
+  readonly exporterModule: string | null;
+}
+
+/** What a header's value is shown as. */
+export const MASK = '****';
+
+/** Reads a switch from YAML's booleans and words. */
+export const switchSchema = z
+  .union([z.string(), z.boolean(), z.number()], 'is not on or off')
+  .transform((value, context) => parseSwitch(String(value)) ?? reject(context, `${quote(value)} is not on or off`));
+
+/** Reads one entry of `destinations:`, all but its name. @param mapping schema of the mapping switches. */
+export function destinationSchema(settingContext: SettingContext, mapping: z.ZodType<Record<string, boolean>>) {
+  return z
+    .strictObject(
+      {
+        endpoint: url.nullish(),
+        'traces-endpoint': url.nullish(),
+        'logs-endpoint': url.nullish(),
+        signals: z
+          .union(
+            [z.array(choice(['traces', 'logs'])).min(1), choice(['traces', 'logs']).transform((one) => [one])],
+            'is not traces, logs or a list of them',
+          )
+          .nullish(),
+        headers: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]).transform(String)).nullish(),
+        protocol: choice(['http/protobuf', 'http/json']).nullish(),
+        compression: choice(['none', 'gzip']).nullish(),
+        timeout: z
+          .union([z.string(), z.number()])
+          .transform((value, context) => parseTimeout(String(value)) ?? reject(context, timeoutProblem(value)))
+          .nullish(),
+        redaction: choice(REDACTION_LEVELS).nullish(),
+        mapping: mapping.nullish(),
+        exporter: z.string().nullish(),
+      },
+      'is not a list of settings such as "endpoint: http://127.0.0.1:4318"',
+    )
+    .superRefine((value, context) => {
+      const endpoints = [value.endpoint, value['traces-endpoint'], value['logs-endpoint']].filter((one) => one != null);
+      if (value.exporter != null && endpoints.length > 0) {
+        context.addIssue({ code: 'custom', message: 'has an exporter and an endpoint; keep one of them' });
+      }
+      if (value.exporter == null && endpoints.length === 0) {
+        context.addIssue({
+          code: 'custom',
+          message: 'needs an endpoint, for example "endpoint: http://127.0.0.1:4318"',
+        });
+      }
+    })
+    .transform((value): Omit<DestinationSettings, 'name'> => {
+      const headers = Object.entries(value.headers ?? {}).map(([name, text]) => [name.toLowerCase(), text] as const);
+      return {
+        endpoint: value.endpoint ?? null,
+        tracesEndpoint: value['traces-endpoint'] ?? null,
+        logsEndpoint: value['logs-endpoint'] ?? null,
+        signals: [...new Set(value.signals ?? (['traces', 'logs'] as const))],
+        headers: Object.fromEntries(headers),
+        protocol: value.protocol ?? 'http/protobuf',
+        compression: value.compression ?? 'none',
+        timeoutMs: value.timeout ?? DEFAULT_TIMEOUT_MS,
+        redaction: value.redaction ?? null,
+        mapping: value.mapping ?? {},
+        exporterModule: value.exporter == null ? null : (parsePath(value.exporter, settingContext) ?? null),
+      };
+    });
+}
+
+/** OpenTelemetry's default for OTEL_EXPORTER_OTLP_TIMEOUT. */
+const DEFAULT_TIMEOUT_MS = 10_000;
+
+const url = z.string().transform((text, context) => {
+  const parsed = URL.canParse(text) ? new URL(text) : undefined;
+  if (parsed?.protocol === 'http:' || parsed?.protocol === 'https:') return text;
+  return reject(context, `${quote(text)} is not a URL such as http://127.0.0.1:4318`);
+});
+
+function choice<const T extends string>(choices: readonly T[]) {
+  return z.union([z.string(), z.boolean()], `is not one of ${choices.join(', ')}`).transform((value, context) => {
+    const text = value === false ? 'off' : String(value);
+    return (
+      choices.find((one) => one === text) ?? reject(context, `${quote(value)} is not one of ${choices.join(', ')}`)
+    );
+  });
+}
+
+function parseTimeout(text: string): number | undefined {
+  const timeoutMs = parseDurationMs(text);
+  return timeoutMs === 0 ? undefined : timeoutMs;
+}
+
+function timeoutProblem(value: string | number): string {
+  return `${quote(value)} is not a time such as 500ms or 10s`;
+}
+
+function reject(context: z.core.$RefinementCtx, message: string): never {
+  context.issues.push({ code: 'custom', message, input: context.value });
+  return z.NEVER;
+}
+
+function quote(value: string | number | boolean): string {
+  return JSON.stringify(value);
+}

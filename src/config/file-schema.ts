@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { type DestinationSettings, destinationSchema, switchSchema } from './destination-settings.js';
+import type { SettingContext } from './setting.js';
+import { SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
+
+/** What a configuration file sets. */
+export interface FileValues {
+  readonly values: { readonly [K in SettingKey]?: SettingValues[K] };
+  readonly mapping: Readonly<Record<string, boolean>>;
+  readonly destinations: readonly DestinationSettings[];
+}
+
+/** Names of destinations become keys of state and part of messages, so they are plain. */
+const DESTINATION_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/i;
+
+/** Schema of `run-bridge.yaml`; strict, so that a misspelt key is told. @param mappingSwitches names of the mapping switches. */
+export function fileSchema(context: SettingContext, mappingSwitches: readonly string[]): z.ZodType<FileValues> {
+  const mapping = mappingSchema(mappingSwitches);
+  const settings = Object.fromEntries(SETTING_KEYS.map((key) => [key, settingSchema(key, context).nullish()]));
+  const destinations = z.record(
+    z.string().regex(DESTINATION_NAME, 'is not a name of letters, digits, - and _'),
+    destinationSchema(context, mapping),
+    'is not a list of named destinations',
+  );
+  return z
+    .strictObject(
+      { ...settings, mapping: mapping.nullish(), destinations: destinations.nullish() },
+      'the file does not hold settings such as "http: 127.0.0.1:4318"',
+    )
+    .transform(({ mapping: switches, destinations: named, ...values }) => {
+      const set = Object.entries(values).filter(([, value]) => value != null);
+      return {
+        values: Object.fromEntries(set) as Partial<SettingValues>,
+        mapping: switches ?? {},
+        destinations: Object.entries(named ?? {}).map(([name, settings]) => ({ name, ...settings })),
+      };
+    });
+}
+
+/** Names that the file may hold at a path of it, to suggest one for a misspelt key. */
+export function knownNames(path: readonly PropertyKey[], mappingSwitches: readonly string[]): readonly string[] {
+  if (path.length === 0) return [...SETTING_KEYS, 'mapping', 'destinations'];
+  if (path.at(-1) === 'mapping') return mappingSwitches;
+  return DESTINATION_KEYS;
+}
+
+const DESTINATION_KEYS = Object.keys(destinationSchema({ baseDir: '/', homeDir: '/' }, mappingSchema([])).in.shape);
+
+function settingSchema<K extends SettingKey>(key: K, settingContext: SettingContext): z.ZodType<SettingValues[K]> {
+  const setting = SETTINGS[key];
+  return z.union([z.string(), z.number(), z.boolean()], `is not ${setting.expected}`).transform((value, context) => {
+    const parsed = setting.parse(String(value), settingContext);
+    if (parsed !== undefined) return parsed;
+    context.issues.push({
+      code: 'custom',
+      message: `${JSON.stringify(value)} is not ${setting.expected}`,
+      input: value,
+    });
+    return z.NEVER;
+  });
+}
+
+function mappingSchema(names: readonly string[]): z.ZodType<Record<string, boolean>> {
+  const shape = Object.fromEntries(names.map((name) => [name, switchSchema.optional()]));
+  return z
+    .strictObject(shape, 'is not a list of switches')
+    .transform(
+      (value) =>
+        Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as Record<string, boolean>,
+    );
+}

@@ -1,0 +1,134 @@
+import { dirname, join } from 'node:path';
+import type { z } from 'zod';
+import type { Configuration, ConfigurationRow, ResolvedConfiguration } from './configuration.js';
+import { ConfigurationError } from './configuration-error.js';
+import { type ConfigurationFile, type Environment, findConfigurationFile, nonEmpty } from './configuration-file.js';
+import { destinationRows } from './destination-rows.js';
+import { type FileValues, fileSchema, knownNames } from './file-schema.js';
+import type { SettingContext } from './setting.js';
+import { environmentName, SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
+import { nearestName } from './suggestion.js';
+
+/** Where configuration comes from. */
+export interface ConfigurationSources {
+  /** Flags by their name without hyphens in front, for example `data-dir`. */
+  readonly flags: Readonly<Record<string, string | undefined>>;
+  readonly environment: Environment;
+  readonly workingDir: string;
+  readonly homeDir: string;
+  /** Names of the mapping switches and their defaults. */
+  readonly mappingDefaults: Readonly<Record<string, boolean>>;
+}
+
+/**
+ * Puts the configuration together: flag > environment > file > default.
+ * @throws ConfigurationError with every problem at once.
+ */
+export function resolveConfiguration(sources: ConfigurationSources): ResolvedConfiguration {
+  const { environment, homeDir, workingDir } = sources;
+  const file = findConfigurationFile({ flag: sources.flags.config, environment, workingDir, homeDir });
+  const problems: string[] = [];
+  const fileValues = file === undefined ? undefined : readFile(file, sources, problems);
+  const values: Partial<Record<SettingKey, unknown>> = {};
+  const rows: ConfigurationRow[] = [];
+  for (const key of SETTING_KEYS) {
+    const found = resolveSetting(key, sources, file, fileValues, problems);
+    if (found === undefined) continue;
+    values[key] = found.value;
+    rows.push({ name: key, value: found.text, origin: found.origin });
+  }
+  const mapping: Record<string, boolean> = {};
+  for (const [name, byDefault] of Object.entries(sources.mappingDefaults)) {
+    const set = fileValues?.mapping[name];
+    mapping[name] = set ?? byDefault;
+    const origin = set === undefined ? 'default' : (file?.locate(['mapping', name]) ?? 'default');
+    rows.push({ name: `mapping.${name}`, value: mapping[name] ? 'on' : 'off', origin });
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const destinations = fileValues?.destinations ?? [];
+  for (const destination of destinations) {
+    rows.push(...destinationRows(destination, file?.locate(['destinations', destination.name]) ?? ''));
+  }
+  return {
+    // Every key of SETTING_KEYS was set just now, or a problem was thrown.
+    configuration: { ...(values as unknown as SettingValues), mapping, destinations } satisfies Configuration,
+    rows,
+    file: file?.path ?? null,
+    warnings: misspeltVariables(environment),
+  };
+}
+
+interface Found {
+  readonly value: unknown;
+  readonly text: string;
+  readonly origin: string;
+}
+
+function resolveSetting<K extends SettingKey>(
+  key: K,
+  sources: ConfigurationSources,
+  file: ConfigurationFile | undefined,
+  fileValues: FileValues | undefined,
+  problems: string[],
+): Found | undefined {
+  const setting = SETTINGS[key];
+  const context: SettingContext = { baseDir: sources.workingDir, homeDir: sources.homeDir };
+  const read = (text: string, origin: string): Found | undefined => {
+    const value = setting.parse(text, context);
+    if (value !== undefined) return { value, text: setting.format(value), origin };
+    problems.push(`${origin}: ${JSON.stringify(text)} is not ${setting.expected}`);
+    return undefined;
+  };
+  const flag = sources.flags[key];
+  if (flag !== undefined) return read(flag, `--${key}`);
+  const variable = nonEmpty(sources.environment[environmentName(key)]);
+  if (variable !== undefined) return read(variable, environmentName(key));
+  const value: SettingValues[K] | undefined = fileValues?.values[key];
+  if (value !== undefined && file !== undefined) {
+    return { value, text: setting.format(value), origin: file.locate([key]) };
+  }
+  return read(setting.defaultText ?? defaultDataDir(sources), 'default');
+}
+
+/** The one default that depends on the machine. */
+function defaultDataDir({ environment, homeDir }: ConfigurationSources): string {
+  return join(nonEmpty(environment.XDG_DATA_HOME) ?? join(homeDir, '.local', 'share'), 'run-bridge');
+}
+
+function readFile(file: ConfigurationFile, sources: ConfigurationSources, problems: string[]): FileValues | undefined {
+  const switches = Object.keys(sources.mappingDefaults);
+  const context = { baseDir: dirname(file.path), homeDir: sources.homeDir };
+  const result = fileSchema(context, switches).safeParse(file.content);
+  if (result.success) return result.data;
+  for (const issue of result.error.issues) problems.push(...describeIssue(issue, file, switches));
+  return undefined;
+}
+
+function describeIssue(issue: z.core.$ZodIssue, file: ConfigurationFile, switches: readonly string[]): string[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => {
+      const nearest = nearestName(key, knownNames(issue.path, switches));
+      const hint = nearest === undefined ? 'see "run-bridge config" for all of them' : `did you mean ${nearest}?`;
+      return `${file.locate([...issue.path, key])}: ${[...issue.path, key].join('.')} is not a setting; ${hint}`;
+    });
+  }
+  // A name that is refused stands in an issue of its own inside the record's issue.
+  const message = issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
+  return [`${file.locate(issue.path)}: ${[...issue.path, message].join('.').replace(`.${message}`, ` ${message}`)}`];
+}
+
+/**
+ * Variables that look like a misspelt setting. Only told, never refused: Kubernetes gives every container variables such
+ * as RUN_BRIDGE_PORT for a service called run-bridge.
+ */
+function misspeltVariables(environment: Environment): string[] {
+  const known = ['RUN_BRIDGE_CONFIG', ...SETTING_KEYS.map(environmentName)];
+  const warnings: string[] = [];
+  for (const name of Object.keys(environment)) {
+    if (!name.startsWith('RUN_BRIDGE_') || known.includes(name)) continue;
+    const suffixes = known.map((one) => one.slice('RUN_BRIDGE_'.length));
+    const nearest = nearestName(name.slice('RUN_BRIDGE_'.length), suffixes);
+    if (nearest !== undefined) warnings.push(`${name} is not a setting; did you mean RUN_BRIDGE_${nearest}?`);
+  }
+  return warnings;
+}

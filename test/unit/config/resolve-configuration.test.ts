@@ -1,0 +1,225 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ConfigurationError } from '../../../src/config/configuration-error.js';
+import { type ConfigurationSources, resolveConfiguration } from '../../../src/config/resolve-configuration.js';
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'run-bridge-config-'));
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+const resolve = (sources: Partial<ConfigurationSources> = {}) =>
+  resolveConfiguration({
+    flags: {},
+    environment: {},
+    workingDir: dir,
+    homeDir: '/home/me',
+    mappingDefaults: { 'stable-names': true },
+    ...sources,
+  });
+const write = (text: string) => writeFileSync(join(dir, 'run-bridge.yaml'), text);
+const problemsOf = (sources: Partial<ConfigurationSources> = {}): readonly string[] => {
+  try {
+    resolve(sources);
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.problems.map((one) => one.replaceAll(`${dir}/`, ''));
+    throw error;
+  }
+  return [];
+};
+const originOf = (name: string, sources: Partial<ConfigurationSources> = {}) =>
+  resolve(sources)
+    .rows.find((row) => row.name === name)
+    ?.origin.replaceAll(`${dir}/`, '');
+
+describe('without anything said', () => {
+  test('every setting has its default', () => {
+    expect(resolve().configuration).toEqual({
+      http: { host: '127.0.0.1', port: 4318 },
+      web: { host: '127.0.0.1', port: 4380 },
+      'data-dir': '/home/me/.local/share/run-bridge',
+      parquet: true,
+      jsonl: 'off',
+      'max-body-bytes': 67_108_864,
+      'invocation-quiet': 2_000,
+      'invocation-silence': 600_000,
+      'event-hold': 2_000,
+      redaction: 'literals',
+      'log-level': 'info',
+      'log-format': 'auto',
+      mapping: { 'stable-names': true },
+      destinations: [],
+    });
+  });
+
+  test('data goes to XDG_DATA_HOME where that is set', () => {
+    expect(resolve({ environment: { XDG_DATA_HOME: '/data' } }).configuration['data-dir']).toBe('/data/run-bridge');
+  });
+});
+
+describe('precedence', () => {
+  const environment = { RUN_BRIDGE_HTTP: '127.0.0.1:2' };
+  test('a flag beats the environment, that beats the file, that beats the default', () => {
+    write('http: 127.0.0.1:3\n');
+    expect(resolve({ flags: { http: '1' }, environment }).configuration.http.port).toBe(1);
+    expect(resolve({ environment }).configuration.http.port).toBe(2);
+    expect(resolve().configuration.http.port).toBe(3);
+    write('');
+    expect(resolve().configuration.http.port).toBe(4318);
+  });
+
+  test('each value tells where it came from', () => {
+    write('# comment\nhttp: 127.0.0.1:3\n');
+    expect(originOf('http', { flags: { http: '1' }, environment })).toBe('--http');
+    expect(originOf('http', { environment })).toBe('RUN_BRIDGE_HTTP');
+    expect(originOf('http')).toBe('run-bridge.yaml:2');
+    expect(originOf('web')).toBe('default');
+  });
+
+  test('an empty variable counts as unset', () => {
+    expect(originOf('http', { environment: { RUN_BRIDGE_HTTP: '' } })).toBe('default');
+  });
+});
+
+describe('the configuration file', () => {
+  test('is found by flag, variable, in the working directory and in XDG_CONFIG_HOME, in this order', () => {
+    mkdirSync(join(dir, 'xdg', 'run-bridge'), { recursive: true });
+    const file = (name: string, port: number) => writeFileSync(join(dir, name), `http: ${port}\n`);
+    const environment = { XDG_CONFIG_HOME: join(dir, 'xdg') };
+    file('xdg/run-bridge/run-bridge.yaml', 4);
+    expect(resolve({ environment }).configuration.http.port).toBe(4);
+    file('run-bridge.yaml', 3);
+    expect(resolve({ environment }).configuration.http.port).toBe(3);
+    file('b.yaml', 2);
+    const withVariable = { ...environment, RUN_BRIDGE_CONFIG: 'b.yaml' };
+    expect(resolve({ environment: withVariable }).configuration.http.port).toBe(2);
+    file('a.yaml', 1);
+    expect(resolve({ environment: withVariable, flags: { config: 'a.yaml' } }).configuration.http.port).toBe(1);
+  });
+
+  test('that is named and not there is a problem', () => {
+    expect(problemsOf({ flags: { config: 'no.yaml' } })).toEqual(['configuration file no.yaml: there is no such file']);
+  });
+
+  test('reads relative paths from its own folder, others from the working directory', () => {
+    write('data-dir: data\njsonl: ~/all.jsonl\n');
+    expect(resolve({ workingDir: dir }).configuration).toMatchObject({
+      'data-dir': join(dir, 'data'),
+      jsonl: '/home/me/all.jsonl',
+    });
+    expect(
+      resolve({ flags: { 'data-dir': 'x', config: join(dir, 'run-bridge.yaml') }, workingDir: '/' }).configuration,
+    ).toMatchObject({ 'data-dir': '/x' });
+  });
+
+  test('describes named destinations', () => {
+    write(`
+destinations:
+  jaeger:
+    endpoint: http://jaeger:4318
+    signals: traces
+  vendor:
+    traces-endpoint: https://vendor.example/v1/traces
+    headers: { Authorization: 'Bearer \${env:TOKEN}' }
+    compression: gzip
+    protocol: http/json
+    timeout: 3s
+    redaction: off
+    mapping: { stable-names: off }
+  mine: { exporter: ./exporter.mjs }
+`);
+    const { configuration, rows } = resolve({ environment: { TOKEN: 'secret' } });
+    expect(configuration.destinations).toEqual([
+      {
+        name: 'jaeger',
+        endpoint: 'http://jaeger:4318',
+        tracesEndpoint: null,
+        logsEndpoint: null,
+        signals: ['traces'],
+        headers: {},
+        protocol: 'http/protobuf',
+        compression: 'none',
+        timeoutMs: 10_000,
+        redaction: null,
+        mapping: {},
+        exporterModule: null,
+      },
+      {
+        name: 'vendor',
+        endpoint: null,
+        tracesEndpoint: 'https://vendor.example/v1/traces',
+        logsEndpoint: null,
+        signals: ['traces', 'logs'],
+        headers: { authorization: 'Bearer secret' },
+        protocol: 'http/json',
+        compression: 'gzip',
+        timeoutMs: 3_000,
+        redaction: 'off',
+        mapping: { 'stable-names': false },
+        exporterModule: null,
+      },
+      expect.objectContaining({ name: 'mine', endpoint: null, exporterModule: join(dir, 'exporter.mjs') }),
+    ]);
+    expect(JSON.stringify(rows)).not.toContain('secret');
+    expect(rows).toContainEqual(
+      expect.objectContaining({ name: 'destinations.vendor.headers.authorization', value: '****' }),
+    );
+  });
+
+  test('names a variable that it needs and that is not set', () => {
+    write(`data-dir: \${env:WHERE}\n`);
+    expect(problemsOf()).toEqual([
+      `run-bridge.yaml: \${env:WHERE} stands for an environment variable that is not set; set WHERE`,
+    ]);
+  });
+
+  test('that is not YAML says so with the line', () => {
+    write('http: 1\nweb: [\n');
+    expect(problemsOf()[0]).toMatch(/^run-bridge\.yaml:\d: /);
+  });
+});
+
+test('all problems are told at once, each with its place and what would be right', () => {
+  write(`
+htpp: 127.0.0.1:4318
+parquet: maybe
+colour: red
+mapping: { stable-name: on }
+destinations:
+  jaeger: { endpiont: http://jaeger:4318, endpoint: jaeger:4318, signals: [metrics] }
+  nowhere: {}
+  tempo: http://tempo:4318
+`);
+  const flags = { http: '127.0.0.1:99999' };
+  expect(problemsOf({ flags, environment: { RUN_BRIDGE_EVENT_HOLD: '2 parsecs' } })).toMatchInlineSnapshot(`
+    [
+      "run-bridge.yaml:3: parquet "maybe" is not on or off",
+      "run-bridge.yaml:5: mapping.stable-name is not a setting; did you mean stable-names?",
+      "run-bridge.yaml:7: destinations.jaeger.endpoint "jaeger:4318" is not a URL such as http://127.0.0.1:4318",
+      "run-bridge.yaml:7: destinations.jaeger.signals is not traces, logs or a list of them",
+      "run-bridge.yaml:7: destinations.jaeger.endpiont is not a setting; did you mean endpoint?",
+      "run-bridge.yaml:8: destinations.nowhere needs an endpoint, for example "endpoint: http://127.0.0.1:4318"",
+      "run-bridge.yaml:9: destinations.tempo is not a list of settings such as "endpoint: http://127.0.0.1:4318"",
+      "run-bridge.yaml:2: htpp is not a setting; did you mean http?",
+      "run-bridge.yaml:4: colour is not a setting; see "run-bridge config" for all of them",
+      "--http: "127.0.0.1:99999" is not an address such as 127.0.0.1:4318 or a port from 0 to 65535",
+      "RUN_BRIDGE_EVENT_HOLD: "2 parsecs" is not a time such as 500ms, 2s or 10m",
+    ]
+  `);
+});
+
+describe('variables that no setting has', () => {
+  test('are told when they look like a misspelt one', () => {
+    expect(resolve({ environment: { RUN_BRIDGE_HTPP: '1' } }).warnings).toEqual([
+      'RUN_BRIDGE_HTPP is not a setting; did you mean RUN_BRIDGE_HTTP?',
+    ]);
+  });
+
+  test('that Kubernetes sets for a service of that name are passed over', () => {
+    const environment = { RUN_BRIDGE_PORT: 'tcp://10.0.0.1:4318', RUN_BRIDGE_SERVICE_HOST: '10.0.0.1' };
+    expect(resolve({ environment }).warnings).toEqual([]);
+  });
+});
