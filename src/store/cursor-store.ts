@@ -16,11 +16,20 @@ export interface ExportCursor {
 export interface CursorStore {
   find(destination: string, traceId: TraceId): Promise<ExportCursor | undefined>;
   save(cursors: readonly ExportCursor[]): Promise<void>;
-  /** Runs first seen at or after the destination's start, or open then, that it has not got to the end of. */
+  /** Runs that the destination is to get (see `isWanted`) and has not got to the end of, oldest first. */
   listPending(destination: string): Promise<readonly TraceId[]>;
-  /** Registers a destination; the first time, it is to get runs from `nowUnixMs` on. Returns the time since which it gets runs. */
+  /**
+   * Whether a destination is to get a run: the run was first seen at or after the destination's registration, was open
+   * then, or is not known yet.
+   */
+  isWanted(destination: string, traceId: TraceId): Promise<boolean>;
+  /**
+   * Registers a destination; the first time, it is to get the runs that are open now and those first seen from
+   * `nowUnixMs` on. Returns the time since which it gets runs.
+   */
   register(destination: string, nowUnixMs: number): Promise<number>;
   findForeign(destination: string): Promise<ForeignCursor | undefined>;
+  /** @throws StoreError when the destination was never registered. */
   saveForeign(destination: string, cursor: ForeignCursor): Promise<void>;
 }
 

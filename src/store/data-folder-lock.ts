@@ -1,0 +1,79 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'libsql';
+import { z } from 'zod';
+import { DataFolderInUseError } from './data-folder-in-use-error.js';
+import type { LockHolder } from './lock-holder.js';
+import { StoreError } from './store-error.js';
+
+const HOLDER = z.object({ pid: z.number(), since: z.string(), address: z.string().nullable() });
+
+/**
+ * Keeps a data folder to one program. The lock is SQLite's exclusive lock on a file, so the kernel takes it back when the
+ * process dies in whatever way. A small text file beside it names the holder; it only serves the message and may be stale.
+ */
+export class DataFolderLock {
+  /**
+   * Takes the folder.
+   * @throws DataFolderInUseError when another process, or another part of this one, holds it.
+   * @throws StoreError when the folder cannot be written.
+   */
+  static acquire(folder: string, holder: LockHolder): DataFolderLock {
+    const database = openLocked(folder);
+    const lock = new DataFolderLock(folder, database, holder);
+    lock.writeHolder(holder);
+    return lock;
+  }
+
+  private constructor(
+    private readonly folder: string,
+    private readonly database: Database.Database,
+    private readonly holder: LockHolder,
+  ) {}
+
+  /** Tells later comers where the holder listens. */
+  announce(address: string): void {
+    this.writeHolder({ ...this.holder, address });
+  }
+
+  release(): void {
+    rmSync(holderPath(this.folder), { force: true });
+    this.database.close();
+  }
+
+  private writeHolder(holder: LockHolder): void {
+    writeFileSync(holderPath(this.folder), `${JSON.stringify(holder)}\n`);
+  }
+}
+
+function openLocked(folder: string): Database.Database {
+  let database: Database.Database | undefined;
+  try {
+    database = new Database(join(folder, 'lock.db'));
+    database.exec('PRAGMA busy_timeout = 0');
+    database.exec('BEGIN EXCLUSIVE');
+    return database;
+  } catch (error) {
+    database?.close();
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    if (code.startsWith('SQLITE_BUSY')) throw new DataFolderInUseError(folder, readHolder(folder), { cause: error });
+    throw new StoreError(
+      'readOnly',
+      `${folder}: the data folder cannot be locked; check that it exists and that this user can write there`,
+      { cause: error },
+    );
+  }
+}
+
+function holderPath(folder: string): string {
+  return join(folder, 'lock.json');
+}
+
+function readHolder(folder: string): LockHolder | undefined {
+  try {
+    return HOLDER.parse(JSON.parse(readFileSync(holderPath(folder), 'utf8')));
+  } catch {
+    // Not written yet, or cut off: the message does without.
+    return undefined;
+  }
+}

@@ -1,0 +1,88 @@
+import type { SqliteDatabase, SqliteStatement } from 'kysely';
+import Database from 'libsql';
+import { StoreError, type StoreErrorCode } from './store-error.js';
+
+/** One connection to an SQLite file, as Kysely's SQLite dialect wants it; whatever fails is a `StoreError`. */
+export class LibsqlDatabase implements SqliteDatabase {
+  private readonly database: Database.Database;
+
+  /**
+   * @param busyTimeoutMs how long a statement waits for another program that holds the database; the event loop waits with it.
+   * @throws StoreError when the file cannot be opened or is no database.
+   */
+  constructor(
+    private readonly path: string,
+    busyTimeoutMs: number,
+  ) {
+    this.database = this.guard(() => new Database(path));
+    this.guard(() => {
+      this.database.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+      // What is kept here lags behind the record logs and is rebuilt from them, so losing the last transactions at a power
+      // cut costs a few exports sent twice, while FULL would cost one more fsync for each saved cursor. WAL with NORMAL never
+      // damages the file, and loses nothing at all when only the process dies.
+      this.database.exec('PRAGMA journal_mode = WAL');
+      this.database.exec('PRAGMA synchronous = NORMAL');
+    });
+  }
+
+  prepare(sql: string): SqliteStatement {
+    const statement = this.guard(() => this.database.prepare(sql));
+    return {
+      reader: statement.reader,
+      all: (parameters) => this.guard(() => statement.all(parameters)),
+      run: (parameters) => this.guard(() => statement.run(parameters)),
+      iterate: (parameters) => this.guard(() => statement.iterate(parameters)),
+    };
+  }
+
+  /**
+   * Moves the write-ahead log into the file first: the driver leaves SQLite to close the connection once the last statement
+   * was garbage collected, and a folder that is copied until then should hold a whole file.
+   */
+  close(): void {
+    try {
+      this.database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').all();
+    } finally {
+      this.database.close();
+    }
+  }
+
+  private guard<T>(action: () => T): T {
+    try {
+      return action();
+    } catch (error) {
+      throw toStoreError(error, this.path);
+    }
+  }
+}
+
+function toStoreError(error: unknown, path: string): StoreError {
+  const code = storeErrorCode(error);
+  return new StoreError(code, `${path}: ${ADVICE[code]}${code === 'unavailable' ? ` (${messageOf(error)})` : ''}`, {
+    cause: error,
+  });
+}
+
+const ADVICE: Readonly<Record<StoreErrorCode, string>> = {
+  locked: 'the database is locked by another program; stop whatever else has it open',
+  readOnly: 'the database cannot be written; give this user write access to the file and its folder',
+  full: 'the disk is full; free some space',
+  corrupt:
+    'the file is damaged or is no SQLite database; move it away and start again: runs are found again from their record logs, exports start anew',
+  newer: 'the database was written by a newer version; install that version or pass another --data-dir',
+  unavailable: 'the database cannot be used; check that its folder exists and can be written',
+};
+
+/** SQLite's result codes (https://www.sqlite.org/rescode.html), by the names that libsql gives them. */
+function storeErrorCode(error: unknown): StoreErrorCode {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (/^SQLITE_(BUSY|LOCKED|PROTOCOL)/.test(code)) return 'locked';
+  if (/^SQLITE_(READONLY|PERM|AUTH)/.test(code)) return 'readOnly';
+  if (code.startsWith('SQLITE_FULL')) return 'full';
+  if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) return 'corrupt';
+  return 'unavailable';
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

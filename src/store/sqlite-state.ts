@@ -1,0 +1,43 @@
+import { Kysely, SqliteDialect } from 'kysely';
+import type { CursorStore } from './cursor-store.js';
+import { LibsqlDatabase } from './libsql-database.js';
+import { migrateToLatest } from './migrations.js';
+import type { RunStore } from './run-store.js';
+import { SqlCursorStore } from './sql-cursor-store.js';
+import { SqlRunStore } from './sql-run-store.js';
+import type { StateTables } from './state-tables.js';
+
+/** How long a statement waits for another program that holds the database, in milliseconds. */
+const BUSY_TIMEOUT_MS = 2_000;
+
+/** The state of a data folder in one SQLite file. */
+export class SqliteState {
+  /**
+   * Opens the file, creates it where there is none, and brings its schema forward.
+   * @param path of the file, usually `<data>/state.db`; its folder exists.
+   * @param busyTimeoutMs how long to wait for another program that holds it, in milliseconds; default 2,000.
+   * @throws StoreError when it is locked, damaged, cannot be written or comes from a newer version.
+   */
+  static async open(path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Promise<SqliteState> {
+    const database = new LibsqlDatabase(path, busyTimeoutMs);
+    const db = new Kysely<StateTables>({ dialect: new SqliteDialect({ database }) });
+    try {
+      await migrateToLatest(db, path);
+    } catch (error) {
+      await db.destroy();
+      throw error;
+    }
+    return new SqliteState(new SqlRunStore(db), new SqlCursorStore(db), () => db.destroy());
+  }
+
+  private constructor(
+    readonly runs: RunStore,
+    readonly cursors: CursorStore,
+    private readonly destroy: () => Promise<void>,
+  ) {}
+
+  /** Closes the file; nothing may be called afterwards. */
+  async close(): Promise<void> {
+    await this.destroy();
+  }
+}

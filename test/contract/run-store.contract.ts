@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { parseTraceId, type TraceId } from '../../src/record/ids.js';
+import type { RunRow, RunStore } from '../../src/store/run-store.js';
+
+/** What every RunStore does. `withStore` gives the body an empty store and clears it away afterwards. */
+export function runStoreContract(withStore: (body: (store: RunStore) => Promise<void>) => Promise<void>): void {
+  describe('a run store', () => {
+    it('finds nothing where nothing was saved', () =>
+      withStore(async (store) => {
+        expect(await store.find(traceId(1))).toBeUndefined();
+        expect(await store.list(10)).toEqual([]);
+        expect(await store.listUnfinished()).toEqual([]);
+        await store.save([]);
+      }));
+
+    it('gives back what was saved, large numbers and any text included', () =>
+      withStore(async (store) => {
+        const row = runRow(1, { logBytes: 2 ** 52, summary: '{"text":"ü \\u0000 \u{1f600} \'quoted\'"}' });
+        await store.save([row]);
+        expect(await store.find(row.traceId)).toEqual(row);
+      }));
+
+    it('replaces the row of a run that is saved again', () =>
+      withStore(async (store) => {
+        await store.save([runRow(1, {}), runRow(2, {})]);
+        const later = runRow(1, { state: 'finished', lastSeenUnixMs: 99, logBytes: 20, parquetBytes: 20 });
+        await store.save([later]);
+        expect(await store.find(later.traceId)).toEqual(later);
+        expect(await store.list(10)).toHaveLength(2);
+      }));
+
+    it('lists the newest first, as many as asked for', () =>
+      withStore(async (store) => {
+        await store.save([2, 3, 1].map((number) => runRow(number, { firstSeenUnixMs: number })));
+        expect((await store.list(2)).map((row) => row.firstSeenUnixMs)).toEqual([3, 2]);
+      }));
+
+    it('lists as unfinished what is open and what has no Parquet up to the end of its log', () =>
+      withStore(async (store) => {
+        await store.save([
+          runRow(1, { state: 'open', parquetBytes: 10 }),
+          runRow(2, { state: 'finished', parquetBytes: 10 }),
+          runRow(3, { state: 'finished', parquetBytes: null }),
+          runRow(4, { state: 'finished', parquetBytes: 9 }),
+        ]);
+        const found = await store.listUnfinished();
+        expect(found.map((row) => row.traceId)).toEqual([traceId(1), traceId(3), traceId(4)]);
+      }));
+
+    it('saves more rows at once than one statement holds', () =>
+      withStore(async (store) => {
+        await store.save(Array.from({ length: 1_234 }, (_, index) => runRow(index + 1, {})));
+        expect(await store.list(10_000)).toHaveLength(1_234);
+      }));
+  });
+}
+
+function traceId(number: number): TraceId {
+  const id = parseTraceId(number.toString(16).padStart(32, '0'));
+  if (id === undefined) throw new Error('not a trace id');
+  return id;
+}
+
+function runRow(number: number, changes: Partial<RunRow>): RunRow {
+  return {
+    traceId: traceId(number),
+    firstSeenUnixMs: 1_700_000_000_000 + number,
+    lastSeenUnixMs: 1_700_000_000_000 + number,
+    state: 'open',
+    logBytes: 10,
+    summary: '{}',
+    parquetBytes: null,
+    ...changes,
+  };
+}

@@ -1,0 +1,109 @@
+import { truncateSync, writeFileSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'libsql';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { SqliteState } from '../../../src/store/sqlite-state.js';
+import { StoreError } from '../../../src/store/store-error.js';
+import { cursorStoreContract } from '../../contract/cursor-store.contract.js';
+import { runStoreContract } from '../../contract/run-store.contract.js';
+
+let folder: string;
+let path: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'run-bridge-state-'));
+  path = join(folder, 'state.db');
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+async function withState(body: (state: SqliteState) => Promise<void>): Promise<void> {
+  const state = await SqliteState.open(path);
+  try {
+    await body(state);
+  } finally {
+    await state.close();
+  }
+}
+
+runStoreContract((body) => withState((state) => body(state.runs)));
+cursorStoreContract((body) => withState(body));
+
+describe('the SQLite state', () => {
+  it('keeps what was saved across a restart', async () => {
+    await withState(async (state) => {
+      await state.cursors.register('jaeger', 7);
+    });
+    await withState(async (state) => {
+      expect(await state.cursors.register('jaeger', 9)).toBe(7);
+    });
+  });
+
+  it('walks an index for the pending runs and for the unfinished ones', async () => {
+    await withState(async () => {});
+    const database = new Database(path);
+    const plan = (sql: string) => JSON.stringify(database.prepare(`explain query plan ${sql}`).all());
+    expect(
+      plan(`select trace_id from runs where (state = 'open' or parquet_bytes is null or parquet_bytes <> log_bytes)
+        order by first_seen_unix_ms`),
+    ).toContain('runs_unfinished');
+    expect(
+      plan(`select run.trace_id from destinations as target
+        join runs as run on run.first_seen_unix_ms >= target.since_unix_ms where target.name = 'jaeger'`),
+    ).toContain('COVERING INDEX runs_by_first_seen');
+    database.close();
+  });
+
+  it('refuses a database of a newer version, says so, and leaves it as it is', async () => {
+    await withState(async () => {});
+    const database = new Database(path);
+    database.exec(`insert into kysely_migration values ('9999-from-the-future', '2030-01-01')`);
+    database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').all();
+    database.close();
+    const before = await readFile(path);
+    const error = await openError();
+    expect(error.code).toBe('newer');
+    expect(error.message).toContain('9999-from-the-future');
+    expect(error.message).toContain('--data-dir');
+    expect(await readFile(path)).toEqual(before);
+  });
+
+  it('says that a file is no database', async () => {
+    writeFileSync(path, 'certainly no database '.repeat(1_000));
+    const error = await openError();
+    expect(error.code).toBe('corrupt');
+    expect(error.message).toContain(path);
+  });
+
+  it('says that a file is damaged', async () => {
+    await withState(async () => {});
+    truncateSync(path, 4_096);
+    expect((await openError()).code).toBe('corrupt');
+  });
+
+  it('says that the database is locked by another program', async () => {
+    const other = new Database(path);
+    other.exec('BEGIN EXCLUSIVE');
+    const error = await openError();
+    expect(error.code).toBe('locked');
+    expect(error.message).toContain(path);
+    other.close();
+  });
+
+  it('says that the folder is missing', async () => {
+    path = join(folder, 'missing', 'state.db');
+    const error = await openError();
+    expect(error.code).toBe('unavailable');
+    expect(error.message).toContain('check that its folder exists');
+  });
+
+  async function openError(): Promise<StoreError> {
+    const state = SqliteState.open(path, 0);
+    const error = await state.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    if (!(error instanceof StoreError)) throw new Error(`expected a StoreError, not ${String(error)}`);
+    return error;
+  }
+});
