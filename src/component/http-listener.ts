@@ -1,0 +1,151 @@
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { ListenError } from './listen-error.js';
+import type { Logger } from './logger.js';
+
+/** Where to listen, and how long a sender may take. */
+export interface HttpListenerConfig {
+  readonly host: string;
+  /** 0 lets the system pick a free one. */
+  readonly port: number;
+  /** How a user chooses the address, for error messages: for example `--http HOST:PORT`. */
+  readonly option: string;
+  /** Until a request's header has arrived whole; then 408. Default 15 s. */
+  readonly headersTimeoutMs?: number | undefined;
+  /** Until a request has arrived whole, header and body; then 408. Default 60 s. */
+  readonly requestTimeoutMs?: number | undefined;
+  /**
+   * How long a connection may be silent between two requests. Default 120 s: longer than the 90 s after which common
+   * clients drop an idle connection, so a sender that does not retry never meets one that is just being closed.
+   */
+  readonly keepAliveTimeoutMs?: number | undefined;
+  /** Further connections are closed at once. Default 1,024. */
+  readonly maxConnections?: number | undefined;
+  /** The handler itself sends `100 Continue` before it reads a body. Default false: it is sent for every request. */
+  readonly handlerContinues?: boolean | undefined;
+}
+
+/** Where a listener listens. */
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+  /** For example `http://127.0.0.1:4318`. */
+  readonly url: string;
+}
+
+/** A port with an HTTP server behind it, which opens with a clear error and closes without cutting off an answer. */
+export class HttpListener {
+  private readonly server: Server;
+  /** Open connections, each with the requests that wait for their answer. */
+  private readonly connections = new Map<Socket, Set<ServerResponse>>();
+  private boundAddress: ListenAddress | undefined;
+  private closing = false;
+  private dropped = 0;
+
+  constructor(
+    private readonly config: HttpListenerConfig,
+    handler: RequestListener,
+    private readonly logger: Logger,
+  ) {
+    const requestTimeout = config.requestTimeoutMs ?? 60_000;
+    const headersTimeout = Math.min(config.headersTimeoutMs ?? 15_000, requestTimeout);
+    this.server = createServer({
+      requestTimeout,
+      headersTimeout,
+      keepAliveTimeout: config.keepAliveTimeoutMs ?? 120_000,
+      // How often Node looks for senders that are too slow.
+      connectionsCheckingInterval: Math.min(1_000, Math.max(10, headersTimeout / 4)),
+    });
+    this.server.maxConnections = config.maxConnections ?? 1_024;
+    this.server.on('connection', (socket) => this.track(socket));
+    this.server.on('request', (request, response) => this.trackRequest(request.socket, response));
+    this.server.on('request', handler);
+    if (config.handlerContinues === true) {
+      this.server.on('checkContinue', (request, response) => this.server.emit('request', request, response));
+    }
+    this.server.on('drop', () => {
+      this.dropped += 1;
+    });
+  }
+
+  /** @throws Error before `start()` has resolved. */
+  get address(): ListenAddress {
+    if (this.boundAddress === undefined) throw new Error('not listening yet');
+    return this.boundAddress;
+  }
+
+  /** Whether new connections are taken. */
+  get isOpen(): boolean {
+    return this.boundAddress !== undefined && !this.closing;
+  }
+
+  /** Connections open now. */
+  get connectionCount(): number {
+    return this.connections.size;
+  }
+
+  /** Connections closed at once because `maxConnections` were open. */
+  get droppedConnectionCount(): number {
+    return this.dropped;
+  }
+
+  /** @throws ListenError */
+  async start(): Promise<void> {
+    const { host, port, option } = this.config;
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.server.once('error', reject);
+        this.server.listen(port, host, () => {
+          this.server.off('error', reject);
+          resolve();
+        });
+      });
+    } catch (error) {
+      throw ListenError.from(error, hostAndPort(host, port), option);
+    }
+    this.server.on('error', (error) => this.logger.error({ reason: error.message }, 'connection could not be taken'));
+    const bound = this.server.address();
+    const boundPort = typeof bound === 'object' && bound !== null ? bound.port : port;
+    this.boundAddress = { host, port: boundPort, url: `http://${hostAndPort(host, boundPort)}` };
+  }
+
+  /** Takes no more connections, closes the idle ones, lets requests in flight finish; on abort cuts off the rest. */
+  async shutdown(deadline: AbortSignal): Promise<void> {
+    if (this.closing || this.boundAddress === undefined) return;
+    this.closing = true;
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    const cutOff = () => this.server.closeAllConnections();
+    deadline.addEventListener('abort', cutOff);
+    if (deadline.aborted) cutOff();
+    for (const [socket, responses] of this.connections) {
+      // Node's closeIdleConnections leaves those that never sent a request: they would hold up the end.
+      if (responses.size === 0) socket.destroy();
+      for (const response of responses) closeAfter(response);
+    }
+    await closed;
+    deadline.removeEventListener('abort', cutOff);
+  }
+
+  private track(socket: Socket): void {
+    this.connections.set(socket, new Set());
+    socket.once('close', () => this.connections.delete(socket));
+  }
+
+  private trackRequest(socket: Socket, response: ServerResponse): void {
+    const responses = this.connections.get(socket);
+    responses?.add(response);
+    if (this.closing) closeAfter(response);
+    response.once('close', () => {
+      responses?.delete(response);
+      if (this.closing && responses?.size === 0) socket.destroySoon();
+    });
+  }
+}
+
+function closeAfter(response: ServerResponse): void {
+  if (!response.headersSent) response.setHeader('Connection', 'close');
+}
+
+function hostAndPort(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}

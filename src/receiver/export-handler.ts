@@ -1,0 +1,60 @@
+import type { Request, Response } from 'express';
+import type { RequestDecoder } from '../decode/request-decoder.js';
+import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
+import type { Signal } from '../record/record-batch.js';
+import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
+import type { ByteBudget, Reservation } from './byte-budget.js';
+import { readBody } from './read-body.js';
+import { RequestError } from './request-error.js';
+import { MEDIA_TYPES, parseContentCoding, parseContentLength, parseEncoding } from './request-format.js';
+
+/** A request in flight counts for at least this many bytes: it takes about that much without any body. */
+const MIN_RESERVED_BYTES = 16 * 1024;
+
+/** What the handler works with. */
+export interface ExportHandlerDeps {
+  readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>;
+  readonly decoder: RequestDecoder;
+  readonly consumer: RecordConsumer;
+  readonly budget: ByteBudget;
+  readonly maxBodyBytes: number;
+}
+
+/** Answers POST /v1/traces and /v1/logs: header, body, records, and 200 once they are durable. */
+export class ExportHandler {
+  constructor(private readonly deps: ExportHandlerDeps) {}
+
+  /** @throws RequestError, OtlpDecodeError, ConsumeError, which `refusalOf` turns into answers. */
+  async handle(signal: Signal, request: Request, response: Response): Promise<void> {
+    const codec = this.deps.codecs[parseEncoding(request.headers)];
+    const coding = parseContentCoding(request.headers);
+    const reservation = this.reserve(parseContentLength(request.headers) ?? 0);
+    response.once('close', () => reservation.release());
+    if (request.headers.expect !== undefined) response.writeContinue();
+
+    const body = await readBody(request, coding, { maxBodyBytes: this.deps.maxBodyBytes, reservation });
+    const decoded = this.deps.decoder.decode(codec.decode(signal, body));
+    if (!isEmpty(decoded.delivery)) await this.deps.consumer.consume(decoded.delivery);
+
+    const answer = codec.encodeResponse(signal, decoded.rejectedCount, decoded.rejectionMessage);
+    const headers = { 'Content-Type': MEDIA_TYPES[codec.encoding], 'Content-Length': answer.byteLength };
+    response.writeHead(200, headers).end(answer);
+  }
+
+  private reserve(contentLength: number): Reservation {
+    const { maxBodyBytes, budget } = this.deps;
+    if (contentLength > maxBodyBytes) {
+      throw new RequestError(
+        'too_large',
+        `A body may have ${maxBodyBytes} bytes, this one has ${contentLength}; send smaller batches.`,
+      );
+    }
+    const reservation = budget.reserve(Math.max(contentLength, MIN_RESERVED_BYTES));
+    if (reservation !== undefined) return reservation;
+    throw new RequestError('busy', 'Too many bodies are being read; send this one again later.');
+  }
+}
+
+function isEmpty(delivery: Delivery): boolean {
+  return delivery.batches.length === 0 && delivery.foreign.length === 0;
+}

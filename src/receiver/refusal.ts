@@ -1,0 +1,85 @@
+import { OtlpDecodeError } from '../otlp/otlp-codec.js';
+import { ConsumeError } from '../record/record-consumer.js';
+import { RequestError } from './request-error.js';
+
+/** An answer that is not 200. */
+export interface Refusal {
+  /** HTTP status. */
+  readonly status: number;
+  /** gRPC's code, for the `google.rpc.Status` in the body. */
+  readonly grpcCode: number;
+  /** What went wrong, in one word; the log counts by it. */
+  readonly reason: string;
+  readonly message: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Codes of google/rpc/code.proto. */
+const INVALID_ARGUMENT = 3;
+const NOT_FOUND = 5;
+const RESOURCE_EXHAUSTED = 8;
+const UNIMPLEMENTED = 12;
+const INTERNAL = 13;
+const UNAVAILABLE = 14;
+
+/** When to come back after `busy`, in milliseconds: bodies in flight are gone within about this time. */
+const BUSY_RETRY_AFTER_MS = 1_000;
+
+/**
+ * The one place where errors become HTTP and gRPC statuses. Senders try again after 429 and 503 alone (OTLP
+ * specification, "Retryable Response Codes"), so only what passes by itself gets those.
+ */
+export function refusalOf(error: unknown): Refusal {
+  if (error instanceof RequestError) return fromRequestError(error);
+  if (error instanceof OtlpDecodeError) return refuse(400, INVALID_ARGUMENT, 'malformed', error.message);
+  if (error instanceof ConsumeError) return fromConsumeError(error);
+  // Express's own: a path that is not percent-encoded correctly.
+  if (error instanceof URIError) return refuse(400, INVALID_ARGUMENT, 'malformed', 'The path cannot be read.');
+  return refuse(500, INTERNAL, 'internal', 'run-bridge failed on this request; its log says why.');
+}
+
+function fromRequestError(error: RequestError): Refusal {
+  switch (error.code) {
+    case 'malformed':
+    case 'aborted':
+      return refuse(400, INVALID_ARGUMENT, error.code, error.message);
+    case 'unknown_path':
+      return refuse(404, NOT_FOUND, error.code, error.message);
+    case 'method':
+      return refuse(405, UNIMPLEMENTED, error.code, error.message, { Allow: 'POST' });
+    case 'too_large':
+      return refuse(413, RESOURCE_EXHAUSTED, error.code, error.message);
+    case 'unsupported_type':
+      return refuse(415, UNIMPLEMENTED, error.code, error.message);
+    case 'unsupported_encoding':
+      return refuse(415, UNIMPLEMENTED, error.code, error.message, { 'Accept-Encoding': 'gzip, deflate' });
+    case 'busy':
+      return refuse(503, UNAVAILABLE, error.code, error.message, retryAfter(BUSY_RETRY_AFTER_MS));
+  }
+}
+
+function fromConsumeError(error: ConsumeError): Refusal {
+  switch (error.code) {
+    case 'overloaded':
+      return refuse(429, RESOURCE_EXHAUSTED, error.code, error.message, retryAfter(error.retryAfterMs));
+    case 'unavailable':
+      return refuse(503, UNAVAILABLE, error.code, error.message, retryAfter(error.retryAfterMs));
+    case 'refused':
+      return refuse(400, INVALID_ARGUMENT, error.code, error.message);
+  }
+}
+
+function refuse(
+  status: number,
+  grpcCode: number,
+  reason: string,
+  message: string,
+  headers: Readonly<Record<string, string>> = {},
+): Refusal {
+  return { status, grpcCode, reason, message, headers };
+}
+
+/** The header counts whole seconds; rounded up, and never 0, which would be an invitation to hammer. */
+function retryAfter(delayMs: number): Readonly<Record<string, string>> {
+  return { 'Retry-After': String(Math.max(1, Math.ceil(delayMs / 1_000))) };
+}

@@ -1,0 +1,24 @@
+/** What a request can do wrong, apart from what its records say. */
+export type RequestErrorCode =
+  | 'malformed'
+  | 'method'
+  | 'unknown_path'
+  | 'too_large'
+  | 'unsupported_type'
+  | 'unsupported_encoding'
+  /** No memory for one more body just now. */
+  | 'busy'
+  /** The sender went away; nobody is there to be answered. */
+  | 'aborted';
+
+/** A request that is not taken; the message is one sentence for whoever configured the sender. */
+export class RequestError extends Error {
+  override readonly name = 'RequestError';
+  constructor(
+    readonly code: RequestErrorCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}

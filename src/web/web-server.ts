@@ -1,0 +1,98 @@
+import express, { type Express, type NextFunction, type Request, type Response, type Router } from 'express';
+import type { Component } from '../component/component.js';
+import type { Health } from '../component/health.js';
+import { HttpListener, type HttpListenerConfig, type ListenAddress } from '../component/http-listener.js';
+import type { Logger } from '../component/logger.js';
+import { healthRouter } from '../receiver/health-router.js';
+
+/** The web server's address; time-outs and connections as in `HttpListenerConfig`. */
+export type WebServerConfig = Omit<HttpListenerConfig, 'option' | 'handlerContinues'>;
+
+/** What the web server works with. */
+export interface WebServerDeps {
+  readonly logger: Logger;
+  /** Gets the server's own check, and is answered at `/healthz` and `/readyz`. */
+  readonly health: Health;
+  /** Mounted at `/` in this order, after health. */
+  readonly routers: readonly Router[];
+}
+
+const ABOUT = `run-bridge keeps the telemetry of runs and passes it on.
+
+This port is for people and tools:
+  GET /healthz            is the process alive?
+  GET /readyz             can it do its work?
+  GET /readyz?verbose     the same, each check with its details
+
+Telemetry goes to the other port: POST /v1/traces and POST /v1/logs (OTLP over HTTP, 127.0.0.1:4318 by default).
+`;
+
+/** The port for people and tools: health, and whatever routers are mounted. */
+export class WebServer implements Component {
+  readonly name = 'web-server';
+  private readonly listener: HttpListener;
+
+  constructor(
+    config: WebServerConfig,
+    private readonly deps: WebServerDeps,
+  ) {
+    this.listener = new HttpListener({ ...config, option: '--web HOST:PORT' }, this.createApp(), deps.logger);
+    deps.health.register(this.name, () =>
+      this.listener.isOpen
+        ? { ready: true, details: { url: this.address.url, connectionCount: this.listener.connectionCount } }
+        : { ready: false, reason: 'not listening: starting or shutting down' },
+    );
+  }
+
+  /** @throws Error before `start()` has resolved. */
+  get address(): ListenAddress {
+    return this.listener.address;
+  }
+
+  /** @throws ListenError */
+  start(): Promise<void> {
+    return this.listener.start();
+  }
+
+  shutdown(deadline: AbortSignal): Promise<void> {
+    return this.listener.shutdown(deadline);
+  }
+
+  private createApp(): Express {
+    const app = express();
+    app.disable('x-powered-by').disable('etag');
+    app.use(healthRouter(this.deps.health));
+    for (const router of this.deps.routers) app.use(router);
+    app.get('/', (_request, response) => {
+      response.type('text/plain').send(ABOUT);
+    });
+    app.use((_request, response) => {
+      response.status(404).type('text/plain').send('Nothing is here; GET / says what there is.\n');
+    });
+    app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
+      this.fail(error, response, next);
+    });
+    return app;
+  }
+
+  private fail(error: unknown, response: Response, next: NextFunction): void {
+    if (response.headersSent) {
+      // Express then cuts off the answer that has begun.
+      next(error);
+      return;
+    }
+    const status = clientErrorStatus(error);
+    if (status === 500) {
+      this.deps.logger.error({ stack: error instanceof Error ? error.stack : String(error) }, 'request failed');
+    }
+    const text =
+      status === 500 ? 'run-bridge failed on this request; its log says why.' : 'This request cannot be read.';
+    response.status(status).type('text/plain').send(`${text}\n`);
+  }
+}
+
+/** Express's errors about the request (a path or body it cannot read) carry their 4xx; anything else is 500. */
+function clientErrorStatus(error: unknown): number {
+  const status = error instanceof Error && 'status' in error ? error.status : undefined;
+  return typeof status === 'number' && status >= 400 && status < 500 ? status : 500;
+}
