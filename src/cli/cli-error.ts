@@ -1,0 +1,13 @@
+import type { ExitCode } from './exit-code.js';
+
+/** Ends a command; the message is one line for the user that says what to do. */
+export class CliError extends Error {
+  override readonly name = 'CliError';
+  constructor(
+    readonly exitCode: ExitCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}

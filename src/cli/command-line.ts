@@ -1,0 +1,121 @@
+import { Command, CommanderError } from 'commander';
+import { SETTINGS, type SettingKey } from '../config/settings.js';
+import { EXIT, type ExitCode } from './exit-code.js';
+import type { ProcessContext } from './process-context.js';
+
+/** What the parser hands to a command. */
+export interface Invocation {
+  readonly context: ProcessContext;
+  /** Flags with a value, by their name without hyphens in front. */
+  readonly flags: Readonly<Record<string, string | undefined>>;
+  /** Flags without a value that were given. */
+  readonly switches: ReadonlySet<string>;
+  readonly operands: readonly string[];
+}
+
+/** One command of the program. */
+export interface CliCommand {
+  readonly name: string;
+  /** Its operands in the notation of help texts, for example `<PATH...>`; empty for none. */
+  readonly operands: string;
+  readonly summary: string;
+  /** Settings that it takes as flags. */
+  readonly settings: readonly SettingKey[];
+  /** Its own flags, for example `['--to <URL>', 'send to a running bridge']`. */
+  readonly flags: readonly (readonly [string, string])[];
+  /** Lines of examples: a command and what it does. */
+  readonly examples: readonly (readonly [string, string])[];
+  run(invocation: Invocation): Promise<ExitCode>;
+}
+
+const CONFIG_FLAG = [
+  '--config <FILE>',
+  'configuration file (default: ./run-bridge.yaml, then the one in $XDG_CONFIG_HOME/run-bridge)',
+] as const;
+
+const EXIT_CODES = `
+Exit codes:
+  0  done
+  1  could not be done, or not all of it
+  2  wrong command line or configuration; a port or folder that cannot be used
+  3  done, but some records could not be read and were left out`;
+
+/**
+ * Parses the command line and runs the command. What is wrong with the line is told in one line on standard error.
+ * @param args without the program's own name.
+ */
+export async function runCommandLine(
+  args: readonly string[],
+  commands: readonly CliCommand[],
+  context: ProcessContext,
+  version: string,
+): Promise<ExitCode> {
+  let exitCode: ExitCode = EXIT.ok;
+  const parser = new Command('run-bridge')
+    .description("Receives the telemetry of a data-transformation engine's runs, keeps every record and passes it on.")
+    .version(version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print help')
+    .helpCommand('help [command]', 'print help on a command')
+    .addHelpText('after', `${examples(commands.flatMap((command) => command.examples.slice(0, 1)))}${EXIT_CODES}`);
+  for (const command of commands) {
+    const sub = configure(parser.command(`${command.name} ${command.operands}`.trim()), context)
+      .description(sentence(command.summary))
+      .helpOption('-h, --help', 'print this help')
+      .addHelpText('after', `${examples(command.examples)}${EXIT_CODES}`);
+    for (const [flag, summary] of command.flags) sub.option(flag, summary);
+    for (const key of command.settings) sub.option(`--${key} <${SETTINGS[key].placeholder}>`, settingHelp(key));
+    if (command.settings.length > 0) sub.option(...CONFIG_FLAG);
+    sub.action(async () => {
+      exitCode = await command.run(toInvocation(sub, context));
+    });
+  }
+  try {
+    await configure(parser, context).parseAsync(args, { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  }
+  return exitCode;
+}
+
+function configure(command: Command, { stdout, stderr }: ProcessContext): Command {
+  return command.exitOverride().configureOutput({
+    writeOut: (text) => void stdout.write(text),
+    writeErr: (text) => void stderr.write(text),
+    outputError: (text, write) => write(oneLine(text)),
+    getOutHelpWidth: () => 100,
+    getErrHelpWidth: () => 100,
+  });
+}
+
+/** Commander's message and its suggestion, which it puts on a line of its own, as one line. */
+function oneLine(text: string): string {
+  const [message = '', suggestion = ''] = text.trim().split('\n');
+  const hint = suggestion.replace(/^\(Did you mean (?:one of )?(.*)\?\)$/, 'did you mean $1?');
+  return `run-bridge: ${message.replace(/^error: /, '').replace(/\.$/, '')}; ${hint === '' ? 'see run-bridge --help' : hint}\n`;
+}
+
+function toInvocation(command: Command, context: ProcessContext): Invocation {
+  const flags: Record<string, string> = {};
+  const switches = new Set<string>();
+  for (const option of command.options) {
+    const value: unknown = command.getOptionValue(option.attributeName());
+    if (typeof value === 'string') flags[option.name()] = value;
+    else if (value === true) switches.add(option.name());
+  }
+  return { context, flags, switches, operands: command.args };
+}
+
+function settingHelp(key: SettingKey): string {
+  const { summary, defaultText } = SETTINGS[key];
+  return defaultText === null ? summary : `${summary} (default: ${defaultText})`;
+}
+
+function examples(lines: readonly (readonly [string, string])[]): string {
+  const width = Math.max(0, ...lines.map(([command]) => command.length));
+  return ['\nExamples:', ...lines.map(([command, what]) => `  ${command.padEnd(width)}  ${what}`), ''].join('\n');
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}

@@ -1,0 +1,34 @@
+import { SETTING_KEYS } from '../config/settings.js';
+import type { CliCommand } from './command-line.js';
+import { EXIT } from './exit-code.js';
+import { resolveForCommand } from './resolve-for-command.js';
+
+/** `run-bridge config`: each value and where it came from. */
+export const configCommand: CliCommand = {
+  name: 'config',
+  operands: '',
+  summary: 'print the configuration in force and where each value came from; secrets are masked',
+  settings: SETTING_KEYS,
+  flags: [['--json', 'print JSON']],
+  examples: [
+    ['run-bridge config', 'check a configuration before it is used'],
+    ['run-bridge config --config prod.yaml --json', 'the same for a program to read'],
+  ],
+  async run(invocation) {
+    const { stdout, stderr } = invocation.context;
+    const { rows, file, warnings } = resolveForCommand(invocation);
+    for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);
+    if (invocation.switches.has('json')) {
+      const settings = Object.fromEntries(rows.map(({ name, value, origin }) => [name, { value, origin }]));
+      stdout.write(`${JSON.stringify({ file, settings }, null, 2)}\n`);
+      return EXIT.ok;
+    }
+    stdout.write(`# configuration file: ${file ?? 'none'}\n`);
+    const nameWidth = Math.max(...rows.map((row) => row.name.length));
+    const valueWidth = Math.max(...rows.map((row) => row.value.length));
+    for (const { name, value, origin } of rows) {
+      stdout.write(`${name.padEnd(nameWidth)}  ${value.padEnd(valueWidth)}  ${origin}\n`);
+    }
+    return EXIT.ok;
+  },
+};

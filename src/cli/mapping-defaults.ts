@@ -1,0 +1,2 @@
+/** Mapping switches and their defaults. */
+export const MAPPING_DEFAULTS: Readonly<Record<string, boolean>> = {};

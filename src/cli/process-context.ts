@@ -1,0 +1,26 @@
+import type { Writable } from 'node:stream';
+import type { Clock } from '../component/clock.js';
+import type { Environment } from '../config/configuration-file.js';
+
+/** What commands see of the process; `src/main.ts` makes it, tests make their own. */
+export interface ProcessContext {
+  readonly environment: Environment;
+  readonly workingDir: string;
+  readonly homeDir: string;
+  readonly tempDir: string;
+  /** Process id. */
+  readonly pid: number;
+  /** Node's version, for example `20.20.2`. */
+  readonly nodeVersion: string;
+  /** Folder of the installed package, with `package.json` in it. */
+  readonly packageDir: string;
+  /** Carries only what was asked for. */
+  readonly stdout: Writable;
+  /** Carries start lines, the log, progress and errors. */
+  readonly stderr: Writable;
+  /** Whether a person watches `stderr`. */
+  readonly isStderrTerminal: boolean;
+  readonly clock: Clock;
+  /** Aborts at the first SIGINT or SIGTERM. */
+  readonly stop: AbortSignal;
+}

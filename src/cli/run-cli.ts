@@ -1,0 +1,38 @@
+import { ListenError } from '../component/listen-error.js';
+import { ConfigurationError } from '../config/configuration-error.js';
+import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
+import { StoreError } from '../store/store-error.js';
+import { CliError } from './cli-error.js';
+import { runCommandLine } from './command-line.js';
+import { configCommand } from './config-command.js';
+import { EXIT, type ExitCode } from './exit-code.js';
+import { packageVersion } from './package-info.js';
+import type { ProcessContext } from './process-context.js';
+import { versionCommand } from './version-command.js';
+
+/** Every command, in the order of help texts. */
+const COMMANDS = [configCommand, versionCommand];
+
+/**
+ * The whole program. Whatever goes wrong in a foreseen way is told in one line each on standard error.
+ * @param args without the program's own name.
+ */
+export async function runCli(args: readonly string[], context: ProcessContext): Promise<ExitCode> {
+  try {
+    return await runCommandLine(args, COMMANDS, context, packageVersion(context.packageDir));
+  } catch (error) {
+    const [exitCode, problems] = explain(error);
+    for (const problem of problems) context.stderr.write(`run-bridge: ${problem}\n`);
+    return exitCode;
+  }
+}
+
+/** @throws the error itself when it is none that a user can do something about. */
+function explain(error: unknown): readonly [ExitCode, readonly string[]] {
+  if (error instanceof CliError) return [error.exitCode, [error.message]];
+  if (error instanceof ConfigurationError) return [EXIT.usage, error.problems];
+  if (error instanceof ListenError || error instanceof DataFolderInUseError || error instanceof StoreError) {
+    return [EXIT.usage, [error.message]];
+  }
+  throw error;
+}

@@ -1,0 +1,57 @@
+#!/usr/bin/env node
+// The only file that touches argv, the environment, exit codes and signals. It imports nothing of the program before
+// it knows that this Node can run it.
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+if (major < 20 || (major === 20 && minor < 19)) {
+  process.stderr.write(
+    `run-bridge: needs Node 20.19 or newer, this is ${process.versions.node}; see https://nodejs.org\n`,
+  );
+  process.exit(2);
+}
+
+const [{ homedir, tmpdir }, { fileURLToPath }, { systemClock }, { runCli }] = await Promise.all([
+  import('node:os'),
+  import('node:url'),
+  import('./component/clock.js'),
+  import('./cli/run-cli.js'),
+]);
+
+/** How long the process may go on when its work is done, in milliseconds: connections that nobody closes. */
+const LINGER_MS = 500;
+const SIGNAL_NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
+
+const stop = new AbortController();
+for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    if (stop.signal.aborted) process.exit(128 + SIGNAL_NUMBERS[signal]);
+    stop.abort();
+  });
+}
+// A reader that went away (`run-bridge config | head`) is no failure.
+process.stdout.on('error', () => {});
+process.stderr.on('error', () => {});
+for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+  process.on(event, (error: unknown) => {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    process.stderr.write(`run-bridge: a fault in run-bridge itself; please report it with this: ${text}\n`);
+    process.exit(1);
+  });
+}
+
+process.exitCode = await runCli(process.argv.slice(2), {
+  environment: process.env,
+  workingDir: process.cwd(),
+  homeDir: homedir(),
+  tempDir: tmpdir(),
+  pid: process.pid,
+  nodeVersion: process.versions.node,
+  packageDir: fileURLToPath(new URL('..', import.meta.url)),
+  stdout: process.stdout,
+  stderr: process.stderr,
+  isStderrTerminal: process.stderr.isTTY === true,
+  clock: systemClock,
+  stop: stop.signal,
+});
+setTimeout(() => process.exit(), LINGER_MS).unref();
+
+export {};
