@@ -1,0 +1,41 @@
+/** How long to wait between attempts. */
+export interface RetryPolicyOptions {
+  /** Upper bound of the first wait, in milliseconds; doubles with each further attempt. Default 1,000. */
+  readonly baseMs: number;
+  /** Upper bound of every wait that the receiver did not ask for, in milliseconds. Default 60,000. */
+  readonly maxMs: number;
+  /** A receiver that asks for more is asked again after this time, in milliseconds. Default 600,000. */
+  readonly maxRetryAfterMs: number;
+}
+
+/** The defaults: within a minute of its return, a receiver gets what it missed. */
+export const DEFAULT_RETRY_POLICY: RetryPolicyOptions = { baseMs: 1_000, maxMs: 60_000, maxRetryAfterMs: 600_000 };
+
+/** A wait is never shorter than this part of `baseMs`, so that a stroke of luck is no busy loop. */
+const SHORTEST_PART = 0.1;
+
+/**
+ * Exponential backoff with full jitter: senders that failed together do not come back together
+ * (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+ */
+export class RetryPolicy {
+  /** @param random uniform in [0, 1). */
+  constructor(
+    private readonly options: RetryPolicyOptions,
+    private readonly random: () => number,
+  ) {}
+
+  /**
+   * How long to wait before the next attempt, in milliseconds.
+   * @param failedAttempts attempts that failed in a row, from 1.
+   * @param retryAfterMs what the receiver asked for; kept to, up to `maxRetryAfterMs`, with jitter on top.
+   */
+  delayMs(failedAttempts: number, retryAfterMs: number | null): number {
+    const { baseMs, maxMs, maxRetryAfterMs } = this.options;
+    if (retryAfterMs !== null && retryAfterMs > 0) {
+      return Math.round(Math.min(retryAfterMs, maxRetryAfterMs) + this.random() * baseMs);
+    }
+    const bound = Math.min(maxMs, baseMs * 2 ** Math.min(failedAttempts - 1, 30));
+    return Math.round(Math.max(baseMs * SHORTEST_PART, bound * this.random()));
+  }
+}
