@@ -1,0 +1,19 @@
+import type { SpanShapes } from './span-event-type.js';
+
+/** How a field of a message is spelt in the engine's JSON. `nested` is a message, a map or a list. */
+export type FieldKind = 'text' | 'int64' | 'int32' | 'bool' | 'double' | 'enum' | 'enumNumber' | 'nested';
+
+/** A field as decoding needs it. */
+export interface AttributeField {
+  readonly kind: FieldKind;
+  /** The names of an enum's values by number; empty for other kinds. */
+  readonly enumNames: ReadonlyMap<number, string>;
+}
+
+/** What decoding needs to know of the public schema. */
+export interface AttributeSchema {
+  /** `undefined` where the schema does not know the event type or the field. */
+  field(eventType: string, name: string): AttributeField | undefined;
+  /** The messages that are spans. */
+  readonly spanShapes: SpanShapes;
+}

@@ -1,0 +1,54 @@
+import type { OtlpLogRecord } from '../otlp/export-request.js';
+import { parseSpanId, parseTraceId } from '../record/ids.js';
+import { DEBUG, ERROR, INFO, TRACE, WARN } from '../record/severity.js';
+import type { LogRecord } from '../record/telemetry-record.js';
+import { attributesJson, valueJson } from './attribute-json.js';
+import type { AttributeSchema } from './attribute-schema.js';
+import { BRIDGE_ATTRIBUTE } from './bridge-attributes.js';
+import { EVENT_TYPE_PREFIX } from './event-type.js';
+import { bridgeObject, MAX_UNIX_NANO, type Rejection, splitAttributes } from './span-decoder.js';
+import { modernSpelling } from './spelling.js';
+
+/** The type of a log record that names none. */
+const UNNAMED = `${EVENT_TYPE_PREFIX}log.LogMessage`;
+
+/**
+ * A log record of the engine as its record, or why it cannot be. OTLP brings the event type in `event_name` and neither
+ * `event_id` nor the span's name; the record log fills in the name when the span is known.
+ */
+export function decodeLog(log: OtlpLogRecord, schema: AttributeSchema): LogRecord | Rejection {
+  const traceId = parseTraceId(log.traceId);
+  if (traceId === undefined) return 'without a valid trace id and span id';
+  const timeUnixNano = log.timeUnixNano === 0n ? log.observedTimeUnixNano : log.timeUnixNano;
+  if (timeUnixNano > MAX_UNIX_NANO) return 'with a time beyond int64';
+
+  const { own, bridge } = splitAttributes(log.attributes);
+  const eventType = log.eventName === '' ? UNNAMED : log.eventName;
+  const unknownFields = bridgeObject(bridge.get(BRIDGE_ATTRIBUTE.unknownFields));
+  return modernSpelling(
+    {
+      recordType: 'LogRecord',
+      traceId,
+      spanId: parseSpanId(log.spanId) ?? null,
+      spanName: bridge.get(BRIDGE_ATTRIBUTE.spanName) ?? null,
+      eventId: bridge.get(BRIDGE_ATTRIBUTE.eventId) ?? null,
+      timeUnixNano,
+      severityNumber: log.severityNumber,
+      severityText: log.severityText === '' ? severityText(log.severityNumber) : log.severityText,
+      body: typeof log.body === 'string' ? log.body : log.body === null ? '' : valueJson(log.body),
+      eventType,
+      attributes: attributesJson(own, eventType, schema),
+      ...(unknownFields === undefined ? {} : { unknownFields }),
+    },
+    schema,
+  ) as LogRecord;
+}
+
+/** OTel's ranges: four numbers a severity. */
+function severityText(number: number): string {
+  if (number >= ERROR.number) return ERROR.text;
+  if (number >= WARN.number) return WARN.text;
+  if (number >= INFO.number) return INFO.text;
+  if (number >= DEBUG.number) return DEBUG.text;
+  return number >= TRACE.number ? TRACE.text : '';
+}

@@ -1,0 +1,55 @@
+import { EVENT_TYPE_PREFIX } from './event-type.js';
+
+/** Span names as the engine makes them, and the message that each stands for. The first that fits counts. */
+const BY_NAME: readonly (readonly [RegExp, string])[] = [
+  [/^Node evaluated \(/, 'node.NodeEvaluated'],
+  [/^Query executed($| \()/, 'query.QueryExecuted'],
+  [/^Node processed \(/, 'node.NodeProcessed'],
+  [/^Asset parsed \(/, 'asset.AssetParsed'],
+  [/^Dev trace: /, 'dev.CallTrace'],
+  [/^Phase: /, 'phase.PhaseExecuted'],
+  [/^Hook processed \(/, 'hook.HookProcessed'],
+  [/^Artifact: /, 'artifact.ArtifactWritten'],
+  [/^GenericOp: /, 'generic.GenericOpExecuted'],
+  [/^GenericOpItem: /, 'generic.GenericOpItemProcessed'],
+  [/^Connection limit wait/, 'query.ConnectionLimitWait'],
+  [/^Package ".*" added$/, 'deps.DepsAddPackage'],
+  [/^Package ".*" installed$/, 'deps.DepsPackageInstalled'],
+  [/^Installing \d+ package\(s\)$/, 'deps.DepsAllPackagesInstalled'],
+  [/^Onboarding screen shown: /, 'onboarding.OnboardingScreenShown'],
+  [/^Update: .* -> /, 'update.PackageUpdate'],
+  [/^Unknown span: /, 'dev.Unknown'],
+  [/^\S+ invocation \([0-9a-fA-F-]{32,36}\)$/, 'invocation.Invocation'],
+  [/^\S+ process \(/, 'process.Process'],
+];
+
+/** The spelling of a node's span in documentation; whether it was processed or evaluated, its attributes tell. */
+const DOCUMENTED_NODE = /^Node\(/;
+const ONLY_PROCESSED = new Set(['last_phase', 'duration_ms', 'in_selection', 'node_index', 'group', 'source_name']);
+
+/** Messages that are spans, by the fields that they can have: how spans of another name are told. */
+export type SpanShapes = readonly { readonly eventType: string; readonly fields: ReadonlySet<string> }[];
+
+/** The event type of a span that nothing tells: the engine's own word for a span that it cannot name. */
+const UNKNOWN = `${EVENT_TYPE_PREFIX}dev.Unknown`;
+
+/**
+ * Tells a span's event type, which OTLP does not carry, from its name and attribute set. A name that is not known is
+ * matched by its attributes: the one message that has them all (the one with the fewest fields, if it is alone with that).
+ */
+export function spanEventType(name: string, attributeNames: readonly string[], shapes: SpanShapes): string {
+  for (const [pattern, type] of BY_NAME) if (pattern.test(name)) return EVENT_TYPE_PREFIX + type;
+  if (DOCUMENTED_NODE.test(name)) {
+    const isProcessed = attributeNames.some((attribute) => ONLY_PROCESSED.has(attribute));
+    return EVENT_TYPE_PREFIX + (isProcessed ? 'node.NodeProcessed' : 'node.NodeEvaluated');
+  }
+  return byAttributes(attributeNames, shapes) ?? UNKNOWN;
+}
+
+function byAttributes(attributeNames: readonly string[], shapes: SpanShapes): string | undefined {
+  if (attributeNames.length === 0) return undefined;
+  const fitting = shapes.filter(({ fields }) => attributeNames.every((name) => fields.has(name)));
+  const fewest = Math.min(...fitting.map(({ fields }) => fields.size));
+  const best = fitting.filter(({ fields }) => fields.size === fewest);
+  return best.length === 1 ? best[0]?.eventType : undefined;
+}

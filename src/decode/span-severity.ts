@@ -1,0 +1,22 @@
+import { DEBUG, INFO, type Severity, TRACE } from '../record/severity.js';
+
+/** Severities that the engine writes for spans, read off its JSONL; what is not listed is INFO. */
+const BY_TYPE: Readonly<Record<string, Severity>> = {
+  'query.QueryExecuted': DEBUG,
+  'asset.AssetParsed': DEBUG,
+  'generic.GenericOpItemProcessed': DEBUG,
+  'query.ConnectionLimitWait': DEBUG,
+  'process.ThreadPoolWait': DEBUG,
+  'dev.CallTrace': TRACE,
+  'dev.Unknown': TRACE,
+};
+
+/**
+ * The severity of a span, which OTLP does not carry.
+ * @param shortType event type without the public prefix
+ * @param phase the span's `phase` attribute, which decides for evaluated nodes: INFO in RUN, else DEBUG
+ */
+export function spanSeverity(shortType: string, phase: string | undefined): Severity {
+  if (shortType === 'node.NodeEvaluated') return phase === 'EXECUTION_PHASE_RUN' ? INFO : DEBUG;
+  return BY_TYPE[shortType] ?? INFO;
+}

@@ -1,0 +1,81 @@
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+/** How many bytes at the end of a file are read at a time to find its last line break. */
+const TAIL_BYTES = 64 * 1024;
+
+/**
+ * A file that only grows: bytes are appended, then synced. A failed append leaves garbage behind the known length, which
+ * `rewind` cuts off.
+ */
+export class AppendFile {
+  /** Opens or creates the file; a file that was created is made known to its folder durably. */
+  static async open(path: string): Promise<AppendFile> {
+    const handle = await open(path, constants.O_RDWR | constants.O_CREAT, 0o644);
+    const { size } = await handle.stat();
+    if (size === 0) await syncFolder(dirname(path));
+    return new AppendFile(path, handle, size);
+  }
+
+  private constructor(
+    readonly path: string,
+    private readonly handle: FileHandle,
+    private length: number,
+  ) {}
+
+  /** Bytes that were appended successfully. */
+  get lengthBytes(): number {
+    return this.length;
+  }
+
+  /** Appends and syncs. When it throws, nothing counts as appended; call `rewind` before the next try. */
+  async append(bytes: Uint8Array, isSynced: boolean): Promise<void> {
+    let written = 0;
+    while (written < bytes.length) {
+      const { bytesWritten } = await this.handle.write(bytes, written, bytes.length - written, this.length + written);
+      written += bytesWritten;
+    }
+    if (isSynced) await this.handle.datasync();
+    this.length += bytes.length;
+  }
+
+  /** Cuts the file off at `length` (its known length when left out). */
+  async rewind(length: number = this.length): Promise<void> {
+    await this.handle.truncate(length);
+    await this.handle.datasync();
+    this.length = length;
+  }
+
+  /** Cuts off a last line that has no line break: the append that wrote it was never answered. */
+  async cutTornLine(): Promise<void> {
+    for (let end = this.length; end > 0; end = Math.max(0, end - TAIL_BYTES)) {
+      const start = Math.max(0, end - TAIL_BYTES);
+      const lineBreak = (await this.read(start, end)).lastIndexOf(0x0a);
+      if (lineBreak === -1 && start > 0) continue;
+      const whole = lineBreak === -1 ? 0 : start + lineBreak + 1;
+      if (whole < this.length) await this.rewind(whole);
+      return;
+    }
+  }
+
+  private async read(from: number, to: number): Promise<Buffer> {
+    const buffer = Buffer.allocUnsafe(to - from);
+    const { bytesRead } = await this.handle.read(buffer, 0, buffer.length, from);
+    return buffer.subarray(0, bytesRead);
+  }
+
+  close(): Promise<void> {
+    return this.handle.close();
+  }
+}
+
+/** Makes a folder's entries durable. */
+export async function syncFolder(path: string): Promise<void> {
+  const handle = await open(path, constants.O_RDONLY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,226 @@
+import { join } from 'node:path';
+import type { Clock, Timer } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import type { Logger } from '../component/logger.js';
+import type { TraceId } from '../record/ids.js';
+import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
+import type { ForeignSegments } from './foreign-segments.js';
+import type { AppendListener } from './record-log.js';
+import { type Addition, TraceLog } from './trace-log.js';
+
+/** Settings of the record log. */
+export interface RecordLogConfig {
+  /** The data folder; traces are in its `runs/`. */
+  readonly dataFolder: string;
+  /** `fsync`: an answer means that the disk has it. `os`: that the operating system has it (lost with the machine, not with the process). */
+  readonly durability: 'fsync' | 'os';
+  /** Record logs open at once; the one used longest ago is closed first. Default 256. */
+  readonly maxOpenLogs: number;
+  /** Records taken in and not yet durable; beyond it senders are asked to wait. Default 200,000. */
+  readonly maxQueuedRecords: number;
+  /** How long a log record waits for its span's name. Default 6,000 ms: the engine sends spans every 5 s. */
+  readonly nameHoldMs: number;
+}
+
+interface Job {
+  readonly delivery: Delivery;
+  readonly recordCount: number;
+  resolve(): void;
+  reject(error: ConsumeError): void;
+}
+
+/** How often waiting log records are looked at, in milliseconds. */
+const PENDING_CHECK_MS = 1000;
+const RETRY_AFTER_MS = 1000;
+
+/**
+ * The record log: takes deliveries, appends them to each trace's file and answers when they are durable. All deliveries
+ * that wait while a round of writes and syncs is under way share the next one, so syncs do not grow with load.
+ */
+export class JsonlRecordLog implements Component, RecordConsumer {
+  readonly name = 'record log';
+  private readonly open = new Map<TraceId, TraceLog>();
+  private queue: Job[] = [];
+  private queuedRecords = 0;
+  private running: Promise<void> | undefined;
+  private isStopped = false;
+  private pendingTimer: Timer | undefined;
+
+  constructor(
+    private readonly config: RecordLogConfig,
+    private readonly deps: {
+      readonly clock: Clock;
+      readonly logger: Logger;
+      readonly foreign: ForeignSegments;
+      readonly listeners: readonly AppendListener[];
+    },
+  ) {}
+
+  async start(): Promise<void> {
+    await this.deps.foreign.start();
+  }
+
+  consume(delivery: Delivery): Promise<void> {
+    if (this.isStopped) {
+      throw new ConsumeError('unavailable', 'run-bridge is shutting down; send this again shortly', RETRY_AFTER_MS);
+    }
+    const recordCount = countRecords(delivery);
+    if (this.queuedRecords > 0 && this.queuedRecords + recordCount > this.config.maxQueuedRecords) {
+      throw new ConsumeError(
+        'overloaded',
+        'too many records wait for the disk; send this again shortly',
+        RETRY_AFTER_MS,
+      );
+    }
+    this.queuedRecords += recordCount;
+    return new Promise((resolve, reject) => {
+      this.queue.push({ delivery, recordCount, resolve, reject });
+      this.running ??= this.runRounds();
+    });
+  }
+
+  /** Length of the durable part of a trace's log in bytes, while it is open. */
+  durableLength(traceId: TraceId): number | undefined {
+    return this.open.get(traceId)?.lengthBytes;
+  }
+
+  /** Appends what waits for a span's name and is due. */
+  async flushPending(): Promise<void> {
+    await this.running;
+    if ([...this.open.values()].some((log) => log.pendingCount > 0)) await this.consume({ batches: [], foreign: [] });
+  }
+
+  async shutdown(_deadline: AbortSignal): Promise<void> {
+    this.isStopped = true;
+    this.pendingTimer?.cancel();
+    await this.running;
+    await Promise.all([...this.open.values()].map((log) => log.close()));
+    this.open.clear();
+    await this.deps.foreign.close();
+  }
+
+  private async runRounds(): Promise<void> {
+    while (this.queue.length > 0) {
+      const jobs = this.queue;
+      this.queue = [];
+      await this.runRound(jobs);
+      for (const job of jobs) this.queuedRecords -= job.recordCount;
+    }
+    this.running = undefined;
+    this.watchPending();
+  }
+
+  private async runRound(jobs: readonly Job[]): Promise<void> {
+    const additions = groupByTrace(jobs);
+    for (const [traceId, log] of this.open) {
+      if (log.pendingCount > 0 && !additions.has(traceId)) additions.set(traceId, []);
+    }
+    const failures = new Map<TraceId | 'foreign', unknown>();
+    await Promise.all([
+      ...[...additions].map(async ([traceId, list]) => {
+        const failure = await this.appendTo(traceId, list);
+        if (failure !== undefined) failures.set(traceId, failure);
+      }),
+      this.appendForeign(jobs).catch((error: unknown) => failures.set('foreign', error)),
+    ]);
+    for (const job of jobs) answer(job, failures);
+    await this.closeLeastUsed();
+  }
+
+  /** Returns what went wrong, if anything; the log is then opened anew at its next use. */
+  private async appendTo(traceId: TraceId, additions: readonly Addition[]): Promise<unknown> {
+    const nowMs = this.deps.clock.monotonicMs();
+    try {
+      const log = await this.logOf(traceId, nowMs);
+      const appended = await log.append(additions, nowMs);
+      if (appended.records.length > 0) for (const listener of this.deps.listeners) listener.onAppended(appended);
+      return undefined;
+    } catch (error) {
+      this.deps.logger.error(
+        { traceId, error: String(error) },
+        'a record log could not be written; the sender was told',
+      );
+      await this.open
+        .get(traceId)
+        ?.close()
+        .catch(() => undefined);
+      this.open.delete(traceId);
+      return error;
+    }
+  }
+
+  private async appendForeign(jobs: readonly Job[]): Promise<void> {
+    const batches = jobs.flatMap((job) => job.delivery.foreign);
+    if (batches.length > 0) await this.deps.foreign.append(batches);
+  }
+
+  private async logOf(traceId: TraceId, nowMs: number): Promise<TraceLog> {
+    let log = this.open.get(traceId);
+    if (log === undefined) {
+      log = await TraceLog.open(
+        join(this.config.dataFolder, 'runs', traceId),
+        traceId,
+        { isSynced: this.config.durability === 'fsync', nameHoldMs: this.config.nameHoldMs },
+        nowMs,
+      );
+    } else {
+      this.open.delete(traceId);
+    }
+    this.open.set(traceId, log);
+    return log;
+  }
+
+  private async closeLeastUsed(): Promise<void> {
+    for (const [traceId, log] of this.open) {
+      if (this.open.size <= this.config.maxOpenLogs) return;
+      this.open.delete(traceId);
+      await log.close();
+    }
+  }
+
+  private watchPending(): void {
+    if (this.isStopped || this.pendingTimer !== undefined) return;
+    if (![...this.open.values()].some((log) => log.pendingCount > 0)) return;
+    this.pendingTimer = this.deps.clock.after(PENDING_CHECK_MS, () => {
+      this.pendingTimer = undefined;
+      if (this.isStopped) return;
+      this.flushPending().catch((error: unknown) =>
+        this.deps.logger.error({ error: String(error) }, 'waiting log records could not be written'),
+      );
+    });
+  }
+}
+
+function countRecords(delivery: Delivery): number {
+  let count = 0;
+  for (const batch of delivery.batches) count += batch.records.length;
+  for (const batch of delivery.foreign) count += batch.recordCount;
+  return count;
+}
+
+function groupByTrace(jobs: readonly Job[]): Map<TraceId, Addition[]> {
+  const additions = new Map<TraceId, Addition[]>();
+  for (const job of jobs) {
+    const occurrences = new Map<string, number>();
+    for (const { traceId, resource, records } of job.delivery.batches) {
+      const list = additions.get(traceId) ?? [];
+      list.push({ resource, records, occurrences });
+      additions.set(traceId, list);
+    }
+  }
+  return additions;
+}
+
+function answer(job: Job, failures: ReadonlyMap<TraceId | 'foreign', unknown>): void {
+  const failed = job.delivery.batches.find((batch) => failures.has(batch.traceId))?.traceId;
+  const where = failed ?? (job.delivery.foreign.length > 0 && failures.has('foreign') ? 'foreign' : undefined);
+  if (where === undefined) {
+    job.resolve();
+    return;
+  }
+  const cause = failures.get(where);
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  job.reject(
+    new ConsumeError('unavailable', `the data folder cannot be written: ${reason}`, 5 * RETRY_AFTER_MS, { cause }),
+  );
+}

@@ -1,0 +1,77 @@
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { TraceId } from '../record/ids.js';
+import { parseRecordLine, RecordParseError } from '../record/record-line.js';
+import { type FileLine, readLines } from './line-reader.js';
+import type { LoggedRecord, LogRange, RecordLogReader } from './record-log.js';
+import { ResourceIndex } from './resource-index.js';
+import { LOG_FILE, RESOURCES_FILE } from './trace-log.js';
+
+/** Is told of a line in a record log that is not a record: the disk damaged it, or somebody edited the file. */
+export type DamageReport = (traceId: TraceId, offset: number, reason: string) => void;
+
+/** Reads record logs where they lie, whether somebody appends to them or not. Damaged lines are reported and passed over. */
+export class RecordLogFiles implements RecordLogReader {
+  /**
+   * @param dataFolder the data folder; traces are in its `runs/`
+   * @param durableLength length of a log that is open for appending, so that nothing is read before it is durable;
+   *   `undefined` where it is not open
+   */
+  constructor(
+    private readonly dataFolder: string,
+    private readonly onDamage: DamageReport,
+    private readonly durableLength: (traceId: TraceId) => number | undefined = () => undefined,
+  ) {}
+
+  async *read(traceId: TraceId, range: LogRange): AsyncIterable<readonly LoggedRecord[]> {
+    const folder = this.folderOf(traceId);
+    const toOffset = Math.min(
+      range.toOffset ?? Number.POSITIVE_INFINITY,
+      this.durableLength(traceId) ?? Number.POSITIVE_INFINITY,
+    );
+    const chunks = readLines(join(folder, LOG_FILE), range.fromOffset, toOffset);
+    let index: ResourceIndex | undefined;
+    for await (const lines of chunks) {
+      // Read after the chunk, so that it knows the resource of every record in it.
+      index = await readIndex(folder);
+      yield this.parseLines(traceId, lines, index);
+    }
+  }
+
+  async lengthBytes(traceId: TraceId): Promise<number> {
+    const durable = this.durableLength(traceId);
+    if (durable !== undefined) return durable;
+    try {
+      return (await stat(join(this.folderOf(traceId), LOG_FILE))).size;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 0;
+      throw error;
+    }
+  }
+
+  private folderOf(traceId: TraceId): string {
+    return join(this.dataFolder, 'runs', traceId);
+  }
+
+  private parseLines(traceId: TraceId, lines: readonly FileLine[], index: ResourceIndex): LoggedRecord[] {
+    const records: LoggedRecord[] = [];
+    for (const { text, offset, endOffset } of lines) {
+      try {
+        records.push({ record: parseRecordLine(text), resource: index.at(offset), offset, endOffset });
+      } catch (error) {
+        if (!(error instanceof RecordParseError)) throw error;
+        this.onDamage(traceId, offset, error.message);
+      }
+    }
+    return records;
+  }
+}
+
+async function readIndex(folder: string): Promise<ResourceIndex> {
+  try {
+    return ResourceIndex.parse(await readFile(join(folder, RESOURCES_FILE), 'utf8'));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return new ResourceIndex();
+    throw error;
+  }
+}
