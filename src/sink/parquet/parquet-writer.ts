@@ -1,0 +1,160 @@
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { ColumnChunk, RowGroup } from 'hyparquet';
+import { ByteWriter } from 'hyparquet-writer';
+import { writeIndexes } from 'hyparquet-writer/src/indexes.js';
+import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
+import type { TelemetryRecord } from '../../record/telemetry-record.js';
+import { ARROW_SCHEMA } from './arrow-schema.js';
+import type { EncodedChunk } from './column-writer.js';
+import { SCHEMA } from './leaf-column.js';
+import { RowGroupWriter } from './row-group-writer.js';
+
+/** Limits of a row group. */
+export interface ParquetWriterLimits {
+  /** Default 100,000: the engine itself writes all rows into one. */
+  readonly maxRowGroupRows: number;
+  /** Bytes (compressed pages and dictionaries) at which a row group ends early. Default 64 MiB. */
+  readonly maxRowGroupBytes: number;
+}
+
+/** The limits unless told otherwise. */
+export const PARQUET_WRITER_LIMITS: ParquetWriterLimits = {
+  maxRowGroupRows: 100_000,
+  maxRowGroupBytes: 64 * 1024 * 1024,
+};
+
+/** What was written. */
+export interface ParquetFileInfo {
+  readonly rowCount: number;
+  readonly rowGroupCount: number;
+  readonly byteLength: number;
+}
+
+const MAGIC = Buffer.from('PAR1', 'latin1');
+const CREATED_BY = 'run-bridge';
+/** How long a least or greatest text in statistics may be; longer ones are cut as the format allows. In bytes. */
+const STATISTICS_BYTES = 64;
+/** Rows after which the held bytes are counted. */
+const SIZE_CHECK_ROWS = 1_000;
+
+/**
+ * Writes records as a Parquet file with the engine's columns, types, encodings and Arrow schema. Holds one row group at a
+ * time, compressed, so memory does not grow with the run. The file appears under its name only when it is complete:
+ * until then it is `<path>.partial`, which a later attempt overwrites.
+ */
+export class ParquetWriter {
+  private readonly rowGroups: RowGroup[] = [];
+  private readonly chunks: { chunk: ColumnChunk; pages: ReturnType<EncodedChunk['pagesAt']> }[] = [];
+  private group = new RowGroupWriter();
+  private rowCount = 0;
+  private offset = 0;
+
+  /** Creates `<path>.partial`. @throws when it cannot be created. */
+  static async create(path: string, limits: ParquetWriterLimits = PARQUET_WRITER_LIMITS): Promise<ParquetWriter> {
+    const writer = new ParquetWriter(path, await open(partialPath(path), 'w'), limits);
+    await writer.write(MAGIC);
+    return writer;
+  }
+
+  private constructor(
+    private readonly path: string,
+    private readonly file: FileHandle,
+    private readonly limits: ParquetWriterLimits,
+  ) {}
+
+  async append(records: Iterable<TelemetryRecord>): Promise<void> {
+    for (const record of records) {
+      this.group.append(record);
+      if (this.isGroupFull()) await this.endRowGroup();
+    }
+  }
+
+  /** Writes what is left and the footer, syncs and gives the file its name. */
+  async close(): Promise<ParquetFileInfo> {
+    if (this.group.rowCount > 0) await this.endRowGroup();
+    await this.writeFooter();
+    await this.file.sync();
+    await this.file.close();
+    await rename(partialPath(this.path), this.path);
+    await syncFolder(dirname(this.path));
+    return { rowCount: this.rowCount, rowGroupCount: this.rowGroups.length, byteLength: this.offset };
+  }
+
+  /** Gives up: removes the partial file, leaves an earlier file of that name alone. */
+  async abort(): Promise<void> {
+    await this.file.close();
+    await rm(partialPath(this.path), { force: true });
+  }
+
+  private isGroupFull(): boolean {
+    const { rowCount } = this.group;
+    if (rowCount >= this.limits.maxRowGroupRows) return true;
+    return rowCount % SIZE_CHECK_ROWS === 0 && this.group.bufferedBytes >= this.limits.maxRowGroupBytes;
+  }
+
+  private async endRowGroup(): Promise<void> {
+    const { group } = this;
+    this.group = new RowGroupWriter();
+    const start = this.offset;
+    const columns: ColumnChunk[] = [];
+    for (const encoded of group.finish()) {
+      const chunk = encoded.chunkAt(this.offset);
+      columns.push(chunk);
+      this.chunks.push({ chunk, pages: encoded.pagesAt(this.offset) });
+      await this.write(...encoded.parts);
+    }
+    this.rowCount += group.rowCount;
+    this.rowGroups.push({
+      columns,
+      total_byte_size: columns.reduce((sum, { meta_data }) => sum + (meta_data?.total_uncompressed_size ?? 0n), 0n),
+      num_rows: BigInt(group.rowCount),
+      file_offset: BigInt(start),
+      total_compressed_size: BigInt(this.offset - start),
+    });
+  }
+
+  private async writeFooter(): Promise<void> {
+    const footer = new ByteWriter(64 * 1024);
+    // The library writes offsets relative to the file, so it is told where its bytes will lie.
+    footer.offset = this.offset;
+    writeIndexes(
+      footer,
+      this.chunks.map(({ chunk, pages }) => ({ chunk, offsetIndex: { page_locations: pages } })),
+    );
+    writeMetadata(
+      footer,
+      {
+        version: 1,
+        schema: [...SCHEMA],
+        num_rows: BigInt(this.rowCount),
+        row_groups: this.rowGroups,
+        key_value_metadata: [{ key: 'ARROW:schema', value: ARROW_SCHEMA }],
+        created_by: CREATED_BY,
+        metadata_length: 0,
+      },
+      STATISTICS_BYTES,
+    );
+    await this.write(footer.getBytes(), MAGIC);
+  }
+
+  private async write(...parts: readonly Uint8Array[]): Promise<void> {
+    const bytes = Buffer.concat(parts);
+    await this.file.writeFile(bytes);
+    this.offset += bytes.length;
+  }
+}
+
+function partialPath(path: string): string {
+  return `${path}.partial`;
+}
+
+/** Makes the new name itself durable. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
