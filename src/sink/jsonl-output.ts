@@ -1,0 +1,87 @@
+import { once } from 'node:events';
+import type { Writable } from 'node:stream';
+import type { Component } from '../component/component.js';
+import type { Logger } from '../component/logger.js';
+import type { TraceId } from '../record/ids.js';
+import { formatRecordLine } from '../record/record-line.js';
+import type { Appended, AppendListener, RecordLogReader } from './record-log.js';
+
+/** A part of a record log that is still to be streamed. */
+interface Stretch {
+  readonly fromOffset: number;
+  readonly toOffset: number;
+}
+
+/**
+ * Streams every record that becomes durable as a JSON line to one stream. It reads from the record logs, so a slow reader
+ * costs no memory: what waits is one stretch for each trace. What waits when the process ends is not streamed later.
+ */
+export class JsonlOutput implements Component, AppendListener {
+  readonly name = 'jsonl output';
+  private readonly waiting = new Map<TraceId, Stretch>();
+  private running: Promise<void> | undefined;
+  private isEnded = false;
+
+  constructor(
+    private readonly stream: Writable,
+    private readonly deps: { readonly reader: RecordLogReader; readonly logger: Logger },
+  ) {}
+
+  async start(): Promise<void> {
+    const end = (reason: string) => {
+      if (this.isEnded) return;
+      this.isEnded = true;
+      this.waiting.clear();
+      this.deps.logger.warn({ reason }, 'the JSONL stream was closed by its reader; records go on to the data folder');
+    };
+    this.stream.on('error', (error) => end(error.message));
+    this.stream.on('close', () => end('closed'));
+  }
+
+  onAppended({ traceId, records, lengthBytes }: Appended): void {
+    const [first] = records;
+    if (this.isEnded || first === undefined) return;
+    const fromOffset = this.waiting.get(traceId)?.fromOffset ?? first.offset;
+    this.waiting.set(traceId, { fromOffset, toOffset: lengthBytes });
+    this.running ??= this.run();
+  }
+
+  /** Streams what waits; gives up at the deadline. */
+  async shutdown(deadline: AbortSignal): Promise<void> {
+    if (this.running !== undefined && !deadline.aborted) {
+      await Promise.race([this.running, once(deadline, 'abort')]);
+    }
+    this.isEnded = true;
+  }
+
+  private async run(): Promise<void> {
+    try {
+      for (let next = this.takeNext(); next !== undefined; next = this.takeNext()) await this.stretch(...next);
+    } catch (error) {
+      this.deps.logger.error({ error: String(error) }, 'records could not be read back for the JSONL stream');
+    }
+    this.running = undefined;
+  }
+
+  private takeNext(): readonly [TraceId, Stretch] | undefined {
+    const [next] = this.waiting;
+    if (next !== undefined) this.waiting.delete(next[0]);
+    return next;
+  }
+
+  private async stretch(traceId: TraceId, range: Stretch): Promise<void> {
+    for await (const records of this.deps.reader.read(traceId, range)) {
+      if (this.isEnded) return;
+      const text = records.map(({ record }) => `${formatRecordLine(record)}\n`).join('');
+      if (!this.stream.write(text)) await this.drained();
+    }
+  }
+
+  private async drained(): Promise<void> {
+    const done = new AbortController();
+    const options = { signal: done.signal };
+    // `close` comes after an error, too; whichever is first, the other listener goes.
+    await Promise.race([once(this.stream, 'drain', options), once(this.stream, 'close', options)]).catch(() => {});
+    done.abort();
+  }
+}
