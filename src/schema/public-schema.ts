@@ -1,0 +1,129 @@
+import { readdirSync } from 'node:fs';
+import protobuf from 'protobufjs';
+import type { EnumType, Field, FieldType, MessageType, ScalarKind } from './message-type.js';
+import { loadProtoFiles, PROTO_FOLDER } from './proto-files.js';
+
+/** The package that all of the engine's public events are in; a newer engine may have more of them than the schema. */
+export const EVENT_TYPE_PREFIX = 'v1.public.events.fusion.';
+
+const FOLDER = 'dbtlabs/proto/public/';
+const SCALARS: ReadonlySet<string> = new Set<ScalarKind>([
+  'string',
+  'bool',
+  'int32',
+  'uint32',
+  'int64',
+  'uint64',
+  'double',
+  'bytes',
+]);
+
+/** The engine's public telemetry schema, version 1.0.615, as the .proto files below `proto/dbtlabs/` say it. */
+export class PublicSchema {
+  /** Reads the .proto files: about 15 ms in a fresh process. @throws Error when one is missing or damaged. */
+  static load(): PublicSchema {
+    const paths = readdirSync(PROTO_FOLDER + FOLDER, { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.proto'))
+      .sort()
+      .map((path) => FOLDER + path.replaceAll('\\', '/'));
+    return new PublicSchema(loadProtoFiles(paths, { keepCase: true }));
+  }
+
+  private readonly messages = new Map<string, MessageType>();
+  private readonly enums = new Map<string, EnumType>();
+  private readonly wireTypes = new Map<string, protobuf.Type>();
+
+  private constructor(root: protobuf.Root) {
+    this.collect(root);
+    for (const name of this.wireTypes.keys()) this.messageOf(name);
+  }
+
+  /** Full names of all messages: events and the parts that they are made of. */
+  get messageNames(): readonly string[] {
+    return [...this.messages.keys()];
+  }
+
+  get enumNames(): readonly string[] {
+    return [...this.enums.keys()];
+  }
+
+  /** @param fullName for example an `event_type`; `undefined` for one that this version does not know. */
+  message(fullName: string): MessageType | undefined {
+    return this.messages.get(fullName);
+  }
+
+  enum(fullName: string): EnumType | undefined {
+    return this.enums.get(fullName);
+  }
+
+  /** protobufjs's own type of a message, with snake_case names, for whoever reads or writes its bytes. */
+  wireType(fullName: string): protobuf.Type | undefined {
+    return this.wireTypes.get(fullName);
+  }
+
+  private collect(namespace: protobuf.NamespaceBase): void {
+    for (const object of namespace.nestedArray) {
+      const fullName = object.fullName.slice(1);
+      if (object instanceof protobuf.Enum) this.enums.set(fullName, enumOf(fullName, object));
+      if (object instanceof protobuf.Type) this.wireTypes.set(fullName, object);
+      if (object instanceof protobuf.Namespace) this.collect(object);
+    }
+  }
+
+  private messageOf(fullName: string): MessageType {
+    const known = this.messages.get(fullName);
+    if (known !== undefined) return known;
+    const fields: Field[] = [];
+    const byName = new Map<string, Field>();
+    const message: MessageType = { fullName, fields, field: (name) => byName.get(name) };
+    // Known before its fields are, so that a message may contain itself.
+    this.messages.set(fullName, message);
+    for (const wireField of this.wireTypes.get(fullName)?.fieldsArray ?? []) {
+      const field = this.fieldOf(wireField);
+      fields.push(field);
+      byName.set(field.name, field);
+    }
+    return message;
+  }
+
+  private fieldOf(field: protobuf.Field): Field {
+    const value = this.typeOf(field);
+    const isMap = field instanceof protobuf.MapField;
+    // `optional` is a oneof of one field, which protobufjs names with a leading underscore.
+    const isOptional = field.partOf?.isProto3Optional === true;
+    return {
+      name: field.name,
+      number: field.id,
+      type: isMap ? { kind: 'map', keyKind: scalarKind(field.keyType), value } : value,
+      isRepeated: field.repeated,
+      isOptional,
+      oneof: isOptional ? undefined : field.partOf?.name,
+    };
+  }
+
+  private typeOf(field: protobuf.Field): FieldType {
+    const resolved = field.resolve().resolvedType;
+    if (resolved === null) return { kind: scalarKind(field.type) };
+    const fullName = resolved.fullName.slice(1);
+    if (resolved instanceof protobuf.Type) return { kind: 'message', message: this.messageOf(fullName) };
+    return { kind: 'enum', enum: this.enums.get(fullName) ?? enumOf(fullName, resolved) };
+  }
+}
+
+function enumOf(fullName: string, type: protobuf.Enum): EnumType {
+  const entries = Object.entries(type.values);
+  return {
+    fullName,
+    numberByName: new Map(entries),
+    nameByNumber: new Map(entries.map(([name, number]) => [number, name])),
+  };
+}
+
+function scalarKind(type: string): ScalarKind {
+  if (isScalar(type)) return type;
+  throw new Error(`The schema uses the protobuf type ${type}, for which src/schema/message-type.ts has no kind yet.`);
+}
+
+function isScalar(type: string): type is ScalarKind {
+  return SCALARS.has(type);
+}
