@@ -1,5 +1,4 @@
-/** What every event type of the engine begins with. */
-export const EVENT_TYPE_PREFIX = 'v1.public.events.fusion.';
+import { EVENT_TYPE_PREFIX } from '../schema/public-schema.js';
 
 /** The event type without the public prefix, for example `node.NodeProcessed`; other types come back whole. */
 export function shortEventType(eventType: string): string {

@@ -2,10 +2,10 @@ import type { OtlpLogRecord } from '../otlp/export-request.js';
 import { parseSpanId, parseTraceId } from '../record/ids.js';
 import { DEBUG, ERROR, INFO, TRACE, WARN } from '../record/severity.js';
 import type { LogRecord } from '../record/telemetry-record.js';
+import { EVENT_TYPE_PREFIX } from '../schema/public-schema.js';
 import { attributesJson, valueJson } from './attribute-json.js';
 import type { AttributeSchema } from './attribute-schema.js';
 import { BRIDGE_ATTRIBUTE } from './bridge-attributes.js';
-import { EVENT_TYPE_PREFIX } from './event-type.js';
 import { bridgeObject, MAX_UNIX_NANO, type Rejection, splitAttributes } from './span-decoder.js';
 import { modernSpelling } from './spelling.js';
 

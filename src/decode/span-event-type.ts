@@ -1,4 +1,4 @@
-import { EVENT_TYPE_PREFIX } from './event-type.js';
+import { EVENT_TYPE_PREFIX } from '../schema/public-schema.js';
 
 /** Span names as the engine makes them, and the message that each stands for. The first that fits counts. */
 const BY_NAME: readonly (readonly [RegExp, string])[] = [

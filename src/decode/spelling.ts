@@ -1,8 +1,8 @@
 import { Attributes } from '../record/attributes.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
+import { EVENT_TYPE_PREFIX } from '../schema/public-schema.js';
 import type { AttributeSchema } from './attribute-schema.js';
-import { EVENT_TYPE_PREFIX } from './event-type.js';
 
 const TEST_OUTCOMES: ReadonlyMap<number, string> = new Map([
   [0, 'TEST_OUTCOME_PASSED'],

@@ -104,7 +104,6 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       const jobs = this.queue;
       this.queue = [];
       await this.runRound(jobs);
-      for (const job of jobs) this.queuedRecords -= job.recordCount;
     }
     this.running = undefined;
     this.watchPending();
@@ -123,7 +122,10 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       }),
       this.appendForeign(jobs).catch((error: unknown) => failures.set('foreign', error)),
     ]);
-    for (const job of jobs) answer(job, failures);
+    for (const job of jobs) {
+      this.queuedRecords -= job.recordCount;
+      answer(job, failures);
+    }
     await this.closeLeastUsed();
   }
 

@@ -1,0 +1,252 @@
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Delivery } from '../../../src/record/record-consumer.js';
+import { ConsumeError } from '../../../src/record/record-consumer.js';
+import { type Resource, UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
+import type { LogRecord, TelemetryRecord } from '../../../src/record/telemetry-record.js';
+import { ForeignSegments } from '../../../src/sink/foreign-segments.js';
+import { JsonlRecordLog } from '../../../src/sink/jsonl-record-log.js';
+import type { Appended, LoggedRecord } from '../../../src/sink/record-log.js';
+import { RecordLogFiles } from '../../../src/sink/record-log-files.js';
+import { FakeClock } from '../../fake/fake-clock.js';
+import { RecordingLogger } from '../../fake/recording-logger.js';
+import { sampleLines, sampleRecords, sampleTraceId } from '../../fake/sample-run.js';
+
+const RUN = 'build-clean';
+const traceId = sampleTraceId(RUN);
+const records = sampleRecords(RUN);
+const other: Resource = {
+  attributes: { 'service.name': 'dbt-core', step: '2' },
+  scope: { name: 'dbt-core', version: '' },
+};
+
+let folder: string;
+let clock: FakeClock;
+let logger: RecordingLogger;
+let log: JsonlRecordLog;
+let appended: Appended[];
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'run-bridge-log-'));
+  await open();
+});
+
+afterEach(async () => {
+  await close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function open(maxQueuedRecords = 200_000): Promise<void> {
+  clock = new FakeClock();
+  logger = new RecordingLogger();
+  appended = [];
+  log = new JsonlRecordLog(
+    { dataFolder: folder, durability: 'fsync', maxOpenLogs: 2, maxQueuedRecords, nameHoldMs: 6000 },
+    {
+      clock,
+      logger,
+      foreign: new ForeignSegments(join(folder, 'foreign'), { isSynced: true, listeners: [] }),
+      listeners: [{ onAppended: (event) => appended.push(event) }],
+    },
+  );
+  await log.start();
+}
+
+function close(): Promise<void> {
+  return log.shutdown(AbortSignal.timeout(1000));
+}
+
+function delivery(batch: readonly TelemetryRecord[], resource: Resource = UNKNOWN_RESOURCE): Delivery {
+  return { batches: [{ traceId, resource, records: batch }], foreign: [] };
+}
+
+function path(file = 'telemetry.jsonl'): string {
+  return join(folder, 'runs', traceId, file);
+}
+
+function lines(): string[] {
+  return readFileSync(path(), 'utf8').split('\n').slice(0, -1);
+}
+
+async function read(fromOffset = 0): Promise<LoggedRecord[]> {
+  const files = new RecordLogFiles(
+    folder,
+    () => {},
+    (id) => log.durableLength(id),
+  );
+  const found: LoggedRecord[] = [];
+  for await (const chunk of files.read(traceId, { fromOffset })) found.push(...chunk);
+  return found;
+}
+
+/** A log record as OTLP brings it. */
+function overOtlp(record: LogRecord): LogRecord {
+  const { line: _line, ...rest } = record;
+  return { ...rest, spanName: null, eventId: null };
+}
+
+const logsOf = (list: readonly TelemetryRecord[]) => list.filter((record) => record.recordType === 'LogRecord');
+const spansOf = (list: readonly TelemetryRecord[]) => list.filter((record) => record.recordType !== 'LogRecord');
+
+describe('the record log', () => {
+  it("holds a run's JSONL byte for byte as the engine wrote it", async () => {
+    await log.consume(delivery(records));
+    expect(lines()).toEqual(sampleLines(RUN));
+  });
+
+  it('writes once what is sent twice, at once, later, and after a restart', async () => {
+    await Promise.all([log.consume(delivery(records)), log.consume(delivery(records))]);
+    await log.consume(delivery(records));
+    await close();
+    await open();
+    await log.consume(delivery(records));
+    expect(lines()).toEqual(sampleLines(RUN));
+    expect(appended).toEqual([]);
+  });
+
+  it('keeps two equal log records of one delivery, and only those two when it is repeated', async () => {
+    const [first] = logsOf(records);
+    if (first === undefined) throw new Error('the sample has a log record');
+    await log.consume(delivery([first, first]));
+    await log.consume(delivery([first, first]));
+    expect(lines()).toHaveLength(2);
+  });
+
+  it('tells its listeners each record once, with its place in the file', async () => {
+    await Promise.all([log.consume(delivery(records.slice(0, 100))), log.consume(delivery(records.slice(50)))]);
+    const told = appended.flatMap((event) => event.records);
+    expect(told.map(({ record }) => record.line)).toEqual(sampleLines(RUN));
+    const bytes = readFileSync(path());
+    for (const { record, offset, endOffset } of told) {
+      expect(bytes.toString('utf8', offset, endOffset)).toBe(`${record.line}\n`);
+    }
+  });
+
+  it.each([1, 7, 300])(
+    'cuts off a torn last line of which %i bytes were written, and takes the record when it comes again',
+    async (kept) => {
+      await log.consume(delivery(records.slice(0, 20)));
+      await close();
+      appendFileSync(path(), (sampleLines(RUN)[20] ?? '').slice(0, kept));
+      await open();
+      await log.consume(delivery(records.slice(20)));
+      expect(lines()).toEqual(sampleLines(RUN));
+    },
+  );
+
+  it('remembers whose each record is, also after a restart', async () => {
+    await log.consume(delivery(records.slice(0, 10)));
+    await log.consume(delivery(records.slice(10, 20), other));
+    await close();
+    await open();
+    await log.consume(delivery(records.slice(20, 30)));
+    const owners = (await read()).map(({ resource }) => resource.attributes.step ?? '1');
+    expect(owners).toEqual([...Array(10).fill('1'), ...Array(10).fill('2'), ...Array(10).fill('1')]);
+  });
+
+  it('reads from any line on', async () => {
+    await log.consume(delivery(records));
+    const all = await read();
+    const later = await read(all[17]?.offset);
+    expect(later).toEqual(all.slice(17));
+  });
+
+  it('closes the log used longest ago when too many are open, and goes on with it later', async () => {
+    await log.consume(delivery(records.slice(0, 5)));
+    for (const id of ['a', 'b', 'c']) {
+      const trace = id.repeat(32) as typeof traceId;
+      const foreignRecords = records.slice(0, 5).map(({ line: _line, ...record }) => ({ ...record, traceId: trace }));
+      await log.consume({
+        batches: [{ traceId: trace, resource: UNKNOWN_RESOURCE, records: foreignRecords as TelemetryRecord[] }],
+        foreign: [],
+      });
+    }
+    expect(log.durableLength(traceId)).toBeUndefined();
+    await log.consume(delivery(records));
+    expect(lines()).toEqual(sampleLines(RUN));
+  });
+
+  it('asks senders to wait when too much is queued', async () => {
+    await close();
+    await open(220);
+    const first = log.consume(delivery(records.slice(0, 200)));
+    expect(() => log.consume(delivery(records.slice(200)))).toThrow(ConsumeError);
+    await first;
+    await log.consume(delivery(records.slice(200)));
+    expect(lines()).toEqual(sampleLines(RUN));
+  });
+
+  it('refuses, says why and recovers when its folder cannot be written', async () => {
+    await log.consume(delivery(records.slice(0, 10)));
+    await close();
+    await open();
+    renameSync(join(folder, 'runs'), join(folder, 'away'));
+    writeFileSync(join(folder, 'runs'), 'in the way');
+    await expect(log.consume(delivery(records.slice(10)))).rejects.toMatchObject({ code: 'unavailable' });
+    expect(logger.lines.some(({ level }) => level === 'error')).toBe(true);
+    rmSync(join(folder, 'runs'));
+    renameSync(join(folder, 'away'), join(folder, 'runs'));
+    await log.consume(delivery(records.slice(10)));
+    expect(lines()).toEqual(sampleLines(RUN));
+  });
+});
+
+describe('a log record without the name of its span', () => {
+  it('waits for its span and gets its name', async () => {
+    const logs = logsOf(records).map(overOtlp);
+    await log.consume(delivery(logs));
+    expect(lines()).toEqual([]);
+    await log.consume(delivery(spansOf(records)));
+    const written = (await read()).map(({ record }) => record).filter(({ recordType }) => recordType === 'LogRecord');
+    expect(written.map(({ spanName }) => spanName)).toEqual(logsOf(records).map(({ spanName }) => spanName));
+    expect(readFileSync(path('pending.jsonl'), 'utf8')).toBe('');
+  });
+
+  it('is not lost when the bridge dies while it waits', async () => {
+    await log.consume(delivery(logsOf(records).map(overOtlp)));
+    await close();
+    await open();
+    await log.consume(delivery(spansOf(records)));
+    expect(lines()).toHaveLength(records.length);
+  });
+
+  it('is written after the hold with a name told from what it says, when its span never comes', async () => {
+    const logs = logsOf(records);
+    await log.consume(delivery(logs.map(overOtlp)));
+    clock.advance(5000);
+    await log.flushPending();
+    expect(lines()).toEqual([]);
+    clock.advance(2000);
+    await log.flushPending();
+    const written = (await read()).map(({ record }) => record.spanName);
+    expect(written).toEqual(logs.map(({ spanName }) => spanName));
+  });
+
+  it('waits no longer once the process of its resource has ended', async () => {
+    const process = records.filter(({ eventType }) => eventType.endsWith('.Process'));
+    await log.consume(delivery(logsOf(records).slice(0, 1).map(overOtlp)));
+    await log.consume(delivery(process));
+    expect(lines()).toHaveLength(3);
+  });
+});
+
+describe('telemetry of other services', () => {
+  it('is kept as it came and read from a place on', async () => {
+    const body = '{"resourceSpans":[]}';
+    await log.consume({ batches: [], foreign: [{ signal: 'traces', body, recordCount: 1 }] });
+    await log.consume({ batches: [], foreign: [{ signal: 'logs', body: '{"resourceLogs":[]}', recordCount: 1 }] });
+    const segments = new ForeignSegments(join(folder, 'foreign'), { isSynced: true, listeners: [] });
+    await segments.start();
+    const entries = [];
+    for await (const entry of segments.read()) entries.push(entry);
+    expect(entries.map(({ signal }) => signal)).toEqual(['traces', 'logs']);
+    const later = [];
+    for await (const entry of segments.read(entries[0]?.next)) later.push(entry);
+    expect(later).toEqual(entries.slice(1));
+    expect(await segments.end()).toEqual(entries[1]?.next);
+    await segments.close();
+    expect(existsSync(join(folder, 'runs'))).toBe(false);
+  });
+});

@@ -1,0 +1,210 @@
+import { describe, expect, it } from 'vitest';
+import { OtlpRequestDecoder } from '../../../src/decode/otlp-request-decoder.js';
+import { PublicAttributeSchema } from '../../../src/decode/public-attribute-schema.js';
+import type { AnyValue, KeyValue } from '../../../src/otlp/any-value.js';
+import type { OtlpLogRecord, OtlpSpan, TracesRequest } from '../../../src/otlp/export-request.js';
+import { JsonCodec } from '../../../src/otlp/json-codec.js';
+import type { LogRecord, SpanEnd } from '../../../src/record/telemetry-record.js';
+import { PublicSchema } from '../../../src/schema/public-schema.js';
+
+const json = new JsonCodec();
+const decoder = new OtlpRequestDecoder(new PublicAttributeSchema(PublicSchema.load()), json);
+const TRACE = '0af7651916cd43dd8448eb211c80319c';
+
+function keyValues(attributes: Readonly<Record<string, AnyValue>>): KeyValue[] {
+  return Object.entries(attributes).map(([key, value]) => ({ key, value }));
+}
+
+function span(name: string, attributes: Readonly<Record<string, AnyValue>>, rest: Partial<OtlpSpan> = {}): OtlpSpan {
+  return {
+    traceId: TRACE,
+    spanId: '00f067aa0ba902b7',
+    traceState: '',
+    parentSpanId: '',
+    flags: 1,
+    name,
+    kind: 1,
+    startTimeUnixNano: 1n,
+    endTimeUnixNano: 2n,
+    attributes: keyValues(attributes),
+    droppedAttributesCount: 0,
+    events: [],
+    droppedEventsCount: 0,
+    links: [],
+    droppedLinksCount: 0,
+    status: null,
+    ...rest,
+  };
+}
+
+function traces(spans: readonly OtlpSpan[], service = 'dbt-fusion', more: readonly KeyValue[] = []): TracesRequest {
+  return {
+    signal: 'traces',
+    resources: [
+      {
+        resource: { attributes: [{ key: 'service.name', value: service }, ...more], droppedAttributesCount: 0 },
+        schemaUrl: '',
+        scopes: [
+          {
+            scope: { name: service, version: '', attributes: [], droppedAttributesCount: 0 },
+            schemaUrl: '',
+            records: spans,
+          },
+        ],
+      },
+    ],
+  };
+}
+
+function decodeOne(name: string, attributes: Readonly<Record<string, AnyValue>>): SpanEnd {
+  const { delivery } = decoder.decode(traces([span(name, attributes)]));
+  const end = delivery.batches[0]?.records.find(({ recordType }) => recordType === 'SpanEnd');
+  if (end === undefined) throw new Error('the span was not decoded');
+  return end as SpanEnd;
+}
+
+describe('a span of the engine', () => {
+  it('of a type without a name of its own is told by its attributes', () => {
+    expect(decodeOne('Waiting', { unique_id: 'model.a.b', batch_id: '1' }).eventType).toMatch(
+      /\.process\.ThreadPoolWait$/,
+    );
+    const batch = { unique_id: 'model.a.b', batch_id: '1', batch_index: 2n, event_time_start: 'x' };
+    expect(decodeOne('Batch 1', batch).eventType).toMatch(/\.node\.MicrobatchEvaluated$/);
+  });
+
+  it('of a type that nothing tells keeps everything it has', () => {
+    const end = decodeOne('Quantum leap (7)', { leap: 7n, detail: '{"far":1.0}', ratio: 2, on: true });
+    expect(end.eventType).toBe('v1.public.events.fusion.dev.Unknown');
+    expect(end.spanName).toBe('Quantum leap (7)');
+    expect(end.attributes.json).toBe('{"detail":{"far":1.0},"leap":7,"on":true,"ratio":2.0}');
+  });
+
+  it('keeps fields and enum values that the schema does not know', () => {
+    const end = decodeOne('Node processed (model.a.b)', {
+      node_outcome: 'NODE_OUTCOME_TELEPORTED',
+      zeta_detail: '{"a":[1,2]}',
+      note: '{not json',
+    });
+    expect(end.attributes.value).toEqual({
+      node_outcome: 'NODE_OUTCOME_TELEPORTED',
+      note: '{not json',
+      zeta_detail: { a: [1, 2] },
+    });
+  });
+
+  it('spells 64-bit numbers as strings and 32-bit ones as numbers, whatever they came as', () => {
+    const end = decodeOne('Node processed (model.a.b)', { duration_ms: 366n, defined_at_line: 4n, rows_affected: '5' });
+    expect(end.attributes.json).toBe('{"defined_at_line":4,"duration_ms":"366","rows_affected":"5"}');
+  });
+
+  it('keeps a text that looks like JSON where the schema says that it is a text', () => {
+    expect(decodeOne('Query executed', { sql: '{"a":1}' }).attributes.json).toBe('{"sql":"{\\"a\\":1}"}');
+  });
+
+  it('keeps a nested text as a string when it is nested too deeply to be written again', () => {
+    const deep = '['.repeat(50_000) + ']'.repeat(50_000);
+    expect(decodeOne('Dev trace: x', { extra: deep }).attributes.text('extra')).toBe(deep);
+  });
+
+  it('in the spellings of documentation is read as its modern form', () => {
+    const end = decodeOne('Node(model.a.b)', {
+      unique_id: 'model.a.b',
+      phase: 'Run',
+      node_outcome: 'skipped',
+      node_skip_reason: 'noop',
+      test_outcome: 'failed',
+    });
+    expect(end.eventType).toBe('v1.public.events.fusion.node.NodeEvaluated');
+    expect(end.spanName).toBe('Node evaluated (model.a.b)');
+    expect(end.attributes.value).toEqual({
+      node_outcome: 'NODE_OUTCOME_SKIPPED',
+      node_skip_reason: 'NODE_SKIP_REASON_NO_OP',
+      node_test_detail: { test_outcome: 'TEST_OUTCOME_FAILED' },
+      phase: 'EXECUTION_PHASE_RUN',
+      unique_id: 'model.a.b',
+    });
+  });
+
+  it('keeps span events, which the envelope has no key for', () => {
+    const event = { timeUnixNano: 5n, name: 'retry', attributes: keyValues({ n: 1n }), droppedAttributesCount: 0 };
+    const { delivery } = decoder.decode(traces([span('Phase: RUN', {}, { events: [event] })]));
+    expect(delivery.batches[0]?.records[1]?.unknownFields).toEqual({
+      events: [{ name: 'retry', time_unix_nano: '5', attributes: { n: 1 } }],
+    });
+  });
+});
+
+describe('a request', () => {
+  it.each([
+    ['a zero trace id', { traceId: '0'.repeat(32) }],
+    ['a short trace id', { traceId: 'ab' }],
+    ['no span id', { spanId: '' }],
+    ['a span id of nine bytes', { spanId: 'a'.repeat(18) }],
+    ['an end beyond int64', { endTimeUnixNano: 2n ** 63n }],
+  ])('loses only the span with %s, and says so', (_name, fault) => {
+    const { delivery, rejectedCount, rejectionMessage } = decoder.decode(
+      traces([span('Phase: RUN', {}, fault), span('Phase: PARSE', {})]),
+    );
+    expect(rejectedCount).toBe(1);
+    expect(rejectionMessage).toMatch(/^1 spans with/);
+    expect(delivery.batches.flatMap(({ records }) => records)).toHaveLength(2);
+  });
+
+  it('of another service is kept as it came, apart from the runs', () => {
+    const request = traces([span('GET /', { 'http.status': 200n })], 'airflow');
+    const { delivery, rejectedCount } = decoder.decode(request);
+    expect(rejectedCount).toBe(0);
+    expect(delivery.batches).toEqual([]);
+    expect(delivery.foreign).toHaveLength(1);
+    expect(json.decode('traces', Buffer.from(delivery.foreign[0]?.body ?? ''))).toEqual(request);
+    expect(delivery.foreign[0]?.body).not.toContain('\n');
+  });
+
+  it('that another bridge has mapped already is passed on as it is', () => {
+    const mapped = [{ key: 'telemetry.distro.name', value: 'run-bridge' }];
+    const { delivery } = decoder.decode(traces([span('Phase: RUN', {})], 'dbt-fusion', mapped));
+    expect(delivery.batches).toEqual([]);
+    expect(delivery.foreign[0]?.recordCount).toBe(1);
+  });
+
+  it('splits records by trace', () => {
+    const { delivery } = decoder.decode(
+      traces([span('Phase: RUN', {}), span('Phase: RUN', {}, { traceId: 'b'.repeat(32) })]),
+    );
+    expect(delivery.batches.map(({ traceId }) => traceId)).toEqual([TRACE, 'b'.repeat(32)]);
+  });
+});
+
+describe('a log record of the engine', () => {
+  const log: OtlpLogRecord = {
+    timeUnixNano: 0n,
+    observedTimeUnixNano: 7n,
+    severityNumber: 18,
+    severityText: '',
+    body: 'broken',
+    attributes: keyValues({ groups: [{ entries: keyValues({ name: 'finance' }) }] }),
+    droppedAttributesCount: 0,
+    flags: 1,
+    traceId: TRACE,
+    spanId: '00f067aa0ba902b7',
+    eventName: 'v1.events.fusion.group.Groups',
+  };
+  const request = (records: readonly OtlpLogRecord[]) => ({
+    signal: 'logs' as const,
+    resources: traces([]).resources.map((group) => ({
+      ...group,
+      scopes: group.scopes.map((scope) => ({ ...scope, records })),
+    })),
+  });
+
+  it('outside the public package is kept whole, and gets the time when it was observed and a severity in words', () => {
+    const record = decoder.decode(request([log])).delivery.batches[0]?.records[0] as LogRecord;
+    expect(record).toMatchObject({ eventType: log.eventName, timeUnixNano: 7n, severityText: 'ERROR', body: 'broken' });
+    expect(record.attributes.value).toEqual({ groups: [{ name: 'finance' }] });
+  });
+
+  it('without a trace belongs to no run and is passed on', () => {
+    const { delivery, rejectedCount } = decoder.decode(request([{ ...log, traceId: '' }]));
+    expect([rejectedCount, delivery.batches.length, delivery.foreign.length]).toEqual([0, 0, 1]);
+  });
+});
