@@ -54,7 +54,7 @@ export class HttpListener {
       headersTimeout,
       keepAliveTimeout: config.keepAliveTimeoutMs ?? 120_000,
       // How often Node looks for senders that are too slow.
-      connectionsCheckingInterval: Math.min(1_000, Math.max(10, headersTimeout / 4)),
+      connectionsCheckingInterval: Math.min(1_000, Math.max(10, Math.ceil(headersTimeout / 4))),
     });
     this.server.maxConnections = config.maxConnections ?? 1_024;
     this.server.on('connection', (socket) => this.track(socket));

@@ -1,0 +1,41 @@
+import type { Delivery, RecordConsumer } from '../../src/record/record-consumer.js';
+
+/** Keeps deliveries in memory; can be made to fail, or to hold deliveries back until `release()`. */
+export class MemoryConsumer implements RecordConsumer {
+  readonly deliveries: Delivery[] = [];
+  private failure: Error | undefined;
+  private held: (() => void)[] | undefined;
+  private waiting: (() => void)[] = [];
+
+  /** Every further delivery fails with this. */
+  failWith(error: Error): void {
+    this.failure = error;
+  }
+
+  /** From now on deliveries wait. */
+  hold(): void {
+    this.held = [];
+  }
+
+  /** Lets the waiting deliveries, and all later ones, through. */
+  release(): void {
+    const held = this.held ?? [];
+    this.held = undefined;
+    for (const letThrough of held) letThrough();
+  }
+
+  /** Resolves when the next delivery has come in (held back or not). */
+  nextDelivery(): Promise<void> {
+    return new Promise((resolve) => this.waiting.push(resolve));
+  }
+
+  async consume(delivery: Delivery): Promise<void> {
+    const waiting = this.waiting;
+    this.waiting = [];
+    for (const tell of waiting) tell();
+    const held = this.held;
+    if (held !== undefined) await new Promise<void>((resolve) => held.push(resolve));
+    if (this.failure !== undefined) throw this.failure;
+    this.deliveries.push(delivery);
+  }
+}

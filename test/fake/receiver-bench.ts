@@ -1,0 +1,71 @@
+import { systemClock } from '../../src/component/clock.js';
+import { Health } from '../../src/component/health.js';
+import { JsonCodec } from '../../src/otlp/json-codec.js';
+import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
+import { OtlpHttpReceiver } from '../../src/receiver/otlp-http-receiver.js';
+import type { OtlpHttpReceiverConfig } from '../../src/receiver/otlp-http-receiver-config.js';
+import { ForeignDecoder } from './foreign-decoder.js';
+import { type Answer, RawConnection, type Sending, send } from './http-client.js';
+import { MemoryConsumer } from './memory-consumer.js';
+import { RecordingLogger } from './recording-logger.js';
+
+const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
+
+/** A real receiver on a free port, with a consumer in memory, and a client to it. */
+export class ReceiverBench {
+  readonly consumer = new MemoryConsumer();
+  readonly logger = new RecordingLogger();
+  readonly health = new Health();
+  readonly receiver: OtlpHttpReceiver;
+
+  private constructor(config: Partial<OtlpHttpReceiverConfig>) {
+    this.receiver = new OtlpHttpReceiver(
+      { host: '127.0.0.1', port: 0, ...config },
+      {
+        codecs,
+        decoder: new ForeignDecoder(),
+        consumer: this.consumer,
+        clock: systemClock,
+        logger: this.logger,
+        health: this.health,
+      },
+    );
+  }
+
+  static async start(config: Partial<OtlpHttpReceiverConfig> = {}): Promise<ReceiverBench> {
+    const bench = new ReceiverBench(config);
+    await bench.receiver.start();
+    return bench;
+  }
+
+  get port(): number {
+    return this.receiver.address.port;
+  }
+
+  /** Ends at once, whatever is in flight. */
+  stop(): Promise<void> {
+    return this.receiver.shutdown(AbortSignal.abort());
+  }
+
+  send(sending: Sending): Promise<Answer> {
+    return send(this.port, sending);
+  }
+
+  /** POST /v1/traces in protobuf. */
+  postTraces(
+    body: Uint8Array | readonly Uint8Array[],
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Answer> {
+    return this.send({ path: '/v1/traces', headers: { 'Content-Type': 'application/x-protobuf', ...headers }, body });
+  }
+
+  /** POST /v1/traces in JSON. */
+  postJson(body: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+    const type = { 'Content-Type': 'application/json' };
+    return this.send({ path: '/v1/traces', headers: { ...type, ...headers }, body: Buffer.from(body) });
+  }
+
+  connect(): Promise<RawConnection> {
+    return RawConnection.open(this.port);
+  }
+}

@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs';
+import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ReceiverBench } from '../../fake/receiver-bench.js';
+
+const TRACES = readFileSync('test/fixture/samples/build-mixed/otlp/002-traces.bin');
+const GZIPPED = gzipSync(TRACES);
+
+let bench: ReceiverBench;
+let plain: string | undefined;
+beforeAll(async () => {
+  bench = await ReceiverBench.start();
+  await bench.postTraces(TRACES);
+  plain = bench.consumer.deliveries.at(-1)?.foreign[0]?.body;
+});
+afterAll(() => bench.stop());
+
+test.each([
+  ['identity', TRACES],
+  ['gzip', GZIPPED],
+  ['gzip', gzipSync(TRACES, { level: 0 })],
+  ['deflate', deflateSync(TRACES)],
+  ['deflate', deflateSync(TRACES, { level: 0, windowBits: 9 })],
+  ['deflate', deflateRawSync(TRACES)],
+  ['deflate', deflateRawSync(TRACES, { level: 0 })],
+  ['deflate', deflateRawSync(TRACES, { strategy: 4 })],
+  // Members one after the other are one body (RFC 1952, 2.2).
+  ['gzip', Buffer.concat([gzipSync(TRACES.subarray(0, 100)), gzipSync(TRACES.subarray(100))])],
+])('a body in %s arrives as it was', async (coding, body) => {
+  expect(await bench.postTraces(body, { 'Content-Encoding': coding })).toMatchObject({ status: 200 });
+  expect(bench.consumer.deliveries.at(-1)?.foreign[0]?.body).toBe(plain);
+});
+
+test('a body in pieces of one byte arrives as it was', async () => {
+  const pieces = Array.from({ length: 300 }, (_, i) => GZIPPED.subarray(i, i + 1));
+  expect(await bench.postTraces([...pieces, GZIPPED.subarray(300)], { 'Content-Encoding': 'gzip' })).toMatchObject({
+    status: 200,
+  });
+  expect(bench.consumer.deliveries.at(-1)?.foreign[0]?.body).toBe(plain);
+});
+
+test('an empty body is empty in every coding', async () => {
+  for (const coding of ['identity', 'gzip', 'deflate']) {
+    expect(await bench.postTraces(Buffer.alloc(0), { 'Content-Encoding': coding })).toMatchObject({ status: 200 });
+  }
+});
+
+const corrupted = Buffer.from(GZIPPED);
+corrupted.fill(0x55, 200, 260);
+
+test.each([
+  ['gzip', GZIPPED.subarray(0, -1)],
+  ['gzip', GZIPPED.subarray(0, GZIPPED.length / 2)],
+  ['gzip', GZIPPED.subarray(0, 5)],
+  ['gzip', corrupted],
+  ['gzip', Buffer.concat([GZIPPED, GZIPPED.subarray(0, 20)])],
+  ['gzip', TRACES],
+  ['gzip', deflateSync(TRACES)],
+  ['deflate', GZIPPED],
+  ['deflate', deflateSync(TRACES).subarray(0, -5)],
+  ['deflate', deflateRawSync(TRACES).subarray(0, -5)],
+])('a body that is not whole and valid %s is 400', async (coding, body) => {
+  const before = bench.consumer.deliveries.length;
+  expect(await bench.postTraces(body, { 'Content-Encoding': coding })).toMatchObject({ status: 400 });
+  expect(bench.consumer.deliveries).toHaveLength(before);
+});
+
+test('a refused body says what was wrong with it', async () => {
+  const answer = await bench.postJson('{}', { 'Content-Encoding': 'gzip' });
+  expect(JSON.parse(answer.body.toString())).toEqual({
+    code: 3,
+    message: 'The body is not whole and valid gzip (incorrect header check).',
+  });
+});
