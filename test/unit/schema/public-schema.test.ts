@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { EVENT_TYPE_PREFIX, PublicSchema } from '../../../src/schema/public-schema.js';
+import { RECORD_KINDS } from '../../../src/schema/record-kind.js';
+
+const schema = PublicSchema.load();
+const NODE = `${EVENT_TYPE_PREFIX}node.NodeProcessed`;
+
+describe('PublicSchema', () => {
+  it('knows 41 messages and 22 enums, all of the public package', () => {
+    expect(schema.messageNames).toHaveLength(41);
+    expect(schema.enumNames).toHaveLength(22);
+    expect(schema.messageNames.every((name) => name.startsWith(EVENT_TYPE_PREFIX))).toBe(true);
+  });
+
+  it('tells a field with all that is declared of it', () => {
+    const message = schema.message(NODE);
+    expect(message?.field('duration_ms')).toEqual({
+      name: 'duration_ms',
+      number: 41,
+      type: { kind: 'uint64' },
+      isRepeated: false,
+      isOptional: true,
+      oneof: undefined,
+    });
+    expect(message?.field('node_test_detail')).toMatchObject({ isOptional: false, oneof: 'node_outcome_detail' });
+    expect(message?.field('nodeTestDetail')).toBeUndefined();
+  });
+
+  it('leads from a field to its enum and its message', () => {
+    const outcome = schema.message(NODE)?.field('node_outcome')?.type;
+    expect(outcome?.kind === 'enum' && outcome.enum.nameByNumber.get(4)).toBe('NODE_OUTCOME_SKIPPED');
+    const detail = schema.message(NODE)?.field('node_test_detail')?.type;
+    expect(detail?.kind === 'message' && detail.message.field('failing_rows')?.type.kind).toBe('int32');
+  });
+
+  it('says nothing of what it does not know', () => {
+    expect(schema.message('v1.events.fusion.group.Groups')).toBeUndefined();
+    expect(schema.enum(NODE)).toBeUndefined();
+    expect(schema.wireType('constructor')).toBeUndefined();
+  });
+});
+
+describe('RECORD_KINDS', () => {
+  it('names events of the schema only, and leaves out nothing but the parts of events', () => {
+    const parts = schema.messageNames.filter((name) => !RECORD_KINDS.has(name));
+    expect([...RECORD_KINDS.keys()].every((name) => schema.message(name) !== undefined)).toBe(true);
+    expect(parts.map((name) => name.slice(EVENT_TYPE_PREFIX.length)).sort()).toEqual([
+      'dev.DebugValue',
+      'invocation.InvocationEvalArgs',
+      'invocation.InvocationMetrics',
+      'invocation.InvocationWarnErrorOptions',
+      'node.NodeCacheDetail',
+      'node.NodeEvaluationDetail',
+      'node.NodeSkipUpstreamDetail',
+      'node.SourceFreshnessDetail',
+      'node.TestEvaluationDetail',
+    ]);
+  });
+});
