@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { Transform } from 'node:stream';
 import { createGunzip, createInflate, createInflateRaw } from 'node:zlib';
+import { BodyBuffer } from './body-buffer.js';
 import type { Reservation } from './byte-budget.js';
 import { RequestError } from './request-error.js';
-import type { ContentCoding } from './request-format.js';
+import { type ContentCoding, parseContentLength } from './request-format.js';
 
 /** How much a body may be. */
 export interface BodyRoom {
@@ -21,14 +22,13 @@ const INFLATED_CHUNK_BYTES = 64 * 1024;
  * away as it arrives, so that the sender can read the answer; the request time-out bounds that.
  *
  * `express.raw()` reads the same way, yet knows no raw deflate, takes brotli, does not count what comes in but inflates
- * to nothing, waits for the whole of a body that it has refused, and never settles when the sender of a compressed one goes away.
+ * to nothing, keeps pieces one by one, waits for the whole of a body that it has refused, and never settles when the sender of a compressed one goes away.
  *
  * @throws RequestError `too_large`, `busy` (the reservation cannot grow), `malformed` (not that coding, or cut off), `aborted`.
  */
 export function readBody(request: IncomingMessage, coding: ContentCoding, room: BodyRoom): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let byteCount = 0;
+    const body = new BodyBuffer(coding === 'identity' ? (parseContentLength(request.headers) ?? 0) : 0);
     let wireByteCount = 0;
     let inflater: Transform | undefined;
 
@@ -67,9 +67,9 @@ export function readBody(request: IncomingMessage, coding: ContentCoding, room: 
     }
 
     function keep(chunk: Buffer): void {
-      byteCount += chunk.length;
+      const byteCount = body.byteLength + chunk.length;
       if (byteCount > room.maxBodyBytes) fail(tooLarge(room));
-      else if (room.reservation.growTo(byteCount)) chunks.push(chunk);
+      else if (room.reservation.growTo(byteCount)) body.append(chunk);
       else fail(new RequestError('busy', 'Too many bodies are being read; send this one again later.'));
     }
 
@@ -79,13 +79,11 @@ export function readBody(request: IncomingMessage, coding: ContentCoding, room: 
 
     function finish(): void {
       release();
-      const [only] = chunks;
-      resolve(chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks, byteCount));
+      resolve(body.bytes());
     }
 
     function fail(error: RequestError): void {
       release();
-      chunks.length = 0;
       reject(error);
     }
 
