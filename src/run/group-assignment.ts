@@ -1,0 +1,130 @@
+import type { SpanId } from '../record/ids.js';
+import { resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
+import { InvocationParts } from './invocation-parts.js';
+import { LIKELY } from './parent-evidence.js';
+import { matchProcesses } from './process-matching.js';
+import type { SpanGroup } from './span-group.js';
+
+/**
+ * Tells which groups make up which invocation; a pure function of the groups, whatever the order in which they came.
+ * - A group with an invocation span, or with a span that its children show to be one, is an invocation.
+ * - A process span goes to the invocation that it encloses (see `matchProcesses`); one that encloses none is an invocation
+ *   of which nothing else came.
+ * - Any other group hangs on a span that never ended (over OTLP) or was lost: it goes to the one invocation that the
+ *   resource, the times, the nodes in it and the missing end leave, else to one of them, marked ambiguous.
+ * @returns invocations in the order in which they were first seen.
+ */
+export function assignGroups(groups: Iterable<SpanGroup>): readonly InvocationParts[] {
+  const invocations: InvocationParts[] = [];
+  const processGroups: SpanGroup[] = [];
+  const rest: SpanGroup[] = [];
+  for (const group of groups) {
+    if (group.recordCount === 0) continue;
+    const spanId = invocationIdOf(group, LIKELY);
+    if (spanId !== null) invocations.push(invocationOf(spanId, group));
+    else if (group.processes.size > 0) processGroups.push(group);
+    else rest.push(group);
+  }
+  if (invocations.length === 0) invocations.push(...invocationsWithoutSpan(rest.splice(0)));
+  for (const group of matchProcesses(invocations, processGroups)) invocations.push(processAlone(group));
+  invocations.sort(byId);
+  for (const group of rest.sort((a, b) => a.firstOffset - b.firstOffset)) place(group, invocations);
+  return invocations.sort((a, b) => a.firstOffset - b.firstOffset);
+}
+
+/** The group's invocation span: one that came, else the likeliest by its children. */
+function invocationIdOf(group: SpanGroup, minEvidence: number): SpanId | null {
+  if (group.invocations.size > 0) return [...group.invocations.keys()].sort()[0] ?? null;
+  let best: SpanId | null = null;
+  let bestEvidence = minEvidence - 1;
+  for (const [id, evidence] of group.likelyInvocations) {
+    if (evidence > bestEvidence || (evidence === bestEvidence && best !== null && id < best)) {
+      best = id;
+      bestEvidence = evidence;
+    }
+  }
+  return best;
+}
+
+function invocationOf(spanId: SpanId, group: SpanGroup): InvocationParts {
+  const parts = new InvocationParts(spanId, group.invocations.get(spanId) ?? null, group);
+  // Two invocation spans joined by a parent or a link contradict each other.
+  if (group.invocations.size > 1) parts.isAmbiguous = true;
+  return parts;
+}
+
+function processAlone(group: SpanGroup): InvocationParts {
+  const parts = new InvocationParts(null, null, group);
+  parts.process = group.processes.values().next().value ?? null;
+  return parts;
+}
+
+/** Nothing tells an invocation span: what came from one resource is taken for one invocation. */
+function invocationsWithoutSpan(groups: readonly SpanGroup[]): InvocationParts[] {
+  const byResource = new Map<string, SpanGroup[]>();
+  for (const group of groups) {
+    const key = resourceKey(group.resource ?? UNKNOWN_RESOURCE);
+    const same = byResource.get(key);
+    if (same === undefined) byResource.set(key, [group]);
+    else same.push(group);
+  }
+  const invocations: InvocationParts[] = [];
+  for (const same of byResource.values()) {
+    const ids = same.flatMap((group) => invocationIdOf(group, 1) ?? []);
+    const [first, ...others] = same;
+    if (first === undefined) continue;
+    const parts = new InvocationParts(ids.length === 1 ? (ids[0] ?? null) : null, null, first);
+    parts.groups.push(...others);
+    invocations.push(parts);
+  }
+  return invocations;
+}
+
+/** Adds a group to the invocation that the evidence leaves. */
+function place(group: SpanGroup, invocations: readonly InvocationParts[]): void {
+  const candidates = candidatesFor(group, invocations);
+  if (candidates.length > 1) for (const candidate of candidates) candidate.isAmbiguous = true;
+  // Among equals the one that began last: the group's own beginning is nearest to it.
+  let chosen = candidates[0];
+  for (const candidate of candidates) {
+    if (chosen !== undefined && candidate.startTimeUnixNano > chosen.startTimeUnixNano) chosen = candidate;
+  }
+  chosen?.groups.push(group);
+}
+
+function candidatesFor(group: SpanGroup, invocations: readonly InvocationParts[]): readonly InvocationParts[] {
+  if (invocations.length === 1) return invocations;
+  const { startTimeUnixNano: start, endTimeUnixNano: end } = group;
+  const key = resourceKey(group.resource ?? UNKNOWN_RESOURCE);
+  let left = narrow(invocations, (invocation) => invocation.resourceKey === key);
+  if (start === null || end === null) return left;
+  left = narrow(left, (invocation) => invocation.mayEnclose(start, end));
+  left = narrow(left, (invocation) => !knowsBetter(invocation, group));
+  // A span whose record is missing has not ended: its invocation is one that did not end either.
+  return group.isSpanless ? left : narrow(left, (invocation) => !invocation.hasInvocationEnd);
+}
+
+/** Whether a node of the group was processed in that invocation at other times. */
+function knowsBetter(invocation: InvocationParts, group: SpanGroup): boolean {
+  const { startTimeUnixNano: start, endTimeUnixNano: end } = group;
+  if (start === null || end === null) return false;
+  for (const uniqueId of group.uniqueIds) {
+    if (invocation.groups[0]?.nodes.get(uniqueId)?.excludes(start, end)) return true;
+  }
+  return false;
+}
+
+/** Those that pass, or all where none does: evidence narrows, it never leaves nothing. */
+function narrow(
+  invocations: readonly InvocationParts[],
+  test: (invocation: InvocationParts) => boolean,
+): readonly InvocationParts[] {
+  if (invocations.length < 2) return invocations;
+  const left = invocations.filter(test);
+  return left.length === 0 ? invocations : left;
+}
+
+function byId(a: InvocationParts, b: InvocationParts): number {
+  const [first, second] = [a.spanId ?? a.process?.spanId ?? '', b.spanId ?? b.process?.spanId ?? ''];
+  return first < second ? -1 : first > second ? 1 : 0;
+}

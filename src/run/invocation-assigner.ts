@@ -1,0 +1,157 @@
+import type { SpanId } from '../record/ids.js';
+import { resourceKey } from '../record/resource.js';
+import type { LogRecord, SpanEnd, SpanStart } from '../record/telemetry-record.js';
+import type { LoggedRecord } from '../sink/record-log.js';
+import { eventName } from './event-name.js';
+import { assignGroups } from './group-assignment.js';
+import type { InvocationParts } from './invocation-parts.js';
+import { parentEvidence } from './parent-evidence.js';
+import { SpanGroup } from './span-group.js';
+import { SpanTable } from './span-table.js';
+
+/** Spans of one trace that are told apart, about 100 bytes each; what goes beyond follows its parent or is ambiguous. */
+const MAX_SPANS = 4_000_000;
+/** Log records without a span are assigned together with their neighbours in time. */
+const SPANLESS_SLICE_NANO = 10_000_000n;
+/** Slices of log records without a span; what goes beyond is assigned as one. */
+const MAX_SPANLESS_SLICES = 10_000;
+
+/**
+ * Assigns each record of a trace to an invocation. Records come in any order (over OTLP children come before their
+ * parents, and some parents never): spans are joined with their parents and links as these become known, so a record
+ * whose chain is not complete yet belongs to a group that finds its invocation later. The same records give the same
+ * assignment in any order.
+ *
+ * Live: `add` each record, ask for `invocations`. To split a log: `add` everything, then ask `invocationIndexOf` of each.
+ * Memory: about 100 bytes a span (at most 4,000,000 spans) and 200 bytes a node.
+ */
+export class InvocationAssigner {
+  private readonly table: SpanTable;
+  /** Groups by the index that stands for them in the table. */
+  private readonly groups = new Map<number, SpanGroup>();
+  private readonly spanless = new Map<string, SpanGroup>();
+  private readonly overflow = new SpanGroup();
+  private resolved: {
+    readonly invocations: readonly InvocationParts[];
+    readonly indices: Map<SpanGroup, number>;
+  } | null = null;
+
+  /** @param maxSpans default 4,000,000 */
+  constructor(maxSpans = MAX_SPANS) {
+    this.table = new SpanTable(maxSpans);
+  }
+
+  /** @param arrivalMs when it came, on a monotonic clock; whoever replays a log passes any constant. */
+  add(logged: LoggedRecord, arrivalMs: number): void {
+    this.resolved = null;
+    const { record } = logged;
+    const group = record.recordType === 'LogRecord' ? this.groupOfLog(logged, record) : this.groupOfSpan(record);
+    group.add(logged, arrivalMs);
+  }
+
+  /** The trace's invocations as they are known now, in the order in which they were first seen. */
+  get invocations(): readonly InvocationParts[] {
+    return this.resolve().invocations;
+  }
+
+  /** Position (from 1) of the record's invocation; `undefined` for a record that was never added. */
+  invocationIndexOf({ record, resource }: Pick<LoggedRecord, 'record' | 'resource'>): number | undefined {
+    const { indices } = this.resolve();
+    const group =
+      record.spanId === null
+        ? this.spanless.get(this.sliceOf(resourceKey(resource), record))
+        : this.knownGroup(record.spanId, record.recordType === 'LogRecord' ? null : record.parentSpanId);
+    return indices.get(group ?? this.overflow);
+  }
+
+  private resolve() {
+    if (this.resolved !== null) return this.resolved;
+    const invocations = assignGroups([...this.groups.values(), ...this.spanless.values(), this.overflow]);
+    const indices = new Map<SpanGroup, number>();
+    for (const [index, parts] of invocations.entries()) {
+      for (const group of parts.groups) indices.set(group, index + 1);
+    }
+    this.resolved = { invocations, indices };
+    return this.resolved;
+  }
+
+  private groupOfSpan(record: SpanStart | SpanEnd): SpanGroup {
+    const index = this.table.indexOf(record.spanId);
+    if (index === undefined) return this.knownGroup(record.spanId, record.parentSpanId) ?? this.overflow;
+    if (!this.table.hasRecord(index)) {
+      this.table.markRecord(index);
+      this.groupAt(index).likelyInvocations.delete(record.spanId);
+    }
+    // The parent of both root spans is the orchestrator's: what hangs on it is not one invocation.
+    const name = eventName(record.eventType);
+    if (name === 'Invocation' || name === 'Process') return this.groupAt(index);
+    if (record.parentSpanId !== null) {
+      this.noteEvidence(record.parentSpanId, record);
+      this.joinWith(index, record.parentSpanId);
+    }
+    if (name === 'NodeEvaluated') {
+      // Links lead from a node's evaluation to its processing, which hangs on the invocation itself.
+      for (const link of record.links ?? []) if (link.traceId === record.traceId) this.joinWith(index, link.spanId);
+    }
+    return this.groupAt(index);
+  }
+
+  private groupOfLog({ resource }: LoggedRecord, record: LogRecord): SpanGroup {
+    if (record.spanId === null) return this.spanlessGroup(resourceKey(resource), record);
+    const index = this.table.indexOf(record.spanId);
+    if (index === undefined) return this.overflow;
+    this.noteEvidence(record.spanId, record);
+    return this.groupAt(index);
+  }
+
+  /** Remembers what a child, or a log record, tells of a span whose own record has not come. */
+  private noteEvidence(id: SpanId, record: SpanStart | SpanEnd | LogRecord): void {
+    const index = this.table.indexOf(id);
+    if (index === undefined || this.table.hasRecord(index)) return;
+    const evidence = parentEvidence(record);
+    if (evidence > 0) this.groupAt(index).noteLikelyInvocation(id, evidence);
+  }
+
+  private joinWith(index: number, id: SpanId): void {
+    const otherIndex = this.table.indexOf(id);
+    if (otherIndex === undefined) return;
+    const [a, b] = [this.table.rootOf(index), this.table.rootOf(otherIndex)];
+    if (a === b) return;
+    const [groupA, groupB] = [this.groupAt(a), this.groupAt(b)];
+    const [into, from] = groupA.nodes.size >= groupB.nodes.size ? [a, b] : [b, a];
+    const [target, source] = into === a ? [groupA, groupB] : [groupB, groupA];
+    target.merge(source);
+    this.groups.delete(from);
+    this.table.join(into, from);
+  }
+
+  private groupAt(index: number): SpanGroup {
+    const root = this.table.rootOf(index);
+    const known = this.groups.get(root);
+    if (known !== undefined) return known;
+    const created = new SpanGroup();
+    this.groups.set(root, created);
+    return created;
+  }
+
+  private knownGroup(id: SpanId, parentSpanId: SpanId | null): SpanGroup | undefined {
+    const index = this.table.find(id) ?? (parentSpanId === null ? undefined : this.table.find(parentSpanId));
+    return index === undefined ? undefined : this.groupAt(index);
+  }
+
+  private spanlessGroup(key: string, record: LogRecord): SpanGroup {
+    const slice = this.sliceOf(key, record);
+    const known = this.spanless.get(slice);
+    if (known !== undefined) return known;
+    if (this.spanless.size >= MAX_SPANLESS_SLICES) return this.overflow;
+    const created = new SpanGroup();
+    created.isSpanless = true;
+    this.spanless.set(slice, created);
+    return created;
+  }
+
+  private sliceOf(key: string, record: SpanStart | SpanEnd | LogRecord): string {
+    const time = record.recordType === 'LogRecord' ? record.timeUnixNano : record.startTimeUnixNano;
+    return `${time / SPANLESS_SLICE_NANO} ${key}`;
+  }
+}

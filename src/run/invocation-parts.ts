@@ -1,0 +1,82 @@
+import type { SpanId } from '../record/ids.js';
+import { type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
+import type { UnixNano } from '../record/unix-nano.js';
+import type { RootSpan } from './root-span.js';
+import type { SpanGroup } from './span-group.js';
+
+/** One invocation of a trace: the groups of spans that make it up. Built anew whenever something is asked of it. */
+export class InvocationParts {
+  readonly groups: SpanGroup[] = [];
+  process: RootSpan | null = null;
+  isAmbiguous = false;
+
+  /**
+   * @param spanId id of the invocation span; `null` where nothing tells.
+   * @param invocation the span itself, when a record of it came.
+   */
+  constructor(
+    readonly spanId: SpanId | null,
+    readonly invocation: RootSpan | null,
+    group: SpanGroup,
+  ) {
+    this.groups.push(group);
+  }
+
+  get hasInvocationEnd(): boolean {
+    return this.invocation !== null && this.invocation.endTimeUnixNano !== null;
+  }
+
+  get hasProcessEnd(): boolean {
+    return this.process !== null && this.process.endTimeUnixNano !== null;
+  }
+
+  get outerParentSpanId(): SpanId | null {
+    return this.invocation?.outerParentSpanId ?? this.process?.outerParentSpanId ?? null;
+  }
+
+  get firstOffset(): number {
+    return Math.min(...this.groups.map((group) => group.firstOffset));
+  }
+
+  get lastArrivalMs(): number {
+    return Math.max(...this.groups.map((group) => group.lastArrivalMs));
+  }
+
+  get resource(): Resource {
+    return this.groups.find((group) => group.resource !== null)?.resource ?? UNKNOWN_RESOURCE;
+  }
+
+  get resourceKey(): string {
+    return resourceKey(this.resource);
+  }
+
+  /** Earliest start among its records. */
+  get startTimeUnixNano(): UnixNano {
+    return extreme(
+      this.groups.map((group) => group.startTimeUnixNano),
+      (a, b) => a < b,
+    );
+  }
+
+  /** Latest end, or time, among its records. */
+  get endTimeUnixNano(): UnixNano {
+    return extreme(
+      this.groups.map((group) => group.endTimeUnixNano),
+      (a, b) => a > b,
+    );
+  }
+
+  /** Whether it may have been at work at these times: its process, else its invocation span, bounds it where it ended. */
+  mayEnclose(startTimeUnixNano: UnixNano, endTimeUnixNano: UnixNano): boolean {
+    const root = this.process ?? this.invocation;
+    const start = root?.startTimeUnixNano ?? this.startTimeUnixNano;
+    const end = this.process?.endTimeUnixNano ?? this.invocation?.endTimeUnixNano ?? null;
+    return start <= startTimeUnixNano && (end === null || endTimeUnixNano <= end);
+  }
+}
+
+function extreme(times: readonly (UnixNano | null)[], isBetter: (a: UnixNano, b: UnixNano) => boolean): UnixNano {
+  let best: UnixNano | null = null;
+  for (const time of times) if (time !== null && (best === null || isBetter(time, best))) best = time;
+  return best ?? 0n;
+}

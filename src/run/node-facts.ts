@@ -1,0 +1,88 @@
+import type { SpanEnd } from '../record/telemetry-record.js';
+import type { UnixNano } from '../record/unix-nano.js';
+import type { Interruption, InterruptionSign } from './node-outcome.js';
+import { nodeVerdictOf } from './node-outcome.js';
+import type { NodeVerdict } from './run-summary.js';
+
+/** What one span's end said of a node. */
+interface NodeEnd {
+  readonly startTimeUnixNano: UnixNano;
+  readonly endTimeUnixNano: UnixNano;
+  /** Verdicts without an interruption, and with the weak sign of one. */
+  readonly plain: NodeVerdict;
+  readonly afterCanceledQuery: NodeVerdict;
+}
+
+/**
+ * What is known of one node of an invocation, about 200 bytes: added record by record in any order, and two halves
+ * merge into the same whole.
+ */
+export class NodeFacts {
+  /** The end of its NodeProcessed span; the latest where there are several. */
+  private processed: NodeEnd | null = null;
+  /** The end of its NodeEvaluated span of phase RUN, or of one that failed: all there is where NodeProcessed never ended. */
+  private evaluated: NodeEnd | null = null;
+  private interruption: InterruptionSign = 'none';
+
+  addProcessedEnd(record: SpanEnd): void {
+    this.processed = later(this.processed, nodeEnd(record));
+  }
+
+  addEvaluatedEnd(record: SpanEnd): void {
+    const end = nodeEnd(record);
+    const phase = record.attributes.text('phase')?.toUpperCase() ?? '';
+    const isLast = phase === 'RUN' || phase === 'EXECUTION_PHASE_RUN';
+    if (isLast || end.plain === 'error') this.evaluated = later(this.evaluated, end);
+  }
+
+  addInterruption(kind: Interruption['kind']): void {
+    this.interruption = stronger(this.interruption, kind === 'query' ? 'query' : 'hard');
+  }
+
+  merge(other: NodeFacts): void {
+    if (other.processed !== null) this.processed = later(this.processed, other.processed);
+    if (other.evaluated !== null) this.evaluated = later(this.evaluated, other.evaluated);
+    this.interruption = stronger(this.interruption, other.interruption);
+  }
+
+  get verdict(): NodeVerdict {
+    const end = this.processed ?? this.evaluated;
+    if (end === null) return nodeVerdictOf(null, this.interruption);
+    if (this.interruption === 'hard') return 'canceled';
+    return this.interruption === 'query' ? end.afterCanceledQuery : end.plain;
+  }
+
+  /** When the node was found to have failed; `null` where it did not, or was cut short. */
+  get failureTimeUnixNano(): UnixNano | null {
+    const { verdict } = this;
+    if (verdict !== 'failed' && verdict !== 'error') return null;
+    return (this.processed ?? this.evaluated)?.endTimeUnixNano ?? null;
+  }
+
+  /** Whether NodeProcessed ended, and not around these times: they belong to the node in another invocation. */
+  excludes(startTimeUnixNano: UnixNano, endTimeUnixNano: UnixNano): boolean {
+    if (this.processed === null) return false;
+    return startTimeUnixNano < this.processed.startTimeUnixNano || endTimeUnixNano > this.processed.endTimeUnixNano;
+  }
+}
+
+function nodeEnd(record: SpanEnd): NodeEnd {
+  return {
+    startTimeUnixNano: record.startTimeUnixNano,
+    endTimeUnixNano: record.endTimeUnixNano,
+    plain: nodeVerdictOf(record, 'none'),
+    afterCanceledQuery: nodeVerdictOf(record, 'query'),
+  };
+}
+
+function later(a: NodeEnd | null, b: NodeEnd): NodeEnd {
+  if (a === null || b.endTimeUnixNano > a.endTimeUnixNano) return b;
+  if (b.endTimeUnixNano < a.endTimeUnixNano) return a;
+  return b.plain > a.plain ? b : a;
+}
+
+const STRENGTH: Readonly<Record<InterruptionSign, number>> = { none: 0, query: 1, hard: 2 };
+
+function stronger(a: InterruptionSign, b: InterruptionSign): InterruptionSign {
+  return STRENGTH[a] >= STRENGTH[b] ? a : b;
+}

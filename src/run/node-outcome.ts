@@ -1,0 +1,127 @@
+import type { Attributes } from '../record/attributes.js';
+import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
+import type { SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
+import { eventName } from './event-name.js';
+import type { NodeVerdict } from './run-summary.js';
+
+/** LogMessage code of a node whose task was cancelled; carries the node's `unique_id`. */
+const TASK_CANCELLED = 1404;
+/** LogMessage code of `Operation cancelled`; on the invocation it has no `unique_id`. */
+const OPERATION_CANCELED = 8995;
+const SPAN_STATUS_ERROR = 2;
+
+/**
+ * A sign that work was cut short: the engine's node outcomes do not tell (interrupted nodes are reported as errors or as
+ * successes), its log messages and queries do.
+ */
+export interface Interruption {
+  /** `query` is the weaker sign: a node may have gone on after one cancelled query. */
+  readonly kind: 'task' | 'operation' | 'query';
+  /** The interrupted node; `null` where the whole command was. */
+  readonly uniqueId: string | null;
+}
+
+/** Whether a record says that a node, or the command, was interrupted. */
+export function interruptionOf(record: TelemetryRecord): Interruption | undefined {
+  const name = eventName(record.eventType);
+  if (record.recordType === 'LogRecord' && name === 'LogMessage') {
+    if (!/1404|8995/.test(record.attributes.json)) return undefined;
+    const code = record.attributes.integer('code');
+    if (code !== TASK_CANCELLED && code !== OPERATION_CANCELED) return undefined;
+    const uniqueId = record.attributes.text('unique_id') ?? null;
+    return { kind: code === TASK_CANCELLED ? 'task' : 'operation', uniqueId };
+  }
+  if (record.recordType === 'SpanEnd' && name === 'QueryExecuted') {
+    // Most queries are not cancelled and carry long statements: they are not parsed for this.
+    if (!/cancell?ed/i.test(record.attributes.json)) return undefined;
+    if (enumValue(record.attributes.get('query_outcome'), 'QUERY_OUTCOME_') !== 'CANCELED') return undefined;
+    const uniqueId = record.attributes.text('unique_id');
+    return uniqueId === undefined ? undefined : { kind: 'query', uniqueId };
+  }
+  return undefined;
+}
+
+/** What was seen of a node's interruption: `hard` by a log message, `query` by a cancelled query alone. */
+export type InterruptionSign = 'none' | 'query' | 'hard';
+
+/**
+ * What became of a node, from the end of its NodeProcessed (or NodeEvaluated) span and what the logs say.
+ * @param end attributes and status of the span's end; `null` when it never ended.
+ */
+export function nodeVerdictOf(
+  end: { readonly attributes: Attributes; readonly status: SpanStatus | null } | null,
+  interruption: InterruptionSign,
+): NodeVerdict {
+  if (interruption === 'hard') return 'canceled';
+  if (end === null) return interruption === 'query' ? 'canceled' : 'unfinished';
+  const { attributes, status } = end;
+  if (interruption === 'query' && !ranThrough(attributes)) return 'canceled';
+  return reportedVerdict(attributes, status);
+}
+
+/** The verdict that the span itself tells, before the truth about interruptions. */
+function reportedVerdict(attributes: Attributes, status: SpanStatus | null): NodeVerdict {
+  switch (enumValue(attributes.get('node_outcome'), 'NODE_OUTCOME_')) {
+    case 'SUCCESS':
+      return checkVerdict(attributes);
+    case 'ERROR':
+      return 'error';
+    case 'CANCELED':
+    case 'CANCELLED':
+      return 'canceled';
+    case 'SKIPPED':
+      return 'skipped';
+    default:
+      return status?.code === SPAN_STATUS_ERROR ? 'error' : 'unfinished';
+  }
+}
+
+/** A test that found something, a unit test that differs, a stale source: all are reported as successes. */
+function checkVerdict(attributes: Attributes): NodeVerdict {
+  const outcome = testOutcomeOf(attributes) ?? freshnessOutcomeOf(attributes);
+  return outcome === undefined || outcome === 'passed' ? 'success' : outcome;
+}
+
+/** Result of a data test, a unit test or a freshness check. */
+export type CheckOutcome = 'passed' | 'warned' | 'failed';
+
+/** A test's result; `undefined` where the node is no test. A test without `test_outcome` has passed (it is enum value 0). */
+export function testOutcomeOf(attributes: Attributes): CheckOutcome | undefined {
+  const detail = detailOf(attributes, 'node_test_detail', 'NodeTestDetail');
+  const outcome = detail?.test_outcome ?? attributes.get('test_outcome');
+  if (detail === undefined && outcome === undefined) return undefined;
+  return checkOutcome(enumValue(outcome, 'TEST_OUTCOME_'));
+}
+
+/** A source's freshness; `undefined` where the node is no source that was checked. */
+export function freshnessOutcomeOf(attributes: Attributes): CheckOutcome | undefined {
+  const detail = detailOf(attributes, 'node_freshness_outcome', 'NodeFreshnessOutcome');
+  if (detail === undefined) return undefined;
+  return checkOutcome(enumValue(detail.node_freshness_outcome, 'SOURCE_FRESHNESS_OUTCOME_'));
+}
+
+function checkOutcome(value: string | undefined): CheckOutcome {
+  if (value?.endsWith('FAILED')) return 'failed';
+  return value?.endsWith('WARNED') ? 'warned' : 'passed';
+}
+
+/** A detail of a node: a field of its own, or (in Parquet's spelling) wrapped in `node_outcome_detail`. */
+function detailOf(attributes: Attributes, field: string, wrapped: string): JsonObject | undefined {
+  const detail = attributes.object(field);
+  if (detail !== undefined) return detail;
+  const value: JsonValue | undefined = attributes.object('node_outcome_detail')?.[wrapped];
+  return isJsonObject(value) ? value : undefined;
+}
+
+/** Whether a node's last phase was RUN and it was reported as a success: a cancelled query did not stop it. */
+function ranThrough(attributes: Attributes): boolean {
+  const phase = enumValue(attributes.get('last_phase') ?? attributes.get('phase'), 'EXECUTION_PHASE_');
+  return phase === 'RUN' && enumValue(attributes.get('node_outcome'), 'NODE_OUTCOME_') === 'SUCCESS';
+}
+
+/** An enum's value without its prefix, in capitals: the schema's spelling and the documented one (`success`) read alike. */
+function enumValue(value: JsonValue | undefined, prefix: string): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  const capitals = value.toUpperCase();
+  return capitals.startsWith(prefix) ? capitals.slice(prefix.length) : capitals;
+}

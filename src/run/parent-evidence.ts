@@ -1,0 +1,35 @@
+import type { TelemetryRecord } from '../record/telemetry-record.js';
+import { eventName } from './event-name.js';
+
+/** How surely a span whose own record is missing is an invocation span; higher is surer. */
+export const CERTAIN = 3;
+/** From here on an unknown span counts as an invocation of its own. */
+export const LIKELY = 2;
+const POSSIBLE = 1;
+
+/**
+ * What a record tells of the span that it names (its parent, or a log record's span): the invocation span is known from
+ * its children where it never comes. In all of the engine's runs NodeProcessed, ArtifactWritten and the phases stand
+ * directly under it, except the hook phases, which at trace level stand under a CallTrace.
+ */
+export function parentEvidence(record: TelemetryRecord): number {
+  const name = eventName(record.eventType);
+  if (record.recordType === 'LogRecord') {
+    if (record.spanName !== null && /^\S+ invocation \(/.test(record.spanName)) return CERTAIN;
+    if (name === 'Groups') return POSSIBLE;
+    // The first message of a command names the engine (`dbt-core`, `dbt-fusion`) and its version, on the invocation span.
+    return name === 'ProgressMessage' && record.attributes.text('action')?.startsWith('dbt-') ? LIKELY : 0;
+  }
+  switch (name) {
+    case 'NodeProcessed':
+      return CERTAIN;
+    case 'ArtifactWritten':
+      return LIKELY;
+    case 'PhaseExecuted':
+      return /ON_?RUN_?(START|END)/i.test(record.attributes.text('phase') ?? '') ? POSSIBLE : LIKELY;
+    case 'HookProcessed':
+      return POSSIBLE;
+    default:
+      return 0;
+  }
+}

@@ -1,0 +1,182 @@
+import type { SpanId } from '../record/ids.js';
+import { type Resource, resourceKey } from '../record/resource.js';
+import type { TelemetryRecord } from '../record/telemetry-record.js';
+import type { UnixNano } from '../record/unix-nano.js';
+import type { LoggedRecord } from '../sink/record-log.js';
+import { eventName } from './event-name.js';
+import { NodeFacts } from './node-facts.js';
+import { interruptionOf } from './node-outcome.js';
+import { LIKELY } from './parent-evidence.js';
+import { RootSpan } from './root-span.js';
+
+/** Severity of errors, OTel's SeverityNumber. */
+const ERROR_SEVERITY = 17;
+const UNIQUE_ID = /"unique_id":\s?"([^"\\]+)"/;
+
+/**
+ * Everything known of spans that surely belong to one invocation: those joined by parents and links. Records are added in
+ * any order, and two groups found to be one merge; both give the same whole. Holds no record: about 200 bytes a node.
+ */
+export class SpanGroup {
+  /** Offset of its first record in the record log. */
+  firstOffset = Number.MAX_SAFE_INTEGER;
+  recordCount = 0;
+  startTimeUnixNano: UnixNano | null = null;
+  endTimeUnixNano: UnixNano | null = null;
+  /** When its last record came, on the tracker's monotonic clock. */
+  lastArrivalMs = Number.NEGATIVE_INFINITY;
+  resource: Resource | null = null;
+  /** Invocation spans, by id; one, unless the telemetry contradicts itself. */
+  readonly invocations = new Map<SpanId, RootSpan>();
+  /** Process spans, by id. */
+  readonly processes = new Map<SpanId, RootSpan>();
+  /** Spans without a record of their own that are an invocation span by their children, and how surely (see `parent-evidence`). */
+  readonly likelyInvocations = new Map<SpanId, number>();
+  /** Nodes by unique id. */
+  readonly nodes = new Map<string, NodeFacts>();
+  /** Unique ids that its queries and log records name; kept while the group is no invocation of its own. */
+  readonly uniqueIds = new Set<string>();
+  /** Time of the first sign that work was cut short. */
+  interruptedAtUnixNano: UnixNano | null = null;
+  /** Whether a log message said so, and not only a cancelled query. */
+  hasCancelMessage = false;
+  errorLogCount = 0;
+  /** Whether the log records in it name no span. */
+  isSpanless = false;
+
+  add({ record, resource, offset }: LoggedRecord, arrivalMs: number): void {
+    this.recordCount += 1;
+    this.firstOffset = Math.min(this.firstOffset, offset);
+    this.lastArrivalMs = Math.max(this.lastArrivalMs, arrivalMs);
+    this.noteResource(resource);
+    if (record.recordType === 'LogRecord') {
+      this.noteTime(record.timeUnixNano, record.timeUnixNano);
+      if (record.severityNumber >= ERROR_SEVERITY) this.errorLogCount += 1;
+    } else {
+      this.noteTime(
+        record.startTimeUnixNano,
+        record.recordType === 'SpanEnd' ? record.endTimeUnixNano : record.startTimeUnixNano,
+      );
+      this.addSpan(record);
+    }
+    this.noteInterruption(record);
+    if (!this.isInvocation) this.noteUniqueId(record);
+  }
+
+  /** Whether it holds an invocation span, or a span that its children show to be one. */
+  get isInvocation(): boolean {
+    if (this.invocations.size > 0) return true;
+    for (const evidence of this.likelyInvocations.values()) if (evidence >= LIKELY) return true;
+    return false;
+  }
+
+  /** Takes over what the other group knows; that one is not used any more. */
+  merge(other: SpanGroup): void {
+    this.recordCount += other.recordCount;
+    this.firstOffset = Math.min(this.firstOffset, other.firstOffset);
+    this.lastArrivalMs = Math.max(this.lastArrivalMs, other.lastArrivalMs);
+    if (other.resource !== null) this.noteResource(other.resource);
+    if (other.startTimeUnixNano !== null && other.endTimeUnixNano !== null) {
+      this.noteTime(other.startTimeUnixNano, other.endTimeUnixNano);
+    }
+    mergeRoots(this.invocations, other.invocations);
+    mergeRoots(this.processes, other.processes);
+    for (const [id, evidence] of other.likelyInvocations) this.noteLikelyInvocation(id, evidence);
+    for (const [uniqueId, facts] of other.nodes) this.node(uniqueId).merge(facts);
+    if (this.isInvocation) this.uniqueIds.clear();
+    else for (const uniqueId of other.uniqueIds) this.uniqueIds.add(uniqueId);
+    if (other.interruptedAtUnixNano !== null) this.noteInterruptionTime(other.interruptedAtUnixNano);
+    this.hasCancelMessage ||= other.hasCancelMessage;
+    this.errorLogCount += other.errorLogCount;
+  }
+
+  noteLikelyInvocation(id: SpanId, evidence: number): void {
+    this.likelyInvocations.set(id, Math.max(evidence, this.likelyInvocations.get(id) ?? 0));
+  }
+
+  private addSpan(record: Exclude<TelemetryRecord, { recordType: 'LogRecord' }>): void {
+    switch (eventName(record.eventType)) {
+      case 'Invocation':
+        rootOf(this.invocations, record.spanId).add(record);
+        break;
+      case 'Process':
+        rootOf(this.processes, record.spanId).add(record);
+        break;
+      case 'NodeProcessed': {
+        const uniqueId = record.attributes.text('unique_id');
+        if (uniqueId === undefined) break;
+        const node = this.node(uniqueId);
+        if (record.recordType === 'SpanEnd') node.addProcessedEnd(record);
+        break;
+      }
+      case 'NodeEvaluated': {
+        if (record.recordType === 'SpanStart') break;
+        const uniqueId = record.attributes.text('unique_id');
+        if (uniqueId !== undefined) this.node(uniqueId).addEvaluatedEnd(record);
+        break;
+      }
+    }
+  }
+
+  /** Found in the text: queries carry long statements, which need not be parsed for this. */
+  private noteUniqueId(record: TelemetryRecord): void {
+    const uniqueId = UNIQUE_ID.exec(record.attributes.json)?.[1];
+    if (uniqueId !== undefined) this.uniqueIds.add(uniqueId);
+  }
+
+  private noteInterruption(record: TelemetryRecord): void {
+    const interruption = interruptionOf(record);
+    if (interruption === undefined) return;
+    this.noteInterruptionTime(record.recordType === 'LogRecord' ? record.timeUnixNano : endOf(record));
+    if (interruption.kind !== 'query') this.hasCancelMessage = true;
+    if (interruption.uniqueId !== null) this.node(interruption.uniqueId).addInterruption(interruption.kind);
+  }
+
+  private noteInterruptionTime(time: UnixNano): void {
+    if (this.interruptedAtUnixNano === null || time < this.interruptedAtUnixNano) this.interruptedAtUnixNano = time;
+  }
+
+  private noteTime(start: UnixNano, end: UnixNano): void {
+    if (this.startTimeUnixNano === null || start < this.startTimeUnixNano) this.startTimeUnixNano = start;
+    if (this.endTimeUnixNano === null || end > this.endTimeUnixNano) this.endTimeUnixNano = end;
+  }
+
+  /** The resource that says most; among several, one that does not depend on the order in which they came. */
+  private noteResource(resource: Resource): void {
+    if (this.resource === null) this.resource = resource;
+    else if (resource !== this.resource && preference(resource) > preference(this.resource)) this.resource = resource;
+  }
+
+  private node(uniqueId: string): NodeFacts {
+    const known = this.nodes.get(uniqueId);
+    if (known !== undefined) return known;
+    const created = new NodeFacts();
+    this.nodes.set(uniqueId, created);
+    return created;
+  }
+}
+
+function endOf(record: Exclude<TelemetryRecord, { recordType: 'LogRecord' }>): UnixNano {
+  return record.recordType === 'SpanEnd' ? record.endTimeUnixNano : record.startTimeUnixNano;
+}
+
+function preference(resource: Resource): string {
+  const isKnown = Object.keys(resource.attributes).length > 0 || resource.scope.name !== '';
+  return `${isKnown ? '1' : '0'}${resourceKey(resource)}`;
+}
+
+function rootOf(roots: Map<SpanId, RootSpan>, id: SpanId): RootSpan {
+  const known = roots.get(id);
+  if (known !== undefined) return known;
+  const created = new RootSpan(id);
+  roots.set(id, created);
+  return created;
+}
+
+function mergeRoots(into: Map<SpanId, RootSpan>, from: ReadonlyMap<SpanId, RootSpan>): void {
+  for (const [id, root] of from) {
+    const known = into.get(id);
+    if (known === undefined) into.set(id, root);
+    else known.merge(root);
+  }
+}

@@ -1,0 +1,97 @@
+import type { SpanStatus } from '../record/telemetry-record.js';
+import type { UnixNano } from '../record/unix-nano.js';
+import type { NodeVerdict, Verdict } from './run-summary.js';
+
+const SPAN_STATUS_ERROR = 2;
+/**
+ * `--fail-fast` cuts off what is at work as soon as the first node fails: 1 to 35 ms later in the engine's runs. A signal from
+ * the user comes whenever it comes.
+ */
+const FAIL_FAST_WINDOW_NANO = 1_000_000_000n;
+
+/** What is known of an invocation that has ended, or is silent for good. */
+export interface VerdictEvidence {
+  readonly hasInvocationEnd: boolean;
+  readonly hasProcessEnd: boolean;
+  /** Status of the invocation span, when it ended. */
+  readonly status: SpanStatus | null;
+  readonly totalErrors: number | null;
+  readonly rawCommand: string | null;
+  readonly nodeCounts: Readonly<Record<NodeVerdict, number>>;
+  /** When the first node was found to have failed, and which. */
+  readonly firstFailure: { readonly uniqueId: string; readonly timeUnixNano: UnixNano } | null;
+  /** Time of the first sign that work was cut short. */
+  readonly interruptedAtUnixNano: UnixNano | null;
+  /** Whether a log message said so (1404, 8995), and not only a cancelled query. */
+  readonly hasCancelMessage: boolean;
+  readonly errorLogCount: number;
+}
+
+/** A verdict and the reason for it in words. */
+export interface VerdictWithReason {
+  readonly verdict: Verdict;
+  /** `null` where there is nothing to say. */
+  readonly statusMessage: string | null;
+}
+
+/**
+ * How an invocation ended:
+ * - `lost`: neither the invocation span nor the process span ended.
+ * - `canceled`: it was interrupted; not by `--fail-fast`, which is an error.
+ * - `error`: its span or its metrics say so, or nodes failed.
+ * - `success`: none of these.
+ */
+export function verdictOf(evidence: VerdictEvidence): VerdictWithReason {
+  if (!evidence.hasInvocationEnd && !evidence.hasProcessEnd) {
+    return { verdict: 'lost', statusMessage: 'No end was seen: the engine was killed, or its last telemetry was lost' };
+  }
+  const failedCount = evidence.nodeCounts.failed + evidence.nodeCounts.error;
+  if (wasInterrupted(evidence)) {
+    const canceled = `${counted(evidence.nodeCounts.canceled, 'node')} canceled`;
+    if (wasFailFast(evidence)) {
+      const cause = evidence.firstFailure === null ? '' : ` after ${evidence.firstFailure.uniqueId} failed`;
+      return { verdict: 'error', statusMessage: `Stopped by fail-fast${cause}: ${canceled}` };
+    }
+    return { verdict: 'canceled', statusMessage: `Interrupted: ${canceled}` };
+  }
+  const { status, totalErrors } = evidence;
+  if (status?.code === SPAN_STATUS_ERROR) {
+    return { verdict: 'error', statusMessage: status.message ?? `${counted(failedCount, 'node')} failed` };
+  }
+  if (failedCount > 0) return { verdict: 'error', statusMessage: `${counted(failedCount, 'node')} failed` };
+  if (totalErrors !== null && totalErrors > 0) {
+    return { verdict: 'error', statusMessage: counted(totalErrors, 'error') };
+  }
+  if (evidence.hasInvocationEnd) return { verdict: 'success', statusMessage: status?.message ?? null };
+  return withoutInvocationEnd(evidence);
+}
+
+/** The process ended, but the invocation span did not, or was lost on the way: the nodes and the log have to tell. */
+function withoutInvocationEnd({ nodeCounts, errorLogCount }: VerdictEvidence): VerdictWithReason {
+  const reason = 'The process ended without the end of its invocation span';
+  if (nodeCounts.unfinished > 0) {
+    return { verdict: 'error', statusMessage: `${reason}: ${counted(nodeCounts.unfinished, 'node')} not finished` };
+  }
+  if (errorLogCount > 0) {
+    return { verdict: 'error', statusMessage: `${reason}: ${counted(errorLogCount, 'error message')}` };
+  }
+  return { verdict: 'success', statusMessage: `${reason}; no node failed` };
+}
+
+function wasInterrupted(evidence: VerdictEvidence): boolean {
+  if (evidence.hasCancelMessage || evidence.nodeCounts.canceled > 0) return true;
+  return evidence.interruptedAtUnixNano !== null && !evidence.hasInvocationEnd;
+}
+
+/** Whether the failure of a node, and not the user, cut the work short. */
+function wasFailFast({ firstFailure, interruptedAtUnixNano, rawCommand }: VerdictEvidence): boolean {
+  if (firstFailure === null) return false;
+  if (rawCommand !== null && /\s(--fail-fast|-x)(\s|$)/.test(rawCommand)) return true;
+  if (interruptedAtUnixNano === null) return false;
+  const gap = interruptedAtUnixNano - firstFailure.timeUnixNano;
+  return gap <= FAIL_FAST_WINDOW_NANO && gap >= -FAIL_FAST_WINDOW_NANO;
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,67 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { OtlpRequestDecoder } from '../../../src/decode/otlp-request-decoder.js';
+import { PublicAttributeSchema } from '../../../src/decode/public-attribute-schema.js';
+import { JsonCodec } from '../../../src/otlp/json-codec.js';
+import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
+import { formatRecordLine, parseRecordLine } from '../../../src/record/record-line.js';
+import { type Resource, UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
+import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
+import { PublicSchema } from '../../../src/schema/public-schema.js';
+import type { LoggedRecord } from '../../../src/sink/record-log.js';
+import { SAMPLES } from '../../fake/sample-run.js';
+
+/** The engine's own lines of a sample. */
+export function sampleLines(run: string): string[] {
+  return readFileSync(join(SAMPLES, run, 'otel.jsonl'), 'utf8')
+    .trimEnd()
+    .split('\n');
+}
+
+/** Records as a record log would hold them. */
+export function logged(records: readonly TelemetryRecord[], resource: Resource = UNKNOWN_RESOURCE): LoggedRecord[] {
+  let offset = 0;
+  return records.map((record) => {
+    const endOffset = offset + Buffer.byteLength(formatRecordLine(record)) + 1;
+    const item = { record, resource, offset, endOffset };
+    offset = endOffset;
+    return item;
+  });
+}
+
+/** A sample as its JSONL file brings it. */
+export function fromJsonl(run: string): LoggedRecord[] {
+  return logged(sampleLines(run).map(parseRecordLine));
+}
+
+const schema = new PublicAttributeSchema(PublicSchema.load());
+const protobuf = new ProtobufCodec();
+const decoder = new OtlpRequestDecoder(schema, new JsonCodec());
+
+/**
+ * A sample as its OTLP bodies bring it, in the order in which they came.
+ * @param bodyCount how many of the bodies came; all when left out
+ */
+export function fromOtlp(run: string, bodyCount = Number.POSITIVE_INFINITY): LoggedRecord[] {
+  const folder = join(SAMPLES, run, 'otlp');
+  let offset = 0;
+  return readdirSync(folder)
+    .sort()
+    .slice(0, bodyCount)
+    .flatMap((file) => {
+      const request = protobuf.decode(file.includes('traces') ? 'traces' : 'logs', readFileSync(join(folder, file)));
+      return decoder
+        .decode(request)
+        .delivery.batches.flatMap(({ resource, records }) => records.map((record) => ({ record, resource })));
+    })
+    .map(({ record, resource }) => {
+      const endOffset = offset + Buffer.byteLength(formatRecordLine(record)) + 1;
+      const item = { record, resource, offset, endOffset };
+      offset = endOffset;
+      return item;
+    });
+}
+
+export function bodyCount(run: string): number {
+  return readdirSync(join(SAMPLES, run, 'otlp')).length;
+}
