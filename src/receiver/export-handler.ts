@@ -5,6 +5,7 @@ import type { Signal } from '../record/record-batch.js';
 import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
 import type { ByteBudget, Reservation } from './byte-budget.js';
 import { readBody } from './read-body.js';
+import type { RefusalLog } from './refusal-log.js';
 import { RequestError } from './request-error.js';
 import { MEDIA_TYPES, parseContentCoding, parseContentLength, parseEncoding } from './request-format.js';
 
@@ -17,6 +18,7 @@ export interface ExportHandlerDeps {
   readonly decoder: RequestDecoder;
   readonly consumer: RecordConsumer;
   readonly budget: ByteBudget;
+  readonly refusals: RefusalLog;
   readonly maxBodyBytes: number;
 }
 
@@ -33,10 +35,11 @@ export class ExportHandler {
     if (request.headers.expect !== undefined) response.writeContinue();
 
     const body = await readBody(request, coding, { maxBodyBytes: this.deps.maxBodyBytes, reservation });
-    const decoded = this.deps.decoder.decode(codec.decode(signal, body));
-    if (!isEmpty(decoded.delivery)) await this.deps.consumer.consume(decoded.delivery);
+    const { delivery, rejectedCount, rejectionMessage } = this.deps.decoder.decode(codec.decode(signal, body));
+    if (rejectedCount > 0) this.deps.refusals.addPartial(rejectedCount, rejectionMessage);
+    if (!isEmpty(delivery)) await this.deps.consumer.consume(delivery);
 
-    const answer = codec.encodeResponse(signal, decoded.rejectedCount, decoded.rejectionMessage);
+    const answer = codec.encodeResponse(signal, rejectedCount, rejectionMessage);
     const headers = { 'Content-Type': MEDIA_TYPES[codec.encoding], 'Content-Length': answer.byteLength };
     response.writeHead(200, headers).end(answer);
   }

@@ -1,7 +1,7 @@
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
-import type { Health } from '../component/health.js';
+import type { Health, HealthState } from '../component/health.js';
 import { HttpListener, type ListenAddress } from '../component/http-listener.js';
 import type { Logger } from '../component/logger.js';
 import type { RequestDecoder } from '../decode/request-decoder.js';
@@ -49,8 +49,8 @@ export class OtlpHttpReceiver implements Component {
   ) {
     const maxBodyBytes = config.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES;
     this.budget = new ByteBudget(Math.max(config.maxInFlightBytes ?? DEFAULT_MAX_IN_FLIGHT_BYTES, maxBodyBytes));
-    this.handler = new ExportHandler({ ...deps, budget: this.budget, maxBodyBytes });
     this.refusals = new RefusalLog(deps.clock, deps.logger);
+    this.handler = new ExportHandler({ ...deps, budget: this.budget, refusals: this.refusals, maxBodyBytes });
     const listenerConfig = { ...config, option: '--http HOST:PORT', handlerContinues: true };
     this.listener = new HttpListener(listenerConfig, this.createApp(), deps.logger);
     deps.health.register(this.name, () => this.check());
@@ -103,7 +103,7 @@ export class OtlpHttpReceiver implements Component {
     response.writeHead(refusal.status, headers).end(body);
   }
 
-  private check(): ReturnType<Parameters<Health['register']>[1]> {
+  private check(): HealthState {
     const details = {
       connectionCount: this.listener.connectionCount,
       droppedConnectionCount: this.listener.droppedConnectionCount,

@@ -9,7 +9,7 @@ function bench() {
   const clock = new FakeClock();
   const logger = new RecordingLogger();
   const log = new RefusalLog(clock, logger);
-  return { clock, logger, add: (error: unknown) => log.add(refusalOf(error), error) };
+  return { clock, logger, log, add: (error: unknown) => log.add(refusalOf(error), error) };
 }
 
 test('a reason is logged at once, then not for a minute, then with the number in between', () => {
@@ -20,7 +20,7 @@ test('a reason is logged at once, then not for a minute, then with the number in
   expect(logger.lines).toHaveLength(1);
   clock.advance(1);
   add(new RequestError('unknown_path', 'no'));
-  expect(logger.lines.map((line) => line.fields.beforeCount)).toEqual([0, 5]);
+  expect(logger.lines.map((line) => line.fields.unloggedCount)).toEqual([0, 5]);
 });
 
 test('reasons do not hide one another', () => {
@@ -41,4 +41,15 @@ test('a sender that went away is no warning', () => {
   const { logger, add } = bench();
   add(new RequestError('aborted', 'gone'));
   expect(logger.lines[0]?.level).toBe('debug');
+});
+
+test('records that are left out of a request are told the same way', () => {
+  const { clock, logger, log } = bench();
+  for (let i = 0; i < 3; i++) log.addPartial(7, 'without a valid id');
+  clock.advance(60_000);
+  log.addPartial(7, 'without a valid id');
+  expect(logger.lines.map((line) => line.fields)).toEqual([
+    { rejectedCount: 7, detail: 'without a valid id', unloggedCount: 0 },
+    { rejectedCount: 7, detail: 'without a valid id', unloggedCount: 2 },
+  ]);
 });
