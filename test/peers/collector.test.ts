@@ -1,0 +1,87 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { formatRecordLine } from '../../src/record/record-line.js';
+import { SAMPLES, sampleRecords, sampleTraceId } from '../fake/sample-run.js';
+import { BridgeProcess } from '../tool/bridge-process.js';
+import { buildPeer, PeerProcess } from '../tool/peer-process.js';
+import { until } from '../tool/until.js';
+
+const RUN = 'build-mixed';
+const PORT = 14_328;
+const ended: (() => Promise<void>)[] = [];
+
+beforeAll(() => buildPeer('otelcol'));
+afterEach(async () => {
+  for (const end of ended.splice(0).reverse()) await end();
+});
+
+async function startBridge(env: Readonly<Record<string, string>> = {}): Promise<BridgeProcess> {
+  const bridge = await BridgeProcess.start({ env });
+  ended.push(() => bridge.remove());
+  return bridge;
+}
+
+async function startCollector(config: string, env: Readonly<Record<string, string>>): Promise<void> {
+  const collector = await PeerProcess.start('otelcol', `test/peers/conf/${config}`, PORT, {
+    OTLP_HTTP_PORT: String(PORT),
+    ...env,
+  });
+  ended.push(() => collector.stop());
+}
+
+async function send(url: string): Promise<void> {
+  const folder = join(SAMPLES, RUN, 'otlp');
+  for (const file of readdirSync(folder).sort()) {
+    const signal = file.includes('traces') ? 'traces' : 'logs';
+    const response = await fetch(`${url}/v1/${signal}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-protobuf' },
+      body: readFileSync(join(folder, file)),
+    });
+    expect(response.status).toBe(200);
+  }
+}
+
+const spanEnds = (lines: readonly string[]) =>
+  lines
+    .filter((line) => line.startsWith('{"record_type":"SpanEnd"'))
+    .map((line) => JSON.stringify(JSON.parse(line)))
+    .sort();
+
+describe('the OpenTelemetry Collector', () => {
+  it('in front of the bridge brings a run as if the engine had sent it', async () => {
+    const bridge = await startBridge();
+    await startCollector('collector-to-bridge.yaml', { BRIDGE_URL: bridge.otlpUrl });
+    await send(`http://127.0.0.1:${PORT}`);
+    const traceId = sampleTraceId(RUN);
+    await bridge.finished(traceId);
+    const ours = readFileSync(join(bridge.runFolder(traceId), 'telemetry.jsonl'), 'utf8')
+      .trimEnd()
+      .split('\n');
+    expect(spanEnds(ours)).toEqual(spanEnds(sampleRecords(RUN).map(formatRecordLine)));
+  });
+
+  it('behind the bridge gets every span and every log record', async () => {
+    const out = mkdtempSync(join(tmpdir(), 'run-bridge-collector-'));
+    ended.push(async () => rmSync(out, { recursive: true, force: true }));
+    await startCollector('collector-to-file.yaml', { OUT: out });
+    const bridge = await startBridge({
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${PORT}`,
+      OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip',
+    });
+    await send(bridge.otlpUrl);
+    const records = sampleRecords(RUN);
+    const count = (type: string) => records.filter(({ recordType }) => recordType === type).length;
+    const received = (file: string, key: string) => {
+      const path = join(out, file);
+      const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
+      return text.split(`"${key}":`).length - 1;
+    };
+    await until('every span', () => received('traces.jsonl', 'startTimeUnixNano') >= count('SpanEnd'));
+    await until('every log record', () => received('logs.jsonl', 'eventName') >= count('LogRecord'));
+    expect(received('traces.jsonl', 'startTimeUnixNano')).toBe(count('SpanEnd'));
+    expect(received('logs.jsonl', 'eventName')).toBe(count('LogRecord'));
+  });
+});

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseRecordLine } from '../../src/record/record-line.js';
+import type { SpanEnd } from '../../src/record/telemetry-record.js';
+import { BridgeProcess } from '../tool/bridge-process.js';
+import { Engine } from '../tool/engine.js';
+import { buildPeer, PeerProcess } from '../tool/peer-process.js';
+import { until } from '../tool/until.js';
+
+const OTLP_PORT = 14_318;
+const QUERY = 'http://127.0.0.1:16686';
+
+interface JaegerSpan {
+  readonly spanID: string;
+  readonly operationName: string;
+  readonly references: readonly { readonly refType: string; readonly spanID: string }[];
+  readonly tags: readonly { readonly key: string; readonly value: unknown }[];
+  readonly logs: readonly { readonly fields: readonly { readonly key: string; readonly value: unknown }[] }[];
+}
+
+/** The spans that Jaeger's query API has of a trace. */
+async function spansInJaeger(traceId: string): Promise<readonly JaegerSpan[]> {
+  const response = await fetch(`${QUERY}/api/traces/${traceId}`);
+  if (!response.ok) return [];
+  const { data } = (await response.json()) as { data: readonly { spans: readonly JaegerSpan[] }[] };
+  return data.flatMap(({ spans }) => spans);
+}
+
+const tag = (span: JaegerSpan, key: string) => span.tags.find((found) => found.key === key)?.value;
+
+describe('a run of the real engine, seen in Jaeger', () => {
+  let jaeger: PeerProcess;
+  let bridge: BridgeProcess;
+  let engine: Engine;
+  let ended: readonly SpanEnd[];
+  let spans: readonly JaegerSpan[];
+
+  beforeAll(async () => {
+    buildPeer('jaeger');
+    engine = Engine.up('core');
+    jaeger = await PeerProcess.start('jaeger', 'test/tool/peers/conf/jaeger.yaml', OTLP_PORT, {
+      OTLP_HTTP_PORT: String(OTLP_PORT),
+      OTLP_GRPC_PORT: '14317',
+    });
+    bridge = await BridgeProcess.start({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${OTLP_PORT}` } });
+    await engine.run(['build', '--exclude', 'tag:slow', '--export-to-otlp', '--otel-file-name', 'otel.jsonl'], {
+      OTEL_EXPORTER_OTLP_ENDPOINT: bridge.otlpUrl,
+    });
+    ended = engine
+      .jsonlLines()
+      .map(parseRecordLine)
+      .filter((record): record is SpanEnd => record.recordType === 'SpanEnd');
+    const traceId = ended[0]?.traceId ?? '';
+    spans = await until('every span in Jaeger', async () => {
+      const found = await spansInJaeger(traceId);
+      return found.length >= ended.length && found;
+    });
+  });
+
+  afterAll(async () => {
+    await bridge?.remove();
+    await jaeger?.stop();
+    engine?.remove();
+  });
+
+  it('has every span once, with its parent', () => {
+    const tree = (list: readonly (readonly [string, string | null])[]) => list.map(String).sort();
+    const parentOf = ({ references }: JaegerSpan) => references.find(({ refType }) => refType === 'CHILD_OF')?.spanID;
+    expect(tree(spans.map((span) => [span.spanID, parentOf(span) ?? null]))).toEqual(
+      tree(ended.map(({ spanId, parentSpanId }) => [spanId, parentSpanId])),
+    );
+  });
+
+  it('flags failed nodes, failed tests and the invocation as errors, and nothing that went well', () => {
+    const failed = spans.filter((span) => tag(span, 'error') === true && tag(span, 'last_phase') !== undefined);
+    const uniqueIds = failed.map((span) => String(tag(span, 'unique_id'))).sort();
+    expect(uniqueIds.map((id) => id.split('.').slice(0, 3).join('.'))).toEqual([
+      'model.shop.broken',
+      'test.shop.status_strict',
+      'unit_test.shop.ut_target',
+    ]);
+    const invocation = spans.find(({ operationName }) => operationName === 'dbt invocation');
+    expect(invocation && tag(invocation, 'error')).toBe(true);
+  });
+
+  it('has the error of the broken model as an exception event', () => {
+    const broken = spans.find(
+      (span) => tag(span, 'unique_id') === 'model.shop.broken' && tag(span, 'last_phase') !== undefined,
+    );
+    const fields = broken?.logs.flatMap((log) => log.fields) ?? [];
+    const message = fields.find(({ key }) => key === 'exception.message')?.value;
+    expect(String(message)).toContain('nonexistent_column');
+  });
+});

@@ -1,0 +1,111 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { until } from './until.js';
+
+/** What `run.json` says, as far as tests look at it. */
+export interface RunFile {
+  readonly state: string;
+  readonly invocations: readonly { readonly verdict: string | null; readonly parquetFile: string }[];
+}
+
+/** The built program, run as a user runs it, on free ports and a data folder of its own. */
+export class BridgeProcess {
+  /**
+   * Starts `run-bridge serve` and waits until it says where it listens.
+   * @param options `env` is added to a clean environment; `args` to the command line.
+   */
+  static async start(
+    options: {
+      readonly args?: readonly string[];
+      readonly env?: Readonly<Record<string, string>>;
+      dataFolder?: string;
+    } = {},
+  ): Promise<BridgeProcess> {
+    const dataFolder = options.dataFolder ?? mkdtempSync(join(tmpdir(), 'run-bridge-data-'));
+    const args = ['dist/main.js', 'serve', '--http', '127.0.0.1:0', '--web', '127.0.0.1:0', '--data-dir', dataFolder];
+    const child = spawn(process.execPath, [...args, ...(options.args ?? [])], {
+      env: { PATH: process.env.PATH ?? '', HOME: dataFolder, ...options.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const bridge = new BridgeProcess(child, dataFolder);
+    await until('the start lines', () => {
+      if (child.exitCode !== null) throw new Error(`run-bridge ended with ${child.exitCode}: ${bridge.stderr}`);
+      return /now run/.test(bridge.stderr);
+    });
+    return bridge;
+  }
+
+  stderr = '';
+  stdout = '';
+
+  private constructor(
+    readonly child: ChildProcess,
+    readonly dataFolder: string,
+  ) {
+    child.stderr?.on('data', (chunk: Buffer) => {
+      this.stderr += chunk.toString();
+    });
+    child.stdout?.on('data', (chunk: Buffer) => {
+      this.stdout += chunk.toString();
+    });
+  }
+
+  /** Base address of the OTLP service. */
+  get otlpUrl(): string {
+    return this.find(/OTLP over HTTP at (http:\S+)/);
+  }
+
+  /** Base address of the web service. */
+  get webUrl(): string {
+    return this.find(/(http:\S+)\/readyz/);
+  }
+
+  runFolder(traceId: string): string {
+    return join(this.dataFolder, 'runs', traceId);
+  }
+
+  /** Trace ids of the runs so far. */
+  traceIds(): readonly string[] {
+    const runs = join(this.dataFolder, 'runs');
+    return existsSync(runs) ? readdirSync(runs) : [];
+  }
+
+  /** Waits until a run is finished and its Parquet written. */
+  finished(traceId: string, timeoutMs = 30_000): Promise<RunFile> {
+    return until(`the end of run ${traceId}`, () => this.finishedRun(traceId), timeoutMs);
+  }
+
+  /** Sends a signal and waits for the end. Returns the exit code, `null` after a signal. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    if (this.child.exitCode === null && this.child.signalCode === null) {
+      const ended = new Promise((resolve) => this.child.once('exit', resolve));
+      this.child.kill(signal);
+      await ended;
+    }
+    return this.child.exitCode;
+  }
+
+  /** Stops it and removes its data. */
+  async remove(): Promise<void> {
+    await this.stop('SIGKILL');
+    rmSync(this.dataFolder, { recursive: true, force: true });
+  }
+
+  private finishedRun(traceId: string): RunFile | undefined {
+    const path = join(this.runFolder(traceId), 'run.json');
+    if (!existsSync(path)) return undefined;
+    const run = JSON.parse(readFileSync(path, 'utf8')) as RunFile;
+    const isWritten = run.invocations.every(({ parquetFile }) =>
+      existsSync(join(this.runFolder(traceId), parquetFile)),
+    );
+    return run.state === 'finished' && isWritten ? run : undefined;
+  }
+
+  private find(pattern: RegExp): string {
+    const found = pattern.exec(this.stderr)?.[1];
+    if (found === undefined) throw new Error(`not in the start lines: ${pattern} in ${this.stderr}`);
+    return found;
+  }
+}

@@ -1,0 +1,74 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { cacheFolder } from './cache-folder.js';
+
+/** The engine's builds: open source and commercial. */
+export type EngineBuild = 'core' | 'fusion';
+
+/** How one command of the engine ended. */
+export interface EngineResult {
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly output: string;
+}
+
+/** The real engine on a copy of the sample project; installed once into the cache. */
+export class Engine {
+  /** Installs the engine where it is not yet; about 20 seconds the first time. */
+  static up(build: EngineBuild): Engine {
+    const folder = join(cacheFolder(), `engine-${build}`);
+    execFileSync('bash', ['test/tool/engine-up.sh', folder, build], { stdio: ['ignore', 'ignore', 'inherit'] });
+    const project = mkdtempSync(join(tmpdir(), 'run-bridge-shop-'));
+    cpSync(join('test', 'tool', 'shop-project'), project, { recursive: true });
+    return new Engine(folder, project);
+  }
+
+  private constructor(
+    private readonly folder: string,
+    readonly project: string,
+  ) {}
+
+  /** Runs `dbt` with these arguments in the project. `onStart` is given what ends it: a function that sends a signal. */
+  run(
+    args: readonly string[],
+    env: Readonly<Record<string, string>>,
+    onStart: (kill: (signal: NodeJS.Signals) => void) => void = () => {},
+  ): Promise<EngineResult> {
+    const child = spawn(join(this.folder, 'venv', 'bin', 'dbt'), args, {
+      cwd: this.project,
+      env: {
+        HOME: join(this.folder, 'home'),
+        PATH: `${join(this.folder, 'venv', 'bin')}:${process.env.PATH ?? ''}`,
+        DBT_PROFILES_DIR: this.project,
+        DO_NOT_TRACK: '1',
+        DBT_SEND_ANONYMOUS_USAGE_STATS: 'false',
+        ...env,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (chunk: Buffer) => {
+        output += chunk.toString();
+      });
+    }
+    onStart((signal) => child.kill(signal));
+    return new Promise((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', (exitCode, signal) => resolve({ exitCode, signal, output }));
+    });
+  }
+
+  /** Lines of the JSONL that the engine wrote to `logs/otel.jsonl`. */
+  jsonlLines(): readonly string[] {
+    return readFileSync(join(this.project, 'logs', 'otel.jsonl'), 'utf8')
+      .trimEnd()
+      .split('\n');
+  }
+
+  remove(): void {
+    rmSync(this.project, { recursive: true, force: true });
+  }
+}

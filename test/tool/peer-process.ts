@@ -1,0 +1,72 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { createConnection } from 'node:net';
+import { join } from 'node:path';
+import { cacheFolder } from './cache-folder.js';
+import { until } from './until.js';
+
+/** Programs that run-bridge is tested with, built from Go modules once into the cache: minutes the first time. */
+export type Peer = 'jaeger' | 'otelcol';
+
+const PARTS: Readonly<Record<Peer, string>> = { jaeger: 'jaeger', otelcol: 'collector' };
+
+/** Where the peers are built and write. */
+export function peersFolder(): string {
+  return process.env.PEERS ?? join(cacheFolder(), 'peers');
+}
+
+/** Builds a peer where it is not yet. */
+export function buildPeer(peer: Peer): void {
+  mkdirSync(peersFolder(), { recursive: true });
+  execFileSync('bash', ['test/tool/peers/peers-up.sh', PARTS[peer]], {
+    env: { ...process.env, PEERS: peersFolder() },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+}
+
+/** A peer that runs with a configuration of test/peers/conf or test/tool/peers/conf. */
+export class PeerProcess {
+  /** Starts it and waits until `port` answers on the loopback address. */
+  static async start(
+    peer: Peer,
+    config: string,
+    port: number,
+    env: Readonly<Record<string, string>>,
+  ): Promise<PeerProcess> {
+    mkdirSync(join(peersFolder(), 'run'), { recursive: true });
+    const child = spawn(join(peersFolder(), 'bin', peer), ['--config', config], {
+      env: { ...process.env, PEERS: peersFolder(), ...env },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    let stderr = '';
+    child.stderr?.on('data', (chunk: Buffer) => {
+      stderr += chunk.toString();
+    });
+    await until(`${peer} on port ${port}`, () => {
+      if (child.exitCode !== null) throw new Error(`${peer} ended with ${child.exitCode}: ${stderr}`);
+      return canConnect(port);
+    });
+    return new PeerProcess(child);
+  }
+
+  private constructor(private readonly child: ChildProcess) {}
+
+  /** Ends it and waits until it has gone. */
+  async stop(): Promise<void> {
+    if (this.child.exitCode !== null) return;
+    const ended = new Promise((resolve) => this.child.once('exit', resolve));
+    this.child.kill('SIGTERM');
+    await ended;
+  }
+}
+
+function canConnect(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection({ host: '127.0.0.1', port });
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
+}
