@@ -1,0 +1,107 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/record/json.js';
+import { AttributesCodec } from '../../src/schema/attributes-codec.js';
+import { PublicSchema } from '../../src/schema/public-schema.js';
+import { cacheFolder } from '../tool/cache-folder.js';
+import { readSchemaJson } from '../unit/schema/schema-json.js';
+import { filledMessage } from './filled-message.js';
+
+/** A message as test/tool/dbt_protos_wire.py spells it. */
+interface PythonMessage {
+  readonly file: string;
+  readonly message: string;
+  readonly json: JsonObject;
+  readonly hex: string;
+}
+
+const VERSION = '1.0.615';
+const files = Object.keys(readSchemaJson('telemetry-schema.json').files);
+const schema = PublicSchema.load();
+const codec = new AttributesCodec(schema);
+const fillings = (['ordinary', 'extreme', 'unknown enums'] as const).flatMap((values) =>
+  [0, 1, 2, 3, 4].map((member) => ({ values, member })),
+);
+const written = new Map<string, PythonMessage[]>();
+const readBack = new Map<string, PythonMessage[]>();
+
+beforeAll(() => {
+  const python = installDbtProtos();
+  for (const line of runPython(python, 'write', '')) group(written, line);
+  const ours = schema.messageNames.flatMap((message) => bytesOf(message).map(({ hex }) => ({ message, hex })));
+  for (const line of runPython(python, 'read', ours.map((line) => `${JSON.stringify(line)}\n`).join(''))) {
+    group(readBack, line);
+  }
+});
+
+describe(`the .proto files and dbt-protos ${VERSION}`, () => {
+  it('have the same messages', () => {
+    expect([...written.keys()].sort()).toEqual([...schema.messageNames].sort());
+  });
+
+  it.each(schema.messageNames)('have %s in the same file', (name) => {
+    const path = schema.wireType(name)?.filename?.replaceAll('\\', '/') ?? '';
+    expect(path.endsWith(`/proto/${written.get(name)?.[0]?.file}`)).toBe(true);
+  });
+
+  it.each(schema.messageNames)('spell %s alike: what the package writes is read here and written again', (name) => {
+    const messages = written.get(name) ?? [];
+    expect(messages.length).toBeGreaterThanOrEqual(10);
+    for (const { json, hex } of messages) {
+      const decoded = codec.decode(name, Buffer.from(hex, 'hex'));
+      expect(decoded).toEqual(json);
+      expect(Buffer.from(codec.encode(name, decoded)).toString('hex')).toBe(hex);
+    }
+  });
+
+  it.each(schema.messageNames)('spell %s alike: what is written here the package reads and writes again', (name) => {
+    const answers = readBack.get(name) ?? [];
+    expect(answers).toHaveLength(fillings.length);
+    for (const [index, ours] of bytesOf(name).entries()) {
+      expect(answers[index]?.json).toEqual(ours.json);
+      expect(answers[index]?.hex).toBe(ours.hex);
+    }
+  });
+});
+
+/** Every field set, with each member of a oneof once, in ordinary and extreme values and with unknown enum numbers. */
+function bytesOf(name: string): { json: JsonObject; hex: string }[] {
+  const message = schema.message(name);
+  if (message === undefined) throw new Error(`no message ${name}`);
+  return fillings.map((filling) => {
+    const json = filledMessage(message, filling);
+    return { json, hex: Buffer.from(codec.encode(name, json)).toString('hex') };
+  });
+}
+
+/** Installs the package into a folder of the cache, once. Returns the Python that has it. */
+function installDbtProtos(): string {
+  const folder = join(cacheFolder(), `dbt-protos-${VERSION}`);
+  const python = join(folder, 'bin', 'python');
+  try {
+    execFileSync(python, ['-c', 'import dbtlabs.proto.public.v1.events.fusion.node.node_pb2'], { stdio: 'ignore' });
+  } catch {
+    // Not there, or left unfinished.
+    if (existsSync(folder)) rmSync(folder, { recursive: true });
+    execFileSync('python3', ['-m', 'venv', folder], { stdio: 'inherit' });
+    execFileSync(python, ['-m', 'pip', 'install', '--quiet', `dbt-protos==${VERSION}`, 'protobuf>=6.31'], {
+      stdio: 'inherit',
+    });
+  }
+  return python;
+}
+
+function runPython(python: string, command: 'write' | 'read', input: string): PythonMessage[] {
+  const script = join('test', 'tool', 'dbt_protos_wire.py');
+  const output = execFileSync(python, [script, command, ...files], { input, encoding: 'utf8', maxBuffer: 64 << 20 });
+  return output
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+function group(messages: Map<string, PythonMessage[]>, line: PythonMessage): void {
+  messages.set(line.message, [...(messages.get(line.message) ?? []), line]);
+}
