@@ -101,7 +101,7 @@ export const LEAF_COLUMNS: readonly LeafColumn[] = [
 
 /** The Parquet schema, depth first as the footer holds it. */
 export const SCHEMA: readonly SchemaElement[] = [
-  { name: 'arrow_schema', repetition_type: 'REQUIRED', num_children: 17 },
+  { name: 'arrow_schema', num_children: 17 },
   ...elements(ENVELOPE_BEFORE_LINKS),
   {
     name: 'links',
