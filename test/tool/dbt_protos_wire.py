@@ -10,7 +10,7 @@ import importlib
 import json
 import sys
 
-from google.protobuf import json_format, unknown_fields
+from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor as F
 
 UNKNOWN_ENUM_NUMBER = 4711
@@ -112,10 +112,8 @@ def read(paths):
     for line in sys.stdin:
         given = json.loads(line)
         path, make = known[given["message"]]
-        message = make.FromString(bytes.fromhex(given["hex"]))
-        if len(unknown_fields.UnknownFieldSet(message)) > 0:
-            raise SystemExit(f"{given['message']}: unknown fields")
-        answer(path, message)
+        # What the package does not know is missing in the answer's json.
+        answer(path, make.FromString(bytes.fromhex(given["hex"])))
 
 
 if __name__ == "__main__":
