@@ -1,0 +1,26 @@
+import type { Clock } from '../component/clock.js';
+import type { Logger } from '../component/logger.js';
+import type { RetryPolicy } from '../delivery/retry-policy.js';
+import type { TraceId } from '../record/ids.js';
+import type { RunSummary } from '../run/run-summary.js';
+import type { ForeignLogReader } from '../sink/foreign-log.js';
+import type { RecordLogReader } from '../sink/record-log.js';
+import type { CursorStore } from '../store/cursor-store.js';
+import type { Destination } from './destination.js';
+import type { RunMapper } from './run-mapper.js';
+
+/** What a worker works with. */
+export interface ExportWorkerDeps {
+  readonly destination: Destination;
+  readonly cursors: CursorStore;
+  readonly reader: RecordLogReader;
+  /** The telemetry of other services; left out where it is not forwarded. */
+  readonly foreign?: ForeignLogReader;
+  /** Finds a run's summary, for runs that were finished before the worker started. */
+  readonly runs: { find(traceId: TraceId): Promise<RunSummary | undefined> };
+  /** Makes an empty mapper with the destination's options. */
+  readonly createMapper: () => RunMapper;
+  readonly retryPolicy: RetryPolicy;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}

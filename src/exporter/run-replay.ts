@@ -1,0 +1,102 @@
+import type { Signal } from '../record/record-batch.js';
+import type { RunSummary } from '../run/run-summary.js';
+import type { LoggedRecord } from '../sink/record-log.js';
+import type { ExportCursor } from '../store/cursor-store.js';
+import type { MappedItem } from './mapped-item.js';
+import type { RunMapper } from './run-mapper.js';
+
+/**
+ * A mapper that reads a record log from its start, past what a cursor says was sent, and from there on gives what is new.
+ * What was released then is released at the same places now, so that late events go where they went.
+ */
+export class RunReplay {
+  /** Offset up to which records were pushed. */
+  readOffset = 0;
+  /** Places at which everything held was sent, ascending. */
+  private readonly boundaries: number[];
+  /** Finds the spans that were sent when the run was finished before. */
+  private shadow: RunMapper | undefined;
+  private readonly closedSpanIds = new Set<string>();
+
+  /**
+   * @param cursor what was sent; items anchored before it are passed over.
+   * @param summary the run as it is known, for a run that was finished before.
+   */
+  constructor(
+    private readonly mapper: RunMapper,
+    private readonly cursor: ExportCursor,
+    private readonly summary: RunSummary | undefined,
+    createMapper: () => RunMapper,
+  ) {
+    const finishedAt = cursor.finishedAtBytes;
+    this.boundaries = [finishedAt ?? 0, cursor.tracesOffset].filter((offset) => offset > 0).sort((a, b) => a - b);
+    if (finishedAt !== null && summary !== undefined) this.shadow = createMapper();
+  }
+
+  get heldCount(): number {
+    return this.mapper.heldCount;
+  }
+
+  /** Takes the next records of the log and gives what became ready and was not sent. */
+  push(records: readonly LoggedRecord[]): readonly MappedItem[] {
+    const items: MappedItem[] = [];
+    let rest = records;
+    for (let boundary = this.boundaries[0]; boundary !== undefined; boundary = this.boundaries[0]) {
+      const limit = boundary;
+      const cut = rest.findIndex((record) => record.offset >= limit);
+      if (cut === -1) break;
+      this.pushPart(rest.slice(0, cut));
+      rest = rest.slice(cut);
+      for (const item of this.passBoundary(limit)) items.push(item);
+    }
+    this.pushPart(rest);
+    for (const item of this.mapper.take(false)) items.push(item);
+    return this.onlyNew(items);
+  }
+
+  /** The log is read to its end and was quiet for the hold time: everything held is ready. */
+  takeHeld(): readonly MappedItem[] {
+    return this.onlyNew(this.mapper.take(true));
+  }
+
+  /** The run is finished at the place where the log was read to. */
+  finish(run: RunSummary): readonly MappedItem[] {
+    const items = [...this.takeHeld()];
+    for (let boundary = this.boundaries[0]; boundary !== undefined; boundary = this.boundaries[0])
+      this.passBoundary(boundary);
+    for (const item of this.mapper.finish(run)) {
+      if (item.signal === 'logs' || !this.closedSpanIds.has(item.span.spanContext().spanId)) items.push(item);
+    }
+    return items;
+  }
+
+  private pushPart(records: readonly LoggedRecord[]): void {
+    const last = records.at(-1);
+    if (last === undefined) return;
+    this.shadow?.push(records);
+    // What the shadow has ready went out long ago; taking it keeps it small.
+    this.shadow?.take(false);
+    this.mapper.push(records);
+    this.readOffset = last.endOffset;
+  }
+
+  private passBoundary(boundary: number): readonly MappedItem[] {
+    this.boundaries.shift();
+    if (this.shadow !== undefined && this.summary !== undefined && boundary === this.cursor.finishedAtBytes) {
+      this.shadow.take(true);
+      for (const item of this.shadow.finish(this.summary)) {
+        if (item.signal === 'traces') this.closedSpanIds.add(item.span.spanContext().spanId);
+      }
+      this.shadow = undefined;
+    }
+    return this.mapper.take(true);
+  }
+
+  private onlyNew(items: readonly MappedItem[]): readonly MappedItem[] {
+    return items.filter((item) => item.anchorOffset >= this.offsetOf(item.signal));
+  }
+
+  private offsetOf(signal: Signal): number {
+    return signal === 'traces' ? this.cursor.tracesOffset : this.cursor.logsOffset;
+  }
+}

@@ -1,0 +1,108 @@
+import { Attributes } from '../../src/record/attributes.js';
+import { parseSpanId, parseTraceId, type SpanId, type TraceId } from '../../src/record/ids.js';
+import { UNKNOWN_RESOURCE } from '../../src/record/resource.js';
+import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
+import type { Appended, AppendListener, LoggedRecord, LogRange, RecordLogReader } from '../../src/sink/record-log.js';
+
+/** Every record of the fake takes this many bytes of its log. */
+export const RECORD_BYTES = 100;
+/** Records in one chunk that `read` yields. */
+const CHUNK_RECORDS = 8;
+
+/** A record log in memory, whose records are all `RECORD_BYTES` long. */
+export class MemoryRecordLog implements RecordLogReader {
+  private readonly logs = new Map<TraceId, LoggedRecord[]>();
+  /** Told of every append. */
+  readonly listeners: AppendListener[] = [];
+  /** How often a log was read. */
+  readCount = 0;
+
+  append(traceId: TraceId, ...records: readonly TelemetryRecord[]): Appended {
+    const log = this.logs.get(traceId) ?? [];
+    this.logs.set(traceId, log);
+    const logged = records.map((record, index) => {
+      const offset = (log.length + index) * RECORD_BYTES;
+      return { record, resource: UNKNOWN_RESOURCE, offset, endOffset: offset + RECORD_BYTES };
+    });
+    log.push(...logged);
+    const appended = { traceId, records: logged, lengthBytes: log.length * RECORD_BYTES };
+    for (const listener of this.listeners) listener.onAppended(appended);
+    return appended;
+  }
+
+  async *read(traceId: TraceId, range: LogRange): AsyncIterable<readonly LoggedRecord[]> {
+    this.readCount += 1;
+    const log = this.logs.get(traceId) ?? [];
+    const end = range.toOffset ?? log.length * RECORD_BYTES;
+    for (let from = range.fromOffset / RECORD_BYTES; from * RECORD_BYTES < end; from += CHUNK_RECORDS) {
+      yield log.slice(from, Math.min(from + CHUNK_RECORDS, end / RECORD_BYTES));
+    }
+  }
+
+  async lengthBytes(traceId: TraceId): Promise<number> {
+    return (this.logs.get(traceId)?.length ?? 0) * RECORD_BYTES;
+  }
+}
+
+/** The trace id of a number. */
+export function traceIdOf(number: number): TraceId {
+  const id = parseTraceId(number.toString(16).padStart(32, '0'));
+  if (id === undefined) throw new Error('not a trace id');
+  return id;
+}
+
+/** The span id of a number. */
+export function spanIdOf(number: number): SpanId {
+  const id = parseSpanId(number.toString(16).padStart(16, '0'));
+  if (id === undefined) throw new Error('not a span id');
+  return id;
+}
+
+const ENVELOPE = { severityNumber: 9, severityText: 'INFO', eventType: 'v1.public.events.fusion.dev.Unknown' } as const;
+
+/** A span's start. */
+export function spanStart(traceId: TraceId, number: number): TelemetryRecord {
+  return {
+    ...ENVELOPE,
+    recordType: 'SpanStart',
+    traceId,
+    spanId: spanIdOf(number),
+    spanName: `span ${number}`,
+    parentSpanId: null,
+    links: null,
+    startTimeUnixNano: 1n,
+    attributes: Attributes.EMPTY,
+  };
+}
+
+/** A span's end. */
+export function spanEnd(traceId: TraceId, number: number): TelemetryRecord {
+  return {
+    ...ENVELOPE,
+    recordType: 'SpanEnd',
+    traceId,
+    spanId: spanIdOf(number),
+    spanName: `span ${number}`,
+    parentSpanId: null,
+    links: null,
+    startTimeUnixNano: 1n,
+    endTimeUnixNano: 2n,
+    status: null,
+    attributes: Attributes.EMPTY,
+  };
+}
+
+/** A log record on a span. */
+export function logRecord(traceId: TraceId, number: number, body: string): TelemetryRecord {
+  return {
+    ...ENVELOPE,
+    recordType: 'LogRecord',
+    traceId,
+    spanId: spanIdOf(number),
+    spanName: null,
+    eventId: null,
+    timeUnixNano: 1n,
+    body,
+    attributes: Attributes.EMPTY,
+  };
+}

@@ -1,0 +1,117 @@
+import { SpanKind, TraceFlags } from '@opentelemetry/api';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
+import type { MappedItem } from '../../src/exporter/mapped-item.js';
+import type { RunMapper } from '../../src/exporter/run-mapper.js';
+import type { RunSummary } from '../../src/run/run-summary.js';
+import type { LoggedRecord } from '../../src/sink/record-log.js';
+
+const RESOURCE = resourceFromAttributes({ 'service.name': 'dbt-core' });
+const SCOPE = { name: 'dbt-core', version: '2' };
+
+interface Held {
+  readonly anchorOffset: number;
+  readonly spanId: string;
+  readonly name: string;
+  readonly events: string[];
+}
+
+/**
+ * The least that a mapper does: log records at once, a span once `holdRecords` further records came or the run is quiet,
+ * spans that never ended at the finish.
+ */
+export class SimpleRunMapper implements RunMapper {
+  private readonly ready: MappedItem[] = [];
+  private held: Held[] = [];
+  private readonly started = new Map<string, string>();
+  private traceId = '';
+  private endOffset = 0;
+  private isFinished = false;
+  /** Records pushed. */
+  pushedCount = 0;
+
+  constructor(private readonly holdRecords = 2) {}
+
+  get heldCount(): number {
+    return this.held.length;
+  }
+
+  push(records: readonly LoggedRecord[]): void {
+    if (this.isFinished) throw new Error('a finished mapper takes no records');
+    for (const { record, offset, endOffset } of records) {
+      if (offset !== this.endOffset) throw new Error(`expected the record at ${this.endOffset}, not at ${offset}`);
+      this.pushedCount += 1;
+      this.traceId = record.traceId;
+      this.endOffset = endOffset;
+      if (record.recordType === 'SpanStart') this.started.set(record.spanId, record.spanName);
+      if (record.recordType === 'SpanEnd') {
+        this.started.delete(record.spanId);
+        this.held.push({ anchorOffset: offset, spanId: record.spanId, name: record.spanName, events: [] });
+      }
+      if (record.recordType === 'LogRecord') {
+        this.held.find((span) => span.spanId === record.spanId)?.events.push(record.body);
+        this.ready.push(this.log(offset, record.body));
+      }
+      while (this.held.length > this.holdRecords) this.release();
+    }
+  }
+
+  take(isQuiet: boolean): readonly MappedItem[] {
+    while (isQuiet && this.held.length > 0) this.release();
+    return this.ready.splice(0);
+  }
+
+  finish(_run: RunSummary): readonly MappedItem[] {
+    if (this.isFinished) throw new Error('finished twice');
+    this.isFinished = true;
+    return [...this.started].map(([spanId, name]) => ({
+      signal: 'traces' as const,
+      anchorOffset: this.endOffset,
+      span: this.span({ anchorOffset: this.endOffset, spanId, name: `${name} unfinished`, events: [] }),
+    }));
+  }
+
+  private release(): void {
+    const span = this.held.shift();
+    if (span !== undefined) {
+      this.ready.push({ signal: 'traces', anchorOffset: span.anchorOffset, span: this.span(span) });
+    }
+  }
+
+  private span({ spanId, name, events }: Held): ReadableSpan {
+    return {
+      name,
+      kind: SpanKind.INTERNAL,
+      spanContext: () => ({ traceId: this.traceId, spanId, traceFlags: TraceFlags.SAMPLED }),
+      startTime: [1, 0],
+      endTime: [2, 0],
+      duration: [1, 0],
+      ended: true,
+      status: { code: 0 },
+      attributes: {},
+      links: [],
+      events: events.map((event) => ({ name: event, time: [1, 0] })),
+      resource: RESOURCE,
+      instrumentationScope: SCOPE,
+      droppedAttributesCount: 0,
+      droppedEventsCount: 0,
+      droppedLinksCount: 0,
+    };
+  }
+
+  private log(anchorOffset: number, body: string): MappedItem {
+    return {
+      signal: 'logs',
+      anchorOffset,
+      log: {
+        hrTime: [1, 0],
+        hrTimeObserved: [1, 0],
+        body,
+        resource: RESOURCE,
+        instrumentationScope: SCOPE,
+        attributes: {},
+        droppedAttributesCount: 0,
+      },
+    };
+  }
+}
