@@ -1,5 +1,5 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { type Socket, Server as TcpServer } from 'node:net';
 import { ListenError } from './listen-error.js';
 import type { Logger } from './logger.js';
 
@@ -113,17 +113,26 @@ export class HttpListener {
   async shutdown(deadline: AbortSignal): Promise<void> {
     if (this.closing || this.boundAddress === undefined) return;
     this.closing = true;
-    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    const closed = this.stopAccepting();
     const cutOff = () => this.server.closeAllConnections();
     deadline.addEventListener('abort', cutOff);
     if (deadline.aborted) cutOff();
     for (const [socket, responses] of this.connections) {
-      // Node's closeIdleConnections leaves those that never sent a request: they would hold up the end.
       if (responses.size === 0) socket.destroy();
       for (const response of responses) closeAfter(response);
     }
     await closed;
     deadline.removeEventListener('abort', cutOff);
+  }
+
+  /**
+   * Resolves when the last connection has gone. HTTP's own `close()` would at once drop the time-outs for slow senders,
+   * leave connections open that never sent a request, and cut off an answer that is written but not yet sent.
+   */
+  private async stopAccepting(): Promise<void> {
+    await new Promise<void>((resolve) => TcpServer.prototype.close.call(this.server, () => resolve()));
+    // Nothing is left to close; this lets Node stop looking for slow senders.
+    this.server.close();
   }
 
   private track(socket: Socket): void {
