@@ -63,9 +63,7 @@ export class HttpListener {
     if (config.handlerContinues === true) {
       this.server.on('checkContinue', (request, response) => this.server.emit('request', request, response));
     }
-    this.server.on('drop', () => {
-      this.dropped += 1;
-    });
+    this.server.on('drop', () => this.countDropped());
   }
 
   /** @throws Error before `start()` has resolved. */
@@ -138,6 +136,14 @@ export class HttpListener {
   private track(socket: Socket): void {
     this.connections.set(socket, new Set());
     socket.once('close', () => this.connections.delete(socket));
+  }
+
+  private countDropped(): void {
+    this.dropped += 1;
+    // At 1, 10, 100 …: a flood of connections is no flood of lines.
+    if (!/^10*$/.test(String(this.dropped))) return;
+    const fields = { droppedConnectionCount: this.dropped, maxConnections: this.server.maxConnections };
+    this.logger.warn(fields, 'connection closed at once: too many are open');
   }
 
   private trackRequest(socket: Socket, response: ServerResponse): void {

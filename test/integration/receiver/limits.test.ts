@@ -133,4 +133,7 @@ test('connections beyond the limit are closed at once', async () => {
   first.write(`${HEADER}Content-Length: 0\r\n\r\n`);
   await first.received(/HTTP\/1.1 200 OK/);
   expect(bench.health.report().checks[0]?.state.details).toMatchObject({ droppedConnectionCount: 1 });
+  expect(bench.logger.lines).toContainEqual(
+    expect.objectContaining({ level: 'warn', fields: expect.objectContaining({ maxConnections: 1 }) }),
+  );
 });
