@@ -1,11 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/record/json.js';
 import { AttributesCodec } from '../../src/schema/attributes-codec.js';
 import { PublicSchema } from '../../src/schema/public-schema.js';
-import { cacheFolder } from '../tool/cache-folder.js';
+import { pythonWith } from '../tool/python-venv.js';
 import { readSchemaJson } from '../unit/schema/schema-json.js';
 import { filledMessage } from './filled-message.js';
 
@@ -28,7 +27,7 @@ const written = new Map<string, PythonMessage[]>();
 const readBack = new Map<string, PythonMessage[]>();
 
 beforeAll(() => {
-  const python = installDbtProtos();
+  const python = pythonWith(`dbt-protos-${VERSION}`, [`dbt-protos==${VERSION}`, 'protobuf>=6.31']);
   for (const line of runPython(python, 'write', '')) group(written, line);
   const ours = schema.messageNames.flatMap((message) => bytesOf(message).map(({ hex }) => ({ message, hex })));
   for (const line of runPython(python, 'read', ours.map((line) => `${JSON.stringify(line)}\n`).join(''))) {
@@ -74,23 +73,6 @@ function bytesOf(name: string): { json: JsonObject; hex: string }[] {
     const json = filledMessage(message, filling);
     return { json, hex: Buffer.from(codec.encode(name, json)).toString('hex') };
   });
-}
-
-/** Installs the package into a folder of the cache, once. Returns the Python that has it. */
-function installDbtProtos(): string {
-  const folder = join(cacheFolder(), `dbt-protos-${VERSION}`);
-  const python = join(folder, 'bin', 'python');
-  try {
-    execFileSync(python, ['-c', 'import dbtlabs.proto.public.v1.events.fusion.node.node_pb2'], { stdio: 'ignore' });
-  } catch {
-    // Not there, or left unfinished.
-    if (existsSync(folder)) rmSync(folder, { recursive: true });
-    execFileSync('python3', ['-m', 'venv', folder], { stdio: 'inherit' });
-    execFileSync(python, ['-m', 'pip', 'install', '--quiet', `dbt-protos==${VERSION}`, 'protobuf>=6.31'], {
-      stdio: 'inherit',
-    });
-  }
-  return python;
 }
 
 function runPython(python: string, command: 'write' | 'read', input: string): PythonMessage[] {

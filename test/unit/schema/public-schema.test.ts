@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { EVENT_TYPE_PREFIX, PublicSchema } from '../../../src/schema/public-schema.js';
-import { RECORD_KINDS } from '../../../src/schema/record-kind.js';
 
 const schema = PublicSchema.load();
 const NODE = `${EVENT_TYPE_PREFIX}node.NodeProcessed`;
@@ -37,23 +36,5 @@ describe('PublicSchema', () => {
     expect(schema.message('v1.events.fusion.group.Groups')).toBeUndefined();
     expect(schema.enum(NODE)).toBeUndefined();
     expect(schema.wireType('constructor')).toBeUndefined();
-  });
-});
-
-describe('RECORD_KINDS', () => {
-  it('names events of the schema only, and leaves out nothing but the parts of events', () => {
-    const parts = schema.messageNames.filter((name) => !RECORD_KINDS.has(name));
-    expect([...RECORD_KINDS.keys()].every((name) => schema.message(name) !== undefined)).toBe(true);
-    expect(parts.map((name) => name.slice(EVENT_TYPE_PREFIX.length)).sort()).toEqual([
-      'dev.DebugValue',
-      'invocation.InvocationEvalArgs',
-      'invocation.InvocationMetrics',
-      'invocation.InvocationWarnErrorOptions',
-      'node.NodeCacheDetail',
-      'node.NodeEvaluationDetail',
-      'node.NodeSkipUpstreamDetail',
-      'node.SourceFreshnessDetail',
-      'node.TestEvaluationDetail',
-    ]);
   });
 });
