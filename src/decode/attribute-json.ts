@@ -6,25 +6,58 @@ import { modernEnumName } from './spelling.js';
 /** A JSON text nested deeper than this stays a string: whoever writes it again must not run out of stack. */
 const MAX_NESTING = 100;
 
-/**
- * A span's or log record's OTLP attributes as the engine's JSON: keys in order, nested JSON texts as what they are,
- * numbers as the schema spells them. Of a key that comes twice the last value counts.
- */
-export function attributesJson(
-  attributes: readonly KeyValue[],
-  eventType: string,
-  schema: AttributeSchema,
-): Attributes {
-  const parts: string[] = [];
-  for (const { key, value } of inKeyOrder(attributes)) {
-    parts.push(`${JSON.stringify(key)}:${fieldJson(value, schema.field(eventType, key))}`);
+/** One attribute: its name and its value as JSON text. */
+export interface AttributePart {
+  readonly name: string;
+  readonly json: string;
+}
+
+/** Attribute names come again and again; the quoted forms of this many are kept. */
+const MAX_QUOTED_NAMES = 4096;
+
+/** Writes OTLP attributes as the engine's JSON. */
+export class AttributeWriter {
+  private readonly quotedNames = new Map<string, string>();
+
+  constructor(private readonly schema: AttributeSchema) {}
+
+  /**
+   * A span's or log record's attributes, in key order: nested JSON texts as what they are, numbers as the schema spells
+   * them. Of a key that comes twice the last value counts.
+   */
+  parts(attributes: readonly KeyValue[], eventType: string): readonly AttributePart[] {
+    return inKeyOrder(attributes).map(({ key, value }) => ({
+      name: key,
+      json: fieldJson(value, this.schema.field(eventType, key)),
+    }));
   }
-  return Attributes.fromJson(`{${parts.join(',')}}`);
+
+  /** The attributes that parts make up. Kept as text: most are never looked at again. */
+  join(parts: readonly AttributePart[]): Attributes {
+    let json = '';
+    for (const { name, json: value } of parts) json += `${json === '' ? '{' : ','}${this.quoted(name)}:${value}`;
+    return json === '' ? Attributes.EMPTY : Attributes.fromJson(`${json}}`);
+  }
+
+  private quoted(name: string): string {
+    let text = this.quotedNames.get(name);
+    if (text === undefined) {
+      text = JSON.stringify(name);
+      if (this.quotedNames.size < MAX_QUOTED_NAMES) this.quotedNames.set(name, text);
+    }
+    return text;
+  }
 }
 
 /** The engine sends its attributes in key order, so sorting is seldom needed. */
 function inKeyOrder(attributes: readonly KeyValue[]): readonly KeyValue[] {
-  if (attributes.every(({ key }, index) => index === 0 || (attributes[index - 1]?.key ?? '') < key)) return attributes;
+  let previous = '';
+  let isSorted = true;
+  for (const { key } of attributes) {
+    if (key <= previous && previous !== '') isSorted = false;
+    previous = key;
+  }
+  if (isSorted) return attributes;
   const byKey = new Map(attributes.map((attribute) => [attribute.key, attribute]));
   return [...byKey.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
 }
@@ -41,7 +74,7 @@ function textJson(value: string, field: AttributeField | undefined): string {
     case undefined:
       return nestedJson(value) ?? JSON.stringify(value);
     case 'enum':
-      return JSON.stringify(modernEnumName(value, field.enumNames));
+      return JSON.stringify(modernEnumName(value, field));
     case 'text':
     case 'int64':
     case 'int32':
@@ -54,7 +87,7 @@ function textJson(value: string, field: AttributeField | undefined): string {
 
 function integerJson(value: bigint, field: AttributeField | undefined): string {
   if (field?.kind === 'int64') return `"${value}"`;
-  const name = field?.kind === 'enum' ? field.enumNames.get(Number(value)) : undefined;
+  const name = field?.kind === 'enum' ? field.nameByNumber.get(Number(value)) : undefined;
   return name === undefined ? String(value) : JSON.stringify(name);
 }
 

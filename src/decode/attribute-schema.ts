@@ -6,8 +6,9 @@ export type FieldKind = 'text' | 'int64' | 'int32' | 'bool' | 'double' | 'enum' 
 /** A field as decoding needs it. */
 export interface AttributeField {
   readonly kind: FieldKind;
-  /** The names of an enum's values by number; empty for other kinds. */
-  readonly enumNames: ReadonlyMap<number, string>;
+  /** The names of an enum's values by number and as a set; empty for other kinds. */
+  readonly nameByNumber: ReadonlyMap<number, string>;
+  readonly names: ReadonlySet<string>;
 }
 
 /** What decoding needs to know of the public schema. */

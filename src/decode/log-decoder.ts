@@ -3,7 +3,7 @@ import { parseSpanId, parseTraceId } from '../record/ids.js';
 import { DEBUG, ERROR, INFO, TRACE, WARN } from '../record/severity.js';
 import type { LogRecord } from '../record/telemetry-record.js';
 import { EVENT_TYPE_PREFIX } from '../schema/public-schema.js';
-import { attributesJson, valueJson } from './attribute-json.js';
+import { type AttributeWriter, valueJson } from './attribute-json.js';
 import type { AttributeSchema } from './attribute-schema.js';
 import { BRIDGE_ATTRIBUTE } from './bridge-attributes.js';
 import { bridgeObject, MAX_UNIX_NANO, type Rejection, splitAttributes } from './span-decoder.js';
@@ -16,7 +16,7 @@ const UNNAMED = `${EVENT_TYPE_PREFIX}log.LogMessage`;
  * A log record of the engine as its record, or why it cannot be. OTLP brings the event type in `event_name` and neither
  * `event_id` nor the span's name; the record log fills in the name when the span is known.
  */
-export function decodeLog(log: OtlpLogRecord, schema: AttributeSchema): LogRecord | Rejection {
+export function decodeLog(log: OtlpLogRecord, schema: AttributeSchema, writer: AttributeWriter): LogRecord | Rejection {
   const traceId = parseTraceId(log.traceId);
   if (traceId === undefined) return 'without a valid trace id and span id';
   const timeUnixNano = log.timeUnixNano === 0n ? log.observedTimeUnixNano : log.timeUnixNano;
@@ -25,7 +25,7 @@ export function decodeLog(log: OtlpLogRecord, schema: AttributeSchema): LogRecor
   const { own, bridge } = splitAttributes(log.attributes);
   const eventType = log.eventName === '' ? UNNAMED : log.eventName;
   const unknownFields = bridgeObject(bridge.get(BRIDGE_ATTRIBUTE.unknownFields));
-  return modernSpelling(
+  return modernSpelling<LogRecord>(
     {
       recordType: 'LogRecord',
       traceId,
@@ -37,11 +37,11 @@ export function decodeLog(log: OtlpLogRecord, schema: AttributeSchema): LogRecor
       severityText: log.severityText === '' ? severityText(log.severityNumber) : log.severityText,
       body: typeof log.body === 'string' ? log.body : log.body === null ? '' : valueJson(log.body),
       eventType,
-      attributes: attributesJson(own, eventType, schema),
+      attributes: writer.join(writer.parts(own, eventType)),
       ...(unknownFields === undefined ? {} : { unknownFields }),
     },
     schema,
-  ) as LogRecord;
+  );
 }
 
 /** OTel's ranges: four numbers a severity. */

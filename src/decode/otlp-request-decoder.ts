@@ -5,7 +5,7 @@ import { parseSpanId, parseTraceId } from '../record/ids.js';
 import type { ForeignBatch, RecordBatch } from '../record/record-batch.js';
 import { type Resource, type ResourceValue, resourceKey } from '../record/resource.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
-import { valueJson } from './attribute-json.js';
+import { AttributeWriter, valueJson } from './attribute-json.js';
 import type { AttributeSchema } from './attribute-schema.js';
 import { decodeLog } from './log-decoder.js';
 import type { DecodedRequest, RequestDecoder } from './request-decoder.js';
@@ -18,11 +18,15 @@ const MAPPED_BY = 'telemetry.distro.name';
 
 /** Decodes OTLP requests of the engine into records and keeps other services' telemetry as it came. */
 export class OtlpRequestDecoder implements RequestDecoder {
+  private readonly writer: AttributeWriter;
+
   /** @param json writes other services' telemetry as OTLP JSON */
   constructor(
     private readonly schema: AttributeSchema,
     private readonly json: OtlpCodec,
-  ) {}
+  ) {
+    this.writer = new AttributeWriter(schema);
+  }
 
   decode(request: ExportRequest): DecodedRequest {
     const collected = new Collector();
@@ -53,10 +57,11 @@ export class OtlpRequestDecoder implements RequestDecoder {
     for (const scope of group.scopes) {
       if (isEngine(group, scope)) {
         const resource = resourceOf(group, scope);
+        const key = resourceKey(resource);
         for (const record of scope.records) {
           // A log record outside any trace has no run to join; it is kept and passed on like another service's.
           if ('body' in record && parseTraceId(record.traceId) === undefined) collected.pass(record);
-          else collected.add(resource, toRecords(record));
+          else collected.add(resource, key, toRecords(record));
         }
       } else {
         for (const record of scope.records) {
@@ -67,9 +72,9 @@ export class OtlpRequestDecoder implements RequestDecoder {
     }
   }
 
-  private readonly spanRecords = (span: OtlpSpan) => decodeSpan(span, this.schema);
+  private readonly spanRecords = (span: OtlpSpan) => decodeSpan(span, this.schema, this.writer);
   private readonly logRecords = (log: OtlpLogRecord): readonly TelemetryRecord[] | Rejection => {
-    const decoded = decodeLog(log, this.schema);
+    const decoded = decodeLog(log, this.schema, this.writer);
     return typeof decoded === 'string' ? decoded : [decoded];
   };
 }
@@ -81,17 +86,18 @@ class Collector {
   private readonly reasons = new Set<Rejection>();
   private readonly byTrace = new Map<string, { resource: Resource; records: TelemetryRecord[] }>();
 
-  add(resource: Resource, decoded: readonly TelemetryRecord[] | Rejection): void {
+  /** @param key equal for equal resources */
+  add(resource: Resource, key: string, decoded: readonly TelemetryRecord[] | Rejection): void {
     if (typeof decoded === 'string') {
       this.reject(decoded);
       return;
     }
-    for (const record of decoded) {
-      const key = record.traceId + resourceKey(resource);
-      const batch = this.byTrace.get(key);
-      if (batch === undefined) this.byTrace.set(key, { resource, records: [record] });
-      else batch.records.push(record);
-    }
+    const [first] = decoded;
+    if (first === undefined) return;
+    const traceKey = first.traceId + key;
+    const batch = this.byTrace.get(traceKey);
+    if (batch === undefined) this.byTrace.set(traceKey, { resource, records: [...decoded] });
+    else for (const record of decoded) batch.records.push(record);
   }
 
   pass(record: OtlpSpan | OtlpLogRecord): void {

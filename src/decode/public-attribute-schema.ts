@@ -29,7 +29,7 @@ const SPANS = [
 ];
 /** The one enum that the engine's JSON spells as a number. */
 const NUMBERED_ENUM = 'original_severity_number';
-const NO_NAMES: ReadonlyMap<number, string> = new Map();
+const NO_NAMES = { nameByNumber: new Map<number, string>(), names: new Set<string>() };
 
 /** The public schema as decoding asks for it, one look-up a field. */
 export class PublicAttributeSchema implements AttributeSchema {
@@ -53,15 +53,13 @@ export class PublicAttributeSchema implements AttributeSchema {
 }
 
 function fieldsOf(message: MessageType): ReadonlyMap<string, AttributeField> {
-  return new Map(
-    message.fields.map((field) => [
-      field.name,
-      {
-        kind: kindOf(field),
-        enumNames: field.type.kind === 'enum' ? field.type.enum.nameByNumber : NO_NAMES,
-      },
-    ]),
-  );
+  return new Map(message.fields.map((field) => [field.name, { kind: kindOf(field), ...namesOf(field.type) }]));
+}
+
+function namesOf(type: FieldType): Pick<AttributeField, 'nameByNumber' | 'names'> {
+  if (type.kind !== 'enum') return NO_NAMES;
+  const { nameByNumber } = type.enum;
+  return { nameByNumber, names: new Set(nameByNumber.values()) };
 }
 
 function kindOf(field: Field): FieldKind {

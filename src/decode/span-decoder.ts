@@ -5,13 +5,13 @@ import { parseSpanId, parseTraceId } from '../record/ids.js';
 import type { JsonObject } from '../record/json.js';
 import { parseRecordLine, RecordParseError } from '../record/record-line.js';
 import type { SpanEnd, SpanLink, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
-import { attributesJson, valueJson } from './attribute-json.js';
+import { type AttributeWriter, valueJson } from './attribute-json.js';
 import type { AttributeSchema } from './attribute-schema.js';
 import { BRIDGE_ATTRIBUTE, BRIDGE_PREFIX } from './bridge-attributes.js';
 import { shortEventType } from './event-type.js';
 import { spanEventType } from './span-event-type.js';
 import { spanSeverity } from './span-severity.js';
-import { spanStartOf } from './span-start.js';
+import { spanStartOf, startParts } from './span-start.js';
 import { modernSpelling } from './spelling.js';
 
 /** The largest time that a record can hold. */
@@ -24,22 +24,21 @@ export type Rejection = 'without a valid trace id and span id' | 'with a time be
  * A span of the engine as its SpanStart and SpanEnd, or why it cannot be.
  * OTLP does not carry the event type, the severity and the start; they are told from what it does carry.
  */
-export function decodeSpan(span: OtlpSpan, schema: AttributeSchema): readonly TelemetryRecord[] | Rejection {
+export function decodeSpan(
+  span: OtlpSpan,
+  schema: AttributeSchema,
+  writer: AttributeWriter,
+): readonly TelemetryRecord[] | Rejection {
   const traceId = parseTraceId(span.traceId);
   const spanId = parseSpanId(span.spanId);
   if (traceId === undefined || spanId === undefined) return 'without a valid trace id and span id';
   if (span.startTimeUnixNano > MAX_UNIX_NANO || span.endTimeUnixNano > MAX_UNIX_NANO) return 'with a time beyond int64';
 
   const { own, bridge } = splitAttributes(span.attributes);
-  const eventType =
-    bridge.get(BRIDGE_ATTRIBUTE.eventType) ??
-    spanEventType(
-      span.name,
-      own.map(({ key }) => key),
-      schema.spanShapes,
-    );
-  const attributes = attributesJson(own, eventType, schema);
-  const severity = spanSeverity(shortEventType(eventType), attributes.text('phase'));
+  const eventType = bridge.get(BRIDGE_ATTRIBUTE.eventType) ?? spanEventType(span.name, own, schema.spanShapes);
+  const shortType = shortEventType(eventType);
+  const parts = writer.parts(own, eventType);
+  const severity = spanSeverity(shortType, parts);
   const unknownFields = unknownFieldsOf(span, bridge);
   const end = modernSpelling(
     {
@@ -55,20 +54,24 @@ export function decodeSpan(span: OtlpSpan, schema: AttributeSchema): readonly Te
       severityText: bridge.get(BRIDGE_ATTRIBUTE.severityText) ?? severity.text,
       status: statusOf(span.status),
       eventType,
-      attributes,
+      attributes: writer.join(parts),
       ...(unknownFields === undefined ? {} : { unknownFields }),
     },
     schema,
-  ) as SpanEnd;
-  return withStart(end, bridge);
+  );
+  if (bridge.size > 0) return withStart(end, bridge);
+  const starting = startParts(parts, shortType);
+  return [spanStartOf(end, starting === parts ? end.attributes : writer.join(starting)), end];
 }
+
+const NONE: ReadonlyMap<string, string> = new Map();
 
 /** The attributes of the message, and the bridge's own as text by name. */
 export function splitAttributes(attributes: readonly KeyValue[]): {
   readonly own: readonly KeyValue[];
   readonly bridge: ReadonlyMap<string, string>;
 } {
-  if (!attributes.some(({ key }) => key.startsWith(BRIDGE_PREFIX))) return { own: attributes, bridge: new Map() };
+  if (!attributes.some(({ key }) => key.startsWith(BRIDGE_PREFIX))) return { own: attributes, bridge: NONE };
   const bridge = new Map<string, string>();
   const own: KeyValue[] = [];
   for (const attribute of attributes) {

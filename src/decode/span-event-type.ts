@@ -30,6 +30,11 @@ const ONLY_PROCESSED = new Set(['last_phase', 'duration_ms', 'in_selection', 'no
 /** Messages that are spans, by the fields that they can have: how spans of another name are told. */
 export type SpanShapes = readonly { readonly eventType: string; readonly fields: ReadonlySet<string> }[];
 
+/** An attribute, as far as its name goes. */
+interface Named {
+  readonly key: string;
+}
+
 /** The event type of a span that nothing tells: the engine's own word for a span that it cannot name. */
 const UNKNOWN = `${EVENT_TYPE_PREFIX}dev.Unknown`;
 
@@ -37,18 +42,18 @@ const UNKNOWN = `${EVENT_TYPE_PREFIX}dev.Unknown`;
  * Tells a span's event type, which OTLP does not carry, from its name and attribute set. A name that is not known is
  * matched by its attributes: the one message that has them all (the one with the fewest fields, if it is alone with that).
  */
-export function spanEventType(name: string, attributeNames: readonly string[], shapes: SpanShapes): string {
+export function spanEventType(name: string, attributes: readonly Named[], shapes: SpanShapes): string {
   for (const [pattern, type] of BY_NAME) if (pattern.test(name)) return EVENT_TYPE_PREFIX + type;
   if (DOCUMENTED_NODE.test(name)) {
-    const isProcessed = attributeNames.some((attribute) => ONLY_PROCESSED.has(attribute));
+    const isProcessed = attributes.some(({ key }) => ONLY_PROCESSED.has(key));
     return EVENT_TYPE_PREFIX + (isProcessed ? 'node.NodeProcessed' : 'node.NodeEvaluated');
   }
-  return byAttributes(attributeNames, shapes) ?? UNKNOWN;
+  return byAttributes(attributes, shapes) ?? UNKNOWN;
 }
 
-function byAttributes(attributeNames: readonly string[], shapes: SpanShapes): string | undefined {
-  if (attributeNames.length === 0) return undefined;
-  const fitting = shapes.filter(({ fields }) => attributeNames.every((name) => fields.has(name)));
+function byAttributes(attributes: readonly Named[], shapes: SpanShapes): string | undefined {
+  if (attributes.length === 0) return undefined;
+  const fitting = shapes.filter(({ fields }) => attributes.every(({ key }) => fields.has(key)));
   const fewest = Math.min(...fitting.map(({ fields }) => fields.size));
   const best = fitting.filter(({ fields }) => fields.size === fewest);
   return best.length === 1 ? best[0]?.eventType : undefined;

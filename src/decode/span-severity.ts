@@ -1,4 +1,7 @@
 import { DEBUG, INFO, type Severity, TRACE } from '../record/severity.js';
+import type { AttributePart } from './attribute-json.js';
+
+const RUN = '"EXECUTION_PHASE_RUN"';
 
 /** Severities that the engine writes for spans, read off its JSONL; what is not listed is INFO. */
 const BY_TYPE: Readonly<Record<string, Severity>> = {
@@ -14,9 +17,9 @@ const BY_TYPE: Readonly<Record<string, Severity>> = {
 /**
  * The severity of a span, which OTLP does not carry.
  * @param shortType event type without the public prefix
- * @param phase the span's `phase` attribute, which decides for evaluated nodes: INFO in RUN, else DEBUG
+ * @param parts its attributes; the phase decides for evaluated nodes: INFO in RUN, else DEBUG
  */
-export function spanSeverity(shortType: string, phase: string | undefined): Severity {
-  if (shortType === 'node.NodeEvaluated') return phase === 'EXECUTION_PHASE_RUN' ? INFO : DEBUG;
-  return BY_TYPE[shortType] ?? INFO;
+export function spanSeverity(shortType: string, parts: readonly AttributePart[]): Severity {
+  if (shortType !== 'node.NodeEvaluated') return BY_TYPE[shortType] ?? INFO;
+  return parts.some(({ name, json }) => name === 'phase' && json === RUN) ? INFO : DEBUG;
 }

@@ -1,13 +1,13 @@
 import { Attributes } from '../record/attributes.js';
-import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
 import type { SpanEnd, SpanStart } from '../record/telemetry-record.js';
+import type { AttributePart } from './attribute-json.js';
 import { shortEventType } from './event-type.js';
 
 /** Attributes that the engine knows only at a span's end, read off its JSONL. */
-const END_ONLY: Readonly<Record<string, readonly string[]>> = {
-  'hook.HookProcessed': ['hook_outcome'],
-  'invocation.Invocation': ['metrics'],
-  'node.NodeEvaluated': [
+const END_ONLY: Readonly<Record<string, ReadonlySet<string>>> = {
+  'hook.HookProcessed': new Set(['hook_outcome']),
+  'invocation.Invocation': new Set(['metrics']),
+  'node.NodeEvaluated': new Set([
     'idle_time_ms',
     'node_cache_detail',
     'node_cancel_reason',
@@ -20,8 +20,8 @@ const END_ONLY: Readonly<Record<string, readonly string[]>> = {
     'node_test_detail',
     'rows_affected',
     'state_decision_id',
-  ],
-  'node.NodeProcessed': [
+  ]),
+  'node.NodeProcessed': new Set([
     'duration_ms',
     'idle_time_ms',
     'last_phase',
@@ -35,47 +35,80 @@ const END_ONLY: Readonly<Record<string, readonly string[]>> = {
     'node_skip_upstream_detail',
     'node_test_detail',
     'rows_affected',
-  ],
-  'node.MicrobatchEvaluated': ['idle_time_ms', 'node_outcome'],
-  'query.QueryExecuted': ['query_error_adapter_message', 'query_error_vendor_code', 'query_id', 'query_outcome'],
+  ]),
+  'node.MicrobatchEvaluated': new Set(['idle_time_ms', 'node_outcome']),
+  'query.QueryExecuted': new Set([
+    'query_error_adapter_message',
+    'query_error_vendor_code',
+    'query_id',
+    'query_outcome',
+  ]),
 };
 
-/** Values that the engine writes at a span's start and replaces at its end. */
-const AT_START: Readonly<Record<string, Readonly<Record<string, JsonValue>>>> = {
-  'node.NodeProcessed': { dbt_core_event_code: 'Q024' },
-  'query.QueryExecuted': { dbt_core_event_code: 'E016' },
-  'phase.PhaseExecuted': { node_count_error: '0', node_count_skipped: '0' },
+/** JSON texts of values that the engine writes at a span's start and replaces at its end. */
+const AT_START: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'node.NodeProcessed': { dbt_core_event_code: '"Q024"' },
+  'query.QueryExecuted': { dbt_core_event_code: '"E016"' },
+  'phase.PhaseExecuted': { node_count_error: '"0"', node_count_skipped: '"0"' },
 };
 
-const UPSTREAM = 'NODE_SKIP_REASON_UPSTREAM';
+const UPSTREAM = '"NODE_SKIP_REASON_UPSTREAM"';
 
 /**
  * The SpanStart that OTLP leaves out, made of the span's end: what the engine knows when a span begins. The name and
  * `eval_args.target` may differ from what the engine wrote then (it fills them in later, and does not say from what).
+ * @param attributes the start's attributes, where they are known already
  */
-export function spanStartOf(end: SpanEnd): SpanStart {
-  const { endTimeUnixNano: _end, status: _status, unknownFields: _unknown, line: _line, ...span } = end;
-  return { ...span, recordType: 'SpanStart', links: null, attributes: startAttributes(end) };
+export function spanStartOf(end: SpanEnd, attributes = startAttributes(end)): SpanStart {
+  return {
+    recordType: 'SpanStart',
+    traceId: end.traceId,
+    spanId: end.spanId,
+    spanName: end.spanName,
+    parentSpanId: end.parentSpanId,
+    links: null,
+    startTimeUnixNano: end.startTimeUnixNano,
+    severityNumber: end.severityNumber,
+    severityText: end.severityText,
+    eventType: end.eventType,
+    attributes,
+  };
 }
 
-function startAttributes({ attributes, eventType }: SpanEnd): Attributes {
-  const type = shortEventType(eventType);
-  const atStart = AT_START[type];
-  const endOnly = END_ONLY[type];
+/**
+ * The attributes of a span's start, made of its end's; the same list where they do not differ.
+ * @param shortType event type without the public prefix
+ */
+export function startParts(parts: readonly AttributePart[], shortType: string): readonly AttributePart[] {
+  if (shortType === 'invocation.Invocation') return parts.filter(isKnownAtStart(shortType)).map(withoutTarget);
+  const atStart = AT_START[shortType];
+  if (END_ONLY[shortType] === undefined && atStart === undefined) return parts;
   // A node that is skipped because of its upstream is known to be from the start.
-  if (endOnly === undefined && atStart === undefined) return attributes;
-  if (type === 'node.NodeEvaluated' && attributes.text('node_skip_reason') === UPSTREAM) return attributes;
-  const start: Record<string, JsonValue> = {};
-  for (const [name, value] of Object.entries(attributes.value)) {
-    if (endOnly?.includes(name) === true) continue;
-    start[name] = name === 'eval_args' ? withoutTarget(value) : (atStart?.[name] ?? value);
-  }
-  return Attributes.of(start);
+  if (shortType === 'node.NodeEvaluated' && parts.some(isUpstreamSkip)) return parts;
+  const known = parts.filter(isKnownAtStart(shortType));
+  if (atStart === undefined) return known;
+  return known.map((part) => ({ name: part.name, json: atStart[part.name] ?? part.json }));
+}
+
+function isKnownAtStart(shortType: string): (part: AttributePart) => boolean {
+  const endOnly = END_ONLY[shortType];
+  return ({ name }) => endOnly?.has(name) !== true;
+}
+
+function isUpstreamSkip({ name, json }: AttributePart): boolean {
+  return name === 'node_skip_reason' && json === UPSTREAM;
 }
 
 /** The target is read from the profile after the command has begun, unless the command line names it. */
-function withoutTarget(evalArgs: JsonValue): JsonValue {
-  if (!isJsonObject(evalArgs)) return evalArgs;
-  const { target: _target, ...rest }: JsonObject = evalArgs;
-  return rest as JsonObject;
+function withoutTarget({ name, json }: AttributePart): AttributePart {
+  if (name !== 'eval_args') return { name, json };
+  const { target: _target, ...rest } = JSON.parse(json) as { readonly target?: string };
+  return { name, json: JSON.stringify(rest) };
+}
+
+function startAttributes({ attributes, eventType }: SpanEnd): Attributes {
+  const parts = Object.entries(attributes.value).map(([name, value]) => ({ name, json: JSON.stringify(value) }));
+  const start = startParts(parts, shortEventType(eventType));
+  if (start === parts) return attributes;
+  return Attributes.fromJson(`{${start.map(({ name, json }) => `${JSON.stringify(name)}:${json}`).join(',')}}`);
 }

@@ -2,44 +2,48 @@ import { Attributes } from '../record/attributes.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { EVENT_TYPE_PREFIX } from '../schema/public-schema.js';
-import type { AttributeSchema } from './attribute-schema.js';
+import type { AttributeField, AttributeSchema } from './attribute-schema.js';
 
-const TEST_OUTCOMES: ReadonlyMap<number, string> = new Map([
-  [0, 'TEST_OUTCOME_PASSED'],
-  [1, 'TEST_OUTCOME_WARNED'],
-  [2, 'TEST_OUTCOME_FAILED'],
-]);
+const TEST_OUTCOMES = { names: new Set(['TEST_OUTCOME_PASSED', 'TEST_OUTCOME_WARNED', 'TEST_OUTCOME_FAILED']) };
 const DOCUMENTED_NAME = /^Node\((.*)\)$/;
 
 /**
  * The modern name of an enum's value. Documentation spells values without their prefix and in lower case (`Run`,
  * `success`, `noop`); a value that the schema does not know stays as it is.
  */
-export function modernEnumName(value: string, names: ReadonlyMap<number, string>): string {
-  const known = [...names.values()];
-  if (known.length === 0 || known.includes(value)) return value;
+export function modernEnumName(value: string, { names }: Pick<AttributeField, 'names'>): string {
+  if (names.has(value) || names.size === 0) return value;
+  const known = [...names];
   const wanted = plain(value);
   const prefix = plain(commonPrefix(known));
   return known.find((name) => plain(name) === wanted || plain(name) === prefix + wanted) ?? value;
 }
 
+/** Marks of a record that may be in the spelling of documentation: looked for before anything is parsed. */
+const OLD_MARK = /"(?:test_outcome|phase|last_phase|[a-z_]*outcome|[a-z_]*reason)":"[A-Za-z][a-z]/;
+
 /**
  * Reads a record in the spellings of documentation as its modern form: enum values, the span name `Node(<unique_id>)`,
  * a `test_outcome` beside the node's outcome. A record in modern spelling comes back as it is.
  */
-export function modernSpelling(record: TelemetryRecord, schema: AttributeSchema): TelemetryRecord {
+export function modernSpelling<T extends TelemetryRecord>(record: T, schema: AttributeSchema): T {
   if (!record.eventType.startsWith(EVENT_TYPE_PREFIX)) return record;
-  const attributes = modernAttributes(record.attributes.value, record.eventType, schema);
+  const isModern = !OLD_MARK.test(record.attributes.json) && !record.attributes.json.includes('"test_outcome":"TEST');
+  const attributes = isModern ? undefined : modernAttributes(record.attributes.value, record.eventType, schema);
   const spanName = modernSpanName(record);
   if (attributes === undefined && spanName === record.spanName) return record;
   const { line: _line, ...parts } = record;
-  const changed = { ...parts, attributes: attributes === undefined ? record.attributes : Attributes.of(attributes) };
-  if (changed.recordType === 'LogRecord') return { ...changed, spanName };
-  return { ...changed, spanName: spanName ?? '' };
+  // Of the same type still: only texts in it have changed.
+  return {
+    ...parts,
+    spanName,
+    attributes: attributes === undefined ? record.attributes : Attributes.of(attributes),
+  } as T;
 }
 
 function modernSpanName(record: TelemetryRecord): string | null {
-  const uniqueId = record.spanName === null ? undefined : DOCUMENTED_NAME.exec(record.spanName)?.[1];
+  const uniqueId =
+    record.spanName?.startsWith('Node(') !== true ? undefined : DOCUMENTED_NAME.exec(record.spanName)?.[1];
   if (uniqueId === undefined) return record.spanName;
   return `${record.eventType.endsWith('.NodeProcessed') ? 'Node processed' : 'Node evaluated'} (${uniqueId})`;
 }
@@ -51,7 +55,7 @@ function modernAttributes(attributes: JsonObject, eventType: string, schema: Att
     if (typeof value !== 'string') continue;
     const field = schema.field(eventType, name);
     if (field?.kind !== 'enum') continue;
-    const modern = modernEnumName(value, field.enumNames);
+    const modern = modernEnumName(value, field);
     if (modern !== value) changes[name] = modern;
   }
   const outcome = attributes.test_outcome;

@@ -20,25 +20,16 @@ export class ResourceIndex {
     return index;
   }
 
-  /** The id of a resource, and the lines to append where it is new. Ids count from 1. */
-  idOf(resource: Resource): { id: number; lines: string } {
+  /** Says that the log from `offset` on belongs to a resource; returns the lines to append, empty where it does already. */
+  switchTo(resource: Resource, offset: number): string {
     const key = resourceKey(resource);
     const known = this.ids.get(key);
-    if (known !== undefined) return { id: known, lines: '' };
-    const entry = { id: this.resources.length + 1, resource };
-    this.apply(entry);
-    return { id: entry.id, lines: `${JSON.stringify(entry)}\n` };
+    const id = known ?? this.resources.length + 1;
+    const naming = known === undefined ? this.enter({ id, resource }) : '';
+    return this.stretches.at(-1)?.id === id ? naming : naming + this.enter({ offset, id });
   }
 
-  /** Says that the log from `offset` on belongs to a resource; returns the line to append, empty where it does already. */
-  switchTo(id: number, offset: number): string {
-    if (this.stretches.at(-1)?.id === id) return '';
-    const entry = { offset, id };
-    this.apply(entry);
-    return `${JSON.stringify(entry)}\n`;
-  }
-
-  resource(id: number): Resource {
+  private resource(id: number): Resource {
     return this.resources[id - 1] ?? UNKNOWN_RESOURCE;
   }
 
@@ -53,6 +44,11 @@ export class ResourceIndex {
     }
     const stretch = this.stretches[low - 1];
     return stretch === undefined ? UNKNOWN_RESOURCE : this.resource(stretch.id);
+  }
+
+  private enter(entry: Entry): string {
+    this.apply(entry);
+    return `${JSON.stringify(entry)}\n`;
   }
 
   private apply(entry: Entry): void {

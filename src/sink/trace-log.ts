@@ -112,10 +112,11 @@ export class TraceLog {
     const lines: string[] = [];
     let offset = this.log.lengthBytes;
     let resourceLines = '';
+    let current: Resource | undefined;
     for (const { resource, record } of fresh) {
       const line = `${formatRecordLine(record)}\n`;
-      const { id, lines: naming } = this.index.idOf(resource);
-      resourceLines += naming + this.index.switchTo(id, offset);
+      if (resource !== current) resourceLines += this.index.switchTo(resource, offset);
+      current = resource;
       const endOffset = offset + Buffer.byteLength(line);
       records.push({ record, resource, offset, endOffset });
       lines.push(line);
