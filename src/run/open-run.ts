@@ -1,0 +1,315 @@
+import type { Timer } from '../component/clock.js';
+import type { TraceId } from '../record/ids.js';
+import type { Appended } from '../sink/record-log.js';
+import type { RunRow } from '../store/run-store.js';
+import { formatRun, formatStep, parseRun } from './run-document.js';
+import type { RunEvent } from './run-event.js';
+import { RunState } from './run-state.js';
+import type { RunSummary } from './run-summary.js';
+import type { RunTrackerConfig } from './run-tracker-config.js';
+import type { RunTrackerDeps } from './run-tracker-deps.js';
+
+const END_OF_ROOT = /\.(Invocation|Process)$/;
+/** After a record log could not be read, or a row not be written, how long until the next try, in milliseconds. */
+const RETRY_MS = 5_000;
+
+/**
+ * One run that the tracker follows: takes records as they come (or reads them from the log when it was not there), judges
+ * its invocations when they are due and tells the listeners, one event at a time. Its work never overlaps with itself.
+ */
+export class OpenRun {
+  private state: RunState | null;
+  /** Bytes of the log that the state has taken in. */
+  private loadedBytes = 0;
+  /** Bytes of the log that are durable. */
+  private knownBytes = 0;
+  private lastSeenUnixMs: number;
+  private lastArrivalMs: number;
+  private firstSeenUnixMs: number;
+  /** The row of an earlier time was looked up, or there is none. */
+  private hasRow: boolean;
+  private savedState: RunRow['state'] | null = null;
+  /** The log's length up to which every listener took `finished`. */
+  private acceptedBytes: number | null = null;
+  private finishedBytes: number | null = null;
+  /** Length of the log at which an earlier time found every invocation over: silence need not be waited for again. */
+  private judgedBytes = 0;
+  /** What was last said of each invocation that had a verdict. */
+  private readonly said = new Map<number, string>();
+  private isAccepted = true;
+  private working: Promise<void> | null = null;
+  private isLoading = false;
+  private hasMore = false;
+  private hasFailed = false;
+  private isStopped = false;
+  private timer: Timer | null = null;
+  private timerMs = Number.POSITIVE_INFINITY;
+
+  /** @param isNew whether its log begins now: there is neither a row nor a record of an earlier time. */
+  constructor(
+    readonly traceId: TraceId,
+    private readonly config: RunTrackerConfig,
+    private readonly deps: RunTrackerDeps,
+    isNew: boolean,
+  ) {
+    this.state = isNew ? new RunState(config) : null;
+    this.hasRow = isNew;
+    this.firstSeenUnixMs = deps.clock.nowUnixMs();
+    this.lastSeenUnixMs = this.firstSeenUnixMs;
+    this.lastArrivalMs = deps.clock.monotonicMs();
+  }
+
+  get isLoaded(): boolean {
+    return this.state !== null;
+  }
+
+  get isWorking(): boolean {
+    return this.working !== null;
+  }
+
+  /** Whether every invocation has its verdict and all of the log was told. */
+  get isSettled(): boolean {
+    return this.finishedBytes !== null && this.finishedBytes === this.knownBytes && !this.isWorking;
+  }
+
+  /** When it was last at work, in monotonic milliseconds. */
+  get idleSinceMs(): number {
+    return this.lastArrivalMs;
+  }
+
+  take(appended: Appended): void {
+    const [first] = appended.records;
+    this.knownBytes = Math.max(this.knownBytes, appended.lengthBytes);
+    this.lastArrivalMs = this.deps.clock.monotonicMs();
+    this.lastSeenUnixMs = this.deps.clock.nowUnixMs();
+    if (first === undefined) return;
+    const isNext = this.state !== null && !this.isLoading && first.offset === this.loadedBytes;
+    if (isNext && this.state !== null) {
+      this.state.add(appended.records, this.lastArrivalMs);
+      this.loadedBytes = appended.lengthBytes;
+    }
+    if (!isNext || this.savedState !== 'open') this.work();
+    else if (appended.records.some(({ record }) => END_OF_ROOT.test(record.eventType))) {
+      this.wakeWithin(this.config.quietAfterProcessMs);
+    } else this.wakeWithin(this.said.size > 0 ? this.config.quietAfterInvocationMs : this.config.silenceMs);
+  }
+
+  /** The log is at least this long, as the disk says. */
+  noteLength(bytes: number): void {
+    this.knownBytes = Math.max(this.knownBytes, bytes);
+  }
+
+  /** Takes in what is not taken in, says what is new, and sleeps until something is due. */
+  work(): Promise<void> {
+    this.hasMore = true;
+    this.working ??= this.runRounds();
+    return this.working;
+  }
+
+  /** The run as it is known; `undefined` while its records are not in memory. */
+  summary(): RunSummary | undefined {
+    if (this.state === null || this.loadedBytes < this.knownBytes) return undefined;
+    return this.summarize(this.state).run;
+  }
+
+  /** Drops what the records add up to; it is read again from the log when needed. */
+  park(): void {
+    this.state = null;
+    this.loadedBytes = 0;
+  }
+
+  async stop(): Promise<void> {
+    this.isStopped = true;
+    this.cancelTimer();
+    await this.working;
+    if (this.state === null || this.isSettled) return;
+    await this.save('open', this.summarize(this.state).run);
+  }
+
+  private async runRounds(): Promise<void> {
+    // Never within the caller: an append must not wait.
+    await Promise.resolve();
+    this.cancelTimer();
+    try {
+      while (this.hasMore && !this.isStopped) {
+        this.hasMore = false;
+        this.hasFailed = false;
+        if (!this.hasRow) await this.readRow();
+        await this.load();
+        await this.sayNews();
+      }
+    } catch (error) {
+      this.hasFailed = true;
+      this.deps.logger.error(
+        { traceId: this.traceId, error: String(error) },
+        'A run could not be brought up to date; it is tried again',
+      );
+    }
+    this.working = null;
+    if (!this.isStopped) this.sleep();
+  }
+
+  private async readRow(): Promise<void> {
+    const row = await this.deps.store.find(this.traceId);
+    this.hasRow = true;
+    if (row !== undefined) this.restore(row);
+  }
+
+  private restore(row: RunRow): void {
+    this.firstSeenUnixMs = row.firstSeenUnixMs;
+    this.savedState = row.state;
+    this.acceptedBytes = row.parquetBytes;
+    if (row.state === 'finished') this.judgedBytes = row.logBytes;
+    // What the listeners did not take is said again, and not as a revision.
+    if (row.state === 'finished' && row.parquetBytes !== row.logBytes) return;
+    for (const invocation of parseRun(row.summary)?.invocations ?? []) {
+      if (invocation.verdict !== null) this.said.set(invocation.index, formatStep(invocation));
+    }
+    if (row.state === 'finished') this.finishedBytes = row.logBytes;
+  }
+
+  /** Reads the log from where the state is to where it is durable. Appends meanwhile make it read on. */
+  private async load(): Promise<void> {
+    if (this.state !== null && this.loadedBytes >= this.knownBytes) return;
+    this.isLoading = true;
+    try {
+      const state = this.state ?? new RunState(this.config);
+      this.state = state;
+      while (this.loadedBytes < this.knownBytes) {
+        const toOffset = this.knownBytes;
+        const range = { fromOffset: this.loadedBytes, toOffset };
+        for await (const records of this.deps.reader.read(this.traceId, range)) {
+          state.add(
+            records.filter(({ endOffset }) => endOffset <= this.judgedBytes),
+            Number.NEGATIVE_INFINITY,
+          );
+          state.add(
+            records.filter(({ endOffset }) => endOffset > this.judgedBytes),
+            this.lastArrivalMs,
+          );
+          this.loadedBytes = records.at(-1)?.endOffset ?? this.loadedBytes;
+        }
+        // Damaged lines yield nothing: the reader reports them, the state goes on after them.
+        this.loadedBytes = Math.max(this.loadedBytes, toOffset);
+      }
+    } finally {
+      this.isLoading = false;
+    }
+  }
+
+  private async sayNews(): Promise<void> {
+    if (this.state === null) return;
+    const { run, isOver } = this.summarize(this.state);
+    if (run.invocations.length === 0) return;
+    if (this.savedState === null) {
+      await this.save('open', run);
+      await this.say({ type: 'started', run });
+    } else if (!isOver && this.savedState === 'finished') {
+      await this.save('open', run);
+    }
+    for (const invocation of run.invocations) {
+      const text = formatStep(invocation);
+      if (invocation.verdict === null || this.said.get(invocation.index) === text) continue;
+      const isRevision = this.said.has(invocation.index);
+      this.said.set(invocation.index, text);
+      await this.say({ type: 'invocationEnded', run, invocation, isRevision });
+    }
+    if (isOver && this.finishedBytes !== run.logBytes) await this.finish(run);
+  }
+
+  private async finish(run: RunSummary): Promise<void> {
+    await this.save('finished', run);
+    await this.say({ type: 'finished', run });
+    this.finishedBytes = run.logBytes;
+    this.judgedBytes = run.logBytes;
+    if (!this.isAccepted) {
+      this.isAccepted = true;
+      return;
+    }
+    this.acceptedBytes = run.logBytes;
+    await this.save('finished', run);
+  }
+
+  /** Tells every listener; one that rejects is told again at the next start. */
+  private async say(event: RunEvent): Promise<void> {
+    if (event.type === 'finished') await this.writeFile(event.run);
+    for (const listener of this.deps.listeners) {
+      try {
+        await listener.onRunEvent(event);
+      } catch (error) {
+        this.isAccepted = false;
+        this.deps.logger.error(
+          { traceId: this.traceId, event: event.type, error: String(error) },
+          'A listener failed on a run; it is told again at the next start',
+        );
+      }
+    }
+  }
+
+  private async writeFile(run: RunSummary): Promise<void> {
+    try {
+      await this.deps.file?.write(run);
+    } catch (error) {
+      this.deps.logger.error(
+        { traceId: run.traceId, error: String(error) },
+        'run.json could not be written; check that the data folder is writable and has space',
+      );
+    }
+  }
+
+  private async save(state: RunRow['state'], run: RunSummary): Promise<void> {
+    const row: RunRow = {
+      traceId: this.traceId,
+      firstSeenUnixMs: this.firstSeenUnixMs,
+      lastSeenUnixMs: this.lastSeenUnixMs,
+      state,
+      logBytes: run.logBytes,
+      summary: formatRun(run),
+      parquetBytes: this.acceptedBytes,
+    };
+    await this.deps.store.save([row]);
+    this.savedState = state;
+  }
+
+  private summarize(state: RunState): { run: RunSummary; isOver: boolean; nextEndMs: number | null } {
+    const { invocations, nextEndMs } = state.judge(this.deps.clock.monotonicMs());
+    const isOver = nextEndMs === null && invocations.length > 0;
+    const run: RunSummary = {
+      traceId: this.traceId,
+      firstSeenUnixMs: this.firstSeenUnixMs,
+      lastSeenUnixMs: this.lastSeenUnixMs,
+      state: isOver ? 'finished' : 'open',
+      logBytes: this.loadedBytes,
+      invocations,
+    };
+    return { run, isOver, nextEndMs };
+  }
+
+  private sleep(): void {
+    if (this.hasFailed) this.wakeWithin(RETRY_MS);
+    else if (this.state !== null) {
+      const { nextEndMs } = this.summarize(this.state);
+      if (nextEndMs !== null) this.wakeWithin(nextEndMs - this.deps.clock.monotonicMs());
+    }
+  }
+
+  /** Works again after so long, or sooner when that was asked for already. */
+  private wakeWithin(delayMs: number): void {
+    if (this.isStopped || this.working !== null) return;
+    const dueMs = this.deps.clock.monotonicMs() + Math.max(1, delayMs);
+    if (dueMs >= this.timerMs) return;
+    this.cancelTimer();
+    this.timerMs = dueMs;
+    this.timer = this.deps.clock.after(Math.max(1, delayMs), () => {
+      this.timer = null;
+      this.timerMs = Number.POSITIVE_INFINITY;
+      this.work();
+    });
+  }
+
+  private cancelTimer(): void {
+    this.timer?.cancel();
+    this.timer = null;
+    this.timerMs = Number.POSITIVE_INFINITY;
+  }
+}

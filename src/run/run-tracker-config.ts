@@ -1,0 +1,28 @@
+/** How a tracker judges and what it holds. */
+export interface RunTrackerConfig {
+  /**
+   * Quiet after both the invocation span and the process span ended, in milliseconds. Default 500: the engine sends its last
+   * log records beside its last spans, in a request of their own.
+   */
+  readonly quietAfterProcessMs: number;
+  /**
+   * Quiet after only one of the two ended, in milliseconds. Default 2,000. After a process span alone (fail-fast, an interrupt)
+   * the last log records are what tells how it ended.
+   */
+  readonly quietAfterInvocationMs: number;
+  /** Silence after which an invocation without an end is lost, in milliseconds. Default 600,000. */
+  readonly silenceMs: number;
+  /** Runs whose records are summed up in memory; beyond it the one idle longest is dropped and read again when needed. Default 200. */
+  readonly maxOpenRuns: number;
+  /** How long a finished run is kept in memory for late records, in milliseconds. Default 60,000. */
+  readonly parkAfterMs: number;
+}
+
+/** The settings unless told otherwise. */
+export const RUN_TRACKER_DEFAULTS: RunTrackerConfig = {
+  quietAfterProcessMs: 500,
+  quietAfterInvocationMs: 2_000,
+  silenceMs: 600_000,
+  maxOpenRuns: 200,
+  parkAfterMs: 60_000,
+};

@@ -1,0 +1,157 @@
+import type { Timer } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import type { TraceId } from '../record/ids.js';
+import type { Appended, AppendListener } from '../sink/record-log.js';
+import { OpenRun } from './open-run.js';
+import { parseRun } from './run-document.js';
+import type { RunSummary } from './run-summary.js';
+import type { RunTrackerConfig } from './run-tracker-config.js';
+import type { RunTrackerDeps } from './run-tracker-deps.js';
+
+/**
+ * Follows every run from its first record to its verdicts, and beyond when late records come. What it knows is a
+ * projection of the record logs: after a restart the runs that were not finished are read again.
+ * Intervals are measured on the monotonic clock, so that a jump of the wall clock ends nothing; after a restart silence is
+ * counted anew, since nobody listened before.
+ */
+export class RunTracker implements Component, AppendListener {
+  readonly name = 'run tracker';
+  private readonly runs = new Map<TraceId, OpenRun>();
+  private isStopped = false;
+  private replaying: Promise<void> = Promise.resolve();
+  private sweepTimer: Timer | null = null;
+
+  constructor(
+    private readonly config: RunTrackerConfig,
+    private readonly deps: RunTrackerDeps,
+  ) {}
+
+  /** Finds the runs that were not finished; they are read and judged one after the other in the background. */
+  async start(): Promise<void> {
+    const traceIds = new Set((await this.deps.store.listUnfinished()).map((row) => row.traceId));
+    for (const traceId of (await this.deps.listTraces?.()) ?? []) {
+      if (!traceIds.has(traceId) && (await this.isBehind(traceId))) traceIds.add(traceId);
+    }
+    this.replaying = this.replay(traceIds);
+    this.sweepLater();
+  }
+
+  onAppended(appended: Appended): void {
+    if (this.isStopped || appended.records.length === 0) return;
+    const known = this.runs.get(appended.traceId);
+    if (known !== undefined) {
+      const wasLoaded = known.isLoaded;
+      known.take(appended);
+      if (!wasLoaded) this.parkIdlest();
+      return;
+    }
+    const run = new OpenRun(appended.traceId, this.config, this.deps, appended.records[0]?.offset === 0);
+    this.runs.set(appended.traceId, run);
+    run.take(appended);
+    this.parkIdlest();
+  }
+
+  /** The run as it is known now; `undefined` for an unknown trace. */
+  async find(traceId: TraceId): Promise<RunSummary | undefined> {
+    const live = this.runs.get(traceId)?.summary();
+    if (live !== undefined) return live;
+    const row = await this.deps.store.find(traceId);
+    return row === undefined ? undefined : parseRun(row.summary);
+  }
+
+  /** Runs, newest first. */
+  async list(limit: number): Promise<readonly RunSummary[]> {
+    const rows = await this.deps.store.list(limit);
+    return rows.flatMap((row) => this.runs.get(row.traceId)?.summary() ?? parseRun(row.summary) ?? []);
+  }
+
+  /** Whether every invocation of the run has its verdict and nothing of it waits to be told. */
+  async isSettled(traceId: TraceId): Promise<boolean> {
+    const run = this.runs.get(traceId);
+    if (run !== undefined) return run.isSettled;
+    return (await this.deps.store.find(traceId))?.state === 'finished';
+  }
+
+  /** Resolves when no run is at work: what is due has been told. */
+  async idle(): Promise<void> {
+    await this.replaying;
+    for (let busy = this.busyRuns(); busy.length > 0; busy = this.busyRuns()) {
+      await Promise.all(busy.map((run) => run.work()));
+    }
+  }
+
+  async shutdown(deadline: AbortSignal): Promise<void> {
+    this.isStopped = true;
+    this.sweepTimer?.cancel();
+    const stopping = Promise.all([this.replaying, ...[...this.runs.values()].map((run) => this.stop(run))]);
+    await Promise.race([stopping, aborted(deadline)]);
+  }
+
+  private async replay(traceIds: ReadonlySet<TraceId>): Promise<void> {
+    for (const traceId of traceIds) {
+      if (this.isStopped) return;
+      const run = this.runs.get(traceId) ?? new OpenRun(traceId, this.config, this.deps, false);
+      this.runs.set(traceId, run);
+      try {
+        run.noteLength(await this.deps.reader.lengthBytes(traceId));
+        await run.work();
+      } catch (error) {
+        this.deps.logger.error({ traceId, error: String(error) }, 'A run could not be read again after the restart');
+      }
+      this.parkIdlest();
+    }
+  }
+
+  private async isBehind(traceId: TraceId): Promise<boolean> {
+    const row = await this.deps.store.find(traceId);
+    return row === undefined || row.logBytes < (await this.deps.reader.lengthBytes(traceId));
+  }
+
+  private busyRuns(): OpenRun[] {
+    return [...this.runs.values()].filter((run) => run.isWorking);
+  }
+
+  private async stop(run: OpenRun): Promise<void> {
+    try {
+      await run.stop();
+    } catch (error) {
+      this.deps.logger.error(
+        { traceId: run.traceId, error: String(error) },
+        'A run could not be saved; it is read again from its record log at the next start',
+      );
+    }
+  }
+
+  /** Lets go of finished runs that have been quiet for a while. */
+  private sweep(): void {
+    const beforeMs = this.deps.clock.monotonicMs() - this.config.parkAfterMs;
+    for (const run of this.runs.values()) {
+      if (run.isSettled && run.idleSinceMs <= beforeMs) this.runs.delete(run.traceId);
+    }
+    this.parkIdlest();
+    this.sweepLater();
+  }
+
+  private sweepLater(): void {
+    if (this.isStopped) return;
+    this.sweepTimer = this.deps.clock.after(this.config.parkAfterMs, () => this.sweep());
+  }
+
+  /** Keeps the number of runs in memory within its bound: settled ones go first, then those idle longest. */
+  private parkIdlest(): void {
+    const loaded = [...this.runs.values()].filter((run) => run.isLoaded);
+    const excess = loaded.length - this.config.maxOpenRuns;
+    if (excess <= 0) return;
+    const idle = loaded.filter((run) => !run.isWorking);
+    idle.sort((a, b) => Number(b.isSettled) - Number(a.isSettled) || a.idleSinceMs - b.idleSinceMs);
+    for (const run of idle.slice(0, excess)) {
+      if (run.isSettled) this.runs.delete(run.traceId);
+      else run.park();
+    }
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+}

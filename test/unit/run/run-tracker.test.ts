@@ -1,0 +1,217 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
+import type { LoggedRecord } from '../../../src/sink/record-log.js';
+import { fromJsonl, fromOtlp } from './logged-samples.js';
+import { asTrace, TrackerBench } from './tracker-bench.js';
+
+let bench: TrackerBench;
+
+beforeEach(async () => {
+  bench = await TrackerBench.open();
+});
+
+afterEach(async () => {
+  await bench.close();
+});
+
+function traceOf(records: readonly LoggedRecord[]): TraceId {
+  const traceId = records[0]?.record.traceId;
+  if (traceId === undefined) throw new Error('no record');
+  return traceId;
+}
+
+function isRoot(record: LoggedRecord, name: 'Invocation' | 'Process'): boolean {
+  return record.record.recordType === 'SpanEnd' && record.record.eventType.endsWith(`.${name}`);
+}
+
+describe('a run from its first record to its last', () => {
+  const records = fromOtlp('build-clean');
+
+  it('is told when it starts, and when it ends with its process span', async () => {
+    await bench.append(records.slice(0, 10));
+    expect(bench.listener.story).toEqual(['started']);
+    await bench.append(records.slice(10));
+    await bench.pass(500);
+    expect(bench.listener.story).toEqual(['started', 'ended 1 success', 'finished']);
+    expect(await bench.tracker.isSettled(traceOf(records))).toBe(true);
+  });
+
+  it('ends with its invocation span and 2 s of quiet where the process span never comes', async () => {
+    await bench.append(records.filter((record) => !record.record.eventType.endsWith('.Process')));
+    await bench.pass(1_999);
+    expect(bench.listener.story).toEqual(['started']);
+    await bench.pass(1);
+    expect(bench.listener.story).toEqual(['started', 'ended 1 success', 'finished']);
+  });
+
+  it('is lost after 10 minutes of silence, and not before', async () => {
+    await bench.append(records.slice(0, 100).filter((record) => !isRoot(record, 'Process')));
+    await bench.pass(599_999);
+    expect(bench.listener.story).toEqual(['started']);
+    await bench.pass(1);
+    expect(bench.listener.story).toEqual(['started', 'ended 1 lost', 'finished']);
+  });
+
+  it('is not lost while records keep coming', async () => {
+    const open = records.filter((record) => !isRoot(record, 'Process') && !isRoot(record, 'Invocation'));
+    for (let from = 0; from < open.length; from += 30) {
+      await bench.append(open.slice(from, from + 30));
+      await bench.pass(500_000);
+    }
+    expect(bench.listener.story).toEqual(['started']);
+  });
+
+  it('keeps run.json beside its log and a row in the store', async () => {
+    await bench.append(records);
+    await bench.pass(500);
+    const traceId = traceOf(records);
+    const document = JSON.parse(await readFile(join(bench.folder, 'runs', traceId, 'run.json'), 'utf8'));
+    expect(document).toMatchObject({
+      trace_id: traceId,
+      state: 'finished',
+      job: null,
+      resource: { attributes: { 'service.name': 'dbt-core' } },
+      steps: [
+        { command: 'build', verdict: 'success', parquet_file: 'telemetry.parquet', node_counts: { success: 13 } },
+      ],
+    });
+    const row = await bench.row(traceId);
+    expect(row).toMatchObject({ state: 'finished', logBytes: document.log_bytes, parquetBytes: document.log_bytes });
+    expect(await bench.tracker.find(traceId)).toMatchObject({
+      state: 'finished',
+      invocations: [{ verdict: 'success' }],
+    });
+    expect(await bench.tracker.list(10)).toHaveLength(1);
+  });
+});
+
+it('waits for the last log records of an interrupted run, which alone tell that it was', async () => {
+  const records = fromOtlp('interrupted');
+  const processAt = records.findIndex((record) => isRoot(record, 'Process'));
+  await bench.append(records.slice(0, processAt + 1));
+  await bench.pass(1_000);
+  await bench.append(records.slice(processAt + 1));
+  await bench.pass(2_000);
+  expect(bench.listener.story).toEqual(['started', 'ended 1 canceled', 'finished']);
+});
+
+it('reopens a finished run for late records and tells what changed as a revision', async () => {
+  const records = fromOtlp('interrupted');
+  const processAt = records.findIndex((record) => isRoot(record, 'Process'));
+  await bench.append(records.slice(0, processAt + 1).filter((record) => record.record.recordType !== 'LogRecord'));
+  await bench.pass(2_000);
+  const traceId = traceOf(records);
+  expect((await bench.row(traceId))?.state).toBe('finished');
+  await bench.append(records.filter((record) => record.record.recordType === 'LogRecord'));
+  expect((await bench.row(traceId))?.state).toBe('open');
+  await bench.pass(10_000);
+  expect(bench.listener.story).toEqual(['started', 'ended 1 canceled', 'finished', 'revised 1 canceled', 'finished']);
+});
+
+it('reads a finished run again from its log when late records come long after', async () => {
+  const records = fromOtlp('build-mixed');
+  const late = records.filter((record) => record.record.recordType === 'LogRecord').slice(-3);
+  await bench.append(records.filter((record) => !late.includes(record)));
+  await bench.pass(10_000);
+  await bench.pass(10_000_000);
+  expect(bench.listener.story.at(-1)).toBe('finished');
+  const told = bench.listener.story.length;
+  await bench.append(late);
+  await bench.pass(10_000);
+  expect(bench.listener.story.slice(told)).toEqual(['revised 1 error', 'finished']);
+  const run = await bench.tracker.find(traceOf(records));
+  expect(run?.invocations[0]?.recordCount).toBe(records.length);
+});
+
+it('ends each of two overlapping commands on its own', async () => {
+  const records = fromOtlp('overlapping');
+  const firstProcess = records.findIndex((record) => isRoot(record, 'Process'));
+  await bench.append(records.slice(0, firstProcess + 1));
+  await bench.pass(3_000);
+  expect(bench.listener.story).toEqual(['started', 'ended 1 success']);
+  await bench.append(records.slice(firstProcess + 1));
+  await bench.pass(10_000);
+  expect(bench.listener.story.at(-1)).toBe('finished');
+  expect(bench.listener.story).toContain('ended 2 error');
+});
+
+describe('after a restart', () => {
+  const records = fromOtlp('build-clean');
+
+  it.each([
+    ['a shutdown', false],
+    ['a crash', true],
+  ])('(%s) an open run is read again and goes on', async (_name, isCrash) => {
+    await bench.append(records.slice(0, 50));
+    await bench.restart(isCrash);
+    expect(bench.listener.story).toEqual([]);
+    await bench.append(records.slice(50));
+    await bench.pass(500);
+    expect(bench.listener.story).toEqual(['ended 1 success', 'finished']);
+    expect(bench.listener.events.at(-1)?.run.invocations[0]?.recordCount).toBe(records.length);
+  });
+
+  it('a finished run is neither read nor told again', async () => {
+    await bench.append(records);
+    await bench.pass(500);
+    await bench.restart();
+    await bench.pass(10_000_000);
+    expect(bench.listener.events).toEqual([]);
+  });
+
+  it('what a listener did not take is told again', async () => {
+    bench.listener.isBroken = true;
+    await bench.append(records);
+    await bench.pass(500);
+    expect(bench.logger.lines).toContainEqual(
+      expect.objectContaining({ level: 'error', message: expect.stringContaining('told again at the next start') }),
+    );
+    expect((await bench.row(traceOf(records)))?.parquetBytes).toBeNull();
+    await bench.restart();
+    expect(bench.listener.story).toEqual(['ended 1 success', 'finished']);
+    expect((await bench.row(traceOf(records)))?.parquetBytes).toBeGreaterThan(0);
+  });
+
+  it('a run that had fallen silent is lost only after another 10 minutes', async () => {
+    await bench.append(records.slice(0, 50));
+    await bench.pass(500_000);
+    await bench.restart();
+    await bench.pass(599_000);
+    expect(bench.listener.story).toEqual([]);
+    await bench.pass(1_000);
+    expect(bench.listener.story).toEqual(['ended 1 lost', 'finished']);
+  });
+});
+
+it('keeps few runs in memory and still ends every one', async () => {
+  await bench.close();
+  bench = await TrackerBench.open({ maxOpenRuns: 2 });
+  const records = fromJsonl('parse');
+  const half = Math.floor(records.length / 2);
+  const traceIds = [1, 2, 3, 4, 5].flatMap((digit) => parseTraceId(String(digit).repeat(32)) ?? []);
+  for (const traceId of traceIds) await bench.append(asTrace(records.slice(0, half), traceId));
+  for (const traceId of traceIds) await bench.append(asTrace(records.slice(half), traceId));
+  await bench.pass(10_000);
+  expect(bench.listener.story.filter((line) => line === 'started')).toHaveLength(5);
+  expect(bench.listener.story.filter((line) => line === 'ended 1 success')).toHaveLength(5);
+  expect(bench.listener.story.filter((line) => line === 'finished')).toHaveLength(5);
+  for (const traceId of traceIds) {
+    expect((await bench.tracker.find(traceId))?.invocations[0]?.recordCount).toBe(records.length);
+  }
+});
+
+it('ends a run that was dropped from memory when its silence is over', async () => {
+  await bench.close();
+  bench = await TrackerBench.open({ maxOpenRuns: 1 });
+  const records = fromJsonl('parse').slice(0, 20);
+  const [first, second] = ['1', '2'].flatMap((digit) => parseTraceId(digit.repeat(32)) ?? []);
+  if (first === undefined || second === undefined) throw new Error('no trace ids');
+  await bench.append(asTrace(records, first));
+  await bench.pass(300_000);
+  await bench.append(asTrace(records, second));
+  await bench.pass(300_000);
+  expect(bench.listener.story.filter((line) => line === 'ended 1 lost')).toHaveLength(1);
+  expect(bench.listener.events.at(-1)?.run.traceId).toBe(first);
+});

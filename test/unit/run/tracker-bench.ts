@@ -1,0 +1,138 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TraceId } from '../../../src/record/ids.js';
+import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
+import type { RunEvent, RunListener } from '../../../src/run/run-event.js';
+import { RunFile } from '../../../src/run/run-file.js';
+import { RunTracker } from '../../../src/run/run-tracker.js';
+import { RUN_TRACKER_DEFAULTS, type RunTrackerConfig } from '../../../src/run/run-tracker-config.js';
+import { ForeignSegments } from '../../../src/sink/foreign-segments.js';
+import { JsonlRecordLog } from '../../../src/sink/jsonl-record-log.js';
+import type { LoggedRecord } from '../../../src/sink/record-log.js';
+import { RecordLogFiles } from '../../../src/sink/record-log-files.js';
+import { SqliteState } from '../../../src/store/sqlite-state.js';
+import { FakeClock } from '../../fake/fake-clock.js';
+import { RecordingLogger } from '../../fake/recording-logger.js';
+
+/** Keeps what it is told; rejects while `isBroken`. */
+export class RecordingListener implements RunListener {
+  readonly events: RunEvent[] = [];
+  isBroken = false;
+
+  async onRunEvent(event: RunEvent): Promise<void> {
+    if (this.isBroken) throw new Error('disk full');
+    this.events.push(event);
+  }
+
+  /** One word or more an event: `started`, `ended 1 success`, `revised 1 canceled`, `finished`. */
+  get story(): string[] {
+    return this.events.map((event) => {
+      if (event.type !== 'invocationEnded') return event.type;
+      return `${event.isRevision ? 'revised' : 'ended'} ${event.invocation.index} ${event.invocation.verdict}`;
+    });
+  }
+}
+
+/** A tracker with a real record log and a real store in a folder of its own; time is moved by hand. */
+export class TrackerBench {
+  static async open(config: Partial<RunTrackerConfig> = {}): Promise<TrackerBench> {
+    const folder = await mkdtemp(join(tmpdir(), 'run-tracker-'));
+    const bench = new TrackerBench(folder, { ...RUN_TRACKER_DEFAULTS, ...config });
+    await bench.begin();
+    return bench;
+  }
+
+  readonly clock = new FakeClock();
+  readonly logger = new RecordingLogger();
+  listener = new RecordingListener();
+  readonly furtherListeners: RunListener[] = [];
+  private state: SqliteState | undefined;
+  private log: JsonlRecordLog | undefined;
+  private current: RunTracker | undefined;
+
+  private constructor(
+    readonly folder: string,
+    private readonly config: RunTrackerConfig,
+  ) {}
+
+  get tracker(): RunTracker {
+    if (this.current === undefined) throw new Error('the bench is not open');
+    return this.current;
+  }
+
+  get reader(): RecordLogFiles {
+    return new RecordLogFiles(
+      this.folder,
+      () => {},
+      (traceId) => this.log?.durableLength(traceId),
+    );
+  }
+
+  async append(records: readonly LoggedRecord[]): Promise<void> {
+    const batches = records.map(({ record, resource }) => ({ traceId: record.traceId, resource, records: [record] }));
+    await this.log?.consume({ batches, foreign: [] });
+    await this.tracker.idle();
+  }
+
+  async pass(ms: number): Promise<void> {
+    this.clock.advance(ms);
+    await this.log?.flushPending();
+    await this.tracker.idle();
+  }
+
+  /** Stops everything, as a crash would where `isCrash`, and begins anew on the same folder, with a new listener. */
+  async restart(isCrash = false): Promise<void> {
+    if (!isCrash) await this.tracker.shutdown(new AbortController().signal);
+    await this.log?.shutdown(new AbortController().signal);
+    await this.state?.close();
+    this.listener = new RecordingListener();
+    await this.begin();
+  }
+
+  async close(): Promise<void> {
+    await this.tracker.shutdown(new AbortController().signal);
+    await this.log?.shutdown(new AbortController().signal);
+    await this.state?.close();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  row(traceId: TraceId) {
+    return this.state?.runs.find(traceId);
+  }
+
+  private async begin(): Promise<void> {
+    const { clock, logger, folder } = this;
+    this.state = await SqliteState.open(join(folder, 'state.db'));
+    this.current = new RunTracker(this.config, {
+      reader: this.reader,
+      store: this.state.runs,
+      listeners: [this.listener, ...this.furtherListeners],
+      clock,
+      logger,
+      file: new RunFile(folder),
+      listTraces: async () => (await readdir(join(folder, 'runs')).catch(() => [])) as TraceId[],
+    });
+    this.log = new JsonlRecordLog(
+      { dataFolder: folder, durability: 'os', maxOpenLogs: 256, maxQueuedRecords: 200_000, nameHoldMs: 6_000 },
+      {
+        clock,
+        logger,
+        foreign: new ForeignSegments(join(folder, 'foreign'), { isSynced: false, listeners: [] }),
+        listeners: [this.current],
+      },
+    );
+    await this.current.start();
+    await this.log.start();
+    await this.current.idle();
+  }
+}
+
+/** The records as another trace's. */
+export function asTrace(records: readonly LoggedRecord[], traceId: TraceId): LoggedRecord[] {
+  return records.map(({ record: { line: _line, ...record }, ...rest }) => ({
+    ...rest,
+    resource: UNKNOWN_RESOURCE,
+    record: { ...record, traceId },
+  }));
+}
