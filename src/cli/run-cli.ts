@@ -8,10 +8,11 @@ import { configCommand } from './config-command.js';
 import { EXIT, type ExitCode } from './exit-code.js';
 import { packageVersion } from './package-info.js';
 import type { ProcessContext } from './process-context.js';
+import { serveCommand } from './serve-command.js';
 import { versionCommand } from './version-command.js';
 
 /** Every command, in the order of help texts. */
-const COMMANDS = [configCommand, versionCommand];
+const COMMANDS = [serveCommand, configCommand, versionCommand];
 
 /**
  * The whole program. Whatever goes wrong in a foreseen way is told in one line each on standard error.

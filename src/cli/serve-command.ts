@@ -1,0 +1,58 @@
+import { App } from '../app.js';
+import { SETTING_KEYS } from '../config/settings.js';
+import type { CliCommand } from './command-line.js';
+import { createLogger } from './create-logger.js';
+import { EXIT } from './exit-code.js';
+import { resolveForCommand } from './resolve-for-command.js';
+import { startLines } from './start-lines.js';
+import { stopped } from './stopped.js';
+
+/** How long the program has to finish what it accepted, in milliseconds; the whole process ends within 10 s. */
+const DRAIN_MS = 8_000;
+
+/** `run-bridge serve`: receive, keep and pass on until SIGTERM or SIGINT. */
+export const serveCommand: CliCommand = {
+  name: 'serve',
+  operands: '',
+  summary: 'receive telemetry over OTLP, write it as JSONL and Parquet, and pass it on',
+  settings: SETTING_KEYS,
+  flags: [],
+  examples: [
+    ['run-bridge serve', 'listen on 127.0.0.1:4318, write to ~/.local/share/run-bridge'],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:14318 run-bridge serve', 'and export to an OTLP endpoint'],
+    ['run-bridge serve --http 0 --data-dir ./data', 'any free port, another folder'],
+    ['run-bridge serve --jsonl - | jq .event_type', 'and stream every record'],
+  ],
+  async run(invocation) {
+    const { context } = invocation;
+    const { configuration, warnings } = resolveForCommand(invocation);
+    const logger = createLogger({
+      level: configuration['log-level'],
+      format: configuration['log-format'],
+      stream: context.stderr,
+      isTerminal: context.isStderrTerminal,
+    });
+    for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+    const { clock, stdout, pid } = context;
+    const app = await App.open(configuration, { clock, logger, stdout, pid });
+    await app.start();
+    const lines = startLines({
+      otlpUrl: app.otlpUrl,
+      webUrl: app.webUrl,
+      dataFolder: configuration['data-dir'],
+      isParquetOn: configuration.parquet,
+      jsonl: describeJsonl(configuration.jsonl),
+      destinations: app.destinations,
+    });
+    for (const line of lines) context.stderr.write(`${line}\n`);
+    await stopped(context.stop);
+    logger.info({}, 'stopping: finishing what was accepted');
+    await app.shutdown(AbortSignal.timeout(DRAIN_MS));
+    return EXIT.ok;
+  },
+};
+
+function describeJsonl(jsonl: string): string | null {
+  if (jsonl === 'off') return null;
+  return jsonl === '-' ? 'standard output' : jsonl;
+}

@@ -1,0 +1,34 @@
+/** What `serve` says of itself. */
+export interface StartFacts {
+  readonly otlpUrl: string;
+  readonly webUrl: string;
+  readonly dataFolder: string;
+  readonly isParquetOn: boolean;
+  /** Where the records are streamed, in words; `null` where they are not. */
+  readonly jsonl: string | null;
+  /** Each destination: its name and where it is. */
+  readonly destinations: readonly (readonly [name: string, where: string])[];
+}
+
+/** Queue sizes with which the engine loses no span when answers are slow; its own hold 2,048 and drop the rest in silence. */
+const ENGINE_QUEUES =
+  'OTEL_BSP_MAX_QUEUE_SIZE=100000 OTEL_BSP_MAX_EXPORT_BATCH_SIZE=4096 OTEL_BLRP_MAX_QUEUE_SIZE=100000 OTEL_BLRP_MAX_EXPORT_BATCH_SIZE=4096';
+
+/** Five lines: where it listens, where it writes, where it exports and what to run. */
+export function startLines(facts: StartFacts): readonly string[] {
+  const formats = ['JSONL', ...(facts.isParquetOn ? ['Parquet'] : [])].join(' and ');
+  const streamed = facts.jsonl === null ? '' : `, streamed to ${facts.jsonl}`;
+  const exported = facts.destinations.map(([name, where]) => `${name} (${where})`).join(', ');
+  return [
+    `receives  OTLP over HTTP at ${facts.otlpUrl}`,
+    `health    ${facts.webUrl}/readyz`,
+    `writes    ${facts.dataFolder}/runs (${formats}${streamed})`,
+    `exports   ${exported || 'nothing; set OTEL_EXPORTER_OTLP_ENDPOINT, or destinations in run-bridge.yaml, to change that'}`,
+    `now run   OTEL_EXPORTER_OTLP_ENDPOINT=${reachable(facts.otlpUrl)} ${ENGINE_QUEUES} dbt build --export-to-otlp`,
+  ];
+}
+
+/** An address that listens everywhere is reached from this machine by its loopback address. */
+function reachable(url: string): string {
+  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
+}

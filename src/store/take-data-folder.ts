@@ -1,0 +1,30 @@
+import { existsSync, mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DataFolderLock } from './data-folder-lock.js';
+import { StoreError } from './store-error.js';
+
+/**
+ * Creates the data folder where it is missing and takes it for this process.
+ * @throws StoreError when it cannot be created or written.
+ * @throws DataFolderInUseError when another process holds it.
+ */
+export function takeDataFolder(folder: string, pid: number, nowUnixMs: number): DataFolderLock {
+  try {
+    createFolder(folder);
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+    throw new StoreError(
+      'readOnly',
+      `${folder}: the data folder cannot be created (${code}); pass a folder that this user can write with --data-dir`,
+      { cause },
+    );
+  }
+  return DataFolderLock.acquire(folder, { pid, since: new Date(nowUnixMs).toISOString(), address: null });
+}
+
+/** Node's own recursive mkdir never returns where a parent refuses with ENOENT, as in `/proc`. */
+function createFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  if (dirname(folder) !== folder) createFolder(dirname(folder));
+  mkdirSync(folder);
+}
