@@ -1,10 +1,9 @@
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import type { ColumnChunk, RowGroup } from 'hyparquet';
 import { ByteWriter } from 'hyparquet-writer';
 import { writeIndexes } from 'hyparquet-writer/src/indexes.js';
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
+import { ReplacingFile } from '../replacing-file.js';
 import { ARROW_SCHEMA } from './arrow-schema.js';
 import type { EncodedChunk } from './column-writer.js';
 import { SCHEMA } from './leaf-column.js';
@@ -40,26 +39,23 @@ const SIZE_CHECK_ROWS = 1_000;
 
 /**
  * Writes records as a Parquet file with the engine's columns, types, encodings and Arrow schema. Holds one row group at a
- * time, compressed, so memory does not grow with the run. The file appears under its name only when it is complete:
- * until then it is `<path>.partial`, which a later attempt overwrites.
+ * time, compressed, so memory does not grow with the run. The file appears under its name only when it is complete.
  */
 export class ParquetWriter {
   private readonly rowGroups: RowGroup[] = [];
   private readonly chunks: { chunk: ColumnChunk; pages: ReturnType<EncodedChunk['pagesAt']> }[] = [];
   private group = new RowGroupWriter();
   private rowCount = 0;
-  private offset = 0;
 
-  /** Creates `<path>.partial`. @throws when it cannot be created. */
+  /** Begins a file. @throws when it cannot be created. */
   static async create(path: string, limits: ParquetWriterLimits = PARQUET_WRITER_LIMITS): Promise<ParquetWriter> {
-    const writer = new ParquetWriter(path, await open(partialPath(path), 'w'), limits);
-    await writer.write(MAGIC);
+    const writer = new ParquetWriter(await ReplacingFile.create(path), limits);
+    await writer.file.write(MAGIC);
     return writer;
   }
 
   private constructor(
-    private readonly path: string,
-    private readonly file: FileHandle,
+    private readonly file: ReplacingFile,
     private readonly limits: ParquetWriterLimits,
   ) {}
 
@@ -74,17 +70,13 @@ export class ParquetWriter {
   async close(): Promise<ParquetFileInfo> {
     if (this.group.rowCount > 0) await this.endRowGroup();
     await this.writeFooter();
-    await this.file.sync();
-    await this.file.close();
-    await rename(partialPath(this.path), this.path);
-    await syncFolder(dirname(this.path));
-    return { rowCount: this.rowCount, rowGroupCount: this.rowGroups.length, byteLength: this.offset };
+    await this.file.commit();
+    return { rowCount: this.rowCount, rowGroupCount: this.rowGroups.length, byteLength: this.file.length };
   }
 
   /** Gives up: removes the partial file, leaves an earlier file of that name alone. */
   async abort(): Promise<void> {
-    await this.file.close();
-    await rm(partialPath(this.path), { force: true });
+    await this.file.abort();
   }
 
   private isGroupFull(): boolean {
@@ -96,13 +88,13 @@ export class ParquetWriter {
   private async endRowGroup(): Promise<void> {
     const { group } = this;
     this.group = new RowGroupWriter();
-    const start = this.offset;
+    const start = this.file.length;
     const columns: ColumnChunk[] = [];
     for (const encoded of group.finish()) {
-      const chunk = encoded.chunkAt(this.offset);
+      const chunk = encoded.chunkAt(this.file.length);
       columns.push(chunk);
-      this.chunks.push({ chunk, pages: encoded.pagesAt(this.offset) });
-      await this.write(...encoded.parts);
+      this.chunks.push({ chunk, pages: encoded.pagesAt(this.file.length) });
+      await this.file.write(...encoded.parts);
     }
     this.rowCount += group.rowCount;
     this.rowGroups.push({
@@ -110,14 +102,14 @@ export class ParquetWriter {
       total_byte_size: columns.reduce((sum, { meta_data }) => sum + (meta_data?.total_uncompressed_size ?? 0n), 0n),
       num_rows: BigInt(group.rowCount),
       file_offset: BigInt(start),
-      total_compressed_size: BigInt(this.offset - start),
+      total_compressed_size: BigInt(this.file.length - start),
     });
   }
 
   private async writeFooter(): Promise<void> {
     const footer = new ByteWriter(64 * 1024);
     // The library writes offsets relative to the file, so it is told where its bytes will lie.
-    footer.offset = this.offset;
+    footer.offset = this.file.length;
     writeIndexes(
       footer,
       this.chunks.map(({ chunk, pages }) => ({ chunk, offsetIndex: { page_locations: pages } })),
@@ -135,26 +127,6 @@ export class ParquetWriter {
       },
       STATISTICS_BYTES,
     );
-    await this.write(footer.getBytes(), MAGIC);
-  }
-
-  private async write(...parts: readonly Uint8Array[]): Promise<void> {
-    const bytes = Buffer.concat(parts);
-    await this.file.writeFile(bytes);
-    this.offset += bytes.length;
-  }
-}
-
-function partialPath(path: string): string {
-  return `${path}.partial`;
-}
-
-/** Makes the new name itself durable. */
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
+    await this.file.write(footer.getBytes(), MAGIC);
   }
 }

@@ -1,0 +1,49 @@
+import { open } from 'node:fs/promises';
+import { SourceError } from './record-source.js';
+
+/** The public formats of a run's telemetry. */
+export type FileFormat = 'jsonl' | 'parquet' | 'otlpJson';
+
+const ENDINGS: readonly (readonly [RegExp, FileFormat])[] = [
+  [/\.otlp\.(jsonl|json|ndjson)$/i, 'otlpJson'],
+  [/\.(jsonl|json|ndjson)$/i, 'jsonl'],
+  [/\.parquet$/i, 'parquet'],
+];
+
+/** The endings that are known, for messages. */
+const KNOWN_ENDINGS =
+  ".jsonl, .ndjson or .json (the engine's JSONL), .otlp.jsonl or .otlp.json (OTLP JSON lines), .parquet";
+
+/** How much of a file is looked at to tell JSONL from OTLP JSON lines, in bytes. */
+const HEAD_BYTES = 64 * 1024;
+
+/**
+ * The format that a name stands for.
+ * @throws SourceError for an unknown ending.
+ */
+export function formatByEnding(path: string): FileFormat {
+  const format = ENDINGS.find(([ending]) => ending.test(path))?.[1];
+  if (format === undefined) {
+    throw new SourceError('unknownFormat', `cannot tell the format of ${path}: its name must end in ${KNOWN_ENDINGS}`);
+  }
+  return format;
+}
+
+/**
+ * The format of an existing file: by its ending, and for JSON lines by the keys of the first line, since other programs
+ * write OTLP as `.json` and `.jsonl` too.
+ * @throws SourceError for an unknown ending; what the file system throws when the file cannot be read.
+ */
+export async function formatOfFile(path: string, isPipe: boolean): Promise<FileFormat> {
+  const format = formatByEnding(path);
+  // What is looked at in a pipe is gone.
+  if (format !== 'jsonl' || isPipe) return format;
+  const file = await open(path, 'r');
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
+    const head = buffer.toString('utf8', 0, bytesRead).trimStart();
+    return /^\{\s*"resource_?(spans|logs|metrics)"/i.test(head) ? 'otlpJson' : 'jsonl';
+  } finally {
+    await file.close();
+  }
+}

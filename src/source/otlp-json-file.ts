@@ -1,0 +1,87 @@
+import type { RequestDecoder } from '../decode/request-decoder.js';
+import { type OtlpCodec, OtlpDecodeError } from '../otlp/otlp-codec.js';
+import { isJsonObject, type JsonValue } from '../record/json.js';
+import type { ForeignBatch, RecordBatch, Signal } from '../record/record-batch.js';
+import { tooLongReject, unreadable } from './jsonl-file.js';
+import { MAX_LINE_BYTES, readLineChunks, type TextLine } from './line-stream.js';
+import type { RecordSource, Reject, SourceChunk } from './record-source.js';
+
+/** What it takes to read OTLP. */
+export interface OtlpReading {
+  /** OTLP's JSON. */
+  readonly codec: OtlpCodec;
+  readonly decoder: RequestDecoder;
+}
+
+/**
+ * OTLP JSON lines as a source: each line one export request of traces or logs, or both, as the Collector's file exporter
+ * writes them. Spans of other services come as foreign telemetry. A line that is none is told as a reject.
+ */
+export class OtlpJsonFile implements RecordSource {
+  constructor(
+    readonly path: string,
+    readonly sizeBytes: number,
+    private readonly otlp: OtlpReading,
+  ) {}
+
+  async *read(signal: AbortSignal): AsyncGenerator<SourceChunk> {
+    try {
+      for await (const { lines, tooLong, bytesRead } of readLineChunks(this.path, signal)) {
+        const batches: RecordBatch[] = [];
+        const foreign: ForeignBatch[] = [];
+        const rejects = tooLong.map((number) => tooLongReject(number, MAX_LINE_BYTES));
+        for (const line of lines) this.decode(line, batches, foreign, rejects);
+        yield { delivery: { batches, foreign }, rejects, bytesRead };
+      }
+    } catch (cause) {
+      throw unreadable(this.path, cause);
+    }
+  }
+
+  private decode(line: TextLine, batches: RecordBatch[], foreign: ForeignBatch[], rejects: Reject[]): void {
+    const place = `line ${line.number}`;
+    const signals = signalsOf(line.text);
+    if (typeof signals === 'string') {
+      rejects.push({ place, reason: signals, count: 1 });
+      return;
+    }
+    for (const signal of signals) {
+      try {
+        const decoded = this.otlp.decoder.decode(this.otlp.codec.decode(signal, Buffer.from(line.text)));
+        batches.push(...decoded.delivery.batches);
+        foreign.push(...decoded.delivery.foreign);
+        if (decoded.rejectedCount > 0) {
+          rejects.push({ place, reason: decoded.rejectionMessage, count: decoded.rejectedCount });
+        }
+      } catch (error) {
+        if (!(error instanceof OtlpDecodeError)) throw error;
+        rejects.push({ place, reason: error.message, count: 1 });
+      }
+    }
+  }
+}
+
+const SIGNAL_KEYS: readonly (readonly [Signal, RegExp])[] = [
+  ['traces', /^resource_?spans$/i],
+  ['logs', /^resource_?logs$/i],
+];
+
+/** The signals that a line carries, or what is wrong with it. */
+function signalsOf(line: string): readonly Signal[] | string {
+  // Most lines say it with their first key; only others are parsed for it.
+  const start = /^\s*\{\s*"(resource_?(?:spans|logs))"\s*:/i.exec(line);
+  if (start !== null && !/"resource_?(?:spans|logs)"/i.test(line.slice(start[0].length))) {
+    return SIGNAL_KEYS.filter(([, key]) => key.test(start[1] ?? '')).map(([signal]) => signal);
+  }
+  let value: JsonValue;
+  try {
+    value = JSON.parse(line) as JsonValue;
+  } catch (error) {
+    return `not JSON: ${error instanceof Error ? error.message : String(error)}`;
+  }
+  if (!isJsonObject(value)) return 'not a JSON object';
+  const keys = Object.keys(value);
+  const signals = SIGNAL_KEYS.filter(([, pattern]) => keys.some((key) => pattern.test(key))).map(([signal]) => signal);
+  if (signals.length > 0 || keys.length === 0) return signals;
+  return 'neither resourceSpans nor resourceLogs is there; metrics are not kept';
+}

@@ -1,0 +1,56 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll } from 'vitest';
+import { OtlpRequestDecoder } from '../../../src/decode/otlp-request-decoder.js';
+import { PublicAttributeSchema } from '../../../src/decode/public-attribute-schema.js';
+import { JsonCodec } from '../../../src/otlp/json-codec.js';
+import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
+import { PublicSchema } from '../../../src/schema/public-schema.js';
+import type { OtlpReading } from '../../../src/source/otlp-json-file.js';
+import type { RecordSource, Reject, SourceChunk } from '../../../src/source/record-source.js';
+
+const codec = new JsonCodec();
+
+/** The real codec and decoder. */
+export const otlp: OtlpReading = {
+  codec,
+  decoder: new OtlpRequestDecoder(new PublicAttributeSchema(PublicSchema.load()), codec),
+};
+
+/** A signal that never aborts. */
+export const running = new AbortController().signal;
+
+/** A folder for one test file, removed at its end. */
+export function temporaryFolder(name: string) {
+  const folder = mkdtempSync(join(tmpdir(), `${name}-`));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  return {
+    path: (file: string) => join(folder, file),
+    write(file: string, content: string | Uint8Array) {
+      writeFileSync(join(folder, file), content);
+      return join(folder, file);
+    },
+    lines: (file: string) => readFileSync(join(folder, file), 'utf8').trimEnd().split('\n'),
+  };
+}
+
+export function samplePath(sample: string, file = 'otel.jsonl'): string {
+  return new URL(`../../fixture/samples/${sample}/${file}`, import.meta.url).pathname;
+}
+
+export function sampleLines(sample: string): string[] {
+  return readFileSync(samplePath(sample), 'utf8').trimEnd().split('\n');
+}
+
+export async function readAll(
+  source: RecordSource,
+): Promise<{ chunks: SourceChunk[]; records: TelemetryRecord[]; rejects: Reject[] }> {
+  const chunks: SourceChunk[] = [];
+  for await (const chunk of source.read(running)) chunks.push(chunk);
+  return {
+    chunks,
+    records: chunks.flatMap((chunk) => chunk.delivery.batches.flatMap((batch) => batch.records)),
+    rejects: chunks.flatMap((chunk) => chunk.rejects),
+  };
+}
