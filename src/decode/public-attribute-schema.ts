@@ -53,7 +53,12 @@ export class PublicAttributeSchema implements AttributeSchema {
 }
 
 function fieldsOf(message: MessageType): ReadonlyMap<string, AttributeField> {
-  return new Map(message.fields.map((field) => [field.name, { kind: kindOf(field), ...namesOf(field.type) }]));
+  return new Map(
+    message.fields.map((field) => [
+      field.name,
+      { kind: kindOf(field), ...namesOf(field.type), otherSpellings: new Map() },
+    ]),
+  );
 }
 
 function namesOf(type: FieldType): Pick<AttributeField, 'nameByNumber' | 'names'> {

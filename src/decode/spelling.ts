@@ -2,21 +2,28 @@ import { Attributes } from '../record/attributes.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { EVENT_TYPE_PREFIX } from '../schema/public-schema.js';
-import type { AttributeField, AttributeSchema } from './attribute-schema.js';
+import { type AttributeField, type AttributeSchema, MAX_OTHER_SPELLINGS } from './attribute-schema.js';
 
-const TEST_OUTCOMES = { names: new Set(['TEST_OUTCOME_PASSED', 'TEST_OUTCOME_WARNED', 'TEST_OUTCOME_FAILED']) };
+const TEST_OUTCOMES = {
+  names: new Set(['TEST_OUTCOME_PASSED', 'TEST_OUTCOME_WARNED', 'TEST_OUTCOME_FAILED']),
+  otherSpellings: new Map<string, string>(),
+};
 const DOCUMENTED_NAME = /^Node\((.*)\)$/;
 
 /**
  * The modern name of an enum's value. Documentation spells values without their prefix and in lower case (`Run`,
  * `success`, `noop`); a value that the schema does not know stays as it is.
  */
-export function modernEnumName(value: string, { names }: Pick<AttributeField, 'names'>): string {
-  if (names.has(value) || names.size === 0) return value;
-  const known = [...names];
+export function modernEnumName(value: string, field: Pick<AttributeField, 'names' | 'otherSpellings'>): string {
+  if (field.names.has(value) || field.names.size === 0) return value;
+  const remembered = field.otherSpellings.get(value);
+  if (remembered !== undefined) return remembered;
+  const known = [...field.names];
   const wanted = plain(value);
   const prefix = plain(commonPrefix(known));
-  return known.find((name) => plain(name) === wanted || plain(name) === prefix + wanted) ?? value;
+  const modern = known.find((name) => plain(name) === wanted || plain(name) === prefix + wanted) ?? value;
+  if (field.otherSpellings.size < MAX_OTHER_SPELLINGS) field.otherSpellings.set(value, modern);
+  return modern;
 }
 
 /** Marks of a record that may be in the spelling of documentation: looked for before anything is parsed. */
