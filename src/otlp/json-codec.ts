@@ -1,6 +1,7 @@
 import type { JsonValue } from '../record/json.js';
 import type { Signal } from '../record/record-batch.js';
 import type { ExportRequest } from './export-request.js';
+import { checkJsonFieldCount } from './field-count.js';
 import { logsFromJson, tracesFromJson } from './from-json.js';
 import { quoteLongIntegers } from './long-integers.js';
 import { type OtlpCodec, OtlpDecodeError } from './otlp-codec.js';
@@ -16,6 +17,7 @@ export class JsonCodec implements OtlpCodec {
   private readonly encoder = new TextEncoder();
 
   decode(signal: Signal, body: Uint8Array): ExportRequest {
+    checkJsonFieldCount(body);
     const document = this.parse(signal, body);
     return signal === 'traces' ? tracesFromJson(document) : logsFromJson(document);
   }

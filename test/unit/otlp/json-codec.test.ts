@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { MAX_FIELDS } from '../../../src/otlp/field-count.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import { OtlpDecodeError } from '../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
@@ -107,6 +108,10 @@ describe('JsonCodec', () => {
     expect(() => firstValue(nestedLists(MAX_VALUE_LEVELS))).not.toThrow();
     expect(() => firstValue(nestedLists(MAX_VALUE_LEVELS + 1))).toThrow(OtlpDecodeError);
     expect(() => firstValue(nestedLists(200_000))).toThrow(OtlpDecodeError);
+  });
+
+  it('refuses millions of empty spans before they fill the memory', () => {
+    expect(() => decodeSpan(`${'{},'.repeat(MAX_FIELDS)}{}`)).toThrow('send smaller batches');
   });
 
   it('keeps its nerve with damaged documents: a request or an OtlpDecodeError', () => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { MAX_FIELDS } from '../../../src/otlp/field-count.js';
 import { OtlpDecodeError } from '../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
 import { MAX_VALUE_LEVELS } from '../../../src/otlp/value-depth.js';
@@ -70,6 +71,11 @@ describe('ProtobufCodec', () => {
     expect(() => codec.decode('logs', nestedLists(MAX_VALUE_LEVELS))).not.toThrow();
     expect(() => codec.decode('logs', nestedLists(MAX_VALUE_LEVELS + 1))).toThrow(OtlpDecodeError);
     expect(() => codec.decode('logs', nestedLists(20_000))).toThrow(OtlpDecodeError);
+  });
+
+  it('refuses millions of empty spans before they fill the memory', () => {
+    const spans = Buffer.alloc(2 * (MAX_FIELDS + 1), bytes('12 00'));
+    expect(() => codec.decode('traces', field(1, field(2, spans)))).toThrow('send smaller batches');
   });
 
   it('keeps its nerve with damaged bodies: a request or an OtlpDecodeError', () => {
