@@ -1,0 +1,106 @@
+import type { Attributes as OtelAttributes } from '@opentelemetry/api';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../record/json.js';
+import type { Redactor } from '../redaction/redactor.js';
+import { int64Value, isInt64Field } from './int64-fields.js';
+
+/**
+ * Details whose fields become attributes of the span itself, under the field's own name, with the values that proto3
+ * leaves out of JSON because they are zero, though they say something.
+ */
+const LIFTED: ReadonlyMap<string, OtelAttributes> = new Map<string, OtelAttributes>([
+  ['node_test_detail', { test_outcome: 'TEST_OUTCOME_PASSED', failing_rows: 0 }],
+  ['node_freshness_outcome', { node_freshness_outcome: 'SOURCE_FRESHNESS_OUTCOME_OUTCOME_PASSED' }],
+  ['node_evaluation_detail', {}],
+  ['node_cache_detail', { node_cache_reason: 'NODE_CACHE_REASON_NO_CHANGES' }],
+]);
+
+/** Deepest nesting that becomes attributes; what lies deeper is one JSON text. The schema's own messages have three levels. */
+const MAX_DEPTH = 4;
+
+/**
+ * Writes a message's fields into attributes: scalars under their name, nested ones under dotted names (or their own name
+ * where they are details of the span), lists of scalars as lists, the rest as JSON text; 64-bit integers as numbers.
+ * Statements (`sql`) are not written here.
+ * @param isLifted false keeps each nested object as one JSON text, as the engine's OTLP does.
+ */
+export function flattenAttributes(
+  message: JsonObject,
+  into: OtelAttributes,
+  redactor: Redactor,
+  isLifted: boolean,
+): void {
+  new Flattening(into, redactor, isLifted).object(message, '', '', 0);
+}
+
+class Flattening {
+  constructor(
+    private readonly into: OtelAttributes,
+    private readonly redactor: Redactor,
+    private readonly isLifted: boolean,
+  ) {}
+
+  object(object: JsonObject, prefix: string, parent: string, depth: number): void {
+    for (const field in object) {
+      const value = object[field];
+      if (value !== undefined && value !== null && (depth > 0 || field !== 'sql')) {
+        this.value(value, prefix + field, field, parent, depth);
+      }
+    }
+  }
+
+  private value(value: Exclude<JsonValue, null>, key: string, field: string, parent: string, depth: number): void {
+    if (typeof value === 'string') {
+      this.into[key] = isInt64Field(field, parent) ? int64Value(value) : this.redactor.attribute(key, value);
+    } else if (typeof value === 'boolean') {
+      this.into[key] = value;
+    } else if (typeof value === 'number') {
+      const shown = this.redactor.number(key, value);
+      if (shown !== undefined && !(field === 'query_error_vendor_code' && value === NO_VENDOR_CODE))
+        this.into[key] = shown;
+    } else if (!isJsonObject(value)) {
+      this.list(value, key);
+    } else if (this.isLifted && depth < MAX_DEPTH) {
+      const defaults = depth === 0 ? LIFTED.get(key) : undefined;
+      if (defaults !== undefined) Object.assign(this.into, defaults);
+      this.object(value, defaults === undefined ? `${key}.` : '', field, depth + 1);
+    } else {
+      this.into[key] = this.json(value, key);
+    }
+  }
+
+  private list(list: readonly JsonValue[], key: string): void {
+    const texts: string[] = [];
+    for (const item of list) {
+      if (typeof item !== 'string') {
+        this.into[key] = this.json(list, key);
+        return;
+      }
+      texts.push(this.redactor.attribute(key, item));
+    }
+    this.into[key] = texts;
+  }
+
+  /** JSON text, each text in it redacted as an attribute of that name would be. */
+  private json(value: JsonValue, key: string): string {
+    if (this.redactor.level === 'off') return JSON.stringify(value);
+    return JSON.stringify(this.redacted(value, key));
+  }
+
+  private redacted(value: JsonValue, key: string): JsonValue {
+    if (typeof value === 'string') return this.redactor.attribute(key, value);
+    if (typeof value === 'number') return this.redactor.number(key, value) ?? '?';
+    if (value === null || typeof value === 'boolean') return value;
+    if (!isJsonObject(value)) return value.map((item) => this.redacted(item, key));
+    return Object.fromEntries(
+      Object.entries(value).map(([field, item]) => [field, this.redacted(item, this.redactedKey(key, field))]),
+    );
+  }
+
+  /** The key that a field has when its object is flattened, so that both have one policy. */
+  private redactedKey(key: string, field: string): string {
+    return LIFTED.has(key) ? field : `${key}.${field}`;
+  }
+}
+
+/** The engine's "there is none". */
+const NO_VENDOR_CODE = -2_147_483_648;

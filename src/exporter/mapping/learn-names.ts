@@ -1,0 +1,33 @@
+import type { TelemetryRecord } from '../../record/telemetry-record.js';
+import type { Redactor } from '../redaction/redactor.js';
+
+/** Attributes that hold names of the project's own things, and are exported as they are. */
+const NAME_ATTRIBUTES = [
+  'unique_id',
+  'name',
+  'identifier',
+  'schema',
+  'database',
+  'relative_path',
+  'package_name',
+  'profile',
+  'target',
+] as const;
+
+/** Events of the public schema whose attributes may be trusted to be names, by the folder of their message. */
+const NAMING_EVENTS = /^v1\.public\.events\.fusion\.(?:node|asset|hook|query)\./;
+
+/** Teaches the redactor the names in a record, and which database its statements are for. */
+export function learnNames(record: TelemetryRecord, redactor: Redactor): void {
+  if (!NAMING_EVENTS.test(record.eventType)) {
+    const uniqueId = record.recordType === 'LogRecord' ? record.attributes.text('unique_id') : undefined;
+    if (uniqueId !== undefined) redactor.learn(uniqueId);
+    return;
+  }
+  for (const attribute of NAME_ATTRIBUTES) {
+    const name = record.attributes.text(attribute);
+    if (name !== undefined) redactor.learn(name);
+  }
+  const adapterType = record.attributes.text('adapter_type');
+  if (adapterType !== undefined) redactor.useAdapter(adapterType);
+}

@@ -1,0 +1,201 @@
+import type { SpanId } from '../../record/ids.js';
+import { ERROR } from '../../record/severity.js';
+import type { LogRecord, SpanEnd, SpanStart } from '../../record/telemetry-record.js';
+import type { UnixNano } from '../../record/unix-nano.js';
+import { type Interruption, type InterruptionSign, interruptionOf } from '../../run/node-outcome.js';
+import { BoundedMap } from './bounded-map.js';
+import { EVENT_TYPE } from './event-types.js';
+import type { SpanTree } from './span-tree.js';
+
+/** An error that was logged for a node, or that its query ended with. */
+export interface NodeError {
+  readonly spanId: SpanId | null;
+  readonly timeUnixNano: UnixNano;
+  readonly message: string;
+  /** The engine's name of the error, for example `DbDriverFailed`. */
+  readonly codeName: string | undefined;
+}
+
+interface Cancellation {
+  readonly kind: Interruption['kind'];
+  readonly spanId: SpanId | null;
+  readonly timeUnixNano: UnixNano;
+}
+
+interface QueryTime {
+  readonly spanId: SpanId;
+  readonly startTimeUnixNano: UnixNano;
+  readonly durationNanos: bigint;
+}
+
+interface NodeFacts {
+  readonly processedSpans: { spanId: SpanId; parentSpanId: SpanId | null }[];
+  readonly errors: NodeError[];
+  readonly cancellations: Cancellation[];
+  readonly queries: QueryTime[];
+  areQueriesComplete: boolean;
+  database: string | undefined;
+  schema: string | undefined;
+}
+
+/** How many of a kind are remembered for one node, the latest ones; of queries none beyond, and then no sum is told. */
+const MAX_FACTS = 16;
+const MAX_QUERIES = 1000;
+
+/** Time interval of a span. */
+interface Interval {
+  readonly spanId: SpanId;
+  readonly startTimeUnixNano: UnixNano;
+  readonly endTimeUnixNano: UnixNano;
+}
+
+/**
+ * What a run's records say about its nodes, by unique_id. Two commands in one trace may run the same node at the same
+ * time: facts are then told apart by their spans' ancestors, and by time where those are not known.
+ */
+export class NodeIndex {
+  private readonly nodes: BoundedMap<string, NodeFacts>;
+
+  constructor(
+    maxNodes: number,
+    private readonly tree: SpanTree,
+  ) {
+    this.nodes = new BoundedMap(maxNodes);
+  }
+
+  seeSpan(record: SpanStart | SpanEnd): void {
+    if (!NODE_EVENTS.has(record.eventType)) return;
+    const uniqueId = record.attributes.text('unique_id');
+    if (uniqueId === undefined) return;
+    const facts = this.factsOf(uniqueId);
+    if (record.eventType === EVENT_TYPE.queryExecuted) {
+      if (record.recordType === 'SpanEnd') seeQuery(facts, record);
+      return;
+    }
+    facts.database ??= record.attributes.text('database');
+    facts.schema ??= record.attributes.text('schema');
+    if (record.eventType !== EVENT_TYPE.nodeProcessed) return;
+    if (facts.processedSpans.some((known) => known.spanId === record.spanId)) return;
+    remember(facts.processedSpans, { spanId: record.spanId, parentSpanId: record.parentSpanId });
+  }
+
+  seeLog(record: LogRecord): void {
+    if (record.severityNumber < ERROR.number) return;
+    const uniqueId = record.attributes.text('unique_id');
+    if (uniqueId === undefined) return;
+    const facts = this.factsOf(uniqueId);
+    const { spanId, timeUnixNano } = record;
+    const interruption = interruptionOf(record);
+    if (interruption !== undefined) remember(facts.cancellations, { kind: interruption.kind, spanId, timeUnixNano });
+    remember(facts.errors, {
+      spanId,
+      timeUnixNano,
+      message: record.body,
+      codeName: record.attributes.text('code_name'),
+    });
+  }
+
+  /** The last error of a node inside a span of it: one logged in that very span, else one of the node. */
+  errorOf(uniqueId: string, span: Interval): NodeError | undefined {
+    const errors = this.nodes.get(uniqueId)?.errors ?? [];
+    return (
+      errors.findLast((error) => error.spanId === span.spanId) ?? errors.findLast((error) => this.belongs(error, span))
+    );
+  }
+
+  /** The strongest sign that a node was interrupted during its own span (NodeProcessed). */
+  interruptionOfNode(uniqueId: string, span: Interval): InterruptionSign {
+    return this.strongestSign(uniqueId, (fact) => this.belongs(fact, span));
+  }
+
+  /** The strongest sign that one phase of a node (NodeEvaluated) was interrupted: told in that very span, or by a query of it. */
+  interruptionOfPhase(uniqueId: string, spanId: SpanId): InterruptionSign {
+    return this.strongestSign(uniqueId, (fact) => fact.spanId === spanId);
+  }
+
+  /** The NodeProcessed span of another node, of the same invocation where it is known. */
+  processedSpanOf(uniqueId: string, ofSpan: { spanId: SpanId; parentSpanId: SpanId | null }): SpanId | undefined {
+    const candidates = this.nodes.get(uniqueId)?.processedSpans ?? [];
+    if (candidates.length <= 1) return candidates[0]?.spanId;
+    const own = this.tree.processedSpanOf(ofSpan.spanId);
+    const invocation = (own === undefined ? undefined : this.tree.invocationOf(own)) ?? ofSpan.parentSpanId;
+    return (candidates.find((span) => span.parentSpanId === invocation) ?? candidates.at(-1))?.spanId;
+  }
+
+  /** Number and time of a node's queries during its span; `undefined` where none, or too many, were seen. */
+  queryTimeOf(uniqueId: string, span: Interval): { readonly count: number; readonly nanos: bigint } | undefined {
+    const facts = this.nodes.get(uniqueId);
+    if (facts === undefined || !facts.areQueriesComplete) return undefined;
+    let nanos = 0n;
+    let count = 0;
+    for (const query of facts.queries) {
+      if (!this.belongs({ spanId: query.spanId, timeUnixNano: query.startTimeUnixNano }, span)) continue;
+      nanos += query.durationNanos;
+      count++;
+    }
+    return count === 0 ? undefined : { count, nanos };
+  }
+
+  /** Database and schema of a node's relation. */
+  relationOf(
+    uniqueId: string,
+  ): { readonly database: string | undefined; readonly schema: string | undefined } | undefined {
+    return this.nodes.get(uniqueId);
+  }
+
+  private strongestSign(uniqueId: string, matches: (fact: Cancellation) => boolean): InterruptionSign {
+    let sign: InterruptionSign = 'none';
+    for (const fact of this.nodes.get(uniqueId)?.cancellations ?? []) {
+      if (!matches(fact)) continue;
+      if (fact.kind !== 'query') return 'hard';
+      sign = 'query';
+    }
+    return sign;
+  }
+
+  private belongs(fact: { spanId: SpanId | null; timeUnixNano: UnixNano }, span: Interval): boolean {
+    const own = this.tree.processedSpanOf(span.spanId);
+    const owner = fact.spanId === null ? undefined : this.tree.processedSpanOf(fact.spanId);
+    if (own !== undefined && owner !== undefined && own !== owner) return false;
+    return fact.timeUnixNano >= span.startTimeUnixNano && fact.timeUnixNano <= span.endTimeUnixNano;
+  }
+
+  private factsOf(uniqueId: string): NodeFacts {
+    const known = this.nodes.get(uniqueId);
+    if (known !== undefined) return known;
+    const facts: NodeFacts = {
+      processedSpans: [],
+      errors: [],
+      cancellations: [],
+      queries: [],
+      areQueriesComplete: true,
+      database: undefined,
+      schema: undefined,
+    };
+    this.nodes.set(uniqueId, facts);
+    return facts;
+  }
+}
+
+const NODE_EVENTS: ReadonlySet<string> = new Set([
+  EVENT_TYPE.nodeProcessed,
+  EVENT_TYPE.nodeEvaluated,
+  EVENT_TYPE.queryExecuted,
+]);
+
+function seeQuery(facts: NodeFacts, record: SpanEnd): void {
+  if (facts.queries.length >= MAX_QUERIES) facts.areQueriesComplete = false;
+  else {
+    const durationNanos = record.endTimeUnixNano - record.startTimeUnixNano;
+    facts.queries.push({ spanId: record.spanId, startTimeUnixNano: record.startTimeUnixNano, durationNanos });
+  }
+  const interruption = interruptionOf(record);
+  if (interruption === undefined) return;
+  const { parentSpanId: spanId, endTimeUnixNano: timeUnixNano } = record;
+  remember(facts.cancellations, { kind: interruption.kind, spanId, timeUnixNano });
+}
+
+function remember<T>(list: T[], item: T): void {
+  list.push(item);
+  if (list.length > MAX_FACTS) list.shift();
+}

@@ -1,0 +1,49 @@
+import type { InstrumentationScope } from '@opentelemetry/core';
+import { type Resource as OtelResource, resourceFromAttributes } from '@opentelemetry/resources';
+import { type Resource, type ResourceValue, resourceKey } from '../../record/resource.js';
+
+/** The resource and scope of a span or log; the same objects for the same source, as exporters group by identity. */
+export interface MappedResource {
+  readonly resource: OtelResource;
+  readonly scope: InstrumentationScope;
+}
+
+/** OTel resources of the engine's, with the bridge's overrides on top. A run has one or a few. */
+export class ResourceMap {
+  private readonly byIdentity = new WeakMap<Resource, MappedResource>();
+  private readonly byKey = new Map<string, MappedResource>();
+
+  constructor(private readonly overrides: Readonly<Record<string, ResourceValue>>) {}
+
+  map(resource: Resource): MappedResource {
+    const known = this.byIdentity.get(resource);
+    if (known !== undefined) return known;
+    const key = resourceKey(resource);
+    const mapped = this.byKey.get(key) ?? this.create(resource);
+    this.byIdentity.set(resource, mapped);
+    this.byKey.set(key, mapped);
+    return mapped;
+  }
+
+  private create(resource: Resource): MappedResource {
+    const attributes = Object.entries({ ...resource.attributes, ...this.overrides }).map(
+      ([name, value]) => [name, otelValue(value)] as const,
+    );
+    const { name, version } = resource.scope;
+    return {
+      resource: resourceFromAttributes(Object.fromEntries(attributes)),
+      scope: { name: name === '' ? UNKNOWN_SCOPE : name, ...(version === '' ? {} : { version }) },
+    };
+  }
+}
+
+/** The scope of records from files, which do not carry one. */
+const UNKNOWN_SCOPE = 'run-bridge';
+
+/** OTel's lists hold values of one type; a mixed one is written as texts. */
+function otelValue(value: ResourceValue): string | number | boolean | string[] | number[] | boolean[] {
+  if (typeof value !== 'object') return value;
+  if (value.every((item) => typeof item === 'number')) return [...value];
+  if (value.every((item) => typeof item === 'boolean')) return [...value];
+  return value.map(String);
+}

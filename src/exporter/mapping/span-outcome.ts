@@ -1,0 +1,216 @@
+import { type Attributes as OtelAttributes, type SpanStatus, SpanStatusCode } from '@opentelemetry/api';
+import type { TimedEvent } from '@opentelemetry/sdk-trace-base';
+import type { SpanEnd } from '../../record/telemetry-record.js';
+import { freshnessOutcomeOf, nodeVerdictOf, testOutcomeOf } from '../../run/node-outcome.js';
+import type { NodeVerdict } from '../../run/run-summary.js';
+import type { Redactor } from '../redaction/redactor.js';
+import { EVENT_TYPE } from './event-types.js';
+import { hrTimeOf } from './hr-time.js';
+import type { MappingSwitches } from './mapping-switches.js';
+import type { NodeError, NodeIndex } from './node-index.js';
+
+/** How a span ended, as OTel says it. */
+export interface SpanOutcome {
+  readonly status: SpanStatus;
+  /** The `exception` or warning event that goes with it. */
+  readonly event: TimedEvent | undefined;
+}
+
+/** A failure before it is written: what backends group by, and what people read. */
+interface Failure {
+  readonly type: string;
+  /** Redacted; may have several lines. */
+  readonly message: string;
+  /** One line for the span's status; made of the message where it is left out. */
+  readonly headline?: string;
+}
+
+/** Reads how a span ended, across what the engine reports and what its logs say, and adds what it learns to the attributes. */
+export class SpanOutcomes {
+  constructor(
+    private readonly nodes: NodeIndex,
+    private readonly redactor: Redactor,
+    private readonly switches: MappingSwitches,
+  ) {}
+
+  of(record: SpanEnd, into: OtelAttributes): SpanOutcome {
+    switch (record.eventType) {
+      case EVENT_TYPE.nodeProcessed:
+      case EVENT_TYPE.nodeEvaluated:
+      case EVENT_TYPE.microbatchEvaluated:
+        return this.ofNode(record, into);
+      case EVENT_TYPE.queryExecuted:
+        return this.ofQuery(record, into);
+      case EVENT_TYPE.hookProcessed:
+        return this.ofHook(record, into);
+      default:
+        return { status: this.reportedStatus(record), event: undefined };
+    }
+  }
+
+  private ofNode(record: SpanEnd, into: OtelAttributes): SpanOutcome {
+    const verdict = this.verdictOf(record);
+    into['run_bridge.node.verdict'] = verdict;
+    switch (verdict) {
+      case 'canceled':
+        return this.canceledNode(record, into);
+      case 'error':
+        if (!this.switches['node-errors']) break;
+        return this.failed(record, into, this.nodeFailure(record));
+      case 'failed':
+      case 'warned':
+        return this.ofCheck(record, into, verdict);
+      case 'success':
+      case 'skipped':
+      case 'unfinished':
+        break;
+    }
+    return { status: this.reportedStatus(record), event: undefined };
+  }
+
+  private verdictOf(record: SpanEnd): NodeVerdict {
+    const uniqueId = record.attributes.text('unique_id');
+    if (!this.switches['true-cancellations'] || uniqueId === undefined) return nodeVerdictOf(record, 'none');
+    const isNode = record.eventType === EVENT_TYPE.nodeProcessed;
+    const sign = isNode
+      ? this.nodes.interruptionOfNode(uniqueId, record)
+      : this.nodes.interruptionOfPhase(uniqueId, record.spanId);
+    return nodeVerdictOf(record, sign);
+  }
+
+  private canceledNode(record: SpanEnd, into: OtelAttributes): SpanOutcome {
+    const reported = record.attributes.text('node_outcome');
+    if (reported !== undefined && reported !== CANCELED_NODE) into['run_bridge.node_outcome.original'] = reported;
+    into.node_outcome = CANCELED_NODE;
+    into['error.type'] = 'canceled';
+    return { status: { code: SpanStatusCode.ERROR, message: 'canceled' }, event: undefined };
+  }
+
+  private ofCheck(record: SpanEnd, into: OtelAttributes, verdict: 'failed' | 'warned'): SpanOutcome {
+    const isSource =
+      testOutcomeOf(record.attributes) === undefined && freshnessOutcomeOf(record.attributes) !== undefined;
+    if (isSource) {
+      if (!this.switches['stale-source-errors']) return { status: this.reportedStatus(record), event: undefined };
+      const ageSeconds = into.age_seconds;
+      const age = typeof ageSeconds === 'number' ? `, ${ageSeconds} s old` : '';
+      return this.failed(record, into, { type: 'source_stale', message: `stale source (${verdict})${age}` });
+    }
+    const failure = this.testFailure(record, verdict);
+    if (verdict === 'failed') {
+      if (this.switches['test-errors']) return this.failed(record, into, failure);
+    } else if (this.switches['warning-events']) {
+      return { status: this.reportedStatus(record), event: warningEvent(record, failure.message) };
+    }
+    return { status: this.reportedStatus(record), event: undefined };
+  }
+
+  private testFailure(record: SpanEnd, verdict: 'failed' | 'warned'): Failure {
+    const detail = record.attributes.object('node_test_detail') ?? {};
+    const rows = detail.failing_rows;
+    const count = typeof rows === 'number' ? `: ${rows} failing row${rows === 1 ? '' : 's'}` : '';
+    const headline = `${detail.diff_table === undefined ? 'test' : 'unit test'} ${verdict}${count}`;
+    const error = this.errorOf(record);
+    const diffTable = detail.diff_table;
+    const details = [
+      ...(typeof diffTable === 'string' ? [this.redactor.diffTable(diffTable)] : []),
+      ...(error === undefined ? [] : [this.redactor.text(error.message)]),
+    ];
+    return { type: `test_${verdict}`, message: [headline, ...details].join('\n'), headline };
+  }
+
+  private nodeFailure(record: SpanEnd): Failure {
+    const error = this.errorOf(record);
+    const errorType = record.attributes
+      .text('node_error_type')
+      ?.replace(/^NODE_ERROR_TYPE_/, '')
+      .toLowerCase();
+    const type = error?.codeName ?? (errorType === undefined ? 'node_error' : `node_error_${errorType}`);
+    return { type, message: this.redactor.text(error?.message ?? record.status?.message ?? 'error') };
+  }
+
+  private errorOf(record: SpanEnd): NodeError | undefined {
+    const uniqueId = record.attributes.text('unique_id');
+    return uniqueId === undefined ? undefined : this.nodes.errorOf(uniqueId, record);
+  }
+
+  private ofQuery(record: SpanEnd, into: OtelAttributes): SpanOutcome {
+    const outcome = record.attributes.text('query_outcome');
+    if (outcome === 'QUERY_OUTCOME_CANCELED') {
+      into['error.type'] = 'canceled';
+      return { status: { code: SpanStatusCode.ERROR, message: 'canceled' }, event: undefined };
+    }
+    if (outcome !== 'QUERY_OUTCOME_ERROR' || !this.switches['node-errors']) {
+      return { status: this.reportedStatus(record), event: undefined };
+    }
+    const message = record.attributes.text('query_error_adapter_message') ?? record.status?.message ?? '';
+    return this.failed(record, into, { type: this.errorClass(message), message: this.redactor.text(message) });
+  }
+
+  /** The database's class of error, for example `Conversion Error`, as far as it is made of safe words. */
+  private errorClass(message: string): string {
+    const named = ERROR_CLASS.exec(message)?.[1];
+    const shown = named === undefined ? undefined : this.redactor.text(named);
+    return shown === undefined || shown.includes('?') ? 'query_error' : shown;
+  }
+
+  private ofHook(record: SpanEnd, into: OtelAttributes): SpanOutcome {
+    const outcome = record.attributes.text('hook_outcome');
+    if (outcome === 'HOOK_OUTCOME_CANCELED') {
+      into['error.type'] = 'canceled';
+      return { status: { code: SpanStatusCode.ERROR, message: 'canceled' }, event: undefined };
+    }
+    if (outcome === 'HOOK_OUTCOME_ERROR' && this.switches['node-errors']) {
+      return this.failed(record, into, {
+        ...this.nodeFailure(record),
+        type: this.errorOf(record)?.codeName ?? 'hook_error',
+      });
+    }
+    return { status: this.reportedStatus(record), event: undefined };
+  }
+
+  private failed(record: SpanEnd, into: OtelAttributes, failure: Failure): SpanOutcome {
+    into['error.type'] = failure.type;
+    return {
+      status: { code: SpanStatusCode.ERROR, message: failure.headline ?? headlineOf(failure.message) },
+      event: {
+        name: 'exception',
+        time: hrTimeOf(record.endTimeUnixNano),
+        attributes: { 'exception.type': failure.type, 'exception.message': failure.message },
+        droppedAttributesCount: 0,
+      },
+    };
+  }
+
+  /** The status as the engine sent it. */
+  private reportedStatus(record: SpanEnd): SpanStatus {
+    const code = record.status?.code;
+    if (code === SpanStatusCode.OK) return { code };
+    if (code !== SpanStatusCode.ERROR) return { code: SpanStatusCode.UNSET };
+    const message = record.status?.message ?? '';
+    return message === '' ? { code } : { code, message: this.redactor.text(message) };
+  }
+}
+
+const CANCELED_NODE = 'NODE_OUTCOME_CANCELED';
+const ERROR_CLASS = /(?:^|: )([A-Z][A-Za-z]*(?: [A-Za-z]+){0,3} (?:Error|Exception))(?::|$)/m;
+/** Longest status message; the whole text is in the `exception` event. */
+const MAX_HEADLINE_LENGTH = 512;
+
+/** The first two lines in one, which is where the engine and databases say what is wrong. */
+function headlineOf(message: string): string {
+  const lines = message.split('\n').map((line) => line.trim());
+  const headline = lines
+    .filter((line) => line !== '' && !line.startsWith('LINE '))
+    .slice(0, 2)
+    .join(' ');
+  return headline.length > MAX_HEADLINE_LENGTH ? `${headline.slice(0, MAX_HEADLINE_LENGTH)}…` : headline;
+}
+
+function warningEvent(record: SpanEnd, message: string): TimedEvent {
+  return {
+    name: 'test_warned',
+    time: hrTimeOf(record.endTimeUnixNano),
+    attributes: { message },
+    droppedAttributesCount: 0,
+  };
+}

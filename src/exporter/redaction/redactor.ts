@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto';
+import { attributePolicyOf } from './attribute-policy.js';
+import type { KnownNames } from './known-names.js';
+import type { RedactionLevel } from './redaction-level.js';
+import { sanitizeCommand } from './sanitize-command.js';
+import { sanitizeDiffTable } from './sanitize-diff-table.js';
+import { firstSafeWords, sanitizeProse } from './sanitize-prose.js';
+import { sanitizeSql } from './sanitize-sql.js';
+import { type SqlDialect, sqlDialectOf } from './sql-dialect.js';
+
+/** A statement as it may be exported. */
+export interface ExportedSql {
+  /** The statement, redacted as the level says; `undefined` when no SQL may be shown. */
+  readonly text: string | undefined;
+  /** SHA-256 of the whole statement in hex where no text is shown. */
+  readonly sha256: string | undefined;
+  readonly operation: string | undefined;
+}
+
+/** Decides, for one run and one level, what of a text is exported. */
+export class Redactor {
+  private dialect: SqlDialect = sqlDialectOf(undefined);
+
+  constructor(
+    readonly level: RedactionLevel,
+    private readonly names: KnownNames,
+  ) {}
+
+  /** Tells the database that the run's further statements are for. */
+  useAdapter(adapterType: string): void {
+    this.dialect = sqlDialectOf(adapterType);
+  }
+
+  /** A structural name of the run's own, which texts may then show. */
+  learn(name: string): void {
+    if (this.level !== 'off') this.names.learn(name);
+  }
+
+  /** @param adapterType the database that it is for; the one that was told last when it is left out. */
+  sql(statement: string, adapterType?: string): ExportedSql {
+    const dialect = adapterType === undefined ? this.dialect : sqlDialectOf(adapterType);
+    const { text, operation } = sanitizeSql(statement, dialect);
+    if (this.level === 'off') return { text: statement, sha256: undefined, operation };
+    if (this.level === 'literals') return { text, sha256: undefined, operation };
+    return { text: undefined, sha256: createHash('sha256').update(statement).digest('hex'), operation };
+  }
+
+  /** A message: a status, a log body, an error text. */
+  text(message: string): string {
+    if (this.level === 'off' || message === '') return message;
+    return this.level === 'literals' ? sanitizeProse(message, this.names) : firstSafeWords(message, this.names);
+  }
+
+  /** A unit test's table of differences. */
+  diffTable(table: string): string {
+    if (this.level === 'off') return table;
+    return this.level === 'literals' ? sanitizeDiffTable(table, this.names) : '?';
+  }
+
+  /** The text of an attribute that is no SQL statement, by its exported key. */
+  attribute(key: string, value: string): string {
+    if (this.level === 'off') return value;
+    const policy = attributePolicyOf(key);
+    switch (policy) {
+      case 'keep':
+        return value;
+      case 'name':
+        return NAME.test(value) ? value : this.text(value);
+      case 'command':
+        return sanitizeCommand(value);
+      case 'diffTable':
+        return this.diffTable(value);
+      case 'text':
+        return this.text(value);
+      case 'sql':
+        return this.sql(value).text ?? '?';
+      case 'deny':
+        return '?';
+    }
+  }
+
+  /** A number at an exported key; `undefined` where numbers may be values of the project. */
+  number(key: string, value: number): number | undefined {
+    return this.level === 'off' || attributePolicyOf(key) !== 'deny' ? value : undefined;
+  }
+}
+
+/** One word: letters, digits and the punctuation of names, versions and paths. */
+const NAME = /^[\p{L}_][\w.\-/:@+#~]{0,200}$|^\d+(?:\.\d+){1,3}[\w.+-]{0,40}$/u;

@@ -1,0 +1,82 @@
+import { type KnownNames, WORD } from './known-names.js';
+import { IDENTIFIER_INTRODUCERS, isCommonWord } from './vocabulary.js';
+
+/** Longest text that is read, in UTF-16 units; what follows is cut off and `…` says so. */
+export const MAX_PROSE_LENGTH = 16_384;
+
+/**
+ * Makes a message safe to show: words of a vocabulary and names of the run's own things stay, anything else (values,
+ * numbers, unknown words, quoted SQL) becomes `?`. It does not depend on finding where a quote ends, so a message that
+ * quotes half a statement is as safe as any.
+ */
+export function sanitizeProse(text: string, names: KnownNames): string {
+  const isCut = text.length > MAX_PROSE_LENGTH;
+  const lines = (isCut ? text.slice(0, MAX_PROSE_LENGTH) : text).split('\n');
+  const kept: string[] = [];
+  for (const line of lines) {
+    if (POINTER_LINE.test(line) || STACK_FRAME.test(line)) continue;
+    if (SQL_EXCERPT.test(line)) kept.push('  LINE ?: ?');
+    else kept.push(sanitizeLine(line, names));
+  }
+  const whole = kept.join('\n').trimEnd();
+  return isCut ? `${whole}…` : whole;
+}
+
+/** The first words of a message up to the first thing that had to go: what it is about, without any SQL. */
+export function firstSafeWords(text: string, names: KnownNames): string {
+  const firstLine = sanitizeProse(text, names).trimStart().split('\n', 1)[0] ?? '';
+  const safe = (/^[^?"'`]*/.exec(firstLine)?.[0] ?? '').replace(TRAILING_PUNCTUATION, '');
+  return safe === '' ? '?' : safe;
+}
+
+/** A database's excerpt of the statement, `LINE 3: …`, often cut in the middle of a literal. */
+const SQL_EXCERPT = /^\s*LINE \d+:/;
+const POINTER_LINE = /^\s*\^~*\s*$/;
+const STACK_FRAME = /^\s+(?:\d+: |at \S+:\d+)/;
+const TRAILING_PUNCTUATION = /[\s:;,([{<-]+$/;
+/** The program's own whole numbers in messages that hold nothing else. */
+const COUNTED_NODES = /^\d+ nodes? errored$/;
+const SEVERAL_UNKNOWN = /\?(?:['"`()[\]{},.:;|*+<>=_ \\-]{0,3}\?)+/g;
+const LOCATION_NUMBER = /^\d{1,5}$/;
+const FILE_EXTENSIONS: ReadonlySet<string> = new Set(['sql', 'yml', 'yaml', 'csv', 'py', 'md']);
+
+function sanitizeLine(line: string, names: KnownNames): string {
+  if (COUNTED_NODES.test(line)) return line;
+  let safe = '';
+  let end = 0;
+  let isBehindIntroducer = false;
+  let isLocation = false;
+  for (const match of line.matchAll(WORD)) {
+    const word = match[0];
+    const between = line.slice(end, match.index);
+    const following = line[match.index + word.length];
+    isLocation &&= between === ':' && LOCATION_NUMBER.test(word);
+    const isQuotedName = isBehindIntroducer && IDENTIFIER_OPENING.test(between) && following === '"';
+    safe += visible(between);
+    end = match.index + word.length;
+    if (isLocation) {
+      safe += word;
+    } else if (isQuotedName && PLAIN_NAME.test(word)) {
+      safe += word;
+    } else if (isCommonWord(word.toLowerCase()) || names.has(word)) {
+      safe += word;
+      isBehindIntroducer = IDENTIFIER_INTRODUCERS.has(word.toLowerCase());
+      isLocation = FILE_EXTENSIONS.has(word);
+    } else {
+      safe += '?';
+      isBehindIntroducer = false;
+    }
+  }
+  return (safe + visible(line.slice(end))).replace(SEVERAL_UNKNOWN, '?');
+}
+
+/** What stands between an introducing word, or a name in a list of them, and the next quoted name. */
+const IDENTIFIER_OPENING = /^(?::? ?|", )"$/;
+const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** Punctuation and blanks between words, without characters that are neither (a value may be made of symbols alone). */
+function visible(between: string): string {
+  return between.replace(UNUSUAL, '?');
+}
+
+const UNUSUAL = /[^\s!"#%&'()*+,\-./:;<=>?@[\\\]^_`{|}~┌┐└┘├┤┬┴┼─│┆═╞╪╡…→]+/gu;

@@ -1,0 +1,89 @@
+/**
+ * Words that messages of the engine and of databases are made of. A text shows these and the run's own names; any other
+ * word might be a value and becomes `?`. A word that is missing here costs readability, never secrecy.
+ */
+export function isCommonWord(lowerCaseWord: string): boolean {
+  return VOCABULARY.has(lowerCaseWord);
+}
+
+const VOCABULARY: ReadonlySet<string> = new Set(
+  `
+  a about above abort aborted accept access according across action actions active actual adapter adapters add added adding after
+  again aggregate aggregates alias aliases all allocate allocated allow allowed already also alter always ambiguous an analysis
+  analyze and another any appear appears append apply arg argument arguments array arrays as assert assertion assigned at attach
+  attempt attempted attribute attributes authentication authorized auto available away bad base batch be because been before
+  begin being below between bigint binary bind binder binding bindings blob block body bool boolean both bound bounds bracket
+  break broken buffer build built but by bytes cache cached call called calls can candidate candidates cancel canceled cancelled cancelling cannot
+  cast casting casts catalog catalogs cause caused change changed changes char character characters check checking checks child
+  clause clauses clean clone close closed code codes column columns command commands commit common compare comparison
+  compilation compile compiled compiler compiling complete completed compute concurrent condition config configuration configure
+  configured conflict conflicting connect connected connecting connection connections constant constraint constraints contain
+  contained containing contains content context contract conversion convert converted converting could couldn count counts cover
+  create created creating credentials cross csv current cursor cycle cyclic data database databases date datetime dbt deadlock
+  debug decimal declared default defer deferred define defined definition delete deleted denied dependencies dependency depends
+  deprecated deprecation describe detail details detected did didn differ difference different dimension directory disabled
+  disconnected disk distinct division do does doesn don done double down driver drop dropped due dummy duckdb duplicate duplicated
+  duplicates during each either element elements else empty enable enabled end ended ensure enter entity entries entry enum
+  ephemeral equal equals error errored errors escape evaluate evaluated evaluating evaluation even every exact exactly exceed
+  exceeded exceeds except exception exceptions exclude excluded execute executed executing execution exist existing exists
+  expand expect expected expecting expects expired explicit explicitly export expression expressions extension external extra
+  extract fail failed failing fails failure failures false fatal feature fetch field fields file files filter final find
+  finish finished first fix float folder follow following follows for forbidden foreign format found fqn freshness from full
+  function functions further generate generated generic get give given got grant grants greater group grouped groups had
+  handle handled has have having header help here hint hook hooks host how http https id identifier identifiers if ignore ignored
+  ignoring illegal implement implementation implemented implicit implicitly import in include included including incomplete
+  inconsistent incorrect incremental index indexes infer inferred info information initialization initialize initialized
+  initializing inner input inputs insert inserted inserting install installed instance instead insufficient int integer integers
+  internal interrupt interrupted interval into invalid invalidarguments invocation io is isn issue issues it item items its
+  jinja job join joined joins json just key keys keyword kind known language large last later latest least left length less level
+  like likely limit limits line lines link list lists literal literals load loaded loading local locate located location lock
+  locked log logs long longer lookup loop lower macro macros made make manifest manually many map mapping marked match matched
+  matches matching materialization materializations materialize materialized materializing max maximum may maybe mean memory merge
+  message messages meta metadata method metric metrics microbatch min minimum mismatch missing mode model models modified module
+  more most multiple multiplication must name named names namespace natural near need needed needs negative nested network never
+  new next no node nodes non none not note nothing now null nullable number numbers numeric object objects occurred of off offset
+  old on once one only open opened opening operand operation operations operator optimizer option optional options or order
+  original other otherwise out outer output outside over overflow override overwrite own package packages parameter parameters
+  parent parse parsed parser parsing part parts partial partition partitions passed path paths per permission permissions phase
+  physical place plan planner please point policy pool position possible possibly post postgres pre precision prepare prepared
+  present previous primary print prior privilege privileges problem procedure process processed processing production profile
+  profiles program project projects property protocol provide provided purpose put python query queries quota quote quoted quotes
+  raise raised raising range rate reached read reader reading ready reason receive received reconnect record records recursive
+  redefined reduce ref refer reference referenced references referencing refers refresh refused regex region rejected relation
+  relations relationship release remote remove removed rename render rendered rendering replace replaced report request
+  requested requests require required requires reserved reset resolve resolved resource resources respective response rest
+  restart result results retry retrying return returned returning returns revoke right role rollback root row rows rule run running
+  runs runtime same save scan schedule schema schemas scope script search second seconds section see seed seeds select selected
+  selection selector semantic sequence server service session set sets setting settings several shape should show shown side
+  similar simple since single size skip skipped skipping slot smallint snapshot snapshots snowflake so some something source
+  sources specific specified specify sql stage stale standard start started starting starts state statement statements static
+  status step still stop stopped storage store stored strategy string strings struct struct structure subquery success successful
+  successfully such suffix suggestion sum supplied support supported supports sure switch symbol syntax system table tables tag
+  tags target task tasks temp temporary test testing tests text than that the their them then there therefore these they thing
+  this those thread threads through throw thrown time timed timeout times timestamp timestamptz tinyint to token tokens too total
+  trace transaction transactions treat treated treating tried trigger true truncate truncated try trying tuple two type types
+  unable unavailable unbound undefined under unexpected unhandled union unique unit unknown unless unnamed unnest unquoted
+  unrecognized unreachable unresolved unsafe unset unsigned unspecified unsupported until unused up update updated updates
+  upper upstream url usage use used user users uses using utf8 uuid valid validate validated validation value values varchar
+  variable variables variant vars version versions via view views violate violated violates violation wait waiting want warehouse
+  warn warned warning warnings was wasn way we were what when where whether which while who whole will window with within without
+  won word work would write writing written wrong yaml yes yet yml you your zero zone
+  int8 int16 int32 int64 int128 hugeint uint8 uint16 uint32 uint64 utinyint usmallint uinteger ubigint float32 float64 real
+  decimal128 largeutf8 nanosecond microsecond millisecond nvarchar bit bignumeric datetime2 timestamp_ns timestamp_ms timestamp_s
+  timestamp_tz timestamp_ntz timestamp_ltz
+  bigquery databricks redshift spark trino athena adbc jdbc odbc arrow parquet core fusion
+  run_query ref_model dbt_project profiles_yml schema_yml dbt_packages dbt_internal_packages generic_tests target_path
+  analyses py md
+  catalogexception binderexception arithmetic resource_exhausted deadline_exceeded unauthenticated
+  t s re ve ll
+  `
+    .split(/\s+/)
+    .filter((word) => word !== ''),
+);
+
+/** Words behind which a message puts an identifier in double quotes: `column "x"`. */
+export const IDENTIFIER_INTRODUCERS: ReadonlySet<string> = new Set(
+  'column columns table tables relation view model seed snapshot schema database function macro node constraint index bindings'.split(
+    ' ',
+  ),
+);
