@@ -4,6 +4,16 @@ import type { AnyValue, KeyValue } from './any-value.js';
 export interface OtlpResource {
   readonly attributes: readonly KeyValue[];
   readonly droppedAttributesCount: number;
+  /** Left out when there are none, as the engine has it. */
+  readonly entityRefs?: readonly OtlpEntityRef[];
+}
+
+/** OTLP's EntityRef: which attributes of a resource identify an entity. */
+export interface OtlpEntityRef {
+  readonly schemaUrl: string;
+  readonly type: string;
+  readonly idKeys: readonly string[];
+  readonly descriptionKeys: readonly string[];
 }
 
 /** OTLP's InstrumentationScope. */

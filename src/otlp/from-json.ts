@@ -47,7 +47,13 @@ export function logsFromJson(document: JsonValue): LogsRequest {
 
 function resourceFromJson(resource: JsonFields | undefined): OtlpResource {
   if (resource === undefined) return { attributes: [], droppedAttributesCount: 0 };
-  return attributesOf(resource);
+  const entityRefs = resource.messages('entityRefs').map((ref) => ({
+    schemaUrl: ref.string('schemaUrl'),
+    type: ref.string('type'),
+    idKeys: ref.strings('idKeys'),
+    descriptionKeys: ref.strings('descriptionKeys'),
+  }));
+  return { ...attributesOf(resource), ...(entityRefs.length === 0 ? {} : { entityRefs }) };
 }
 
 function scopeFromJson(scope: JsonFields | undefined): OtlpScope {

@@ -1,6 +1,7 @@
 import type { AnyValue, KeyValue } from './any-value.js';
 import type {
   LogsRequest,
+  OtlpEntityRef,
   OtlpLogRecord,
   OtlpResource,
   OtlpScope,
@@ -12,6 +13,7 @@ import type {
 import { checkValueLevel } from './value-depth.js';
 import type {
   WireAnyValue,
+  WireEntityRef,
   WireInt64,
   WireKeyValue,
   WireLogRecord,
@@ -57,7 +59,12 @@ function resourceFromWire(resource: WireResource | null): OtlpResource {
   return {
     attributes: attributesFromWire(resource.attributes),
     droppedAttributesCount: resource.droppedAttributesCount,
+    ...(resource.entityRefs.length === 0 ? {} : { entityRefs: resource.entityRefs.map(entityRefFromWire) }),
   };
+}
+
+function entityRefFromWire({ schemaUrl, type, idKeys, descriptionKeys }: WireEntityRef): OtlpEntityRef {
+  return { schemaUrl, type, idKeys: [...idKeys], descriptionKeys: [...descriptionKeys] };
 }
 
 function scopeFromWire(scope: WireScope | null): OtlpScope {

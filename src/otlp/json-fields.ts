@@ -40,6 +40,15 @@ export class JsonFields {
     return typeof value === 'string' ? value : this.fail(name, 'a string', value);
   }
 
+  strings(name: string): readonly string[] {
+    const value = this.get(name);
+    if (value === undefined) return [];
+    if (!isList(value)) return this.fail(name, 'a list', value);
+    return value.map((item, index) =>
+      typeof item === 'string' ? item : this.fail(`${name}[${index}]`, 'a string', item),
+    );
+  }
+
   boolean(name: string): boolean {
     const value = this.get(name);
     if (value === undefined) return false;

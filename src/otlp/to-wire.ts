@@ -58,6 +58,12 @@ class WireBuilder {
     return {
       attributes: this.attributes(resource.attributes),
       droppedAttributesCount: count(resource.droppedAttributesCount),
+      entityRefs: list(resource.entityRefs ?? [], ({ schemaUrl, type, idKeys, descriptionKeys }) => ({
+        schemaUrl: text(schemaUrl),
+        type: text(type),
+        idKeys,
+        descriptionKeys,
+      })),
     };
   }
 

@@ -40,7 +40,17 @@ interface WireAttributes {
 }
 
 /** `opentelemetry.proto.resource.v1.Resource`. */
-export type WireResource = WireAttributes;
+export interface WireResource extends WireAttributes {
+  readonly entityRefs: readonly WireEntityRef[];
+}
+
+/** `opentelemetry.proto.common.v1.EntityRef`. */
+export interface WireEntityRef {
+  readonly schemaUrl: string;
+  readonly type: string;
+  readonly idKeys: readonly string[];
+  readonly descriptionKeys: readonly string[];
+}
 
 /** `opentelemetry.proto.common.v1.InstrumentationScope`. */
 export interface WireScope extends WireAttributes {

@@ -32,7 +32,12 @@ const { value } = fc.letrec<{ value: AnyValue; attribute: KeyValue }>((tie) => (
 }));
 const attributes = fc.array(fc.record({ key: text, value }), { maxLength: 4 });
 
-const resource: fc.Arbitrary<OtlpResource> = fc.record({ attributes, droppedAttributesCount: uint32 });
+const keys = fc.array(text, { maxLength: 2 });
+const entityRef = fc.record({ schemaUrl: text, type: text, idKeys: keys, descriptionKeys: keys });
+const resource: fc.Arbitrary<OtlpResource> = fc.record(
+  { attributes, droppedAttributesCount: uint32, entityRefs: fc.array(entityRef, { minLength: 1, maxLength: 2 }) },
+  { requiredKeys: ['attributes', 'droppedAttributesCount'] },
+);
 const scope: fc.Arbitrary<OtlpScope> = fc.record({
   name: text,
   version: text,
