@@ -1,8 +1,6 @@
-import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import type { Clock } from './component/clock.js';
-import type { Component } from './component/component.js';
 import { Health } from './component/health.js';
 import { Lifecycle } from './component/lifecycle.js';
 import type { Logger } from './component/logger.js';
@@ -13,10 +11,18 @@ import { JsonCodec } from './otlp/json-codec.js';
 import { ProtobufCodec } from './otlp/protobuf-codec.js';
 import { OtlpHttpReceiver } from './receiver/otlp-http-receiver.js';
 import type { RecordConsumer } from './record/record-consumer.js';
+import { InvocationParquet } from './run/invocation-parquet.js';
+import type { RunListener } from './run/run-event.js';
+import { RunFile } from './run/run-file.js';
+import { RunTracker } from './run/run-tracker.js';
+import { RUN_TRACKER_DEFAULTS } from './run/run-tracker-config.js';
 import { PublicSchema } from './schema/public-schema.js';
 import { ForeignSegments } from './sink/foreign-segments.js';
 import { JsonlOutput } from './sink/jsonl-output.js';
 import { JsonlRecordLog } from './sink/jsonl-record-log.js';
+import { listTraces } from './sink/list-traces.js';
+import { openJsonlStream } from './sink/open-jsonl-stream.js';
+import { ParquetWriter } from './sink/parquet/parquet-writer.js';
 import type { AppendListener, RecordLogReader } from './sink/record-log.js';
 import { RecordLogFiles } from './sink/record-log-files.js';
 import type { DataFolderLock } from './store/data-folder-lock.js';
@@ -36,12 +42,17 @@ export interface AppDeps {
 
 /** The program without its command line: components made of a configuration and wired to each other. */
 export class App {
-  /** Takes the data folder and opens its state. @throws StoreError, DataFolderInUseError */
+  /**
+   * Takes the data folder and opens its state.
+   * @throws StoreError, DataFolderInUseError, OutputError
+   */
   static async open(configuration: Configuration, deps: AppDeps): Promise<App> {
     const folder = configuration['data-dir'];
     const lock = takeDataFolder(folder, deps.pid, deps.clock.nowUnixMs());
     try {
-      return new App(configuration, deps, lock, await SqliteState.open(join(folder, 'state.db')));
+      const { jsonl } = configuration;
+      const stream = jsonl === 'off' ? undefined : jsonl === '-' ? deps.stdout : await openJsonlStream(jsonl);
+      return new App(configuration, deps, lock, await SqliteState.open(join(folder, 'state.db')), stream);
     } catch (error) {
       lock.release();
       throw error;
@@ -51,21 +62,21 @@ export class App {
   /** Takes records as a receiver does: resolves when they are durable. */
   readonly consumer: RecordConsumer;
   readonly reader: RecordLogReader;
-  readonly decoder: OtlpRequestDecoder;
+  readonly tracker: RunTracker;
   private readonly receiver: OtlpHttpReceiver;
   private readonly web: WebServer;
   private readonly lifecycle: Lifecycle;
 
   private constructor(
-    private readonly configuration: Configuration,
+    configuration: Configuration,
     deps: AppDeps,
     private readonly lock: DataFolderLock,
     private readonly state: SqliteState,
+    stream: Writable | undefined,
   ) {
     const { clock, logger } = deps;
     const dataFolder = configuration['data-dir'];
     const health = new Health();
-    const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
     const listeners: AppendListener[] = [];
     const foreign = new ForeignSegments(join(dataFolder, 'foreign'), { isSynced: true, listeners: [] });
     const recordLog = new JsonlRecordLog(
@@ -75,20 +86,40 @@ export class App {
     this.consumer = recordLog;
     this.reader = new RecordLogFiles(
       dataFolder,
-      (traceId, offset, reason) =>
-        logger.warn({ traceId, offset, reason }, 'a damaged line of a record log was passed over'),
+      (traceId, offset, reason) => logger.warn({ traceId, offset, reason }, 'a damaged line was passed over'),
       (traceId) => recordLog.durableLength(traceId),
     );
-    this.decoder = new OtlpRequestDecoder(new PublicAttributeSchema(PublicSchema.load()), codecs.json);
-    const output = this.createOutput(deps);
-    if (output !== undefined) listeners.push(output);
+    const parquet = new InvocationParquet(dataFolder, {
+      reader: this.reader,
+      createParquet: (path) => ParquetWriter.create(path),
+    });
+    const runListeners: RunListener[] = configuration.parquet ? [parquet] : [];
+    this.tracker = new RunTracker(
+      {
+        ...RUN_TRACKER_DEFAULTS,
+        quietAfterInvocationMs: configuration['invocation-quiet'],
+        silenceMs: configuration['invocation-silence'],
+      },
+      {
+        reader: this.reader,
+        store: state.runs,
+        listeners: runListeners,
+        clock,
+        logger,
+        file: new RunFile(dataFolder),
+        listTraces: () => listTraces(dataFolder),
+      },
+    );
+    const output = stream === undefined ? [] : [new JsonlOutput(stream, { reader: this.reader, logger })];
+    listeners.push(this.tracker, ...output);
+    const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
+    const decoder = new OtlpRequestDecoder(new PublicAttributeSchema(PublicSchema.load()), codecs.json);
     this.receiver = new OtlpHttpReceiver(
       { ...configuration.http, maxBodyBytes: configuration['max-body-bytes'] },
-      { codecs, decoder: this.decoder, consumer: recordLog, clock, logger, health },
+      { codecs, decoder, consumer: recordLog, clock, logger, health },
     );
     this.web = new WebServer(configuration.web, { logger, health, routers: [] });
-    const components: Component[] = [...(output === undefined ? [] : [output]), recordLog, this.receiver, this.web];
-    this.lifecycle = new Lifecycle(components);
+    this.lifecycle = new Lifecycle([...output, this.tracker, recordLog, this.receiver, this.web]);
   }
 
   /** Where OTLP is received; only after `start()`. */
@@ -128,12 +159,5 @@ export class App {
   private async close(): Promise<void> {
     await this.state.close();
     this.lock.release();
-  }
-
-  private createOutput({ stdout, logger }: AppDeps): JsonlOutput | undefined {
-    const { jsonl } = this.configuration;
-    if (jsonl === 'off') return undefined;
-    const stream = jsonl === '-' ? stdout : createWriteStream(jsonl, { flags: 'a' });
-    return new JsonlOutput(stream, { reader: this.reader, logger });
   }
 }

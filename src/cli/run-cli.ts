@@ -1,5 +1,6 @@
 import { ListenError } from '../component/listen-error.js';
 import { ConfigurationError } from '../config/configuration-error.js';
+import { OutputError } from '../sink/open-jsonl-stream.js';
 import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import { StoreError } from '../store/store-error.js';
 import { CliError } from './cli-error.js';
@@ -32,8 +33,11 @@ export async function runCli(args: readonly string[], context: ProcessContext): 
 function explain(error: unknown): readonly [ExitCode, readonly string[]] {
   if (error instanceof CliError) return [error.exitCode, [error.message]];
   if (error instanceof ConfigurationError) return [EXIT.usage, error.problems];
-  if (error instanceof ListenError || error instanceof DataFolderInUseError || error instanceof StoreError) {
-    return [EXIT.usage, [error.message]];
-  }
+  const isForeseen =
+    error instanceof ListenError ||
+    error instanceof DataFolderInUseError ||
+    error instanceof StoreError ||
+    error instanceof OutputError;
+  if (isForeseen) return [EXIT.usage, [error.message]];
   throw error;
 }

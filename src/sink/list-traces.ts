@@ -1,0 +1,13 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseTraceId, type TraceId } from '../record/ids.js';
+
+/** The traces that have a folder below `<data>/runs`; none where that is not there yet. */
+export async function listTraces(dataFolder: string): Promise<readonly TraceId[]> {
+  try {
+    return (await readdir(join(dataFolder, 'runs'))).flatMap((name) => parseTraceId(name) ?? []);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+    throw error;
+  }
+}
