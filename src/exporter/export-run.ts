@@ -7,6 +7,15 @@ import type { ExportCursor } from '../store/cursor-store.js';
 import type { MappedItem } from './mapped-item.js';
 import type { RunReplay } from './run-replay.js';
 
+/** Records of the look-ahead, and how many bytes of it they took. */
+export interface KeptRecords {
+  readonly records: readonly LoggedRecord[];
+  readonly bytes: number;
+}
+
+/** As much as is taken from the look-ahead at once, and about as much as is read from a log at once. */
+const MAX_CHUNK_BYTES = 1024 * 1024;
+
 /**
  * One run on its way to one destination. Everything but the cursor can be thrown away at any time: it is found again by
  * reading the record log from its start.
@@ -75,12 +84,18 @@ export class ExportRun {
     return bytes;
   }
 
-  /** The records kept for the place where the mapper stands; `undefined` when they have to be read. */
-  takeKept(): readonly LoggedRecord[] | undefined {
-    const records = this.lookAhead.shift();
-    if (records === undefined) return undefined;
-    this.lookAheadBytes -= (records.at(-1)?.endOffset ?? 0) - (records[0]?.offset ?? 0);
-    return records;
+  /** The records kept for the place where the mapper stands, at most about a chunk; `undefined` when they have to be read. */
+  takeKept(): KeptRecords | undefined {
+    const records: LoggedRecord[] = [];
+    let bytes = 0;
+    while (bytes < MAX_CHUNK_BYTES) {
+      const next = this.lookAhead.shift();
+      if (next === undefined) break;
+      for (const record of next) records.push(record);
+      bytes += (next.at(-1)?.endOffset ?? 0) - (next[0]?.offset ?? 0);
+    }
+    this.lookAheadBytes -= bytes;
+    return bytes === 0 ? undefined : { records, bytes };
   }
 
   /** Throws away what can be found again; what was missed stays known. Returns the look-ahead bytes that it gave back. */

@@ -119,8 +119,8 @@ export class ExportTurn {
   private async nextRecords(run: ExportRun, replay: RunReplay): Promise<readonly LoggedRecord[]> {
     const kept = run.takeKept();
     if (kept !== undefined) {
-      this.host.tookLookAhead((kept.at(-1)?.endOffset ?? 0) - (kept[0]?.offset ?? 0));
-      return kept;
+      this.host.tookLookAhead(kept.bytes);
+      return kept.records;
     }
     for await (const records of this.deps.reader.read(run.traceId, { fromOffset: replay.readOffset })) return records;
     throw new Error(
@@ -187,7 +187,8 @@ export class ExportTurn {
   private async advance(run: ExportRun, signal: Signal, sentTo: number, next: number | undefined): Promise<void> {
     if (run.cursor === undefined) return;
     // Items with the anchor of the next one may still be waiting.
-    const offset = next === undefined ? sentTo : Math.min(sentTo, next);
+    // A run's last items are anchored at the log's length, where a late record may still come.
+    const offset = Math.min(sentTo, next ?? sentTo, run.readOffset);
     // What one signal does not take is done with when the other one is.
     const isOtherOff = this.lanes[signal === 'traces' ? 'logs' : 'traces'].state === 'off';
     const { tracesOffset, logsOffset } = run.cursor;

@@ -229,8 +229,8 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
       run.isWokenAgain = false;
       if (isWokenAgain) run.isBehind = true;
       if (next === 'done') this.forget(run);
-      else if (next === 'again' || isWokenAgain) this.queue.add(run);
-      else if (next === 'blocked') this.parked.add(run);
+      // A lane may have become ready during the turn: whether a blocked run is parked is seen when it is taken up.
+      else if (next !== 'idle' || isWokenAgain) this.queue.add(run);
     } catch (error) {
       run.isInTurn = false;
       run.isWokenAgain = false;
@@ -285,11 +285,10 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     this.endLinger();
     for (const run of this.queue.openRuns) this.wake(run);
     this.foreign?.wake();
-    const aborted = new Promise<void>((resolve) => {
-      if (deadline.aborted) resolve();
-      else deadline.addEventListener('abort', () => resolve(), { once: true });
-    });
-    while (!isDone() && !deadline.aborted) await Promise.race([this.nextRest(), aborted]);
+    const onAbort = () => this.onRest();
+    deadline.addEventListener('abort', onAbort);
+    while (!isDone() && !deadline.aborted) await this.nextRest();
+    deadline.removeEventListener('abort', onAbort);
     this.isFlushing = false;
     return this.isDrained();
   }

@@ -1,0 +1,148 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { RetryPolicy } from '../../src/delivery/retry-policy.js';
+import type { Destination } from '../../src/exporter/destination.js';
+import type { DestinationConfig, SignalEndpoint } from '../../src/exporter/destination-config.js';
+import { ExportWorker } from '../../src/exporter/export-worker.js';
+import type { ExportWorkerDeps } from '../../src/exporter/export-worker-deps.js';
+import { DEFAULT_EXPORT_WORKER_OPTIONS, type ExportWorkerOptions } from '../../src/exporter/export-worker-options.js';
+import { OtlpDestination } from '../../src/exporter/otlp-destination.js';
+import type { RunMapper } from '../../src/exporter/run-mapper.js';
+import { JsonCodec } from '../../src/otlp/json-codec.js';
+import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
+import type { TraceId } from '../../src/record/ids.js';
+import type { Signal } from '../../src/record/record-batch.js';
+import type { RunSummary } from '../../src/run/run-summary.js';
+import { SqliteState } from '../../src/store/sqlite-state.js';
+import { FakeClock } from './fake-clock.js';
+import { MemoryRecordLog } from './memory-record-log.js';
+import { OtlpReceiver } from './otlp-receiver.js';
+import { RecordingLogger } from './recording-logger.js';
+import { SimpleRunMapper } from './simple-run-mapper.js';
+
+const CODECS = { json: new JsonCodec(), protobuf: new ProtobufCodec() };
+
+/** What a worker in a test differs in. */
+export interface WorkerChanges {
+  readonly name?: string;
+  readonly options?: Partial<ExportWorkerOptions>;
+  readonly endpoint?: Partial<SignalEndpoint>;
+  readonly signals?: readonly Signal[];
+  readonly deps?: Partial<ExportWorkerDeps>;
+  readonly destination?: Destination;
+}
+
+/** Everything around export workers: a receiver, record logs, a state.db, a clock and a logger. */
+export class ExportBench {
+  readonly clock = new FakeClock();
+  readonly log = new MemoryRecordLog();
+  readonly logger = new RecordingLogger();
+  readonly mappers: SimpleRunMapper[] = [];
+  readonly summaries = new Map<TraceId, RunSummary>();
+  private readonly workers: ExportWorker[] = [];
+  private readonly receivers: OtlpReceiver[] = [];
+
+  static async open(): Promise<ExportBench> {
+    const folder = await mkdtemp(join(tmpdir(), 'run-bridge-export-'));
+    return new ExportBench(folder, await SqliteState.open(join(folder, 'state.db')), await OtlpReceiver.listen());
+  }
+
+  private constructor(
+    private readonly folder: string,
+    readonly state: SqliteState,
+    readonly receiver: OtlpReceiver,
+  ) {
+    this.receivers.push(receiver);
+  }
+
+  async listen(): Promise<OtlpReceiver> {
+    const receiver = await OtlpReceiver.listen();
+    this.receivers.push(receiver);
+    return receiver;
+  }
+
+  async destination(url: string, changes: WorkerChanges = {}): Promise<OtlpDestination> {
+    const endpoint = (signal: Signal): SignalEndpoint => ({
+      url: `${url}/v1/${signal}`,
+      headers: {},
+      // Tests move time by hours while requests are under way.
+      timeoutMs: 100 * 86_400_000,
+      compression: 'none',
+      encoding: 'protobuf',
+      tls: {},
+      ...changes.endpoint,
+    });
+    const signals = changes.signals ?? ['traces', 'logs'];
+    const config: DestinationConfig = {
+      name: changes.name ?? 'jaeger',
+      endpoints: Object.fromEntries(signals.map((signal) => [signal, endpoint(signal)])),
+      redaction: null,
+      mapping: {},
+    };
+    return OtlpDestination.open(config, { codecs: CODECS, clock: this.clock, userAgent: 'run-bridge/test' });
+  }
+
+  /** A worker that is started and hears of appends. */
+  async worker(changes: WorkerChanges = {}, url = this.receiver.url): Promise<ExportWorker> {
+    const destination = changes.destination ?? (await this.destination(url, changes));
+    const worker = new ExportWorker(
+      { ...DEFAULT_EXPORT_WORKER_OPTIONS, batchDelayMs: 0, ...changes.options },
+      {
+        destination,
+        cursors: this.state.cursors,
+        reader: this.log,
+        runs: { find: async (traceId) => this.summaries.get(traceId) },
+        createMapper: () => this.mapper(),
+        retryPolicy: new RetryPolicy({ baseMs: 1_000, maxMs: 60_000, maxRetryAfterMs: 600_000 }, () => 0.5),
+        clock: this.clock,
+        logger: this.logger,
+        ...changes.deps,
+      },
+    );
+    this.workers.push(worker);
+    await worker.start();
+    this.log.listeners.push(worker);
+    return worker;
+  }
+
+  /** Forgets a worker as a killed process would: it hears of nothing any more, and nobody shuts it down. */
+  drop(worker: ExportWorker): void {
+    this.log.listeners.splice(this.log.listeners.indexOf(worker), 1);
+  }
+
+  /** Takes down that a run is finished, and tells the workers. */
+  async finish(traceId: TraceId, ...workers: readonly ExportWorker[]): Promise<void> {
+    const run = await this.saveRun(traceId, 'finished');
+    for (const worker of workers) await worker.onRunEvent({ type: 'finished', run });
+  }
+
+  async saveRun(traceId: TraceId, state: 'open' | 'finished'): Promise<RunSummary> {
+    const logBytes = await this.log.lengthBytes(traceId);
+    const nowMs = this.clock.nowUnixMs();
+    const run: RunSummary = {
+      traceId,
+      firstSeenUnixMs: this.summaries.get(traceId)?.firstSeenUnixMs ?? nowMs,
+      lastSeenUnixMs: nowMs,
+      state,
+      logBytes,
+      invocations: [],
+    };
+    this.summaries.set(traceId, run);
+    await this.state.runs.save([{ ...run, summary: '{}', parquetBytes: null }]);
+    return run;
+  }
+
+  async close(): Promise<void> {
+    for (const worker of this.workers) await worker.shutdown(AbortSignal.abort());
+    for (const receiver of this.receivers) receiver.close();
+    await this.state.close();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  private mapper(): RunMapper {
+    const mapper = new SimpleRunMapper();
+    this.mappers.push(mapper);
+    return mapper;
+  }
+}
