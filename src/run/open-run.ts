@@ -2,6 +2,7 @@ import type { Timer } from '../component/clock.js';
 import type { TraceId } from '../record/ids.js';
 import type { Appended } from '../sink/record-log.js';
 import type { RunRow } from '../store/run-store.js';
+import { announce } from './announce.js';
 import { formatRun, formatStep, parseRun } from './run-document.js';
 import type { RunEvent } from './run-event.js';
 import { RunState } from './run-state.js';
@@ -230,31 +231,8 @@ export class OpenRun {
     await this.save('finished', run);
   }
 
-  /** Tells every listener; one that rejects is told again at the next start. */
   private async say(event: RunEvent): Promise<void> {
-    if (event.type === 'finished') await this.writeFile(event.run);
-    for (const listener of this.deps.listeners) {
-      try {
-        await listener.onRunEvent(event);
-      } catch (error) {
-        this.isAccepted = false;
-        this.deps.logger.error(
-          { traceId: this.traceId, event: event.type, error: String(error) },
-          'A listener failed on a run; it is told again at the next start',
-        );
-      }
-    }
-  }
-
-  private async writeFile(run: RunSummary): Promise<void> {
-    try {
-      await this.deps.file?.write(run);
-    } catch (error) {
-      this.deps.logger.error(
-        { traceId: run.traceId, error: String(error) },
-        'run.json could not be written; check that the data folder is writable and has space',
-      );
-    }
+    if (!(await announce(event, this.deps))) this.isAccepted = false;
   }
 
   private async save(state: RunRow['state'], run: RunSummary): Promise<void> {

@@ -28,11 +28,8 @@ export class RunTracker implements Component, AppendListener {
 
   /** Finds the runs that were not finished; they are read and judged one after the other in the background. */
   async start(): Promise<void> {
-    const traceIds = new Set((await this.deps.store.listUnfinished()).map((row) => row.traceId));
-    for (const traceId of (await this.deps.listTraces?.()) ?? []) {
-      if (!traceIds.has(traceId) && (await this.isBehind(traceId))) traceIds.add(traceId);
-    }
-    this.replaying = this.replay(traceIds);
+    const unfinished = await this.deps.store.listUnfinished();
+    this.replaying = this.replayAll(unfinished.map((row) => row.traceId));
     this.sweepLater();
   }
 
@@ -87,19 +84,31 @@ export class RunTracker implements Component, AppendListener {
     await Promise.race([stopping, aborted(deadline)]);
   }
 
-  private async replay(traceIds: ReadonlySet<TraceId>): Promise<void> {
-    for (const traceId of traceIds) {
-      if (this.isStopped) return;
-      const run = this.runs.get(traceId) ?? new OpenRun(traceId, this.config, this.deps, false);
-      this.runs.set(traceId, run);
-      try {
-        run.noteLength(await this.deps.reader.lengthBytes(traceId));
-        await run.work();
-      } catch (error) {
-        this.deps.logger.error({ traceId, error: String(error) }, 'A run could not be read again after the restart');
+  private async replayAll(unfinished: readonly TraceId[]): Promise<void> {
+    try {
+      for (const traceId of unfinished) await this.replay(traceId);
+      for (const traceId of (await this.deps.listTraces?.()) ?? []) {
+        if (!this.isStopped && !this.runs.has(traceId) && (await this.isBehind(traceId))) await this.replay(traceId);
       }
-      this.parkIdlest();
+    } catch (error) {
+      this.deps.logger.error(
+        { error: String(error) },
+        'The record logs could not be looked through for unfinished runs',
+      );
     }
+  }
+
+  private async replay(traceId: TraceId): Promise<void> {
+    if (this.isStopped) return;
+    const run = this.runs.get(traceId) ?? new OpenRun(traceId, this.config, this.deps, false);
+    this.runs.set(traceId, run);
+    try {
+      run.noteLength(await this.deps.reader.lengthBytes(traceId));
+      await run.work();
+    } catch (error) {
+      this.deps.logger.error({ traceId, error: String(error) }, 'A run could not be read again after the restart');
+    }
+    this.parkIdlest();
   }
 
   private async isBehind(traceId: TraceId): Promise<boolean> {

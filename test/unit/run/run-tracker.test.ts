@@ -161,6 +161,24 @@ describe('after a restart', () => {
     expect(bench.listener.events).toEqual([]);
   });
 
+  it('records are found that became durable just before the process died', async () => {
+    const late = records.filter((record) => record.record.recordType === 'LogRecord').slice(-2);
+    await bench.append(records.filter((record) => !late.includes(record)));
+    await bench.pass(500);
+    await bench.appendUnseen(late);
+    await bench.restart(true);
+    await bench.pass(500);
+    expect(bench.listener.story).toEqual(['revised 1 success', 'finished']);
+    expect(bench.listener.events.at(-1)?.run.invocations[0]?.recordCount).toBe(records.length);
+  });
+
+  it('a run is found of which no row was written', async () => {
+    await bench.appendUnseen(records);
+    await bench.restart(true);
+    await bench.pass(500);
+    expect(bench.listener.story).toEqual(['started', 'ended 1 success', 'finished']);
+  });
+
   it('what a listener did not take is told again', async () => {
     bench.listener.isBroken = true;
     await bench.append(records);

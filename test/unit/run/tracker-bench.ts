@@ -75,6 +75,12 @@ export class TrackerBench {
     await this.tracker.idle();
   }
 
+  /** Records become durable, and the process dies before anything is made of them. */
+  async appendUnseen(records: readonly LoggedRecord[]): Promise<void> {
+    await this.tracker.shutdown(new AbortController().signal);
+    await this.append(records);
+  }
+
   async pass(ms: number): Promise<void> {
     this.clock.advance(ms);
     await this.log?.flushPending();

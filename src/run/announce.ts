@@ -1,0 +1,38 @@
+import type { RunEvent } from './run-event.js';
+import type { RunSummary } from './run-summary.js';
+import type { RunTrackerDeps } from './run-tracker-deps.js';
+
+/**
+ * Tells every listener of an event, one after the other; a finished run's `run.json` is written first. What fails is logged.
+ * @returns whether every listener took it; whoever did not is told again at the next start.
+ */
+export async function announce(
+  event: RunEvent,
+  deps: Pick<RunTrackerDeps, 'listeners' | 'logger' | 'file'>,
+): Promise<boolean> {
+  if (event.type === 'finished') await writeFile(event.run, deps);
+  let isAccepted = true;
+  for (const listener of deps.listeners) {
+    try {
+      await listener.onRunEvent(event);
+    } catch (error) {
+      isAccepted = false;
+      deps.logger.error(
+        { traceId: event.run.traceId, event: event.type, error: String(error) },
+        'A listener failed on a run; it is told again at the next start',
+      );
+    }
+  }
+  return isAccepted;
+}
+
+async function writeFile(run: RunSummary, { file, logger }: Pick<RunTrackerDeps, 'logger' | 'file'>): Promise<void> {
+  try {
+    await file?.write(run);
+  } catch (error) {
+    logger.error(
+      { traceId: run.traceId, error: String(error) },
+      'run.json could not be written; check that the data folder is writable and has space',
+    );
+  }
+}

@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest';
+import { formatRun, parseRun } from '../../../src/run/run-document.js';
+import { RunState } from '../../../src/run/run-state.js';
+import type { RunSummary } from '../../../src/run/run-summary.js';
+import { RUN_TRACKER_DEFAULTS } from '../../../src/run/run-tracker-config.js';
+import { fromJsonl, fromOtlp } from './logged-samples.js';
+
+it.each([
+  ['joined', fromOtlp('joined')],
+  ['fail-fast', fromOtlp('fail-fast')],
+  ['overlapping', fromOtlp('overlapping')],
+  ['preview-120-failed', fromJsonl('preview-120-failed')],
+])('a summary of the run %s reads back as it was written', (_name, records) => {
+  const state = new RunState(RUN_TRACKER_DEFAULTS);
+  state.add(records, 0);
+  const [first] = records;
+  if (first === undefined) throw new Error('no record');
+  const run: RunSummary = {
+    traceId: first.record.traceId,
+    firstSeenUnixMs: 1,
+    lastSeenUnixMs: 2,
+    state: 'finished',
+    logBytes: 3,
+    invocations: state.judge(10_000_000).invocations,
+  };
+  expect(parseRun(formatRun(run))).toEqual(run);
+});
+
+it('anything else is no summary', () => {
+  for (const text of ['', '{', '{}', '[]', '{"trace_id":"x"}']) expect(parseRun(text)).toBeUndefined();
+});
