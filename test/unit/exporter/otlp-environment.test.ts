@@ -1,0 +1,147 @@
+import { describe, expect, it } from 'vitest';
+import { type Environment, readOtlpEnvironment } from '../../../src/exporter/otlp-environment.js';
+
+const GENERAL = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
+
+function endpoints(env: Environment) {
+  const { destination, problems } = readOtlpEnvironment(env);
+  expect(problems).toEqual([]);
+  return destination?.endpoints ?? {};
+}
+
+describe('the OTLP environment', () => {
+  it('exports nothing without an endpoint, whatever else is set', () => {
+    const env = {
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+      OTEL_EXPORTER_OTLP_TIMEOUT: 'soon',
+      OTEL_EXPORTER_OTLP_ENDPOINT: ' ',
+    };
+    expect(readOtlpEnvironment(env)).toEqual({
+      destination: undefined,
+      resourceOverrides: {},
+      problems: [],
+      warnings: [],
+    });
+  });
+
+  it('has the defaults that OpenTelemetry names', () => {
+    const { destination } = readOtlpEnvironment(GENERAL);
+    const shared = { headers: {}, timeoutMs: 10_000, compression: 'none', encoding: 'protobuf', tls: {} };
+    expect(destination).toEqual({
+      name: 'otlp',
+      endpoints: {
+        traces: { url: 'http://collector:4318/v1/traces', ...shared },
+        logs: { url: 'http://collector:4318/v1/logs', ...shared },
+      },
+      redaction: null,
+      mapping: {},
+    });
+  });
+
+  it.each([
+    ['http://c:4318/', 'http://c:4318/v1/traces'],
+    ['http://c:4318/otlp', 'http://c:4318/otlp/v1/traces'],
+    ['https://c/otlp/?tenant=a', 'https://c/otlp/v1/traces?tenant=a'],
+    ['http://user:word@c:1', 'http://user:word@c:1/v1/traces'],
+  ])('appends the path to the general endpoint %s', (endpoint, url) => {
+    expect(endpoints({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }).traces?.url).toBe(url);
+  });
+
+  it("takes a signal's own endpoint as it is, and only that signal's without a general one", () => {
+    const env = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://tempo:4318/otlp/spans' };
+    expect(endpoints(env).traces?.url).toBe('http://tempo:4318/otlp/spans');
+    expect(endpoints(env).logs).toBeUndefined();
+    expect(endpoints({ ...GENERAL, ...env }).logs?.url).toBe('http://collector:4318/v1/logs');
+  });
+
+  it('decodes headers and lets those of a signal win over the general ones', () => {
+    const env = {
+      ...GENERAL,
+      OTEL_EXPORTER_OTLP_HEADERS: 'Authorization=Basic%20YWJj==, x-tenant = a%2Cb;c ,,x=1',
+      OTEL_EXPORTER_OTLP_LOGS_HEADERS: 'X-Tenant=logs',
+    };
+    expect(endpoints(env).traces?.headers).toEqual({ authorization: 'Basic YWJj==', 'x-tenant': 'a,b;c', x: '1' });
+    expect(endpoints(env).logs?.headers).toEqual({ authorization: 'Basic YWJj==', 'x-tenant': 'logs', x: '1' });
+  });
+
+  it("reads every setting in its general form and in the signal's own", () => {
+    const env = {
+      ...GENERAL,
+      OTEL_EXPORTER_OTLP_TIMEOUT: '5000',
+      OTEL_EXPORTER_OTLP_LOGS_TIMEOUT: '7000',
+      OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip',
+      OTEL_EXPORTER_OTLP_LOGS_COMPRESSION: 'none',
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+      OTEL_EXPORTER_OTLP_LOGS_PROTOCOL: 'http/protobuf',
+      OTEL_EXPORTER_OTLP_CERTIFICATE: 'ca.pem',
+      OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: 'cert.pem',
+      OTEL_EXPORTER_OTLP_CLIENT_KEY: 'key.pem',
+      OTEL_EXPORTER_OTLP_LOGS_CERTIFICATE: 'logs-ca.pem',
+    };
+    expect(endpoints(env).traces).toMatchObject({
+      timeoutMs: 5_000,
+      compression: 'gzip',
+      encoding: 'json',
+      tls: { caFile: 'ca.pem', certFile: 'cert.pem', keyFile: 'key.pem' },
+    });
+    expect(endpoints(env).logs).toMatchObject({
+      timeoutMs: 7_000,
+      compression: 'none',
+      encoding: 'protobuf',
+      tls: { caFile: 'logs-ca.pem', certFile: 'cert.pem', keyFile: 'key.pem' },
+    });
+  });
+
+  it('leaves out a signal whose exporter is none', () => {
+    expect(Object.keys(endpoints({ ...GENERAL, OTEL_LOGS_EXPORTER: 'none' }))).toEqual(['traces']);
+    const env = { ...GENERAL, OTEL_LOGS_EXPORTER: 'none', OTEL_TRACES_EXPORTER: 'none' };
+    expect(readOtlpEnvironment(env).destination).toBeUndefined();
+    expect(Object.keys(endpoints({ ...GENERAL, OTEL_TRACES_EXPORTER: 'console, otlp' }))).toEqual(['traces', 'logs']);
+  });
+
+  it('warns of an exporter that it does not have', () => {
+    const { destination, warnings } = readOtlpEnvironment({ ...GENERAL, OTEL_TRACES_EXPORTER: 'zipkin' });
+    expect(Object.keys(destination?.endpoints ?? {})).toEqual(['logs']);
+    expect(warnings).toEqual([expect.stringContaining('OTEL_TRACES_EXPORTER is zipkin')]);
+  });
+
+  it('tells every problem at once, each with its variable and none with a secret', () => {
+    const { problems } = readOtlpEnvironment({
+      ...GENERAL,
+      OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: 'localhost:4318',
+      OTEL_EXPORTER_OTLP_HEADERS: 'secret1,a b=secret2,c=%zz-secret3,d=secret4%0A',
+      OTEL_EXPORTER_OTLP_TIMEOUT: '0',
+      OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: 'zstd',
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+      OTEL_EXPORTER_OTLP_CLIENT_KEY: 'key.pem',
+      OTEL_RESOURCE_ATTRIBUTES: 'deployment',
+    });
+    expect(problems.join('\n')).not.toContain('secret');
+    expect(problems).toEqual([
+      'OTEL_EXPORTER_OTLP_HEADERS: entry 1 is not "key=value" with a percent-encoded value',
+      'OTEL_EXPORTER_OTLP_HEADERS: entry 3 is not "key=value" with a percent-encoded value',
+      'OTEL_EXPORTER_OTLP_HEADERS: "a b" cannot be sent as a header; check its name and value',
+      'OTEL_EXPORTER_OTLP_HEADERS: "d" cannot be sent as a header; check its name and value',
+      'OTEL_EXPORTER_OTLP_TIMEOUT is not a number of milliseconds such as 10000',
+      'OTEL_EXPORTER_OTLP_TRACES_COMPRESSION is not one of none, gzip',
+      expect.stringContaining('OTEL_EXPORTER_OTLP_PROTOCOL is grpc'),
+      expect.stringContaining('go together'),
+      'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT is not a URL such as http://127.0.0.1:4318',
+      'OTEL_RESOURCE_ATTRIBUTES: entry 1 is not "key=value" with a percent-encoded value',
+    ]);
+  });
+
+  it('overrides resource attributes, the service name above all', () => {
+    const attributes = 'service.name=from-attributes,deployment.environment.name=prod%20eu';
+    expect(readOtlpEnvironment({ OTEL_RESOURCE_ATTRIBUTES: attributes }).resourceOverrides).toEqual({
+      'service.name': 'from-attributes',
+      'deployment.environment.name': 'prod eu',
+    });
+    const env = { OTEL_RESOURCE_ATTRIBUTES: attributes, OTEL_SERVICE_NAME: 'nightly' };
+    expect(readOtlpEnvironment(env).resourceOverrides['service.name']).toBe('nightly');
+  });
+
+  it('is not switched off by OTEL_SDK_DISABLED, which speaks of telemetry about the program itself', () => {
+    expect(Object.keys(endpoints({ ...GENERAL, OTEL_SDK_DISABLED: 'true' }))).toEqual(['traces', 'logs']);
+  });
+});
