@@ -1,0 +1,76 @@
+import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
+import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base';
+import type { Clock } from '../component/clock.js';
+import type { SendResult } from '../delivery/transport.js';
+import type { BatchOutcome, Destination } from './destination.js';
+import type { ItemBatch } from './item-batch.js';
+
+/** How long an exporter may take for a batch, in milliseconds; OpenTelemetry's default for OTEL_BSP_EXPORT_TIMEOUT. */
+const EXPORT_TIMEOUT_MS = 30_000;
+
+const ACCEPTED: SendResult = { kind: 'accepted', rejectedCount: 0, message: '' };
+
+/**
+ * Any OpenTelemetry SpanExporter as a destination. It gets spans, with the run's log records as their events. A batch that
+ * it reports as failed is handed to it again later, with backoff and also after a restart, unless the error's `code` is an
+ * HTTP status of refusal (4xx but 408 and 429): then it is counted as refused.
+ */
+export class SpanExporterDestination implements Destination {
+  readonly signals = ['traces'] as const;
+
+  constructor(
+    readonly name: string,
+    private readonly exporter: SpanExporter,
+    private readonly clock: Clock,
+  ) {}
+
+  async send(batch: ItemBatch, abort: AbortSignal): Promise<BatchOutcome> {
+    const itemCount = batch.items.length;
+    if (batch.signal === 'logs') return { result: refused(0, 'a span exporter takes no log records'), itemCount };
+    return { result: await this.export([...batch.items], abort), itemCount };
+  }
+
+  async close(): Promise<void> {
+    await this.exporter.shutdown();
+  }
+
+  private export(spans: ReadableSpan[], abort: AbortSignal): Promise<SendResult> {
+    return new Promise((resolve) => {
+      const settle = (result: SendResult) => {
+        timer.cancel();
+        abort.removeEventListener('abort', onAbort);
+        resolve(result);
+      };
+      const onAbort = () => settle(retryable('the export was broken off'));
+      const timer = this.clock.after(EXPORT_TIMEOUT_MS, () =>
+        settle(retryable(`no result within ${EXPORT_TIMEOUT_MS} ms`)),
+      );
+      abort.addEventListener('abort', onAbort, { once: true });
+      try {
+        this.exporter.export(spans, (result) => settle(toSendResult(result)));
+      } catch (error) {
+        settle(toSendResult({ code: ExportResultCode.FAILED, error: toError(error) }));
+      }
+    });
+  }
+}
+
+function toSendResult({ code, error }: ExportResult): SendResult {
+  if (code === ExportResultCode.SUCCESS) return ACCEPTED;
+  const status: unknown = error !== undefined && 'code' in error ? error.code : undefined;
+  const message = error?.message ?? 'the exporter failed without an error';
+  const isRefusal = typeof status === 'number' && status >= 400 && status < 500 && status !== 408 && status !== 429;
+  return isRefusal ? refused(status, message) : retryable(message, typeof status === 'number' ? status : null);
+}
+
+function retryable(message: string, status: number | null = null): SendResult {
+  return { kind: 'retryable', status, retryAfterMs: null, message };
+}
+
+function refused(status: number, message: string): SendResult {
+  return { kind: 'refused', status, message };
+}
+
+function toError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}
