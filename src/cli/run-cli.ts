@@ -1,11 +1,15 @@
 import { ListenError } from '../component/listen-error.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { OutputError } from '../sink/open-jsonl-stream.js';
+import { ConvertError } from '../source/convert-error.js';
+import { SourceError } from '../source/record-source.js';
 import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import { StoreError } from '../store/store-error.js';
 import { CliError } from './cli-error.js';
 import { runCommandLine } from './command-line.js';
 import { configCommand } from './config-command.js';
+import { convertCommand } from './convert-command.js';
+import { demoCommand } from './demo-command.js';
 import { EXIT, type ExitCode } from './exit-code.js';
 import { packageVersion } from './package-info.js';
 import type { ProcessContext } from './process-context.js';
@@ -13,7 +17,7 @@ import { serveCommand } from './serve-command.js';
 import { versionCommand } from './version-command.js';
 
 /** Every command, in the order of help texts. */
-const COMMANDS = [serveCommand, configCommand, versionCommand];
+const COMMANDS = [serveCommand, demoCommand, convertCommand, configCommand, versionCommand];
 
 /**
  * The whole program. Whatever goes wrong in a foreseen way is told in one line each on standard error.
@@ -38,6 +42,7 @@ function explain(error: unknown): readonly [ExitCode, readonly string[]] {
     error instanceof DataFolderInUseError ||
     error instanceof StoreError ||
     error instanceof OutputError;
+  if (error instanceof SourceError || error instanceof ConvertError) return [EXIT.failed, [error.message]];
   if (isForeseen) return [EXIT.usage, [error.message]];
   throw error;
 }

@@ -1,0 +1,29 @@
+import { convertFile } from '../source/convert-file.js';
+import type { CliCommand } from './command-line.js';
+import { EXIT } from './exit-code.js';
+import { otlpReading } from './otlp-reading.js';
+import { ProgressLine } from './progress-line.js';
+import { reportReading } from './report-reading.js';
+
+/** `run-bridge convert IN OUT` */
+export const convertCommand: CliCommand = {
+  name: 'convert',
+  operands: '<IN> <OUT>',
+  summary: 'convert a file between JSONL, Parquet and OTLP JSON lines, told by the names’ endings',
+  settings: [],
+  flags: [],
+  examples: [
+    ['run-bridge convert telemetry.jsonl telemetry.parquet', "the engine's JSONL as Parquet"],
+    ['run-bridge convert telemetry.parquet telemetry.jsonl', 'and back'],
+    ['run-bridge convert telemetry.jsonl telemetry.otlp.jsonl', "as OTLP, to read with the Collector's tools"],
+  ],
+  async run({ context, operands: [inPath = '', outPath = ''] }) {
+    const progress = new ProgressLine(context);
+    const result = await convertFile(inPath, outPath, {
+      otlp: otlpReading(),
+      signal: context.stop,
+      onProgress: (at) => progress.show(at),
+    }).finally(() => progress.end());
+    return reportReading(result, `wrote ${outPath}`, context.stderr) ? EXIT.ok : EXIT.unreadable;
+  },
+};
