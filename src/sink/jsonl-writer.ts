@@ -3,6 +3,9 @@ import { formatRecordLine } from '../record/record-line.js';
 import type { DeliveryWriter } from './delivery-writer.js';
 import { ReplacingFile } from './replacing-file.js';
 
+/** Text that is written at a time, in UTF-16 units; a longer line is written alone. */
+const WRITE_LENGTH = 256 * 1024;
+
 /** Writes records as the engine's JSONL. Telemetry of other services has no place there and is left out. */
 export class JsonlWriter implements DeliveryWriter {
   /** @throws when the file cannot be created. */
@@ -13,8 +16,16 @@ export class JsonlWriter implements DeliveryWriter {
   private constructor(private readonly file: ReplacingFile) {}
 
   async write({ batches }: Delivery): Promise<void> {
-    const lines = batches.flatMap(({ records }) => records.map((record) => `${formatRecordLine(record)}\n`));
-    if (lines.length > 0) await this.file.write(Buffer.from(lines.join('')));
+    let text = '';
+    for (const { records } of batches) {
+      for (const record of records) {
+        text += `${formatRecordLine(record)}\n`;
+        if (text.length < WRITE_LENGTH) continue;
+        await this.file.write(Buffer.from(text));
+        text = '';
+      }
+    }
+    if (text !== '') await this.file.write(Buffer.from(text));
   }
 
   close(): Promise<void> {

@@ -25,7 +25,8 @@ export class ReplacingFile {
   }
 
   async write(...parts: readonly Uint8Array[]): Promise<void> {
-    const bytes = Buffer.concat(parts);
+    const [first] = parts;
+    const bytes = parts.length === 1 && first !== undefined ? first : Buffer.concat(parts);
     await this.handle.writeFile(bytes);
     this.written += bytes.length;
   }

@@ -90,14 +90,18 @@ function statusOf(row: Row): SpanStatus | null {
 function cellsOf(value: unknown): Map<AttributeColumn, AttributeCell> {
   const cells = new Map<AttributeColumn, AttributeCell>();
   if (!isRow(value)) return cells;
-  for (const [name, cell] of Object.entries(value)) {
-    if (isAttributeColumn(name) && isCell(cell)) cells.set(name, cell);
+  for (const name in value) {
+    const cell = value[name];
+    // Most cells are null, so that is asked first.
+    if (cell !== null && isCell(cell) && isAttributeColumn(name)) cells.set(name, cell);
   }
   return cells;
 }
 
 function isCell(value: unknown): value is AttributeCell {
-  return ['string', 'number', 'bigint', 'boolean'].includes(typeof value);
+  return (
+    typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean'
+  );
 }
 
 function isRow(value: unknown): value is Row {

@@ -1,0 +1,79 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { asyncBufferFromFile, parquetMetadataAsync } from 'hyparquet';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { compileSource } from '../tool/compiled-source.js';
+import { writeLargeJsonl } from './large-jsonl.js';
+
+const MAX_PEAK_MIB = 300;
+const TIMEOUT_MS = 180_000;
+const folder = mkdtempSync(join(tmpdir(), 'large-files-'));
+const jsonl = join(folder, 'large.jsonl');
+const parquet = join(folder, 'large.parquet');
+let compiled: string;
+let lineCount: number;
+
+beforeAll(() => {
+  compiled = compileSource();
+  lineCount = writeLargeJsonl(jsonl, 100e6);
+}, TIMEOUT_MS);
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+  rmSync(compiled, { recursive: true });
+});
+
+describe('a JSONL of 100 MB', () => {
+  it(
+    'converts to Parquet within 300 MiB, in row groups of at most 100,000 rows',
+    async () => {
+      const peakMib = await peakOf(`
+        const { convertFile } = await import('${compiled}/source/convert-file.js');
+        await convertFile('${jsonl}', '${parquet}', { otlp, signal });`);
+      expect(peakMib).toBeLessThan(MAX_PEAK_MIB);
+      const { row_groups: groups } = await parquetMetadataAsync(await asyncBufferFromFile(parquet));
+      expect(groups.map((group) => Number(group.num_rows))).toEqual([100_000, lineCount - 100_000]);
+      expect(statSync(parquet).size).toBeLessThan(statSync(jsonl).size / 20);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'comes back from that Parquet byte by byte',
+    async () => {
+      const back = join(folder, 'back.jsonl');
+      await peakOf(`
+        const { convertFile } = await import('${compiled}/source/convert-file.js');
+        await convertFile('${parquet}', '${back}', { otlp, signal });`);
+      expect(readFileSync(back).equals(readFileSync(jsonl))).toBe(true);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'is imported within 300 MiB',
+    async () => {
+      const peakMib = await peakOf(`
+        const { importPaths } = await import('${compiled}/source/import-paths.js');
+        const consumer = { async consume() {} };
+        await importPaths(['${jsonl}'], consumer, { otlp, signal, clock: undefined });`);
+      expect(peakMib).toBeLessThan(MAX_PEAK_MIB);
+    },
+    TIMEOUT_MS,
+  );
+});
+
+/** Runs a script in a process of its own and tells its peak resident memory in MiB. */
+async function peakOf(script: string): Promise<number> {
+  const whole = `
+    const decoder = { decode() { throw new Error('there is no OTLP here'); } };
+    const { JsonCodec } = await import('${compiled}/otlp/json-codec.js');
+    const otlp = { codec: new JsonCodec(), decoder };
+    const { signal } = new AbortController();
+    ${script}
+    console.log(process.resourceUsage().maxRSS / 1024);`;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', whole]);
+  return Number(stdout);
+}
