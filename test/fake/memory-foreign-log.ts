@@ -1,0 +1,21 @@
+import type { Signal } from '../../src/record/record-batch.js';
+import type { ForeignEntry, ForeignLogReader, ForeignPlace } from '../../src/sink/foreign-log.js';
+
+const SEGMENT = 'foreign.jsonl';
+
+/** The telemetry of other services in memory; an entry's offset is its number. */
+export class MemoryForeignLog implements ForeignLogReader {
+  private readonly entries: ForeignEntry[] = [];
+
+  append(signal: Signal, body: string): void {
+    this.entries.push({ signal, body, next: { segment: SEGMENT, offset: this.entries.length + 1 } });
+  }
+
+  async *read(from?: ForeignPlace): AsyncIterable<ForeignEntry> {
+    yield* this.entries.slice(from?.offset ?? 0);
+  }
+
+  async end(): Promise<ForeignPlace | undefined> {
+    return this.entries.at(-1)?.next;
+  }
+}

@@ -1,0 +1,113 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ExportBench } from '../../fake/export-bench.js';
+import { MemoryForeignLog } from '../../fake/memory-foreign-log.js';
+import { until } from '../../fake/until.js';
+
+const never = new AbortController().signal;
+
+let bench: ExportBench;
+let foreign: MemoryForeignLog;
+beforeEach(async () => {
+  bench = await ExportBench.open();
+  foreign = new MemoryForeignLog();
+});
+afterEach(() => bench.close());
+
+/** A span of another service, with what an engine's span never has. */
+function spans(name: string): string {
+  return JSON.stringify({
+    resourceSpans: [
+      {
+        resource: { attributes: [{ key: 'service.name', value: { stringValue: 'airflow' } }] },
+        scopeSpans: [
+          {
+            scope: { name: 'scheduler', version: '3' },
+            spans: [
+              {
+                traceId: '0af7651916cd43dd8448eb211c80319c',
+                spanId: 'b7ad6b7169203331',
+                traceState: 'vendor=1',
+                name,
+                kind: 3,
+                startTimeUnixNano: '1700000000000000001',
+                endTimeUnixNano: '1700000000000000002',
+                attributes: [{ key: 'bytes', value: { bytesValue: 'AAEC' } }],
+                status: {},
+              },
+            ],
+          },
+        ],
+      },
+    ],
+  });
+}
+
+const logs = (body: string) =>
+  JSON.stringify({ resourceLogs: [{ scopeLogs: [{ logRecords: [{ body: { stringValue: body } }] }] }] });
+
+describe('the telemetry of other services', () => {
+  it('is forwarded in order, to a destination that speaks JSON byte for byte', async () => {
+    const worker = await bench.worker({ endpoint: { encoding: 'json' }, deps: { foreign } });
+    foreign.append('traces', spans('one'));
+    foreign.append('logs', logs('two'));
+    worker.onForeign([]);
+    await until(() => bench.receiver.requests.length === 2);
+    expect(bench.receiver.requests.map((request) => request.body.toString())).toEqual([spans('one'), logs('two')]);
+    expect(await worker.flush(never)).toBe(true);
+    expect(worker.status().signals.traces.forwardedCount).toBe(1);
+  });
+
+  it('is forwarded in protobuf with nothing lost', async () => {
+    const worker = await bench.worker({ deps: { foreign } });
+    foreign.append('traces', spans('one'));
+    expect(await worker.flush(never)).toBe(true);
+    expect(bench.receiver.spanNames).toEqual(['one']);
+    expect(bench.receiver.requests[0]?.headers['content-type']).toBe('application/x-protobuf');
+    expect(bench.receiver.requests[0]?.body.includes(Buffer.from([0, 1, 2]))).toBe(true);
+    expect(bench.receiver.requests[0]?.body.includes('vendor=1')).toBe(true);
+  });
+
+  it('is forwarded from where it was left after an outage and a restart', async () => {
+    const first = await bench.worker({ deps: { foreign } });
+    foreign.append('traces', spans('one'));
+    await first.flush(never);
+    bench.receiver.answer = () => ({ status: 503 });
+    foreign.append('traces', spans('two'));
+    await first.shutdown(never);
+    bench.receiver.answer = () => ({});
+    foreign.append('traces', spans('three'));
+    bench.clock.advance(1);
+    const second = await bench.worker({ deps: { foreign } });
+    await second.flush(never);
+    expect(bench.receiver.spanNames).toEqual(['one', 'two', 'three']);
+  });
+
+  it('is tried again by itself when the destination is back', async () => {
+    bench.receiver.answer = () => ({ status: 503 });
+    const worker = await bench.worker({ deps: { foreign } });
+    foreign.append('traces', spans('one'));
+    worker.onForeign([]);
+    await until(() => worker.status().state === 'waiting');
+    bench.receiver.answer = () => ({});
+    await until(() => {
+      bench.clock.advance(1_000);
+      return bench.receiver.spanNames.length === 1;
+    });
+  });
+
+  it('is not forwarded where it came before the destination was known', async () => {
+    foreign.append('traces', spans('old'));
+    const worker = await bench.worker({ deps: { foreign } });
+    foreign.append('traces', spans('new'));
+    await worker.flush(never);
+    expect(bench.receiver.spanNames).toEqual(['new']);
+  });
+
+  it('is passed over where the destination does not get its signal', async () => {
+    const worker = await bench.worker({ signals: ['traces'], deps: { foreign } });
+    foreign.append('logs', logs('one'));
+    foreign.append('traces', spans('two'));
+    expect(await worker.flush(never)).toBe(true);
+    expect(bench.receiver.requests.map((request) => request.signal)).toEqual(['traces']);
+  });
+});
