@@ -10,6 +10,7 @@ import {
   ONEOF_MEMBERS,
   type PayloadField,
 } from './message-layout.js';
+import { setOwn } from './set-own.js';
 
 /** A cell of a column inside `attributes`. */
 export type AttributeCell = string | number | bigint | boolean;
@@ -79,13 +80,13 @@ function payloadOf(layout: MessageLayout, attributes: JsonObject, taken: Set<str
   if (layout.payloadMap !== undefined) {
     const map = attributes[layout.payloadMap];
     if (isJsonObject(map)) {
-      Object.assign(payload, map);
+      for (const [key, value] of Object.entries(map)) setOwn(payload, key, value);
       taken.add(layout.payloadMap);
     }
   }
   for (const field of layout.payload) addPayloadField(field, attributes, taken, payload);
   for (const [field, value] of Object.entries(attributes)) {
-    if (!taken.has(field)) payload[field] = value;
+    if (!taken.has(field)) setOwn(payload, field, value);
   }
   return payload;
 }

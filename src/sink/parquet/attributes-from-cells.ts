@@ -5,6 +5,7 @@ import type { AttributeCell } from './attribute-cells.js';
 import { sortedKeys } from './key-order.js';
 import type { AttributeColumn } from './leaf-column.js';
 import { MESSAGE_LAYOUTS, type MessageLayout, ONEOF_FIELD, ONEOF_MEMBERS } from './message-layout.js';
+import { setOwn } from './set-own.js';
 
 /** The cells of one row's `attributes`; null cells are left out. */
 export type AttributeCells = ReadonlyMap<AttributeColumn, AttributeCell>;
@@ -49,7 +50,7 @@ function fromPayload(layout: MessageLayout, payload: JsonObject, attributes: Rec
   const map: Record<string, JsonValue> = {};
   for (const [key, value] of Object.entries(payload)) {
     if (layout.payloadMap !== undefined && isMapEntry(value)) {
-      map[key] = value;
+      setOwn(map, key, value);
     } else if (key === ONEOF_FIELD && isJsonObject(value)) {
       unwrapOneof(value, attributes);
     } else if (MEMBERS_BY_VARIANT.has(key)) {
@@ -58,7 +59,7 @@ function fromPayload(layout: MessageLayout, payload: JsonObject, attributes: Rec
     } else {
       const field = layout.payload.find((candidate) => candidate.field === key);
       if (field?.zero !== undefined && isDeepStrictEqual(field.zero, value)) continue;
-      attributes[key] = field?.isUint64 === true && typeof value === 'number' ? String(value) : value;
+      setOwn(attributes, key, field?.isUint64 === true && typeof value === 'number' ? String(value) : value);
     }
   }
   if (layout.payloadMap !== undefined && Object.keys(map).length > 0) attributes[layout.payloadMap] = map;
@@ -66,7 +67,7 @@ function fromPayload(layout: MessageLayout, payload: JsonObject, attributes: Rec
 
 function unwrapOneof(value: JsonObject, attributes: Record<string, JsonValue>): void {
   for (const [variant, detail] of Object.entries(value)) {
-    attributes[MEMBERS_BY_VARIANT.get(variant) ?? variant] = detail;
+    setOwn(attributes, MEMBERS_BY_VARIANT.get(variant) ?? variant, detail);
   }
 }
 

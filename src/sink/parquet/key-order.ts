@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../record/json.js';
+import { setOwn } from './set-own.js';
 
 /** The fields of a message in the order in which the engine writes them into `json_payload`. */
 export interface KeyOrder {
@@ -61,7 +62,7 @@ export function inKeyOrder(value: JsonValue, order: KeyOrder | null | undefined)
     if (found !== undefined) ordered[field] = inKeyOrder(found, fieldOrder);
   }
   for (const [field, found] of Object.entries(value)) {
-    if (!Object.hasOwn(ordered, field)) ordered[field] = found;
+    if (!Object.hasOwn(ordered, field)) setOwn(ordered, field, found);
   }
   return ordered;
 }
