@@ -1,5 +1,5 @@
 import type { SpanId } from '../record/ids.js';
-import { resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
+import type { UnixNano } from '../record/unix-nano.js';
 import { InvocationParts } from './invocation-parts.js';
 import { LIKELY } from './parent-evidence.js';
 import { matchProcesses } from './process-matching.js';
@@ -63,9 +63,8 @@ function processAlone(group: SpanGroup): InvocationParts {
 function invocationsWithoutSpan(groups: readonly SpanGroup[]): InvocationParts[] {
   const byResource = new Map<string, SpanGroup[]>();
   for (const group of groups) {
-    const key = resourceKey(group.resource ?? UNKNOWN_RESOURCE);
-    const same = byResource.get(key);
-    if (same === undefined) byResource.set(key, [group]);
+    const same = byResource.get(group.resourceKey);
+    if (same === undefined) byResource.set(group.resourceKey, [group]);
     else same.push(group);
   }
   const invocations: InvocationParts[] = [];
@@ -87,7 +86,7 @@ function place(group: SpanGroup, invocations: readonly InvocationParts[]): void 
   // Among equals the one that began last: the group's own beginning is nearest to it.
   let chosen = candidates[0];
   for (const candidate of candidates) {
-    if (chosen !== undefined && candidate.startTimeUnixNano > chosen.startTimeUnixNano) chosen = candidate;
+    if (chosen !== undefined && startOf(candidate) > startOf(chosen)) chosen = candidate;
   }
   chosen?.groups.push(group);
 }
@@ -95,8 +94,7 @@ function place(group: SpanGroup, invocations: readonly InvocationParts[]): void 
 function candidatesFor(group: SpanGroup, invocations: readonly InvocationParts[]): readonly InvocationParts[] {
   if (invocations.length === 1) return invocations;
   const { startTimeUnixNano: start, endTimeUnixNano: end } = group;
-  const key = resourceKey(group.resource ?? UNKNOWN_RESOURCE);
-  let left = narrow(invocations, (invocation) => invocation.resourceKey === key);
+  let left = narrow(invocations, (invocation) => invocation.own.resourceKey === group.resourceKey);
   if (start === null || end === null) return left;
   left = narrow(left, (invocation) => invocation.mayEnclose(start, end));
   left = narrow(left, (invocation) => !knowsBetter(invocation, group));
@@ -109,7 +107,7 @@ function knowsBetter(invocation: InvocationParts, group: SpanGroup): boolean {
   const { startTimeUnixNano: start, endTimeUnixNano: end } = group;
   if (start === null || end === null) return false;
   for (const uniqueId of group.uniqueIds) {
-    if (invocation.groups[0]?.nodes.get(uniqueId)?.excludes(start, end)) return true;
+    if (invocation.own.nodes.get(uniqueId)?.excludes(start, end)) return true;
   }
   return false;
 }
@@ -122,6 +120,10 @@ function narrow(
   if (invocations.length < 2) return invocations;
   const left = invocations.filter(test);
   return left.length === 0 ? invocations : left;
+}
+
+function startOf(invocation: InvocationParts): UnixNano {
+  return invocation.own.startTimeUnixNano ?? 0n;
 }
 
 function byId(a: InvocationParts, b: InvocationParts): number {

@@ -8,7 +8,7 @@ import type { RunEvent, RunListener } from './run-event.js';
 import type { InvocationSummary, RunSummary } from './run-summary.js';
 
 /** A Parquet file being written. It has its name only once `close` has resolved. */
-export interface ParquetFile {
+interface ParquetFile {
   append(records: Iterable<TelemetryRecord>): Promise<void>;
   close(): Promise<unknown>;
   /** Gives up and leaves nothing. */

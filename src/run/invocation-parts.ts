@@ -1,12 +1,13 @@
 import type { SpanId } from '../record/ids.js';
-import { type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
+import { type Resource, UNKNOWN_RESOURCE } from '../record/resource.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { RootSpan } from './root-span.js';
 import type { SpanGroup } from './span-group.js';
 
 /** One invocation of a trace: the groups of spans that make it up. Built anew whenever something is asked of it. */
 export class InvocationParts {
-  readonly groups: SpanGroup[] = [];
+  /** The group that it was made of first, then those that were found to belong to it. */
+  readonly groups: [SpanGroup, ...SpanGroup[]];
   process: RootSpan | null = null;
   isAmbiguous = false;
 
@@ -19,7 +20,7 @@ export class InvocationParts {
     readonly invocation: RootSpan | null,
     group: SpanGroup,
   ) {
-    this.groups.push(group);
+    this.groups = [group];
   }
 
   get hasInvocationEnd(): boolean {
@@ -46,8 +47,9 @@ export class InvocationParts {
     return this.groups.find((group) => group.resource !== null)?.resource ?? UNKNOWN_RESOURCE;
   }
 
-  get resourceKey(): string {
-    return resourceKey(this.resource);
+  /** The group that it was made of. */
+  get own(): SpanGroup {
+    return this.groups[0];
   }
 
   /** Earliest start among its records. */
@@ -69,7 +71,7 @@ export class InvocationParts {
   /** Whether it may have been at work at these times: its process, else its invocation span, bounds it where it ended. */
   mayEnclose(startTimeUnixNano: UnixNano, endTimeUnixNano: UnixNano): boolean {
     const root = this.process ?? this.invocation;
-    const start = root?.startTimeUnixNano ?? this.startTimeUnixNano;
+    const start = root?.startTimeUnixNano ?? this.own.startTimeUnixNano ?? 0n;
     const end = this.process?.endTimeUnixNano ?? this.invocation?.endTimeUnixNano ?? null;
     return start <= startTimeUnixNano && (end === null || endTimeUnixNano <= end);
   }

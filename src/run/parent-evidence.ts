@@ -1,9 +1,8 @@
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { eventName } from './event-name.js';
 
-/** How surely a span whose own record is missing is an invocation span; higher is surer. */
-export const CERTAIN = 3;
-/** From here on an unknown span counts as an invocation of its own. */
+const CERTAIN = 3;
+/** How surely a span whose own record is missing is an invocation span; from this value on it counts as one. */
 export const LIKELY = 2;
 const POSSIBLE = 1;
 

@@ -1,11 +1,19 @@
 import { resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
+import type { UnixNano } from '../record/unix-nano.js';
 import type { InvocationParts } from './invocation-parts.js';
 import type { RootSpan } from './root-span.js';
 import type { SpanGroup } from './span-group.js';
 
-interface Pair {
+/** A process is compared with so many invocations that began next after it, so that a trace of thousands stays quick. */
+const MAX_NEIGHBOURS = 64;
+const UNKNOWN_KEY = resourceKey(UNKNOWN_RESOURCE);
+
+interface Candidate {
   readonly process: RootSpan;
   readonly group: SpanGroup;
+}
+
+interface Pair extends Candidate {
   readonly invocation: InvocationParts;
   /** By how much the process is longer than the invocation on both sides. */
   readonly slackNano: bigint;
@@ -23,18 +31,9 @@ export function matchProcesses(
   const processes = processGroups.flatMap((group) =>
     [...group.processes.values()].map((process) => ({ process, group })),
   );
-  const pairs: Pair[] = [];
-  for (const { process, group } of processes) {
-    for (const invocation of invocations) {
-      if (isSameOrigin(process, group, invocation) && encloses(process, invocation)) {
-        pairs.push({ process, group, invocation, slackNano: slack(process, invocation) });
-      }
-    }
-  }
-  pairs.sort(byCloseness);
   const matched: Pair[] = [];
   const takenGroups = new Set<SpanGroup>();
-  for (const pair of pairs) {
+  for (const pair of closestFirst(processes, invocations)) {
     if (pair.invocation.process !== null || takenGroups.has(pair.group)) continue;
     take(pair, takenGroups);
     matched.push(pair);
@@ -44,32 +43,46 @@ export function matchProcesses(
   return processGroups.filter((group) => !takenGroups.has(group));
 }
 
-function take(pair: Omit<Pair, 'slackNano'>, takenGroups: Set<SpanGroup>): void {
-  pair.invocation.process = pair.process;
-  pair.invocation.groups.push(pair.group);
-  takenGroups.add(pair.group);
+/** Every process with the invocations that it may belong to. */
+function closestFirst(processes: readonly Candidate[], invocations: readonly InvocationParts[]): Pair[] {
+  const byStart = [...invocations].sort((a, b) => compare(startOf(a), startOf(b)));
+  const pairs: Pair[] = [];
+  for (const candidate of processes) {
+    const from = firstAtOrAfter(byStart, candidate.process.startTimeUnixNano);
+    for (const invocation of byStart.slice(from, from + MAX_NEIGHBOURS)) {
+      if (!isSameOrigin(candidate, invocation) || !encloses(candidate.process, invocation)) continue;
+      pairs.push({ ...candidate, invocation, slackNano: slack(candidate.process, invocation) });
+    }
+  }
+  return pairs.sort(byCloseness);
+}
+
+function take({ process, group, invocation }: Omit<Pair, 'slackNano'>, takenGroups: Set<SpanGroup>): void {
+  invocation.process = process;
+  invocation.groups.push(group);
+  takenGroups.add(group);
 }
 
 /** One process and one invocation are left: they go together even where a clock makes them stand out of each other. */
 function matchTheLast(
   invocations: readonly InvocationParts[],
-  processes: readonly Pick<Pair, 'process' | 'group'>[],
+  processes: readonly Candidate[],
   takenGroups: Set<SpanGroup>,
 ): void {
-  const [process, ...furtherProcesses] = processes.filter(({ group }) => !takenGroups.has(group));
+  const [left, ...furtherProcesses] = processes.filter(({ group }) => !takenGroups.has(group));
   const [invocation, ...furtherInvocations] = invocations.filter((candidate) => candidate.process === null);
-  if (process === undefined || invocation === undefined) return;
+  if (left === undefined || invocation === undefined) return;
   if (furtherProcesses.length > 0 || furtherInvocations.length > 0) return;
-  const { startTimeUnixNano: start, endTimeUnixNano: end } = process.process;
-  const doOverlap = start <= invocation.endTimeUnixNano && (end === null || invocation.startTimeUnixNano <= end);
-  if (doOverlap && isSameOrigin(process.process, process.group, invocation))
-    take({ ...process, invocation }, takenGroups);
+  const { startTimeUnixNano: start, endTimeUnixNano: end } = left.process;
+  const doOverlap = start <= endOf(invocation) && (end === null || startOf(invocation) <= end);
+  if (doOverlap && isSameOrigin(left, invocation)) take({ ...left, invocation }, takenGroups);
 }
 
 function markInterchangeable(matched: readonly Pair[]): void {
-  for (const [index, a] of matched.entries()) {
-    for (const b of matched.slice(index + 1)) {
-      if (!isSameOrigin(a.process, a.group, b.invocation) || !isSameOrigin(b.process, b.group, a.invocation)) continue;
+  const byStart = [...matched].sort((a, b) => compare(a.process.startTimeUnixNano, b.process.startTimeUnixNano));
+  for (const [position, a] of byStart.entries()) {
+    for (const b of byStart.slice(position + 1, position + 1 + MAX_NEIGHBOURS)) {
+      if (!isSameOrigin(a, b.invocation) || !isSameOrigin(b, a.invocation)) continue;
       if (!encloses(a.process, b.invocation) || !encloses(b.process, a.invocation)) continue;
       a.invocation.isAmbiguous = true;
       b.invocation.isAmbiguous = true;
@@ -77,35 +90,50 @@ function markInterchangeable(matched: readonly Pair[]): void {
   }
 }
 
-function isSameOrigin(process: RootSpan, group: SpanGroup, invocation: InvocationParts): boolean {
-  const outer = invocation.invocation;
-  if (outer !== null && outer.outerParentSpanId !== process.outerParentSpanId) return false;
-  const own = resourceKey(group.resource ?? UNKNOWN_RESOURCE);
-  const unknown = resourceKey(UNKNOWN_RESOURCE);
-  const other = resourceKey(ownGroup(invocation)?.resource ?? UNKNOWN_RESOURCE);
-  return own === other || own === unknown || other === unknown;
-}
-
-/** The times of the invocation's own group: what was added to it later does not count here. */
-function ownGroup(invocation: InvocationParts): SpanGroup | undefined {
-  return invocation.groups[0];
+function isSameOrigin({ process, group }: Candidate, { invocation, own }: InvocationParts): boolean {
+  if (invocation !== null && invocation.outerParentSpanId !== process.outerParentSpanId) return false;
+  const [key, other] = [group.resourceKey, own.resourceKey];
+  return key === other || key === UNKNOWN_KEY || other === UNKNOWN_KEY;
 }
 
 function encloses(process: RootSpan, invocation: InvocationParts): boolean {
-  const group = ownGroup(invocation);
-  const start = group?.startTimeUnixNano ?? 0n;
-  const end = group?.endTimeUnixNano ?? 0n;
-  return process.startTimeUnixNano <= start && (process.endTimeUnixNano === null || end <= process.endTimeUnixNano);
+  if (process.startTimeUnixNano > startOf(invocation)) return false;
+  return process.endTimeUnixNano === null || endOf(invocation) <= process.endTimeUnixNano;
 }
 
 function slack(process: RootSpan, invocation: InvocationParts): bigint {
-  const group = ownGroup(invocation);
-  const before = (group?.startTimeUnixNano ?? 0n) - process.startTimeUnixNano;
-  return process.endTimeUnixNano === null ? before : before + process.endTimeUnixNano - (group?.endTimeUnixNano ?? 0n);
+  const before = startOf(invocation) - process.startTimeUnixNano;
+  return process.endTimeUnixNano === null ? before : before + process.endTimeUnixNano - endOf(invocation);
+}
+
+function startOf({ own }: InvocationParts): UnixNano {
+  return own.startTimeUnixNano ?? 0n;
+}
+
+function endOf({ own }: InvocationParts): UnixNano {
+  return own.endTimeUnixNano ?? 0n;
+}
+
+/** Position of the first invocation that begins at that time or later; they are sorted by their beginning. */
+function firstAtOrAfter(byStart: readonly InvocationParts[], time: UnixNano): number {
+  let [low, high] = [0, byStart.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const invocation = byStart[middle];
+    if (invocation !== undefined && startOf(invocation) < time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 function byCloseness(a: Pair, b: Pair): number {
-  if (a.slackNano !== b.slackNano) return a.slackNano < b.slackNano ? -1 : 1;
-  if (a.process.spanId !== b.process.spanId) return a.process.spanId < b.process.spanId ? -1 : 1;
-  return (a.invocation.spanId ?? '') < (b.invocation.spanId ?? '') ? -1 : 1;
+  return (
+    compare(a.slackNano, b.slackNano) ||
+    compare(a.process.spanId, b.process.spanId) ||
+    compare(a.invocation.spanId ?? '', b.invocation.spanId ?? '')
+  );
+}
+
+function compare<T extends bigint | string>(a: T, b: T): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }

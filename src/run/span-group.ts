@@ -1,5 +1,5 @@
 import type { SpanId } from '../record/ids.js';
-import { type Resource, resourceKey } from '../record/resource.js';
+import { type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { LoggedRecord } from '../sink/record-log.js';
@@ -43,6 +43,7 @@ export class SpanGroup {
   errorLogCount = 0;
   /** Whether the log records in it name no span. */
   isSpanless = false;
+  private keyOfResource: string | null = null;
 
   add({ record, resource, offset }: LoggedRecord, arrivalMs: number): void {
     this.recordCount += 1;
@@ -68,6 +69,12 @@ export class SpanGroup {
     if (this.invocations.size > 0) return true;
     for (const evidence of this.likelyInvocations.values()) if (evidence >= LIKELY) return true;
     return false;
+  }
+
+  /** Equal for groups of equal resources; made once, since assigning compares it often. */
+  get resourceKey(): string {
+    this.keyOfResource ??= resourceKey(this.resource ?? UNKNOWN_RESOURCE);
+    return this.keyOfResource;
   }
 
   /** Takes over what the other group knows; that one is not used any more. */
@@ -143,8 +150,10 @@ export class SpanGroup {
 
   /** The resource that says most; among several, one that does not depend on the order in which they came. */
   private noteResource(resource: Resource): void {
-    if (this.resource === null) this.resource = resource;
-    else if (resource !== this.resource && preference(resource) > preference(this.resource)) this.resource = resource;
+    if (resource === this.resource) return;
+    if (this.resource !== null && preference(resource) <= preference(this.resource)) return;
+    this.resource = resource;
+    this.keyOfResource = null;
   }
 
   private node(uniqueId: string): NodeFacts {

@@ -87,6 +87,15 @@ describe('a run from its first record to its last', () => {
   });
 });
 
+it('does not take a jump of the wall clock for silence', async () => {
+  const records = fromOtlp('build-clean').slice(0, 50);
+  await bench.append(records);
+  const jumpedMs = bench.clock.nowUnixMs() + 86_400_000;
+  bench.clock.nowUnixMs = () => jumpedMs;
+  await bench.pass(60_000);
+  expect(bench.listener.story).toEqual(['started']);
+});
+
 it('waits for the last log records of an interrupted run, which alone tell that it was', async () => {
   const records = fromOtlp('interrupted');
   const processAt = records.findIndex((record) => isRoot(record, 'Process'));
