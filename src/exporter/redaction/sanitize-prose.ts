@@ -36,7 +36,7 @@ const STACK_FRAME = /^\s+(?:\d+: |at \S+:\d+)/;
 const TRAILING_PUNCTUATION = /[\s:;,([{<-]+$/;
 /** The program's own whole numbers in messages that hold nothing else. */
 const COUNTED_NODES = /^\d+ nodes? errored$/;
-const SEVERAL_UNKNOWN = /\?(?:['"`()[\]{},.:;|*+<>=_ \\-]{0,3}\?)+/g;
+const SEVERAL_UNKNOWN = /\?(?:['"`()[\]{},.:;|*+<>=_@ \\-]{0,3}\?)+/g;
 const LOCATION_NUMBER = /^\d{1,5}$/;
 const FILE_EXTENSIONS: ReadonlySet<string> = new Set(['sql', 'yml', 'yaml', 'csv', 'py', 'md']);
 
@@ -46,10 +46,12 @@ function sanitizeLine(line: string, names: KnownNames): string {
   let end = 0;
   let isBehindIntroducer = false;
   let isLocation = false;
+  let quote = '';
   for (const match of line.matchAll(WORD)) {
     const word = match[0];
     const between = line.slice(end, match.index);
     const following = line[match.index + word.length];
+    quote = quoteAfter(between, quote, end > 0);
     isLocation &&= between === ':' && LOCATION_NUMBER.test(word);
     const isQuotedName = isBehindIntroducer && IDENTIFIER_OPENING.test(between) && following === '"';
     safe += visible(between);
@@ -58,7 +60,7 @@ function sanitizeLine(line: string, names: KnownNames): string {
       safe += word;
     } else if (isQuotedName && PLAIN_NAME.test(word)) {
       safe += word;
-    } else if (isCommonWord(word.toLowerCase()) || names.has(word)) {
+    } else if (names.has(word) || (quote === '' && isCommonWord(word.toLowerCase()))) {
       safe += word;
       isBehindIntroducer = IDENTIFIER_INTRODUCERS.has(word.toLowerCase());
       isLocation = FILE_EXTENSIONS.has(word);
@@ -68,6 +70,21 @@ function sanitizeLine(line: string, names: KnownNames): string {
     }
   }
   return (safe + visible(line.slice(end))).replace(SEVERAL_UNKNOWN, '?');
+}
+
+/**
+ * The quote that is open behind a stretch of punctuation. Inside quotes common words are values too. A guess, on top of
+ * the vocabulary: an apostrophe right behind a word opens nothing.
+ */
+function quoteAfter(between: string, openQuote: string, isBehindWord: boolean): string {
+  let quote = openQuote;
+  for (let position = 0; position < between.length; position++) {
+    const char = between[position];
+    if (char !== "'" && char !== '"') continue;
+    if (quote === char) quote = '';
+    else if (quote === '' && !(char === "'" && position === 0 && isBehindWord)) quote = char;
+  }
+  return quote;
 }
 
 /** What stands between an introducing word, or a name in a list of them, and the next quoted name. */
