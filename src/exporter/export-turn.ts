@@ -122,10 +122,18 @@ export class ExportTurn {
       this.host.tookLookAhead(kept.bytes);
       return kept.records;
     }
-    for await (const records of this.deps.reader.read(run.traceId, { fromOffset: replay.readOffset })) return records;
-    throw new Error(
-      `the record log ends at byte ${replay.readOffset}, before ${run.knownBytes} where it should; was it cut or removed?`,
-    );
+    for await (const records of this.deps.reader.read(run.traceId, { fromOffset: replay.readOffset })) {
+      if (records.length > 0) return records;
+    }
+    // No records up to the end: the lines there are damaged, which the reader has reported.
+    const length = await this.deps.reader.lengthBytes(run.traceId);
+    if (length < run.knownBytes) {
+      throw new Error(
+        `the record log has ${length} bytes where ${run.knownBytes} were expected; was it cut or removed?`,
+      );
+    }
+    replay.skipTo(length);
+    return [];
   }
 
   /** The summary of a run that is finished just where its log was read to. */

@@ -1,5 +1,4 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { TraceId } from '../record/ids.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
@@ -8,6 +7,7 @@ import type { ForeignListener } from '../sink/foreign-log.js';
 import type { Appended, AppendListener } from '../sink/record-log.js';
 import type { DestinationStatus } from './destination-status.js';
 import { ExportLane } from './export-lane.js';
+import { ExportLinger } from './export-linger.js';
 import { ExportQueue } from './export-queue.js';
 import { ExportRun } from './export-run.js';
 import { ExportTurn } from './export-turn.js';
@@ -32,9 +32,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   private readonly parked = new Set<ExportRun>();
   /** Runs whose turn failed, waiting for another try. */
   private readonly faulted = new Set<ExportRun>();
-  /** Runs that wait for more records to share a request. */
-  private readonly lingering = new Set<ExportRun>();
-  private lingerTimer: Timer | undefined;
+  private readonly lingering: ExportLinger;
   private lookAheadBytes = 0;
   private activeTurns = 0;
   private isStarted = false;
@@ -48,6 +46,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   ) {
     const { destination, clock, logger, retryPolicy: policy } = deps;
     this.name = `export to ${destination.name}`;
+    this.lingering = new ExportLinger(options.batchDelayMs, clock, (run) => this.wake(run));
     const lane = (signal: Signal) =>
       new ExportLane(signal, destination.signals.includes(signal), destination.name, { clock, logger, policy }, () =>
         this.onLaneReady(),
@@ -92,7 +91,8 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     run.knownBytes = Math.max(run.knownBytes, appended.lengthBytes);
     run.lastAppendMs = this.deps.clock.monotonicMs();
     this.lookAheadBytes += run.keep(appended.records, this.options.maxLookAheadBytes - this.lookAheadBytes);
-    this.linger(run);
+    if (this.isFlushing) this.wake(run);
+    else this.lingering.add(run);
   }
 
   onForeign(_batches: readonly ForeignBatch[]): void {
@@ -119,7 +119,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   async shutdown(deadline: AbortSignal): Promise<void> {
     await this.flushUntil(() => this.isResting(), deadline);
     this.stop.abort();
-    this.lingerTimer?.cancel();
+    this.lingering.stop();
     while (this.activeTurns > 0) await this.nextRest();
     await this.foreign?.rest();
     for (const run of this.queue.openRuns) run.quietTimer?.cancel();
@@ -153,24 +153,6 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
       this.runs.set(traceId, run);
     }
     return run;
-  }
-
-  /** Gives a run a turn soon, so that records that come close together share a request. */
-  private linger(run: ExportRun): void {
-    if (this.isFlushing || this.options.batchDelayMs === 0) {
-      this.wake(run);
-      return;
-    }
-    this.lingering.add(run);
-    this.lingerTimer ??= this.deps.clock.after(this.options.batchDelayMs, () => this.endLinger());
-  }
-
-  private endLinger(): void {
-    this.lingerTimer?.cancel();
-    this.lingerTimer = undefined;
-    const runs = [...this.lingering];
-    this.lingering.clear();
-    for (const run of runs) this.wake(run);
   }
 
   /** Gives a run a turn. */
@@ -282,7 +264,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   private async flushUntil(isDone: () => boolean, deadline: AbortSignal): Promise<boolean> {
     if (!this.isStarted) return false;
     this.isFlushing = true;
-    this.endLinger();
+    this.lingering.release();
     for (const run of this.queue.openRuns) this.wake(run);
     this.foreign?.wake();
     const onAbort = () => this.onRest();
@@ -297,7 +279,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     return (
       this.activeTurns === 0 &&
       this.queue.isEmpty &&
-      this.lingering.size === 0 &&
+      this.lingering.isEmpty &&
       (this.foreign === undefined || this.foreign.isResting)
     );
   }

@@ -15,7 +15,7 @@ export interface EncodedBatch {
 }
 
 /** Bodies are kept below this, in bytes before compression; the Collector takes 20 MiB over HTTP, many gateways 4 MiB or more. */
-export const MAX_BODY_BYTES = 4 * 1024 * 1024;
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /** Encodes items as OTLP's export requests, with OpenTelemetry's own serialisers. */
 export class OtlpEncoder {

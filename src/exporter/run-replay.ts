@@ -54,6 +54,11 @@ export class RunReplay {
     return this.onlyNew(items);
   }
 
+  /** There are no records from here up to an offset. */
+  skipTo(offset: number): void {
+    this.readOffset = Math.max(this.readOffset, offset);
+  }
+
   /** The log is read to its end and was quiet for the hold time: everything held is ready. */
   takeHeld(): readonly MappedItem[] {
     return this.onlyNew(this.mapper.take(true));

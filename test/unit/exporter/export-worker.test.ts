@@ -1,6 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../../../src/delivery/retry-policy.js';
+import { ExportWorker } from '../../../src/exporter/export-worker.js';
+import { DEFAULT_EXPORT_WORKER_OPTIONS } from '../../../src/exporter/export-worker-options.js';
+import type { CursorStore } from '../../../src/store/cursor-store.js';
+import { StoreError } from '../../../src/store/store-error.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { logRecord, RECORD_BYTES, spanEnd, spanStart, traceIdOf } from '../../fake/memory-record-log.js';
+import { SimpleRunMapper } from '../../fake/simple-run-mapper.js';
 import { until } from '../../fake/until.js';
 
 const RUN = traceIdOf(1);
@@ -16,6 +22,19 @@ afterEach(() => bench.close());
 const numbers = (count: number, from = 1) => Array.from({ length: count }, (_, index) => from + index);
 const names = (count: number, from = 1) => numbers(count, from).map((number) => `span ${number}`);
 const spans = (count: number, from = 1) => numbers(count, from).map((number) => spanEnd(RUN, number));
+
+/** A cursor store that saves in its own way. */
+function withSave(cursors: CursorStore, save: CursorStore['save']): CursorStore {
+  return {
+    find: cursors.find.bind(cursors),
+    listPending: cursors.listPending.bind(cursors),
+    isWanted: cursors.isWanted.bind(cursors),
+    register: cursors.register.bind(cursors),
+    findForeign: cursors.findForeign.bind(cursors),
+    saveForeign: cursors.saveForeign.bind(cursors),
+    save,
+  };
+}
 
 describe('an export worker', () => {
   it('sends spans and log records as they come, and the last spans when the run is finished', async () => {
@@ -283,24 +302,12 @@ describe('an export worker whose destination fails', () => {
   it('repeats no more than the batch that was under way when it was killed', async () => {
     const { cursors } = bench.state;
     let savesLeft = 3;
-    const dying = {
-      find: cursors.find.bind(cursors),
-      listPending: cursors.listPending.bind(cursors),
-      isWanted: cursors.isWanted.bind(cursors),
-      register: cursors.register.bind(cursors),
-      findForeign: cursors.findForeign.bind(cursors),
-      saveForeign: cursors.saveForeign.bind(cursors),
-      save: (saved: Parameters<typeof cursors.save>[0]) => {
-        savesLeft -= 1;
-        return savesLeft >= 0 ? cursors.save(saved) : new Promise<never>(() => {});
-      },
-    };
+    const dying = withSave(cursors, (saved) => {
+      savesLeft -= 1;
+      return savesLeft >= 0 ? cursors.save(saved) : new Promise<never>(() => {});
+    });
     const options = { maxBatchItems: 5 };
     const destination = await bench.destination(bench.receiver.url);
-    const { ExportWorker } = await import('../../../src/exporter/export-worker.js');
-    const { DEFAULT_EXPORT_WORKER_OPTIONS } = await import('../../../src/exporter/export-worker-options.js');
-    const { RetryPolicy, DEFAULT_RETRY_POLICY } = await import('../../../src/delivery/retry-policy.js');
-    const { SimpleRunMapper } = await import('../../fake/simple-run-mapper.js');
     const killed = new ExportWorker(
       { ...DEFAULT_EXPORT_WORKER_OPTIONS, ...options },
       {
@@ -352,6 +359,50 @@ describe('an export worker whose destination fails', () => {
     bench.log.append(RUN, ...spans(2));
     await worker.shutdown(never);
     expect(bench.receiver.spanNames).toEqual(names(2));
+  });
+});
+
+describe('an export worker in trouble', () => {
+  it('passes over damaged lines, also at the end of a log', async () => {
+    bench.log.append(RUN, ...spans(20));
+    const damaged = {
+      lengthBytes: bench.log.lengthBytes.bind(bench.log),
+      async *read(...[traceId, range]: Parameters<typeof bench.log.read>) {
+        for await (const chunk of bench.log.read(traceId, range)) {
+          yield chunk.filter((record) => record.offset < 8 * RECORD_BYTES);
+        }
+      },
+    };
+    const worker = await bench.worker({ deps: { reader: damaged, createMapper: () => new SimpleRunMapper() } });
+    await bench.finish(RUN, worker);
+    await until(() => worker.status().pendingRuns === 0);
+    expect(bench.receiver.spanNames).toEqual(names(8));
+  });
+
+  it('tries again what its state would not take, and goes on with other runs', async () => {
+    const { cursors } = bench.state;
+    let failuresLeft = 2;
+    const failing = withSave(cursors, async (saved) => {
+      if (saved[0]?.traceId === RUN && failuresLeft > 0) {
+        failuresLeft -= 1;
+        throw new StoreError('full', 'the disk is full; free some space');
+      }
+      await cursors.save(saved);
+    });
+    const worker = await bench.worker({ deps: { cursors: failing } });
+    const other = traceIdOf(2);
+    bench.log.append(RUN, ...spans(5));
+    bench.log.append(other, ...numbers(5, 6).map((number) => spanEnd(other, number)));
+    await bench.finish(other, worker);
+    await bench.finish(RUN, worker);
+    await until(() => worker.status().pendingRuns === 1);
+    await until(() => {
+      bench.clock.advance(1_000);
+      return worker.status().pendingRuns === 0;
+    });
+    expect(new Set(bench.receiver.spanNames)).toEqual(new Set(names(10)));
+    const lines = bench.logger.lines.filter((line) => line.message.includes('could not be exported'));
+    expect(lines[0]?.fields).toMatchObject({ traceId: RUN, error: 'the disk is full; free some space' });
   });
 });
 
