@@ -1,15 +1,20 @@
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import type { Clock } from './component/clock.js';
-import { Health } from './component/health.js';
+import { Health, type HealthState } from './component/health.js';
 import { Lifecycle } from './component/lifecycle.js';
 import type { Logger } from './component/logger.js';
+import { pause } from './component/pause.js';
 import type { Configuration } from './config/configuration.js';
 import { OtlpRequestDecoder } from './decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from './decode/public-attribute-schema.js';
+import type { DestinationStatus } from './exporter/destination-status.js';
+import type { ExportWorker } from './exporter/export-worker.js';
+import { createWorker, type OpenedExport, openExports } from './exports.js';
 import { JsonCodec } from './otlp/json-codec.js';
 import { ProtobufCodec } from './otlp/protobuf-codec.js';
 import { OtlpHttpReceiver } from './receiver/otlp-http-receiver.js';
+import type { TraceId } from './record/ids.js';
 import type { RecordConsumer } from './record/record-consumer.js';
 import { InvocationParquet } from './run/invocation-parquet.js';
 import type { RunListener } from './run/run-event.js';
@@ -17,6 +22,7 @@ import { RunFile } from './run/run-file.js';
 import { RunTracker } from './run/run-tracker.js';
 import { RUN_TRACKER_DEFAULTS } from './run/run-tracker-config.js';
 import { PublicSchema } from './schema/public-schema.js';
+import type { ForeignListener } from './sink/foreign-log.js';
 import { ForeignSegments } from './sink/foreign-segments.js';
 import { JsonlOutput } from './sink/jsonl-output.js';
 import { JsonlRecordLog } from './sink/jsonl-record-log.js';
@@ -26,6 +32,7 @@ import { ParquetWriter } from './sink/parquet/parquet-writer.js';
 import type { AppendListener, RecordLogReader } from './sink/record-log.js';
 import { RecordLogFiles } from './sink/record-log-files.js';
 import type { DataFolderLock } from './store/data-folder-lock.js';
+import type { RunStore } from './store/run-store.js';
 import { SqliteState } from './store/sqlite-state.js';
 import { takeDataFolder } from './store/take-data-folder.js';
 import { WebServer } from './web/web-server.js';
@@ -38,21 +45,43 @@ export interface AppDeps {
   readonly stdout: Writable;
   /** Process id, for the lock's message. */
   readonly pid: number;
+  /** Addresses and names of this machine, to notice a destination that is the program itself. */
+  readonly ownHosts: readonly string[];
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** The program's version. */
+  readonly version: string;
 }
+
+/** `serve` listens; `import` takes files and judges their runs once everything is there. */
+export type AppPurpose = 'serve' | 'import';
+
+/** What was opened before the components are made. */
+interface Opened {
+  readonly lock: DataFolderLock;
+  readonly state: SqliteState;
+  readonly stream: Writable | undefined;
+  readonly exports: readonly OpenedExport[];
+}
+
+const CODECS = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
 
 /** The program without its command line: components made of a configuration and wired to each other. */
 export class App {
   /**
    * Takes the data folder and opens its state.
-   * @throws StoreError, DataFolderInUseError, OutputError
+   * @throws ConfigurationError, StoreError, DataFolderInUseError, OutputError
    */
-  static async open(configuration: Configuration, deps: AppDeps): Promise<App> {
+  static async open(configuration: Configuration, deps: AppDeps, purpose: AppPurpose = 'serve'): Promise<App> {
     const folder = configuration['data-dir'];
     const lock = takeDataFolder(folder, deps.pid, deps.clock.nowUnixMs());
     try {
       const { jsonl } = configuration;
       const stream = jsonl === 'off' ? undefined : jsonl === '-' ? deps.stdout : await openJsonlStream(jsonl);
-      return new App(configuration, deps, lock, await SqliteState.open(join(folder, 'state.db')), stream);
+      const userAgent = `run-bridge/${deps.version}`;
+      const exports = await openExports(configuration, deps.ownHosts, { codecs: CODECS, clock: deps.clock, userAgent });
+      const state = await SqliteState.open(join(folder, 'state.db'));
+      return new App(configuration, deps, { lock, state, stream, exports }, purpose);
     } catch (error) {
       lock.release();
       throw error;
@@ -65,20 +94,24 @@ export class App {
   readonly tracker: RunTracker;
   private readonly receiver: OtlpHttpReceiver;
   private readonly web: WebServer;
+  private readonly clock: Clock;
+  private readonly workers: readonly ExportWorker[];
   private readonly lifecycle: Lifecycle;
 
   private constructor(
     configuration: Configuration,
     deps: AppDeps,
-    private readonly lock: DataFolderLock,
-    private readonly state: SqliteState,
-    stream: Writable | undefined,
+    private readonly opened: Opened,
+    private readonly purpose: AppPurpose,
+    private readonly imported = new Set<TraceId>(),
   ) {
     const { clock, logger } = deps;
+    this.clock = clock;
     const dataFolder = configuration['data-dir'];
     const health = new Health();
     const listeners: AppendListener[] = [];
-    const foreign = new ForeignSegments(join(dataFolder, 'foreign'), { isSynced: true, listeners: [] });
+    const foreignListeners: ForeignListener[] = [];
+    const foreign = new ForeignSegments(join(dataFolder, 'foreign'), { isSynced: true, listeners: foreignListeners });
     const recordLog = new JsonlRecordLog(
       { dataFolder, durability: 'fsync', maxOpenLogs: 256, maxQueuedRecords: 200_000, nameHoldMs: 6_000 },
       { clock, logger, foreign, listeners },
@@ -97,29 +130,42 @@ export class App {
     this.tracker = new RunTracker(
       {
         ...RUN_TRACKER_DEFAULTS,
-        quietAfterInvocationMs: configuration['invocation-quiet'],
-        silenceMs: configuration['invocation-silence'],
+        ...(purpose === 'serve' ? servingTimes(configuration) : IMPORT_TIMES),
       },
       {
         reader: this.reader,
-        store: state.runs,
+        store: purpose === 'serve' ? opened.state.runs : onlyImported(opened.state.runs, imported),
         listeners: runListeners,
         clock,
         logger,
         file: new RunFile(dataFolder),
-        listTraces: () => listTraces(dataFolder),
+        listTraces: async () => (purpose === 'serve' ? listTraces(dataFolder) : [...imported]),
       },
     );
-    const output = stream === undefined ? [] : [new JsonlOutput(stream, { reader: this.reader, logger })];
-    listeners.push(this.tracker, ...output);
-    const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
-    const decoder = new OtlpRequestDecoder(new PublicAttributeSchema(PublicSchema.load()), codecs.json);
+    const output = opened.stream === undefined ? [] : [new JsonlOutput(opened.stream, { reader: this.reader, logger })];
+    // An import judges its runs when all files are in: a file that comes later may hold a run's end.
+    listeners.push(...(purpose === 'serve' ? [this.tracker] : []), ...output);
+    const decoder = new OtlpRequestDecoder(new PublicAttributeSchema(PublicSchema.load()), CODECS.json);
     this.receiver = new OtlpHttpReceiver(
       { ...configuration.http, maxBodyBytes: configuration['max-body-bytes'] },
-      { codecs, decoder, consumer: recordLog, clock, logger, health },
+      { codecs: CODECS, decoder, consumer: recordLog, clock, logger, health },
     );
     this.web = new WebServer(configuration.web, { logger, health, routers: [] });
-    this.lifecycle = new Lifecycle([...output, this.tracker, recordLog, this.receiver, this.web]);
+    const { cursors } = opened.state;
+    const { random } = deps;
+    const workers = opened.exports.map((one) =>
+      createWorker(one, { cursors, reader: this.reader, foreign, runs: this.tracker, clock, logger, random }),
+    );
+    listeners.push(...workers);
+    foreignListeners.push(...workers);
+    runListeners.push(...workers);
+    for (const worker of workers) health.register(worker.name, () => exportHealth(worker.status()));
+    this.workers = workers;
+    this.lifecycle = new Lifecycle(
+      purpose === 'serve'
+        ? [...workers, ...output, this.tracker, recordLog, this.receiver, this.web]
+        : [...workers, ...output, recordLog],
+    );
   }
 
   /** Where OTLP is received; only after `start()`. */
@@ -134,7 +180,7 @@ export class App {
 
   /** Each destination: its name and where it is. */
   get destinations(): readonly (readonly [string, string])[] {
-    return [];
+    return this.opened.exports.map(({ destination, where }) => [destination.name, where]);
   }
 
   /** @throws ListenError */
@@ -145,7 +191,24 @@ export class App {
       await this.close();
       throw error;
     }
-    this.lock.announce(this.otlpUrl);
+    if (this.purpose === 'serve') this.opened.lock.announce(this.otlpUrl);
+  }
+
+  /**
+   * Ends an import: judges the runs that it brought, writes their Parquet and exports them, as far as destinations take
+   * them before `deadline`; the rest is exported by the next `serve`.
+   * @returns whether everything was exported.
+   */
+  async finishImport(traceIds: Iterable<TraceId>, stop: AbortSignal, deadlineMs: number): Promise<boolean> {
+    for (const traceId of traceIds) this.imported.add(traceId);
+    await this.tracker.start();
+    for (const traceId of this.imported) {
+      while (!stop.aborted && !(await this.tracker.isSettled(traceId))) await pause(this.clock, SETTLE_POLL_MS, stop);
+    }
+    const deadline = AbortSignal.any([stop, AbortSignal.timeout(deadlineMs)]);
+    const drained = await Promise.all(this.workers.map((worker) => worker.flush(deadline)));
+    await this.tracker.shutdown(deadline);
+    return drained.every((isDrained) => isDrained);
   }
 
   async shutdown(deadline: AbortSignal): Promise<void> {
@@ -157,7 +220,35 @@ export class App {
   }
 
   private async close(): Promise<void> {
-    await this.state.close();
-    this.lock.release();
+    await this.opened.state.close();
+    this.opened.lock.release();
   }
+}
+
+/** How often a run that is being judged is looked at, in milliseconds. */
+const SETTLE_POLL_MS = 20;
+/** Nothing more will come of a file that was read to its end. */
+const IMPORT_TIMES = { quietAfterProcessMs: 0, quietAfterInvocationMs: 0, silenceMs: 0 };
+
+function servingTimes(configuration: Configuration) {
+  return {
+    quietAfterInvocationMs: configuration['invocation-quiet'],
+    silenceMs: configuration['invocation-silence'],
+  };
+}
+
+/** Runs that others left open are not for an import to judge. */
+function onlyImported(store: RunStore, imported: ReadonlySet<TraceId>): RunStore {
+  return {
+    find: (traceId) => store.find(traceId),
+    save: (rows) => store.save(rows),
+    list: (limit) => store.list(limit),
+    listUnfinished: async () => (await store.listUnfinished()).filter(({ traceId }) => imported.has(traceId)),
+  };
+}
+
+/** A destination that is down is no reason to send telemetry elsewhere: the bridge keeps it. */
+function exportHealth(status: DestinationStatus): HealthState {
+  const { state, pendingRuns, lagBytes, lastError } = status;
+  return { ready: true, details: { state, pendingRuns, lagBytes, lastError } };
 }

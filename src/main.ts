@@ -9,12 +9,13 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.exit(2);
 }
 
-const [{ homedir, tmpdir }, { fileURLToPath }, { systemClock }, { runCli }] = await Promise.all([
-  import('node:os'),
-  import('node:url'),
-  import('./component/clock.js'),
-  import('./cli/run-cli.js'),
-]);
+const [{ homedir, hostname, networkInterfaces, tmpdir }, { fileURLToPath }, { systemClock }, { runCli }] =
+  await Promise.all([
+    import('node:os'),
+    import('node:url'),
+    import('./component/clock.js'),
+    import('./cli/run-cli.js'),
+  ]);
 
 /** How long the process may go on when its work is done, in milliseconds: connections that nobody closes. */
 const LINGER_MS = 500;
@@ -49,7 +50,12 @@ process.exitCode = await runCli(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,
   isStderrTerminal: process.stderr.isTTY === true,
+  ownHosts: [
+    hostname(),
+    ...Object.values(networkInterfaces()).flatMap((all) => all?.map(({ address }) => address) ?? []),
+  ],
   clock: systemClock,
+  random: Math.random,
   stop: stop.signal,
 });
 setTimeout(() => process.exit(), LINGER_MS).unref();

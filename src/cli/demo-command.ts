@@ -5,10 +5,12 @@ import { App } from '../app.js';
 import { pause } from '../component/pause.js';
 import { ProtobufCodec } from '../otlp/protobuf-codec.js';
 import { invocationIdOf, parseTraceId, type TraceId } from '../record/ids.js';
+import { appDeps } from './app-deps.js';
 import { CliError } from './cli-error.js';
 import type { CliCommand, Invocation } from './command-line.js';
 import { createLogger } from './create-logger.js';
 import { EXIT, type ExitCode } from './exit-code.js';
+import { checkBaseUrl, type OtlpBody, postOtlp } from './post-otlp.js';
 import type { ProcessContext } from './process-context.js';
 import { latestTime, rebaseRequest } from './rebase-request.js';
 import { resolveForCommand } from './resolve-for-command.js';
@@ -31,6 +33,7 @@ export const demoCommand: CliCommand = {
   ],
   async run(invocation) {
     const { context, flags } = invocation;
+    if (flags.to !== undefined) checkBaseUrl(flags.to);
     const traceId = newTraceId();
     const bodies = readBodies(context, traceId);
     if (flags.to === undefined) return await replayHere(invocation, traceId, bodies);
@@ -40,19 +43,14 @@ export const demoCommand: CliCommand = {
   },
 };
 
-interface Body {
-  readonly signal: 'traces' | 'logs';
-  readonly bytes: Uint8Array;
-}
-
-async function replayHere(invocation: Invocation, traceId: TraceId, bodies: readonly Body[]): Promise<ExitCode> {
+async function replayHere(invocation: Invocation, traceId: TraceId, bodies: readonly OtlpBody[]): Promise<ExitCode> {
   const { context, flags } = invocation;
   const dataDir = flags['data-dir'] ?? mkdtempSync(join(context.tempDir, 'run-bridge-demo-'));
   const given = { http: '127.0.0.1:0', web: '127.0.0.1:0', ...flags, 'data-dir': dataDir };
   const { configuration } = resolveForCommand({ ...invocation, flags: given });
-  const { clock, stdout, stderr, pid, stop } = context;
+  const { clock, stdout, stderr, stop } = context;
   const logger = createLogger({ level: 'warn', format: 'auto', stream: stderr, isTerminal: context.isStderrTerminal });
-  const app = await App.open({ ...configuration, jsonl: 'off' }, { clock, logger, stdout, pid });
+  const app = await App.open({ ...configuration, jsonl: 'off' }, appDeps(context, logger));
   await app.start();
   try {
     await send(app.otlpUrl, bodies);
@@ -101,7 +99,7 @@ function nextSteps(folder: string, destinations: App['destinations']): readonly 
 }
 
 /** The recorded bodies in the order in which the engine sent them, as a run that ends now. */
-function readBodies({ packageDir, clock }: ProcessContext, to: TraceId): readonly Body[] {
+function readBodies({ packageDir, clock }: ProcessContext, to: TraceId): readonly OtlpBody[] {
   const codec = new ProtobufCodec();
   const folder = join(packageDir, 'demo');
   const requests = readdirSync(folder)
@@ -118,22 +116,10 @@ function readBodies({ packageDir, clock }: ProcessContext, to: TraceId): readonl
   }));
 }
 
-async function send(baseUrl: string, bodies: readonly Body[]): Promise<void> {
-  for (const { signal, bytes } of bodies) {
-    const url = `${baseUrl.replace(/\/+$/, '')}/v1/${signal}`;
-    const headers = { 'content-type': 'application/x-protobuf' };
-    const answer = await post(url, headers, bytes);
-    if (answer.ok) continue;
-    throw new CliError(EXIT.failed, `${url} answered ${answer.status}; is a run-bridge listening there?`);
-  }
-}
-
-async function post(url: string, headers: Readonly<Record<string, string>>, bytes: Uint8Array): Promise<Response> {
-  if (!URL.canParse(url)) throw new CliError(EXIT.usage, `--to: ${url} is not a URL such as http://127.0.0.1:4318`);
-  try {
-    return await fetch(url, { method: 'POST', headers, body: Buffer.from(bytes), signal: AbortSignal.timeout(30_000) });
-  } catch (cause) {
-    throw new CliError(EXIT.failed, `${url} cannot be reached; start a bridge there with run-bridge serve`, { cause });
+async function send(baseUrl: string, bodies: readonly OtlpBody[]): Promise<void> {
+  for (const body of bodies) {
+    const waitMs = await postOtlp(baseUrl, body);
+    if (waitMs !== null) throw new CliError(EXIT.failed, `${baseUrl} takes no more just now; try again in a moment`);
   }
 }
 

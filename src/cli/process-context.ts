@@ -20,7 +20,11 @@ export interface ProcessContext {
   readonly stderr: Writable;
   /** Whether a person watches `stderr`. */
   readonly isStderrTerminal: boolean;
+  /** Addresses and names of this machine. */
+  readonly ownHosts: readonly string[];
   readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
   /** Aborts at the first SIGINT or SIGTERM. */
   readonly stop: AbortSignal;
 }

@@ -1,5 +1,6 @@
 import { App } from '../app.js';
 import { SETTING_KEYS } from '../config/settings.js';
+import { appDeps } from './app-deps.js';
 import type { CliCommand } from './command-line.js';
 import { createLogger } from './create-logger.js';
 import { EXIT } from './exit-code.js';
@@ -33,8 +34,7 @@ export const serveCommand: CliCommand = {
       isTerminal: context.isStderrTerminal,
     });
     for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
-    const { clock, stdout, pid } = context;
-    const app = await App.open(configuration, { clock, logger, stdout, pid });
+    const app = await App.open(configuration, appDeps(context, logger));
     await app.start();
     const lines = startLines({
       otlpUrl: app.otlpUrl,

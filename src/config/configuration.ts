@@ -1,3 +1,4 @@
+import type { DestinationConfig } from '../exporter/destination-config.js';
 import type { DestinationSettings } from './destination-settings.js';
 import type { SettingValues } from './settings.js';
 
@@ -7,6 +8,10 @@ export interface Configuration extends SettingValues {
   readonly mapping: Readonly<Record<string, boolean>>;
   /** The destinations that the configuration file names. */
   readonly destinations: readonly DestinationSettings[];
+  /** The destination that OpenTelemetry's environment variables describe; it takes the place of one of its name in the file. */
+  readonly environmentDestination: DestinationConfig | undefined;
+  /** Resource attributes that exports carry in place of the engine's. */
+  readonly resourceOverrides: Readonly<Record<string, string>>;
 }
 
 /** One value of the configuration and where it came from, as `run-bridge config` prints it. */

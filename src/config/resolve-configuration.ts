@@ -1,9 +1,11 @@
 import { dirname, join } from 'node:path';
 import type { z } from 'zod';
+import { readOtlpEnvironment } from '../exporter/otlp-environment.js';
 import type { Configuration, ConfigurationRow, ResolvedConfiguration } from './configuration.js';
 import { ConfigurationError } from './configuration-error.js';
 import { type ConfigurationFile, type Environment, findConfigurationFile, nonEmpty } from './configuration-file.js';
 import { destinationRows } from './destination-rows.js';
+import { environmentRows } from './environment-rows.js';
 import { type FileValues, fileSchema, knownNames } from './file-schema.js';
 import type { SettingContext } from './setting.js';
 import { environmentName, SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
@@ -44,17 +46,27 @@ export function resolveConfiguration(sources: ConfigurationSources): ResolvedCon
     const origin = set === undefined ? 'default' : (file?.locate(['mapping', name]) ?? 'default');
     rows.push({ name: `mapping.${name}`, value: mapping[name] ? 'on' : 'off', origin });
   }
+  const standard = readOtlpEnvironment(environment);
+  problems.push(...standard.problems);
   if (problems.length > 0) throw new ConfigurationError(problems);
   const destinations = fileValues?.destinations ?? [];
+  rows.push(...environmentRows(standard));
   for (const destination of destinations) {
+    if (destination.name === standard.destination?.name) continue;
     rows.push(...destinationRows(destination, file?.locate(['destinations', destination.name]) ?? ''));
   }
   return {
     // Every key of SETTING_KEYS was set just now, or a problem was thrown.
-    configuration: { ...(values as unknown as SettingValues), mapping, destinations } satisfies Configuration,
+    configuration: {
+      ...(values as unknown as SettingValues),
+      mapping,
+      destinations,
+      environmentDestination: standard.destination,
+      resourceOverrides: standard.resourceOverrides,
+    } satisfies Configuration,
     rows,
     file: file?.path ?? null,
-    warnings: misspeltVariables(environment),
+    warnings: [...misspeltVariables(environment), ...standard.warnings],
   };
 }
 

@@ -52,6 +52,8 @@ describe('without anything said', () => {
       'log-format': 'auto',
       mapping: { 'stable-names': true },
       destinations: [],
+      environmentDestination: undefined,
+      resourceOverrides: {},
     });
   });
 

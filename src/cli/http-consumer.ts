@@ -1,0 +1,56 @@
+import type { Clock } from '../component/clock.js';
+import { pause } from '../component/pause.js';
+import { RecordsToRequests } from '../decode/records-to-request.js';
+import type { ExportRequest } from '../otlp/export-request.js';
+import { JsonCodec } from '../otlp/json-codec.js';
+import { ProtobufCodec } from '../otlp/protobuf-codec.js';
+import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
+import { CliError } from './cli-error.js';
+import { EXIT } from './exit-code.js';
+import { postOtlp } from './post-otlp.js';
+
+/** How often a body is sent to a bridge that cannot take more just now. */
+const MAX_ATTEMPTS = 20;
+
+/** Hands records to a bridge that runs, over OTLP. */
+export class HttpConsumer implements RecordConsumer {
+  private readonly requests = new RecordsToRequests();
+  private readonly codec = new ProtobufCodec();
+  private readonly json = new JsonCodec();
+
+  /** @param baseUrl of the bridge, for example `http://127.0.0.1:4318` */
+  constructor(
+    private readonly baseUrl: string,
+    private readonly clock: Clock,
+    private readonly stop: AbortSignal,
+  ) {}
+
+  /** @throws CliError when the bridge does not take it. */
+  async consume({ batches, foreign }: Delivery): Promise<void> {
+    for (const batch of batches) await this.sendAll(this.requests.push(batch));
+    for (const { signal, body } of foreign) await this.sendAll([this.json.decode(signal, Buffer.from(body))]);
+  }
+
+  /** Sends the spans that never ended; called once, at the end. */
+  async finish(): Promise<void> {
+    await this.sendAll(this.requests.finish());
+  }
+
+  private async sendAll(requests: readonly ExportRequest[]): Promise<void> {
+    for (const request of requests) await this.send(request);
+  }
+
+  private async send(request: ExportRequest): Promise<void> {
+    const body = { signal: request.signal, bytes: this.codec.encode(request) };
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+      const waitMs = await postOtlp(this.baseUrl, body);
+      if (waitMs === null) return;
+      await pause(this.clock, waitMs, this.stop);
+      this.stop.throwIfAborted();
+    }
+    throw new CliError(
+      EXIT.failed,
+      `${this.baseUrl} takes no more; import the same again later, nothing is written twice`,
+    );
+  }
+}

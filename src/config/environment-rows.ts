@@ -1,0 +1,29 @@
+import type { OtlpEnvironment } from '../exporter/otlp-environment.js';
+import type { ConfigurationRow } from './configuration.js';
+import { maskUrl } from './destination-rows.js';
+import { MASK } from './destination-settings.js';
+import { formatDuration } from './duration.js';
+
+/** What OpenTelemetry's variables say, as rows of `run-bridge config`; secrets are masked. */
+export function environmentRows({ destination, resourceOverrides }: OtlpEnvironment): ConfigurationRow[] {
+  const rows: ConfigurationRow[] = Object.entries(resourceOverrides).map(([name, value]) => ({
+    name: `resource.${name}`,
+    value,
+    origin: 'OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES',
+  }));
+  for (const [signal, endpoint] of Object.entries(destination?.endpoints ?? {})) {
+    const row = (name: string, value: string) => ({
+      name: `destinations.otlp.${signal}.${name}`,
+      value,
+      origin: 'OTEL_EXPORTER_OTLP_*',
+    });
+    rows.push(
+      row('url', maskUrl(endpoint.url)),
+      ...Object.keys(endpoint.headers).map((name) => row(`headers.${name}`, MASK)),
+      row('protocol', `http/${endpoint.encoding}`),
+      row('compression', endpoint.compression),
+      row('timeout', formatDuration(endpoint.timeoutMs)),
+    );
+  }
+  return rows;
+}

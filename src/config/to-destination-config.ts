@@ -1,0 +1,29 @@
+import type { DestinationConfig, SignalEndpoint } from '../exporter/destination-config.js';
+import type { Signal } from '../record/record-batch.js';
+import type { DestinationSettings } from './destination-settings.js';
+
+/** A destination of the configuration file as the exporter takes it: each signal with its own URL. */
+export function toDestinationConfig(settings: DestinationSettings): DestinationConfig {
+  const own = { traces: settings.tracesEndpoint, logs: settings.logsEndpoint };
+  const endpoints: Partial<Record<Signal, SignalEndpoint>> = {};
+  for (const signal of settings.signals) {
+    const url = own[signal] ?? appendPath(settings.endpoint, signal);
+    if (url === null) continue;
+    endpoints[signal] = {
+      url,
+      headers: settings.headers,
+      timeoutMs: settings.timeoutMs,
+      compression: settings.compression,
+      encoding: settings.protocol === 'http/json' ? 'json' : 'protobuf',
+      tls: {},
+    };
+  }
+  return { name: settings.name, endpoints, redaction: settings.redaction, mapping: settings.mapping };
+}
+
+function appendPath(base: string | null, signal: Signal): string | null {
+  if (base === null) return null;
+  const url = new URL(base);
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}/v1/${signal}`;
+  return url.href;
+}

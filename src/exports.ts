@@ -1,0 +1,130 @@
+import type { Clock } from './component/clock.js';
+import type { Logger } from './component/logger.js';
+import type { Configuration } from './config/configuration.js';
+import { ConfigurationError } from './config/configuration-error.js';
+import { maskUrl } from './config/destination-rows.js';
+import type { DestinationSettings } from './config/destination-settings.js';
+import { toDestinationConfig } from './config/to-destination-config.js';
+import { DEFAULT_RETRY_POLICY, RetryPolicy } from './delivery/retry-policy.js';
+import type { Destination } from './exporter/destination.js';
+import type { DestinationConfig } from './exporter/destination-config.js';
+import { findLoops } from './exporter/destination-loop.js';
+import { ExportWorker } from './exporter/export-worker.js';
+import { DEFAULT_EXPORT_WORKER_OPTIONS } from './exporter/export-worker-options.js';
+import { loadExporterModule } from './exporter/exporter-module.js';
+import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from './exporter/mapping/mapping-options.js';
+import { mappingSwitchesFrom } from './exporter/mapping/mapping-switches.js';
+import { OtelRunMapper } from './exporter/mapping/otel-run-mapper.js';
+import { OtlpDestination, type OtlpDestinationDeps } from './exporter/otlp-destination.js';
+import { SpanExporterDestination } from './exporter/span-exporter-destination.js';
+import type { TraceId } from './record/ids.js';
+import type { RunSummary } from './run/run-summary.js';
+import type { ForeignLogReader } from './sink/foreign-log.js';
+import type { RecordLogReader } from './sink/record-log.js';
+import type { CursorStore } from './store/cursor-store.js';
+
+/** A destination that is ready to be sent to, and how runs are mapped for it. */
+export interface OpenedExport {
+  readonly destination: Destination;
+  readonly mapping: MappingOptions;
+  /** Where it is, for start lines; without secrets. */
+  readonly where: string;
+}
+
+/**
+ * Opens every destination of the configuration.
+ * @param ownHosts addresses and names of this machine
+ * @throws ConfigurationError when one is the bridge itself, or its module or a certificate cannot be loaded.
+ */
+export async function openExports(
+  configuration: Configuration,
+  ownHosts: readonly string[],
+  deps: OtlpDestinationDeps,
+): Promise<readonly OpenedExport[]> {
+  const { environmentDestination: fromEnvironment, http, web } = configuration;
+  const fromFile = configuration.destinations.filter(({ name }) => name !== fromEnvironment?.name);
+  const otlp = fromFile.filter(({ exporterModule }) => exporterModule === null).map(toDestinationConfig);
+  if (fromEnvironment !== undefined) otlp.unshift(fromEnvironment);
+  const problems = [...findLoops(otlp, [http, web], ownHosts)];
+  const opened: OpenedExport[] = [];
+  const collect = async (open: () => Promise<OpenedExport>) => {
+    try {
+      opened.push(await open());
+    } catch (error) {
+      problems.push(error instanceof Error ? error.message : String(error));
+    }
+  };
+  for (const config of otlp) await collect(() => openOtlp(config, configuration, deps));
+  for (const { name, exporterModule, ...settings } of fromFile) {
+    if (exporterModule !== null) {
+      await collect(() => openModule(name, exporterModule, settings, configuration, deps.clock));
+    }
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return opened;
+}
+
+/** What workers share. */
+export interface ExportDeps {
+  readonly cursors: CursorStore;
+  readonly reader: RecordLogReader;
+  readonly foreign: ForeignLogReader;
+  readonly runs: { find(traceId: TraceId): Promise<RunSummary | undefined> };
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** The worker of a destination. */
+export function createWorker({ destination, mapping }: OpenedExport, deps: ExportDeps): ExportWorker {
+  return new ExportWorker(
+    { ...DEFAULT_EXPORT_WORKER_OPTIONS, eventHoldMs: mapping.eventHoldMs },
+    {
+      ...deps,
+      destination,
+      createMapper: () => new OtelRunMapper(mapping),
+      retryPolicy: new RetryPolicy(DEFAULT_RETRY_POLICY, deps.random),
+    },
+  );
+}
+
+async function openOtlp(
+  config: DestinationConfig,
+  configuration: Configuration,
+  deps: OtlpDestinationDeps,
+): Promise<OpenedExport> {
+  const urls = Object.values(config.endpoints).map(({ url }) => maskUrl(url));
+  return {
+    destination: await OtlpDestination.open(config, deps),
+    mapping: mappingOptions(config, configuration),
+    where: [...new Set(urls.map((url) => new URL(url).origin))].join(' and '),
+  };
+}
+
+async function openModule(
+  name: string,
+  path: string,
+  settings: Pick<DestinationSettings, 'redaction' | 'mapping'>,
+  configuration: Configuration,
+  clock: Clock,
+): Promise<OpenedExport> {
+  return {
+    destination: new SpanExporterDestination(name, await loadExporterModule(path), clock),
+    mapping: mappingOptions(settings, configuration),
+    where: path,
+  };
+}
+
+function mappingOptions(
+  { redaction, mapping }: Pick<DestinationSettings, 'redaction' | 'mapping'>,
+  configuration: Configuration,
+): MappingOptions {
+  return {
+    ...DEFAULT_MAPPING_OPTIONS,
+    switches: mappingSwitchesFrom({ ...configuration.mapping, ...mapping }),
+    redaction: redaction ?? configuration.redaction,
+    resourceOverrides: configuration.resourceOverrides,
+    eventHoldMs: configuration['event-hold'],
+  };
+}
