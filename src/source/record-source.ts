@@ -24,7 +24,7 @@ export interface RecordSource {
   /** Length of the file in bytes; 0 for a pipe, whose length nobody knows. */
   readonly sizeBytes: number;
   /**
-   * Reads it from the beginning, in chunks of about 1 MiB of lines or 8,192 rows.
+   * Reads it from the beginning, in chunks of about 1 MiB of lines or 10,000 rows.
    * @throws SourceError when it cannot be read any further.
    */
   read(signal: AbortSignal): AsyncIterable<SourceChunk>;

@@ -41,7 +41,7 @@ export function spreadAttributes(record: TelemetryRecord, target: CellTarget): v
 }
 
 /** The cell for a JSON value in a column; `undefined` when it does not fit there. */
-export function cellFor(column: AttributeColumn, value: JsonValue): AttributeCell | undefined {
+function cellFor(column: AttributeColumn, value: JsonValue): AttributeCell | undefined {
   switch (ATTRIBUTE_KINDS[column]) {
     case 'text':
       return typeof value === 'string' ? value : undefined;

@@ -2,7 +2,7 @@ import type { JsonValue } from '../../record/json.js';
 import type { AttributeColumn } from './leaf-column.js';
 
 /** A field of a message that has a column. */
-export interface ColumnField {
+interface ColumnField {
   readonly field: string;
   readonly column: AttributeColumn;
   /** What the column holds when the field is left out in JSON; without one (an optional field) it is null then. */

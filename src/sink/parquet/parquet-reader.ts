@@ -22,13 +22,13 @@ export interface RowChunk {
   readonly totalRows: number;
 }
 
-/** Rows read at a time where the file says in which page they are, as the engine's and our own files do. */
-const CHUNK_ROWS = 8_192;
+/** Rows read at a time where the file says in which page they are: half a page of the engine's and our own files. */
+const CHUNK_ROWS = 10_000;
 /** Without such an index a row group has to be read whole; the largest that is, in bytes before compression. */
 const MAX_UNINDEXED_GROUP_BYTES = 512n * 1024n * 1024n;
 
 /**
- * Reads a Parquet file of telemetry in chunks of at most 8,192 rows, which is what is held in memory, whatever the size of
+ * Reads a Parquet file of telemetry in chunks of at most 10,000 rows, which is what is held in memory, whatever the size of
  * its row groups (a group of one page a column counts as one chunk).
  * @throws ParquetReadError when the file is no Parquet file or is damaged; an empty file, which a killed engine leaves, says so.
  */

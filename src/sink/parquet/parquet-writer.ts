@@ -17,8 +17,7 @@ export interface ParquetWriterLimits {
   readonly maxRowGroupBytes: number;
 }
 
-/** The limits unless told otherwise. */
-export const PARQUET_WRITER_LIMITS: ParquetWriterLimits = {
+const DEFAULT_LIMITS: ParquetWriterLimits = {
   maxRowGroupRows: 100_000,
   maxRowGroupBytes: 64 * 1024 * 1024,
 };
@@ -48,7 +47,7 @@ export class ParquetWriter {
   private rowCount = 0;
 
   /** Begins a file. @throws when it cannot be created. */
-  static async create(path: string, limits: ParquetWriterLimits = PARQUET_WRITER_LIMITS): Promise<ParquetWriter> {
+  static async create(path: string, limits: ParquetWriterLimits = DEFAULT_LIMITS): Promise<ParquetWriter> {
     const writer = new ParquetWriter(await ReplacingFile.create(path), limits);
     await writer.file.write(MAGIC);
     return writer;

@@ -113,10 +113,10 @@ describe('readParquetRows', () => {
     const parts: [number, number][] = [];
     for await (const { rows, firstRow } of readParquetRows(path)) parts.push([firstRow, rows.length]);
     expect(parts).toEqual([
-      [0, 8_192],
-      [8_192, 8_192],
-      [16_384, 8_192],
-      [24_576, 6_924],
+      [0, 10_000],
+      [10_000, 10_000],
+      [20_000, 10_000],
+      [30_000, 1_500],
     ]);
   });
 });
