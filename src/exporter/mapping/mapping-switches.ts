@@ -17,6 +17,7 @@ export const MAPPING_SWITCHES = {
   'query-time': "a node carries its queries' time",
   'unfinished-spans': 'spans that never ended are exported when their run is over',
   'synthetic-invocations': 'an invocation whose span never came gets one',
+  'synthetic-parents': 'any other span that never came, but has children, gets one',
 } as const;
 
 /** Name of one of the switches. */

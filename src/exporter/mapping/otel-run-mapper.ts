@@ -13,10 +13,13 @@ import { syntheticInvocationSpan, toldInvocation } from './invocation-span.js';
 import { learnNames } from './learn-names.js';
 import { LogMapper } from './map-log.js';
 import { SpanMapper } from './map-span.js';
+import type { MappedSpan } from './mapped-span.js';
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from './mapping-options.js';
+import { type MissingParent, MissingParents } from './missing-parents.js';
+import { missingSpan } from './missing-span.js';
 import { NodeIndex } from './node-index.js';
 import { ResourceMap } from './resource-map.js';
-import { SpanTree } from './span-tree.js';
+import { type LoggedStart, SpanTree } from './span-tree.js';
 
 /** A span's end that waits for late events. */
 interface HeldSpan {
@@ -31,6 +34,7 @@ interface HeldSpan {
 export class OtelRunMapper implements RunMapper {
   private readonly tree: SpanTree;
   private readonly nodes: NodeIndex;
+  private readonly missingParents: MissingParents;
   private readonly buffer: EventBuffer;
   private readonly redactor: Redactor;
   private readonly resources: ResourceMap;
@@ -46,6 +50,7 @@ export class OtelRunMapper implements RunMapper {
   constructor(private readonly options: MappingOptions = DEFAULT_MAPPING_OPTIONS) {
     this.tree = new SpanTree(options.maxRememberedSpans);
     this.nodes = new NodeIndex(options.maxRememberedSpans, this.tree);
+    this.missingParents = new MissingParents(options.maxRememberedSpans, this.tree);
     this.buffer = new EventBuffer(options.maxEventsPerSpan, options.maxWaitingEvents);
     this.redactor = new Redactor(options.redaction, new KnownNames());
     this.resources = new ResourceMap(options.resourceOverrides);
@@ -66,6 +71,7 @@ export class OtelRunMapper implements RunMapper {
         case 'SpanStart':
           this.advance(record.startTimeUnixNano);
           this.tree.begin(logged, record);
+          this.missingParents.arrived(record.spanId);
           this.nodes.seeSpan(record);
           break;
         case 'SpanEnd':
@@ -89,40 +95,64 @@ export class OtelRunMapper implements RunMapper {
 
   finish(run: RunSummary): readonly MappedItem[] {
     const items = [...this.take(true)];
-    const untold = run.invocations.filter((one) => one.spanId !== null && !one.hasInvocationEnd);
-    const invocations = new Map(untold.map((one) => [one.spanId, one] as const));
-    this.adoptOrphanEvents(untold);
-    const starts = this.tree.openStarts();
-    for (const start of starts) {
-      const invocation = invocations.get(start.record.spanId);
-      invocations.delete(start.record.spanId);
-      if (!this.options.switches['unfinished-spans']) continue;
-      const span = this.spanMapper.unfinished(
-        start.record,
-        invocation?.endTimeUnixNano ?? this.latestTimeUnixNano,
-        start.resource,
-        this.buffer.take(start.record.spanId),
-        invocation === undefined ? undefined : toldInvocation(invocation, this.redactor),
-      );
-      this.tree.sent(start.record.spanId);
-      items.push({ signal: 'traces', anchorOffset: run.logBytes, span });
+    const spans = this.closingSpans(run);
+    return [...items, ...spans.map((span) => ({ signal: 'traces', anchorOffset: run.logBytes, span }) as const)];
+  }
+
+  /** What closes a run's trace: spans in the place of those that never came, and those that never ended. */
+  private closingSpans(run: RunSummary): readonly MappedSpan[] {
+    const { switches } = this.options;
+    const unended = run.invocations.filter((one) => one.spanId !== null && !one.hasInvocationEnd);
+    const invocations = new Map(unended.map((one) => [one.spanId, one] as const));
+    const spans: MappedSpan[] = [];
+    if (switches['synthetic-parents']) spans.push(...this.missingSpans(run));
+    this.adoptOrphanEvents(unended);
+    for (const start of this.tree.openStarts()) {
+      const { spanId } = start.record;
+      const invocation = invocations.get(spanId);
+      invocations.delete(spanId);
+      if (switches['unfinished-spans']) spans.push(this.unfinishedSpan(start, invocation));
     }
     for (const [spanId, invocation] of invocations) {
-      if (spanId === null || this.tree.isSent(spanId) || !this.options.switches['synthetic-invocations']) continue;
-      const source = {
-        redactor: this.redactor,
-        resource: this.resources.map(invocation.resource),
-        events: this.buffer.take(spanId),
-      };
-      const span = syntheticInvocationSpan(run.traceId, spanId, invocation, source);
-      items.push({ signal: 'traces', anchorOffset: run.logBytes, span });
+      if (spanId === null || this.tree.isSent(spanId) || !switches['synthetic-invocations']) continue;
+      const resource = this.resources.map(invocation.resource);
+      const source = { redactor: this.redactor, resource, events: this.buffer.take(spanId) };
+      spans.push(syntheticInvocationSpan(run.traceId, spanId, invocation, source));
     }
-    return items;
+    return spans;
+  }
+
+  private missingSpans(run: RunSummary): readonly MappedSpan[] {
+    const invocationIds = new Set(run.invocations.map((one) => one.spanId));
+    const missing = this.missingParents.list().filter((one) => !invocationIds.has(one.spanId));
+    return missing.map((one) => {
+      const uniqueId = this.options.switches['true-cancellations'] ? one.uniqueId : undefined;
+      return missingSpan(run.traceId, one, {
+        invocationSpanId: invocationAround(one, run.invocations)?.spanId ?? null,
+        isCanceled: uniqueId !== undefined && this.nodes.interruptionOfPhase(uniqueId, one.spanId) !== 'none',
+        resource: this.resources.map(one.resource),
+        events: this.buffer.take(one.spanId),
+      });
+    });
+  }
+
+  private unfinishedSpan(start: LoggedStart, invocation: InvocationSummary | undefined): MappedSpan {
+    const { spanId } = start.record;
+    this.tree.sent(spanId);
+    return this.spanMapper.unfinished(
+      start.record,
+      invocation?.endTimeUnixNano ?? this.latestTimeUnixNano,
+      start.resource,
+      this.buffer.take(spanId),
+      invocation === undefined ? undefined : toldInvocation(invocation, this.redactor),
+    );
   }
 
   private pushEnd(logged: LoggedRecord, record: SpanEnd): void {
     if (!this.tree.end(record)) return;
     this.nodes.seeSpan(record);
+    this.missingParents.arrived(record.spanId);
+    this.missingParents.seeChild(record, logged.resource);
     this.held.push({ logged, record });
     if (this.heldCount > this.options.maxHeldSpans) this.releaseOldest();
   }
@@ -190,6 +220,17 @@ export class OtelRunMapper implements RunMapper {
 
 /** Handed-out spans that may stay in the list of held ones before it is shortened. */
 const COMPACT_AFTER = 1024;
+
+/** The invocation in whose time a span lies; the first one where none encloses it. */
+function invocationAround(
+  span: MissingParent,
+  invocations: readonly InvocationSummary[],
+): InvocationSummary | undefined {
+  const around = invocations.find(
+    (one) => one.startTimeUnixNano <= span.startTimeUnixNano && span.endTimeUnixNano <= one.endTimeUnixNano,
+  );
+  return around ?? invocations[0];
+}
 
 /** An event that stands on another span than it happened in. */
 function movedEvent(event: SpanEvents['events'][number]['event'], spanId: SpanId): typeof event {

@@ -88,12 +88,21 @@ describe('an interrupted build', () => {
     expect(withAttribute(run, 'run_bridge.synthetic', true)).toEqual([]);
   });
 
-  it('makes the invocation span where OTLP never brought it, and puts orphaned messages on it', () => {
+  it('makes the invocation span where OTLP never brought it, and the other spans that children name', () => {
     const run = mapRun(asOtlp(log), {}, [invocation]);
-    const [root] = withAttribute(run, 'run_bridge.synthetic', true);
-    expect(root?.parentSpanContext).toBeUndefined();
-    const moved = root?.events.filter((event) => event.attributes?.['run_bridge.event.span_id'] === '8f2e462e7bbaceaa');
-    expect(moved?.map((event) => event.attributes?.unique_id)).toEqual(['model.shop.slow_a', 'model.shop.slow_a']);
+    const made = withAttribute(run, 'run_bridge.synthetic', true);
+    // The three spans that the run's JSONL shows as never ended.
+    expect(made.map((span) => [span.name, span.spanContext().spanId, span.parentSpanContext?.spanId])).toEqual([
+      ['missing span', '8f2e462e7bbaceaa', '3b67967e969ba515'],
+      ['Phase: RUN', '6b3c7bbcb0f014a9', '3b67967e969ba515'],
+      ['dbt invocation (build)', '3b67967e969ba515', undefined],
+    ]);
+    expect(made[0]?.attributes.unique_id).toBe('model.shop.slow_a');
+    expect(made[0]?.status).toEqual({ code: SpanStatusCode.ERROR, message: 'canceled' });
+  });
+
+  it('loses no event over OTLP', () => {
+    const run = mapRun(asOtlp(log), {}, [invocation]);
     const records = log.filter(({ record }) => record.recordType === 'LogRecord');
     const own = ['exception', 'test_warned'];
     const eventCount = run.spans.reduce(
@@ -101,6 +110,26 @@ describe('an interrupted build', () => {
       0,
     );
     expect(eventCount).toBe(records.length);
+  });
+
+  it('puts messages of spans that never came on the invocation where nothing else is left of those', () => {
+    const switches = { ...DEFAULT_MAPPING_SWITCHES, 'synthetic-parents': false };
+    const run = mapRun(asOtlp(log), { switches }, [invocation]);
+    const root = namedSpan(run, 'dbt invocation (build)');
+    const moved = root.events.filter((event) => event.attributes?.['run_bridge.event.span_id'] === '8f2e462e7bbaceaa');
+    expect(moved.map((event) => event.attributes?.unique_id)).toEqual(['model.shop.slow_a', 'model.shop.slow_a']);
+  });
+
+  it.each([
+    ['interrupted', '3b67967e969ba515'],
+    ['fail-fast', 'e6928bc6bee48d7b'],
+  ])('leaves no orphan in %s', (sample, id) => {
+    const records = asOtlp(readLog(`samples/${sample}/otel.jsonl`));
+    const run = mapRun(records, {}, [{ ...invocation, spanId: spanId(id), startTimeUnixNano: 0n }]);
+    const ids = new Set(run.spans.map((span) => span.spanContext().spanId));
+    const roots = run.spans.filter((span) => !ids.has(span.parentSpanContext?.spanId ?? ''));
+    expect(roots.map((span) => span.name).sort()).toEqual(['dbt invocation (build)', 'dbt process (x86_64-linux)']);
+    expect(ids.size).toBe(run.spans.length);
   });
 });
 
