@@ -266,8 +266,10 @@ export class OpenRun {
   private sleep(): void {
     if (this.hasFailed) this.wakeWithin(RETRY_MS);
     else if (this.state !== null) {
-      const { nextEndMs } = this.summarize(this.state);
+      const { isOver, nextEndMs } = this.summarize(this.state);
       if (nextEndMs !== null) this.wakeWithin(nextEndMs - this.deps.clock.monotonicMs());
+      // It became due after it was last judged: in the time between, or because a timer fired a little early.
+      else if (isOver && this.finishedBytes !== this.loadedBytes) this.wakeWithin(0);
     }
   }
 

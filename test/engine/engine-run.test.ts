@@ -45,7 +45,7 @@ describe.each<EngineBuild>(['core', 'fusion'])('a real run of the %s build', (bu
       expect(result.exitCode, result.output).toBe(exitCode);
       const [traceId = ''] = bridge.traceIds();
       const run = await bridge.finished(traceId);
-      expect(run.invocations.map((invocation) => invocation.verdict)).toEqual([verdict]);
+      expect(run.steps.map((step) => step.verdict)).toEqual([verdict]);
 
       const ours = readFileSync(join(bridge.runFolder(traceId), 'telemetry.jsonl'), 'utf8')
         .trimEnd()

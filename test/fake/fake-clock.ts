@@ -7,6 +7,10 @@ interface PendingTimer {
 
 /** A clock that stands still until a test moves it. */
 export class FakeClock implements Clock {
+  /** Time that passes with each look at the clock. */
+  creepMs = 0;
+  /** How much too early timers fire, as real ones may by a fraction of a millisecond. */
+  earlyMs = 0;
   private elapsedMs = 0;
   private readonly timers = new Set<PendingTimer>();
 
@@ -18,11 +22,13 @@ export class FakeClock implements Clock {
   }
 
   monotonicMs(): number {
-    return this.elapsedMs;
+    const now = this.elapsedMs;
+    this.elapsedMs += this.creepMs;
+    return now;
   }
 
   after(delayMs: number, callback: () => void): Timer {
-    const timer = { dueMs: this.elapsedMs + delayMs, callback };
+    const timer = { dueMs: this.elapsedMs + delayMs - this.earlyMs, callback };
     this.timers.add(timer);
     return { cancel: () => this.timers.delete(timer) };
   }
@@ -35,7 +41,7 @@ export class FakeClock implements Clock {
       this.timers.delete(next);
       next.callback();
     }
-    this.elapsedMs = endMs;
+    this.elapsedMs = Math.max(this.elapsedMs, endMs);
   }
 
   /** Milliseconds until the next timer; `undefined` when none is set. */

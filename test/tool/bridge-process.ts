@@ -7,7 +7,7 @@ import { until } from './until.js';
 /** What `run.json` says, as far as tests look at it. */
 export interface RunFile {
   readonly state: string;
-  readonly invocations: readonly { readonly verdict: string | null; readonly parquetFile: string }[];
+  readonly steps: readonly { readonly verdict: string | null; readonly parquet_file: string }[];
 }
 
 /** The built program, run as a user runs it, on free ports and a data folder of its own. */
@@ -97,9 +97,7 @@ export class BridgeProcess {
     const path = join(this.runFolder(traceId), 'run.json');
     if (!existsSync(path)) return undefined;
     const run = JSON.parse(readFileSync(path, 'utf8')) as RunFile;
-    const isWritten = run.invocations.every(({ parquetFile }) =>
-      existsSync(join(this.runFolder(traceId), parquetFile)),
-    );
+    const isWritten = run.steps.every(({ parquet_file }) => existsSync(join(this.runFolder(traceId), parquet_file)));
     return run.state === 'finished' && isWritten ? run : undefined;
   }
 

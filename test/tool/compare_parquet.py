@@ -9,18 +9,24 @@ import json
 import sys
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 
 def rows(path):
-    table = pq.ParquetFile(path).read().to_pylist()
+    table = pq.ParquetFile(path).read()
+    for index, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):  # Python's own times have no nanoseconds
+            table = table.set_column(index, field.name, table.column(index).cast(pa.int64()))
     kept = []
-    for row in table:
+    for row in table.to_pylist():
         if row["record_type"] == "SpanStart":
             continue
         row["event_id"] = None
         attributes = row["attributes"]
         attributes["line"] = attributes["file"] = None
+        if attributes["json_payload"] is not None:  # the engine writes maps in an order that changes from run to run
+            attributes["json_payload"] = json.loads(attributes["json_payload"])
         if row["event_type"].endswith(".UserLogMessage"):
             attributes["code_line"] = None  # its `line`
         kept.append(json.dumps(row, default=str, sort_keys=True))

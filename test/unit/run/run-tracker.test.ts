@@ -38,6 +38,18 @@ describe('a run from its first record to its last', () => {
     expect(await bench.tracker.isSettled(traceOf(records))).toBe(true);
   });
 
+  it('ends also when it falls due between being judged and going to sleep', async () => {
+    for (const creepMs of [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]) {
+      const other = await TrackerBench.open();
+      other.clock.creepMs = creepMs;
+      other.clock.earlyMs = 0.9;
+      await other.append(records);
+      for (let timers = 0; timers < 8; timers++) await other.pass(other.clock.nextTimerMs ?? 0);
+      expect(other.listener.story, `creeping by ${creepMs} ms`).toEqual(['started', 'ended 1 success', 'finished']);
+      await other.close();
+    }
+  });
+
   it('ends with its invocation span and 2 s of quiet where the process span never comes', async () => {
     await bench.append(records.filter((record) => !record.record.eventType.endsWith('.Process')));
     await bench.pass(1_999);
