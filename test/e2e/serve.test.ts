@@ -1,0 +1,116 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { afterEach, describe, expect, test } from 'vitest';
+import { BridgeProcess } from '../tool/bridge-process.js';
+import { until } from '../tool/until.js';
+import { runBridge } from './run-bridge.js';
+
+const started: BridgeProcess[] = [];
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((bridge) => bridge.remove()));
+});
+
+async function serve(options: Parameters<typeof BridgeProcess.start>[0] = {}): Promise<BridgeProcess> {
+  const bridge = await BridgeProcess.start(options);
+  started.push(bridge);
+  return bridge;
+}
+
+const sample = new URL('../fixture/samples/build-clean/', import.meta.url);
+const traceId: string = JSON.parse(readFileSync(new URL('otel.jsonl', sample), 'utf8').split('\n')[0] ?? '').trace_id;
+
+async function sendSample(url: string): Promise<void> {
+  for (const name of readdirSync(new URL('otlp/', sample)).sort()) {
+    const signal = name.includes('traces') ? 'traces' : 'logs';
+    const answer = await fetch(`${url}/v1/${signal}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-protobuf' },
+      body: readFileSync(new URL(`otlp/${name}`, sample)),
+    });
+    expect(answer.status).toBe(200);
+  }
+}
+
+describe('serve', () => {
+  test('says in five lines on standard error where it listens, writes, exports and what to run', async () => {
+    const bridge = await serve();
+    const lines = bridge.stderr.trim().split('\n');
+    expect(lines.map((line) => line.split(/ {2,}/)[0])).toEqual(
+      ['receives', 'health', 'writes', 'exports', 'now run'].map((word) => expect.stringContaining(word)),
+    );
+    expect(lines).toHaveLength(5);
+    expect(lines[3]).toBe(
+      'exports   nothing; set OTEL_EXPORTER_OTLP_ENDPOINT, or destinations in run-bridge.yaml, to change that',
+    );
+    expect(lines[4]).toMatch(
+      new RegExp(`^now run {3}OTEL_EXPORTER_OTLP_ENDPOINT=${bridge.otlpUrl} .* dbt build --export-to-otlp$`),
+    );
+    expect(bridge.stdout).toBe('');
+  });
+
+  test('answers health on both ports', async () => {
+    const bridge = await serve();
+    for (const url of [bridge.otlpUrl, bridge.webUrl]) {
+      for (const path of ['healthz', 'readyz']) expect((await fetch(`${url}/${path}`)).status).toBe(200);
+    }
+  });
+
+  test('keeps what is sent, judges the run, writes its files, and ends with 0 on SIGTERM', async () => {
+    const bridge = await serve();
+    await sendSample(bridge.otlpUrl);
+    expect(await bridge.finished(traceId)).toMatchObject({ steps: [{ verdict: 'success' }] });
+    expect(readdirSync(bridge.runFolder(traceId))).toEqual(
+      expect.arrayContaining(['run.json', 'telemetry.jsonl', 'telemetry.parquet']),
+    );
+    expect(await bridge.stop('SIGTERM')).toBe(0);
+  });
+
+  test('writes no Parquet where that is off', async () => {
+    const bridge = await serve({ args: ['--parquet', 'off'] });
+    await sendSample(bridge.otlpUrl);
+    await until('run.json', () => readdirSync(bridge.runFolder(traceId)).includes('run.json'));
+    expect(await bridge.stop('SIGINT')).toBe(0);
+    expect(readdirSync(bridge.runFolder(traceId))).not.toContain('telemetry.parquet');
+  });
+
+  test('streams every record to standard output, and nothing else', async () => {
+    const bridge = await serve({ args: ['--jsonl', '-'] });
+    await sendSample(bridge.otlpUrl);
+    await bridge.finished(traceId);
+    expect(await bridge.stop()).toBe(0);
+    expect(bridge.stdout).toBe(readFileSync(`${bridge.runFolder(traceId)}/telemetry.jsonl`, 'utf8'));
+  });
+
+  test('goes on receiving when the reader of its stream goes away', async () => {
+    const bridge = await serve({ args: ['--jsonl', '-'] });
+    bridge.child.stdout?.destroy();
+    await sendSample(bridge.otlpUrl);
+    await bridge.finished(traceId);
+    expect(bridge.stderr).toContain('the JSONL stream was closed by its reader');
+    expect(await bridge.stop()).toBe(0);
+  });
+
+  test('holds its data folder: a second one names the holder and ends with 2, import says how to hand over', async () => {
+    const bridge = await serve();
+    const holder = `${bridge.dataFolder} is in use by process ${bridge.child.pid}`;
+    const cwd = bridge.dataFolder;
+    const second = await runBridge(['serve', '--http', '0', '--web', '0', '--data-dir', '.'], { cwd });
+    expect(second).toMatchObject({ exitCode: 2, stderr: expect.stringMatching(`^run-bridge: ${holder} since .*\n$`) });
+    const path = new URL('otel.jsonl', sample).pathname;
+    const refused = await runBridge(['import', path, '--data-dir', '.'], { cwd });
+    expect(refused).toMatchObject({
+      exitCode: 2,
+      stderr: `run-bridge: ${holder}; hand the files to it with --to ${bridge.otlpUrl}, or pass another --data-dir\n`,
+    });
+    expect(await runBridge(['import', path, '--to', bridge.otlpUrl], { cwd })).toMatchObject({ exitCode: 0 });
+    await bridge.finished(traceId);
+  });
+
+  test('takes the entry point and configuration of the container', async () => {
+    const config = new URL('../../deploy/run-bridge.yaml', import.meta.url).pathname;
+    const bridge = await serve({ args: ['--config', config] });
+    expect(bridge.stderr).toContain('exports   jaeger (http://jaeger:4318), tempo (http://tempo:4318)\n');
+    await sendSample(bridge.otlpUrl);
+    await bridge.finished(traceId);
+    expect(await bridge.stop()).toBe(0);
+  });
+});
