@@ -1,3 +1,4 @@
+import { isNestedTooDeep, MAX_JSON_LEVELS } from '../record/json-nesting.js';
 import { parseRecordLine, RecordParseError } from '../record/record-line.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { batchesOf } from './batch-builder.js';
@@ -44,6 +45,9 @@ export function unreadable(path: string, cause: unknown): unknown {
 }
 
 function parseLine({ number, text }: TextLine): TelemetryRecord | Reject {
+  if (isNestedTooDeep(text)) {
+    return { place: `line ${number}`, reason: `nested deeper than ${MAX_JSON_LEVELS} levels`, count: 1 };
+  }
   try {
     return parseRecordLine(text);
   } catch (error) {

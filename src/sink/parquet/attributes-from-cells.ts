@@ -21,7 +21,7 @@ export function attributesFromCells(eventType: string, cells: AttributeCells): A
   const layout = MESSAGE_LAYOUTS.get(eventType);
   const text = cells.get('json_payload');
   const payload = typeof text === 'string' ? parsePayload(text) : {};
-  if (layout === undefined && cells.size === 1 && typeof text === 'string' && !isJsonObjectExactly(text)) {
+  if (layout === undefined && cells.size === 1 && typeof text === 'string' && !mayBeParsed(text)) {
     // An unknown message whose numbers JavaScript cannot hold: its own text is kept.
     return Attributes.fromJson(text);
   }
@@ -84,9 +84,11 @@ function parsePayload(text: string): JsonObject {
   return isJsonObject(value) ? value : { json_payload: value ?? text };
 }
 
-function isJsonObjectExactly(text: string): boolean {
+/** Whether nothing is lost when the text is parsed and written again, or it cannot be kept as it is. */
+function mayBeParsed(text: string): boolean {
   const value = parse(text);
-  return !isJsonObject(value) || JSON.stringify(value) === text;
+  // Text on several lines cannot be kept: a record is one line.
+  return !isJsonObject(value) || JSON.stringify(value) === text || /[\r\n]/.test(text);
 }
 
 function parse(text: string): JsonValue | undefined {

@@ -1,5 +1,7 @@
 import { Attributes } from '../../record/attributes.js';
 import { parseSpanId, parseTraceId, type SpanId, spanIdFromUint64, type TraceId } from '../../record/ids.js';
+import { isJsonObject, type JsonValue } from '../../record/json.js';
+import { isNestedTooDeep, MAX_JSON_LEVELS } from '../../record/json-nesting.js';
 import type { SpanLink, SpanStatus, TelemetryRecord } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
 import type { AttributeCell } from './attribute-cells.js';
@@ -76,9 +78,30 @@ function linksOf(value: unknown): readonly SpanLink[] | null {
     return {
       traceId: traceId(link),
       spanId,
-      attributes: typeof json === 'string' ? Attributes.fromJson(json) : Attributes.EMPTY,
+      attributes: typeof json === 'string' ? linkAttributes(json) : Attributes.EMPTY,
     };
   });
+}
+
+/** @throws RowParseError when it is no JSON object. */
+function linkAttributes(json: string): Attributes {
+  checkNesting(json);
+  if (json === '{}') return Attributes.EMPTY;
+  const value = parseJson(json);
+  if (!isJsonObject(value)) throw new RowParseError("a link's json_payload must be a JSON object");
+  return Attributes.of(value);
+}
+
+function parseJson(json: string): JsonValue | undefined {
+  try {
+    return JSON.parse(json) as JsonValue;
+  } catch {
+    return undefined;
+  }
+}
+
+function checkNesting(json: string): void {
+  if (isNestedTooDeep(json)) throw new RowParseError(`json_payload is nested deeper than ${MAX_JSON_LEVELS} levels`);
 }
 
 function statusOf(row: Row): SpanStatus | null {
@@ -95,6 +118,8 @@ function cellsOf(value: unknown): Map<AttributeColumn, AttributeCell> {
     // Most cells are null, so that is asked first.
     if (cell !== null && isCell(cell) && isAttributeColumn(name)) cells.set(name, cell);
   }
+  const payload = cells.get('json_payload');
+  if (typeof payload === 'string') checkNesting(payload);
   return cells;
 }
 

@@ -29,6 +29,18 @@ describe('JsonlFile', () => {
     expect(rejects[0]?.reason).toMatch(/not JSON/);
   });
 
+  it('passes over a line that is nested so deep that writing it again would exhaust the stack', async () => {
+    const nested = (levels: number) =>
+      (lines[0] ?? '').replace(
+        '"attributes":{',
+        `"attributes":{"x":"[{\\"[","y":${'['.repeat(levels)}${']'.repeat(levels)},`,
+      );
+    const path = folder.write('deep.jsonl', `${nested(50_000)}\n${nested(150)}\n`);
+    const { records, rejects } = await readAll(new JsonlFile(path, 0));
+    expect(records.map(formatRecordLine)).toEqual([nested(150)]);
+    expect(rejects).toEqual([{ place: 'line 1', reason: 'nested deeper than 200 levels', count: 1 }]);
+  });
+
   it('passes over a line beyond the limit, wherever its pieces fall', async () => {
     const long = `"${'x'.repeat(3_000_000)}"`;
     const path = folder.write('long.jsonl', `${lines[0]}\n${long}\n${lines[1]}\n${long}`);

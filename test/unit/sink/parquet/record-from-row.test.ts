@@ -68,6 +68,14 @@ describe('what the layout does not know', () => {
     expect(read?.attributes.value).toEqual(attributes);
   });
 
+  it('keeps the spelling of numbers that JavaScript cannot hold, and stays on one line', () => {
+    const exact = '{"n":12345678901234567890,"x":1.0}';
+    expect(recordFromRow(row('x.New', { json_payload: exact })).attributes.json).toBe(exact);
+    expect(recordFromRow(row('x.New', { json_payload: exact.replace(',', ',\n') })).attributes.json).not.toContain(
+      '\n',
+    );
+  });
+
   it('comes back from columns that the message did not use before', () => {
     expect(attributesOf('process.Process', { package_name: 'shop', rows_affected: 3n, json_payload: '{}' })).toEqual({
       package_name: 'shop',
@@ -82,6 +90,8 @@ describe('a row', () => {
     [{ trace_id: 'xyz' }, /trace_id must be/],
     [{ span_id: null }, /needs a span_id/],
     [{ start_time_unix_nano: null }, /start_time_unix_nano must be/],
+    [{ attributes: { json_payload: `{"x":${'['.repeat(999)}${']'.repeat(999)}}` } }, /nested deeper than 200/],
+    [{ links: [{ trace_id: '1'.repeat(32), span_id: 1n, json_payload: '7' }] }, /must be a JSON object/],
   ])('that is no record is refused: %o', (change, message) => {
     expect(() => recordFromRow({ ...row('process.Process', {}), ...change })).toThrow(RowParseError);
     expect(() => recordFromRow({ ...row('process.Process', {}), ...change })).toThrow(message);
