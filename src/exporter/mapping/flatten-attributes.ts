@@ -17,6 +17,9 @@ const LIFTED: ReadonlyMap<string, OtelAttributes> = new Map<string, OtelAttribut
 /** Deepest nesting that becomes attributes; what lies deeper is one JSON text. The schema's own messages have three levels. */
 const MAX_DEPTH = 4;
 
+/** Deepest nesting inside such a text; what lies deeper is `…`, so that hostile input cannot exhaust the stack. */
+const MAX_JSON_DEPTH = 64;
+
 /**
  * Writes a message's fields into attributes: scalars under their name, nested ones under dotted names (or their own name
  * where they are details of the span), lists of scalars as lists, the rest as JSON text; 64-bit integers as numbers.
@@ -82,17 +85,20 @@ class Flattening {
 
   /** JSON text, each text in it redacted as an attribute of that name would be. */
   private json(value: JsonValue, key: string): string {
-    if (this.redactor.level === 'off') return JSON.stringify(value);
-    return JSON.stringify(this.redacted(value, key));
+    return JSON.stringify(this.redacted(value, key, 0));
   }
 
-  private redacted(value: JsonValue, key: string): JsonValue {
+  private redacted(value: JsonValue, key: string, depth: number): JsonValue {
     if (typeof value === 'string') return this.redactor.attribute(key, value);
     if (typeof value === 'number') return this.redactor.number(key, value) ?? '?';
     if (value === null || typeof value === 'boolean') return value;
-    if (!isJsonObject(value)) return value.map((item) => this.redacted(item, key));
+    if (depth >= MAX_JSON_DEPTH) return '…';
+    if (!isJsonObject(value)) return value.map((item) => this.redacted(item, key, depth + 1));
     return Object.fromEntries(
-      Object.entries(value).map(([field, item]) => [field, this.redacted(item, this.redactedKey(key, field))]),
+      Object.entries(value).map(([field, item]) => [
+        field,
+        this.redacted(item, this.redactedKey(key, field), depth + 1),
+      ]),
     );
   }
 

@@ -40,6 +40,7 @@ interface NodeFacts {
 
 /** How many of a kind are remembered for one node, the latest ones; of queries none beyond, and then no sum is told. */
 const MAX_FACTS = 16;
+const MAX_ERRORS = 4;
 const MAX_QUERIES = 1000;
 
 /** Time interval of a span. */
@@ -87,12 +88,8 @@ export class NodeIndex {
     const { spanId, timeUnixNano } = record;
     const interruption = interruptionOf(record);
     if (interruption !== undefined) remember(facts.cancellations, { kind: interruption.kind, spanId, timeUnixNano });
-    remember(facts.errors, {
-      spanId,
-      timeUnixNano,
-      message: record.body,
-      codeName: record.attributes.text('code_name'),
-    });
+    const error = { spanId, timeUnixNano, message: record.body, codeName: record.attributes.text('code_name') };
+    remember(facts.errors, error, MAX_ERRORS);
   }
 
   /** The last error of a node inside a span of it: one logged in that very span, else one of the node. */
@@ -195,7 +192,7 @@ function seeQuery(facts: NodeFacts, record: SpanEnd): void {
   remember(facts.cancellations, { kind: interruption.kind, spanId, timeUnixNano });
 }
 
-function remember<T>(list: T[], item: T): void {
+function remember<T>(list: T[], item: T, maxCount = MAX_FACTS): void {
   list.push(item);
-  if (list.length > MAX_FACTS) list.shift();
+  if (list.length > maxCount) list.shift();
 }

@@ -8,6 +8,9 @@ import {
   mappingSwitchesFrom,
 } from '../../../../src/exporter/mapping/mapping-switches.js';
 import { OtelRunMapper } from '../../../../src/exporter/mapping/otel-run-mapper.js';
+import { Attributes } from '../../../../src/record/attributes.js';
+import type { JsonObject } from '../../../../src/record/json.js';
+import type { TelemetryRecord } from '../../../../src/record/telemetry-record.js';
 import { end, idOf, log, logged, start } from './made-records.js';
 import { mapRun, namedSpan, nodeSpan } from './mapped-run.js';
 import { asOtlp, readLog } from './read-sample.js';
@@ -150,6 +153,15 @@ describe('what comes out', () => {
     expect(span?.name).toBe('New thing');
   });
 
+  it('survives hostile nesting', () => {
+    const deep = Attributes.fromJson(`{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}`);
+    const record = { ...end({ id: 1, atMs: 1, type: 'new.Thing' }), attributes: deep };
+    for (const redaction of ['literals', 'off'] as const) {
+      const [span] = mapRun(logged([record]), { redaction }).spans;
+      expect(String(span?.attributes.a).length).toBeLessThan(200);
+    }
+  });
+
   it('marks stale sources, warned and failed', () => {
     const sources = ['WARNED', 'FAILED', 'PASSED'].map((outcome, id) =>
       end({
@@ -177,6 +189,35 @@ describe('what comes out', () => {
       node_freshness_outcome: 'SOURCE_FRESHNESS_OUTCOME_OUTCOME_PASSED',
       age_seconds: 90000,
     });
+  });
+});
+
+describe('two commands in one trace that run the same node', () => {
+  const node = (id: number, parent: number, fromMs: number, atMs: number, attributes: JsonObject) =>
+    end({ id, parent, fromMs, atMs, type: 'node.NodeProcessed', name: 'Node processed', attributes });
+  const failed = { unique_id: 'model.a', node_outcome: 'NODE_OUTCOME_ERROR' };
+  const skipped = {
+    unique_id: 'model.b',
+    node_outcome: 'NODE_OUTCOME_SKIPPED',
+    node_skip_upstream_detail: { upstream_unique_id: 'model.a' },
+  };
+  const records = logged([
+    log({ id: 90, atMs: 5, attributes: { unique_id: 'model.a', code_name: 'First' } }),
+    log({ id: 91, atMs: 15, attributes: { unique_id: 'model.a', code_name: 'Second' } }),
+    node(11, 1, 0, 10, failed),
+    node(21, 2, 11, 20, failed),
+    node(12, 1, 10, 21, skipped),
+    node(22, 2, 20, 22, skipped),
+  ]).map((one) => ({ ...one, record: asError(one.record) }));
+  const { spans } = mapRun(records);
+  const byId = (id: number) => spans.find((span) => span.spanContext().spanId === idOf(id));
+
+  it('have each its own error', () => {
+    expect([byId(11), byId(21)].map((span) => span?.attributes['error.type'])).toEqual(['First', 'Second']);
+  });
+
+  it('have each the cause of their own skips', () => {
+    expect([byId(12), byId(22)].map((span) => span?.links[0]?.context.spanId)).toEqual([idOf(11), idOf(21)]);
   });
 });
 
@@ -239,6 +280,10 @@ describe('a switch', () => {
     expect(attributes).not.toHaveProperty(['run_bridge.node.query_time_ms']);
   });
 });
+
+function asError(record: TelemetryRecord): TelemetryRecord {
+  return record.recordType === 'LogRecord' ? { ...record, severityNumber: 17 } : record;
+}
 
 function plain(items: readonly MappedItem[]): unknown {
   return items

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { KnownNames } from '../../../../src/exporter/redaction/known-names.js';
 import { sanitizeCommand } from '../../../../src/exporter/redaction/sanitize-command.js';
@@ -42,6 +43,37 @@ describe('a message', () => {
 
   it('is cut off when it is very long', () => {
     expect(clean('error '.repeat(MAX_PROSE_LENGTH)).length).toBeLessThanOrEqual(MAX_PROSE_LENGTH + 1);
+  });
+
+  it('never shows a word that is neither common nor a name, whatever stands around it', () => {
+    const piece = fc.constantFrom(
+      "'",
+      '"',
+      ' ',
+      '\n',
+      'error',
+      'column ',
+      'LINE 3: ',
+      '--',
+      '$',
+      '\\',
+      '(',
+      '.',
+      ':',
+      '1',
+      'table "',
+      'sql:',
+      '_',
+      'é',
+    );
+    fc.assert(
+      fc.property(fc.array(piece), fc.array(piece), (before, after) => {
+        const text = `${before.join('')} 'zqsecret1' ${after.join('')} zqsecret2`;
+        for (const shown of [clean(text), firstSafeWords(text, names), sanitizeDiffTable(text, names)]) {
+          expect(shown).not.toMatch(/zqsecret/);
+        }
+      }),
+    );
   });
 
   it('is reduced to its first safe words where no SQL may be shown', () => {
