@@ -78,7 +78,7 @@ describe('a run of the real engine, seen in Jaeger', () => {
       'test.shop.status_strict',
       'unit_test.shop.ut_target',
     ]);
-    const invocation = spans.find(({ operationName }) => operationName === 'dbt invocation');
+    const invocation = spans.find(({ operationName }) => operationName === 'dbt invocation (build)');
     expect(invocation && tag(invocation, 'error')).toBe(true);
   });
 

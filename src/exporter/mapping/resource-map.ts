@@ -26,7 +26,7 @@ export class ResourceMap {
   }
 
   private create(resource: Resource): MappedResource {
-    const attributes = Object.entries({ ...resource.attributes, ...this.overrides }).map(
+    const attributes = Object.entries({ ...DEFAULTS, ...resource.attributes, ...this.overrides, ...MAPPED_BY }).map(
       ([name, value]) => [name, otelValue(value)] as const,
     );
     const { name, version } = resource.scope;
@@ -36,6 +36,12 @@ export class ResourceMap {
     };
   }
 }
+
+/** Records from files come without a resource; backends list runs by this name. */
+const DEFAULTS = { 'service.name': 'dbt' };
+
+/** Says that a bridge has mapped these spans already: another bridge that receives them passes them on as they are. */
+const MAPPED_BY = { 'telemetry.distro.name': 'run-bridge' };
 
 /** The scope of records from files, which do not carry one. */
 const UNKNOWN_SCOPE = 'run-bridge';

@@ -133,6 +133,7 @@ describe('what comes out', () => {
       'service.name': 'nightly',
       'service.version': '2.0.0-alpha.4',
       'deployment.environment.name': 'prod',
+      'telemetry.distro.name': 'run-bridge',
     });
     expect([...scopes][0]?.name).toBe('dbt-core');
   });
