@@ -15,7 +15,10 @@ export interface Destination {
   readonly name: string;
   /** What it is to get. */
   readonly signals: readonly Signal[];
-  /** Sends as many items from the front of a batch as go into one request. One attempt; never throws for what the other side does. */
+  /**
+   * Sends as many items from the front of a batch as go into one request. One attempt; never throws for what the other
+   * side does, and settles soon after `abort`.
+   */
   send(batch: ItemBatch, abort: AbortSignal): Promise<BatchOutcome>;
   /** Sends one OTLP JSON message of another service unchanged; left out where a destination cannot. */
   forward?(signal: Signal, body: string, abort: AbortSignal): Promise<SendResult>;

@@ -2,7 +2,8 @@ import type { ExportRun } from './export-run.js';
 
 /**
  * Whose turn it is, and who may hold a mapper. Open runs take turns; closed ones wait, first come first served, until a
- * mapper is free: fewer than `maxOpen` are open, an open one has nothing to do, or one has been open for `sliceMs`.
+ * mapper is free: fewer than `maxOpen` are open, an open one has nothing to do or cannot go on, or one has had its
+ * `sliceMs`.
  */
 export class ExportQueue {
   private readonly open = new Set<ExportRun>();
@@ -47,30 +48,33 @@ export class ExportQueue {
   private makeRoom(nowMs: number): boolean {
     if (this.open.size < this.limits.maxOpen) return true;
     let idle: ExportRun | undefined;
-    let oldest: ExportRun | undefined;
+    let blocked: ExportRun | undefined;
     for (const run of this.open) {
       if (run.isInTurn || run.isQueued) continue;
-      if (!run.isBehind && !run.hasQueued && run.replay?.heldCount === 0) {
-        if (idle === undefined || run.lastTurnMs < idle.lastTurnMs) idle = run;
-      } else if (nowMs - run.openedAtMs >= this.limits.sliceMs) {
-        if (oldest === undefined || run.openedAtMs < oldest.openedAtMs) oldest = run;
-      }
+      if (run.hasQueued) blocked ??= run;
+      else if (!run.isBehind && run.replay?.heldCount === 0 && run.lastTurnMs < (idle?.lastTurnMs ?? Infinity))
+        idle = run;
     }
-    const victim = idle ?? oldest ?? this.takeOverdueTurn(nowMs);
-    if (victim === undefined) return false;
-    const hasMore = victim !== idle;
-    this.closeRun(victim);
-    if (hasMore) {
-      victim.isBehind = true;
-      this.add(victim);
+    const victim = idle ?? blocked;
+    if (victim !== undefined) {
+      this.closeRun(victim);
+      return true;
     }
+    const overdue = this.takeOverdueTurn(nowMs);
+    if (overdue === undefined) return false;
+    this.closeRun(overdue);
+    overdue.isBehind = true;
+    this.add(overdue);
     return true;
   }
 
-  /** The next in turn, if it has been open for its slice: it goes to the end of the line of closed runs. */
+  /**
+   * The next in turn, if it has had its slice: it goes to the end of the line of closed runs. The slice begins with the
+   * first batch that was taken, or a run whose replay takes longer than that would never get anywhere.
+   */
   private takeOverdueTurn(nowMs: number): ExportRun | undefined {
     const next = this.turns[0];
-    if (next === undefined || nowMs - next.openedAtMs < this.limits.sliceMs) return undefined;
+    if (next?.progressMs === undefined || nowMs - next.progressMs < this.limits.sliceMs) return undefined;
     this.turns.shift();
     next.isQueued = false;
     return next;

@@ -36,13 +36,14 @@ export class ExportRun {
   hasLookedUpSummary = false;
   /** Length of the log as far as the worker was told. */
   knownBytes = 0;
-  openedAtMs = 0;
+  /** Monotonic time of the first batch that was taken since the run was opened; `undefined` while it only replays. */
+  progressMs: number | undefined;
   lastTurnMs = 0;
   failedTurns = 0;
   /** There may be records to read, spans to let go, or an end to send. */
   isBehind = true;
-  /** The mapper has given its last items; what is queued are the last of the run, as far as the log went then. */
-  isClosing = false;
+  /** Length of the log for which the mapper has given its last items, which are being sent; `undefined` before. */
+  closingAtBytes: number | undefined;
   isQueued = false;
   isInTurn = false;
   /** Woken during its turn: there is more to do after it. */
@@ -98,12 +99,22 @@ export class ExportRun {
     return bytes === 0 ? undefined : { records, bytes };
   }
 
+  /** What waits for a lane makes room for what can be sent; it is found again by a new replay. */
+  passOverQueued(): void {
+    for (const signal of ['traces', 'logs'] as const) {
+      if (this.queues[signal].length === 0) continue;
+      this.queues[signal].length = 0;
+      this.missed.add(signal);
+    }
+  }
+
   /** Throws away what can be found again; what was missed stays known. Returns the look-ahead bytes that it gave back. */
   close(): number {
     const bytes = this.lookAheadBytes;
     this.quietTimer?.cancel();
     this.quietTimer = undefined;
-    this.isClosing = false;
+    this.closingAtBytes = undefined;
+    this.progressMs = undefined;
     this.replay = undefined;
     this.queues.traces.length = 0;
     this.queues.logs.length = 0;

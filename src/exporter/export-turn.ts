@@ -47,7 +47,7 @@ export class ExportTurn {
     const replay = run.replay === undefined || this.canCatchUp(run) ? await this.reopen(run, cursor) : run.replay;
     await this.sendQueued(run);
     if (this.stop.aborted) return 'idle';
-    if (run.isClosing) return this.endClosing(run);
+    if (run.closingAtBytes !== undefined) return this.endClosing(run, run.closingAtBytes);
     if (this.isBlocked(run)) return 'blocked';
     await this.readOn(run, replay);
     await this.sendQueued(run);
@@ -83,7 +83,6 @@ export class ExportTurn {
     run.missed.clear();
     run.isBehind = true;
     run.replay = new RunReplay(createMapper(), cursor, summary, createMapper);
-    run.openedAtMs = this.deps.clock.monotonicMs();
     this.host.opened(run);
     return run.replay;
   }
@@ -100,18 +99,18 @@ export class ExportTurn {
 
   private async readOn(run: ExportRun, replay: RunReplay): Promise<void> {
     if (replay.readOffset < run.knownBytes) {
-      this.passOver(run);
+      run.passOverQueued();
       this.route(run, replay.push(await this.nextRecords(run, replay)));
       return;
     }
     run.isBehind = false;
     const summary = await this.endOf(run, replay);
     if (summary !== undefined) {
-      this.passOver(run);
-      run.isClosing = true;
+      run.passOverQueued();
+      run.closingAtBytes = summary.logBytes;
       this.route(run, replay.finish(summary), summary.logBytes);
     } else if (replay.heldCount > 0 && this.isQuiet(run)) {
-      this.passOver(run);
+      run.passOverQueued();
       this.route(run, replay.takeHeld());
     }
   }
@@ -155,15 +154,6 @@ export class ExportTurn {
     return false;
   }
 
-  /** What waits for a lane makes room for what can be sent; it is found again by a new replay. */
-  private passOver(run: ExportRun): void {
-    for (const signal of SIGNALS) {
-      if (run.queues[signal].length === 0) continue;
-      run.queues[signal].length = 0;
-      run.missed.add(signal);
-    }
-  }
-
   private route(run: ExportRun, items: readonly MappedItem[], closingAtBytes?: number): void {
     for (const item of items) {
       const { signal } = item;
@@ -194,6 +184,7 @@ export class ExportTurn {
 
   private async advance(run: ExportRun, signal: Signal, sentTo: number, next: number | undefined): Promise<void> {
     if (run.cursor === undefined) return;
+    run.progressMs ??= this.deps.clock.monotonicMs();
     // Items with the anchor of the next one may still be waiting.
     // A run's last items are anchored at the log's length, where a late record may still come.
     const offset = Math.min(sentTo, next ?? sentTo, run.readOffset);
@@ -209,19 +200,21 @@ export class ExportTurn {
   }
 
   private end(run: ExportRun, replay: RunReplay): TurnEnd | Promise<TurnEnd> {
-    if (run.isClosing) return this.endClosing(run);
+    if (run.closingAtBytes !== undefined) return this.endClosing(run, run.closingAtBytes);
     if (replay.readOffset < run.knownBytes) run.isBehind = true;
     // At the end of what was known one more turn sees whether the run is finished, or its spans are to be let go.
     if (run.isBehind) return this.isBlocked(run) ? 'blocked' : 'again';
     return run.hasQueued || run.missed.size > 0 ? 'blocked' : 'idle';
   }
 
-  private async endClosing(run: ExportRun): Promise<TurnEnd> {
-    const { finished, cursor } = run;
+  /** @param logBytes the run's last items are for a log of this length; meanwhile it may have grown. */
+  private async endClosing(run: ExportRun, logBytes: number): Promise<TurnEnd> {
+    const { cursor } = run;
+    if (cursor === undefined) return 'idle';
+    for (const signal of SIGNALS) {
+      if (run.queues[signal].length === 0 && !run.missed.has(signal)) run.doneAtBytes.set(signal, logBytes);
+    }
     if (run.hasQueued) return 'blocked';
-    if (finished === undefined || cursor === undefined) return 'idle';
-    const { logBytes } = finished;
-    for (const signal of SIGNALS) if (!run.missed.has(signal)) run.doneAtBytes.set(signal, logBytes);
     if (run.missed.size > 0) {
       this.host.close(run);
       run.isBehind = run.knownBytes > logBytes;

@@ -52,9 +52,10 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
         this.onLaneReady(),
       );
     this.lanes = { traces: lane('traces'), logs: lane('logs') };
-    this.queue = new ExportQueue({ maxOpen: options.maxOpenRuns, sliceMs: options.openSliceMs }, (run) =>
-      this.close(run),
-    );
+    this.queue = new ExportQueue({ maxOpen: options.maxOpenRuns, sliceMs: options.openSliceMs }, (run) => {
+      run.passOverQueued();
+      this.close(run);
+    });
     this.turn = new ExportTurn(options, deps, this.lanes, this.stop.signal, {
       opened: (run) => this.queue.opened(run),
       close: (run) => this.close(run),
