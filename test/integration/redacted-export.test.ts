@@ -1,0 +1,75 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
+import { PublicAttributeSchema } from '../../src/decode/public-attribute-schema.js';
+import { DEFAULT_MAPPING_OPTIONS } from '../../src/exporter/mapping/mapping-options.js';
+import { OtelRunMapper } from '../../src/exporter/mapping/otel-run-mapper.js';
+import { OtlpEncoder } from '../../src/exporter/otlp-encoder.js';
+import type { RedactionLevel } from '../../src/exporter/redaction/redaction-level.js';
+import { JsonCodec } from '../../src/otlp/json-codec.js';
+import type { OtlpEncoding } from '../../src/otlp/otlp-codec.js';
+import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
+import { PublicSchema } from '../../src/schema/public-schema.js';
+import type { LoggedRecord } from '../../src/sink/record-log.js';
+
+const FOLDER = 'test/fixture/redaction/otlp';
+const MARKERS = /zq[a-z]+\d{3}|7700\d{5}|7700\.\d{5}|7\.7\d{6}e8|7700-\d\d-\d\d|0x7700\d?/gi;
+const decoder = new OtlpRequestDecoder(new PublicAttributeSchema(PublicSchema.load()), new JsonCodec());
+const protobuf = new ProtobufCodec();
+
+/** The records that the engine's own request bodies brought, by trace. */
+function received(): readonly (readonly LoggedRecord[])[] {
+  const byTrace = new Map<string, LoggedRecord[]>();
+  for (const file of readdirSync(FOLDER).sort()) {
+    const signal = file.includes('traces') ? 'traces' : 'logs';
+    const { delivery } = decoder.decode(protobuf.decode(signal, readFileSync(join(FOLDER, file))));
+    for (const { traceId, resource, records } of delivery.batches) {
+      const log = byTrace.get(traceId) ?? [];
+      byTrace.set(traceId, log);
+      for (const record of records) {
+        log.push({ record, resource, offset: log.length, endOffset: log.length + 1 });
+      }
+    }
+  }
+  return [...byTrace.values()];
+}
+
+/** Every request body that would be sent, as text. */
+function exportedBytes(redaction: RedactionLevel, encoding: OtlpEncoding): string {
+  const encoder = new OtlpEncoder(encoding);
+  return received()
+    .map((log) => {
+      const mapper = new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, redaction });
+      mapper.push(log);
+      const items = mapper.take(true);
+      const spans = items.flatMap((item) => (item.signal === 'traces' ? [item.span] : []));
+      const logs = items.flatMap((item) => (item.signal === 'logs' ? [item.log] : []));
+      const bodies = [
+        encoder.encode({ signal: 'traces', items: spans }),
+        encoder.encode({ signal: 'logs', items: logs }),
+      ];
+      return bodies.map(({ body }) => Buffer.from(body).toString('latin1')).join('\n');
+    })
+    .join('\n');
+}
+
+function markersIn(text: string): readonly string[] {
+  return [...new Set(text.toLowerCase().match(MARKERS))].sort();
+}
+
+describe.each<OtlpEncoding>(['protobuf', 'json'])(
+  'of a marked run, received over OTLP and exported as %s',
+  (encoding) => {
+    it.each<RedactionLevel>(['literals', 'statements'])('no byte shows a marked value at level %s', (level) => {
+      const text = exportedBytes(level, encoding);
+      expect(markersIn(text)).toEqual([]);
+      expect(text).toContain('test_failed');
+    });
+
+    it('the bytes show every marked value that the engine sent at level off', () => {
+      const sent = readdirSync(FOLDER).map((file) => readFileSync(join(FOLDER, file), 'latin1'));
+      expect(markersIn(exportedBytes('off', encoding))).toEqual(markersIn(sent.join('\n')));
+    });
+  },
+);
