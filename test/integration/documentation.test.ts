@@ -1,0 +1,55 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { environmentName, SETTING_KEYS, SETTINGS } from '../../src/config/settings.js';
+import { MAPPING_SWITCHES } from '../../src/exporter/mapping/mapping-switches.js';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+const pages = [
+  ...readdirSync(root).filter((name) => name.endsWith('.md')),
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join('docs', name)),
+];
+
+describe('documentation', () => {
+  test('lists every setting with its variable, default and meaning', () => {
+    for (const key of SETTING_KEYS) {
+      const { summary, defaultText } = SETTINGS[key];
+      const row = `| \`${key}\` | \`${environmentName(key)}\` | ${defaultText === null ? '' : `\`${defaultText}\``} | ${summary} |`;
+      expect(read('docs/configuration.md')).toContain(row);
+    }
+  });
+
+  test('lists every mapping switch', () => {
+    for (const [name, what] of Object.entries(MAPPING_SWITCHES)) {
+      expect(read('docs/configuration.md')).toContain(`| \`${name}\` | ${what} |`);
+    }
+  });
+
+  test.each(pages)('%s links to pages that are there', (page) => {
+    for (const [, target = ''] of read(page).matchAll(/\]\((?!https?:)([^)#]+)/g)) {
+      if (target.includes('…')) continue;
+      expect(existsSync(join(root, dirname(page), target)), `${page} → ${target}`).toBe(true);
+    }
+  });
+
+  test('names only npm scripts that are there', () => {
+    const { scripts } = JSON.parse(read('package.json'));
+    for (const page of ['README.md', 'CONTRIBUTING.md']) {
+      for (const [, script] of read(page).matchAll(/npm run ([a-z:]+)/g))
+        expect(scripts).toHaveProperty([script ?? '']);
+    }
+  });
+
+  test("says in the demo's folder the run that the samples hold", () => {
+    const sample = join(root, 'test/fixture/samples/build-mixed/otlp');
+    const demo = join(root, 'demo');
+    expect(readdirSync(demo)).toEqual(readdirSync(sample));
+    for (const name of readdirSync(demo)) {
+      expect(readFileSync(join(demo, name)).equals(readFileSync(join(sample, name)))).toBe(true);
+    }
+  });
+});
