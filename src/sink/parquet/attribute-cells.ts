@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from '../../record/json.js';
 import { isJsonObject } from '../../record/json.js';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
+import { isDebugValue } from './debug-value.js';
 import { inKeyOrder, MESSAGE_KEY_ORDERS, ONEOF_KEY_ORDERS } from './key-order.js';
 import { ATTRIBUTE_KINDS, type AttributeColumn } from './leaf-column.js';
 import {
@@ -33,11 +34,9 @@ export function spreadAttributes(record: TelemetryRecord, target: CellTarget): v
     return;
   }
   const attributes = record.attributes.value;
-  const taken = spreadColumns(layout, attributes, target);
-  const payload = payloadOf(layout, attributes, taken);
-  if (layout.payloadIs === 'always' || Object.keys(payload).length > 0) {
-    target('json_payload', JSON.stringify(payload));
-  }
+  const rest = spreadColumns(layout, attributes, target);
+  const payload = payloadOf(layout, attributes, rest);
+  if (payload !== undefined) target('json_payload', JSON.stringify(payload));
 }
 
 /** The cell for a JSON value in a column; `undefined` when it does not fit there. */
@@ -56,66 +55,69 @@ function cellFor(column: AttributeColumn, value: JsonValue): AttributeCell | und
   }
 }
 
-/** Fills the columns; returns the fields that need no place in the payload any more. */
-function spreadColumns(layout: MessageLayout, attributes: JsonObject, target: CellTarget): Set<string> {
-  const taken = new Set<string>();
+/** Fills the columns; returns the fields whose values do not fit theirs. */
+function spreadColumns(layout: MessageLayout, attributes: JsonObject, target: CellTarget): readonly string[] {
+  const misfits: string[] = [];
   for (const { field, column, zero } of layout.columns) {
     const value = attributes[field];
     if (value === undefined || value === null) {
       if (zero !== undefined) target(column, zero);
-      taken.add(field);
       continue;
     }
     const cell = cellFor(column, value);
-    if (cell === undefined) continue;
-    target(column, cell);
-    taken.add(field);
+    if (cell === undefined) misfits.push(field);
+    else target(column, cell);
   }
   if (layout.constant !== undefined) target(layout.constant.column, layout.constant.text);
-  return taken;
+  return misfits;
 }
 
-function payloadOf(layout: MessageLayout, attributes: JsonObject, taken: Set<string>): JsonObject {
+/** What is left for the payload; `undefined` when there is nothing and the message then has none. */
+function payloadOf(layout: MessageLayout, attributes: JsonObject, misfits: readonly string[]): JsonObject | undefined {
   const payload: Record<string, JsonValue> = {};
-  if (layout.payloadMap !== undefined) {
-    const map = attributes[layout.payloadMap];
-    if (isJsonObject(map)) {
-      for (const [key, value] of Object.entries(map)) setOwn(payload, key, value);
-      taken.add(layout.payloadMap);
-    }
+  const spread = [spreadMap(layout, attributes, payload)];
+  for (const field of layout.payload) {
+    if (field.field === ONEOF_FIELD) spread.push(wrapOneof(attributes, payload));
+    else addPayloadField(field, attributes, payload);
   }
-  for (const field of layout.payload) addPayloadField(field, attributes, taken, payload);
-  for (const [field, value] of Object.entries(attributes)) {
-    if (!taken.has(field)) setOwn(payload, field, value);
+  for (const field of misfits) payload[field] = attributes[field] ?? null;
+  for (const field of Object.keys(attributes)) {
+    if (layout.fields.has(field) || spread.includes(field)) continue;
+    setOwn(payload, field, attributes[field] ?? null);
   }
-  return payload;
+  return layout.payloadIs === 'any' && Object.keys(payload).length === 0 ? undefined : payload;
+}
+
+/** Puts the entries of the message's map into the payload itself; returns the map's name if it was one. */
+function spreadMap(
+  { payloadMap }: MessageLayout,
+  attributes: JsonObject,
+  payload: Record<string, JsonValue>,
+): string | undefined {
+  const map = payloadMap === undefined ? undefined : attributes[payloadMap];
+  if (!isJsonObject(map) || !Object.values(map).every(isDebugValue)) return undefined;
+  for (const [key, value] of Object.entries(map)) setOwn(payload, key, value);
+  return payloadMap;
 }
 
 function addPayloadField(
   { field, zero, isUint64 }: PayloadField,
   attributes: JsonObject,
-  taken: Set<string>,
   payload: Record<string, JsonValue>,
 ): void {
-  if (field === ONEOF_FIELD) {
-    addOneof(attributes, taken, payload);
-    return;
-  }
   const value = attributes[field] ?? zero;
-  taken.add(field);
-  if (value === undefined) return;
-  payload[field] = isUint64 === true ? numberOf(value) : value;
+  if (value !== undefined) payload[field] = isUint64 === true ? numberOf(value) : value;
 }
 
-/** Wraps the member that is set; a second one (no message can hold it) stays under its own name. */
-function addOneof(attributes: JsonObject, taken: Set<string>, payload: Record<string, JsonValue>): void {
+/** Wraps the member that is set and returns its name; a second one (no message can hold it) stays under its own. */
+function wrapOneof(attributes: JsonObject, payload: Record<string, JsonValue>): string | undefined {
   for (const [field, variant] of ONEOF_MEMBERS) {
     const value = attributes[field];
     if (!isJsonObject(value)) continue;
     payload[ONEOF_FIELD] = { [variant]: inKeyOrder(value, ONEOF_KEY_ORDERS.get(field)) };
-    taken.add(field);
-    return;
+    return field;
   }
+  return undefined;
 }
 
 /** A string of digits as a number where that is exact; readers take both. */

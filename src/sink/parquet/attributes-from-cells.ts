@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Attributes } from '../../record/attributes.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../record/json.js';
 import type { AttributeCell } from './attribute-cells.js';
+import { isDebugValue } from './debug-value.js';
 import { sortedKeys } from './key-order.js';
 import type { AttributeColumn } from './leaf-column.js';
 import { MESSAGE_LAYOUTS, type MessageLayout, ONEOF_FIELD, ONEOF_MEMBERS } from './message-layout.js';
@@ -11,7 +12,7 @@ import { setOwn } from './set-own.js';
 export type AttributeCells = ReadonlyMap<AttributeColumn, AttributeCell>;
 
 const MEMBERS_BY_VARIANT = new Map([...ONEOF_MEMBERS].map(([field, variant]) => [variant, field]));
-const NO_LAYOUT: MessageLayout = { columns: [], payload: [], payloadIs: 'any' };
+const NO_LAYOUT: MessageLayout = { columns: [], payload: [], payloadIs: 'any', fields: new Set() };
 
 /**
  * Puts a record's attributes together again as JSONL has them: plain zero values left out, 64-bit integers as strings,
@@ -49,7 +50,7 @@ function fromColumns(layout: MessageLayout, cells: AttributeCells, attributes: R
 function fromPayload(layout: MessageLayout, payload: JsonObject, attributes: Record<string, JsonValue>): void {
   const map: Record<string, JsonValue> = {};
   for (const [key, value] of Object.entries(payload)) {
-    if (layout.payloadMap !== undefined && isMapEntry(value)) {
+    if (layout.payloadMap !== undefined && isDebugValue(value)) {
       setOwn(map, key, value);
     } else if (key === ONEOF_FIELD && isJsonObject(value)) {
       unwrapOneof(value, attributes);
@@ -69,13 +70,6 @@ function unwrapOneof(value: JsonObject, attributes: Record<string, JsonValue>): 
   for (const [variant, detail] of Object.entries(value)) {
     setOwn(attributes, MEMBERS_BY_VARIANT.get(variant) ?? variant, detail);
   }
-}
-
-/** A `DebugValue`: an object with at most one field, named after its type. */
-function isMapEntry(value: JsonValue): boolean {
-  if (!isJsonObject(value)) return false;
-  const keys = Object.keys(value);
-  return keys.length === 0 || (keys.length === 1 && /^(float64|bool|string|bytes)$/.test(keys[0] ?? ''));
 }
 
 function parsePayload(text: string): JsonObject {

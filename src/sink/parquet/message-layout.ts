@@ -25,7 +25,9 @@ export interface MessageLayout {
   readonly payload: readonly PayloadField[];
   /** `always`: the payload is written even when it is `{}`. `any`: it is null when no field of it is set. */
   readonly payloadIs: 'always' | 'any';
-  /** The message's `map` field that is the payload itself. */
+  /** Names of the fields that are in one of the lists. */
+  readonly fields: ReadonlySet<string>;
+  /** The message's field of type `map<string, DebugValue>` that is the payload itself. */
   readonly payloadMap?: string;
   /** A column that holds the same text for every message of this type. */
   readonly constant?: { readonly column: AttributeColumn; readonly text: string };
@@ -247,7 +249,8 @@ function message(
   payload: readonly PayloadField[],
   payloadIs: 'always' | 'any',
 ): MessageLayout {
-  return { columns, payload, payloadIs };
+  const fields = new Set([...columns, ...payload].map(({ field }) => field));
+  return { columns, payload, payloadIs, fields };
 }
 
 function optional(...names: readonly AttributeColumn[]): ColumnField[] {

@@ -54,6 +54,8 @@ describe('what the layout does not know', () => {
     ['an unknown event type', 'x.New', { b: 1, a: { deep: [1, 'x', null] } }],
     ['an unknown field', 'node.NodeEvaluated', { phase: 'EXECUTION_PHASE_RUN', new_field: { x: 1 } }],
     ['an unknown field beside a map', 'dev.CallTrace', { extra: { k: { string: 'v' } }, name: 'n', new_field: 7 }],
+    ['a map of something else', 'dev.CallTrace', { extra: { k: 5, l: { string: 'v' } }, name: 'n' }],
+    ['two members of a oneof', 'node.NodeEvaluated', { node_test_detail: {}, node_cache_detail: { x: 1 } }],
     ['an unknown enum value', 'phase.PhaseExecuted', { phase: 'EXECUTION_PHASE_NEXT' }],
     ['an enum number', 'phase.PhaseExecuted', { phase: 999 }],
     ['a value of another type than its column', 'node.NodeProcessed', { duration_ms: 'soon', name: 5 }],
