@@ -19,6 +19,7 @@ import type { RecordConsumer } from './record/record-consumer.js';
 import { InvocationParquet } from './run/invocation-parquet.js';
 import type { RunListener } from './run/run-event.js';
 import { RunFile } from './run/run-file.js';
+import { RunLog } from './run/run-log.js';
 import { RunTracker } from './run/run-tracker.js';
 import { RUN_TRACKER_DEFAULTS } from './run/run-tracker-config.js';
 import { PublicSchema } from './schema/public-schema.js';
@@ -126,7 +127,7 @@ export class App {
       reader: this.reader,
       createParquet: (path) => ParquetWriter.create(path),
     });
-    const runListeners: RunListener[] = configuration.parquet ? [parquet] : [];
+    const runListeners: RunListener[] = [...(configuration.parquet ? [parquet] : []), new RunLog(logger)];
     this.tracker = new RunTracker(
       {
         ...RUN_TRACKER_DEFAULTS,
