@@ -1,19 +1,15 @@
-import type { ColumnChunk, Encoding, PageHeader } from 'hyparquet';
-import { ByteWriter } from 'hyparquet-writer';
-import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
-import { snappyCompress } from 'hyparquet-writer/src/snappy.js';
+import type { ColumnChunk, Encoding } from 'hyparquet';
 import { ByteBuffer } from './byte-buffer.js';
+import { ColumnDictionary } from './column-dictionary.js';
 import { ColumnStatistics } from './column-statistics.js';
+import { encodePage } from './encode-page.js';
 import type { LeafColumn } from './leaf-column.js';
 import type { PlainEncoding } from './plain-encoding.js';
 import { RleEncoder } from './rle-encoder.js';
 
-/** Rows and bytes after which a page ends: the engine's (parquet-rs's) own. */
+/** Rows and bytes after which a page ends: the engine's own. */
 const PAGE_ROWS = 20_000;
 const PAGE_BYTES = 1024 * 1024;
-/** Size at which a dictionary is given up and further pages hold the values themselves; also the engine's own. */
-const DICTIONARY_BYTES = 1024 * 1024;
-
 /** A finished page: its bytes in the file and the first row that it holds. */
 interface Page {
   readonly bytes: Uint8Array;
@@ -42,11 +38,9 @@ export class ColumnWriter<T> {
   private readonly repetitionEncoder = new RleEncoder(this.repetitions, 1);
   /** PLAIN values of the open page, once there is no dictionary. */
   private readonly plain = new ByteBuffer();
-  private readonly dictionary = new ByteBuffer();
-  private readonly dictionaryIndexes = new Map<T, number>();
   private readonly statistics = new ColumnStatistics();
+  private readonly dictionary: ColumnDictionary<T>;
   private isDictionaryOpen: boolean;
-  private dictionaryCount = 0;
   private dictionaryPages = 0;
   /** Dictionary indexes of the open page. */
   private indexes: number[] = [];
@@ -63,12 +57,13 @@ export class ColumnWriter<T> {
     private readonly encoding: PlainEncoding<T>,
   ) {
     this.definitionEncoder = new RleEncoder(this.definitions, column.maxDefinition > 1 ? 2 : 1);
+    this.dictionary = new ColumnDictionary(encoding, this.statistics);
     this.isDictionaryOpen = encoding.hasDictionary;
   }
 
   /** Bytes held for the row group, roughly. */
   get bufferedBytes(): number {
-    return this.pageBytes + this.dictionary.length + this.plain.length + this.indexes.length * 8;
+    return this.pageBytes + this.dictionary.byteLength + this.plain.length + this.indexes.length * 8;
   }
 
   /** Writes the value of a row; rows between the last written one and this one become null. */
@@ -102,12 +97,13 @@ export class ColumnWriter<T> {
   finish(rowCount: number): EncodedChunk {
     this.appendNulls(rowCount);
     if (this.levelsInPage > 0) this.endPage();
-    const dictionaryPage = this.dictionaryPages > 0 ? this.encodeDictionary() : undefined;
-    const dictionaryBytes = dictionaryPage?.length ?? 0;
-    const { pages, column, encoding, levelCount, uncompressedBytes, statistics, dictionaryPages } = this;
+    const dictionaryPage = this.dictionaryPages > 0 ? this.dictionary.encode() : undefined;
+    const dictionaryBytes = dictionaryPage?.bytes.length ?? 0;
+    const uncompressedBytes = this.uncompressedBytes + (dictionaryPage?.uncompressedBytes ?? 0);
+    const { pages, column, encoding, levelCount, statistics, dictionaryPages } = this;
     const byteLength = dictionaryBytes + this.pageBytes;
     return {
-      parts: [...(dictionaryPage === undefined ? [] : [dictionaryPage]), ...pages.map((page) => page.bytes)],
+      parts: [...(dictionaryPage === undefined ? [] : [dictionaryPage.bytes]), ...pages.map((page) => page.bytes)],
       byteLength,
       chunkAt: (offset) => ({
         file_offset: BigInt(offset),
@@ -164,7 +160,7 @@ export class ColumnWriter<T> {
 
   private appendValue(value: T): void {
     if (this.isDictionaryOpen) {
-      this.indexes.push(this.dictionaryIndexes.get(value) ?? this.appendToDictionary(value));
+      this.indexes.push(this.dictionary.indexOf(value));
       return;
     }
     const statistic = this.encoding.statistic(value);
@@ -172,27 +168,16 @@ export class ColumnWriter<T> {
     this.encoding.append(this.plain, value, this.valuesInPage++);
   }
 
-  private appendToDictionary(value: T): number {
-    const index = this.dictionaryCount++;
-    const start = this.dictionary.length;
-    this.dictionaryIndexes.set(value, index);
-    this.encoding.append(this.dictionary, value, index);
-    const statistic = this.encoding.statistic(value);
-    if (statistic !== null) this.statistics.seeValue(statistic);
-    else this.statistics.seeBytes(this.dictionary.view().subarray(start + 4));
-    return index;
-  }
-
   private endRow(): void {
     this.rows++;
-    if (this.isDictionaryOpen && this.dictionary.length > DICTIONARY_BYTES) this.closeDictionary();
+    if (this.isDictionaryOpen && this.dictionary.isFull) this.closeDictionary();
     this.endPageIfFull();
   }
 
   private closeDictionary(): void {
     this.endPage();
     this.isDictionaryOpen = false;
-    this.dictionaryIndexes.clear();
+    this.dictionary.close();
     if (this.encoding.type === 'BYTE_ARRAY') this.statistics.giveUp();
   }
 
@@ -213,16 +198,16 @@ export class ColumnWriter<T> {
       body.appendBytes(this.plain.view());
       this.plain.clear();
     }
-    const bytes = this.compressPage(body.view(), (sizes) => ({
+    const { bytes, uncompressedBytes } = encodePage(body.view(), {
       type: 'DATA_PAGE',
-      ...sizes,
       data_page_header: {
         num_values: this.levelsInPage,
         encoding,
         definition_level_encoding: 'RLE',
         repetition_level_encoding: 'RLE',
       },
-    }));
+    });
+    this.uncompressedBytes += uncompressedBytes;
     this.pages.push({ bytes, firstRow: this.firstRowOfPage });
     this.pageBytes += bytes.length;
     this.levelCount += this.levelsInPage;
@@ -239,32 +224,12 @@ export class ColumnWriter<T> {
   }
 
   private appendIndexes(body: ByteBuffer): void {
-    const bitWidth = Math.max(1, 32 - Math.clz32(Math.max(0, this.dictionaryCount - 1)));
+    const { bitWidth } = this.dictionary;
     body.appendUint8(bitWidth);
     const encoder = new RleEncoder(body, bitWidth);
     for (const index of this.indexes) encoder.append(index);
     encoder.finish();
     this.indexes = [];
-  }
-
-  private encodeDictionary(): Uint8Array {
-    const count = this.dictionaryCount;
-    return this.compressPage(this.dictionary.view(), (sizes) => ({
-      type: 'DICTIONARY_PAGE',
-      ...sizes,
-      dictionary_page_header: { num_values: count, encoding: 'PLAIN' },
-    }));
-  }
-
-  private compressPage(
-    body: Uint8Array,
-    header: (sizes: Pick<PageHeader, 'uncompressed_page_size' | 'compressed_page_size'>) => PageHeader,
-  ): Uint8Array {
-    const compressed = snappyCompress(body);
-    const head = new ByteWriter(64);
-    writePageHeader(head, header({ uncompressed_page_size: body.length, compressed_page_size: compressed.length }));
-    this.uncompressedBytes += head.offset + body.length;
-    return Buffer.concat([head.getBytes(), compressed]);
   }
 }
 
