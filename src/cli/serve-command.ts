@@ -52,11 +52,16 @@ export const serveCommand: CliCommand = {
     await stopped(context.stop);
     logger.info({}, 'stopping: finishing what was accepted');
     const isEnded = new AbortController();
-    await Promise.race([
-      app.shutdown(AbortSignal.timeout(DRAIN_MS)).finally(() => isEnded.abort()),
-      pause(clock, GIVE_UP_MS, isEnded.signal),
-    ]);
-    return EXIT.ok;
+    const shutdown = app.shutdown(AbortSignal.timeout(DRAIN_MS)).then(
+      () => EXIT.ok,
+      (error: unknown) => {
+        logger.error({ error: String(error) }, 'not everything ended cleanly; the next start takes it up');
+        return EXIT.failed;
+      },
+    );
+    const exitCode = await Promise.race([shutdown, pause(clock, GIVE_UP_MS, isEnded.signal)]);
+    isEnded.abort();
+    return exitCode ?? EXIT.ok;
   },
 };
 
