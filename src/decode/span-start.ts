@@ -1,4 +1,5 @@
 import { Attributes } from '../record/attributes.js';
+import { isJsonObject, type JsonValue } from '../record/json.js';
 import type { SpanEnd, SpanStart } from '../record/telemetry-record.js';
 import type { AttributePart } from './attribute-json.js';
 import { shortEventType } from './event-type.js';
@@ -102,7 +103,9 @@ function isUpstreamSkip({ name, json }: AttributePart): boolean {
 /** The target is read from the profile after the command has begun, unless the command line names it. */
 function withoutTarget({ name, json }: AttributePart): AttributePart {
   if (name !== 'eval_args') return { name, json };
-  const { target: _target, ...rest } = JSON.parse(json) as { readonly target?: string };
+  const value = JSON.parse(json) as JsonValue;
+  if (!isJsonObject(value)) return { name, json };
+  const { target: _target, ...rest } = value;
   return { name, json: JSON.stringify(rest) };
 }
 
