@@ -1,5 +1,6 @@
 import { ListenError } from '../component/listen-error.js';
 import { ConfigurationError } from '../config/configuration-error.js';
+import { ConsumeError } from '../record/record-consumer.js';
 import { OutputError } from '../sink/open-jsonl-stream.js';
 import { ConvertError } from '../source/convert-error.js';
 import { SourceError } from '../source/record-source.js';
@@ -28,10 +29,19 @@ export async function runCli(args: readonly string[], context: ProcessContext): 
   try {
     return await runCommandLine(args, COMMANDS, context, packageVersion(context.packageDir));
   } catch (error) {
-    const [exitCode, problems] = explain(error);
+    const [exitCode, problems] = context.stop.aborted && isAbort(error) ? STOPPED : explain(error);
     for (const problem of problems) context.stderr.write(`run-bridge: ${problem}\n`);
     return exitCode;
   }
+}
+
+const STOPPED = [
+  EXIT.failed,
+  ['stopped before it was done; what was taken is kept, and doing it again is safe'],
+] as const;
+
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && (error.name === 'AbortError' || isAbort(error.cause));
 }
 
 /** @throws the error itself when it is none that a user can do something about. */
@@ -43,7 +53,8 @@ function explain(error: unknown): readonly [ExitCode, readonly string[]] {
     error instanceof DataFolderInUseError ||
     error instanceof StoreError ||
     error instanceof OutputError;
-  if (error instanceof SourceError || error instanceof ConvertError) return [EXIT.failed, [error.message]];
+  if (error instanceof SourceError || error instanceof ConvertError || error instanceof ConsumeError)
+    return [EXIT.failed, [error.message]];
   if (isForeseen) return [EXIT.usage, [error.message]];
   throw error;
 }
