@@ -47,12 +47,12 @@ export function verdictOf(evidence: VerdictEvidence): VerdictWithReason {
   }
   const failedCount = evidence.nodeCounts.failed + evidence.nodeCounts.error;
   if (wasInterrupted(evidence)) {
-    const canceled = `${counted(evidence.nodeCounts.canceled, 'node')} canceled`;
+    const cut = cutShort(evidence.nodeCounts);
     if (wasFailFast(evidence)) {
       const cause = evidence.firstFailure === null ? '' : ` after ${evidence.firstFailure.uniqueId} failed`;
-      return { verdict: 'error', statusMessage: `Stopped by fail-fast${cause}: ${canceled}` };
+      return { verdict: 'error', statusMessage: `Stopped by fail-fast${cause}: ${cut}` };
     }
-    return { verdict: 'canceled', statusMessage: `Interrupted: ${canceled}` };
+    return { verdict: 'canceled', statusMessage: `Interrupted: ${cut}` };
   }
   const { status, totalErrors } = evidence;
   if (status?.code === SPAN_STATUS_ERROR) {
@@ -90,6 +90,13 @@ function wasFailFast({ firstFailure, interruptedAtUnixNano, rawCommand }: Verdic
   if (interruptedAtUnixNano === null) return false;
   const gap = interruptedAtUnixNano - firstFailure.timeUnixNano;
   return gap <= FAIL_FAST_WINDOW_NANO && gap >= -FAIL_FAST_WINDOW_NANO;
+}
+
+/** What was at work when the command was stopped; the engine says of some nodes that they were canceled, of others nothing. */
+function cutShort({ canceled, unfinished }: VerdictEvidence['nodeCounts']): string {
+  if (unfinished === 0) return `${counted(canceled, 'node')} canceled`;
+  if (canceled === 0) return `${counted(unfinished, 'node')} not finished`;
+  return `${counted(canceled, 'node')} canceled, ${unfinished} not finished`;
 }
 
 function counted(count: number, noun: string): string {

@@ -27,7 +27,7 @@ const VOCABULARY: ReadonlySet<string> = new Set(
   ephemeral equal equals error errored errors escape evaluate evaluated evaluating evaluation even every exact exactly exceed
   exceeded exceeds except exception exceptions exclude excluded execute executed executing execution exist existing exists
   expand expect expected expecting expects expired explicit explicitly export expression expressions extension external extra
-  extract fail failed failing fails failure failures false fatal feature fetch field fields file files filter final find
+  extract fail failed failing fails failure failures false fast fatal feature fetch field fields file files filter final find
   finish finished first fix float folder follow following follows for forbidden foreign format found fqn freshness from full
   function functions further generate generated generic get give given got grant grants greater group grouped groups had
   handle handled has have having header help here hint hook hooks host how http https id identifier identifiers if ignore ignored
@@ -56,7 +56,7 @@ const VOCABULARY: ReadonlySet<string> = new Set(
   runs runtime same save scan schedule schema schemas scope script search second seconds section see seed seeds select selected
   selection selector semantic sequence server service session set sets setting settings several shape should show shown side
   similar simple since single size skip skipped skipping slot smallint snapshot snapshots snowflake so some something source
-  sources specific specified specify sql stage stale standard start started starting starts state statement statements static
+  sources span spans specific specified specify sql stage stale standard start started starting starts state statement statements static
   status step still stop stopped storage store stored strategy string strings struct struct structure subquery success successful
   successfully such suffix suggestion sum supplied support supported supports sure switch symbol syntax system table tables tag
   tags target task tasks temp temporary test testing tests text than that the their them then there therefore these they thing

@@ -63,6 +63,10 @@ describe('the verdict of an invocation', () => {
       verdict: 'error',
       statusMessage: 'Stopped by fail-fast after test.shop.t failed: 1 node canceled',
     });
+    const reported = (nodeCounts: Partial<typeof none>) =>
+      verdictOf({ ...cut, nodeCounts: { ...none, failed: 1, ...nodeCounts } }).statusMessage;
+    expect(reported({ unfinished: 3 })).toMatch(/: 3 nodes not finished$/);
+    expect(reported({ canceled: 1, unfinished: 2 })).toMatch(/: 1 node canceled, 2 not finished$/);
     const later = { ...cut, interruptedAtUnixNano: 12n * second };
     expect(verdictOf(later).verdict).toBe('canceled');
     expect(verdictOf({ ...later, rawCommand: 'dbt build -x --target prod' }).verdict).toBe('error');

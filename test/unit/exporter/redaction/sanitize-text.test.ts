@@ -25,6 +25,20 @@ describe('a message', () => {
     ['Candidate bindings: "status", "amount"', 'Candidate bindings: "status", "amount"'],
     ['in model stg_orders (models/marts/orders.sql:12:3)', 'in model stg_orders (models/marts/orders.sql:12:3)'],
     ['3 nodes errored', '3 nodes errored'],
+    ['Interrupted: 2 nodes canceled', 'Interrupted: 2 nodes canceled'],
+    ['Interrupted: 1 node canceled, 3 not finished', 'Interrupted: 1 node canceled, 3 not finished'],
+    [
+      'Stopped by fail-fast after model.shop.stg_orders failed: 1 node canceled',
+      'Stopped by fail-fast after model.shop.stg_orders failed: 1 node canceled',
+    ],
+    [
+      'Stopped by fail-fast after model.shop.Ann failed: 12 nodes canceled',
+      'Stopped by fail-fast after model.shop.? failed: 12 nodes canceled',
+    ],
+    [
+      'The process ended without the end of its invocation span: 3 error messages',
+      'The process ended without the end of its invocation span: 3 error messages',
+    ],
     ['got 42 rows', 'got ? rows'],
     ['naïve Ünïcode 名前', '?'],
   ])('keeps its words and loses its values: %s', (text, expected) => {
