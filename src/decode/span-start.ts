@@ -1,58 +1,83 @@
 import { Attributes } from '../record/attributes.js';
+import { isJsonObject, type JsonValue } from '../record/json.js';
 import type { SpanEnd, SpanStart } from '../record/telemetry-record.js';
 import type { AttributePart } from './attribute-json.js';
 import { shortEventType } from './event-type.js';
 
 /** Attributes that the engine knows only at a span's end, read off its JSONL. */
-const END_ONLY: Readonly<Record<string, ReadonlySet<string>>> = {
-  'hook.HookProcessed': new Set(['hook_outcome']),
-  'invocation.Invocation': new Set(['metrics']),
-  'node.NodeEvaluated': new Set([
-    'idle_time_ms',
-    'node_cache_detail',
-    'node_cancel_reason',
-    'node_error_type',
-    'node_evaluation_detail',
-    'node_freshness_outcome',
-    'node_outcome',
-    'node_skip_reason',
-    'node_skip_upstream_detail',
-    'node_test_detail',
-    'rows_affected',
-    'state_decision_id',
-  ]),
-  'node.NodeProcessed': new Set([
-    'duration_ms',
-    'idle_time_ms',
-    'last_phase',
-    'node_cache_detail',
-    'node_cancel_reason',
-    'node_error_type',
-    'node_evaluation_detail',
-    'node_freshness_outcome',
-    'node_outcome',
-    'node_skip_reason',
-    'node_skip_upstream_detail',
-    'node_test_detail',
-    'rows_affected',
-  ]),
-  'node.MicrobatchEvaluated': new Set(['idle_time_ms', 'node_outcome']),
-  'query.QueryExecuted': new Set([
-    'query_error_adapter_message',
-    'query_error_vendor_code',
-    'query_id',
-    'query_outcome',
-  ]),
-};
+const END_ONLY: ReadonlyMap<string, ReadonlySet<string>> = new Map(
+  Object.entries({
+    'hook.HookProcessed': new Set(['hook_outcome']),
+    'invocation.Invocation': new Set(['metrics']),
+    'node.NodeEvaluated': new Set([
+      'idle_time_ms',
+      'node_cache_detail',
+      'node_cancel_reason',
+      'node_error_type',
+      'node_evaluation_detail',
+      'node_freshness_outcome',
+      'node_outcome',
+      'node_skip_reason',
+      'node_skip_upstream_detail',
+      'node_test_detail',
+      'rows_affected',
+      'state_decision_id',
+    ]),
+    'node.NodeProcessed': new Set([
+      'duration_ms',
+      'idle_time_ms',
+      'last_phase',
+      'node_cache_detail',
+      'node_cancel_reason',
+      'node_error_type',
+      'node_evaluation_detail',
+      'node_freshness_outcome',
+      'node_outcome',
+      'node_skip_reason',
+      'node_skip_upstream_detail',
+      'node_test_detail',
+      'rows_affected',
+    ]),
+    'node.MicrobatchEvaluated': new Set(['idle_time_ms', 'node_outcome']),
+    'query.QueryExecuted': new Set([
+      'query_error_adapter_message',
+      'query_error_vendor_code',
+      'query_id',
+      'query_outcome',
+    ]),
+  }),
+);
 
 /** JSON texts of values that the engine writes at a span's start and replaces at its end. */
-const AT_START: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  'node.NodeProcessed': { dbt_core_event_code: '"Q024"' },
-  'query.QueryExecuted': { dbt_core_event_code: '"E016"' },
-  'phase.PhaseExecuted': { node_count_error: '"0"', node_count_skipped: '"0"' },
-};
+const AT_START: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map([
+  ['node.NodeProcessed', new Map([['dbt_core_event_code', '"Q024"']])],
+  ['query.QueryExecuted', new Map([['dbt_core_event_code', '"E016"']])],
+  [
+    'phase.PhaseExecuted',
+    new Map([
+      ['node_count_error', '"0"'],
+      ['node_count_skipped', '"0"'],
+    ]),
+  ],
+]);
 
 const UPSTREAM = '"NODE_SKIP_REASON_UPSTREAM"';
+
+/** What differs between a span's start and its end. */
+export interface StartRule {
+  /** Attributes that only the end has. */
+  readonly endOnly: ReadonlySet<string> | undefined;
+  /** JSON texts of values that are others at the start. */
+  readonly atStart: ReadonlyMap<string, string> | undefined;
+  /** Whether more than these two decides: then `startParts` says it. */
+  readonly isSpecial: boolean;
+}
+
+/** @param shortType event type without the public prefix */
+export function startRuleOf(shortType: string): StartRule {
+  const isSpecial = shortType === 'invocation.Invocation';
+  return { endOnly: END_ONLY.get(shortType), atStart: AT_START.get(shortType), isSpecial };
+}
 
 /**
  * The SpanStart that OTLP leaves out, made of the span's end: what the engine knows when a span begins. The name and
@@ -81,17 +106,17 @@ export function spanStartOf(end: SpanEnd, attributes = startAttributes(end)): Sp
  */
 export function startParts(parts: readonly AttributePart[], shortType: string): readonly AttributePart[] {
   if (shortType === 'invocation.Invocation') return parts.filter(isKnownAtStart(shortType)).map(withoutTarget);
-  const atStart = AT_START[shortType];
-  if (END_ONLY[shortType] === undefined && atStart === undefined) return parts;
+  const atStart = AT_START.get(shortType);
+  if (END_ONLY.get(shortType) === undefined && atStart === undefined) return parts;
   // A node that is skipped because of its upstream is known to be from the start.
   if (shortType === 'node.NodeEvaluated' && parts.some(isUpstreamSkip)) return parts;
   const known = parts.filter(isKnownAtStart(shortType));
   if (atStart === undefined) return known;
-  return known.map((part) => ({ name: part.name, json: atStart[part.name] ?? part.json }));
+  return known.map((part) => ({ name: part.name, json: atStart.get(part.name) ?? part.json }));
 }
 
 function isKnownAtStart(shortType: string): (part: AttributePart) => boolean {
-  const endOnly = END_ONLY[shortType];
+  const endOnly = END_ONLY.get(shortType);
   return ({ name }) => endOnly?.has(name) !== true;
 }
 
@@ -102,7 +127,9 @@ function isUpstreamSkip({ name, json }: AttributePart): boolean {
 /** The target is read from the profile after the command has begun, unless the command line names it. */
 function withoutTarget({ name, json }: AttributePart): AttributePart {
   if (name !== 'eval_args') return { name, json };
-  const { target: _target, ...rest } = JSON.parse(json) as { readonly target?: string };
+  const value = JSON.parse(json) as JsonValue;
+  if (!isJsonObject(value)) return { name, json };
+  const { target: _target, ...rest } = value;
   return { name, json: JSON.stringify(rest) };
 }
 
