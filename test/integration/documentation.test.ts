@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { DuckDBInstance } from '@duckdb/node-api';
 import { describe, expect, test } from 'vitest';
 import { environmentName, SETTING_KEYS, SETTINGS } from '../../src/config/settings.js';
 import { MAPPING_SWITCHES } from '../../src/exporter/mapping/mapping-switches.js';
@@ -42,6 +43,14 @@ describe('documentation', () => {
       for (const [, script] of read(page).matchAll(/npm run ([a-z:]+)/g))
         expect(scripts).toHaveProperty([script ?? '']);
     }
+  });
+
+  test('shows a query of Parquet files that DuckDB answers', async () => {
+    const query = /duckdb -c "([^"]+)"/.exec(read('README.md'))?.[1] ?? '';
+    const file = join(root, 'test/fixture/samples/build-mixed/otel.parquet');
+    const connection = await (await DuckDBInstance.create()).connect();
+    const answer = await connection.runAndReadAll(query.replace(/'~[^']+'/, `'${file}'`));
+    expect(answer.getRows()[0]?.slice(0, 2)).toEqual(['model.shop.broken', 'NODE_OUTCOME_ERROR']);
   });
 
   test("says in the demo's folder the run that the samples hold", () => {

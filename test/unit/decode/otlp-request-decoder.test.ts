@@ -125,6 +125,20 @@ describe('a span of the engine', () => {
     });
   });
 
+  it.each([null, '[]', 'a text', 7n])('keeps an invocation’s eval_args that is no object: %s', (value) => {
+    const end = decodeOne('dbt invocation (01a1fb8e-a78d-7281-ae8c-1be536b674cd)', { eval_args: value });
+    expect(end.eventType).toMatch(/\.Invocation$/);
+    expect(end.attributes.get('eval_args')).toEqual(value === '[]' ? [] : value === 7n ? 7 : value);
+  });
+
+  it('keeps attributes named like what every object has', () => {
+    const names = ['__proto__', 'constructor', 'hasOwnProperty', 'toString', 'valueOf'];
+    const attributes = names.map((key) => ({ key, value: key }));
+    const { delivery } = decoder.decode(traces([span('Node processed (model.a.b)', {}, { attributes })]));
+    const text = `{${names.map((name) => `"${name}":"${name}"`).join(',')}}`;
+    expect(delivery.batches[0]?.records.map((record) => record.attributes.json)).toEqual([text, text]);
+  });
+
   it('keeps span events, which the envelope has no key for', () => {
     const event = { timeUnixNano: 5n, name: 'retry', attributes: keyValues({ n: 1n }), droppedAttributesCount: 0 };
     const { delivery } = decoder.decode(traces([span('Phase: RUN', {}, { events: [event] })]));

@@ -1,0 +1,111 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { BridgeProcess } from '../tool/bridge-process.js';
+import { until } from '../tool/until.js';
+
+const started: BridgeProcess[] = [];
+const servers: Server[] = [];
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((bridge) => bridge.remove()));
+  for (const server of servers.splice(0)) {
+    server.close();
+    server.closeAllConnections();
+  }
+});
+
+async function serve(options: Parameters<typeof BridgeProcess.start>[0] = {}): Promise<BridgeProcess> {
+  const bridge = await BridgeProcess.start(options);
+  started.push(bridge);
+  return bridge;
+}
+
+const sample = new URL('../fixture/samples/build-clean/', import.meta.url);
+const traceId: string = JSON.parse(readFileSync(new URL('otel.jsonl', sample), 'utf8').split('\n')[0] ?? '').trace_id;
+
+async function sendSample(url: string): Promise<void> {
+  for (const name of readdirSync(new URL('otlp/', sample))) {
+    const headers = { 'content-type': 'application/x-protobuf' };
+    const body = readFileSync(new URL(`otlp/${name}`, sample));
+    await fetch(`${url}/v1/${name.includes('traces') ? 'traces' : 'logs'}`, { method: 'POST', headers, body });
+  }
+}
+
+/** A destination that takes requests and never answers. */
+async function blackHole(): Promise<string> {
+  const server = createServer(() => {}).listen(0, '127.0.0.1');
+  servers.push(server);
+  await new Promise((resolve) => server.once('listening', resolve));
+  const address = server.address();
+  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`;
+}
+
+const spansIn = (path: string) => (existsSync(path) ? (readFileSync(path, 'utf8').match(/"spanId"/g) ?? []).length : 0);
+const countSpans = () => {
+  const lines = readFileSync(new URL('otel.jsonl', sample), 'utf8').split('\n');
+  return lines.filter((line) => line.includes('"record_type":"SpanEnd"')).length;
+};
+
+test('a chain of bridges: the next one keeps what the first exports as it is, apart from runs', async () => {
+  const next = await serve();
+  const first = await serve({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: next.otlpUrl, OTEL_LOGS_EXPORTER: 'none' } });
+  expect(first.stderr).toContain(`exports   otlp (${next.otlpUrl})\n`);
+  await sendSample(first.otlpUrl);
+  const foreign = join(next.dataFolder, 'foreign', '00000001.otlp.jsonl');
+  await until('every span', () => spansIn(foreign) >= countSpans());
+  expect(next.traceIds()).toEqual([]);
+});
+
+test('what a destination has not got when the bridge stops is exported after its next start', async () => {
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' };
+  const first = await serve({ env });
+  await sendSample(first.otlpUrl);
+  await first.finished(traceId);
+  expect(await first.stop()).toBe(0);
+  const next = await serve();
+  await serve({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: next.otlpUrl }, dataFolder: first.dataFolder });
+  const foreign = join(next.dataFolder, 'foreign', '00000001.otlp.jsonl');
+  await until('every span', () => spansIn(foreign) >= countSpans());
+});
+
+test('ends with 0 within 10 s of SIGTERM although a destination hangs', async () => {
+  const bridge = await serve({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: await blackHole() } });
+  await sendSample(bridge.otlpUrl);
+  await bridge.finished(traceId);
+  const begun = performance.now();
+  expect(await bridge.stop('SIGTERM')).toBe(0);
+  expect(performance.now() - begun).toBeLessThan(10_000);
+});
+
+test('ends at once, with the code of a shell, at a second signal', async () => {
+  const bridge = await serve({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: await blackHole() } });
+  await sendSample(bridge.otlpUrl);
+  await bridge.finished(traceId);
+  bridge.child.kill('SIGINT');
+  await until('the first signal', () => bridge.stderr.includes('stopping'));
+  const begun = performance.now();
+  expect(await bridge.stop('SIGINT')).toBe(130);
+  expect(performance.now() - begun).toBeLessThan(1_000);
+});
+
+test('an exporter of your own gets every span', async () => {
+  const bridge = await serve();
+  await bridge.stop();
+  const output = join(bridge.dataFolder, 'spans.txt');
+  const exporter = `import { appendFileSync } from 'node:fs';
+export default {
+  export(spans, done) {
+    for (const span of spans) appendFileSync(${JSON.stringify(output)}, span.name + '\\n');
+    done({ code: 0 });
+  },
+  async shutdown() {},
+};`;
+  writeFileSync(join(bridge.dataFolder, 'exporter.mjs'), exporter);
+  const config = join(bridge.dataFolder, 'run-bridge.yaml');
+  writeFileSync(config, 'destinations: { mine: { exporter: ./exporter.mjs } }\n');
+  const again = await serve({ args: ['--config', config], dataFolder: bridge.dataFolder });
+  await sendSample(again.otlpUrl);
+  const count = () => (existsSync(output) ? readFileSync(output, 'utf8').trim().split('\n').length : 0);
+  await until('every span', () => count() >= countSpans());
+});

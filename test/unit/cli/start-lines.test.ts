@@ -1,0 +1,36 @@
+import { describe, expect, test } from 'vitest';
+import { type StartFacts, startLines } from '../../../src/cli/start-lines.js';
+
+const facts: StartFacts = {
+  otlpUrl: 'http://127.0.0.1:4318',
+  webUrl: 'http://127.0.0.1:4380',
+  dataFolder: '/data',
+  isParquetOn: true,
+  jsonl: null,
+  destinations: [],
+};
+
+describe('the start lines', () => {
+  test('are five', () => {
+    expect(startLines(facts)).toHaveLength(5);
+  });
+
+  test('say what is written', () => {
+    expect(startLines(facts)[2]).toBe('writes    /data/runs (JSONL and Parquet)');
+    expect(startLines({ ...facts, isParquetOn: false, jsonl: 'standard output' })[2]).toBe(
+      'writes    /data/runs (JSONL, streamed to standard output)',
+    );
+  });
+
+  test('name each destination and where it is', () => {
+    const destinations = [['jaeger', 'http://jaeger:4318'] as const, ['mine', '/exporter.mjs'] as const];
+    expect(startLines({ ...facts, destinations })[3]).toBe(
+      'exports   jaeger (http://jaeger:4318), mine (/exporter.mjs)',
+    );
+  });
+
+  test('name an address that can be reached where it listens on all', () => {
+    const line = startLines({ ...facts, otlpUrl: 'http://0.0.0.0:4318' })[4];
+    expect(line).toContain('OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 ');
+  });
+});
