@@ -38,7 +38,9 @@ export class Attributes {
 
   /** The object itself, parsed on first use. */
   get value(): JsonObject {
-    this.parsed ??= JSON.parse(this.jsonText ?? this.bytes?.toString('utf8', this.start, this.end) ?? '{}') as JsonObject;
+    this.parsed ??= JSON.parse(
+      this.jsonText ?? this.bytes?.toString('utf8', this.start, this.end) ?? '{}',
+    ) as JsonObject;
     return this.parsed;
   }
 

@@ -5,7 +5,7 @@ import type { Resource } from '../../record/resource.js';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import type { AttributeSchema } from '../attribute-schema.js';
 import { isEngine, resourceOf } from '../otlp-request-decoder.js';
-import type { DecodedRequest, RequestDecoder } from '../request-decoder.js';
+import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../request-decoder.js';
 import { LineBuffer } from './line-buffer.js';
 import { SpanLines } from './span-lines.js';
 import { SpanSlice } from './span-slice.js';
@@ -23,7 +23,7 @@ const NOT_OURS = null;
  * a span of another shape is read by the general decoder, and so is a whole request that has other services' spans in it
  * or that cannot be read. What comes out is the same either way, which tests hold it to.
  */
-export class WireTracesDecoder {
+export class WireTracesDecoder implements BodyDecoder {
   private readonly lines: SpanLines;
   private readonly span = new SpanSlice();
   private readonly resources = new Map<string, Resource | null>();
@@ -35,7 +35,6 @@ export class WireTracesDecoder {
     this.lines = new SpanLines(schema);
   }
 
-  /** @throws OtlpDecodeError when the body is no such request */
   decode(body: Uint8Array): DecodedRequest {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     try {
