@@ -8,6 +8,7 @@ import { pause } from './component/pause.js';
 import type { Configuration } from './config/configuration.js';
 import { OtlpRequestDecoder } from './decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from './decode/public-attribute-schema.js';
+import { WireTracesDecoder } from './decode/wire/wire-traces-decoder.js';
 import type { DestinationStatus } from './exporter/destination-status.js';
 import type { ExportWorker } from './exporter/export-worker.js';
 import { createWorker, type OpenedExport, openExports } from './exports.js';
@@ -146,10 +147,12 @@ export class App {
     const output = opened.stream === undefined ? [] : [new JsonlOutput(opened.stream, { reader: this.reader, logger })];
     // An import judges its runs when all files are in: a file that comes later may hold a run's end.
     listeners.push(...(purpose === 'serve' ? [this.tracker] : []), ...output);
-    const decoder = new OtlpRequestDecoder(new PublicAttributeSchema(PublicSchema.load()), CODECS.json);
+    const schema = new PublicAttributeSchema(PublicSchema.load());
+    const decoder = new OtlpRequestDecoder(schema, CODECS.json);
+    const protobufTraces = new WireTracesDecoder(schema, { codec: CODECS.protobuf, decoder });
     this.receiver = new OtlpHttpReceiver(
       { ...configuration.http, maxBodyBytes: configuration['max-body-bytes'] },
-      { codecs: CODECS, decoder, consumer: recordLog, clock, logger, health },
+      { codecs: CODECS, decoder, protobufTraces, consumer: recordLog, clock, logger, health },
     );
     this.web = new WebServer(configuration.web, { logger, health, routers: [] });
     const { cursors } = opened.state;

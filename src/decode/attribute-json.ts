@@ -123,7 +123,7 @@ function doubleJson(value: number): string {
 }
 
 /** The text itself where it is a JSON object or list on one line; `undefined` where it is not. */
-function nestedJson(text: string): string | undefined {
+export function nestedJson(text: string): string | undefined {
   if (!text.startsWith('{') && !text.startsWith('[')) return undefined;
   if (nestingOf(text) > MAX_NESTING) return undefined;
   try {

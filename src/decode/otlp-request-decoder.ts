@@ -146,7 +146,8 @@ function keepPassed<T extends OtlpSpan | OtlpLogRecord>(
     .filter((group) => group.scopes.length > 0);
 }
 
-function isEngine<T>(group: ResourceGroup<T>, scope: ScopeGroup<T>): boolean {
+/** Whether the engine sent a scope's records, by its service or scope name. */
+export function isEngine<T>(group: ResourceGroup<T>, scope: ScopeGroup<T>): boolean {
   if (attribute(group, MAPPED_BY) === 'run-bridge') return false;
   const service = attribute(group, 'service.name');
   return (typeof service === 'string' && ENGINE_NAMES.has(service)) || ENGINE_NAMES.has(scope.scope.name);
@@ -164,7 +165,8 @@ function isAnyLog(): boolean {
   return true;
 }
 
-function resourceOf<T>(group: ResourceGroup<T>, scope: ScopeGroup<T>): Resource {
+/** The resource and scope of a group as records carry them. */
+export function resourceOf<T>(group: ResourceGroup<T>, scope: ScopeGroup<T>): Resource {
   const attributes: Record<string, ResourceValue> = {};
   for (const { key, value } of group.resource.attributes) attributes[key] = resourceValue({ key, value });
   return { attributes, scope: { name: scope.scope.name, version: scope.scope.version } };

@@ -14,3 +14,9 @@ export interface DecodedRequest {
 export interface RequestDecoder {
   decode(request: ExportRequest): DecodedRequest;
 }
+
+/** Makes telemetry records of a request's bytes, in one go. */
+export interface BodyDecoder {
+  /** @throws OtlpDecodeError when the body is no such request */
+  decode(body: Uint8Array): DecodedRequest;
+}

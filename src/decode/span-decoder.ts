@@ -35,7 +35,7 @@ export function decodeSpan(
   if (span.startTimeUnixNano > MAX_UNIX_NANO || span.endTimeUnixNano > MAX_UNIX_NANO) return 'with a time beyond int64';
 
   const { own, bridge } = splitAttributes(span.attributes);
-  const eventType = bridge.get(BRIDGE_ATTRIBUTE.eventType) ?? spanEventType(span.name, own, schema.spanShapes);
+  const eventType = bridge.get(BRIDGE_ATTRIBUTE.eventType) ?? spanEventType(span.name, () => own, schema.spanShapes);
   const shortType = shortEventType(eventType);
   const parts = writer.parts(own, eventType);
   const severity = spanSeverity(shortType, parts);

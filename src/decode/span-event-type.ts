@@ -40,15 +40,15 @@ const UNKNOWN = `${EVENT_TYPE_PREFIX}dev.Unknown`;
 
 /**
  * Tells a span's event type, which OTLP does not carry, from its name and attribute set. A name that is not known is
- * matched by its attributes: the one message that has them all (the one with the fewest fields, if it is alone with that).
+ * matched by its attributes (asked for only then): the one message that has them all (the one with the fewest fields, if it is alone with that).
  */
-export function spanEventType(name: string, attributes: readonly Named[], shapes: SpanShapes): string {
+export function spanEventType(name: string, attributesOf: () => readonly Named[], shapes: SpanShapes): string {
   for (const [pattern, type] of BY_NAME) if (pattern.test(name)) return EVENT_TYPE_PREFIX + type;
   if (DOCUMENTED_NODE.test(name)) {
-    const isProcessed = attributes.some(({ key }) => ONLY_PROCESSED.has(key));
+    const isProcessed = attributesOf().some(({ key }) => ONLY_PROCESSED.has(key));
     return EVENT_TYPE_PREFIX + (isProcessed ? 'node.NodeProcessed' : 'node.NodeEvaluated');
   }
-  return byAttributes(attributes, shapes) ?? UNKNOWN;
+  return byAttributes(attributesOf(), shapes) ?? UNKNOWN;
 }
 
 function byAttributes(attributes: readonly Named[], shapes: SpanShapes): string | undefined {

@@ -63,6 +63,22 @@ const AT_START: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map([
 
 const UPSTREAM = '"NODE_SKIP_REASON_UPSTREAM"';
 
+/** What differs between a span's start and its end. */
+export interface StartRule {
+  /** Attributes that only the end has. */
+  readonly endOnly: ReadonlySet<string> | undefined;
+  /** JSON texts of values that are others at the start. */
+  readonly atStart: ReadonlyMap<string, string> | undefined;
+  /** Whether more than these two decides: then `startParts` says it. */
+  readonly isSpecial: boolean;
+}
+
+/** @param shortType event type without the public prefix */
+export function startRuleOf(shortType: string): StartRule {
+  const isSpecial = shortType === 'invocation.Invocation';
+  return { endOnly: END_ONLY.get(shortType), atStart: AT_START.get(shortType), isSpecial };
+}
+
 /**
  * The SpanStart that OTLP leaves out, made of the span's end: what the engine knows when a span begins. The name and
  * `eval_args.target` may differ from what the engine wrote then (it fills them in later, and does not say from what).

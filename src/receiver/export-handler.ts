@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import type { RequestDecoder } from '../decode/request-decoder.js';
+import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../decode/request-decoder.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
 import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
@@ -16,6 +16,8 @@ const MIN_RESERVED_BYTES = 16 * 1024;
 export interface ExportHandlerDeps {
   readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>;
   readonly decoder: RequestDecoder;
+  /** Decodes spans in protobuf without a request in between; codec and decoder do when it is left out. */
+  readonly protobufTraces?: BodyDecoder;
   readonly consumer: RecordConsumer;
   readonly budget: ByteBudget;
   readonly refusals: RefusalLog;
@@ -35,13 +37,19 @@ export class ExportHandler {
     if (request.headers.expect !== undefined) response.writeContinue();
 
     const body = await readBody(request, coding, { maxBodyBytes: this.deps.maxBodyBytes, reservation });
-    const { delivery, rejectedCount, rejectionMessage } = this.deps.decoder.decode(codec.decode(signal, body));
+    const { delivery, rejectedCount, rejectionMessage } = this.decode(signal, codec, body);
     if (rejectedCount > 0) this.deps.refusals.addPartial(rejectedCount, rejectionMessage);
     if (!isEmpty(delivery)) await this.deps.consumer.consume(delivery);
 
     const answer = codec.encodeResponse(signal, rejectedCount, rejectionMessage);
     const headers = { 'Content-Type': MEDIA_TYPES[codec.encoding], 'Content-Length': answer.byteLength };
     response.writeHead(200, headers).end(answer);
+  }
+
+  private decode(signal: Signal, codec: OtlpCodec, body: Uint8Array): DecodedRequest {
+    const { protobufTraces, decoder } = this.deps;
+    const isDirect = signal === 'traces' && codec.encoding === 'protobuf';
+    return (isDirect ? protobufTraces?.decode(body) : undefined) ?? decoder.decode(codec.decode(signal, body));
   }
 
   private reserve(contentLength: number): Reservation {

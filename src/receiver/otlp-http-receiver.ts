@@ -4,7 +4,7 @@ import type { Component } from '../component/component.js';
 import type { Health, HealthState } from '../component/health.js';
 import { HttpListener, type ListenAddress } from '../component/http-listener.js';
 import type { Logger } from '../component/logger.js';
-import type { RequestDecoder } from '../decode/request-decoder.js';
+import type { BodyDecoder, RequestDecoder } from '../decode/request-decoder.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { RecordConsumer } from '../record/record-consumer.js';
 import { ByteBudget } from './byte-budget.js';
@@ -24,6 +24,8 @@ import { findEncoding, MEDIA_TYPES } from './request-format.js';
 export interface OtlpHttpReceiverDeps {
   readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>;
   readonly decoder: RequestDecoder;
+  /** Decodes spans in protobuf without a request in between; codec and decoder do when it is left out. */
+  readonly protobufTraces?: BodyDecoder;
   readonly consumer: RecordConsumer;
   readonly clock: Clock;
   readonly logger: Logger;

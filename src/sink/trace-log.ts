@@ -109,22 +109,22 @@ export class TraceLog {
 
   private async write(fresh: readonly { resource: Resource; record: TelemetryRecord }[]): Promise<Appended> {
     const records: LoggedRecord[] = [];
-    const lines: string[] = [];
+    const lines: Uint8Array[] = [];
     let offset = this.log.lengthBytes;
     let resourceLines = '';
     let current: Resource | undefined;
     for (const { resource, record } of fresh) {
-      const line = `${formatRecordLine(record)}\n`;
+      const line = record.lineBytes ?? Buffer.from(`${formatRecordLine(record)}\n`);
       if (resource !== current) resourceLines += this.index.switchTo(resource, offset);
       current = resource;
-      const endOffset = offset + Buffer.byteLength(line);
+      const endOffset = offset + line.length;
       records.push({ record, resource, offset, endOffset });
       lines.push(line);
       offset = endOffset;
     }
     // The resources first: a stretch without records does no harm, records without their resource do.
     if (resourceLines !== '') await this.resourceFile.append(Buffer.from(resourceLines), this.options.isSynced);
-    if (lines.length > 0) await this.log.append(Buffer.from(lines.join('')), this.options.isSynced);
+    if (lines.length > 0) await this.log.append(Buffer.concat(lines), this.options.isSynced);
     return { traceId: this.traceId, records, lengthBytes: this.log.lengthBytes };
   }
 

@@ -1,0 +1,116 @@
+import type { AttributeField, AttributeSchema, FieldKind } from '../attribute-schema.js';
+import { shortEventType } from '../event-type.js';
+import { startRuleOf } from '../span-start.js';
+import { UNUSUAL } from './wire-cursor.js';
+
+/** An attribute name that came: its bytes, and how it is written. */
+export interface KnownKey {
+  readonly name: string;
+  readonly bytes: Buffer;
+  /** `"name":` */
+  readonly quoted: Buffer;
+}
+
+/** How one attribute of one event type is written. */
+export interface FieldPlan {
+  readonly key: KnownKey;
+  readonly kind: FieldKind | 'unknown';
+  readonly field: AttributeField | undefined;
+  /** Values of an enum that were found to be modern names: most spans of a run have the same few. */
+  readonly knownValues: Buffer[];
+  /** Whether a span's start lacks it. */
+  readonly isEndOnly: boolean;
+  /** What the engine writes at the start instead, as JSON; `null` for the same. */
+  readonly atStart: Buffer | null;
+}
+
+/** Names and plans that are remembered; a sender of ever new names is left to the general decoder. */
+const MAX_KEYS = 2048;
+const MAX_TYPES = 256;
+const MAX_FIELDS = 512;
+
+/** How the spans of one event type are written. */
+export class TypePlan {
+  /** `,"event_type":"…","attributes":` is written from this. */
+  readonly eventTypeJson: string;
+  readonly shortType: string;
+  /** Starts of such spans need the general rules. */
+  readonly hasSpecialStart: boolean;
+  /** Whether start and end differ at all. */
+  hasOwnStart = false;
+  private readonly fields = new Map<KnownKey, FieldPlan>();
+
+  constructor(
+    readonly eventType: string,
+    private readonly schema: AttributeSchema,
+  ) {
+    this.eventTypeJson = JSON.stringify(eventType);
+    this.shortType = shortEventType(eventType);
+    this.hasSpecialStart = startRuleOf(this.shortType).isSpecial;
+  }
+
+  /** @throws UNUSUAL when too many different attributes came */
+  field(key: KnownKey): FieldPlan {
+    const known = this.fields.get(key);
+    if (known !== undefined) return known;
+    if (this.fields.size >= MAX_FIELDS) throw UNUSUAL;
+    const field = this.schema.field(this.eventType, key.name);
+    const { endOnly, atStart } = startRuleOf(this.shortType);
+    const json = atStart?.get(key.name);
+    const plan: FieldPlan = {
+      key,
+      kind: field?.kind ?? 'unknown',
+      field,
+      knownValues: [],
+      isEndOnly: endOnly?.has(key.name) === true,
+      atStart: json === undefined ? null : Buffer.from(json),
+    };
+    if (plan.isEndOnly || plan.atStart !== null) this.hasOwnStart = true;
+    this.fields.set(key, plan);
+    return plan;
+  }
+}
+
+/** Remembers attribute names by their bytes, and event types by name. */
+export class FieldPlans {
+  private readonly keys = new Map<number, KnownKey[]>();
+  private readonly types = new Map<string, TypePlan>();
+  private keyCount = 0;
+
+  constructor(private readonly schema: AttributeSchema) {}
+
+  type(eventType: string): TypePlan {
+    const known = this.types.get(eventType);
+    if (known !== undefined) return known;
+    if (this.types.size >= MAX_TYPES) throw UNUSUAL;
+    const plan = new TypePlan(eventType, this.schema);
+    this.types.set(eventType, plan);
+    return plan;
+  }
+
+  /** The attribute name that stands at `start`. @throws UNUSUAL when too many different ones came */
+  key(from: Buffer, start: number, end: number): KnownKey {
+    let hash = end - start;
+    for (let index = start; index < end; index++) hash = (Math.imul(hash, 31) + (from[index] as number)) | 0;
+    const list = this.keys.get(hash);
+    if (list !== undefined) for (const key of list) if (isSame(key.bytes, from, start, end)) return key;
+    return this.add(hash, Buffer.from(from.subarray(start, end)));
+  }
+
+  private add(hash: number, bytes: Buffer): KnownKey {
+    if (this.keyCount++ >= MAX_KEYS) throw UNUSUAL;
+    const name = bytes.toString('utf8');
+    const key = { name, bytes, quoted: Buffer.from(`${JSON.stringify(name)}:`) };
+    const list = this.keys.get(hash);
+    if (list === undefined) this.keys.set(hash, [key]);
+    else list.push(key);
+    return key;
+  }
+}
+
+/** Whether the bytes from `start` to `end` are these. */
+export function isSame(bytes: Uint8Array, from: Uint8Array, start: number, end: number): boolean {
+  if (bytes.length !== end - start) return false;
+  for (let index = 0; index < bytes.length; index++) if (bytes[index] !== from[start + index]) return false;
+  return true;
+}

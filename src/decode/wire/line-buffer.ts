@@ -1,0 +1,141 @@
+/** Bytes of JSONL lines being assembled; grows as needed. Written to by position, without a string in between. */
+export class LineBuffer {
+  bytes: Buffer;
+  /** Where the next byte goes. */
+  length = 0;
+
+  constructor(sizeBytes: number) {
+    this.bytes = Buffer.allocUnsafeSlow(sizeBytes);
+  }
+
+  /** Makes room for so many bytes more. */
+  reserve(byteCount: number): void {
+    if (this.length + byteCount <= this.bytes.length) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(this.bytes.length * 2, this.length + byteCount));
+    this.bytes.copy(larger, 0, 0, this.length);
+    this.bytes = larger;
+  }
+
+  /** Text that is known to be ASCII and to need no escape. */
+  ascii(text: string): void {
+    const { bytes } = this;
+    let at = this.length;
+    for (let index = 0; index < text.length; index++) bytes[at++] = text.charCodeAt(index);
+    this.length = at;
+  }
+
+  /** Bytes as they are; short ones, so a loop beats a call. */
+  copy(from: Uint8Array): void {
+    const { bytes } = this;
+    let at = this.length;
+    for (let index = 0; index < from.length; index++) bytes[at++] = from[index] as number;
+    this.length = at;
+  }
+
+  /** A stretch of what was written before, once more. */
+  repeat(from: number, to: number): void {
+    this.bytes.copyWithin(this.length, from, to);
+    this.length += to - from;
+  }
+
+  /** Bytes as lowercase hexadecimal. */
+  hex(from: Uint8Array, start: number, end: number): void {
+    const { bytes } = this;
+    let at = this.length;
+    for (let index = start; index < end; index++) {
+      const byte = from[index] as number;
+      bytes[at++] = HEX[byte >> 4] as number;
+      bytes[at++] = HEX[byte & 15] as number;
+    }
+    this.length = at;
+  }
+
+  /** An unsigned 64-bit number of two halves, in decimal digits. */
+  decimal(low: number, high: number): void {
+    // Long division by 1e9 in steps of 16 bits: each intermediate result stays exact in a double.
+    let rest = 0;
+    let quotient = 0;
+    rest = high >>> 16;
+    quotient = Math.floor(rest / BILLION);
+    rest = (rest % BILLION) * 65_536 + (high & 0xffff);
+    quotient = quotient * 65_536 + Math.floor(rest / BILLION);
+    rest = (rest % BILLION) * 65_536 + (low >>> 16);
+    quotient = quotient * 65_536 + Math.floor(rest / BILLION);
+    rest = (rest % BILLION) * 65_536 + (low & 0xffff);
+    quotient = quotient * 65_536 + Math.floor(rest / BILLION);
+    rest %= BILLION;
+    if (quotient === 0) this.ascii(String(rest));
+    else {
+      this.ascii(String(quotient));
+      const { bytes } = this;
+      for (let at = this.length + 8; at >= this.length; at--) {
+        bytes[at] = 0x30 + (rest % 10);
+        rest = Math.floor(rest / 10);
+      }
+      this.length += 9;
+    }
+  }
+
+  /**
+   * UTF-8 bytes as a JSON string with its quotes; what is not UTF-8 becomes U+FFFD, as reading it as text would make it.
+   * Reserves its own room.
+   */
+  jsonString(from: Buffer, start: number, end: number): void {
+    this.reserve((end - start) * 6 + 2);
+    const { bytes } = this;
+    const begin = this.length;
+    let at = begin;
+    bytes[at++] = QUOTE;
+    for (let index = start; index < end; index++) {
+      const byte = from[index] as number;
+      const kind = KINDS[byte] as number;
+      if (kind === 0) bytes[at++] = byte;
+      else if (kind === 1) {
+        bytes[at++] = BACKSLASH;
+        bytes[at++] = SHORT_ESCAPES[byte] as number;
+      } else if (kind === 2) {
+        bytes[at++] = BACKSLASH;
+        bytes[at++] = 0x75;
+        bytes[at++] = 0x30;
+        bytes[at++] = 0x30;
+        bytes[at++] = HEX[byte >> 4] as number;
+        bytes[at++] = HEX[byte & 15] as number;
+      } else {
+        this.utf8(JSON.stringify(from.toString('utf8', start, end)));
+        return;
+      }
+    }
+    bytes[at++] = QUOTE;
+    this.length = at;
+  }
+
+  /** Any text; reserves its own room. */
+  utf8(text: string): void {
+    this.reserve(text.length * 3);
+    this.length += this.bytes.write(text, this.length, 'utf8');
+  }
+}
+
+const BILLION = 1_000_000_000;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const HEX = Buffer.from('0123456789abcdef', 'latin1');
+const SHORT_ESCAPES = new Uint8Array(256);
+for (const [byte, letter] of [
+  [0x08, 'b'],
+  [0x09, 't'],
+  [0x0a, 'n'],
+  [0x0c, 'f'],
+  [0x0d, 'r'],
+  [QUOTE, '"'],
+  [BACKSLASH, '\\'],
+] as const) {
+  SHORT_ESCAPES[byte] = letter.charCodeAt(0);
+}
+/** How a byte stands in a JSON string: 0 as it is, 1 with a short escape, 2 with a long one, 3 part of a longer character. */
+const KINDS = new Uint8Array(256);
+for (let byte = 0; byte < 256; byte++) {
+  if (SHORT_ESCAPES[byte] !== 0) KINDS[byte] = 1;
+  else if (byte < 0x20) KINDS[byte] = 2;
+  else if (byte >= 0x80) KINDS[byte] = 3;
+}

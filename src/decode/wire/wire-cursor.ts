@@ -1,0 +1,61 @@
+/** The bytes are not of the shape that the fast path knows; the general decoder reads them (and says what is wrong, if anything). */
+export class UnusualShape extends Error {
+  override readonly name = 'UnusualShape';
+}
+
+/** Thrown again and again, so that leaving the fast path costs no stack trace. */
+export const UNUSUAL = new UnusualShape('read it with the general decoder');
+
+export const VARINT = 0;
+export const FIXED64 = 1;
+export const LENGTH = 2;
+export const FIXED32 = 5;
+
+/** Walks over protobuf's wire format. What it meets beyond the usual ends the fast path. */
+export class WireCursor {
+  position = 0;
+
+  constructor(readonly bytes: Buffer) {}
+
+  /** A varint below 2^32: tags and lengths. */
+  varint32(end: number): number {
+    const { bytes } = this;
+    let byte = bytes[this.position++] as number;
+    if (byte < 0x80 && this.position <= end) return byte;
+    let value = byte & 0x7f;
+    for (let shift = 7; shift < 28; shift += 7) {
+      byte = bytes[this.position++] as number;
+      value |= (byte & 0x7f) << shift;
+      if (byte < 0x80 && this.position <= end) return value;
+    }
+    throw UNUSUAL;
+  }
+
+  /** The end of a length-delimited field that begins here. */
+  lengthEnd(end: number): number {
+    const fieldEnd = this.varint32(end) + this.position;
+    if (fieldEnd > end) throw UNUSUAL;
+    return fieldEnd;
+  }
+
+  /** Passes over a field's value. */
+  skip(wireType: number, end: number): void {
+    switch (wireType) {
+      case VARINT:
+        while ((this.bytes[this.position++] as number) >= 0x80) if (this.position >= end) throw UNUSUAL;
+        break;
+      case FIXED64:
+        this.position += 8;
+        break;
+      case LENGTH:
+        this.position = this.lengthEnd(end);
+        break;
+      case FIXED32:
+        this.position += 4;
+        break;
+      default:
+        throw UNUSUAL;
+    }
+    if (this.position > end) throw UNUSUAL;
+  }
+}

@@ -1,0 +1,174 @@
+import type { OtlpCodec } from '../../otlp/otlp-codec.js';
+import type { TraceId } from '../../record/ids.js';
+import type { RecordBatch } from '../../record/record-batch.js';
+import type { Resource } from '../../record/resource.js';
+import type { TelemetryRecord } from '../../record/telemetry-record.js';
+import type { AttributeSchema } from '../attribute-schema.js';
+import { isEngine, resourceOf } from '../otlp-request-decoder.js';
+import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../request-decoder.js';
+import { LineBuffer } from './line-buffer.js';
+import { SpanLines } from './span-lines.js';
+import { SpanSlice } from './span-slice.js';
+import { LENGTH, UNUSUAL, UnusualShape, WireCursor } from './wire-cursor.js';
+
+/** Bytes of lines a byte of body: two lines a span, each with its attributes. */
+const LINES_PER_BODY = 3;
+/** Resources that are remembered by their bytes. */
+const MAX_RESOURCES = 64;
+/** The group is another service's, or not of the usual shape. */
+const NOT_OURS = null;
+
+/**
+ * Decodes requests of spans straight from OTLP's bytes to lines of JSONL. It knows only the shapes that the engine sends;
+ * a span of another shape is read by the general decoder, and so is a whole request that has other services' spans in it
+ * or that cannot be read. What comes out is the same either way, which tests hold it to.
+ */
+export class WireTracesDecoder implements BodyDecoder {
+  private readonly lines: SpanLines;
+  private readonly span = new SpanSlice();
+  private readonly resources = new Map<string, Resource | null>();
+
+  constructor(
+    schema: AttributeSchema,
+    private readonly general: { readonly codec: OtlpCodec; readonly decoder: RequestDecoder },
+  ) {
+    this.lines = new SpanLines(schema);
+  }
+
+  decode(body: Uint8Array): DecodedRequest {
+    const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+    try {
+      const batches = new Batches();
+      this.readRequest(bytes, batches);
+      return { delivery: { batches: batches.list, foreign: [] }, rejectedCount: 0, rejectionMessage: '' };
+    } catch (error) {
+      if (!(error instanceof UnusualShape)) throw error;
+      return this.general.decoder.decode(this.general.codec.decode('traces', body));
+    }
+  }
+
+  private readRequest(bytes: Buffer, batches: Batches): void {
+    const cursor = new WireCursor(bytes);
+    const out = new LineBuffer(bytes.length * LINES_PER_BODY + 4096);
+    while (cursor.position < bytes.length) {
+      if (cursor.varint32(bytes.length) !== ((1 << 3) | LENGTH)) throw UNUSUAL;
+      this.readGroup(cursor, cursor.lengthEnd(bytes.length), out, batches);
+    }
+  }
+
+  private readGroup(cursor: WireCursor, end: number, out: LineBuffer, batches: Batches): void {
+    let resource: Buffer = EMPTY;
+    while (cursor.position < end) {
+      const tag = cursor.varint32(end);
+      const fieldEnd = cursor.lengthEnd(end);
+      if (tag === ((1 << 3) | LENGTH)) {
+        resource = cursor.bytes.subarray(cursor.position, fieldEnd);
+        cursor.position = fieldEnd;
+      } else if (tag === ((2 << 3) | LENGTH)) this.readScope(cursor, fieldEnd, resource, out, batches);
+      else if (tag === ((3 << 3) | LENGTH)) cursor.position = fieldEnd;
+      else throw UNUSUAL;
+    }
+  }
+
+  private readScope(cursor: WireCursor, end: number, resource: Buffer, out: LineBuffer, batches: Batches): void {
+    let scope: Buffer = EMPTY;
+    let known: Resource | undefined;
+    while (cursor.position < end) {
+      const tag = cursor.varint32(end);
+      const fieldEnd = cursor.lengthEnd(end);
+      if (tag === ((1 << 3) | LENGTH)) {
+        scope = cursor.bytes.subarray(cursor.position, fieldEnd);
+        cursor.position = fieldEnd;
+      } else if (tag === ((2 << 3) | LENGTH)) {
+        known ??= this.resourceOf(resource, scope);
+        this.readSpan(cursor, fieldEnd, known, out, batches);
+      } else if (tag === ((3 << 3) | LENGTH)) cursor.position = fieldEnd;
+      else throw UNUSUAL;
+    }
+  }
+
+  private readSpan(cursor: WireCursor, end: number, resource: Resource, out: LineBuffer, batches: Batches): void {
+    const start = cursor.position;
+    const records: TelemetryRecord[] = [];
+    try {
+      this.span.read(cursor, end);
+      this.lines.add(this.span, cursor.bytes, out, records);
+    } catch (error) {
+      if (!(error instanceof UnusualShape)) throw error;
+      records.push(...this.readGenerally(cursor.bytes.subarray(start, end)));
+    }
+    cursor.position = end;
+    batches.add(records, resource);
+  }
+
+  /** One span through the general decoder, as a request of its own. */
+  private readGenerally(span: Buffer): readonly TelemetryRecord[] {
+    const request = this.general.codec.decode('traces', wrapped(EMPTY, ENGINE_SCOPE, span));
+    const { delivery, rejectedCount } = this.general.decoder.decode(request);
+    // Rejected spans are counted and named by the general decoder, over the whole request.
+    if (rejectedCount > 0) throw UNUSUAL;
+    return delivery.batches.flatMap(({ records }) => records);
+  }
+
+  /** @throws UNUSUAL for another service's */
+  private resourceOf(resource: Buffer, scope: Buffer): Resource {
+    const key = `${resource.length}:${resource.toString('latin1')}${scope.toString('latin1')}`;
+    let found = this.resources.get(key);
+    if (found === undefined) {
+      found = this.readResource(resource, scope);
+      if (this.resources.size >= MAX_RESOURCES) this.resources.clear();
+      this.resources.set(key, found);
+    }
+    if (found === NOT_OURS) throw UNUSUAL;
+    return found;
+  }
+
+  private readResource(resource: Buffer, scope: Buffer): Resource | null {
+    const request = this.general.codec.decode('traces', wrapped(resource, scope, undefined));
+    const group = request.signal === 'traces' ? request.resources[0] : undefined;
+    const first = group?.scopes[0];
+    if (group === undefined || first === undefined || !isEngine(group, first)) return NOT_OURS;
+    return resourceOf(group, first);
+  }
+}
+
+/** Records by trace and resource, in the order in which they came. */
+class Batches {
+  readonly list: RecordBatch[] = [];
+  private readonly byTrace = new Map<TraceId, { resource: Resource; records: TelemetryRecord[] }[]>();
+
+  add(records: readonly TelemetryRecord[], resource: Resource): void {
+    const [first] = records;
+    if (first === undefined) return;
+    const batch = this.find(first.traceId, resource);
+    for (const record of records) batch.push(record);
+  }
+
+  private find(traceId: TraceId, resource: Resource): TelemetryRecord[] {
+    const ofTrace = this.byTrace.get(traceId) ?? [];
+    const known = ofTrace.find((batch) => batch.resource === resource);
+    if (known !== undefined) return known.records;
+    const batch = { traceId, resource, records: [] };
+    this.byTrace.set(traceId, [...ofTrace, batch]);
+    this.list.push(batch);
+    return batch.records;
+  }
+}
+
+const EMPTY = Buffer.alloc(0);
+/** An InstrumentationScope with the engine's name, so that a span on its own is known as the engine's. */
+const ENGINE_SCOPE = field(1, Buffer.from('dbt-core'));
+
+/** A request of one span (or none) of this resource and scope. */
+function wrapped(resource: Buffer, scope: Buffer, span: Buffer | undefined): Buffer {
+  const scopeSpans = Buffer.concat([field(1, scope), span === undefined ? EMPTY : field(2, span)]);
+  return field(1, Buffer.concat([field(1, resource), field(2, scopeSpans)]));
+}
+
+function field(number: number, content: Buffer): Buffer {
+  const head = [(number << 3) | LENGTH];
+  let length = content.length;
+  for (; length >= 0x80; length >>>= 7) head.push((length & 0x7f) | 0x80);
+  head.push(length);
+  return Buffer.concat([Buffer.from(head), content]);
+}

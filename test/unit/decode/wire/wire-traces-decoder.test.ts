@@ -1,0 +1,194 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
+import { PublicAttributeSchema } from '../../../../src/decode/public-attribute-schema.js';
+import { WireTracesDecoder } from '../../../../src/decode/wire/wire-traces-decoder.js';
+import type { AnyValue } from '../../../../src/otlp/any-value.js';
+import type { OtlpSpan, TracesRequest } from '../../../../src/otlp/export-request.js';
+import { JsonCodec } from '../../../../src/otlp/json-codec.js';
+import { OtlpDecodeError } from '../../../../src/otlp/otlp-codec.js';
+import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
+import { formatRecordLine } from '../../../../src/record/record-line.js';
+import type { TelemetryRecord } from '../../../../src/record/telemetry-record.js';
+import { PublicSchema } from '../../../../src/schema/public-schema.js';
+import { SAMPLES } from '../../../fake/sample-run.js';
+
+const schema = new PublicAttributeSchema(PublicSchema.load());
+const codec = new ProtobufCodec();
+const decoder = new OtlpRequestDecoder(schema, new JsonCodec());
+const general = { codec, decoder };
+const fast = new WireTracesDecoder(schema, general);
+
+const bodies = readdirSync(SAMPLES, { withFileTypes: true })
+  .filter((entry) => entry.isDirectory() && entry.name !== 'preview-120-failed')
+  .flatMap(({ name }) =>
+    readdirSync(join(SAMPLES, name, 'otlp'))
+      .filter((file) => file.includes('traces'))
+      .map((file) => [`${name}/${file}`, readFileSync(join(SAMPLES, name, 'otlp', file))] as const),
+  );
+
+/** Everything that a record says, and its line. */
+function told(record: TelemetryRecord): unknown {
+  const { lineBytes, attributes, line: _line, ...rest } = record;
+  const line = lineBytes === undefined ? `${formatRecordLine(record)}\n` : Buffer.from(lineBytes).toString('utf8');
+  const links = 'links' in record ? record.links?.map((link) => ({ ...link, attributes: link.attributes.json })) : null;
+  return { ...rest, links, attributes: attributes.value, json: attributes.json, line };
+}
+
+function outcomeOf(decode: () => ReturnType<typeof decoder.decode>): unknown {
+  try {
+    const { delivery, ...rest } = decode();
+    const batches = delivery.batches.map(({ records, ...batch }) => ({ ...batch, records: records.map(told) }));
+    return { ...rest, foreign: delivery.foreign, batches };
+  } catch (error) {
+    expect(error).toBeInstanceOf(OtlpDecodeError);
+    return 'refused';
+  }
+}
+
+function expectSame(body: Uint8Array): void {
+  const generally = outcomeOf(() => decoder.decode(codec.decode('traces', body)));
+  expect(outcomeOf(() => fast.decode(body))).toEqual(generally);
+}
+
+describe('decoding spans straight from the wire', () => {
+  it.each(bodies)('gives what the general decoder gives, of %s', (_name, body) => {
+    expectSame(body);
+    const { delivery } = fast.decode(body);
+    const assembled = delivery.batches
+      .flatMap(({ records }) => records)
+      .filter(({ lineBytes }) => lineBytes !== undefined);
+    expect(assembled.length).toBeGreaterThan(0);
+  });
+
+  it('gives the same of real bodies with bytes changed, left out and put in', () => {
+    const mutation = fc.record({
+      body: fc.constantFrom(...bodies.map(([, body]) => body.subarray(0, 20_000))),
+      changes: fc.array(
+        fc.record({ at: fc.nat(20_000), byte: fc.nat(255), kind: fc.constantFrom('set', 'cut', 'insert') }),
+        { minLength: 1, maxLength: 4 },
+      ),
+    });
+    fc.assert(
+      fc.property(mutation, ({ body, changes }) => {
+        const bytes = [...body];
+        for (const { at, byte, kind } of changes) {
+          if (kind === 'set') bytes[at % bytes.length] = byte;
+          else if (kind === 'cut') bytes.splice(at % bytes.length, 1);
+          else bytes.splice(at % bytes.length, 0, byte);
+        }
+        expectSame(Buffer.from(bytes));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('gives the same of any span that OTLP can carry', () => {
+    fc.assert(
+      fc.property(fc.array(spans(), { maxLength: 4 }), fc.constantFrom('dbt-core', 'airflow'), (list, service) => {
+        expectSame(codec.encode(requestOf(list, service)));
+      }),
+      { numRuns: 1500 },
+    );
+  });
+
+  it('gives the same of random bytes', () => {
+    fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), expectSame), { numRuns: 2000 });
+  });
+});
+
+function spans(): fc.Arbitrary<OtlpSpan> {
+  const names = fc.constantFrom(
+    'Node processed (model.a.b)',
+    'Node evaluated (model.a.b)',
+    'Query executed',
+    'Phase: RUN (nodes: 3)',
+    'dbt invocation (01a1fb8e-a78d-7281-ae8c-1be536b674cd)',
+    'Node(model.a.b)',
+    'anything "quoted"\n\u0001 ü 日本',
+    '',
+  );
+  const keys = fc.oneof(
+    fc.constantFrom('phase', 'node_outcome', 'node_skip_reason', 'duration_ms', 'rows_affected', 'sql', 'unique_id'),
+    fc.constantFrom(
+      'node_test_detail',
+      'test_outcome',
+      'defined_at_line',
+      'sao_enabled',
+      'newer',
+      'dbt_core_event_code',
+    ),
+    fc.constantFrom('eval_args', 'metrics', 'run_bridge.only', 'run_bridge.event_type'),
+    fc.string({ maxLength: 8, unit: 'grapheme' }),
+  );
+  const values: fc.Arbitrary<AnyValue> = fc.oneof(
+    fc.constantFrom('EXECUTION_PHASE_RUN', 'Run', 'NODE_OUTCOME_SUCCESS', 'success', 'NODE_SKIP_REASON_UPSTREAM', '12'),
+    fc.constantFrom(
+      '{"a":1.0,"b":[true]}',
+      '{not json',
+      '[]',
+      '{\n}',
+      '[[1]]',
+      '',
+      '{"target":"duck","command":"build"}',
+    ),
+    fc.string({ unit: 'binary' }),
+    fc.boolean(),
+    fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+    fc.nat().map(BigInt),
+    fc.double(),
+    fc.constant(null),
+    fc.uint8Array({ maxLength: 4 }),
+    fc.constant([1n, 'x']),
+  );
+  const id = (length: number) =>
+    fc.uint8Array({ minLength: length, maxLength: length }).map((b) => Buffer.from(b).toString('hex'));
+  const ids = (length: number) =>
+    fc.oneof({ weight: 9, arbitrary: id(length) }, fc.constantFrom('', '00', '0'.repeat(2 * length)));
+  const time = fc.oneof(
+    fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }),
+    fc.constantFrom(0n, 2n ** 63n, 1795221792681366001n, 5n),
+  );
+  return fc.record({
+    traceId: ids(16),
+    spanId: ids(8),
+    traceState: fc.constantFrom('', '', '', 'a=b'),
+    parentSpanId: ids(8),
+    flags: fc.constantFrom(0, 1, 257),
+    name: names,
+    kind: fc.constantFrom(0, 1, 3),
+    startTimeUnixNano: time,
+    endTimeUnixNano: time,
+    attributes: fc.array(fc.record({ key: keys, value: values }), { maxLength: 6 }),
+    droppedAttributesCount: fc.constantFrom(0, 0, 3),
+    events: fc.constantFrom([], [], [{ timeUnixNano: 5n, name: 'e', attributes: [], droppedAttributesCount: 0 }]),
+    droppedEventsCount: fc.constant(0),
+    links: fc.array(
+      fc.record({
+        traceId: ids(16),
+        spanId: ids(8),
+        traceState: fc.constant(''),
+        attributes: fc.constantFrom([], [], [{ key: 'k', value: 'v' }]),
+        droppedAttributesCount: fc.constant(0),
+        flags: fc.constantFrom(0, 1),
+      }),
+      { maxLength: 2 },
+    ),
+    droppedLinksCount: fc.constant(0),
+    status: fc.constantFrom(
+      null,
+      { code: 0, message: '' },
+      { code: 1, message: '' },
+      { code: 2, message: 'a "b"\n' },
+      { code: 0, message: 'x' },
+    ),
+  });
+}
+
+function requestOf(records: readonly OtlpSpan[], service: string): TracesRequest {
+  const resource = { attributes: [{ key: 'service.name', value: service }], droppedAttributesCount: 0 };
+  const scope = { name: service, version: '1', attributes: [], droppedAttributesCount: 0 };
+  return { signal: 'traces', resources: [{ resource, schemaUrl: '', scopes: [{ scope, schemaUrl: '', records }] }] };
+}
