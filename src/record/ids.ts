@@ -19,11 +19,6 @@ export function parseSpanId(text: string): SpanId | undefined {
   return SPAN_ID.test(hex) ? (hex as SpanId) : undefined;
 }
 
-/** The span id as the unsigned number that Parquet files carry: its 8 bytes read big-endian. */
-export function spanIdToUint64(id: SpanId): bigint {
-  return BigInt(`0x${id}`);
-}
-
 /** The span id of a number from a Parquet file; `undefined` for zero. */
 export function spanIdFromUint64(value: bigint): SpanId | undefined {
   return parseSpanId(BigInt.asUintN(64, value).toString(16).padStart(16, '0'));

@@ -11,8 +11,3 @@ export function parseUnixNano(text: string): UnixNano | undefined {
   const value = BigInt(text);
   return value <= MAX_UNIX_NANO ? value : undefined;
 }
-
-/** Whole milliseconds between two times, rounded down. */
-export function millisBetween(start: UnixNano, end: UnixNano): number {
-  return Number((end - start) / 1_000_000n);
-}
