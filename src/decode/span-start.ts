@@ -50,6 +50,7 @@ const END_ONLY: ReadonlyMap<string, ReadonlySet<string>> = new Map(
 
 /** JSON texts of values that the engine writes at a span's start and replaces at its end. */
 const AT_START: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map([
+  ['deps.DepsPackageInstalled', new Map([['dbt_core_event_code', '"M014"']])],
   ['node.NodeProcessed', new Map([['dbt_core_event_code', '"Q024"']])],
   ['query.QueryExecuted', new Map([['dbt_core_event_code', '"E016"']])],
   [
@@ -60,6 +61,11 @@ const AT_START: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map([
     ]),
   ],
 ]);
+
+const GENERIC_OPERATION = 'generic.GenericOpExecuted';
+/** The operation that finds out how many packages there are, and puts the count into its span's name. */
+const RESOLVE_PACKAGES = '"deps-compute-package-lock"';
+const ITEM_COUNT = / \(\d+ items\)$/;
 
 const UPSTREAM = '"NODE_SKIP_REASON_UPSTREAM"';
 
@@ -75,7 +81,7 @@ export interface StartRule {
 
 /** @param shortType event type without the public prefix */
 export function startRuleOf(shortType: string): StartRule {
-  const isSpecial = shortType === 'invocation.Invocation';
+  const isSpecial = shortType === 'invocation.Invocation' || shortType === GENERIC_OPERATION;
   return { endOnly: END_ONLY.get(shortType), atStart: AT_START.get(shortType), isSpecial };
 }
 
@@ -89,7 +95,7 @@ export function spanStartOf(end: SpanEnd, attributes = startAttributes(end)): Sp
     recordType: 'SpanStart',
     traceId: end.traceId,
     spanId: end.spanId,
-    spanName: end.spanName,
+    spanName: attributes === end.attributes ? end.spanName : startName(end),
     parentSpanId: end.parentSpanId,
     links: null,
     startTimeUnixNano: end.startTimeUnixNano,
@@ -106,6 +112,7 @@ export function spanStartOf(end: SpanEnd, attributes = startAttributes(end)): Sp
  */
 export function startParts(parts: readonly AttributePart[], shortType: string): readonly AttributePart[] {
   if (shortType === 'invocation.Invocation') return parts.filter(isKnownAtStart(shortType)).map(withoutTarget);
+  if (shortType === GENERIC_OPERATION) return parts.some(isResolving) ? parts.filter(isNoCount) : parts;
   const atStart = AT_START.get(shortType);
   if (END_ONLY.get(shortType) === undefined && atStart === undefined) return parts;
   // A node that is skipped because of its upstream is known to be from the start.
@@ -122,6 +129,18 @@ function isKnownAtStart(shortType: string): (part: AttributePart) => boolean {
 
 function isUpstreamSkip({ name, json }: AttributePart): boolean {
   return name === 'node_skip_reason' && json === UPSTREAM;
+}
+
+function isResolving({ name, json }: AttributePart): boolean {
+  return name === 'operation_id' && json === RESOLVE_PACKAGES;
+}
+
+function isNoCount({ name }: AttributePart): boolean {
+  return name !== 'item_count_total';
+}
+
+function startName({ eventType, spanName }: SpanEnd): string {
+  return shortEventType(eventType) === GENERIC_OPERATION ? spanName.replace(ITEM_COUNT, '') : spanName;
 }
 
 /** The target is read from the profile after the command has begun, unless the command line names it. */

@@ -106,6 +106,33 @@ describe('a span of the engine', () => {
     expect(decodeOne('Dev trace: x', { extra: deep }).attributes.text('extra')).toBe(deep);
   });
 
+  it('starts without the count of packages, which is known when they are resolved, and with the code of the start', () => {
+    const resolved = span('GenericOp: resolving packages from packages.yml (3 items)', {
+      operation_id: 'deps-compute-package-lock',
+      display_action: 'resolving packages from packages.yml',
+      item_count_total: '3',
+    });
+    const installed = span(
+      'Package "shop" installed',
+      { package_name: 'shop', dbt_core_event_code: 'M016' },
+      { spanId: '00f067aa0ba902b8' },
+    );
+    const records = decoder.decode(traces([resolved, installed])).delivery.batches[0]?.records ?? [];
+    expect(
+      records.map(({ recordType, spanName, attributes }) => ({ recordType, spanName, ...attributes.value })),
+    ).toEqual([
+      {
+        recordType: 'SpanStart',
+        spanName: 'GenericOp: resolving packages from packages.yml',
+        operation_id: 'deps-compute-package-lock',
+        display_action: 'resolving packages from packages.yml',
+      },
+      expect.objectContaining({ recordType: 'SpanEnd', spanName: resolved.name, item_count_total: '3' }),
+      { recordType: 'SpanStart', spanName: installed.name, package_name: 'shop', dbt_core_event_code: 'M014' },
+      expect.objectContaining({ recordType: 'SpanEnd', dbt_core_event_code: 'M016' }),
+    ]);
+  });
+
   it('in the spellings of documentation is read as its modern form', () => {
     const end = decodeOne('Node(model.a.b)', {
       unique_id: 'model.a.b',
