@@ -68,8 +68,12 @@ export class ExportRun {
     return this.queues.traces.length > 0 || this.queues.logs.length > 0;
   }
 
+  /** Bytes of the log of which not everything was sent. Held spans count from the first that is held. */
   get lagBytes(): number {
     if (this.cursor === undefined) return this.knownBytes;
+    // A signal without items leaves its cursor behind; where nothing waits to be sent, reading is the measure.
+    const waits = this.hasQueued || this.missed.size > 0 || this.replay === undefined || this.replay.heldCount > 0;
+    if (!waits) return Math.max(0, this.knownBytes - this.readOffset);
     return Math.max(0, this.knownBytes - Math.min(this.cursor.tracesOffset, this.cursor.logsOffset));
   }
 

@@ -71,7 +71,7 @@ describe('an export worker', () => {
   });
 
   it('lets held spans go when the run was quiet for the hold time', async () => {
-    await bench.worker();
+    const worker = await bench.worker();
     bench.log.append(RUN, spanEnd(RUN, 1));
     await until(() => bench.clock.nextTimerMs === 2_000);
     bench.clock.advance(1_999);
@@ -81,6 +81,7 @@ describe('an export worker', () => {
     bench.clock.advance(2_000);
     await until(() => bench.receiver.spanNames.length === 1);
     expect(bench.receiver.spanEvents['span 1']).toEqual(['late']);
+    await until(() => worker.status().lagBytes === 0);
   });
 
   it('waits a moment for more records to share a request', async () => {
