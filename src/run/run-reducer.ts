@@ -79,6 +79,7 @@ function evidenceOf(
     interruptedAtUnixNano: earliest(parts.groups.map((group) => group.interruptedAtUnixNano)),
     hasCancelMessage: parts.groups.some((group) => group.hasCancelMessage),
     errorLogCount: parts.groups.reduce((sum, group) => sum + group.errorLogCount, 0),
+    isBareProcess: parts.groups.every((group) => group.isBareProcess),
   };
 }
 

@@ -71,6 +71,11 @@ export class SpanGroup {
     return false;
   }
 
+  /** Whether it holds a process span and nothing else: its two records at most. */
+  get isBareProcess(): boolean {
+    return this.processes.size === 1 && this.recordCount <= 2 && !this.isInvocation;
+  }
+
   /** Equal for groups of equal resources; made once, since assigning compares it often. */
   get resourceKey(): string {
     this.keyOfResource ??= resourceKey(this.resource ?? UNKNOWN_RESOURCE);

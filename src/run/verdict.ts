@@ -25,6 +25,8 @@ export interface VerdictEvidence {
   /** Whether a log message said so (1404, 8995), and not only a cancelled query. */
   readonly hasCancelMessage: boolean;
   readonly errorLogCount: number;
+  /** Whether nothing at all came but the process span. */
+  readonly isBareProcess: boolean;
 }
 
 /** A verdict and the reason for it in words. */
@@ -67,7 +69,9 @@ export function verdictOf(evidence: VerdictEvidence): VerdictWithReason {
 }
 
 /** The process ended, but the invocation span did not, or was lost on the way: the nodes and the log have to tell. */
-function withoutInvocationEnd({ nodeCounts, errorLogCount }: VerdictEvidence): VerdictWithReason {
+function withoutInvocationEnd({ nodeCounts, errorLogCount, isBareProcess }: VerdictEvidence): VerdictWithReason {
+  // So ends the engine outside a project, with exit code 1.
+  if (isBareProcess) return { verdict: 'error', statusMessage: 'The process ended before any command began' };
   const reason = 'The process ended without the end of its invocation span';
   if (nodeCounts.unfinished > 0) {
     return { verdict: 'error', statusMessage: `${reason}: ${counted(nodeCounts.unfinished, 'node')} not finished` };

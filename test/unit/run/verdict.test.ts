@@ -13,6 +13,7 @@ const ended: VerdictEvidence = {
   interruptedAtUnixNano: null,
   hasCancelMessage: false,
   errorLogCount: 0,
+  isBareProcess: false,
 };
 const second = 1_000_000_000n;
 
@@ -80,6 +81,14 @@ describe('the verdict of an invocation', () => {
     });
     expect(verdictOf({ ...headless, errorLogCount: 1 }).verdict).toBe('error');
     expect(verdictOf({ ...headless, nodeCounts: { ...none, unfinished: 1 } }).verdict).toBe('error');
+  });
+
+  it('is an error when the process ended before a command began, as it does outside a project', () => {
+    const bare = { ...ended, hasInvocationEnd: false, status: null, totalErrors: null, nodeCounts: none };
+    expect(verdictOf({ ...bare, isBareProcess: true })).toEqual({
+      verdict: 'error',
+      statusMessage: 'The process ended before any command began',
+    });
   });
 
   it('is not canceled by a canceled query alone when the invocation ended well', () => {
