@@ -13,6 +13,11 @@ export class Attributes {
     return new Attributes(json);
   }
 
+  /** A text and the object that it was just parsed to. */
+  static parsed(json: string, value: JsonObject): Attributes {
+    return new Attributes(json, value);
+  }
+
   static of(value: JsonObject): Attributes {
     return new Attributes(undefined, value);
   }

@@ -1,4 +1,5 @@
 import { Attributes } from './attributes.js';
+import { parseCanonicalLine } from './canonical-line.js';
 import { parseSpanId, parseTraceId, type SpanId } from './ids.js';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.js';
 import type { LogRecord, SpanEnd, SpanLink, SpanStart, SpanStatus, TelemetryRecord } from './telemetry-record.js';
@@ -60,6 +61,14 @@ const KEYS: Readonly<Record<TelemetryRecord['recordType'], readonly string[]>> =
  * @throws RecordParseError when it is not a record.
  */
 export function parseRecordLine(line: string): TelemetryRecord {
+  return parseCanonicalLine(line) ?? parseAnyLine(line);
+}
+
+/**
+ * Reads a line in any layout that JSON allows.
+ * @throws RecordParseError when it is not a record.
+ */
+export function parseAnyLine(line: string): TelemetryRecord {
   const value = parseObject(line);
   const recordType = value.record_type;
   if (recordType !== 'SpanStart' && recordType !== 'SpanEnd' && recordType !== 'LogRecord') {
@@ -178,7 +187,13 @@ function isCanonical(line: string, value: JsonObject, keys: readonly string[]): 
   if (!line.startsWith('{"record_type":"') || !line.endsWith('}')) return false;
   const found = Object.keys(value);
   if (found.length < keys.length) return false;
-  return keys.every((key, index) => found[index] === key) && value.trace_id === String(value.trace_id).toLowerCase();
+  return keys.every((key, index) => found[index] === key) && IDS.every((id) => isLowercase(value[id]));
+}
+
+const IDS = ['trace_id', 'span_id', 'parent_span_id'];
+
+function isLowercase(value: JsonValue | undefined): boolean {
+  return typeof value !== 'string' || value === value.toLowerCase();
 }
 
 function unknownFieldsOf(value: JsonObject, keys: readonly string[]): JsonObject | undefined {
