@@ -67,7 +67,11 @@ const GENERIC_OPERATION = 'generic.GenericOpExecuted';
 const RESOLVE_PACKAGES = '"deps-compute-package-lock"';
 const ITEM_COUNT = / \(\d+ items\)$/;
 
-const UPSTREAM = '"NODE_SKIP_REASON_UPSTREAM"';
+/** Why a node's phase does not take place, where that is known before it would begin. */
+const SKIPPED_FROM_THE_START: ReadonlySet<string> = new Set([
+  '"NODE_SKIP_REASON_UPSTREAM"',
+  '"NODE_SKIP_REASON_PHASE_SKIPPED"',
+]);
 
 /** What differs between a span's start and its end. */
 export interface StartRule {
@@ -115,8 +119,7 @@ export function startParts(parts: readonly AttributePart[], shortType: string): 
   if (shortType === GENERIC_OPERATION) return parts.some(isResolving) ? parts.filter(isNoCount) : parts;
   const atStart = AT_START.get(shortType);
   if (END_ONLY.get(shortType) === undefined && atStart === undefined) return parts;
-  // A node that is skipped because of its upstream is known to be from the start.
-  if (shortType === 'node.NodeEvaluated' && parts.some(isUpstreamSkip)) return parts;
+  if (shortType === 'node.NodeEvaluated' && parts.some(isSkippedFromTheStart)) return parts;
   const known = parts.filter(isKnownAtStart(shortType));
   if (atStart === undefined) return known;
   return known.map((part) => ({ name: part.name, json: atStart.get(part.name) ?? part.json }));
@@ -127,8 +130,8 @@ function isKnownAtStart(shortType: string): (part: AttributePart) => boolean {
   return ({ name }) => endOnly?.has(name) !== true;
 }
 
-function isUpstreamSkip({ name, json }: AttributePart): boolean {
-  return name === 'node_skip_reason' && json === UPSTREAM;
+function isSkippedFromTheStart({ name, json }: AttributePart): boolean {
+  return name === 'node_skip_reason' && SKIPPED_FROM_THE_START.has(json);
 }
 
 function isResolving({ name, json }: AttributePart): boolean {

@@ -106,6 +106,22 @@ describe('a span of the engine', () => {
     expect(decodeOne('Dev trace: x', { extra: deep }).attributes.text('extra')).toBe(deep);
   });
 
+  it.each([
+    ['NODE_SKIP_REASON_UPSTREAM', true],
+    ['NODE_SKIP_REASON_PHASE_SKIPPED', true],
+    ['NODE_SKIP_REASON_NO_OP', false],
+  ])('of a phase that does not take place says so from the start, when it is known: %s', (reason, isKnown) => {
+    const skipped = span('Node evaluated (unit_test.shop.revenue.u_ok)', {
+      node_outcome: 'NODE_OUTCOME_SKIPPED',
+      node_skip_reason: reason,
+      phase: 'EXECUTION_PHASE_RUN',
+    });
+    const start = decoder.decode(traces([skipped])).delivery.batches[0]?.records[0];
+    expect(start?.recordType).toBe('SpanStart');
+    expect(start?.attributes.text('node_skip_reason')).toBe(isKnown ? reason : undefined);
+    expect(start?.attributes.text('node_outcome')).toBe(isKnown ? 'NODE_OUTCOME_SKIPPED' : undefined);
+  });
+
   it('starts without the count of packages, which is known when they are resolved, and with the code of the start', () => {
     const resolved = span('GenericOp: resolving packages from packages.yml (3 items)', {
       operation_id: 'deps-compute-package-lock',
