@@ -40,6 +40,8 @@ describe('a message', () => {
       'The process ended without the end of its invocation span: 3 error messages',
     ],
     ['got 42 rows', 'got ? rows'],
+    ['Python models are not supported for duckdb adapter', 'Python models are not supported for duckdb adapter'],
+    ["Failed to eval the compiled Jinja expression 'Ann'", "Failed to eval the compiled Jinja expression '?'"],
     ['naïve Ünïcode 名前', '?'],
   ])('keeps its words and loses its values: %s', (text, expected) => {
     expect(clean(text)).toBe(expected);
