@@ -9,7 +9,7 @@ import { parentEvidence } from './parent-evidence.js';
 import { SpanGroup } from './span-group.js';
 import { SpanTable } from './span-table.js';
 
-/** Spans of one trace that are told apart, about 100 bytes each; what goes beyond follows its parent or is ambiguous. */
+/** Spans of one trace that are told apart, about 30 bytes each; what goes beyond follows its parent or is ambiguous. */
 const MAX_SPANS = 4_000_000;
 /** Log records without a span are assigned together with their neighbours in time. */
 const SPANLESS_SLICE_NANO = 10_000_000n;
@@ -23,7 +23,7 @@ const MAX_SPANLESS_SLICES = 10_000;
  * assignment in any order.
  *
  * Live: `add` each record, ask for `invocations`. To split a log: `add` everything, then ask `invocationIndexOf` of each.
- * Memory: about 100 bytes a span (at most 4,000,000 spans) and 200 bytes a node.
+ * Memory: about 30 bytes a span (at most 4,000,000 spans) and 200 bytes a node.
  */
 export class InvocationAssigner {
   private readonly table: SpanTable;

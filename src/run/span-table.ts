@@ -1,11 +1,12 @@
 import type { SpanId } from '../record/ids.js';
+import { SpanIdTable } from '../record/span-id-table.js';
 
 /**
- * Span ids of a trace and which of them belong together: a union-find over ids, about 100 bytes a span and nothing else
+ * Span ids of a trace and which of them belong together: a union-find over ids, about 30 bytes a span and nothing else
  * of it. Joining is the same in any order.
  */
 export class SpanTable {
-  private readonly indices = new Map<SpanId, number>();
+  private readonly indices = new SpanIdTable();
   private parents = new Int32Array(64);
   private known = new Uint8Array(64);
 

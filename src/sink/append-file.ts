@@ -37,6 +37,8 @@ export class AppendFile {
       written += bytesWritten;
     }
     if (isSynced) await this.handle.datasync();
+    // What is written to a file without a name is gone with the process, however well it is synced.
+    if ((await this.handle.stat()).nlink === 0) throw new Error(`${this.path} was removed while it was open`);
     this.length += bytes.length;
   }
 

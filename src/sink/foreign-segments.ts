@@ -31,12 +31,15 @@ export class ForeignSegments implements ForeignLogReader {
 
   /** Appends and syncs; afterwards tells the listeners. */
   async append(batches: readonly ForeignBatch[]): Promise<void> {
+    if (this.file === undefined && this.segment !== '') await this.openSegment(this.segment);
     if (this.file === undefined || this.file.lengthBytes > SEGMENT_BYTES) await this.nextSegment();
     const bytes = Buffer.from(batches.map((batch) => `${batch.body}\n`).join(''));
     try {
       await this.file?.append(bytes, this.options.isSynced);
     } catch (error) {
       await this.file?.rewind().catch(() => undefined);
+      // Opened anew by the next append: the file, or its folder, may have been removed.
+      await this.close().catch(() => undefined);
       throw error;
     }
     for (const listener of this.options.listeners) listener.onForeign(batches);
@@ -60,8 +63,9 @@ export class ForeignSegments implements ForeignLogReader {
   }
 
   async close(): Promise<void> {
-    await this.file?.close();
+    const { file } = this;
     this.file = undefined;
+    await file?.close();
   }
 
   private async segments(): Promise<string[]> {
@@ -75,14 +79,15 @@ export class ForeignSegments implements ForeignLogReader {
 
   private async nextSegment(): Promise<void> {
     const number = Number.parseInt(this.segment || '0', 10) + 1;
-    await this.file?.close();
+    await this.close();
     await this.openSegment(`${String(number).padStart(8, '0')}.otlp.jsonl`);
   }
 
   private async openSegment(name: string): Promise<void> {
     await mkdir(this.folder, { recursive: true });
-    this.file = await AppendFile.open(join(this.folder, name));
-    await this.file.cutTornLine();
+    const file = await AppendFile.open(join(this.folder, name));
+    await file.cutTornLine();
+    this.file = file;
     this.segment = name;
   }
 }

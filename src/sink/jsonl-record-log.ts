@@ -1,12 +1,15 @@
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import type { TraceId } from '../record/ids.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
+import { UNKNOWN_RESOURCE } from '../record/resource.js';
 import type { ForeignSegments } from './foreign-segments.js';
+import { listTraces } from './list-traces.js';
 import type { AppendListener } from './record-log.js';
-import { type Addition, TraceLog } from './trace-log.js';
+import { type Addition, PENDING_FILE, TraceLog } from './trace-log.js';
 
 /** Settings of the record log. */
 export interface RecordLogConfig {
@@ -29,9 +32,13 @@ interface Job {
   reject(error: ConsumeError): void;
 }
 
+/** A time at which every hold is over. */
+const NO_HOLD = Number.POSITIVE_INFINITY;
 /** How often waiting log records are looked at, in milliseconds. */
 const PENDING_CHECK_MS = 1000;
 const RETRY_AFTER_MS = 1000;
+/** Record logs that are written at the same time; with those that stay open it bounds the open files. */
+const MAX_PARALLEL_LOGS = 64;
 
 /**
  * The record log: takes deliveries, appends them to each trace's file and answers when they are durable. All deliveries
@@ -45,6 +52,8 @@ export class JsonlRecordLog implements Component, RecordConsumer {
   private running: Promise<void> | undefined;
   private isStopped = false;
   private pendingTimer: Timer | undefined;
+  private restoring: Promise<void> = Promise.resolve();
+  private isFailing = false;
 
   constructor(
     private readonly config: RecordLogConfig,
@@ -58,6 +67,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
 
   async start(): Promise<void> {
     await this.deps.foreign.start();
+    this.restoring = this.restorePending();
   }
 
   consume(delivery: Delivery): Promise<void> {
@@ -90,10 +100,13 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     if ([...this.open.values()].some((log) => log.pendingCount > 0)) await this.consume({ batches: [], foreign: [] });
   }
 
+  /** What still waits for a span's name is written without waiting for it. */
   async shutdown(_deadline: AbortSignal): Promise<void> {
     this.isStopped = true;
     this.pendingTimer?.cancel();
+    await this.restoring;
     await this.running;
+    for (const [traceId, log] of this.open) if (log.pendingCount > 0) await this.appendTo(traceId, [], NO_HOLD);
     await Promise.all([...this.open.values()].map((log) => log.close()));
     this.open.clear();
     await this.deps.foreign.close();
@@ -115,33 +128,51 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       if (log.pendingCount > 0 && !additions.has(traceId)) additions.set(traceId, []);
     }
     const failures = new Map<TraceId | 'foreign', unknown>();
-    await Promise.all([
-      ...[...additions].map(async ([traceId, list]) => {
-        const failure = await this.appendTo(traceId, list);
-        if (failure !== undefined) failures.set(traceId, failure);
-      }),
-      this.appendForeign(jobs).catch((error: unknown) => failures.set('foreign', error)),
-    ]);
+    await this.appendForeign(jobs).catch((error: unknown) => failures.set('foreign', error));
+    for (const part of slices([...additions], MAX_PARALLEL_LOGS)) {
+      await Promise.all(
+        part.map(async ([traceId, list]) => {
+          const failure = await this.appendTo(traceId, list);
+          if (failure !== undefined) failures.set(traceId, failure);
+        }),
+      );
+      await this.closeLeastUsed();
+    }
+    this.report(failures);
     for (const job of jobs) {
       this.queuedRecords -= job.recordCount;
       answer(job, failures);
     }
-    await this.closeLeastUsed();
+  }
+
+  /** Says once that writing fails, and once that it goes on. */
+  private report(failures: ReadonlyMap<TraceId | 'foreign', unknown>): void {
+    const [first] = failures;
+    if (first !== undefined && !this.isFailing) {
+      const [where, error] = first;
+      this.deps.logger.error(
+        { where, failedCount: failures.size, error: String(error) },
+        'telemetry could not be written to the data folder; senders are told to try again',
+      );
+    } else if (first === undefined && this.isFailing) {
+      this.deps.logger.info({}, 'telemetry is written to the data folder again');
+      this.restoring = this.restorePending();
+    }
+    this.isFailing = first !== undefined;
   }
 
   /** Returns what went wrong, if anything; the log is then opened anew at its next use. */
-  private async appendTo(traceId: TraceId, additions: readonly Addition[]): Promise<unknown> {
-    const nowMs = this.deps.clock.monotonicMs();
+  private async appendTo(
+    traceId: TraceId,
+    additions: readonly Addition[],
+    nowMs = this.deps.clock.monotonicMs(),
+  ): Promise<unknown> {
     try {
       const log = await this.logOf(traceId, nowMs);
       const appended = await log.append(additions, nowMs);
       if (appended.records.length > 0) for (const listener of this.deps.listeners) listener.onAppended(appended);
       return undefined;
     } catch (error) {
-      this.deps.logger.error(
-        { traceId, error: String(error) },
-        'a record log could not be written; the sender was told',
-      );
       await this.open
         .get(traceId)
         ?.close()
@@ -175,8 +206,25 @@ export class JsonlRecordLog implements Component, RecordConsumer {
   private async closeLeastUsed(): Promise<void> {
     for (const [traceId, log] of this.open) {
       if (this.open.size <= this.config.maxOpenLogs) return;
+      if (log.pendingCount > 0) await this.appendTo(traceId, [], NO_HOLD);
       this.open.delete(traceId);
-      await log.close();
+      // Everything in it is synced already.
+      await log.close().catch(() => undefined);
+    }
+  }
+
+  /** Takes up log records that waited for a name when the process ended; nothing else may ever open their trace again. */
+  private async restorePending(): Promise<void> {
+    try {
+      for (const traceId of await listTraces(this.config.dataFolder)) {
+        if (this.isStopped) return;
+        const size = await sizeOf(join(this.config.dataFolder, 'runs', traceId, PENDING_FILE));
+        if (size > 0)
+          await this.consume({ batches: [{ traceId, resource: UNKNOWN_RESOURCE, records: [] }], foreign: [] });
+      }
+    } catch (error) {
+      if (this.isStopped) return;
+      this.deps.logger.error({ error: String(error) }, 'log records that waited at the last end could not be taken up');
     }
   }
 
@@ -190,6 +238,18 @@ export class JsonlRecordLog implements Component, RecordConsumer {
         this.deps.logger.error({ error: String(error) }, 'waiting log records could not be written'),
       );
     });
+  }
+}
+
+function* slices<T>(list: readonly T[], length: number): Iterable<readonly T[]> {
+  for (let start = 0; start < list.length; start += length) yield list.slice(start, start + length);
+}
+
+async function sizeOf(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size;
+  } catch {
+    return 0;
   }
 }
 

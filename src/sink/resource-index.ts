@@ -1,3 +1,4 @@
+import { isJsonObject, type JsonValue } from '../record/json.js';
 import { type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
 
 /** A line of resources.jsonl: a resource is first named, then each stretch of the log says whose it is. */
@@ -9,14 +10,18 @@ type Entry = { readonly id: number; readonly resource: Resource } | { readonly o
  * from that byte on is its. Of two entries for one offset the later one counts.
  */
 export class ResourceIndex {
-  private readonly resources: Resource[] = [];
+  private readonly resources = new Map<number, Resource>();
   private readonly ids = new Map<string, number>();
+  private lastId = 0;
   private readonly stretches: { offset: number; id: number }[] = [];
 
-  /** Reads the lines of the file; a torn last line is passed over. */
+  /** Reads the lines of the file; a torn last line is passed over, and so is one that the disk damaged. */
   static parse(text: string): ResourceIndex {
     const index = new ResourceIndex();
-    for (const line of text.split('\n').slice(0, -1)) index.apply(JSON.parse(line) as Entry);
+    for (const line of text.split('\n').slice(0, -1)) {
+      const entry = parseEntry(line);
+      if (entry !== undefined) index.apply(entry);
+    }
     return index;
   }
 
@@ -24,13 +29,13 @@ export class ResourceIndex {
   switchTo(resource: Resource, offset: number): string {
     const key = resourceKey(resource);
     const known = this.ids.get(key);
-    const id = known ?? this.resources.length + 1;
+    const id = known ?? this.lastId + 1;
     const naming = known === undefined ? this.enter({ id, resource }) : '';
     return this.stretches.at(-1)?.id === id ? naming : naming + this.enter({ offset, id });
   }
 
   private resource(id: number): Resource {
-    return this.resources[id - 1] ?? UNKNOWN_RESOURCE;
+    return this.resources.get(id) ?? UNKNOWN_RESOURCE;
   }
 
   /** The resource of the record that begins at `offset`. */
@@ -53,7 +58,8 @@ export class ResourceIndex {
 
   private apply(entry: Entry): void {
     if ('resource' in entry) {
-      this.resources[entry.id - 1] = entry.resource;
+      this.resources.set(entry.id, entry.resource);
+      this.lastId = Math.max(this.lastId, entry.id);
       this.ids.set(resourceKey(entry.resource), entry.id);
     } else {
       // A crash between this file's sync and the log's leaves entries beyond the log's end; the next ones replace them.
@@ -61,4 +67,19 @@ export class ResourceIndex {
       this.stretches.push(entry);
     }
   }
+}
+
+/** `undefined` for anything but an entry. */
+function parseEntry(line: string): Entry | undefined {
+  let value: JsonValue;
+  try {
+    value = JSON.parse(line) as JsonValue;
+  } catch {
+    return undefined;
+  }
+  if (!isJsonObject(value) || !Number.isSafeInteger(value.id) || Number(value.id) < 1) return undefined;
+  if (Number.isSafeInteger(value.offset)) return value as Entry;
+  const { resource } = value;
+  if (!isJsonObject(resource) || !isJsonObject(resource.attributes) || !isJsonObject(resource.scope)) return undefined;
+  return value as Entry;
 }

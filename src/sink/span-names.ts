@@ -1,7 +1,7 @@
 import type { SpanId } from '../record/ids.js';
 
 /** Names of the spans that came last: at most this many a trace; a log record of an older span gets its name inferred. */
-const MAX_NAMES = 65_536;
+const MAX_NAMES = 16_384;
 
 /** Span names by id, for the log records that come without. */
 export class SpanNames {

@@ -18,6 +18,8 @@ export const RESOURCES_FILE = 'resources.jsonl';
 export const PENDING_FILE = 'pending.jsonl';
 
 const PROCESS = '.process.Process';
+/** Log records of a trace that wait for their span's name; of more, the oldest wait no longer. */
+const MAX_PENDING_LOGS = 20_000;
 
 /** Records of one resource to append, as one delivery brought them. */
 export interface Addition {
@@ -44,15 +46,23 @@ export class TraceLog {
   static async open(folder: string, traceId: TraceId, options: TraceLogOptions, nowMs: number): Promise<TraceLog> {
     const created = await mkdir(folder, { recursive: true });
     if (created !== undefined) await syncFolder(dirname(folder));
-    const log = await AppendFile.open(join(folder, LOG_FILE));
-    const resourceFile = await AppendFile.open(join(folder, RESOURCES_FILE));
-    await log.cutTornLine();
-    await resourceFile.cutTornLine();
-    const index = ResourceIndex.parse(await readFile(resourceFile.path, 'utf8'));
-    const opened = new TraceLog(folder, traceId, options, log, resourceFile, index);
-    await opened.learn();
-    await opened.restorePending(nowMs);
-    return opened;
+    const files: AppendFile[] = [];
+    try {
+      const log = await AppendFile.open(join(folder, LOG_FILE));
+      files.push(log);
+      const resourceFile = await AppendFile.open(join(folder, RESOURCES_FILE));
+      files.push(resourceFile);
+      await log.cutTornLine();
+      await resourceFile.cutTornLine();
+      const index = ResourceIndex.parse(await readFile(resourceFile.path, 'utf8'));
+      const opened = new TraceLog(folder, traceId, options, log, resourceFile, index);
+      await opened.learn();
+      await opened.restorePending(nowMs);
+      return opened;
+    } catch (error) {
+      await Promise.allSettled(files.map((file) => file.close()));
+      throw error;
+    }
   }
 
   private readonly keys = new RecordKeys();
@@ -94,7 +104,9 @@ export class TraceLog {
         else fresh.push({ resource, record });
       }
     }
-    for (const { record, resource } of this.pending.take((log) => this.isDue(log, nowMs))) {
+    const excess = this.pending.size - MAX_PENDING_LOGS;
+    let waiting = 0;
+    for (const { record, resource } of this.pending.take((log) => waiting++ < excess || this.isDue(log, nowMs))) {
       fresh.push({ resource, record: { ...record, spanName: this.nameFor(record) } });
     }
     await this.writePending(held);
@@ -180,9 +192,9 @@ export class TraceLog {
     const occurrences = new Map<string, number>();
     for await (const lines of readLines(path)) {
       for (const { text } of lines) {
-        const { resource, line } = JSON.parse(text) as { resource: Resource; line: string };
-        const record = parseRecordLine(line);
-        if (record.recordType !== 'LogRecord' || !this.keys.add(record, occurrences)) continue;
+        const { resource, record } = parsePending(text) ?? {};
+        if (resource === undefined || record?.recordType !== 'LogRecord') continue;
+        if (!this.keys.add(record, occurrences)) continue;
         const { line: _line, ...bare } = record;
         this.pending.add({ record: bare, resource, sinceMs: nowMs });
       }
@@ -190,6 +202,18 @@ export class TraceLog {
     this.pendingFile = this.pending.size === 0 ? undefined : await AppendFile.open(path);
     if (this.pendingFile !== undefined) await this.pendingFile.cutTornLine();
     else await truncate(path).catch(() => undefined);
+  }
+}
+
+/** A line of pending.jsonl; `undefined` where the disk damaged it. */
+function parsePending(text: string): { readonly resource: Resource; readonly record: TelemetryRecord } | undefined {
+  try {
+    const { resource, line } = JSON.parse(text) as { resource: Resource; line: string };
+    return { resource, record: parseRecordLine(line) };
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError || error instanceof RecordParseError)
+      return undefined;
+    throw error;
   }
 }
 

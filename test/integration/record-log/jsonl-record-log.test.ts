@@ -1,7 +1,18 @@
-import { appendFileSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { RecordBatch } from '../../../src/record/record-batch.js';
 import type { Delivery } from '../../../src/record/record-consumer.js';
 import { ConsumeError } from '../../../src/record/record-consumer.js';
 import { type Resource, UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
@@ -13,6 +24,7 @@ import { RecordLogFiles } from '../../../src/sink/record-log-files.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 import { sampleLines, sampleRecords, sampleTraceId } from '../../fake/sample-run.js';
+import { until } from '../../fake/until.js';
 
 const RUN = 'build-clean';
 const traceId = sampleTraceId(RUN);
@@ -27,6 +39,7 @@ let clock: FakeClock;
 let logger: RecordingLogger;
 let log: JsonlRecordLog;
 let appended: Appended[];
+let listener: () => void;
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'run-bridge-log-'));
@@ -42,13 +55,21 @@ async function open(maxQueuedRecords = 200_000): Promise<void> {
   clock = new FakeClock();
   logger = new RecordingLogger();
   appended = [];
+  listener = () => {};
   log = new JsonlRecordLog(
     { dataFolder: folder, durability: 'fsync', maxOpenLogs: 2, maxQueuedRecords, nameHoldMs: 6000 },
     {
       clock,
       logger,
       foreign: new ForeignSegments(join(folder, 'foreign'), { isSynced: true, listeners: [] }),
-      listeners: [{ onAppended: (event) => appended.push(event) }],
+      listeners: [
+        {
+          onAppended: (event) => {
+            appended.push(event);
+            listener();
+          },
+        },
+      ],
     },
   );
   await log.start();
@@ -231,6 +252,88 @@ describe('a log record without the name of its span', () => {
     expect(lines()).toHaveLength(3);
   });
 });
+
+describe('what may go wrong on the disk', () => {
+  it('keeps the number of open files small when one delivery has thousands of traces', async () => {
+    let mostFiles = 0;
+    await close();
+    await open();
+    listener = () => {
+      mostFiles = Math.max(mostFiles, readdirSync('/dev/fd').length);
+    };
+    const before = readdirSync('/dev/fd').length;
+    const batches = Array.from({ length: 2000 }, (_, index) => ofTrace(index + 1));
+    await log.consume({ batches, foreign: [] });
+    expect(mostFiles - before).toBeLessThan(200);
+    expect(readdirSync(join(folder, 'runs'))).toHaveLength(2000);
+  });
+
+  it('refuses, and does not take into a file without a name, when its folder is removed', async () => {
+    await log.consume({ ...delivery(records.slice(0, 10)), foreign: [FOREIGN] });
+    rmSync(join(folder, 'runs'), { recursive: true });
+    rmSync(join(folder, 'foreign'), { recursive: true });
+    await expect(log.consume(delivery(records.slice(10, 20)))).rejects.toMatchObject({ code: 'unavailable' });
+    await expect(log.consume({ batches: [], foreign: [FOREIGN] })).rejects.toMatchObject({ code: 'unavailable' });
+    await log.consume({ ...delivery(records.slice(10, 20)), foreign: [FOREIGN] });
+    expect(lines()).toEqual(sampleLines(RUN).slice(10, 20));
+    expect(readFileSync(join(folder, 'foreign', '00000001.otlp.jsonl'), 'utf8')).toBe(`${FOREIGN.body}\n`);
+    expect(logger.lines.map(({ level }) => level)).toEqual(['error', 'info']);
+  });
+
+  it('takes up what waited for a name, whether the trace goes on or not', async () => {
+    await log.consume(delivery(logsOf(records).map(overOtlp)));
+    const waiting = readFileSync(path('pending.jsonl'));
+    await close();
+    writeFileSync(path(), '');
+    writeFileSync(path('pending.jsonl'), waiting);
+    await open();
+    await until(() => log.durableLength(traceId) === 0);
+    clock.advance(7000);
+    await log.flushPending();
+    expect(lines()).toHaveLength(logsOf(records).length);
+  });
+
+  it('writes what waits for a name when it ends, and before it closes the log of a trace', async () => {
+    const [first] = logsOf(records).map(overOtlp);
+    if (first === undefined) throw new Error('the sample has a log record');
+    const ids = ['a', 'b', 'c'].map((letter) => letter.repeat(32) as typeof traceId);
+    const lengths = () => ids.map((id) => statSync(join(folder, 'runs', id, 'telemetry.jsonl')).size > 0);
+    for (const id of ids) {
+      const batch = { traceId: id, resource: UNKNOWN_RESOURCE, records: [{ ...first, traceId: id }] };
+      await log.consume({ batches: [batch], foreign: [] });
+    }
+    expect(lengths()).toEqual([true, false, false]);
+    await close();
+    expect(lengths()).toEqual([true, true, true]);
+  });
+
+  it.each(['resources.jsonl', 'pending.jsonl'])('goes on when %s is damaged or was removed', async (file) => {
+    await log.consume(delivery([...spansOf(records), ...logsOf(records).slice(0, 1).map(overOtlp)]));
+    await close();
+    for (const damage of ['{"id":1,"res\n\0\0\0\n{}\n[]\n{"id":7,"offset":0}\n', undefined]) {
+      if (damage === undefined) rmSync(path(file), { force: true });
+      else writeFileSync(path(file), damage);
+      await open();
+      await log.consume(delivery(records));
+      expect(await read()).toHaveLength(lines().length);
+      await close();
+    }
+    await open();
+    expect(new Set((await read()).map(({ record }) => record.spanId))).toEqual(
+      new Set(records.map(({ spanId }) => spanId)),
+    );
+  });
+});
+
+const FOREIGN = { signal: 'traces' as const, body: '{"resourceSpans":[]}', recordCount: 1 };
+
+function ofTrace(number: number): RecordBatch {
+  const id = number.toString(16).padStart(32, '0') as typeof traceId;
+  const [first] = spansOf(records);
+  if (first === undefined) throw new Error('the sample has a span');
+  const { line: _line, ...span } = first;
+  return { traceId: id, resource: UNKNOWN_RESOURCE, records: [{ ...span, traceId: id } as TelemetryRecord] };
+}
 
 describe('telemetry of other services', () => {
   it('is kept as it came and read from a place on', async () => {

@@ -1,0 +1,96 @@
+import { randomInt } from 'node:crypto';
+import type { SpanId } from './ids.js';
+
+const MIN_CAPACITY = 64;
+/** Slots are free while their value is this. */
+const FREE = 0;
+
+/**
+ * Numbers by span id, in 12 bytes a slot (at most two slots an entry) where a Map of strings takes about 100. Open
+ * addressing over the id's two halves; the hash is seeded, so that a sender cannot choose ids that all meet in one place.
+ */
+export class SpanIdTable {
+  private high = new Uint32Array(MIN_CAPACITY);
+  private low = new Uint32Array(MIN_CAPACITY);
+  /** Value plus one; 0 marks a free slot. */
+  private values = new Uint32Array(MIN_CAPACITY);
+  private count = 0;
+
+  /** @param seed any 32 bits; random when left out. What the table holds does not depend on it. */
+  constructor(private readonly seed: number = randomInt(2 ** 32)) {}
+
+  get size(): number {
+    return this.count;
+  }
+
+  /** The number that was set; `undefined` for an unknown id. */
+  get(id: SpanId): number | undefined {
+    return this.getHalves(halfOf(id, 0), halfOf(id, 8));
+  }
+
+  /** @param value an integer from 0 to 2^32 - 2 */
+  set(id: SpanId, value: number): void {
+    this.setHalves(halfOf(id, 0), halfOf(id, 8), value);
+  }
+
+  /** As `get`, for any 64 bits given as two unsigned 32-bit integers. */
+  getHalves(high: number, low: number): number | undefined {
+    const value = this.values[this.slotOf(high, low)] ?? FREE;
+    return value === FREE ? undefined : value - 1;
+  }
+
+  /** As `set`, for any 64 bits given as two unsigned 32-bit integers. */
+  setHalves(high: number, low: number, value: number): void {
+    let slot = this.slotOf(high, low);
+    if (this.values[slot] === FREE) {
+      if (2 * (this.count + 1) > this.values.length) {
+        this.grow();
+        slot = this.slotOf(high, low);
+      }
+      this.count += 1;
+      this.high[slot] = high;
+      this.low[slot] = low;
+    }
+    this.values[slot] = value + 1;
+  }
+
+  /** Where the id is, or the free slot where it would be. */
+  private slotOf(high: number, low: number): number {
+    const mask = this.values.length - 1;
+    let slot = mix(high, low, this.seed) & mask;
+    while (this.values[slot] !== FREE && (this.high[slot] !== high || this.low[slot] !== low)) slot = (slot + 1) & mask;
+    return slot;
+  }
+
+  private grow(): void {
+    const { high, low, values } = this;
+    this.high = new Uint32Array(2 * high.length);
+    this.low = new Uint32Array(2 * low.length);
+    this.values = new Uint32Array(2 * values.length);
+    for (const [from, value] of values.entries()) {
+      if (value === FREE) continue;
+      const slot = this.slotOf(high[from] ?? 0, low[from] ?? 0);
+      this.high[slot] = high[from] ?? 0;
+      this.low[slot] = low[from] ?? 0;
+      this.values[slot] = value;
+    }
+  }
+}
+
+function halfOf(id: SpanId, at: number): number {
+  return Number.parseInt(id.slice(at, at + 8), 16);
+}
+
+/** MurmurHash3's mixing of two blocks, with its finalizer. */
+function mix(high: number, low: number, seed: number): number {
+  let hash = mixBlock(mixBlock(seed, high), low);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}
+
+function mixBlock(hash: number, block: number): number {
+  const scrambled = Math.imul(block, 0xcc9e2d51);
+  const mixed = hash ^ Math.imul((scrambled << 15) | (scrambled >>> 17), 0x1b873593);
+  return (Math.imul((mixed << 13) | (mixed >>> 19), 5) + 0xe6546b64) | 0;
+}
