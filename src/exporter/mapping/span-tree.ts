@@ -13,6 +13,8 @@ export interface LoggedStart extends LoggedRecord {
 interface RememberedSpan {
   readonly parentSpanId: SpanId | null;
   readonly isInvocation: boolean;
+  /** Whether what is above it is another service's. */
+  readonly isRoot: boolean;
   /** The node's own NodeProcessed span, which a NodeEvaluated span links to. */
   processedSpanId: SpanId | undefined;
   state: 'open' | 'held' | 'sent';
@@ -60,12 +62,15 @@ export class SpanTree {
     return this.spans.get(spanId)?.state === 'sent';
   }
 
-  /** The nearest ancestor that was not sent yet. */
+  /** The nearest ancestor that was not sent yet; over OTLP that is often one that did not come yet. */
   nearestUnsentAncestor(spanId: SpanId): SpanId | undefined {
+    let highest = this.spans.get(spanId);
     for (const [ancestorId, ancestor] of this.ancestors(spanId)) {
       if (ancestor.state !== 'sent') return ancestorId;
+      highest = ancestor;
     }
-    return undefined;
+    const above = highest?.isRoot === false ? highest.parentSpanId : null;
+    return above === null || this.isSent(above) ? undefined : above;
   }
 
   /** The NodeProcessed span of the node that a span works for, as far as its known ancestors tell. */
@@ -107,10 +112,12 @@ const MAX_DEPTH = 256;
 
 function remembered(
   record: SpanStart | SpanEnd,
-): Pick<RememberedSpan, 'parentSpanId' | 'isInvocation' | 'processedSpanId'> {
+): Pick<RememberedSpan, 'parentSpanId' | 'isInvocation' | 'isRoot' | 'processedSpanId'> {
+  const isInvocation = record.eventType === EVENT_TYPE.invocation;
   return {
     parentSpanId: record.parentSpanId,
-    isInvocation: record.eventType === EVENT_TYPE.invocation,
+    isInvocation,
+    isRoot: isInvocation || record.eventType === EVENT_TYPE.process,
     processedSpanId: processedSpanOf(record),
   };
 }

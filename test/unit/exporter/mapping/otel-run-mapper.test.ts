@@ -74,6 +74,25 @@ describe('a log record', () => {
     expect(item?.span.events.map((event) => event.attributes?.['run_bridge.event.span_id'])).toEqual([idOf(3)]);
   });
 
+  it('waits for an ancestor that did not come yet when all below that were sent', () => {
+    const subject = mapper();
+    subject.push(logged([end({ id: 3, parent: 2, atMs: 1 }), end({ id: 2, parent: 1, atMs: 2 })]));
+    subject.take(true);
+    subject.push(logged([log({ id: 3, atMs: 1 }), end({ id: 1, atMs: 10 })]));
+    const [item] = subject.take(true).filter((one) => one.signal === 'traces');
+    expect(item?.span.events.map((event) => event.attributes?.['run_bridge.event.span_id'])).toEqual([idOf(3)]);
+  });
+
+  it('is a log record alone when only the span of another service is above the invocation', () => {
+    const subject = mapper();
+    const invocation = { id: 2, parent: 1, type: 'invocation.Invocation' };
+    subject.push(logged([end({ id: 3, parent: 2, atMs: 1 }), end({ ...invocation, atMs: 2 })]));
+    subject.take(true);
+    subject.push(logged([log({ id: 3, atMs: 1 }), end({ id: 1, atMs: 10 })]));
+    const [item] = subject.take(true).filter((one) => one.signal === 'traces');
+    expect(item?.span.events).toEqual([]);
+  });
+
   it('is a log record alone when nothing above it is left', () => {
     const subject = mapper();
     subject.push(logged([end({ id: 1, atMs: 0 })]));
