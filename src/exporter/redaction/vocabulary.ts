@@ -74,9 +74,9 @@ const VOCABULARY: ReadonlySet<string> = new Set(
   bigquery databricks redshift spark trino athena adbc jdbc odbc arrow parquet core fusion
   run_query ref_model dbt_project profiles_yml schema_yml dbt_packages dbt_internal_packages generic_tests target_path
   analyses py md
-  api are args configs contract_type column_name criterion data_type defines definition_type deps dir dispatch docs enforced eof
-  eval fetched fetching flow html hub information_schema layer legacy locally migrate mismatch_reason mismatched os pg_catalog
-  retries run_results scalar searched selectors specification sqlstate telemetry template vendor_code wrote
+  api are args began configs contract_type column_name criterion data_type defines definition_type deps dir dispatch docs enforced engine eof
+  eval fetched fetching flow html hub information_schema killed layer legacy locally lost migrate mismatch_reason mismatched os pg_catalog
+  retries run_results scalar searched seen selectors specification sqlstate telemetry template vendor_code wrote
   catalogexception binderexception arithmetic resource_exhausted deadline_exceeded unauthenticated
   t s re ve ll
   `

@@ -39,6 +39,11 @@ describe('a message', () => {
       'The process ended without the end of its invocation span: 3 error messages',
       'The process ended without the end of its invocation span: 3 error messages',
     ],
+    [
+      'No end was seen: the engine was killed, or its last telemetry was lost',
+      'No end was seen: the engine was killed, or its last telemetry was lost',
+    ],
+    ['The process ended before any command began', 'The process ended before any command began'],
     ['got 42 rows', 'got ? rows'],
     ['Python models are not supported for duckdb adapter', 'Python models are not supported for duckdb adapter'],
     ["Failed to eval the compiled Jinja expression 'Ann'", "Failed to eval the compiled Jinja expression '?'"],
