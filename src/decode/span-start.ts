@@ -62,6 +62,10 @@ const AT_START: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map([
   ],
 ]);
 
+const PACKAGE_INSTALLED = 'deps.DepsPackageInstalled';
+/** What a package from Git is called, and its commit, is known when it has been cloned. */
+const GIT = 'PACKAGE_TYPE_GIT';
+const KNOWN_WHEN_CLONED: ReadonlySet<string> = new Set(['package_name', 'package_version']);
 const GENERIC_OPERATION = 'generic.GenericOpExecuted';
 /** The operation that finds out how many packages there are, and puts the count into its span's name. */
 const RESOLVE_PACKAGES = '"deps-compute-package-lock"';
@@ -85,12 +89,13 @@ export interface StartRule {
 
 /** @param shortType event type without the public prefix */
 export function startRuleOf(shortType: string): StartRule {
-  const isSpecial = shortType === 'invocation.Invocation' || shortType === GENERIC_OPERATION;
+  const isSpecial =
+    shortType === 'invocation.Invocation' || shortType === GENERIC_OPERATION || shortType === PACKAGE_INSTALLED;
   return { endOnly: END_ONLY.get(shortType), atStart: AT_START.get(shortType), isSpecial };
 }
 
 /**
- * The SpanStart that OTLP leaves out, made of the span's end: what the engine knows when a span begins. The name and
+ * The SpanStart that OTLP leaves out, made of the span's end: what the engine knows when a span begins. A name with counts and
  * `eval_args.target` may differ from what the engine wrote then (it fills them in later, and does not say from what).
  * @param attributes the start's attributes, where they are known already
  */
@@ -120,7 +125,8 @@ export function startParts(parts: readonly AttributePart[], shortType: string): 
   const atStart = AT_START.get(shortType);
   if (END_ONLY.get(shortType) === undefined && atStart === undefined) return parts;
   if (shortType === 'node.NodeEvaluated' && parts.some(isSkippedFromTheStart)) return parts;
-  const known = parts.filter(isKnownAtStart(shortType));
+  const isCloned = shortType === PACKAGE_INSTALLED && parts.some(isFromGit);
+  const known = parts.filter(isCloned ? isKnownBeforeCloning : isKnownAtStart(shortType));
   if (atStart === undefined) return known;
   return known.map((part) => ({ name: part.name, json: atStart.get(part.name) ?? part.json }));
 }
@@ -142,8 +148,20 @@ function isNoCount({ name }: AttributePart): boolean {
   return name !== 'item_count_total';
 }
 
-function startName({ eventType, spanName }: SpanEnd): string {
-  return shortEventType(eventType) === GENERIC_OPERATION ? spanName.replace(ITEM_COUNT, '') : spanName;
+function isFromGit({ name, json }: AttributePart): boolean {
+  return name === 'package_type' && json === `"${GIT}"`;
+}
+
+function isKnownBeforeCloning({ name }: AttributePart): boolean {
+  return !KNOWN_WHEN_CLONED.has(name);
+}
+
+function startName({ eventType, spanName, attributes }: SpanEnd): string {
+  const shortType = shortEventType(eventType);
+  if (shortType === GENERIC_OPERATION) return spanName.replace(ITEM_COUNT, '');
+  if (shortType !== PACKAGE_INSTALLED || attributes.text('package_type') !== GIT) return spanName;
+  const url = attributes.text('package_url_or_path');
+  return url === undefined ? spanName : `Package "${url}" installed`;
 }
 
 /** The target is read from the profile after the command has begun, unless the command line names it. */

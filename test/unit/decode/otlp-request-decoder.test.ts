@@ -149,6 +149,14 @@ describe('a span of the engine', () => {
     ]);
   });
 
+  it('of a package from Git starts with its address: name and version are known when it is there', () => {
+    const address = { package_type: 'PACKAGE_TYPE_GIT', package_url_or_path: 'https://example.com/p.git' };
+    const installed = span('Package "p" installed', { ...address, package_name: 'p', package_version: 'ba6d639e' });
+    const start = decoder.decode(traces([installed])).delivery.batches[0]?.records[0];
+    expect(start?.spanName).toBe('Package "https://example.com/p.git" installed');
+    expect(start?.attributes.value).toEqual(address);
+  });
+
   it('in the spellings of documentation is read as its modern form', () => {
     const end = decodeOne('Node(model.a.b)', {
       unique_id: 'model.a.b',
