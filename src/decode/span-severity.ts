@@ -14,12 +14,25 @@ const BY_TYPE: ReadonlyMap<string, Severity> = new Map([
   ['dev.Unknown', TRACE],
 ]);
 
+/** The operations that are DEBUG; the others are INFO. */
+const DEBUG_OPERATION = '"hydrate_relation_cache"';
+
 /**
  * The severity of a span, which OTLP does not carry.
  * @param shortType event type without the public prefix
- * @param parts its attributes; the phase decides for evaluated nodes: INFO in RUN, else DEBUG
+ * @param parts its attributes; the phase decides for evaluated nodes: INFO in RUN, else DEBUG; what is done, for generic operations
  */
 export function spanSeverity(shortType: string, parts: readonly AttributePart[]): Severity {
-  if (shortType !== 'node.NodeEvaluated') return BY_TYPE.get(shortType) ?? INFO;
-  return parts.some(({ name, json }) => name === 'phase' && json === RUN) ? INFO : DEBUG;
+  switch (shortType) {
+    case 'node.NodeEvaluated':
+      return has(parts, 'phase', RUN) ? INFO : DEBUG;
+    case 'generic.GenericOpExecuted':
+      return has(parts, 'operation_id', DEBUG_OPERATION) ? DEBUG : INFO;
+    default:
+      return BY_TYPE.get(shortType) ?? INFO;
+  }
+}
+
+function has(parts: readonly AttributePart[], name: string, json: string): boolean {
+  return parts.some((part) => part.name === name && part.json === json);
 }

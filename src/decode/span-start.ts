@@ -48,6 +48,11 @@ const END_ONLY: ReadonlyMap<string, ReadonlySet<string>> = new Map(
   }),
 );
 
+/** JSON texts of values that the engine knows from the start, of attributes that it otherwise knows only at the end. */
+const KNOWN_VALUES: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map([
+  ['node.NodeProcessed', new Map([['last_phase', '"EXECUTION_PHASE_FRESHNESS_ANALYSIS"']])],
+]);
+
 /** JSON texts of values that the engine writes at a span's start and replaces at its end. */
 const AT_START: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map([
   ['deps.DepsPackageInstalled', new Map([['dbt_core_event_code', '"M014"']])],
@@ -81,6 +86,8 @@ const SKIPPED_FROM_THE_START: ReadonlySet<string> = new Set([
 export interface StartRule {
   /** Attributes that only the end has. */
   readonly endOnly: ReadonlySet<string> | undefined;
+  /** JSON texts of their values that the start has nevertheless. */
+  readonly knownValues: ReadonlyMap<string, string> | undefined;
   /** JSON texts of values that are others at the start. */
   readonly atStart: ReadonlyMap<string, string> | undefined;
   /** Whether more than these two decides: then `startParts` says it. */
@@ -91,7 +98,12 @@ export interface StartRule {
 export function startRuleOf(shortType: string): StartRule {
   const isSpecial =
     shortType === 'invocation.Invocation' || shortType === GENERIC_OPERATION || shortType === PACKAGE_INSTALLED;
-  return { endOnly: END_ONLY.get(shortType), atStart: AT_START.get(shortType), isSpecial };
+  return {
+    endOnly: END_ONLY.get(shortType),
+    knownValues: KNOWN_VALUES.get(shortType),
+    atStart: AT_START.get(shortType),
+    isSpecial,
+  };
 }
 
 /**
@@ -133,7 +145,8 @@ export function startParts(parts: readonly AttributePart[], shortType: string): 
 
 function isKnownAtStart(shortType: string): (part: AttributePart) => boolean {
   const endOnly = END_ONLY.get(shortType);
-  return ({ name }) => endOnly?.has(name) !== true;
+  const knownValues = KNOWN_VALUES.get(shortType);
+  return ({ name, json }) => endOnly?.has(name) !== true || knownValues?.get(name) === json;
 }
 
 function isSkippedFromTheStart({ name, json }: AttributePart): boolean {

@@ -75,7 +75,7 @@ export class AttributesLine {
     for (let place = 0; place < this.count; place++) {
       const index = this.order[place] as number;
       const plan = this.plans[index] as FieldPlan;
-      if (plan.isEndOnly) continue;
+      if (plan.isEndOnly && !this.isKnownValue(out, index, plan)) continue;
       if (!isFirst) out.bytes[out.length++] = COMMA;
       isFirst = false;
       if (plan.atStart === null) out.repeat(this.from[index] as number, this.to[index] as number);
@@ -85,6 +85,13 @@ export class AttributesLine {
       }
     }
     out.bytes[out.length++] = CLOSE;
+  }
+
+  /** Whether what `writeEnd` wrote of an attribute is the value that starts have, too. */
+  private isKnownValue(out: LineBuffer, index: number, plan: FieldPlan): boolean {
+    if (plan.knownValue === null) return false;
+    const start = (this.from[index] as number) + plan.key.quoted.length;
+    return isSame(plan.knownValue, out.bytes, start, this.to[index] as number);
   }
 
   private writeValue(out: LineBuffer, from: Buffer, kind: number, start: number, end: number, plan: FieldPlan): void {

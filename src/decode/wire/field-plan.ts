@@ -20,6 +20,8 @@ export interface FieldPlan {
   readonly knownValues: Buffer[];
   /** Whether a span's start lacks it. */
   readonly isEndOnly: boolean;
+  /** The one value that a start has although it lacks others, as JSON; `null` where there is none. */
+  readonly knownValue: Buffer | null;
   /** What the engine writes at the start instead, as JSON; `null` for the same. */
   readonly atStart: Buffer | null;
 }
@@ -55,14 +57,16 @@ export class TypePlan {
     if (known !== undefined) return known;
     if (this.fields.size >= MAX_FIELDS) throw UNUSUAL;
     const field = this.schema.field(this.eventType, key.name);
-    const { endOnly, atStart } = startRuleOf(this.shortType);
+    const { endOnly, knownValues, atStart } = startRuleOf(this.shortType);
     const json = atStart?.get(key.name);
+    const knownValue = knownValues?.get(key.name);
     const plan: FieldPlan = {
       key,
       kind: field?.kind ?? 'unknown',
       field,
       knownValues: [],
       isEndOnly: endOnly?.has(key.name) === true,
+      knownValue: knownValue === undefined ? null : Buffer.from(knownValue),
       atStart: json === undefined ? null : Buffer.from(json),
     };
     if (plan.isEndOnly || plan.atStart !== null) this.hasOwnStart = true;

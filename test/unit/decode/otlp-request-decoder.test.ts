@@ -157,6 +157,24 @@ describe('a span of the engine', () => {
     expect(start?.attributes.value).toEqual(address);
   });
 
+  it('of a source whose freshness is looked at says so from the start', () => {
+    const lastPhase = (phase: string) => {
+      const node = span('Node processed (source.shop.raw.orders)', { last_phase: phase, duration_ms: '5' });
+      return decoder.decode(traces([node])).delivery.batches[0]?.records[0]?.attributes.value;
+    };
+    expect(lastPhase('EXECUTION_PHASE_FRESHNESS_ANALYSIS')).toEqual({
+      last_phase: 'EXECUTION_PHASE_FRESHNESS_ANALYSIS',
+    });
+    expect(lastPhase('EXECUTION_PHASE_RUN')).toEqual({});
+  });
+
+  it.each([
+    ['hydrate_relation_cache', 'DEBUG'],
+    ['deps-compute-package-lock', 'INFO'],
+  ])('has the severity of its operation: %s', (operation, severity) => {
+    expect(decodeOne('GenericOp: x (1 items)', { operation_id: operation }).severityText).toBe(severity);
+  });
+
   it('in the spellings of documentation is read as its modern form', () => {
     const end = decodeOne('Node(model.a.b)', {
       unique_id: 'model.a.b',

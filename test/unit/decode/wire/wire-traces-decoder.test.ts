@@ -104,6 +104,8 @@ function spans(): fc.Arbitrary<OtlpSpan> {
     'Node processed (model.a.b)',
     'Node evaluated (model.a.b)',
     'Query executed',
+    'GenericOp: resolving (2 items)',
+    'Package "p" installed',
     'Phase: RUN (nodes: 3)',
     'dbt invocation (01a1fb8e-a78d-7281-ae8c-1be536b674cd)',
     'Node(model.a.b)',
@@ -111,7 +113,8 @@ function spans(): fc.Arbitrary<OtlpSpan> {
     '',
   );
   const keys = fc.oneof(
-    fc.constantFrom('phase', 'node_outcome', 'node_skip_reason', 'duration_ms', 'rows_affected', 'sql', 'unique_id'),
+    fc.constantFrom('phase', 'last_phase', 'node_outcome', 'node_skip_reason', 'duration_ms', 'sql', 'unique_id'),
+    fc.constantFrom('operation_id', 'package_type', 'package_name', 'item_count_total', 'rows_affected'),
     fc.constantFrom(
       'node_test_detail',
       'test_outcome',
@@ -125,6 +128,12 @@ function spans(): fc.Arbitrary<OtlpSpan> {
   );
   const values: fc.Arbitrary<AnyValue> = fc.oneof(
     fc.constantFrom('EXECUTION_PHASE_RUN', 'Run', 'NODE_OUTCOME_SUCCESS', 'success', 'NODE_SKIP_REASON_UPSTREAM', '12'),
+    fc.constantFrom(
+      'EXECUTION_PHASE_FRESHNESS_ANALYSIS',
+      'deps-compute-package-lock',
+      'hydrate_relation_cache',
+      'PACKAGE_TYPE_GIT',
+    ),
     fc.constantFrom(
       '{"a":1.0,"b":[true]}',
       '{not json',
