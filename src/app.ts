@@ -8,6 +8,7 @@ import { pause } from './component/pause.js';
 import type { Configuration } from './config/configuration.js';
 import { OtlpRequestDecoder } from './decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from './decode/public-attribute-schema.js';
+import { LargeBodyDecoder } from './decode/wire/large-body-decoder.js';
 import { WireTracesDecoder } from './decode/wire/wire-traces-decoder.js';
 import type { DestinationStatus } from './exporter/destination-status.js';
 import type { ExportWorker } from './exporter/export-worker.js';
@@ -149,10 +150,11 @@ export class App {
     listeners.push(...(purpose === 'serve' ? [this.tracker] : []), ...output);
     const schema = new PublicAttributeSchema(PublicSchema.load());
     const decoder = new OtlpRequestDecoder(schema, CODECS.json);
-    const protobufTraces = new WireTracesDecoder(schema, { codec: CODECS.protobuf, decoder });
+    const general = { codec: CODECS.protobuf, decoder };
+    const protobuf = { traces: new WireTracesDecoder(schema, general), logs: new LargeBodyDecoder('logs', general) };
     this.receiver = new OtlpHttpReceiver(
       { ...configuration.http, maxBodyBytes: configuration['max-body-bytes'] },
-      { codecs: CODECS, decoder, protobufTraces, consumer: recordLog, clock, logger, health },
+      { codecs: CODECS, decoder, protobuf, consumer: recordLog, clock, logger, health },
     );
     this.web = new WebServer(configuration.web, { logger, health, routers: [] });
     const { cursors } = opened.state;

@@ -1,9 +1,10 @@
 import { OtlpDecodeError } from './otlp-codec.js';
 
 /**
- * How many protobuf fields, or JSON objects and lists, a request may have. A hostile field of two bytes becomes up to
+ * How many protobuf fields, or JSON objects and lists, may be decoded at once. A hostile field of two bytes becomes up to
  * 540 bytes of memory, so that a body within the size limit could ask for 17 GB; these are at most about 1 GB. The
- * engine's data has a field in eleven bytes: its largest request (6.3 MB) has 0.6 million.
+ * engine's data has a field in eleven bytes: its largest request (6.3 MB) has 0.6 million. Larger bodies in protobuf are
+ * decoded piece by piece, so that what is full of text is taken up to the size limit.
  */
 export const MAX_FIELDS = 2_000_000;
 

@@ -16,8 +16,8 @@ const MIN_RESERVED_BYTES = 16 * 1024;
 export interface ExportHandlerDeps {
   readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>;
   readonly decoder: RequestDecoder;
-  /** Decodes spans in protobuf without a request in between; codec and decoder do when it is left out. */
-  readonly protobufTraces?: BodyDecoder;
+  /** Reads requests in protobuf from their bytes; without it they go through `codecs` and `decoder`. */
+  readonly protobuf?: Readonly<Record<Signal, BodyDecoder>>;
   readonly consumer: RecordConsumer;
   readonly budget: ByteBudget;
   readonly refusals: RefusalLog;
@@ -47,9 +47,9 @@ export class ExportHandler {
   }
 
   private decode(signal: Signal, codec: OtlpCodec, body: Uint8Array): DecodedRequest {
-    const { protobufTraces, decoder } = this.deps;
-    const isDirect = signal === 'traces' && codec.encoding === 'protobuf';
-    return (isDirect ? protobufTraces?.decode(body) : undefined) ?? decoder.decode(codec.decode(signal, body));
+    const { protobuf, decoder } = this.deps;
+    if (codec.encoding === 'protobuf' && protobuf !== undefined) return protobuf[signal].decode(body);
+    return decoder.decode(codec.decode(signal, body));
   }
 
   private reserve(contentLength: number): Reservation {

@@ -6,6 +6,7 @@ import { HttpListener, type ListenAddress } from '../component/http-listener.js'
 import type { Logger } from '../component/logger.js';
 import type { BodyDecoder, RequestDecoder } from '../decode/request-decoder.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
+import type { Signal } from '../record/record-batch.js';
 import type { RecordConsumer } from '../record/record-consumer.js';
 import { ByteBudget } from './byte-budget.js';
 import { ExportHandler } from './export-handler.js';
@@ -24,8 +25,8 @@ import { findEncoding, MEDIA_TYPES } from './request-format.js';
 export interface OtlpHttpReceiverDeps {
   readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>;
   readonly decoder: RequestDecoder;
-  /** Decodes spans in protobuf without a request in between; codec and decoder do when it is left out. */
-  readonly protobufTraces?: BodyDecoder;
+  /** Reads requests in protobuf from their bytes; without it they go through `codecs` and `decoder`. */
+  readonly protobuf?: Readonly<Record<Signal, BodyDecoder>>;
   readonly consumer: RecordConsumer;
   readonly clock: Clock;
   readonly logger: Logger;

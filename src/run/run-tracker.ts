@@ -17,6 +17,9 @@ import type { RunTrackerDeps } from './run-tracker-deps.js';
 export class RunTracker implements Component, AppendListener {
   readonly name = 'run tracker';
   private readonly runs = new Map<TraceId, OpenRun>();
+  /** Those among them whose records may be summed up in memory. */
+  private active = new Set<OpenRun>();
+  private parkAtCount: number;
   private isStopped = false;
   private replaying: Promise<void> = Promise.resolve();
   private sweepTimer: Timer | null = null;
@@ -24,7 +27,9 @@ export class RunTracker implements Component, AppendListener {
   constructor(
     private readonly config: RunTrackerConfig,
     private readonly deps: RunTrackerDeps,
-  ) {}
+  ) {
+    this.parkAtCount = config.maxOpenRuns;
+  }
 
   /** Finds the runs that were not finished; they are read and judged one after the other in the background. */
   async start(): Promise<void> {
@@ -37,15 +42,14 @@ export class RunTracker implements Component, AppendListener {
     if (this.isStopped || appended.records.length === 0) return;
     const known = this.runs.get(appended.traceId);
     if (known !== undefined) {
-      const wasLoaded = known.isLoaded;
       known.take(appended);
-      if (!wasLoaded) this.parkIdlest();
+      this.noteActive(known);
       return;
     }
     const run = new OpenRun(appended.traceId, this.config, this.deps, appended.records[0]?.offset === 0);
     this.runs.set(appended.traceId, run);
     run.take(appended);
-    this.parkIdlest();
+    this.noteActive(run);
   }
 
   /** The run as it is known now; `undefined` for an unknown trace. */
@@ -108,7 +112,7 @@ export class RunTracker implements Component, AppendListener {
     } catch (error) {
       this.deps.logger.error({ traceId, error: String(error) }, 'A run could not be read again after the restart');
     }
-    this.parkIdlest();
+    this.noteActive(run);
   }
 
   private async isBehind(traceId: TraceId): Promise<boolean> {
@@ -137,6 +141,7 @@ export class RunTracker implements Component, AppendListener {
     for (const run of this.runs.values()) {
       if (run.isSettled && run.idleSinceMs <= beforeMs) this.runs.delete(run.traceId);
     }
+    this.active = new Set(this.runs.values());
     this.parkIdlest();
     this.sweepLater();
   }
@@ -146,19 +151,32 @@ export class RunTracker implements Component, AppendListener {
     this.sweepTimer = this.deps.clock.after(this.config.parkAfterMs, () => this.sweep());
   }
 
+  /** A run's records are, or will be, summed up in memory. */
+  private noteActive(run: OpenRun): void {
+    this.active.add(run);
+    if (this.active.size > this.parkAtCount) this.parkIdlest();
+  }
+
   /** Keeps the number of runs in memory within its bound: settled ones go first, then those idle longest. */
   private parkIdlest(): void {
-    const loaded = [...this.runs.values()].filter((run) => run.isLoaded);
+    const loaded = [...this.active].filter((run) => run.isLoaded || run.isWorking);
     const excess = loaded.length - this.config.maxOpenRuns;
-    if (excess <= 0) return;
-    const idle = loaded.filter((run) => !run.isWorking);
-    idle.sort((a, b) => Number(b.isSettled) - Number(a.isSettled) || a.idleSinceMs - b.idleSinceMs);
-    for (const run of idle.slice(0, excess)) {
-      if (run.isSettled) this.runs.delete(run.traceId);
-      else run.park();
+    if (excess > 0) {
+      const idle = loaded.filter((run) => !run.isWorking);
+      idle.sort((a, b) => Number(b.isSettled) - Number(a.isSettled) || a.idleSinceMs - b.idleSinceMs);
+      for (const run of idle.slice(0, excess)) {
+        if (run.isSettled) this.runs.delete(run.traceId);
+        else run.park();
+      }
     }
+    this.active = new Set(loaded.filter((run) => run.isLoaded || run.isWorking));
+    // Those at work cannot be parked; going through all of them at each new run would take ever longer.
+    this.parkAtCount = Math.max(this.config.maxOpenRuns, Math.ceil(this.active.size * PARKING_GROWTH));
   }
 }
+
+/** Runs are parked again when so many times those that had to stay are there. */
+const PARKING_GROWTH = 1.25;
 
 function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();

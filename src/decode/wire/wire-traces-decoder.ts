@@ -5,7 +5,10 @@ import type { Resource } from '../../record/resource.js';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import type { AttributeSchema } from '../attribute-schema.js';
 import { isEngine, resourceOf } from '../otlp-request-decoder.js';
+import { checkRecordCount } from '../record-count.js';
 import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../request-decoder.js';
+import { LargeBodyDecoder } from './large-body-decoder.js';
+import { lengthDelimited } from './length-delimited.js';
 import { LineBuffer } from './line-buffer.js';
 import { SpanLines } from './span-lines.js';
 import { SpanSlice } from './span-slice.js';
@@ -25,6 +28,7 @@ const NOT_OURS = null;
  */
 export class WireTracesDecoder implements BodyDecoder {
   private readonly lines: SpanLines;
+  private readonly whole: LargeBodyDecoder;
   private readonly span = new SpanSlice();
   private readonly resources = new Map<string, Resource | null>();
 
@@ -33,6 +37,7 @@ export class WireTracesDecoder implements BodyDecoder {
     private readonly general: { readonly codec: OtlpCodec; readonly decoder: RequestDecoder },
   ) {
     this.lines = new SpanLines(schema);
+    this.whole = new LargeBodyDecoder('traces', general);
   }
 
   decode(body: Uint8Array): DecodedRequest {
@@ -43,7 +48,7 @@ export class WireTracesDecoder implements BodyDecoder {
       return { delivery: { batches: batches.list, foreign: [] }, rejectedCount: 0, rejectionMessage: '' };
     } catch (error) {
       if (!(error instanceof UnusualShape)) throw error;
-      return this.general.decoder.decode(this.general.codec.decode('traces', body));
+      return this.whole.decode(body);
     }
   }
 
@@ -135,11 +140,14 @@ export class WireTracesDecoder implements BodyDecoder {
 /** Records by trace and resource, in the order in which they came. */
 class Batches {
   readonly list: RecordBatch[] = [];
+  private recordCount = 0;
   private readonly byTrace = new Map<TraceId, { resource: Resource; records: TelemetryRecord[] }[]>();
 
   add(records: readonly TelemetryRecord[], resource: Resource): void {
     const [first] = records;
     if (first === undefined) return;
+    this.recordCount += records.length;
+    checkRecordCount(this.recordCount);
     const batch = this.find(first.traceId, resource);
     for (const record of records) batch.push(record);
   }
@@ -157,18 +165,10 @@ class Batches {
 
 const EMPTY = Buffer.alloc(0);
 /** An InstrumentationScope with the engine's name, so that a span on its own is known as the engine's. */
-const ENGINE_SCOPE = field(1, Buffer.from('dbt-core'));
+const ENGINE_SCOPE = lengthDelimited(1, Buffer.from('dbt-core'));
 
 /** A request of one span (or none) of this resource and scope. */
 function wrapped(resource: Buffer, scope: Buffer, span: Buffer | undefined): Buffer {
-  const scopeSpans = Buffer.concat([field(1, scope), span === undefined ? EMPTY : field(2, span)]);
-  return field(1, Buffer.concat([field(1, resource), field(2, scopeSpans)]));
-}
-
-function field(number: number, content: Buffer): Buffer {
-  const head = [(number << 3) | LENGTH];
-  let length = content.length;
-  for (; length >= 0x80; length >>>= 7) head.push((length & 0x7f) | 0x80);
-  head.push(length);
-  return Buffer.concat([Buffer.from(head), content]);
+  const scopeSpans = Buffer.concat([lengthDelimited(1, scope), span === undefined ? EMPTY : lengthDelimited(2, span)]);
+  return lengthDelimited(1, Buffer.concat([lengthDelimited(1, resource), lengthDelimited(2, scopeSpans)]));
 }

@@ -1,0 +1,90 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
+import { PublicAttributeSchema } from '../../../../src/decode/public-attribute-schema.js';
+import { MAX_RECORDS } from '../../../../src/decode/record-count.js';
+import { LargeBodyDecoder } from '../../../../src/decode/wire/large-body-decoder.js';
+import { lengthDelimited } from '../../../../src/decode/wire/length-delimited.js';
+import { WireTracesDecoder } from '../../../../src/decode/wire/wire-traces-decoder.js';
+import { JsonCodec } from '../../../../src/otlp/json-codec.js';
+import { OtlpDecodeError } from '../../../../src/otlp/otlp-codec.js';
+import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
+import type { Signal } from '../../../../src/record/record-batch.js';
+import { formatRecordLine } from '../../../../src/record/record-line.js';
+import { PublicSchema } from '../../../../src/schema/public-schema.js';
+import { SAMPLES } from '../../../fake/sample-run.js';
+
+const schema = new PublicAttributeSchema(PublicSchema.load());
+const general = { codec: new ProtobufCodec(), decoder: new OtlpRequestDecoder(schema, new JsonCodec()) };
+
+const folder = join(SAMPLES, 'joined', 'otlp');
+const bodies = readdirSync(folder).map((file) => {
+  const signal: Signal = file.includes('traces') ? 'traces' : 'logs';
+  return [file, signal, readFileSync(join(folder, file))] as const;
+});
+/** A span or log record of which nothing is known. */
+const RECORD = Buffer.from([0x48, 1]);
+
+/** The delivery's records as lines, with whose they are; batches of one trace and resource may come in parts. */
+function linesOf(decode: () => ReturnType<LargeBodyDecoder['decode']>): unknown {
+  const { delivery, rejectedCount, rejectionMessage } = decode();
+  const lines = delivery.batches.flatMap(({ traceId, resource, records }) =>
+    records.map((record) => [traceId, resource, formatRecordLine(record)]),
+  );
+  return { lines, foreignCount: delivery.foreign.length, rejectedCount, rejectionMessage };
+}
+
+describe('decoding a request piece by piece', () => {
+  it.each(bodies)('gives the records that decoding %s whole gives', (_name, signal, body) => {
+    const whole = linesOf(() => general.decoder.decode(general.codec.decode(signal, body)));
+    for (const pieceBytes of [1, 700, 20_000]) {
+      expect(linesOf(() => new LargeBodyDecoder(signal, general, pieceBytes).decode(body))).toEqual(whole);
+    }
+  });
+
+  it('counts what is rejected over all pieces', () => {
+    const records = Buffer.concat(Array.from({ length: 50 }, () => lengthDelimited(2, RECORD)));
+    const body = lengthDelimited(1, lengthDelimited(2, records));
+    expect(new LargeBodyDecoder('traces', general, 10).decode(body)).toMatchObject({ rejectedCount: 50 });
+  });
+
+  it.each([
+    ['cut off', (body: Buffer) => body.subarray(0, -1)],
+    ['with garbage behind it', (body: Buffer) => Buffer.concat([body, Buffer.from([0x0b])])],
+    ['with a length beyond its end', () => Buffer.from([0x0a, 0xff, 0x7f])],
+  ])('refuses a request %s', (_name, change) => {
+    const [, signal, body] = bodies[0] ?? ['', 'traces', Buffer.alloc(0)];
+    expect(() => new LargeBodyDecoder(signal, general, 100).decode(change(body))).toThrow(OtlpDecodeError);
+  });
+
+  it('does not repeat a large resource over and over', () => {
+    const resource = lengthDelimited(1, lengthDelimited(1, lengthDelimited(1, Buffer.alloc(1_000_000, 'a'))));
+    const scopes = Buffer.concat(Array.from({ length: 1000 }, () => lengthDelimited(2, lengthDelimited(2, RECORD))));
+    const body = lengthDelimited(1, Buffer.concat([resource, scopes]));
+    const { rejectedCount, delivery } = new LargeBodyDecoder('traces', general, 10).decode(body);
+    expect(rejectedCount + (delivery.foreign[0]?.recordCount ?? 0)).toBe(1000);
+  });
+});
+
+const TRACE_ID = lengthDelimited(1, Buffer.alloc(16, 7));
+const ENGINE = lengthDelimited(1, lengthDelimited(1, Buffer.from('dbt-core')));
+
+describe('a request of very many very small records', () => {
+  const times = Buffer.concat([Buffer.from([0x39]), Buffer.alloc(8, 1), Buffer.from([0x41]), Buffer.alloc(8, 1)]);
+  const span = lengthDelimited(2, Buffer.concat([TRACE_ID, lengthDelimited(2, Buffer.alloc(8, 9)), times]));
+  const request = (count: number) =>
+    lengthDelimited(1, lengthDelimited(2, Buffer.concat([ENGINE, ...Array.from({ length: count }, () => span)])));
+
+  it('is refused beyond the limit, even if none of them could be kept', () => {
+    const spans = Buffer.concat(Array.from({ length: 600_000 }, () => lengthDelimited(2, Buffer.alloc(0))));
+    const body = lengthDelimited(1, lengthDelimited(2, spans));
+    expect(() => new LargeBodyDecoder('traces', general).decode(body)).toThrow(/more than 300000 records/);
+  });
+
+  it('is refused beyond the limit, decoded straight or piece by piece', () => {
+    const body = request(MAX_RECORDS / 2 + 1);
+    expect(() => new WireTracesDecoder(schema, general).decode(body)).toThrow(/more than 300000 records/);
+    expect(() => new LargeBodyDecoder('traces', general).decode(body)).toThrow(/more than 300000 records/);
+  });
+});
