@@ -67,6 +67,7 @@ const AT_START: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map([
   ],
 ]);
 
+const TARGET_OPTION = /\s(?:--target|-t)[\s=]/;
 const PACKAGE_INSTALLED = 'deps.DepsPackageInstalled';
 /** What a package from Git is called, and its commit, is known when it has been cloned. */
 const GIT = 'PACKAGE_TYPE_GIT';
@@ -132,7 +133,10 @@ export function spanStartOf(end: SpanEnd, attributes = startAttributes(end)): Sp
  * @param shortType event type without the public prefix
  */
 export function startParts(parts: readonly AttributePart[], shortType: string): readonly AttributePart[] {
-  if (shortType === 'invocation.Invocation') return parts.filter(isKnownAtStart(shortType)).map(withoutTarget);
+  if (shortType === 'invocation.Invocation') {
+    const known = parts.filter(isKnownAtStart(shortType));
+    return parts.some(namesTarget) ? known : known.map(withoutTarget);
+  }
   if (shortType === GENERIC_OPERATION) return parts.some(isResolving) ? parts.filter(isNoCount) : parts;
   const atStart = AT_START.get(shortType);
   if (END_ONLY.get(shortType) === undefined && atStart === undefined) return parts;
@@ -175,6 +179,10 @@ function startName({ eventType, spanName, attributes }: SpanEnd): string {
   if (shortType !== PACKAGE_INSTALLED || attributes.text('package_type') !== GIT) return spanName;
   const url = attributes.text('package_url_or_path');
   return url === undefined ? spanName : `Package "${url}" installed`;
+}
+
+function namesTarget({ name, json }: AttributePart): boolean {
+  return name === 'raw_command' && TARGET_OPTION.test(json);
 }
 
 /** The target is read from the profile after the command has begun, unless the command line names it. */

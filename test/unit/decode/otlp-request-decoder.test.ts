@@ -157,6 +157,20 @@ describe('a span of the engine', () => {
     expect(start?.attributes.value).toEqual(address);
   });
 
+  it.each([
+    ['dbt parse', false],
+    ['dbt parse --target duck', true],
+    ['dbt parse -t duck --quiet', true],
+    ['dbt parse --target-path out', false],
+  ])('of an invocation knows the target from the start when its command line names it: %s', (command, isKnown) => {
+    const invocation = span('dbt invocation (01a1fb8e-a78d-7281-ae8c-1be536b674cd)', {
+      eval_args: '{"command":"parse","target":"duck"}',
+      raw_command: command,
+    });
+    const start = decoder.decode(traces([invocation])).delivery.batches[0]?.records[0];
+    expect(start?.attributes.object('eval_args')?.target).toBe(isKnown ? 'duck' : undefined);
+  });
+
   it('of a source whose freshness is looked at says so from the start', () => {
     const lastPhase = (phase: string) => {
       const node = span('Node processed (source.shop.raw.orders)', { last_phase: phase, duration_ms: '5' });
