@@ -1,8 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { parseRecordLine } from '../../src/record/record-line.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { Engine, type EngineBuild } from '../tool/engine.js';
 import { pythonWith } from '../tool/python-venv.js';
@@ -37,32 +36,53 @@ describe.each<EngineBuild>(['core', 'fusion'])('a real run of the %s build', (bu
     ['at the default level', ['build', '--exclude', 'tag:slow'], 1, 'error'],
     ['at trace level', ['build', '--exclude', 'tag:slow', '--log-level-file', 'trace'], 1, 'error'],
     ['that succeeds', ['build', '--exclude', 'tag:slow', 'tag:bad'], 0, 'success'],
-    ['of parse', ['parse'], 0, 'success'],
+    ['of parse, with a target', ['parse', '--target', 'duck'], 0, 'success'],
+    ['of unit tests without their tables', ['test', '--select', 'test_type:unit'], 1, 'error'],
+    ['without a selector', ['build', '--selector', 'nope'], 1, 'error'],
   ] as const)(
     '%s is recorded as the engine recorded it',
     async (_name, args, exitCode, verdict) => {
-      const result = await dbt(...args);
-      expect(result.exitCode, result.output).toBe(exitCode);
-      const [traceId = ''] = bridge.traceIds();
-      const run = await bridge.finished(traceId);
-      expect(run.steps.map((step) => step.verdict)).toEqual([verdict]);
-
-      const ours = readFileSync(join(bridge.runFolder(traceId), 'telemetry.jsonl'), 'utf8')
-        .trimEnd()
-        .split('\n');
-      const engines = engine.jsonlLines();
-      for (const type of ['SpanEnd', 'LogRecord']) expect(comparable(ours, type)).toEqual(comparable(engines, type));
-      expect(startedSpans(ours)).toEqual(startedSpans(engines));
-
-      const script = join('test', 'tool', 'compare_parquet.py');
-      const files = [
-        join(engine.project, 'target', 'metadata', 'otel.parquet'),
-        join(bridge.runFolder(traceId), 'telemetry.parquet'),
-      ];
-      expect(execFileSync(python, [script, ...files], { encoding: 'utf8' })).toMatch(/rows are the same/);
+      await expectSameRecords(args, exitCode, verdict);
     },
     120_000,
   );
+
+  it('of deps is recorded as the engine recorded it', async () => {
+    const inProject = (...path: string[]) => join(engine.project, ...path);
+    mkdirSync(inProject('local_package'));
+    writeFileSync(inProject('local_package', 'dbt_project.yml'), 'name: local_package\nversion: "1.0.0"\n');
+    writeFileSync(inProject('packages.yml'), 'packages:\n  - local: ./local_package\n');
+    try {
+      await expectSameRecords(['deps'], 0, 'success');
+    } finally {
+      for (const made of ['local_package', 'packages.yml', 'package-lock.yml', 'dbt_packages']) {
+        rmSync(inProject(made), { recursive: true, force: true });
+      }
+    }
+  }, 120_000);
+
+  async function expectSameRecords(args: readonly string[], exitCode: number, verdict: string): Promise<void> {
+    const result = await dbt(...args);
+    expect(result.exitCode, result.output).toBe(exitCode);
+    const [traceId = ''] = bridge.traceIds();
+    const run = await bridge.finished(traceId);
+    expect(run.steps.map((step) => step.verdict)).toEqual([verdict]);
+
+    const ours = readFileSync(join(bridge.runFolder(traceId), 'telemetry.jsonl'), 'utf8')
+      .trimEnd()
+      .split('\n');
+    const engines = engine.jsonlLines();
+    for (const type of ['SpanEnd', 'LogRecord', 'SpanStart']) {
+      expect(comparable(ours, type)).toEqual(comparable(engines, type));
+    }
+
+    const script = join('test', 'tool', 'compare_parquet.py');
+    const files = [
+      join(engine.project, 'target', 'metadata', 'otel.parquet'),
+      join(bridge.runFolder(traceId), 'telemetry.parquet'),
+    ];
+    expect(execFileSync(python, [script, ...files], { encoding: 'utf8' })).toMatch(/rows are the same/);
+  }
 });
 
 /** Records of a type as JSON, in any order, less what OTLP leaves out: `event_id`, `line` and `file`. */
@@ -74,13 +94,5 @@ function comparable(lines: readonly string[], type: string): readonly string[] {
       const { line: _line, file: _file, ...attributes } = record.attributes;
       return JSON.stringify({ ...record, attributes });
     })
-    .sort();
-}
-
-function startedSpans(lines: readonly string[]): readonly string[] {
-  return lines
-    .map(parseRecordLine)
-    .filter(({ recordType }) => recordType === 'SpanStart')
-    .map((record) => `${record.spanId} ${record.eventType}`)
     .sort();
 }
