@@ -6,6 +6,12 @@ import { matchProcesses } from './process-matching.js';
 import type { SpanGroup } from './span-group.js';
 
 /**
+ * Of so many invocations in one trace, groups that hang on none of them are not told apart any more: they go to the first,
+ * marked ambiguous. Weighing each against each would let a sender that makes them up keep the process busy for minutes.
+ */
+const MAX_CANDIDATES = 200;
+
+/**
  * Tells which groups make up which invocation; a pure function of the groups, whatever the order in which they came.
  * - A group with an invocation span, or with a span that its children show to be one, is an invocation.
  * - A process span goes to the invocation that it encloses (see `matchProcesses`); one that encloses none is an invocation
@@ -29,7 +35,8 @@ export function assignGroups(groups: Iterable<SpanGroup>): readonly InvocationPa
   for (const group of matchProcesses(invocations, processGroups)) invocations.push(processAlone(group));
   invocations.sort(byId);
   for (const group of rest.sort((a, b) => a.firstOffset - b.firstOffset)) place(group, invocations);
-  return invocations.sort((a, b) => a.firstOffset - b.firstOffset);
+  const byOffset = invocations.map((invocation) => ({ invocation, offset: invocation.firstOffset }));
+  return byOffset.sort((a, b) => a.offset - b.offset).map(({ invocation }) => invocation);
 }
 
 /** The group's invocation span: one that came, else the likeliest by its children. */
@@ -93,6 +100,7 @@ function place(group: SpanGroup, invocations: readonly InvocationParts[]): void 
 
 function candidatesFor(group: SpanGroup, invocations: readonly InvocationParts[]): readonly InvocationParts[] {
   if (invocations.length === 1) return invocations;
+  if (invocations.length > MAX_CANDIDATES) return invocations.slice(0, 2);
   const { startTimeUnixNano: start, endTimeUnixNano: end } = group;
   let left = narrow(invocations, (invocation) => invocation.own.resourceKey === group.resourceKey);
   if (start === null || end === null) return left;

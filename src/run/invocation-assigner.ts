@@ -64,6 +64,12 @@ export class InvocationAssigner {
     return indices.get(group ?? this.overflow);
   }
 
+  /** The part of the record log that holds all records of an invocation, by its position (from 1); others' may be there, too. */
+  rangeOf(index: number): { readonly fromOffset: number; readonly toOffset: number } | undefined {
+    const parts = this.resolve().invocations[index - 1];
+    return parts === undefined ? undefined : { fromOffset: parts.firstOffset, toOffset: parts.endOffset };
+  }
+
   private resolve() {
     if (this.resolved !== null) return this.resolved;
     const invocations = assignGroups([...this.groups.values(), ...this.spanless.values(), this.overflow]);

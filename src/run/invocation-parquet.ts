@@ -71,10 +71,13 @@ export class InvocationParquet implements RunListener {
   private async write(run: RunSummary, invocations: readonly InvocationSummary[]): Promise<void> {
     if (invocations.length === 0) return;
     const indexOf = run.invocations.length > 1 ? await this.assign(run) : null;
+    const all = { fromOffset: 0, toOffset: run.logBytes };
     for (const { index, parquetFile } of invocations) {
       const file = await this.deps.createParquet(join(this.folderOf(run), parquetFile));
       try {
-        for await (const chunk of this.deps.reader.read(run.traceId, { fromOffset: 0, toOffset: run.logBytes })) {
+        // Of commands that came one after the other, each is read once.
+        const range = indexOf?.rangeOf(index) ?? all;
+        for await (const chunk of this.deps.reader.read(run.traceId, range)) {
           const own = indexOf === null ? chunk : chunk.filter((logged) => indexOf.invocationIndexOf(logged) === index);
           await file.append(own.map(({ record }) => record));
         }

@@ -35,12 +35,19 @@ export class InvocationParts {
     return this.invocation?.outerParentSpanId ?? this.process?.outerParentSpanId ?? null;
   }
 
+  // By loops: there may be more groups than a call may have arguments.
+
   get firstOffset(): number {
-    return Math.min(...this.groups.map((group) => group.firstOffset));
+    return this.groups.reduce((least, group) => Math.min(least, group.firstOffset), Number.MAX_SAFE_INTEGER);
+  }
+
+  /** Where its last record ends in the record log. */
+  get endOffset(): number {
+    return this.groups.reduce((most, group) => Math.max(most, group.endOffset), 0);
   }
 
   get lastArrivalMs(): number {
-    return Math.max(...this.groups.map((group) => group.lastArrivalMs));
+    return this.groups.reduce((latest, group) => Math.max(latest, group.lastArrivalMs), Number.NEGATIVE_INFINITY);
   }
 
   get resource(): Resource {

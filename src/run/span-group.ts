@@ -20,6 +20,8 @@ const UNIQUE_ID = /"unique_id":\s?"([^"\\]+)"/;
 export class SpanGroup {
   /** Offset of its first record in the record log. */
   firstOffset = Number.MAX_SAFE_INTEGER;
+  /** Where its last record ends in the record log. */
+  endOffset = 0;
   recordCount = 0;
   startTimeUnixNano: UnixNano | null = null;
   endTimeUnixNano: UnixNano | null = null;
@@ -45,9 +47,10 @@ export class SpanGroup {
   isSpanless = false;
   private keyOfResource: string | null = null;
 
-  add({ record, resource, offset }: LoggedRecord, arrivalMs: number): void {
+  add({ record, resource, offset, endOffset }: LoggedRecord, arrivalMs: number): void {
     this.recordCount += 1;
     this.firstOffset = Math.min(this.firstOffset, offset);
+    this.endOffset = Math.max(this.endOffset, endOffset);
     this.lastArrivalMs = Math.max(this.lastArrivalMs, arrivalMs);
     this.noteResource(resource);
     if (record.recordType === 'LogRecord') {
@@ -86,6 +89,7 @@ export class SpanGroup {
   merge(other: SpanGroup): void {
     this.recordCount += other.recordCount;
     this.firstOffset = Math.min(this.firstOffset, other.firstOffset);
+    this.endOffset = Math.max(this.endOffset, other.endOffset);
     this.lastArrivalMs = Math.max(this.lastArrivalMs, other.lastArrivalMs);
     if (other.resource !== null) this.noteResource(other.resource);
     if (other.startTimeUnixNano !== null && other.endTimeUnixNano !== null) {
