@@ -104,13 +104,15 @@ export class TraceLog {
         else fresh.push({ resource, record });
       }
     }
+    // Before the batch that names them: whoever maps the log wants a span's events before the span.
+    const due: typeof fresh = [];
     const excess = this.pending.size - MAX_PENDING_LOGS;
     let waiting = 0;
     for (const { record, resource } of this.pending.take((log) => waiting++ < excess || this.isDue(log, nowMs))) {
-      fresh.push({ resource, record: { ...record, spanName: this.nameFor(record) } });
+      due.push({ resource, record: { ...record, spanName: this.nameFor(record) } });
     }
     await this.writePending(held);
-    const appended = await this.write(fresh);
+    const appended = await this.write([...due, ...fresh]);
     if (this.pending.size === 0 && (this.pendingFile?.lengthBytes ?? 0) > 0) await this.pendingFile?.rewind(0);
     return appended;
   }

@@ -225,6 +225,14 @@ describe('a log record without the name of its span', () => {
     expect(readFileSync(path('pending.jsonl'), 'utf8')).toBe('');
   });
 
+  it('is written before the batch that brings the name, so that a span’s events come before the span', async () => {
+    const logs = logsOf(records).map(overOtlp);
+    await log.consume(delivery(logs));
+    await log.consume(delivery(spansOf(records)));
+    const types = (await read()).map(({ record }) => record.recordType);
+    expect(types.slice(0, logs.length)).toEqual(logs.map(() => 'LogRecord'));
+  });
+
   it('is not lost when the bridge dies while it waits', async () => {
     await log.consume(delivery(logsOf(records).map(overOtlp)));
     await close();
