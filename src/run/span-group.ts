@@ -1,4 +1,5 @@
 import type { SpanId } from '../record/ids.js';
+import { ownText } from '../record/own-text.js';
 import { type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
@@ -137,7 +138,7 @@ export class SpanGroup {
   /** Found in the text: queries carry long statements, which need not be parsed for this. */
   private noteUniqueId(record: TelemetryRecord): void {
     const uniqueId = UNIQUE_ID.exec(record.attributes.json)?.[1];
-    if (uniqueId !== undefined) this.uniqueIds.add(uniqueId);
+    if (uniqueId !== undefined) this.uniqueIds.add(ownText(uniqueId));
   }
 
   private noteInterruption(record: TelemetryRecord): void {
@@ -169,7 +170,7 @@ export class SpanGroup {
     const known = this.nodes.get(uniqueId);
     if (known !== undefined) return known;
     const created = new NodeFacts();
-    this.nodes.set(uniqueId, created);
+    this.nodes.set(ownText(uniqueId), created);
     return created;
   }
 }
