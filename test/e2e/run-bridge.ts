@@ -10,14 +10,14 @@ export interface Ended {
 /** Runs the built program to its end, in an environment of its own. */
 export function runBridge(
   args: readonly string[],
-  options: { readonly env?: Readonly<Record<string, string>>; readonly cwd: string },
+  options: { readonly env?: Readonly<Record<string, string>>; readonly cwd: string; readonly timeoutMs?: number },
 ): Promise<Ended> {
   const main = new URL('../../dist/main.js', import.meta.url).pathname;
   const child = spawn(process.execPath, [main, ...args], {
     cwd: options.cwd,
     env: { PATH: process.env.PATH ?? '', HOME: options.cwd, TMPDIR: options.cwd, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: 25_000,
+    timeout: options.timeoutMs ?? 25_000,
   });
   let stdout = '';
   let stderr = '';

@@ -50,7 +50,7 @@ export class ColumnDictionary<T> {
   private add(value: T): number {
     const index = this.count++;
     const start = this.values.length;
-    this.indexes.set(value, index);
+    this.indexes.set(this.encoding.own?.(value) ?? value, index);
     this.encoding.append(this.values, value, index);
     const statistic = this.encoding.statistic(value);
     if (statistic !== null) this.statistics.seeValue(statistic);

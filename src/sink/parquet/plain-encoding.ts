@@ -1,4 +1,5 @@
 import type { ParquetType } from 'hyparquet';
+import { ownText } from '../../record/own-text.js';
 import type { ByteBuffer } from './byte-buffer.js';
 
 /** A value as Parquet statistics carry it. */
@@ -11,6 +12,8 @@ export interface PlainEncoding<T> {
   append(out: ByteBuffer, value: T, index: number): void;
   /** The value for statistics; `null` where their order is that of the encoded bytes. */
   statistic(value: T): StatisticValue | null;
+  /** A value to be kept for long, where it may be a text cut out of a longer one. */
+  own?(value: T): T;
   /** The engine writes dictionaries for everything but booleans. */
   readonly hasDictionary: boolean;
 }
@@ -20,6 +23,7 @@ export const TEXT: PlainEncoding<string> = {
   type: 'BYTE_ARRAY',
   append: (out, value) => out.appendText(value),
   statistic: () => null,
+  own: ownText,
   hasDictionary: true,
 };
 
@@ -31,6 +35,7 @@ export const SPAN_ID: PlainEncoding<string> = {
     out.appendUint32(Number.parseInt(value.slice(0, 8), 16));
   },
   statistic: (value) => BigInt(`0x${value}`),
+  own: ownText,
   hasDictionary: true,
 };
 
