@@ -21,10 +21,19 @@ const [{ homedir, hostname, networkInterfaces, tmpdir }, { fileURLToPath }, { sy
 const LINGER_MS = 500;
 const SIGNAL_NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
 
+/**
+ * A signal so soon after the first is the same one, in milliseconds: a terminal signals the whole group, and `npm start` or
+ * `timeout` passes on to the program what it has got already.
+ */
+const SAME_SIGNAL_MS = 500;
+
 const stop = new AbortController();
+let stoppedAtMs = 0;
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
-    if (stop.signal.aborted) process.exit(128 + SIGNAL_NUMBERS[signal]);
+    const nowMs = performance.now();
+    if (!stop.signal.aborted) stoppedAtMs = nowMs;
+    else if (nowMs - stoppedAtMs > SAME_SIGNAL_MS) process.exit(128 + SIGNAL_NUMBERS[signal]);
     stop.abort();
   });
 }

@@ -37,9 +37,16 @@ export class AppendFile {
       written += bytesWritten;
     }
     if (isSynced) await this.handle.datasync();
-    // What is written to a file without a name is gone with the process, however well it is synced.
-    if ((await this.handle.stat()).nlink === 0) throw new Error(`${this.path} was removed while it was open`);
+    await this.checkName();
     this.length += bytes.length;
+  }
+
+  /**
+   * What is in a file without a name is gone with the process, however well it is synced.
+   * @throws Error when the file was removed.
+   */
+  async checkName(): Promise<void> {
+    if ((await this.handle.stat()).nlink === 0) throw new Error(`${this.path} was removed while it was open`);
   }
 
   /** Cuts the file off at `length` (its known length when left out). */

@@ -111,6 +111,8 @@ export class TraceLog {
     for (const { record, resource } of this.pending.take((log) => waiting++ < excess || this.isDue(log, nowMs))) {
       due.push({ resource, record: { ...record, spanName: this.nameFor(record) } });
     }
+    // All of it known already: then it has to be there still.
+    if (held.length === 0 && fresh.length === 0 && additions.length > 0) await this.log.checkName();
     await this.writePending(held);
     const appended = await this.write([...due, ...fresh]);
     if (this.pending.size === 0 && (this.pendingFile?.lengthBytes ?? 0) > 0) await this.pendingFile?.rewind(0);

@@ -114,3 +114,11 @@ describe('serve', () => {
     expect(await bridge.stop()).toBe(0);
   });
 });
+
+test('a signal that comes twice at once, as from a terminal and from npm, is one', async () => {
+  const bridge = await serve();
+  await sendSample(bridge.otlpUrl);
+  const ended = bridge.stop('SIGINT');
+  bridge.child.kill('SIGINT');
+  expect(await ended).toBe(0);
+});
