@@ -1,4 +1,4 @@
-import type { Clock } from '../component/clock.js';
+import type { Clock, Timer } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { SendResult } from '../delivery/transport.js';
@@ -13,7 +13,8 @@ const MAX_LOGGED_STATUSES = 20;
 /** One signal on its way to one destination: whether it may send now, and what became of what it sent. */
 export class ExportLane {
   private isOff: boolean;
-  private retryAtMs: number | undefined;
+  /** The wait after a failed attempt; `undefined` when there is none. */
+  private waiting: Timer | undefined;
   private failedInRow = 0;
   private counts = { sent: 0, refused: 0, rejected: 0, forwarded: 0, failedAttempts: 0 };
   private readonly loggedStatuses = new Set<number>();
@@ -34,7 +35,7 @@ export class ExportLane {
 
   get state(): SignalStatus['state'] {
     if (this.isOff) return 'off';
-    return this.retryAtMs === undefined ? 'ready' : 'waiting';
+    return this.waiting === undefined ? 'ready' : 'waiting';
   }
 
   get status(): SignalStatus {
@@ -111,14 +112,13 @@ export class ExportLane {
         'the destination does not take exports now; they wait on disk and are tried again',
       );
     }
-    this.retryAtMs = this.deps.clock.monotonicMs() + delayMs;
-    this.deps.clock.after(delayMs, () => this.endWait());
+    // Several requests may have failed at once: only the latest wait counts.
+    this.waiting?.cancel();
+    this.waiting = this.deps.clock.after(delayMs, () => this.endWait());
   }
 
-  /** Several requests may have failed at once: only the latest wait counts. */
   private endWait(): void {
-    if (this.retryAtMs === undefined || this.deps.clock.monotonicMs() < this.retryAtMs) return;
-    this.retryAtMs = undefined;
+    this.waiting = undefined;
     this.onReady();
   }
 
