@@ -85,8 +85,13 @@ test('ends at once, with the code of a shell, at a second signal', async () => {
   bridge.child.kill('SIGINT');
   await until('the first signal', () => bridge.stderr.includes('stopping'));
   const begun = performance.now();
-  expect(await bridge.stop('SIGINT')).toBe(130);
-  expect(performance.now() - begun).toBeLessThan(1_000);
+  // Somebody who goes on pressing Ctrl+C: what comes within half a second of the first is taken for the same.
+  await until('the end', () => {
+    bridge.child.kill('SIGINT');
+    return bridge.child.exitCode !== null;
+  });
+  expect(bridge.child.exitCode).toBe(130);
+  expect(performance.now() - begun).toBeLessThan(3_000);
 });
 
 test('an exporter of your own gets every span', async () => {
