@@ -38,7 +38,9 @@ export function decodeSpan(
   const eventType = bridge.get(BRIDGE_ATTRIBUTE.eventType) ?? spanEventType(span.name, () => own, schema.spanShapes);
   const shortType = shortEventType(eventType);
   const parts = writer.parts(own, eventType);
-  const severity = spanSeverity(shortType, parts);
+  const severity = spanSeverity(shortType, (name, text) =>
+    parts.some((part) => part.name === name && part.json === JSON.stringify(text)),
+  );
   const unknownFields = unknownFieldsOf(span, bridge);
   const end = modernSpelling(
     {

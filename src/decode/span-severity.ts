@@ -1,7 +1,4 @@
 import { DEBUG, INFO, type Severity, TRACE } from '../record/severity.js';
-import type { AttributePart } from './attribute-json.js';
-
-const RUN = '"EXECUTION_PHASE_RUN"';
 
 /** Severities that the engine writes for spans, read off its JSONL; what is not listed is INFO. */
 const BY_TYPE: ReadonlyMap<string, Severity> = new Map([
@@ -15,24 +12,23 @@ const BY_TYPE: ReadonlyMap<string, Severity> = new Map([
 ]);
 
 /** The operations that are DEBUG; the others are INFO. */
-const DEBUG_OPERATION = '"hydrate_relation_cache"';
+const DEBUG_OPERATION = 'hydrate_relation_cache';
+
+/** Whether a span's attribute is this text. The one question that the rules ask, so that whoever decodes can answer it. */
+export type IsText = (name: string, text: string) => boolean;
 
 /**
  * The severity of a span, which OTLP does not carry.
  * @param shortType event type without the public prefix
- * @param parts its attributes; the phase decides for evaluated nodes: INFO in RUN, else DEBUG; what is done, for generic operations
+ * @param isText its attributes; the phase decides for evaluated nodes: INFO in RUN, else DEBUG; what is done, for generic operations
  */
-export function spanSeverity(shortType: string, parts: readonly AttributePart[]): Severity {
+export function spanSeverity(shortType: string, isText: IsText): Severity {
   switch (shortType) {
     case 'node.NodeEvaluated':
-      return has(parts, 'phase', RUN) ? INFO : DEBUG;
+      return isText('phase', 'EXECUTION_PHASE_RUN') ? INFO : DEBUG;
     case 'generic.GenericOpExecuted':
-      return has(parts, 'operation_id', DEBUG_OPERATION) ? DEBUG : INFO;
+      return isText('operation_id', DEBUG_OPERATION) ? DEBUG : INFO;
     default:
       return BY_TYPE.get(shortType) ?? INFO;
   }
-}
-
-function has(parts: readonly AttributePart[], name: string, json: string): boolean {
-  return parts.some((part) => part.name === name && part.json === json);
 }

@@ -48,6 +48,18 @@ export class AttributesLine {
     if (!isSorted) this.sort();
   }
 
+  /** Whether the planned span's attribute is this ASCII text. */
+  isText(from: Buffer, span: SpanSlice, name: string, text: string): boolean {
+    for (let index = 0; index < this.count; index++) {
+      if (this.plans[index]?.key.name !== name) continue;
+      const start = span.valueStart[index] as number;
+      if (span.valueKind[index] !== STRING || (span.valueEnd[index] as number) - start !== text.length) return false;
+      for (let at = 0; at < text.length; at++) if (from[start + at] !== text.charCodeAt(at)) return false;
+      return true;
+    }
+    return false;
+  }
+
   /** Writes `{…}` for the end. @throws UNUSUAL */
   writeEnd(out: LineBuffer, from: Buffer, span: SpanSlice): void {
     out.reserve(2);

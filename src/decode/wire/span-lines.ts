@@ -5,7 +5,7 @@ import type { AttributeSchema } from '../attribute-schema.js';
 import { spanEventType } from '../span-event-type.js';
 import { spanSeverity } from '../span-severity.js';
 import { AttributesLine } from './attributes-line.js';
-import { FieldPlans, type TypePlan } from './field-plan.js';
+import { FieldPlans, isSame, type TypePlan } from './field-plan.js';
 import type { LineBuffer } from './line-buffer.js';
 import type { SpanSlice } from './span-slice.js';
 import { UNUSUAL } from './wire-cursor.js';
@@ -17,8 +17,6 @@ const CLOSE = 0x7d;
 const FIXED_BYTES = 1024;
 /** A link: its keys and ids. */
 const LINK_BYTES = 128;
-const RUN_PARTS = [{ name: 'phase', json: '"EXECUTION_PHASE_RUN"' }];
-const NO_PARTS: readonly { name: string; json: string }[] = [];
 const INT64_SIGN = 0x80;
 
 /** Makes a span's two lines and records of its slice of a request. */
@@ -76,7 +74,7 @@ export class SpanLines {
     out.ascii('","end_time_unix_nano":"');
     out.decimal(from.readUInt32LE(span.endTime), from.readUInt32LE(span.endTime + 4));
     const severityStart = out.length;
-    const severity = spanSeverity(type.shortType, this.isInRunPhase(span, from, type) ? RUN_PARTS : NO_PARTS);
+    const severity = spanSeverity(type.shortType, (name, text) => this.attributes.isText(from, span, name, text));
     out.ascii('","severity_number":');
     out.ascii(String(severity.number));
     out.ascii(',"severity_text":"');
@@ -147,17 +145,6 @@ export class SpanLines {
     }));
   }
 
-  private isInRunPhase(span: SpanSlice, from: Buffer, type: TypePlan): boolean {
-    if (type.shortType !== 'node.NodeEvaluated') return false;
-    for (let index = 0; index < span.attributeCount; index++) {
-      if ((span.keyEnd[index] as number) - (span.keyStart[index] as number) !== PHASE.length) continue;
-      if (!same(PHASE, from, span.keyStart[index] as number)) continue;
-      const length = (span.valueEnd[index] as number) - (span.valueStart[index] as number);
-      return length === RUN.length && same(RUN, from, span.valueStart[index] as number);
-    }
-    return false;
-  }
-
   private writeHead(out: LineBuffer, from: Buffer, span: SpanSlice): void {
     out.ascii('"trace_id":"');
     out.hex(from, span.traceId, span.traceId + 16);
@@ -175,20 +162,12 @@ export class SpanLines {
   }
 
   private traceIdOf(from: Buffer, start: number): TraceId {
-    if (this.traceId === '' || !same(this.traceIdBytes, from, start)) {
+    if (this.traceId === '' || !isSame(this.traceIdBytes, from, start, start + 16)) {
       from.copy(this.traceIdBytes, 0, start, start + 16);
       this.traceId = this.traceIdBytes.toString('hex') as TraceId;
     }
     return this.traceId;
   }
-}
-
-const PHASE = Buffer.from('phase');
-const RUN = Buffer.from('EXECUTION_PHASE_RUN');
-
-function same(bytes: Uint8Array, from: Uint8Array, start: number): boolean {
-  for (let index = 0; index < bytes.length; index++) if (bytes[index] !== from[start + index]) return false;
-  return true;
 }
 
 function writeLinks(out: LineBuffer, from: Buffer, span: SpanSlice): readonly SpanLink[] | null {
