@@ -3,7 +3,7 @@ import type { OtlpSpan, OtlpSpanLink, OtlpStatus } from '../otlp/export-request.
 import { Attributes } from '../record/attributes.js';
 import { parseSpanId, parseTraceId } from '../record/ids.js';
 import type { JsonObject } from '../record/json.js';
-import { parseRecordLine, RecordParseError } from '../record/record-line.js';
+import { tryParseRecordLine } from '../record/record-line.js';
 import type { SpanEnd, SpanLink, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
 import { type AttributeWriter, valueJson } from './attribute-json.js';
 import type { AttributeSchema } from './attribute-schema.js';
@@ -95,19 +95,10 @@ export function bridgeObject(text: string | undefined): JsonObject | undefined {
 
 function withStart(end: SpanEnd, bridge: ReadonlyMap<string, string>): readonly TelemetryRecord[] {
   if (bridge.get(BRIDGE_ATTRIBUTE.only) === 'ended') return [end];
-  const start = startFromLine(bridge.get(BRIDGE_ATTRIBUTE.spanStart));
+  const line = bridge.get(BRIDGE_ATTRIBUTE.spanStart);
+  const start = line === undefined ? undefined : tryParseRecordLine(line);
   if (bridge.get(BRIDGE_ATTRIBUTE.only) === 'started') return start === undefined ? [] : [start];
   return [start ?? spanStartOf(end), end];
-}
-
-function startFromLine(line: string | undefined): TelemetryRecord | undefined {
-  if (line === undefined) return undefined;
-  try {
-    return parseRecordLine(line);
-  } catch (error) {
-    if (error instanceof RecordParseError) return undefined;
-    throw error;
-  }
 }
 
 /** Span events have no place in the envelope; the engine sends none today. They are kept beside the known keys. */

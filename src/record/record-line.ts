@@ -64,6 +64,16 @@ export function parseRecordLine(line: string): TelemetryRecord {
   return parseCanonicalLine(line) ?? parseAnyLine(line);
 }
 
+/** Reads a line that may be none of ours, or damaged: `undefined` where it is not a record. */
+export function tryParseRecordLine(line: string): TelemetryRecord | undefined {
+  try {
+    return parseRecordLine(line);
+  } catch (error) {
+    if (error instanceof RecordParseError) return undefined;
+    throw error;
+  }
+}
+
 /**
  * Reads a line in any layout that JSON allows.
  * @throws RecordParseError when it is not a record.

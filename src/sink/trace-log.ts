@@ -2,7 +2,7 @@ import { mkdir, readFile, truncate } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { inferLogSpanName } from '../decode/log-span-name.js';
 import type { TraceId } from '../record/ids.js';
-import { formatRecordLine, parseRecordLine, RecordParseError } from '../record/record-line.js';
+import { formatRecordLine, parseRecordLine, RecordParseError, tryParseRecordLine } from '../record/record-line.js';
 import { type Resource, resourceKey } from '../record/resource.js';
 import type { LogRecord, TelemetryRecord } from '../record/telemetry-record.js';
 import { AppendFile, syncFolder } from './append-file.js';
@@ -183,7 +183,8 @@ export class TraceLog {
     const occurrences = new Map<string, number>();
     for await (const lines of readLines(this.log.path)) {
       for (const { text, offset } of lines) {
-        const record = parseIfWhole(text);
+        // A line that the disk damaged is passed over here; reading the log says so.
+        const record = tryParseRecordLine(text);
         if (record === undefined) continue;
         this.keys.add(record, occurrences);
         if (record.recordType !== 'LogRecord') this.noteSpan(record, this.index.at(offset));
@@ -217,16 +218,6 @@ function parsePending(text: string): { readonly resource: Resource; readonly rec
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof TypeError || error instanceof RecordParseError)
       return undefined;
-    throw error;
-  }
-}
-
-/** A line that the disk damaged is passed over here; reading the log says so. */
-function parseIfWhole(line: string): TelemetryRecord | undefined {
-  try {
-    return parseRecordLine(line);
-  } catch (error) {
-    if (error instanceof RecordParseError) return undefined;
     throw error;
   }
 }
