@@ -1,8 +1,9 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { BridgeProcess } from '../tool/bridge-process.js';
+import { sendSample } from '../tool/send-sample.js';
 import { until } from '../tool/until.js';
 
 const started: BridgeProcess[] = [];
@@ -21,16 +22,9 @@ async function serve(options: Parameters<typeof BridgeProcess.start>[0] = {}): P
   return bridge;
 }
 
-const sample = new URL('../fixture/samples/build-clean/', import.meta.url);
+const RUN = 'build-clean';
+const sample = new URL(`../fixture/samples/${RUN}/`, import.meta.url);
 const traceId: string = JSON.parse(readFileSync(new URL('otel.jsonl', sample), 'utf8').split('\n')[0] ?? '').trace_id;
-
-async function sendSample(url: string): Promise<void> {
-  for (const name of readdirSync(new URL('otlp/', sample))) {
-    const headers = { 'content-type': 'application/x-protobuf' };
-    const body = readFileSync(new URL(`otlp/${name}`, sample));
-    await fetch(`${url}/v1/${name.includes('traces') ? 'traces' : 'logs'}`, { method: 'POST', headers, body });
-  }
-}
 
 /** A destination that takes requests and never answers. */
 async function blackHole(): Promise<string> {
@@ -51,7 +45,7 @@ test('a chain of bridges: the next one keeps what the first exports as it is, ap
   const next = await serve();
   const first = await serve({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: next.otlpUrl, OTEL_LOGS_EXPORTER: 'none' } });
   expect(first.stderr).toContain(`exports   otlp (${next.otlpUrl})\n`);
-  await sendSample(first.otlpUrl);
+  await sendSample(first.otlpUrl, RUN);
   const foreign = join(next.dataFolder, 'foreign', '00000001.otlp.jsonl');
   await until('every span', () => spansIn(foreign) >= countSpans());
   expect(next.traceIds()).toEqual([]);
@@ -60,7 +54,7 @@ test('a chain of bridges: the next one keeps what the first exports as it is, ap
 test('what a destination has not got when the bridge stops is exported after its next start', async () => {
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' };
   const first = await serve({ env });
-  await sendSample(first.otlpUrl);
+  await sendSample(first.otlpUrl, RUN);
   await first.finished(traceId);
   expect(await first.stop()).toBe(0);
   const next = await serve();
@@ -71,7 +65,7 @@ test('what a destination has not got when the bridge stops is exported after its
 
 test('ends with 0 within 10 s of SIGTERM although a destination hangs', async () => {
   const bridge = await serve({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: await blackHole() } });
-  await sendSample(bridge.otlpUrl);
+  await sendSample(bridge.otlpUrl, RUN);
   await bridge.finished(traceId);
   const begun = performance.now();
   expect(await bridge.stop('SIGTERM')).toBe(0);
@@ -80,7 +74,7 @@ test('ends with 0 within 10 s of SIGTERM although a destination hangs', async ()
 
 test('ends at once, with the code of a shell, at a second signal', async () => {
   const bridge = await serve({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: await blackHole() } });
-  await sendSample(bridge.otlpUrl);
+  await sendSample(bridge.otlpUrl, RUN);
   await bridge.finished(traceId);
   bridge.child.kill('SIGINT');
   await until('the first signal', () => bridge.stderr.includes('stopping'));
@@ -110,7 +104,7 @@ export default {
   const config = join(bridge.dataFolder, 'run-bridge.yaml');
   writeFileSync(config, 'destinations: { mine: { exporter: ./exporter.mjs } }\n');
   const again = await serve({ args: ['--config', config], dataFolder: bridge.dataFolder });
-  await sendSample(again.otlpUrl);
+  await sendSample(again.otlpUrl, RUN);
   const count = () => (existsSync(output) ? readFileSync(output, 'utf8').trim().split('\n').length : 0);
   await until('every span', () => count() >= countSpans());
 });

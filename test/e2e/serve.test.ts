@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, test } from 'vitest';
 import { BridgeProcess } from '../tool/bridge-process.js';
+import { sendSample } from '../tool/send-sample.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
@@ -15,20 +16,9 @@ async function serve(options: Parameters<typeof BridgeProcess.start>[0] = {}): P
   return bridge;
 }
 
-const sample = new URL('../fixture/samples/build-clean/', import.meta.url);
+const RUN = 'build-clean';
+const sample = new URL(`../fixture/samples/${RUN}/`, import.meta.url);
 const traceId: string = JSON.parse(readFileSync(new URL('otel.jsonl', sample), 'utf8').split('\n')[0] ?? '').trace_id;
-
-async function sendSample(url: string): Promise<void> {
-  for (const name of readdirSync(new URL('otlp/', sample)).sort()) {
-    const signal = name.includes('traces') ? 'traces' : 'logs';
-    const answer = await fetch(`${url}/v1/${signal}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/x-protobuf' },
-      body: readFileSync(new URL(`otlp/${name}`, sample)),
-    });
-    expect(answer.status).toBe(200);
-  }
-}
 
 describe('serve', () => {
   test('says in five lines on standard error where it listens, writes, exports and what to run', async () => {
@@ -56,7 +46,7 @@ describe('serve', () => {
 
   test('keeps what is sent, judges the run, writes its files, and ends with 0 on SIGTERM', async () => {
     const bridge = await serve();
-    await sendSample(bridge.otlpUrl);
+    await sendSample(bridge.otlpUrl, RUN);
     expect(await bridge.finished(traceId)).toMatchObject({ steps: [{ verdict: 'success' }] });
     expect(readdirSync(bridge.runFolder(traceId))).toEqual(
       expect.arrayContaining(['run.json', 'telemetry.jsonl', 'telemetry.parquet']),
@@ -66,7 +56,7 @@ describe('serve', () => {
 
   test('writes no Parquet where that is off', async () => {
     const bridge = await serve({ args: ['--parquet', 'off'] });
-    await sendSample(bridge.otlpUrl);
+    await sendSample(bridge.otlpUrl, RUN);
     await until('run.json', () => readdirSync(bridge.runFolder(traceId)).includes('run.json'));
     expect(await bridge.stop('SIGINT')).toBe(0);
     expect(readdirSync(bridge.runFolder(traceId))).not.toContain('telemetry.parquet');
@@ -74,7 +64,7 @@ describe('serve', () => {
 
   test('streams every record to standard output, and nothing else', async () => {
     const bridge = await serve({ args: ['--jsonl', '-'] });
-    await sendSample(bridge.otlpUrl);
+    await sendSample(bridge.otlpUrl, RUN);
     await bridge.finished(traceId);
     expect(await bridge.stop()).toBe(0);
     expect(bridge.stdout).toBe(readFileSync(`${bridge.runFolder(traceId)}/telemetry.jsonl`, 'utf8'));
@@ -83,7 +73,7 @@ describe('serve', () => {
   test('goes on receiving when the reader of its stream goes away', async () => {
     const bridge = await serve({ args: ['--jsonl', '-'] });
     bridge.child.stdout?.destroy();
-    await sendSample(bridge.otlpUrl);
+    await sendSample(bridge.otlpUrl, RUN);
     await bridge.finished(traceId);
     expect(bridge.stderr).toContain('the JSONL stream was closed by its reader');
     expect(await bridge.stop()).toBe(0);
@@ -109,7 +99,7 @@ describe('serve', () => {
     const config = new URL('../../deploy/run-bridge.yaml', import.meta.url).pathname;
     const bridge = await serve({ args: ['--config', config] });
     expect(bridge.stderr).toContain('exports   jaeger (http://jaeger:4318), tempo (http://tempo:4318)\n');
-    await sendSample(bridge.otlpUrl);
+    await sendSample(bridge.otlpUrl, RUN);
     await bridge.finished(traceId);
     expect(await bridge.stop()).toBe(0);
   });
@@ -117,7 +107,7 @@ describe('serve', () => {
 
 test('a signal that comes twice at once, as from a terminal and from npm, is one', async () => {
   const bridge = await serve();
-  await sendSample(bridge.otlpUrl);
+  await sendSample(bridge.otlpUrl, RUN);
   const ended = bridge.stop('SIGINT');
   bridge.child.kill('SIGINT');
   expect(await ended).toBe(0);

@@ -6,9 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { SpanEnd } from '../../src/record/telemetry-record.js';
-import { SAMPLES, sampleRecords, sampleTraceId } from '../fake/sample-run.js';
+import { sampleRecords, sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { pythonWith } from '../tool/python-venv.js';
+import { sendSample } from '../tool/send-sample.js';
 
 interface Span {
   readonly spanId: string;
@@ -45,15 +46,7 @@ async function reExport(run: string): Promise<Exported> {
   const { port } = server.address() as AddressInfo;
   const bridge = await BridgeProcess.start({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` } });
   try {
-    const bodies = join(SAMPLES, run, 'otlp');
-    for (const file of readdirSync(bodies).sort()) {
-      const response = await fetch(`${bridge.otlpUrl}/v1/${file.includes('traces') ? 'traces' : 'logs'}`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/x-protobuf' },
-        body: readFileSync(join(bodies, file)),
-      });
-      expect(response.status).toBe(200);
-    }
+    await sendSample(bridge.otlpUrl, run);
     await bridge.finished(sampleTraceId(run));
     expect(await bridge.stop()).toBe(0);
     const decoded = execFileSync(python, [join('test', 'tool', 'decode_otlp.py'), folder], { maxBuffer: 1 << 28 });

@@ -1,11 +1,12 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { formatRecordLine } from '../../src/record/record-line.js';
-import { SAMPLES, sampleRecords, sampleTraceId } from '../fake/sample-run.js';
+import { sampleRecords, sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { buildPeer, PeerProcess } from '../tool/peer-process.js';
+import { sendSample } from '../tool/send-sample.js';
 import { until } from '../tool/until.js';
 
 const RUN = 'build-mixed';
@@ -31,19 +32,6 @@ async function startCollector(config: string, env: Readonly<Record<string, strin
   ended.push(() => collector.stop());
 }
 
-async function send(url: string): Promise<void> {
-  const folder = join(SAMPLES, RUN, 'otlp');
-  for (const file of readdirSync(folder).sort()) {
-    const signal = file.includes('traces') ? 'traces' : 'logs';
-    const response = await fetch(`${url}/v1/${signal}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/x-protobuf' },
-      body: readFileSync(join(folder, file)),
-    });
-    expect(response.status).toBe(200);
-  }
-}
-
 const spanEnds = (lines: readonly string[]) =>
   lines
     .filter((line) => line.startsWith('{"record_type":"SpanEnd"'))
@@ -54,7 +42,7 @@ describe('the OpenTelemetry Collector', () => {
   it('in front of the bridge brings a run as if the engine had sent it', async () => {
     const bridge = await startBridge();
     await startCollector('collector-to-bridge.yaml', { BRIDGE_URL: bridge.otlpUrl });
-    await send(`http://127.0.0.1:${PORT}`);
+    await sendSample(`http://127.0.0.1:${PORT}`, RUN);
     const traceId = sampleTraceId(RUN);
     await bridge.finished(traceId);
     const ours = readFileSync(join(bridge.runFolder(traceId), 'telemetry.jsonl'), 'utf8')
@@ -71,7 +59,7 @@ describe('the OpenTelemetry Collector', () => {
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${PORT}`,
       OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip',
     });
-    await send(bridge.otlpUrl);
+    await sendSample(bridge.otlpUrl, RUN);
     const records = sampleRecords(RUN);
     const count = (type: string) => records.filter(({ recordType }) => recordType === type).length;
     const received = (file: string, key: string) => {
