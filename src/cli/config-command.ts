@@ -1,7 +1,6 @@
 import { SETTING_KEYS } from '../config/settings.js';
 import type { CliCommand } from './command-line.js';
 import { EXIT } from './exit-code.js';
-import { resolveForCommand } from './resolve-for-command.js';
 
 /** `run-bridge config`: each value and where it came from. */
 export const configCommand: CliCommand = {
@@ -15,6 +14,7 @@ export const configCommand: CliCommand = {
     ['run-bridge config --config prod.yaml --json', 'the same for a program to read'],
   ],
   async run(invocation) {
+    const { resolveForCommand } = await import('./resolve-for-command.js');
     const { stdout, stderr } = invocation.context;
     const { rows, file, warnings } = resolveForCommand(invocation);
     for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);

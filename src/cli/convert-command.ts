@@ -1,8 +1,5 @@
-import { convertFile } from '../source/convert-file.js';
 import type { CliCommand } from './command-line.js';
 import { EXIT } from './exit-code.js';
-import { otlpReading } from './otlp-reading.js';
-import { ProgressLine } from './progress-line.js';
 import { reportReading } from './report-reading.js';
 
 /** `run-bridge convert IN OUT` */
@@ -18,6 +15,11 @@ export const convertCommand: CliCommand = {
     ['run-bridge convert telemetry.jsonl telemetry.otlp.jsonl', "as OTLP, to read with the Collector's tools"],
   ],
   async run({ context, operands: [inPath = '', outPath = ''] }) {
+    const [{ convertFile }, { otlpReading }, { ProgressLine }] = await Promise.all([
+      import('../source/convert-file.js'),
+      import('./otlp-reading.js'),
+      import('./progress-line.js'),
+    ]);
     const progress = new ProgressLine(context);
     const result = await convertFile(inPath, outPath, {
       otlp: otlpReading(),

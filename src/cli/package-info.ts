@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { z } from 'zod';
 
-const MANIFEST = z.object({ version: z.string(), engines: z.object({ node: z.string() }) });
-
-/** The package's version, from its `package.json`. */
+/** The package's version, from its `package.json`. @throws Error when it says none */
 export function packageVersion(packageDir: string): string {
-  return MANIFEST.parse(JSON.parse(readFileSync(join(packageDir, 'package.json'), 'utf8'))).version;
+  const path = join(packageDir, 'package.json');
+  const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));
+  if (typeof manifest === 'object' && manifest !== null && 'version' in manifest) {
+    if (typeof manifest.version === 'string') return manifest.version;
+  }
+  throw new Error(`${path} says no version; install run-bridge anew`);
 }

@@ -1,18 +1,5 @@
-import { App } from '../app.js';
-import { pause } from '../component/pause.js';
 import { SETTING_KEYS } from '../config/settings.js';
-import { appDeps } from './app-deps.js';
 import type { CliCommand } from './command-line.js';
-import { createLogger } from './create-logger.js';
-import { EXIT } from './exit-code.js';
-import { resolveForCommand } from './resolve-for-command.js';
-import { startLines } from './start-lines.js';
-import { stopped } from './stopped.js';
-
-/** How long components have to finish what was accepted, in milliseconds; the whole process ends within 10 s. */
-const DRAIN_MS = 7_000;
-/** A component that does not heed the deadline is left behind after this time: what was accepted is on disk. */
-const GIVE_UP_MS = 9_000;
 
 /** `run-bridge serve`: receive, keep and pass on until SIGTERM or SIGINT. */
 export const serveCommand: CliCommand = {
@@ -28,44 +15,7 @@ export const serveCommand: CliCommand = {
     ['run-bridge serve --jsonl - | jq .event_type', 'and stream every record'],
   ],
   async run(invocation) {
-    const { context } = invocation;
-    const { clock } = context;
-    const { configuration, warnings } = resolveForCommand(invocation);
-    const logger = createLogger({
-      level: configuration['log-level'],
-      format: configuration['log-format'],
-      stream: context.stderr,
-      isTerminal: context.isStderrTerminal,
-    });
-    for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
-    const app = await App.open(configuration, appDeps(context, logger));
-    await app.start();
-    const lines = startLines({
-      otlpUrl: app.otlpUrl,
-      webUrl: app.webUrl,
-      dataFolder: configuration['data-dir'],
-      isParquetOn: configuration.parquet,
-      jsonl: describeJsonl(configuration.jsonl),
-      destinations: app.destinations,
-    });
-    for (const line of lines) context.stderr.write(`${line}\n`);
-    await stopped(context.stop);
-    logger.info({}, 'stopping: finishing what was accepted');
-    const isEnded = new AbortController();
-    const shutdown = app.shutdown(AbortSignal.timeout(DRAIN_MS)).then(
-      () => EXIT.ok,
-      (error: unknown) => {
-        logger.error({ error: String(error) }, 'not everything ended cleanly; the next start takes it up');
-        return EXIT.failed;
-      },
-    );
-    const exitCode = await Promise.race([shutdown, pause(clock, GIVE_UP_MS, isEnded.signal)]);
-    isEnded.abort();
-    return exitCode ?? EXIT.ok;
+    const { serve } = await import('./serve.js');
+    return serve(invocation);
   },
 };
-
-function describeJsonl(jsonl: string): string | null {
-  if (jsonl === 'off') return null;
-  return jsonl === '-' ? 'standard output' : jsonl;
-}

@@ -1,0 +1,117 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { App } from '../app.js';
+import { pause } from '../component/pause.js';
+import { ProtobufCodec } from '../otlp/protobuf-codec.js';
+import { invocationIdOf, parseTraceId, type TraceId } from '../record/ids.js';
+import { appDeps } from './app-deps.js';
+import { CliError } from './cli-error.js';
+import type { Invocation } from './command-line.js';
+import { createLogger } from './create-logger.js';
+import { EXIT, type ExitCode } from './exit-code.js';
+import { checkBaseUrl, type OtlpBody, postOtlp } from './post-otlp.js';
+import type { ProcessContext } from './process-context.js';
+import { latestTime, rebaseRequest } from './rebase-request.js';
+import { resolveForCommand } from './resolve-for-command.js';
+import { RunReport } from './run-report.js';
+
+const DRAIN_MS = 5_000;
+const POLL_MS = 50;
+
+/** What `run-bridge demo` does. @throws CliError, ConfigurationError, StoreError, ListenError */
+export async function replayDemo(invocation: Invocation): Promise<ExitCode> {
+  const { context, flags } = invocation;
+  if (flags.to !== undefined) checkBaseUrl(flags.to);
+  const traceId = newTraceId();
+  const bodies = readBodies(context, traceId);
+  if (flags.to === undefined) return await replayHere(invocation, traceId, bodies);
+  await send(flags.to, bodies);
+  context.stdout.write(`sent a run of dbt build to ${flags.to}, trace ${traceId}\n`);
+  return EXIT.ok;
+}
+
+async function replayHere(invocation: Invocation, traceId: TraceId, bodies: readonly OtlpBody[]): Promise<ExitCode> {
+  const { context, flags } = invocation;
+  const dataDir = flags['data-dir'] ?? mkdtempSync(join(context.tempDir, 'run-bridge-demo-'));
+  const given = { http: '127.0.0.1:0', web: '127.0.0.1:0', ...flags, 'data-dir': dataDir };
+  const { configuration } = resolveForCommand({ ...invocation, flags: given });
+  const { clock, stdout, stderr, stop } = context;
+  const logger = createLogger({ level: 'warn', format: 'auto', stream: stderr, isTerminal: context.isStderrTerminal });
+  const app = await App.open({ ...configuration, jsonl: 'off' }, appDeps(context, logger));
+  await app.start();
+  try {
+    await send(app.otlpUrl, bodies);
+    while (!(await app.tracker.isSettled(traceId))) {
+      if (stop.aborted) return EXIT.failed;
+      await pause(clock, POLL_MS, stop);
+    }
+    for (const line of await describe(app, traceId)) stdout.write(`${line}\n`);
+  } finally {
+    await app.shutdown(AbortSignal.timeout(DRAIN_MS));
+  }
+  const folder = join(configuration['data-dir'], 'runs', traceId);
+  for (const line of nextSteps(folder, app.destinations)) stdout.write(`${line}\n`);
+  return EXIT.ok;
+}
+
+async function describe(app: App, traceId: TraceId): Promise<readonly string[]> {
+  const report = new RunReport();
+  for await (const chunk of app.reader.read(traceId, { fromOffset: 0 })) {
+    for (const { record } of chunk) report.add(record);
+  }
+  const run = await app.tracker.find(traceId);
+  const invocation = run?.invocations[0];
+  if (invocation === undefined) throw new CliError(EXIT.failed, 'the run was sent, yet no command was seen in it');
+  return [
+    `sent a recorded run to ${app.otlpUrl}: invocation ${invocationIdOf(traceId)}`,
+    '',
+    ...report.lines(invocation),
+  ];
+}
+
+function nextSteps(folder: string, destinations: App['destinations']): readonly string[] {
+  const exported = destinations.map(([name]) => name).join(', ');
+  return [
+    '',
+    'written:',
+    `  ${join(folder, 'telemetry.jsonl')}    every record, as the engine writes them`,
+    `  ${join(folder, 'telemetry.parquet')}  the same as a table`,
+    `  ${join(folder, 'run.json')}           the summary`,
+    ...(exported === '' ? [] : [`exported to ${exported}`]),
+    '',
+    'next:',
+    `  duckdb -c "select event_type, count(*) from '${join(folder, 'telemetry.parquet')}' group by all"`,
+    '  npm start, and then your own run: it says the command',
+  ];
+}
+
+/** The recorded bodies in the order in which the engine sent them, as a run that ends now. */
+function readBodies({ packageDir, clock }: ProcessContext, to: TraceId): readonly OtlpBody[] {
+  const codec = new ProtobufCodec();
+  const folder = join(packageDir, 'demo');
+  const requests = readdirSync(folder)
+    .sort()
+    .map((name) => codec.decode(name.includes('traces') ? 'traces' : 'logs', readFileSync(join(folder, name))));
+  const from = parseTraceId(
+    requests.find(({ resources }) => resources.length > 0)?.resources[0]?.scopes[0]?.records[0]?.traceId ?? '',
+  );
+  if (from === undefined) throw new CliError(EXIT.failed, `${folder} holds no run; install run-bridge anew`);
+  const shiftNano = BigInt(clock.nowUnixMs()) * 1_000_000n - latestTime(requests);
+  return requests.map((request) => ({
+    signal: request.signal,
+    bytes: codec.encode(rebaseRequest(request, { from, to, shiftNano })),
+  }));
+}
+
+async function send(baseUrl: string, bodies: readonly OtlpBody[]): Promise<void> {
+  for (const body of bodies) {
+    const waitMs = await postOtlp(baseUrl, body);
+    if (waitMs !== null) throw new CliError(EXIT.failed, `${baseUrl} takes no more just now; try again in a moment`);
+  }
+}
+
+function newTraceId(): TraceId {
+  const traceId = parseTraceId(randomBytes(16).toString('hex'));
+  return traceId ?? newTraceId();
+}
