@@ -12,7 +12,7 @@ import { LargeBodyDecoder } from './decode/wire/large-body-decoder.js';
 import { WireTracesDecoder } from './decode/wire/wire-traces-decoder.js';
 import type { DestinationStatus } from './exporter/destination-status.js';
 import type { ExportWorker } from './exporter/export-worker.js';
-import { createWorker, type OpenedExport, openExports } from './exports.js';
+import type { createWorker, OpenedExport } from './exports.js';
 import { JsonCodec } from './otlp/json-codec.js';
 import { ProtobufCodec } from './otlp/protobuf-codec.js';
 import { OtlpHttpReceiver } from './receiver/otlp-http-receiver.js';
@@ -31,7 +31,6 @@ import { JsonlOutput } from './sink/jsonl-output.js';
 import { JsonlRecordLog } from './sink/jsonl-record-log.js';
 import { listTraces } from './sink/list-traces.js';
 import { openJsonlStream } from './sink/open-jsonl-stream.js';
-import { ParquetWriter } from './sink/parquet/parquet-writer.js';
 import type { AppendListener, RecordLogReader } from './sink/record-log.js';
 import { RecordLogFiles } from './sink/record-log-files.js';
 import type { DataFolderLock } from './store/data-folder-lock.js';
@@ -65,6 +64,8 @@ interface Opened {
   readonly state: SqliteState;
   readonly stream: Writable | undefined;
   readonly exports: readonly OpenedExport[];
+  /** `undefined` where nothing is exported. */
+  readonly createWorker: typeof createWorker | undefined;
 }
 
 const CODECS = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
@@ -82,9 +83,15 @@ export class App {
       const { jsonl } = configuration;
       const stream = jsonl === 'off' ? undefined : jsonl === '-' ? deps.stdout : await openJsonlStream(jsonl);
       const userAgent = `run-bridge/${deps.version}`;
-      const exports = await openExports(configuration, deps.ownHosts, { codecs: CODECS, clock: deps.clock, userAgent });
+      const { destinations, environmentDestination } = configuration;
+      // Brings OpenTelemetry's packages, a quarter of the start: loaded only where something is exported.
+      const exporting =
+        destinations.length > 0 || environmentDestination !== undefined ? await import('./exports.js') : undefined;
+      const exportDeps = { codecs: CODECS, clock: deps.clock, userAgent };
+      const exports = (await exporting?.openExports(configuration, deps.ownHosts, exportDeps)) ?? [];
       const state = await SqliteState.open(join(folder, 'state.db'));
-      return new App(configuration, deps, { lock, state, stream, exports }, purpose);
+      const opened = { lock, state, stream, exports, createWorker: exporting?.createWorker };
+      return new App(configuration, deps, opened, purpose);
     } catch (error) {
       lock.release();
       throw error;
@@ -127,7 +134,7 @@ export class App {
     );
     const parquet = new InvocationParquet(dataFolder, {
       reader: this.reader,
-      createParquet: (path) => ParquetWriter.create(path),
+      createParquet: async (path) => (await import('./sink/parquet/parquet-writer.js')).ParquetWriter.create(path),
     });
     const runListeners: RunListener[] = [...(configuration.parquet ? [parquet] : []), new RunLog(logger)];
     this.tracker = new RunTracker(
@@ -159,9 +166,8 @@ export class App {
     this.web = new WebServer(configuration.web, { logger, health, routers: [] });
     const { cursors } = opened.state;
     const { random } = deps;
-    const workers = opened.exports.map((one) =>
-      createWorker(one, { cursors, reader: this.reader, foreign, runs: this.tracker, clock, logger, random }),
-    );
+    const exportDeps = { cursors, reader: this.reader, foreign, runs: this.tracker, clock, logger, random };
+    const workers = opened.exports.flatMap((one) => opened.createWorker?.(one, exportDeps) ?? []);
     listeners.push(...workers);
     foreignListeners.push(...workers);
     runListeners.push(...workers);
