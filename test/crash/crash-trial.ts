@@ -1,0 +1,95 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { CountingSink } from './counting-sink.js';
+import { type KillMoment, planKills } from './kill-plan.js';
+import type { Load } from './load.js';
+import { median } from './median.js';
+import type { SeededRandom } from './seeded-random.js';
+import type { Victim } from './victim.js';
+
+/** What a trial needs. */
+export interface CrashTrialParts {
+  readonly victim: Victim;
+  readonly load: Load;
+  readonly sink: CountingSink;
+  readonly random: SeededRandom;
+  /** The moments that mean something for this server. */
+  readonly moments: readonly KillMoment[];
+  /** Whether it is writing a Parquet file just now. */
+  isWritingParquet?(): boolean;
+}
+
+/** How often it was killed, and when. */
+export type KillCounts = Readonly<Record<KillMoment, number>>;
+
+/** How long a life lasts under load before it is ended, at most, in milliseconds; short ones are more frequent. */
+const MAX_LIFE_MS = 2_000;
+/** How long a moment is waited for that may not come (nothing to export, no run over). */
+const MAX_WAIT_MS = 2_500;
+const MAX_SHUTDOWN_MS = 120;
+
+/**
+ * Kills a server at planned moments under load, starting it again each time, and starts it a last time. When it resolves
+ * the server runs and every run that was begun is sent to its end.
+ */
+export async function crashRepeatedly(kills: number, parts: CrashTrialParts): Promise<KillCounts> {
+  const { victim, load } = parts;
+  const counts = { load: 0, export: 0, startUp: 0, parquet: 0, shutdown: 0 };
+  victim.spawn();
+  await victim.ready();
+  load.start();
+  for (const moment of planKills(kills, parts.moments, parts.random)) {
+    if (moment !== 'startUp') await victim.ready();
+    counts[await killAt(moment, parts)] += 1;
+    victim.spawn();
+  }
+  await victim.ready();
+  await load.finish();
+  return counts;
+}
+
+/** @returns the moment at which it was killed: another one where the planned one did not come. */
+async function killAt(moment: KillMoment, parts: CrashTrialParts): Promise<KillMoment> {
+  const { victim, random, sink } = parts;
+  let hit = moment;
+  switch (moment) {
+    case 'load':
+      await pause(random.next() ** 2 * MAX_LIFE_MS);
+      break;
+    case 'export':
+      await pause(random.next() ** 2 * MAX_LIFE_MS);
+      hit = (await within(sink.nextRequest(), MAX_WAIT_MS)) ? 'export' : 'load';
+      break;
+    case 'startUp':
+      // It was started just now, and nobody waited for it to be ready.
+      await pause(random.between(0, 1.5 * median(victim.recoveriesMs)));
+      break;
+    case 'parquet':
+      hit = (await isSeen(() => parts.isWritingParquet?.() ?? false)) ? 'parquet' : 'load';
+      break;
+    case 'shutdown':
+      await pause(random.next() ** 2 * MAX_LIFE_MS);
+      victim.signal('SIGTERM');
+      await pause(random.between(0, MAX_SHUTDOWN_MS));
+      break;
+  }
+  await victim.end('SIGKILL');
+  return hit;
+}
+
+/** Whether it came to pass in time. */
+async function within(event: Promise<void>, timeoutMs: number): Promise<boolean> {
+  const tooLate = new AbortController();
+  const timeout = pause(timeoutMs, false, { signal: tooLate.signal }).catch(() => false);
+  const isThere = await Promise.race([event.then(() => true), timeout]);
+  tooLate.abort();
+  return isThere;
+}
+
+async function isSeen(look: () => boolean): Promise<boolean> {
+  const end = performance.now() + MAX_WAIT_MS;
+  while (performance.now() < end) {
+    if (look()) return true;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return false;
+}

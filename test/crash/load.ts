@@ -1,0 +1,120 @@
+import { Agent, request } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { PlannedRun, RunPlan } from './run-plan.js';
+import type { LoadBody } from './run-template.js';
+import type { SeededRandom } from './seeded-random.js';
+
+/** A body that was answered 200, and when. */
+export interface Acknowledged {
+  readonly run: PlannedRun;
+  readonly body: LoadBody;
+}
+
+/** How the load is sent. */
+export interface LoadOptions {
+  readonly port: number;
+  /** Runs that are sent at the same time, each over a connection of its own. */
+  readonly engines: number;
+  /** Longest pause between two bodies of a run, in milliseconds; each is random below it. */
+  readonly maxPauseMs: number;
+  readonly random: SeededRandom;
+}
+
+/** Before the second try of a body, in milliseconds; twice as long before each further one. */
+const RETRY_MS = 20;
+/** The longest of these pauses, also where a server asks for a longer one. */
+const MAX_RETRY_MS = 160;
+const ANSWER_TIMEOUT_MS = 15_000;
+
+/**
+ * Engines that send one run after the other, as an OTLP client with a queue of its own does: a body that was not answered
+ * 200 is sent again, the same and in order, until it is.
+ */
+export class Load {
+  readonly acknowledged: Acknowledged[] = [];
+  /** Bodies that were sent again. */
+  resentCount = 0;
+  /** What no retry mends: an answer that is neither 200 nor one to try again after. */
+  readonly refusals: string[] = [];
+  private readonly agent: Agent;
+  private isEnding = false;
+  private sending: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly plan: RunPlan,
+    private readonly options: LoadOptions,
+  ) {
+    this.agent = new Agent({ keepAlive: true, maxSockets: options.engines });
+  }
+
+  start(): void {
+    this.sending = Promise.all(Array.from({ length: this.options.engines }, () => this.engine()));
+  }
+
+  /** Begins no more runs, and resolves when those that were begun are sent to their end. */
+  async finish(): Promise<void> {
+    this.isEnding = true;
+    await this.sending;
+    this.agent.destroy();
+  }
+
+  get spanCount(): number {
+    return this.acknowledged.reduce((sum, { body }) => sum + body.spanKeys.length, 0);
+  }
+
+  private async engine(): Promise<void> {
+    while (!this.isEnding) {
+      const run = this.plan.next();
+      for (const body of run.template.bodies(run.runNumber, run.copies)) {
+        await this.sendUntilTaken(body);
+        this.acknowledged.push({ run, body });
+        await pause(this.options.random.next() * this.options.maxPauseMs);
+      }
+    }
+  }
+
+  private async sendUntilTaken(body: LoadBody): Promise<void> {
+    for (let pauseMs = RETRY_MS; ; pauseMs *= 2) {
+      const { status, retryAfterMs, text } = await this.post(body);
+      if (status === 200 && text.length <= 2) return;
+      if (status === 200 || (status !== 0 && status !== 429 && status < 502)) {
+        this.refusals.push(`${status} ${text}`);
+        return;
+      }
+      this.resentCount += 1;
+      await pause(Math.min(Math.max(pauseMs, retryAfterMs), MAX_RETRY_MS));
+    }
+  }
+
+  /** Status 0 where there was no answer. */
+  private post({ signal, bytes }: LoadBody): Promise<{ status: number; retryAfterMs: number; text: string }> {
+    return new Promise((resolve) => {
+      const none = () => resolve({ status: 0, retryAfterMs: 0, text: '' });
+      const outgoing = request(
+        {
+          host: '127.0.0.1',
+          port: this.options.port,
+          path: `/v1/${signal}`,
+          method: 'POST',
+          agent: this.agent,
+          timeout: ANSWER_TIMEOUT_MS,
+          headers: { 'content-type': 'application/x-protobuf', 'content-length': bytes.length },
+        },
+        (response) => {
+          let text = '';
+          response.on('data', (chunk: Buffer) => {
+            text += chunk.toString('latin1');
+          });
+          response.on('error', none);
+          response.on('end', () => {
+            const retryAfterMs = Number(response.headers['retry-after'] ?? 0) * 1000;
+            resolve({ status: response.statusCode ?? 0, retryAfterMs, text });
+          });
+        },
+      );
+      outgoing.on('timeout', () => outgoing.destroy());
+      outgoing.on('error', none);
+      outgoing.end(bytes);
+    });
+  }
+}

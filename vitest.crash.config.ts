@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config';
+
+/** Tests that kill the built program, let it run for long, or start it on much data; one after the other, since they measure. */
+export default defineConfig({
+  test: {
+    include: ['test/crash/**/*.test.ts'],
+    testTimeout: 300_000,
+    hookTimeout: 1_800_000,
+    pool: 'forks',
+    fileParallelism: false,
+  },
+});
