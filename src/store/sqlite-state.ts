@@ -1,11 +1,9 @@
-import { Kysely, SqliteDialect } from 'kysely';
 import type { CursorStore } from './cursor-store.js';
 import { LibsqlDatabase } from './libsql-database.js';
 import { migrateToLatest } from './migrations.js';
 import type { RunStore } from './run-store.js';
-import { SqlCursorStore } from './sql-cursor-store.js';
-import { SqlRunStore } from './sql-run-store.js';
-import type { StateTables } from './state-tables.js';
+import { SqliteCursorStore } from './sqlite-cursor-store.js';
+import { SqliteRunStore } from './sqlite-run-store.js';
 
 /** How long a statement waits for another program that holds the database, in milliseconds. */
 const BUSY_TIMEOUT_MS = 2_000;
@@ -20,24 +18,25 @@ export class SqliteState {
    */
   static async open(path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Promise<SqliteState> {
     const database = new LibsqlDatabase(path, busyTimeoutMs);
-    const db = new Kysely<StateTables>({ dialect: new SqliteDialect({ database }) });
     try {
-      await migrateToLatest(db, path);
+      migrateToLatest(database, path);
     } catch (error) {
-      await db.destroy();
+      database.close();
       throw error;
     }
-    return new SqliteState(new SqlRunStore(db), new SqlCursorStore(db), () => db.destroy());
+    return new SqliteState(database);
   }
 
-  private constructor(
-    readonly runs: RunStore,
-    readonly cursors: CursorStore,
-    private readonly destroy: () => Promise<void>,
-  ) {}
+  readonly runs: RunStore;
+  readonly cursors: CursorStore;
+
+  private constructor(private readonly database: LibsqlDatabase) {
+    this.runs = new SqliteRunStore(database);
+    this.cursors = new SqliteCursorStore(database);
+  }
 
   /** Closes the file; nothing may be called afterwards. */
   async close(): Promise<void> {
-    await this.destroy();
+    this.database.close();
   }
 }
