@@ -44,9 +44,14 @@ export async function measureNode(args: readonly string[]): Promise<Measured> {
   return { wallMs, cpuMs, peakMiB, stdout };
 }
 
-/** `VmHWM` of a process in MiB, 0 once it has gone. */
-export function residentPeakMiB(pid: number): number {
+/** `VmHWM` in MiB. */
+function residentPeakMiB(pid: number): number {
   return Number(/VmHWM:\s+(\d+) kB/.exec(procFile(pid, 'status'))?.[1] ?? 0) / 1024;
+}
+
+/** Resident memory of a process in MiB, 0 once it has gone. */
+export function residentMiB(pid: number): number {
+  return Number(/VmRSS:\s+(\d+) kB/.exec(procFile(pid, 'status'))?.[1] ?? 0) / 1024;
 }
 
 /** User and system time of a process in milliseconds, all threads, in steps of 10; 0 once it has gone. */
