@@ -1,19 +1,27 @@
+/** Up to this many bytes a loop copies faster than the call of a native function. */
+const LOOP_BYTES = 64;
+
 /** Bytes that grow: one allocation is reused page after page. Numbers are little-endian, as Parquet's are. */
 export class ByteBuffer {
-  private bytes: Buffer;
+  private buffer: Buffer;
   private end = 0;
 
   constructor(initialBytes = 256) {
-    this.bytes = Buffer.allocUnsafe(initialBytes);
+    this.buffer = Buffer.allocUnsafeSlow(initialBytes);
   }
 
   get length(): number {
     return this.end;
   }
 
+  /** What was appended lies at its beginning; valid until the next append. */
+  get bytes(): Buffer {
+    return this.buffer;
+  }
+
   /** What was appended; valid until the next append or clear. */
   view(): Buffer {
-    return this.bytes.subarray(0, this.end);
+    return this.buffer.subarray(0, this.end);
   }
 
   clear(): void {
@@ -22,17 +30,22 @@ export class ByteBuffer {
 
   appendUint8(value: number): void {
     this.ensure(1);
-    this.bytes[this.end++] = value;
+    this.buffer[this.end++] = value;
   }
 
   appendUint32(value: number): void {
     this.ensure(4);
-    this.end = this.bytes.writeUInt32LE(value >>> 0, this.end);
+    this.end += 4;
+    this.setUint32(this.end - 4, value);
   }
 
-  appendUint64(value: bigint): void {
-    this.ensure(8);
-    this.end = this.bytes.writeBigUInt64LE(BigInt.asUintN(64, value), this.end);
+  /** Overwrites four bytes that were appended. */
+  setUint32(offset: number, value: number): void {
+    const { buffer } = this;
+    buffer[offset] = value;
+    buffer[offset + 1] = value >>> 8;
+    buffer[offset + 2] = value >>> 16;
+    buffer[offset + 3] = value >>> 24;
   }
 
   appendVarint(value: number): void {
@@ -44,30 +57,31 @@ export class ByteBuffer {
     this.appendUint8(rest);
   }
 
-  appendBytes(bytes: Uint8Array): void {
-    this.ensure(bytes.length);
-    this.bytes.set(bytes, this.end);
-    this.end += bytes.length;
+  /** Appends `source` from `start` to `end`, all of it by default. */
+  appendBytes(source: Uint8Array, start = 0, end = source.length): void {
+    const length = end - start;
+    this.ensure(length);
+    const { buffer, end: at } = this;
+    if (length <= LOOP_BYTES) for (let i = 0; i < length; i++) buffer[at + i] = source[start + i] ?? 0;
+    else buffer.set(source.subarray(start, end), at);
+    this.end += length;
   }
 
-  /** UTF-8 behind its length in four bytes: Parquet's PLAIN byte array. */
   appendText(text: string): void {
-    this.ensure(4 + text.length * 3);
-    const length = this.bytes.write(text, this.end + 4, 'utf8');
-    this.bytes.writeUInt32LE(length, this.end);
-    this.end += 4 + length;
+    this.ensure(text.length * 3);
+    this.end += this.buffer.write(text, this.end, 'utf8');
   }
 
   /** Sets one bit of the byte `offset`, which must have been appended. */
   setBit(offset: number, bit: number): void {
-    this.bytes[offset] = (this.bytes[offset] ?? 0) | (1 << bit);
+    this.buffer[offset] = (this.buffer[offset] ?? 0) | (1 << bit);
   }
 
   private ensure(additionalBytes: number): void {
     const needed = this.end + additionalBytes;
-    if (needed <= this.bytes.length) return;
-    const grown = Buffer.allocUnsafe(Math.max(needed, this.bytes.length * 2));
-    this.bytes.copy(grown, 0, 0, this.end);
-    this.bytes = grown;
+    if (needed <= this.buffer.length) return;
+    const grown = Buffer.allocUnsafeSlow(Math.max(needed, this.buffer.length * 2));
+    this.buffer.copy(grown, 0, 0, this.end);
+    this.buffer = grown;
   }
 }

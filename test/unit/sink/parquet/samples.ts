@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs';
 import { parseRecordLine } from '../../../../src/record/record-line.js';
 import type { TelemetryRecord } from '../../../../src/record/telemetry-record.js';
 import { readParquetRows } from '../../../../src/sink/parquet/parquet-reader.js';
-import { ParquetWriter, type ParquetWriterLimits } from '../../../../src/sink/parquet/parquet-writer.js';
+import { ParquetWriter } from '../../../../src/sink/parquet/parquet-writer.js';
 import { type Row, recordFromRow } from '../../../../src/sink/parquet/record-from-row.js';
+import type { ParquetWriterLimits } from '../../../../src/sink/parquet/row-group-limits.js';
 
 /** The real runs that come with a Parquet file of the engine. */
 export const SAMPLES_WITH_PARQUET = [

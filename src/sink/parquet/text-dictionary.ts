@@ -1,0 +1,134 @@
+import { ByteBuffer } from './byte-buffer.js';
+
+/** Slots looked at before the dictionary is called crowded: only made-up texts with equal hashes come that far. */
+const MAX_PROBES = 64;
+
+/**
+ * The distinct texts of a column chunk as UTF-8, each with its index: found by a hash of the bytes, so that no string has
+ * to be made for a text that is there already.
+ */
+export class TextDictionary {
+  /** The texts one after another, each behind its length in four bytes, as a dictionary page holds them. */
+  readonly values = new ByteBuffer(1024);
+  count = 0;
+  /** Too many texts have the same hash; looking for more would take long. */
+  isCrowded = false;
+  private table = new Int32Array(64);
+  private hashes = new Int32Array(32);
+  private starts = new Uint32Array(32);
+  private lengths = new Uint32Array(32);
+  private last = 0;
+  private least = 0;
+  private greatest = 0;
+
+  /** The text's index; a new text gets the next one. It lies in `bytes` from `start` to `end`. */
+  indexOf(bytes: Uint8Array, start: number, end: number): number {
+    // Neighbours often hold the same text.
+    if (this.count > 0 && this.isAt(this.last, bytes, start, end - start)) return this.last;
+    const hash = hashOf(bytes, start, end);
+    const mask = this.table.length - 1;
+    let slot = hash & mask;
+    for (let probes = 0; ; probes++) {
+      const index = (this.table[slot] ?? 0) - 1;
+      if (index < 0) break;
+      if (this.hashes[index] === hash && this.isAt(index, bytes, start, end - start)) {
+        this.last = index;
+        return index;
+      }
+      if (probes > MAX_PROBES) this.isCrowded = true;
+      slot = (slot + 1) & mask;
+    }
+    return this.add(hash, bytes, start, end);
+  }
+
+  /** The least or greatest text by its bytes, which is the order that Parquet means; a copy. */
+  bounds(): { readonly least: Uint8Array; readonly greatest: Uint8Array } | undefined {
+    if (this.count === 0) return undefined;
+    return { least: this.copyOf(this.least), greatest: this.copyOf(this.greatest) };
+  }
+
+  clear(): void {
+    this.values.clear();
+    this.table.fill(0);
+    this.count = 0;
+    this.isCrowded = false;
+  }
+
+  private isAt(index: number, bytes: Uint8Array, start: number, length: number): boolean {
+    if (this.lengths[index] !== length) return false;
+    const known = this.values.bytes;
+    const knownStart = this.starts[index] ?? 0;
+    // From the end: names of one kind begin alike.
+    for (let i = length - 1; i >= 0; i--) if (known[knownStart + i] !== bytes[start + i]) return false;
+    return true;
+  }
+
+  private add(hash: number, bytes: Uint8Array, start: number, end: number): number {
+    if (this.count === this.hashes.length) this.grow();
+    const index = this.count++;
+    this.values.appendUint32(end - start);
+    this.hashes[index] = hash;
+    this.starts[index] = this.values.length;
+    this.lengths[index] = end - start;
+    this.values.appendBytes(bytes, start, end);
+    this.insert(index);
+    if (index === 0 || this.compare(index, this.least) < 0) this.least = index;
+    if (index === 0 || this.compare(index, this.greatest) > 0) this.greatest = index;
+    this.last = index;
+    return index;
+  }
+
+  /** Doubles the room; the table stays at most half full. */
+  private grow(): void {
+    const { hashes, starts, lengths } = this;
+    this.hashes = new Int32Array(hashes.length * 2);
+    this.hashes.set(hashes);
+    this.starts = new Uint32Array(starts.length * 2);
+    this.starts.set(starts);
+    this.lengths = new Uint32Array(lengths.length * 2);
+    this.lengths.set(lengths);
+    this.table = new Int32Array(this.table.length * 2);
+    for (let index = 0; index < this.count; index++) this.insert(index);
+  }
+
+  private insert(index: number): void {
+    const mask = this.table.length - 1;
+    let slot = (this.hashes[index] ?? 0) & mask;
+    while (this.table[slot] !== 0) slot = (slot + 1) & mask;
+    this.table[slot] = index + 1;
+  }
+
+  private compare(index: number, other: number): number {
+    const { bytes } = this.values;
+    const start = this.starts[index] ?? 0;
+    const otherStart = this.starts[other] ?? 0;
+    const length = this.lengths[index] ?? 0;
+    const otherLength = this.lengths[other] ?? 0;
+    const common = Math.min(length, otherLength);
+    for (let i = 0; i < common; i++) {
+      const difference = (bytes[start + i] ?? 0) - (bytes[otherStart + i] ?? 0);
+      if (difference !== 0) return difference;
+    }
+    return length - otherLength;
+  }
+
+  private copyOf(index: number): Uint8Array {
+    const start = this.starts[index] ?? 0;
+    return Uint8Array.prototype.slice.call(this.values.bytes, start, start + (this.lengths[index] ?? 0));
+  }
+}
+
+/** Four bytes at a time; the shift brings high bits, which a product leaves alone, down to where the table looks. */
+function hashOf(bytes: Uint8Array, start: number, end: number): number {
+  let hash = end - start;
+  let at = start;
+  for (; at + 4 <= end; at += 4) {
+    const word =
+      (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8) | ((bytes[at + 2] ?? 0) << 16) | ((bytes[at + 3] ?? 0) << 24);
+    hash = Math.imul(hash ^ word, 0x9e3779b1);
+    hash ^= hash >>> 15;
+  }
+  for (; at < end; at++) hash = Math.imul(hash ^ (bytes[at] ?? 0), 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  return hash ^ (hash >>> 13);
+}

@@ -1,0 +1,58 @@
+import type { Encoding } from 'hyparquet';
+import { ByteBuffer } from './byte-buffer.js';
+import { type ColumnValues, MAX_DICTIONARY_BYTES } from './column-values.js';
+import { DictionaryPages } from './dictionary-pages.js';
+import { TextDictionary } from './text-dictionary.js';
+
+/** UTF-8 texts. */
+export class TextValues implements ColumnValues {
+  readonly type = 'BYTE_ARRAY';
+  readonly hasDictionary = true;
+  private readonly texts = new TextDictionary();
+  private readonly pages = new DictionaryPages(this.texts);
+  private readonly plain = new ByteBuffer();
+
+  get heldBytes(): number {
+    return this.texts.values.length + this.plain.length + this.pages.heldBytes;
+  }
+
+  get plainBytes(): number {
+    return this.plain.length;
+  }
+
+  get isDictionaryFull(): boolean {
+    return this.pages.isOpen && (this.texts.values.length > MAX_DICTIONARY_BYTES || this.texts.isCrowded);
+  }
+
+  append(bytes: Uint8Array, start: number, end: number): void {
+    if (this.pages.isOpen) {
+      this.pages.push(this.texts.indexOf(bytes, start, end));
+    } else {
+      this.plain.appendUint32(end - start);
+      this.plain.appendBytes(bytes, start, end);
+    }
+  }
+
+  appendPage(body: ByteBuffer): Encoding {
+    return this.pages.appendPage(body, this.plain);
+  }
+
+  closeDictionary(): void {
+    this.pages.close();
+  }
+
+  dictionary() {
+    return this.pages.dictionary();
+  }
+
+  bounds() {
+    const bounds = this.pages.isOpen ? this.texts.bounds() : undefined;
+    return bounds === undefined ? undefined : { min_value: bounds.least, max_value: bounds.greatest };
+  }
+
+  clear(): void {
+    this.texts.clear();
+    this.pages.clear();
+    this.plain.clear();
+  }
+}
