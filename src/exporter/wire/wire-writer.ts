@@ -1,0 +1,167 @@
+/** Field numbers and wire types are written as whole tag bytes; `tagOf(9, LENGTH)` is 0x4a. */
+export function tagOf(field: number, wireType: number): number {
+  return (field << 3) | wireType;
+}
+
+export const VARINT = 0;
+export const FIXED64 = 1;
+export const LENGTH = 2;
+export const FIXED32 = 5;
+
+/**
+ * Writes protobuf's wire format into bytes that grow as needed. Numbers and short texts go byte by byte: a call into
+ * native code costs more than they do. Each method makes room for what it writes, except where it says otherwise.
+ */
+export class WireWriter {
+  bytes: Buffer;
+  /** Where the next byte goes. */
+  length = 0;
+
+  constructor(sizeBytes: number) {
+    this.bytes = Buffer.allocUnsafeSlow(sizeBytes);
+  }
+
+  /** Makes room for so many bytes more. */
+  reserve(byteCount: number): void {
+    if (this.length + byteCount <= this.bytes.length) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(this.bytes.length * 2, this.length + byteCount));
+    this.bytes.copy(larger, 0, 0, this.length);
+    this.bytes = larger;
+  }
+
+  /** A tag (of one byte up to field 15, of two bytes beyond). */
+  tag(tag: number): void {
+    this.varint(tag);
+  }
+
+  /** An unsigned integer of up to 32 bits. */
+  varint(value: number): void {
+    this.reserve(5);
+    let rest = value;
+    while (rest > 0x7f) {
+      this.bytes[this.length++] = (rest & 0x7f) | 0x80;
+      rest >>>= 7;
+    }
+    this.bytes[this.length++] = rest;
+  }
+
+  /** A 64-bit integer, negative ones in two's complement; exact for every whole number that a double holds. */
+  int64(value: number): void {
+    if (value >= 0 && value <= 0xffffffff) {
+      this.varint(value);
+      return;
+    }
+    let rest = BigInt.asUintN(64, BigInt(value));
+    this.reserve(10);
+    while (rest > 0x7fn) {
+      this.bytes[this.length++] = Number(rest & 0x7fn) | 0x80;
+      rest >>= 7n;
+    }
+    this.bytes[this.length++] = Number(rest);
+  }
+
+  fixed32(value: number): void {
+    this.reserve(4);
+    this.bytes.writeUInt32LE(value, this.length);
+    this.length += 4;
+  }
+
+  double(value: number): void {
+    this.reserve(8);
+    this.bytes.writeDoubleLE(value, this.length);
+    this.length += 8;
+  }
+
+  /** Nanoseconds as fixed64, of seconds and nanoseconds: their product is put together from parts that a double holds. */
+  time(seconds: number, nanos: number): void {
+    this.reserve(8);
+    const low16 = (seconds % 0x10000) * BILLION + nanos;
+    const high = Math.floor(seconds / 0x10000) * BILLION;
+    const low = low16 + (high % 0x10000) * 0x10000;
+    this.bytes.writeUInt32LE(low % 0x1_0000_0000, this.length);
+    const upper = Math.floor(high / 0x10000) + Math.floor(low / 0x1_0000_0000);
+    this.bytes.writeUInt32LE(upper % 0x1_0000_0000, this.length + 4);
+    this.length += 8;
+  }
+
+  /** Its length and a text's UTF-8. */
+  text(text: string): void {
+    const { length } = text;
+    if (length > MAX_LOOP_LENGTH) {
+      this.longText(text);
+      return;
+    }
+    this.reserve(length + 1);
+    const { bytes } = this;
+    let at = this.length;
+    bytes[at++] = length;
+    for (let index = 0; index < length; index++) {
+      const code = text.charCodeAt(index);
+      if (code > 0x7f) {
+        this.longText(text);
+        return;
+      }
+      bytes[at++] = code;
+    }
+    this.length = at;
+  }
+
+  /** The bytes that hexadecimal digits spell, after their length. */
+  hex(digits: string): void {
+    const byteCount = digits.length / 2;
+    this.reserve(byteCount + 1);
+    this.bytes[this.length++] = byteCount;
+    for (let index = 0; index < digits.length; index += 2) {
+      this.bytes[this.length++] = (nibbleOf(digits.charCodeAt(index)) << 4) | nibbleOf(digits.charCodeAt(index + 1));
+    }
+  }
+
+  /** Bytes as they are, without their length. */
+  raw(from: Uint8Array): void {
+    this.reserve(from.length);
+    this.bytes.set(from, this.length);
+    this.length += from.length;
+  }
+
+  /** Begins a message whose length is not known yet. @returns where it begins, for `close`. */
+  open(): number {
+    this.reserve(1);
+    return this.length++;
+  }
+
+  /** Ends a message: writes its length before it, and moves it where that takes more than one byte. */
+  close(start: number): void {
+    const byteCount = this.length - start - 1;
+    const more = varintSize(byteCount) - 1;
+    if (more > 0) {
+      this.reserve(more);
+      this.bytes.copyWithin(start + 1 + more, start + 1, this.length);
+    }
+    this.length = start;
+    this.varint(byteCount);
+    this.length += byteCount;
+  }
+
+  private longText(text: string): void {
+    const start = this.open();
+    this.reserve(text.length * 3);
+    this.length += this.bytes.write(text, this.length, 'utf8');
+    this.close(start);
+  }
+}
+
+/** How many bytes an unsigned integer of up to 32 bits takes. */
+export function varintSize(value: number): number {
+  if (value < 0x80) return 1;
+  if (value < 0x4000) return 2;
+  if (value < 0x20_0000) return 3;
+  return value < 0x1000_0000 ? 4 : 5;
+}
+
+const BILLION = 1_000_000_000;
+/** Up to here a loop over a text beats a call; also the longest length of one byte. */
+const MAX_LOOP_LENGTH = 0x7f;
+
+function nibbleOf(code: number): number {
+  return code < 0x40 ? code - 0x30 : (code | 0x20) - 0x57;
+}
