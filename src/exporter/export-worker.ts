@@ -4,7 +4,7 @@ import type { TraceId } from '../record/ids.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';
 import type { ForeignListener } from '../sink/foreign-log.js';
-import type { Appended, AppendListener } from '../sink/record-log.js';
+import type { Appended, AppendListener } from '../sink/appended.js';
 import type { DestinationStatus } from './destination-status.js';
 import { ExportLane } from './export-lane.js';
 import { ExportLinger } from './export-linger.js';

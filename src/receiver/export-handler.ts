@@ -39,7 +39,11 @@ export class ExportHandler {
     const body = await readBody(request, coding, { maxBodyBytes: this.deps.maxBodyBytes, reservation });
     const { delivery, rejectedCount, rejectionMessage } = this.decode(signal, codec, body);
     if (rejectedCount > 0) this.deps.refusals.addPartial(rejectedCount, rejectionMessage);
-    if (!isEmpty(delivery)) await this.deps.consumer.consume(delivery);
+    try {
+      if (!isEmpty(delivery)) await this.deps.consumer.consume(delivery);
+    } finally {
+      delivery.release?.();
+    }
 
     const answer = codec.encodeResponse(signal, rejectedCount, rejectionMessage);
     const headers = { 'Content-Type': MEDIA_TYPES[codec.encoding], 'Content-Length': answer.byteLength };

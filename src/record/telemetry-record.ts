@@ -27,8 +27,6 @@ interface Envelope {
   readonly unknownFields?: JsonObject;
   /** The record's own JSONL text, without the line break, when it was read from one; written again as it is. */
   readonly line?: string;
-  /** The same as bytes, with the line break, where decoding has assembled them: what is written then. */
-  readonly lineBytes?: Uint8Array;
 }
 
 /** A span has begun. */

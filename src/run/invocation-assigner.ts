@@ -1,12 +1,15 @@
 import type { SpanId } from '../record/ids.js';
 import { resourceKey } from '../record/resource.js';
+import type { SpanBatch } from '../record/span-batch.js';
+import { CELL, type SpanPage } from '../record/span-page.js';
 import type { LogRecord, SpanEnd, SpanStart } from '../record/telemetry-record.js';
 import type { LoggedRecord } from '../sink/record-log.js';
 import { eventName } from './event-name.js';
 import { assignGroups } from './group-assignment.js';
 import type { InvocationParts } from './invocation-parts.js';
-import { parentEvidence } from './parent-evidence.js';
+import { CERTAIN, parentEvidence } from './parent-evidence.js';
 import { SpanGroup } from './span-group.js';
+import { SPAN_KIND, type SpanKind, type SpanPlace, spanKind } from './span-place.js';
 import { SpanTable } from './span-table.js';
 
 /** Spans of one trace that are told apart, about 30 bytes each; what goes beyond follows its parent or is ambiguous. */
@@ -47,6 +50,60 @@ export class InvocationAssigner {
     const { record } = logged;
     const group = record.recordType === 'LogRecord' ? this.groupOfLog(logged, record) : this.groupOfSpan(record);
     group.add(logged, arrivalMs);
+  }
+
+  /**
+   * As `add` for both records of each span, from the page's numbers where they tell enough.
+   * @param offset of the batch's first line in the record log
+   */
+  addSpans(batch: SpanBatch, offset: number, arrivalMs: number): void {
+    this.resolved = null;
+    const { page, resource } = batch;
+    const kinds = page.eventTypes.map(spanKind);
+    const base = offset - page.cell(batch.from, CELL.startLine);
+    for (let span = batch.from; span < batch.to; span++) {
+      const kind = kinds[page.cell(span, CELL.eventType)] ?? SPAN_KIND.telling;
+      const group = this.groupOfPageSpan(page, span, kind);
+      const place: SpanPlace = { page, span, kind, resource, base, arrivalMs };
+      if (group === undefined || !group.addPageSpan(place)) this.addRecordsOf(place);
+    }
+  }
+
+  private addRecordsOf({ page, span, resource, base, arrivalMs }: SpanPlace): void {
+    const [start, end] = page.recordsOf(span);
+    const at = (which: number) => base + page.cell(span, which);
+    this.add({ record: start, resource, offset: at(CELL.startLine), endOffset: at(CELL.endLine) }, arrivalMs);
+    this.add({ record: end, resource, offset: at(CELL.endLine), endOffset: at(CELL.lineEnd) }, arrivalMs);
+  }
+
+  /** Joins a page's span with its parent and link, as `groupOfSpan` does; `undefined` where its records have to be asked. */
+  private groupOfPageSpan(page: SpanPage, span: number, kind: SpanKind): SpanGroup | undefined {
+    if (kind === SPAN_KIND.telling || page.cell(span, CELL.isSpecial) !== 0) return undefined;
+    const index = this.table.indexOfHalves(page.cell(span, CELL.idHigh), page.cell(span, CELL.idLow));
+    if (index === undefined) return undefined;
+    if (!this.table.hasRecord(index)) {
+      this.table.markRecord(index);
+      const { likelyInvocations } = this.groupAt(index);
+      if (likelyInvocations.size > 0) likelyInvocations.delete(page.spanId(span));
+    }
+    const parentHigh = page.cell(span, CELL.parentHigh);
+    const parentLow = page.cell(span, CELL.parentLow);
+    if (parentHigh !== 0 || parentLow !== 0) {
+      const parent = this.table.indexOfHalves(parentHigh, parentLow);
+      if (parent !== undefined) {
+        if (kind === SPAN_KIND.nodeProcessed && !this.table.hasRecord(parent)) {
+          this.groupAt(parent).noteLikelyInvocation(page.parentSpanId(span), CERTAIN);
+        }
+        this.joinIndices(index, parent);
+      }
+    }
+    const linkHigh = page.cell(span, CELL.linkHigh);
+    const linkLow = page.cell(span, CELL.linkLow);
+    if (kind === SPAN_KIND.nodeEvaluated && (linkHigh !== 0 || linkLow !== 0)) {
+      const linked = this.table.indexOfHalves(linkHigh, linkLow);
+      if (linked !== undefined) this.joinIndices(index, linked);
+    }
+    return this.groupAt(index);
   }
 
   /** The trace's invocations as they are known now, in the order in which they were first seen. */
@@ -120,8 +177,12 @@ export class InvocationAssigner {
 
   private joinWith(index: number, id: SpanId): void {
     const otherIndex = this.table.indexOf(id);
-    if (otherIndex === undefined) return;
-    const [a, b] = [this.table.rootOf(index), this.table.rootOf(otherIndex)];
+    if (otherIndex !== undefined) this.joinIndices(index, otherIndex);
+  }
+
+  private joinIndices(index: number, otherIndex: number): void {
+    const a = this.table.rootOf(index);
+    const b = this.table.rootOf(otherIndex);
     if (a === b) return;
     const [groupA, groupB] = [this.groupAt(a), this.groupAt(b)];
     const [into, from] = groupA.nodes.size >= groupB.nodes.size ? [a, b] : [b, a];

@@ -4,6 +4,9 @@ import type { Interruption, InterruptionSign } from './node-outcome.js';
 import { nodeVerdictOf } from './node-outcome.js';
 import type { NodeVerdict } from './run-summary.js';
 
+/** What is read of the end of a node's span. */
+export type NodeSpanEnd = Pick<SpanEnd, 'attributes' | 'status' | 'startTimeUnixNano' | 'endTimeUnixNano'>;
+
 /** What one span's end said of a node. */
 interface NodeEnd {
   readonly startTimeUnixNano: UnixNano;
@@ -24,11 +27,11 @@ export class NodeFacts {
   private evaluated: NodeEnd | null = null;
   private interruption: InterruptionSign = 'none';
 
-  addProcessedEnd(record: SpanEnd): void {
+  addProcessedEnd(record: NodeSpanEnd): void {
     this.processed = later(this.processed, nodeEnd(record));
   }
 
-  addEvaluatedEnd(record: SpanEnd): void {
+  addEvaluatedEnd(record: NodeSpanEnd): void {
     const end = nodeEnd(record);
     const phase = record.attributes.text('phase')?.toUpperCase() ?? '';
     const isLast = phase === 'RUN' || phase === 'EXECUTION_PHASE_RUN';
@@ -66,7 +69,7 @@ export class NodeFacts {
   }
 }
 
-function nodeEnd(record: SpanEnd): NodeEnd {
+function nodeEnd(record: NodeSpanEnd): NodeEnd {
   return {
     startTimeUnixNano: record.startTimeUnixNano,
     endTimeUnixNano: record.endTimeUnixNano,

@@ -1,6 +1,6 @@
 import type { Timer } from '../component/clock.js';
 import type { TraceId } from '../record/ids.js';
-import type { Appended } from '../sink/record-log.js';
+import type { Appended, AppendedPiece } from '../sink/appended.js';
 import type { RunRow } from '../store/run-store.js';
 import { announce } from './announce.js';
 import { formatRun, formatStep, parseRun } from './run-document.js';
@@ -79,20 +79,18 @@ export class OpenRun {
   }
 
   take(appended: Appended): void {
-    const [first] = appended.records;
     this.knownBytes = Math.max(this.knownBytes, appended.lengthBytes);
     this.lastArrivalMs = this.deps.clock.monotonicMs();
     this.lastSeenUnixMs = this.deps.clock.nowUnixMs();
-    if (first === undefined) return;
-    const isNext = this.state !== null && !this.isLoading && first.offset === this.loadedBytes;
+    if (appended.isEmpty) return;
+    const isNext = this.state !== null && !this.isLoading && appended.offset === this.loadedBytes;
     if (isNext && this.state !== null) {
-      this.state.add(appended.records, this.lastArrivalMs);
+      this.state.addPieces(appended.pieces, this.lastArrivalMs);
       this.loadedBytes = appended.lengthBytes;
     }
     if (!isNext || this.savedState !== 'open') this.work();
-    else if (appended.records.some(({ record }) => END_OF_ROOT.test(record.eventType))) {
-      this.wakeWithin(this.config.quietAfterProcessMs);
-    } else this.wakeWithin(this.said.size > 0 ? this.config.quietAfterInvocationMs : this.config.silenceMs);
+    else if (appended.pieces.some(hasEndOfRoot)) this.wakeWithin(this.config.quietAfterProcessMs);
+    else this.wakeWithin(this.said.size > 0 ? this.config.quietAfterInvocationMs : this.config.silenceMs);
   }
 
   /** The log is at least this long, as the disk says. */
@@ -292,4 +290,10 @@ export class OpenRun {
     this.timer = null;
     this.timerMs = Number.POSITIVE_INFINITY;
   }
+}
+
+/** Whether a command may be over with what was appended. */
+function hasEndOfRoot({ spans, records = [] }: AppendedPiece): boolean {
+  if (spans !== undefined) return spans.page.eventTypes.some((eventType) => END_OF_ROOT.test(eventType));
+  return records.some(({ eventType }) => END_OF_ROOT.test(eventType));
 }

@@ -1,7 +1,8 @@
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { eventName } from './event-name.js';
 
-const CERTAIN = 3;
+/** How surely the parent of a NodeProcessed span is the invocation span. */
+export const CERTAIN = 3;
 /** How surely a span whose own record is missing is an invocation span; from this value on it counts as one. */
 export const LIKELY = 2;
 const POSSIBLE = 1;

@@ -1,3 +1,4 @@
+import { type AppendedPiece, loggedRecords } from '../sink/appended.js';
 import type { LoggedRecord } from '../sink/record-log.js';
 import { InvocationAssigner } from './invocation-assigner.js';
 import type { InvocationParts } from './invocation-parts.js';
@@ -25,6 +26,14 @@ export class RunState {
   /** @param arrivalMs when they came, in monotonic milliseconds */
   add(records: readonly LoggedRecord[], arrivalMs: number): void {
     for (const record of records) this.assigner.add(record, arrivalMs);
+  }
+
+  /** @param pieces as they were appended; lent for the time of the call. */
+  addPieces(pieces: readonly AppendedPiece[], arrivalMs: number): void {
+    for (const piece of pieces) {
+      if (piece.spans !== undefined) this.assigner.addSpans(piece.spans, piece.offset, arrivalMs);
+      else this.add(loggedRecords(piece), arrivalMs);
+    }
   }
 
   judge(nowMs: number): RunJudgement {

@@ -1,7 +1,7 @@
 import type { Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { TraceId } from '../record/ids.js';
-import type { Appended, AppendListener } from '../sink/record-log.js';
+import type { Appended, AppendListener } from '../sink/appended.js';
 import { OpenRun } from './open-run.js';
 import { parseRun } from './run-document.js';
 import type { RunSummary } from './run-summary.js';

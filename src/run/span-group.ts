@@ -1,6 +1,8 @@
+import { Attributes } from '../record/attributes.js';
 import type { SpanId } from '../record/ids.js';
 import { ownText } from '../record/own-text.js';
 import { type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
+import { CELL } from '../record/span-page.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { LoggedRecord } from '../sink/record-log.js';
@@ -9,6 +11,7 @@ import { NodeFacts } from './node-facts.js';
 import { interruptionOf } from './node-outcome.js';
 import { LIKELY } from './parent-evidence.js';
 import { RootSpan } from './root-span.js';
+import { SPAN_KIND, type SpanPlace } from './span-place.js';
 
 /** Severity of errors, OTel's SeverityNumber. */
 const ERROR_SEVERITY = 17;
@@ -66,6 +69,38 @@ export class SpanGroup {
     }
     this.noteInterruption(record);
     if (!this.isInvocation) this.noteUniqueId(record);
+  }
+
+  /** As `add` for both records of a page's span. False, and nothing done, where its records have to be asked. */
+  addPageSpan({ page, span, kind, resource, base, arrivalMs }: SpanPlace): boolean {
+    const isNode = kind !== SPAN_KIND.plain;
+    const uniqueId = isNode ? page.text(span, CELL.uniqueIdStart, CELL.uniqueIdEnd) : undefined;
+    const outcome = isNode ? page.text(span, CELL.outcomeStart, CELL.outcomeEnd) : undefined;
+    if (isNode && (uniqueId === undefined || outcome === undefined)) return false;
+    if (!isNode && !this.isInvocation) return false;
+    this.recordCount += 2;
+    this.firstOffset = Math.min(this.firstOffset, base + page.cell(span, CELL.startLine));
+    this.endOffset = Math.max(this.endOffset, base + page.cell(span, CELL.lineEnd));
+    this.lastArrivalMs = Math.max(this.lastArrivalMs, arrivalMs);
+    this.noteResource(resource);
+    const startTimeUnixNano = page.startTimeUnixNano(span);
+    const endTimeUnixNano = page.endTimeUnixNano(span);
+    this.noteTime(startTimeUnixNano, endTimeUnixNano);
+    if (uniqueId === undefined || outcome === undefined) return true;
+    const end = {
+      startTimeUnixNano,
+      endTimeUnixNano,
+      attributes: Attributes.of({
+        node_outcome: outcome,
+        phase: page.text(span, CELL.phaseStart, CELL.phaseEnd) ?? null,
+      }),
+      status: { message: null, code: page.cell(span, CELL.statusCode) },
+    };
+    const node = this.node(uniqueId);
+    if (kind === SPAN_KIND.nodeProcessed) node.addProcessedEnd(end);
+    else node.addEvaluatedEnd(end);
+    if (!this.isInvocation) this.uniqueIds.add(uniqueId);
+    return true;
   }
 
   /** Whether it holds an invocation span, or a span that its children show to be one. */

@@ -25,11 +25,17 @@ export class SpanTable {
   indexOf(id: SpanId): number | undefined {
     const known = this.indices.get(id);
     if (known !== undefined) return known;
-    const index = this.indices.size;
-    if (index >= this.maxSpans) return undefined;
-    if (index === this.parents.length) this.grow();
-    this.parents[index] = index;
-    this.indices.set(id, index);
+    const index = this.add();
+    if (index !== undefined) this.indices.set(id, index);
+    return index;
+  }
+
+  /** As `indexOf`, for the two halves of an id. */
+  indexOfHalves(high: number, low: number): number | undefined {
+    const known = this.indices.getHalves(high, low);
+    if (known !== undefined) return known;
+    const index = this.add();
+    if (index !== undefined) this.indices.setHalves(high, low, index);
     return index;
   }
 
@@ -57,6 +63,14 @@ export class SpanTable {
 
   markRecord(index: number): void {
     this.known[index] = 1;
+  }
+
+  private add(): number | undefined {
+    const index = this.indices.size;
+    if (index >= this.maxSpans) return undefined;
+    if (index === this.parents.length) this.grow();
+    this.parents[index] = index;
+    return index;
   }
 
   private grow(): void {

@@ -35,7 +35,7 @@ export class ForeignSegments implements ForeignLogReader {
     if (this.file === undefined || this.file.lengthBytes > SEGMENT_BYTES) await this.nextSegment();
     const bytes = Buffer.from(batches.map((batch) => `${batch.body}\n`).join(''));
     try {
-      await this.file?.append(bytes, this.options.isSynced);
+      await this.file?.append([bytes], this.options.isSynced);
     } catch (error) {
       await this.file?.rewind().catch(() => undefined);
       // Opened anew by the next append: the file, or its folder, may have been removed.

@@ -4,7 +4,8 @@ import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import type { TraceId } from '../record/ids.js';
 import { formatRecordLine } from '../record/record-line.js';
-import type { Appended, AppendListener, RecordLogReader } from './record-log.js';
+import type { Appended, AppendListener } from './appended.js';
+import type { RecordLogReader } from './record-log.js';
 
 /** A part of a record log that is still to be streamed. */
 interface Stretch {
@@ -38,10 +39,9 @@ export class JsonlOutput implements Component, AppendListener {
     this.stream.on('close', () => end('closed'));
   }
 
-  onAppended({ traceId, records, lengthBytes }: Appended): void {
-    const [first] = records;
-    if (this.isEnded || first === undefined) return;
-    const fromOffset = this.waiting.get(traceId)?.fromOffset ?? first.offset;
+  onAppended({ traceId, offset, lengthBytes, isEmpty }: Appended): void {
+    if (this.isEnded || isEmpty) return;
+    const fromOffset = this.waiting.get(traceId)?.fromOffset ?? offset;
     this.waiting.set(traceId, { fromOffset, toOffset: lengthBytes });
     this.running ??= this.run();
   }

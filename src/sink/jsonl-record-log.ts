@@ -6,9 +6,10 @@ import type { Logger } from '../component/logger.js';
 import type { TraceId } from '../record/ids.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
 import { UNKNOWN_RESOURCE } from '../record/resource.js';
+import { recordCountOf } from '../record/span-batch.js';
+import type { AppendListener } from './appended.js';
 import type { ForeignSegments } from './foreign-segments.js';
 import { listTraces } from './list-traces.js';
-import type { AppendListener } from './record-log.js';
 import { type Addition, PENDING_FILE, TraceLog } from './trace-log.js';
 
 /** Settings of the record log. */
@@ -170,7 +171,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     try {
       const log = await this.logOf(traceId, nowMs);
       const appended = await log.append(additions, nowMs);
-      if (appended.records.length > 0) for (const listener of this.deps.listeners) listener.onAppended(appended);
+      if (!appended.isEmpty) for (const listener of this.deps.listeners) listener.onAppended(appended);
       return undefined;
     } catch (error) {
       await this.open
@@ -255,7 +256,7 @@ async function sizeOf(path: string): Promise<number> {
 
 function countRecords(delivery: Delivery): number {
   let count = 0;
-  for (const batch of delivery.batches) count += batch.records.length;
+  for (const batch of delivery.batches) count += recordCountOf(batch);
   for (const batch of delivery.foreign) count += batch.recordCount;
   return count;
 }
@@ -264,10 +265,10 @@ function groupByTrace(jobs: readonly Job[]): Map<TraceId, Addition[]> {
   const additions = new Map<TraceId, Addition[]>();
   for (const job of jobs) {
     const occurrences = new Map<string, number>();
-    for (const { traceId, resource, records } of job.delivery.batches) {
-      const list = additions.get(traceId) ?? [];
-      list.push({ resource, records, occurrences });
-      additions.set(traceId, list);
+    for (const batch of job.delivery.batches) {
+      const list = additions.get(batch.traceId);
+      if (list === undefined) additions.set(batch.traceId, [{ batch, occurrences }]);
+      else list.push({ batch, occurrences });
     }
   }
   return additions;

@@ -3,8 +3,9 @@ import type { SpanId } from '../record/ids.js';
 import { SpanIdTable } from '../record/span-id-table.js';
 import type { LogRecord, TelemetryRecord } from '../record/telemetry-record.js';
 
-const STARTED = 1;
-const ENDED = 2;
+/** A span's start, its end. */
+export const STARTED = 1;
+export const ENDED = 2;
 
 /**
  * What a trace's record log holds already, so that what is sent twice is written once. A span's start and end are known
@@ -26,6 +27,13 @@ export class RecordKeys {
       case 'LogRecord':
         return this.addLog(record, occurrences);
     }
+  }
+
+  /** Adds both records of the span with these halves of its id. Returns which of them are new: `STARTED`, `ENDED`, both or 0. */
+  addBoth(high: number, low: number): number {
+    const known = this.spans.getHalves(high, low) ?? 0;
+    if (known !== (STARTED | ENDED)) this.spans.setHalves(high, low, STARTED | ENDED);
+    return (STARTED | ENDED) & ~known;
   }
 
   get size(): number {

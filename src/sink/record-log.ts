@@ -12,19 +12,6 @@ export interface LoggedRecord {
   readonly endOffset: number;
 }
 
-/** Records that have just become durable, all of one trace, in the log's order. */
-export interface Appended {
-  readonly traceId: TraceId;
-  readonly records: readonly LoggedRecord[];
-  /** Length of the trace's record log in bytes after these records. */
-  readonly lengthBytes: number;
-}
-
-/** Is told what became durable. Called synchronously after each append, in order; must not throw and must not wait. */
-export interface AppendListener {
-  onAppended(appended: Appended): void;
-}
-
 /** Which part of a record log to read, in bytes; both ends are offsets of lines. */
 export interface LogRange {
   readonly fromOffset: number;

@@ -2,14 +2,18 @@ import { mkdir, readFile, truncate } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { inferLogSpanName } from '../decode/log-span-name.js';
 import type { TraceId } from '../record/ids.js';
+import type { RecordBatch } from '../record/record-batch.js';
 import { formatRecordLine, parseRecordLine, RecordParseError, tryParseRecordLine } from '../record/record-line.js';
 import { type Resource, resourceKey } from '../record/resource.js';
+import { SpanBatch } from '../record/span-batch.js';
+import { CELL } from '../record/span-page.js';
 import type { LogRecord, TelemetryRecord } from '../record/telemetry-record.js';
 import { AppendFile, syncFolder } from './append-file.js';
+import { Appended, type AppendedPiece } from './appended.js';
+import { FreshRecords } from './fresh-records.js';
 import { readLines } from './line-reader.js';
 import { type PendingLog, PendingLogs } from './pending-logs.js';
-import { RecordKeys } from './record-keys.js';
-import type { Appended, LoggedRecord } from './record-log.js';
+import { ENDED, RecordKeys, STARTED } from './record-keys.js';
 import { ResourceIndex } from './resource-index.js';
 import { SpanNames } from './span-names.js';
 
@@ -21,10 +25,9 @@ const PROCESS = '.process.Process';
 /** Log records of a trace that wait for their span's name; of more, the oldest wait no longer. */
 const MAX_PENDING_LOGS = 20_000;
 
-/** Records of one resource to append, as one delivery brought them. */
+/** Records to append, as one delivery brought them. */
 export interface Addition {
-  readonly resource: Resource;
-  readonly records: readonly TelemetryRecord[];
+  readonly batch: RecordBatch;
   /** Equal log records seen so far in the same delivery; shared by the additions of one delivery. */
   readonly occurrences: Map<string, number>;
 }
@@ -95,26 +98,23 @@ export class TraceLog {
    */
   async append(additions: readonly Addition[], nowMs: number): Promise<Appended> {
     const held: string[] = [];
-    const fresh: { resource: Resource; record: TelemetryRecord }[] = [];
-    for (const { resource, records, occurrences } of additions) {
-      for (const record of records) {
-        if (!this.keys.add(record, occurrences)) continue;
-        if (record.recordType !== 'LogRecord') this.noteSpan(record, resource);
-        if (this.mustWait(record)) held.push(this.hold({ record, resource, sinceMs: nowMs }));
-        else fresh.push({ resource, record });
-      }
+    const fresh = new FreshRecords();
+    for (const { batch, occurrences } of additions) {
+      if (batch instanceof SpanBatch) this.addSpans(batch, fresh);
+      else this.addRecords(batch, occurrences, fresh, held, nowMs);
     }
     // Before the batch that names them: whoever maps the log wants a span's events before the span.
-    const due: typeof fresh = [];
+    const due = new FreshRecords();
     const excess = this.pending.size - MAX_PENDING_LOGS;
     let waiting = 0;
     for (const { record, resource } of this.pending.take((log) => waiting++ < excess || this.isDue(log, nowMs))) {
-      due.push({ resource, record: { ...record, spanName: this.nameFor(record) } });
+      due.addRecord({ ...record, spanName: this.nameFor(record) }, resource);
     }
     // All of it known already: then it has to be there still.
-    if (held.length === 0 && fresh.length === 0 && additions.length > 0) await this.log.checkName();
+    if (held.length === 0 && fresh.isEmpty && additions.length > 0) await this.log.checkName();
     await this.writePending(held);
-    const appended = await this.write([...due, ...fresh]);
+    const first = due.pieces(this.log.lengthBytes);
+    const appended = await this.write([...first, ...fresh.pieces(endOf(first) ?? this.log.lengthBytes)]);
     if (this.pending.size === 0 && (this.pendingFile?.lengthBytes ?? 0) > 0) await this.pendingFile?.rewind(0);
     return appended;
   }
@@ -123,31 +123,58 @@ export class TraceLog {
     await Promise.all([this.log.close(), this.resourceFile.close(), this.pendingFile?.close()]);
   }
 
-  private async write(fresh: readonly { resource: Resource; record: TelemetryRecord }[]): Promise<Appended> {
-    const records: LoggedRecord[] = [];
-    const lines: Uint8Array[] = [];
-    let offset = this.log.lengthBytes;
+  /** The hot path: spans that were decoded to lines, mostly all of them new. */
+  private addSpans(batch: SpanBatch, fresh: FreshRecords): void {
+    const { page, resource } = batch;
+    const processType = page.eventTypes.findIndex((eventType) => eventType.endsWith(PROCESS));
+    for (let span = batch.from; span < batch.to; span++) {
+      const isNew = this.keys.addBoth(page.cell(span, CELL.idHigh), page.cell(span, CELL.idLow));
+      if (isNew === 0) continue;
+      this.names.setFromPage(page, span);
+      if (page.cell(span, CELL.eventType) === processType) this.endedResources.add(resourceKey(resource));
+      if (isNew === (STARTED | ENDED)) fresh.addSpan(batch, span);
+      else fresh.addRecord(page.recordsOf(span)[isNew === STARTED ? 0 : 1], resource);
+    }
+  }
+
+  private addRecords(
+    { records, resource }: RecordBatch,
+    occurrences: Map<string, number>,
+    fresh: FreshRecords,
+    held: string[],
+    nowMs: number,
+  ): void {
+    for (const record of records) {
+      if (!this.keys.add(record, occurrences)) continue;
+      if (record.recordType !== 'LogRecord') this.noteSpan(record, resource);
+      if (this.mustWait(record)) held.push(this.hold({ record, resource, sinceMs: nowMs }));
+      else fresh.addRecord(record, resource);
+    }
+  }
+
+  private async write(pieces: readonly AppendedPiece[]): Promise<Appended> {
     let resourceLines = '';
     let current: Resource | undefined;
-    for (const { resource, record } of fresh) {
-      const line = record.lineBytes ?? Buffer.from(`${formatRecordLine(record)}\n`);
+    for (const { resource, offset } of pieces) {
       if (resource !== current) resourceLines += this.index.switchTo(resource, offset);
       current = resource;
-      const endOffset = offset + line.length;
-      records.push({ record, resource, offset, endOffset });
-      lines.push(line);
-      offset = endOffset;
     }
     // The resources first: a stretch without records does no harm, records without their resource do.
-    if (resourceLines !== '') await this.resourceFile.append(Buffer.from(resourceLines), this.options.isSynced);
-    if (lines.length > 0) await this.log.append(Buffer.concat(lines), this.options.isSynced);
-    return { traceId: this.traceId, records, lengthBytes: this.log.lengthBytes };
+    const { isSynced } = this.options;
+    if (resourceLines !== '') await this.resourceFile.append([Buffer.from(resourceLines)], isSynced);
+    if (pieces.length > 0) {
+      await this.log.append(
+        pieces.map(({ lines }) => lines),
+        isSynced,
+      );
+    }
+    return new Appended(this.traceId, pieces, this.log.lengthBytes);
   }
 
   private async writePending(lines: readonly string[]): Promise<void> {
     if (lines.length === 0) return;
     this.pendingFile ??= await AppendFile.open(join(this.folder, PENDING_FILE));
-    await this.pendingFile.append(Buffer.from(lines.join('')), this.options.isSynced);
+    await this.pendingFile.append([Buffer.from(lines.join(''))], this.options.isSynced);
   }
 
   private hold(log: PendingLog): string {
@@ -208,6 +235,11 @@ export class TraceLog {
     if (this.pendingFile !== undefined) await this.pendingFile.cutTornLine();
     else await truncate(path).catch(() => undefined);
   }
+}
+
+function endOf(pieces: readonly AppendedPiece[]): number | undefined {
+  const last = pieces.at(-1);
+  return last === undefined ? undefined : last.offset + last.lines.length;
 }
 
 /** A line of pending.jsonl; `undefined` where the disk damaged it. */

@@ -2,7 +2,9 @@ import { Attributes } from '../../src/record/attributes.js';
 import { parseSpanId, parseTraceId, type SpanId, type TraceId } from '../../src/record/ids.js';
 import { UNKNOWN_RESOURCE } from '../../src/record/resource.js';
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
-import type { Appended, AppendListener, LoggedRecord, LogRange, RecordLogReader } from '../../src/sink/record-log.js';
+import type { Appended, AppendListener } from '../../src/sink/appended.js';
+import type { LoggedRecord, LogRange, RecordLogReader } from '../../src/sink/record-log.js';
+import { appendedRecords } from './appended-records.js';
 
 /** Every record of the fake takes this many bytes of its log. */
 export const RECORD_BYTES = 100;
@@ -25,7 +27,7 @@ export class MemoryRecordLog implements RecordLogReader {
       return { record, resource: UNKNOWN_RESOURCE, offset, endOffset: offset + RECORD_BYTES };
     });
     log.push(...logged);
-    const appended = { traceId, records: logged, lengthBytes: log.length * RECORD_BYTES };
+    const appended = appendedRecords(traceId, logged, log.length * RECORD_BYTES);
     for (const listener of this.listeners) listener.onAppended(appended);
     return appended;
   }

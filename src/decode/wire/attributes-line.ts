@@ -1,5 +1,7 @@
+import { CELL, type SpanPage } from '../../record/span-page.js';
 import { nestedJson } from '../attribute-json.js';
 import { modernEnumName } from '../spelling.js';
+import { type AttributeLayout, attributeLayout, isLaidOut, NO_LAYOUT } from './attribute-layout.js';
 import { type FieldPlan, type FieldPlans, isSame, type TypePlan } from './field-plan.js';
 import type { LineBuffer } from './line-buffer.js';
 import { BOOL, INT, type SpanSlice, STRING } from './span-slice.js';
@@ -20,38 +22,30 @@ const BRIDGE = 'run_bridge.';
 
 /**
  * Writes a span's attributes as the engine's JSON, from OTLP's bytes to a line's bytes: nothing becomes a string on the
- * way that need not be looked at. Remembers where each attribute went, so that the start's can be copied from it.
+ * way that need not be looked at. The start's attributes are written first; the end's are copied from them where the two
+ * agree, which is nearly everywhere.
  */
 export class AttributesLine {
-  private readonly plans: FieldPlan[] = [];
-  /** Positions in the line: attribute i stands from `from[i]` to `to[i]`, without its comma. */
+  private layout: AttributeLayout = NO_LAYOUT;
+  /** The layout of the latest span of each type. */
+  private readonly latest = new Map<TypePlan, AttributeLayout>();
+  /** Where in the line attribute i stands, without its comma; -1 where the start lacks it or has another value. */
   private readonly from: number[] = [];
   private readonly to: number[] = [];
-  private readonly order: number[] = [];
-  private count = 0;
 
   constructor(private readonly fieldPlans: FieldPlans) {}
 
   /** Finds how each attribute is written, and their order. @throws UNUSUAL */
   plan(from: Buffer, span: SpanSlice, type: TypePlan): void {
-    this.count = span.attributeCount;
-    let isSorted = true;
-    let previous = '';
-    for (let index = 0; index < this.count; index++) {
-      const key = this.fieldPlans.key(from, span.keyStart[index] as number, span.keyEnd[index] as number);
-      if (SPECIAL.has(key.name) || key.name.startsWith(BRIDGE)) throw UNUSUAL;
-      this.plans[index] = type.field(key);
-      this.order[index] = index;
-      if (key.name <= previous && index > 0) isSorted = false;
-      previous = key.name;
-    }
-    if (!isSorted) this.sort();
+    const latest = this.latest.get(type);
+    this.layout = latest !== undefined && isLaidOut(latest, from, span) ? latest : this.newLayout(from, span, type);
   }
 
   /** Whether the planned span's attribute is this ASCII text. */
   isText(from: Buffer, span: SpanSlice, name: string, text: string): boolean {
-    for (let index = 0; index < this.count; index++) {
-      if (this.plans[index]?.key.name !== name) continue;
+    const { plans } = this.layout;
+    for (let index = 0; index < plans.length; index++) {
+      if (plans[index]?.key.name !== name) continue;
       const start = span.valueStart[index] as number;
       if (span.valueKind[index] !== STRING || (span.valueEnd[index] as number) - start !== text.length) return false;
       for (let at = 0; at < text.length; at++) if (from[start + at] !== text.charCodeAt(at)) return false;
@@ -60,50 +54,107 @@ export class AttributesLine {
     return false;
   }
 
-  /** Writes `{…}` for the end. @throws UNUSUAL */
-  writeEnd(out: LineBuffer, from: Buffer, span: SpanSlice): void {
+  /** Writes `{…}` for the start. @throws UNUSUAL */
+  writeStart(out: LineBuffer, from: Buffer, span: SpanSlice): void {
+    const { plans, order } = this.layout;
     out.reserve(2);
     out.bytes[out.length++] = OPEN;
-    for (let place = 0; place < this.count; place++) {
-      const index = this.order[place] as number;
-      const plan = this.plans[index] as FieldPlan;
-      const start = span.valueStart[index] as number;
-      const end = span.valueEnd[index] as number;
-      out.reserve(plan.key.quoted.length + 32);
-      if (place > 0) out.bytes[out.length++] = COMMA;
-      this.from[index] = out.length;
-      out.copy(plan.key.quoted);
-      this.writeValue(out, from, span.valueKind[index] as number, start, end, plan);
-      this.to[index] = out.length;
+    let isFirst = true;
+    for (let place = 0; place < order.length; place++) {
+      const index = order[place] as number;
+      const plan = plans[index] as FieldPlan;
+      this.from[index] = -1;
+      if (plan.isEndOnly && plan.knownValue === null) continue;
+      const before = out.length;
+      out.reserve(1);
+      if (!isFirst) out.bytes[out.length++] = COMMA;
+      if (plan.atStart !== null) {
+        out.reserve(plan.key.quoted.length + plan.atStart.length);
+        out.copy(plan.key.quoted);
+        out.copy(plan.atStart);
+      } else {
+        const at = out.length;
+        this.writeAttribute(out, from, span, index);
+        if (plan.knownValue !== null && !isSame(plan.knownValue, out.bytes, at + plan.key.quoted.length, out.length)) {
+          out.length = before;
+          continue;
+        }
+        this.from[index] = at;
+        this.to[index] = out.length;
+      }
+      isFirst = false;
     }
     out.reserve(1);
     out.bytes[out.length++] = CLOSE;
   }
 
-  /** Writes `{…}` for the start, from what `writeEnd` wrote. */
-  writeStart(out: LineBuffer): void {
+  /** Writes `{…}` for the end, after `writeStart`, and notes in the page where the watched attributes stand. @throws UNUSUAL */
+  writeEnd(out: LineBuffer, from: Buffer, span: SpanSlice, page: SpanPage, cells: number): void {
+    const { plans, order, watched } = this.layout;
+    out.reserve(2);
     out.bytes[out.length++] = OPEN;
-    let isFirst = true;
-    for (let place = 0; place < this.count; place++) {
-      const index = this.order[place] as number;
-      const plan = this.plans[index] as FieldPlan;
-      if (plan.isEndOnly && !this.isKnownValue(out, index, plan)) continue;
-      if (!isFirst) out.bytes[out.length++] = COMMA;
-      isFirst = false;
-      if (plan.atStart === null) out.repeat(this.from[index] as number, this.to[index] as number);
+    // Attributes that stand side by side at the start are copied in one go.
+    let copyFrom = -1;
+    let copyTo = -1;
+    for (let place = 0; place < order.length; place++) {
+      const index = order[place] as number;
+      const start = this.from[index] as number;
+      if (start >= 0 && start === copyTo + 1) copyTo = this.to[index] as number;
       else {
-        out.copy(plan.key.quoted);
-        out.copy(plan.atStart);
+        if (copyFrom >= 0) copyStretch(out, copyFrom, copyTo);
+        copyFrom = copyTo = -1;
+        if (start >= 0) {
+          copyFrom = start;
+          copyTo = this.to[index] as number;
+        } else {
+          out.reserve(1);
+          if (out.bytes[out.length - 1] !== OPEN) out.bytes[out.length++] = COMMA;
+          this.from[index] = out.length;
+          this.writeAttribute(out, from, span, index);
+          this.to[index] = out.length;
+        }
       }
     }
+    if (copyFrom >= 0) copyStretch(out, copyFrom, copyTo);
+    out.reserve(1);
     out.bytes[out.length++] = CLOSE;
+    for (let place = 0; place < watched.length; place++) {
+      const index = watched[place] as number;
+      this.watch(plans[index] as FieldPlan, out, index, page.cells, cells);
+    }
   }
 
-  /** Whether what `writeEnd` wrote of an attribute is the value that starts have, too. */
-  private isKnownValue(out: LineBuffer, index: number, plan: FieldPlan): boolean {
-    if (plan.knownValue === null) return false;
+  /** Notes where a watched attribute's value stands; in the start's line where it is copied from there: it is the same. */
+  private watch(plan: FieldPlan, out: LineBuffer, index: number, cells: Uint32Array, at: number): void {
+    const cell = plan.watchedAs;
     const start = (this.from[index] as number) + plan.key.quoted.length;
-    return isSame(plan.knownValue, out.bytes, start, this.to[index] as number);
+    if (cell < 0 || out.bytes[start] !== QUOTE || cells[at + cell + 1] !== 0) {
+      cells[at + CELL.isSpecial] = 1;
+      return;
+    }
+    cells[at + cell] = start;
+    cells[at + cell + 1] = this.to[index] as number;
+  }
+
+  private writeAttribute(out: LineBuffer, from: Buffer, span: SpanSlice, index: number): void {
+    const plan = this.layout.plans[index] as FieldPlan;
+    const start = span.valueStart[index] as number;
+    const end = span.valueEnd[index] as number;
+    out.reserve(plan.key.quoted.length + 32);
+    out.copy(plan.key.quoted);
+    this.writeValue(out, from, span.valueKind[index] as number, start, end, plan);
+  }
+
+  private newLayout(from: Buffer, span: SpanSlice, type: TypePlan): AttributeLayout {
+    const plans: FieldPlan[] = [];
+    for (let index = 0; index < span.attributeCount; index++) {
+      const key = this.fieldPlans.key(from, span.keyStart[index] as number, span.keyEnd[index] as number);
+      if (SPECIAL.has(key.name) || key.name.startsWith(BRIDGE)) throw UNUSUAL;
+      plans.push(type.field(key));
+    }
+    const layout = attributeLayout(plans);
+    this.latest.set(type, layout);
+    return layout;
   }
 
   private writeValue(out: LineBuffer, from: Buffer, kind: number, start: number, end: number, plan: FieldPlan): void {
@@ -128,20 +179,13 @@ export class AttributesLine {
     }
     out.jsonString(from, start, end);
   }
+}
 
-  private sort(): void {
-    const { order, plans } = this;
-    for (let index = 1; index < this.count; index++) {
-      const moved = order[index] as number;
-      const name = (plans[moved] as FieldPlan).key.name;
-      let place = index;
-      for (; place > 0 && (plans[order[place - 1] as number] as FieldPlan).key.name > name; place--) {
-        order[place] = order[place - 1] as number;
-      }
-      order[place] = moved;
-      if (place > 0 && (plans[order[place - 1] as number] as FieldPlan).key.name === name) throw UNUSUAL;
-    }
-  }
+/** What was written from `from` to `to`, once more, behind a comma unless it comes first. */
+function copyStretch(out: LineBuffer, from: number, to: number): void {
+  out.reserve(to - from + 1);
+  if (out.bytes[out.length - 1] !== OPEN) out.bytes[out.length++] = COMMA;
+  out.repeat(from, to);
 }
 
 function isKnownValue(plan: FieldPlan, from: Buffer, start: number, end: number): boolean {

@@ -1,3 +1,4 @@
+import { CELL } from '../../record/span-page.js';
 import type { AttributeField, AttributeSchema, FieldKind } from '../attribute-schema.js';
 import { shortEventType } from '../event-type.js';
 import { startRuleOf } from '../span-start.js';
@@ -24,7 +25,23 @@ export interface FieldPlan {
   readonly knownValue: Buffer | null;
   /** What the engine writes at the start instead, as JSON; `null` for the same. */
   readonly atStart: Buffer | null;
+  /** Whether the page has to know of it. */
+  readonly isWatched: boolean;
+  /** The page's cell for where its value begins; -1 where it makes the span special. */
+  readonly watchedAs: number;
 }
+
+/** Attributes that tell how a node ended, and the page's cells for them; see `CELL`. */
+const WATCHED: ReadonlyMap<string, number> = new Map([
+  ['unique_id', CELL.uniqueIdStart],
+  ['node_outcome', CELL.outcomeStart],
+  ['phase', CELL.phaseStart],
+  ['last_phase', CELL.phaseStart],
+  ['node_test_detail', -1],
+  ['test_outcome', -1],
+  ['node_freshness_outcome', -1],
+  ['node_outcome_detail', -1],
+]);
 
 /** Names and plans that are remembered; a sender of ever new names is left to the general decoder. */
 const MAX_KEYS = 2048;
@@ -33,20 +50,18 @@ const MAX_FIELDS = 512;
 
 /** How the spans of one event type are written. */
 export class TypePlan {
-  /** `,"event_type":"…","attributes":` is written from this. */
-  readonly eventTypeJson: string;
+  /** `"event_type":"…","attributes":` */
+  readonly eventTypeHead: Buffer;
   readonly shortType: string;
   /** Starts of such spans need the general rules. */
   readonly hasSpecialStart: boolean;
-  /** Whether start and end differ at all. */
-  hasOwnStart = false;
   private readonly fields = new Map<KnownKey, FieldPlan>();
 
   constructor(
     readonly eventType: string,
     private readonly schema: AttributeSchema,
   ) {
-    this.eventTypeJson = JSON.stringify(eventType);
+    this.eventTypeHead = Buffer.from(`"event_type":${JSON.stringify(eventType)},"attributes":`);
     this.shortType = shortEventType(eventType);
     this.hasSpecialStart = startRuleOf(this.shortType).isSpecial;
   }
@@ -68,8 +83,9 @@ export class TypePlan {
       isEndOnly: endOnly?.has(key.name) === true,
       knownValue: knownValue === undefined ? null : Buffer.from(knownValue),
       atStart: json === undefined ? null : Buffer.from(json),
+      isWatched: WATCHED.has(key.name),
+      watchedAs: WATCHED.get(key.name) ?? -1,
     };
-    if (plan.isEndOnly || plan.atStart !== null) this.hasOwnStart = true;
     this.fields.set(key, plan);
     return plan;
   }

@@ -1,15 +1,12 @@
-import { Attributes } from '../../record/attributes.js';
-import type { SpanId, TraceId } from '../../record/ids.js';
-import type { SpanLink, SpanStatus, TelemetryRecord } from '../../record/telemetry-record.js';
+import { CELL, CELLS_PER_SPAN, type SpanPage } from '../../record/span-page.js';
 import type { AttributeSchema } from '../attribute-schema.js';
 import { spanEventType } from '../span-event-type.js';
 import { spanSeverity } from '../span-severity.js';
 import { AttributesLine } from './attributes-line.js';
-import { FieldPlans, isSame, type TypePlan } from './field-plan.js';
+import { FieldPlans, type TypePlan } from './field-plan.js';
 import type { LineBuffer } from './line-buffer.js';
 import type { SpanSlice } from './span-slice.js';
 import { UNUSUAL } from './wire-cursor.js';
-import { wireSpanEnd, wireSpanStart } from './wire-record.js';
 
 const LINE_BREAK = 0x0a;
 const CLOSE = 0x7d;
@@ -19,21 +16,18 @@ const FIXED_BYTES = 1024;
 const LINK_BYTES = 128;
 const INT64_SIGN = 0x80;
 
-/** Makes a span's two lines and records of its slice of a request. */
+/** Makes a span's two lines of its slice of a request, and its cells in the page. */
 export class SpanLines {
   private readonly plans: FieldPlans;
   private readonly attributes: AttributesLine;
-  /** The trace id that came last, and its bytes: nearly always the next span's too. */
-  private traceId = '' as TraceId;
-  private readonly traceIdBytes = Buffer.alloc(16);
 
   constructor(private readonly schema: AttributeSchema) {
     this.plans = new FieldPlans(schema);
     this.attributes = new AttributesLine(this.plans);
   }
 
-  /** Appends the span's SpanStart and SpanEnd to `records`, their lines to `out`. @throws UNUSUAL */
-  add(span: SpanSlice, from: Buffer, out: LineBuffer, records: TelemetryRecord[]): void {
+  /** Appends the span's SpanStart and SpanEnd to the lines, and the span to the page. @throws UNUSUAL */
+  add(span: SpanSlice, from: Buffer, out: LineBuffer, page: SpanPage): void {
     // A time beyond int64 is for the general decoder to reject.
     if ((((from[span.startTime + 7] as number) | (from[span.endTime + 7] as number)) & INT64_SIGN) !== 0) throw UNUSUAL;
     const spanName = from.toString('utf8', span.nameStart, span.nameEnd);
@@ -42,38 +36,34 @@ export class SpanLines {
     if (type.hasSpecialStart) throw UNUSUAL;
     this.attributes.plan(from, span, type);
 
-    // Both lines begin alike up to `links`; the end's is written first, the start's copied from it where they agree.
     const begin = out.length;
+    const cells = page.reserve();
     try {
-      this.addLines(span, spanName, type, from, out, records);
+      this.addLines(span, type, from, out, page, cells);
     } catch (error) {
       out.length = begin;
       throw error;
     }
+    page.spanCount += 1;
   }
 
-  private addLines(
-    span: SpanSlice,
-    spanName: string,
-    type: TypePlan,
-    from: Buffer,
-    out: LineBuffer,
-    records: TelemetryRecord[],
-  ): void {
-    out.reserve(FIXED_BYTES + (span.nameEnd - span.nameStart) * 6 + span.linkCount * LINK_BYTES);
-    const endLine = out.length;
-    out.ascii('{"record_type":"SpanEnd",');
+  private addLines(span: SpanSlice, type: TypePlan, from: Buffer, out: LineBuffer, page: SpanPage, at: number): void {
+    const { cells } = page;
+    cells.fill(0, at, at + CELLS_PER_SPAN);
+    writeIds(cells, at, from, span);
+    cells[at + CELL.statusCode] = span.statusCode;
+    cells[at + CELL.eventType] = indexIn(page.eventTypes, type.eventType);
+
+    out.reserve(FIXED_BYTES + (span.nameEnd - span.nameStart) * 6);
+    cells[at + CELL.startLine] = out.length;
+    out.ascii('{"record_type":"SpanStart",');
     const head = out.length;
-    this.writeHead(out, from, span);
+    this.writeHead(out, from, span, cells, at);
     const headEnd = out.length;
-    const links = writeLinks(out, from, span);
-    out.ascii(',"start_time_unix_nano":"');
+    out.ascii('null,"start_time_unix_nano":"');
     const startTime = out.length;
-    out.decimal(from.readUInt32LE(span.startTime), from.readUInt32LE(span.startTime + 4));
+    out.decimal(cells[at + CELL.startTimeLow] as number, cells[at + CELL.startTimeHigh] as number);
     const startTimeEnd = out.length;
-    out.ascii('","end_time_unix_nano":"');
-    out.decimal(from.readUInt32LE(span.endTime), from.readUInt32LE(span.endTime + 4));
-    const severityStart = out.length;
     const severity = spanSeverity(type.shortType, (name, text) => this.attributes.isText(from, span, name, text));
     out.ascii('","severity_number":');
     out.ascii(String(severity.number));
@@ -81,58 +71,30 @@ export class SpanLines {
     out.ascii(severity.text);
     out.ascii('",');
     const severityEnd = out.length;
-    const status = writeStatus(out, from, span);
-    const typeStart = out.length;
-    out.utf8(`"event_type":${type.eventTypeJson},"attributes":`);
-    const endAttributes = out.length;
-    this.attributes.writeEnd(out, from, span);
-    const endAttributesEnd = out.length;
-    out.reserve(endAttributesEnd - endLine + FIXED_BYTES);
+    out.copy(type.eventTypeHead);
+    const typeEnd = out.length;
+    this.attributes.writeStart(out, from, span);
+    out.reserve(FIXED_BYTES + (headEnd - head) + span.linkCount * LINK_BYTES);
     out.bytes[out.length++] = CLOSE;
     out.bytes[out.length++] = LINE_BREAK;
 
-    const startLine = out.length;
-    out.ascii('{"record_type":"SpanStart",');
+    // The end begins as the start does; what both have is copied.
+    cells[at + CELL.endLine] = out.length;
+    out.ascii('{"record_type":"SpanEnd",');
     out.repeat(head, headEnd);
-    out.ascii('null,"start_time_unix_nano":"');
+    writeLinks(out, from, span, cells, at);
+    out.ascii(',"start_time_unix_nano":"');
     out.repeat(startTime, startTimeEnd);
-    out.repeat(severityStart, severityEnd);
-    out.repeat(typeStart, endAttributes);
-    const startAttributes = out.length;
-    if (type.hasOwnStart) this.attributes.writeStart(out);
-    else out.repeat(endAttributes, endAttributesEnd);
-    const startAttributesEnd = out.length;
+    out.ascii('","end_time_unix_nano":"');
+    out.decimal(cells[at + CELL.endTimeLow] as number, cells[at + CELL.endTimeHigh] as number);
+    out.repeat(startTimeEnd, severityEnd);
+    writeStatus(out, from, span);
+    out.repeat(severityEnd, typeEnd);
+    this.attributes.writeEnd(out, from, span, page, at);
+    out.reserve(2);
     out.bytes[out.length++] = CLOSE;
     out.bytes[out.length++] = LINE_BREAK;
-
-    const common = {
-      traceId: this.traceIdOf(from, span.traceId),
-      spanId: from.toString('hex', span.spanId, span.spanId + 8) as SpanId,
-      parentSpanId:
-        span.parentSpanId < 0 ? null : (from.toString('hex', span.parentSpanId, span.parentSpanId + 8) as SpanId),
-      spanName,
-      startTimeUnixNano: from.readBigUInt64LE(span.startTime),
-      severityNumber: severity.number,
-      severityText: severity.text,
-      eventType: type.eventType,
-    };
-    const { bytes } = out;
-    records.push(
-      wireSpanStart(common, {
-        bytes,
-        start: startLine,
-        end: out.length,
-        attributesStart: startAttributes,
-        attributesEnd: startAttributesEnd,
-      }),
-      wireSpanEnd(common, from.readBigUInt64LE(span.endTime), status, links, {
-        bytes,
-        start: endLine,
-        end: startLine,
-        attributesStart: endAttributes,
-        attributesEnd: endAttributesEnd,
-      }),
-    );
+    cells[at + CELL.lineEnd] = out.length;
   }
 
   private typeOf(spanName: string, span: SpanSlice, from: Buffer): TypePlan {
@@ -145,14 +107,16 @@ export class SpanLines {
     }));
   }
 
-  private writeHead(out: LineBuffer, from: Buffer, span: SpanSlice): void {
+  private writeHead(out: LineBuffer, from: Buffer, span: SpanSlice, cells: Uint32Array, at: number): void {
     out.ascii('"trace_id":"');
     out.hex(from, span.traceId, span.traceId + 16);
     out.ascii('","span_id":"');
     out.hex(from, span.spanId, span.spanId + 8);
     out.ascii('","span_name":');
+    cells[at + CELL.nameStart] = out.length;
     out.jsonString(from, span.nameStart, span.nameEnd);
-    out.reserve(FIXED_BYTES + span.linkCount * LINK_BYTES);
+    cells[at + CELL.nameEnd] = out.length;
+    out.reserve(FIXED_BYTES);
     if (span.parentSpanId < 0) out.ascii(',"parent_span_id":null,"links":');
     else {
       out.ascii(',"parent_span_id":"');
@@ -160,22 +124,45 @@ export class SpanLines {
       out.ascii('","links":');
     }
   }
-
-  private traceIdOf(from: Buffer, start: number): TraceId {
-    if (this.traceId === '' || !isSame(this.traceIdBytes, from, start, start + 16)) {
-      from.copy(this.traceIdBytes, 0, start, start + 16);
-      this.traceId = this.traceIdBytes.toString('hex') as TraceId;
-    }
-    return this.traceId;
-  }
 }
 
-function writeLinks(out: LineBuffer, from: Buffer, span: SpanSlice): readonly SpanLink[] | null {
+function writeIds(cells: Uint32Array, at: number, from: Buffer, span: SpanSlice): void {
+  cells[at + CELL.idHigh] = uint32(from, span.spanId);
+  cells[at + CELL.idLow] = uint32(from, span.spanId + 4);
+  if (span.parentSpanId >= 0) {
+    cells[at + CELL.parentHigh] = uint32(from, span.parentSpanId);
+    cells[at + CELL.parentLow] = uint32(from, span.parentSpanId + 4);
+  }
+  cells[at + CELL.startTimeLow] = uint32le(from, span.startTime);
+  cells[at + CELL.startTimeHigh] = uint32le(from, span.startTime + 4);
+  cells[at + CELL.endTimeLow] = uint32le(from, span.endTime);
+  cells[at + CELL.endTimeHigh] = uint32le(from, span.endTime + 4);
+}
+
+/** Big-endian, as ids are; `readUInt32BE` without its checks. */
+function uint32(from: Buffer, at: number): number {
+  const high = ((from[at] as number) << 8) | (from[at + 1] as number);
+  const low = ((from[at + 2] as number) << 8) | (from[at + 3] as number);
+  return ((high << 16) | low) >>> 0;
+}
+
+/** Little-endian, as fixed64 is. */
+function uint32le(from: Buffer, at: number): number {
+  const low = ((from[at + 1] as number) << 8) | (from[at] as number);
+  const high = ((from[at + 3] as number) << 8) | (from[at + 2] as number);
+  return ((high << 16) | low) >>> 0;
+}
+
+function indexIn(eventTypes: string[], eventType: string): number {
+  const known = eventTypes.indexOf(eventType);
+  return known >= 0 ? known : eventTypes.push(eventType) - 1;
+}
+
+function writeLinks(out: LineBuffer, from: Buffer, span: SpanSlice, cells: Uint32Array, at: number): void {
   if (span.linkCount === 0) {
     out.ascii('null');
-    return null;
+    return;
   }
-  const links: SpanLink[] = [];
   out.ascii('[');
   for (let index = 0; index < span.linkCount; index++) {
     const traceId = span.links[2 * index] as number;
@@ -185,29 +172,28 @@ function writeLinks(out: LineBuffer, from: Buffer, span: SpanSlice): readonly Sp
     out.ascii('","span_id":"');
     out.hex(from, spanId, spanId + 8);
     out.ascii('","attributes":{}}');
-    links.push({
-      traceId: from.toString('hex', traceId, traceId + 16) as TraceId,
-      spanId: from.toString('hex', spanId, spanId + 8) as SpanId,
-      attributes: Attributes.EMPTY,
-    });
+    if (!isSameStretch(from, traceId, span.traceId, 16)) continue;
+    if (cells[at + CELL.linkHigh] !== 0 || cells[at + CELL.linkLow] !== 0) cells[at + CELL.isSpecial] = 1;
+    cells[at + CELL.linkHigh] = uint32(from, spanId);
+    cells[at + CELL.linkLow] = uint32(from, spanId + 4);
   }
   out.ascii(']');
-  return links;
 }
 
-function writeStatus(out: LineBuffer, from: Buffer, span: SpanSlice): SpanStatus | null {
+function isSameStretch(bytes: Buffer, a: number, b: number, length: number): boolean {
+  for (let index = 0; index < length; index++) if (bytes[a + index] !== bytes[b + index]) return false;
+  return true;
+}
+
+function writeStatus(out: LineBuffer, from: Buffer, span: SpanSlice): void {
   const hasMessage = span.messageEnd > span.messageStart;
   if (span.statusCode === 0 && !hasMessage) {
     out.ascii('"status":null,');
-    return null;
+    return;
   }
   out.ascii('"status":{"message":');
   if (hasMessage) out.jsonString(from, span.messageStart, span.messageEnd);
   else out.ascii('null');
   out.reserve(FIXED_BYTES);
   out.ascii(`,"code":${span.statusCode}},`);
-  return {
-    message: hasMessage ? from.toString('utf8', span.messageStart, span.messageEnd) : null,
-    code: span.statusCode,
-  };
 }

@@ -1,21 +1,18 @@
 import type { OtlpCodec } from '../../otlp/otlp-codec.js';
-import type { TraceId } from '../../record/ids.js';
-import type { RecordBatch } from '../../record/record-batch.js';
 import type { Resource } from '../../record/resource.js';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import type { AttributeSchema } from '../attribute-schema.js';
 import { isEngine, resourceOf } from '../otlp-request-decoder.js';
-import { checkRecordCount } from '../record-count.js';
 import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../request-decoder.js';
+import { DecodedBatches } from './decoded-batches.js';
 import { LargeBodyDecoder } from './large-body-decoder.js';
 import { lengthDelimited } from './length-delimited.js';
-import { LineBuffer } from './line-buffer.js';
+import type { LineBuffer } from './line-buffer.js';
+import { PagePool } from './page-pool.js';
 import { SpanLines } from './span-lines.js';
 import { SpanSlice } from './span-slice.js';
 import { LENGTH, UNUSUAL, UnusualShape, WireCursor } from './wire-cursor.js';
 
-/** Bytes of lines a byte of body: two lines a span, each with its attributes. */
-const LINES_PER_BODY = 3;
 /** Resources that are remembered by their bytes. */
 const MAX_RESOURCES = 64;
 /** The group is another service's, or not of the usual shape. */
@@ -24,13 +21,15 @@ const NOT_OURS = null;
 /**
  * Decodes requests of spans straight from OTLP's bytes to lines of JSONL. It knows only the shapes that the engine sends;
  * a span of another shape is read by the general decoder, and so is a whole request that has other services' spans in it
- * or that cannot be read. What comes out is the same either way, which tests hold it to.
+ * or that cannot be read. What comes out is the same either way, which tests hold it to. The page that it writes to is
+ * lent: whoever decodes calls the delivery's `release`.
  */
 export class WireTracesDecoder implements BodyDecoder {
   private readonly lines: SpanLines;
   private readonly whole: LargeBodyDecoder;
   private readonly span = new SpanSlice();
   private readonly resources = new Map<string, Resource | null>();
+  private readonly pages = new PagePool();
 
   constructor(
     schema: AttributeSchema,
@@ -42,26 +41,33 @@ export class WireTracesDecoder implements BodyDecoder {
 
   decode(body: Uint8Array): DecodedRequest {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+    const lent = this.pages.take(bytes.length);
     try {
-      const batches = new Batches();
-      this.readRequest(bytes, batches);
-      return { delivery: { batches: batches.list, foreign: [] }, rejectedCount: 0, rejectionMessage: '' };
+      const batches = new DecodedBatches(lent.page);
+      this.readRequest(bytes, lent.out, batches);
+      lent.page.lines = lent.out.bytes;
+      let isLent = true;
+      const release = () => {
+        if (isLent) this.pages.giveBack(lent);
+        isLent = false;
+      };
+      return { delivery: { batches: batches.list, foreign: [], release }, rejectedCount: 0, rejectionMessage: '' };
     } catch (error) {
+      this.pages.giveBack(lent);
       if (!(error instanceof UnusualShape)) throw error;
       return this.whole.decode(body);
     }
   }
 
-  private readRequest(bytes: Buffer, batches: Batches): void {
+  private readRequest(bytes: Buffer, out: LineBuffer, batches: DecodedBatches): void {
     const cursor = new WireCursor(bytes);
-    const out = new LineBuffer(bytes.length * LINES_PER_BODY + 4096);
     while (cursor.position < bytes.length) {
       if (cursor.varint32(bytes.length) !== ((1 << 3) | LENGTH)) throw UNUSUAL;
       this.readGroup(cursor, cursor.lengthEnd(bytes.length), out, batches);
     }
   }
 
-  private readGroup(cursor: WireCursor, end: number, out: LineBuffer, batches: Batches): void {
+  private readGroup(cursor: WireCursor, end: number, out: LineBuffer, batches: DecodedBatches): void {
     let resource: Buffer = EMPTY;
     while (cursor.position < end) {
       const tag = cursor.varint32(end);
@@ -75,7 +81,7 @@ export class WireTracesDecoder implements BodyDecoder {
     }
   }
 
-  private readScope(cursor: WireCursor, end: number, resource: Buffer, out: LineBuffer, batches: Batches): void {
+  private readScope(cursor: WireCursor, end: number, resource: Buffer, out: LineBuffer, batches: DecodedBatches): void {
     let scope: Buffer = EMPTY;
     let known: Resource | undefined;
     while (cursor.position < end) {
@@ -92,18 +98,23 @@ export class WireTracesDecoder implements BodyDecoder {
     }
   }
 
-  private readSpan(cursor: WireCursor, end: number, resource: Resource, out: LineBuffer, batches: Batches): void {
+  private readSpan(
+    cursor: WireCursor,
+    end: number,
+    resource: Resource,
+    out: LineBuffer,
+    batches: DecodedBatches,
+  ): void {
     const start = cursor.position;
-    const records: TelemetryRecord[] = [];
     try {
       this.span.read(cursor, end);
-      this.lines.add(this.span, cursor.bytes, out, records);
+      this.lines.add(this.span, cursor.bytes, out, batches.page);
+      batches.addSpan(cursor.bytes, this.span.traceId, resource);
     } catch (error) {
       if (!(error instanceof UnusualShape)) throw error;
-      records.push(...this.readGenerally(cursor.bytes.subarray(start, end)));
+      batches.addRecords(this.readGenerally(cursor.bytes.subarray(start, end)), resource);
     }
     cursor.position = end;
-    batches.add(records, resource);
   }
 
   /** One span through the general decoder, as a request of its own. */
@@ -134,32 +145,6 @@ export class WireTracesDecoder implements BodyDecoder {
     const first = group?.scopes[0];
     if (group === undefined || first === undefined || !isEngine(group, first)) return NOT_OURS;
     return resourceOf(group, first);
-  }
-}
-
-/** Records by trace and resource, in the order in which they came. */
-class Batches {
-  readonly list: RecordBatch[] = [];
-  private recordCount = 0;
-  private readonly byTrace = new Map<TraceId, { resource: Resource; records: TelemetryRecord[] }[]>();
-
-  add(records: readonly TelemetryRecord[], resource: Resource): void {
-    const [first] = records;
-    if (first === undefined) return;
-    this.recordCount += records.length;
-    checkRecordCount(this.recordCount);
-    const batch = this.find(first.traceId, resource);
-    for (const record of records) batch.push(record);
-  }
-
-  private find(traceId: TraceId, resource: Resource): TelemetryRecord[] {
-    const ofTrace = this.byTrace.get(traceId) ?? [];
-    const known = ofTrace.find((batch) => batch.resource === resource);
-    if (known !== undefined) return known.records;
-    const batch = { traceId, resource, records: [] };
-    this.byTrace.set(traceId, [...ofTrace, batch]);
-    this.list.push(batch);
-    return batch.records;
   }
 }
 

@@ -6,7 +6,7 @@ import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import type { RunSummary } from '../../../src/run/run-summary.js';
 import { ForeignSegments } from '../../../src/sink/foreign-segments.js';
 import { JsonlRecordLog } from '../../../src/sink/jsonl-record-log.js';
-import type { AppendListener } from '../../../src/sink/record-log.js';
+import type { AppendListener } from '../../../src/sink/appended.js';
 import { RecordLogFiles } from '../../../src/sink/record-log-files.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { sampleRecords, sampleTraceId } from '../../fake/sample-run.js';

@@ -4,8 +4,10 @@ import { silentLogger } from '../../../src/component/logger.js';
 import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
+import type { Appended } from '../../../src/sink/appended.js';
 import { JsonlOutput } from '../../../src/sink/jsonl-output.js';
-import type { Appended, LoggedRecord, LogRange, RecordLogReader } from '../../../src/sink/record-log.js';
+import type { LoggedRecord, LogRange, RecordLogReader } from '../../../src/sink/record-log.js';
+import { appendedRecords } from '../../fake/appended-records.js';
 
 const traceId = parseTraceId('0123456789abcdef0123456789abcdef') as TraceId;
 
@@ -26,7 +28,7 @@ function logOf(count: number): { reader: RecordLogReader; appended: (from: numbe
       },
       lengthBytes: async () => count,
     },
-    appended: (from, to) => ({ traceId, records: records.slice(from, to), lengthBytes: to }),
+    appended: (from, to) => appendedRecords(traceId, records.slice(from, to), to),
   };
 }
 

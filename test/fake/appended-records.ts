@@ -1,0 +1,19 @@
+import type { TraceId } from '../../src/record/ids.js';
+import { formatRecordLine } from '../../src/record/record-line.js';
+import { UNKNOWN_RESOURCE } from '../../src/record/resource.js';
+import { Appended } from '../../src/sink/appended.js';
+import type { LoggedRecord } from '../../src/sink/record-log.js';
+
+/** What a record log says of records that it has just appended. */
+export function appendedRecords(traceId: TraceId, logged: readonly LoggedRecord[], lengthBytes: number): Appended {
+  const [first] = logged;
+  if (first === undefined) return new Appended(traceId, [], lengthBytes);
+  const piece = {
+    resource: UNKNOWN_RESOURCE,
+    offset: first.offset,
+    lines: Buffer.from(logged.map(({ record }) => `${formatRecordLine(record)}\n`).join('')),
+    records: logged.map(({ record }) => record),
+    lineBytes: logged.map(({ offset, endOffset }) => endOffset - offset),
+  };
+  return new Appended(traceId, [piece], lengthBytes);
+}
