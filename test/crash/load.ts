@@ -1,10 +1,11 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Signal } from '../../src/record/record-batch.js';
 import type { PlannedRun, RunPlan } from './run-plan.js';
 import type { LoadBody } from './run-template.js';
 import type { SeededRandom } from './seeded-random.js';
 
-/** A body that was answered 200, and when. */
+/** A body that was answered 200. */
 export interface Acknowledged {
   readonly run: PlannedRun;
   readonly body: LoadBody;
@@ -17,6 +18,8 @@ export interface LoadOptions {
   readonly engines: number;
   /** Longest pause between two bodies of a run, in milliseconds; each is random below it. */
   readonly maxPauseMs: number;
+  /** What is sent of each run; both where left out. */
+  readonly signals?: readonly Signal[];
   readonly random: SeededRandom;
 }
 
@@ -58,14 +61,12 @@ export class Load {
     this.agent.destroy();
   }
 
-  get spanCount(): number {
-    return this.acknowledged.reduce((sum, { body }) => sum + body.spanKeys.length, 0);
-  }
-
   private async engine(): Promise<void> {
+    const { signals = ['traces', 'logs'] } = this.options;
     while (!this.isEnding) {
       const run = this.plan.next();
       for (const body of run.template.bodies(run.runNumber, run.copies)) {
+        if (!signals.includes(body.signal)) continue;
         await this.sendUntilTaken(body);
         this.acknowledged.push({ run, body });
         await pause(this.options.random.next() * this.options.maxPauseMs);

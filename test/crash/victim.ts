@@ -14,6 +14,7 @@ export interface VictimCommand {
 
 const READY_TIMEOUT_MS = 60_000;
 const POLL_MS = 3;
+const LAST_WORDS_MS = 100;
 const MAX_LOG_CHARS = 200_000;
 
 /** One life of the server after the other. */
@@ -61,7 +62,11 @@ export class Victim {
     if (this.isReady) return;
     for (;;) {
       if (await canConnect(this.command.port)) break;
-      if (!this.isAlive) throw new Error(`${this.command.name} ended by itself: ${this.log.slice(-2000)}`);
+      if (!this.isAlive) {
+        // What it said last may come after its end.
+        await pause(LAST_WORDS_MS);
+        throw new Error(`${this.command.name} ended by itself with ${this.child?.exitCode}: ${this.log.slice(-2000)}`);
+      }
       if (performance.now() - this.startedMs > READY_TIMEOUT_MS) throw new Error(`${this.command.name} is not ready`);
       await pause(POLL_MS);
     }

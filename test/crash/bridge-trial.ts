@@ -1,0 +1,118 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { until } from '../tool/until.js';
+import { bridgeVictim, isWritingParquet } from './bridge-victim.js';
+import { CountingSink } from './counting-sink.js';
+import type { CrashRow } from './crash-table.js';
+import { crashRepeatedly, type KillCounts } from './crash-trial.js';
+import { expectedRuns } from './expected-run.js';
+import { freePorts } from './free-ports.js';
+import { Load } from './load.js';
+import { traceIdOf } from './load-ids.js';
+import { auditParquet, type ParquetFigures } from './parquet-audit.js';
+import { auditRecordLogs, type RecordLogFigures } from './record-log-audit.js';
+import { RunPlan } from './run-plan.js';
+import { SeededRandom } from './seeded-random.js';
+import { auditState } from './state-audit.js';
+import { type Tally, tally } from './tally.js';
+import type { TrialOptions } from './trial-options.js';
+import { Victim } from './victim.js';
+
+/** What was found after the program was killed, restarted a last time, and had its time to catch up. */
+export interface BridgeTrial {
+  readonly row: CrashRow;
+  readonly counts: KillCounts;
+  readonly runCount: number;
+  readonly resentCount: number;
+  readonly drainMs: number;
+  /** Of the last SIGTERM. */
+  readonly exitCode: number | null;
+  /** Answers that no retry mends. */
+  readonly refusals: readonly string[];
+  readonly log: RecordLogFigures;
+  readonly parquet: ParquetFigures;
+  readonly sinkSpans: Tally;
+  readonly sinkLogs: Tally;
+  /** What does not agree in state.db and run.json. */
+  readonly problems: readonly string[];
+}
+
+/** Runs whose Parquet may be in the making when a look is taken. */
+const RECENT_RUNS = 24;
+const DRAIN_MS = 120_000;
+/** Runs are over soon after their last record, so that many end in a short trial. */
+const TIMES = ['--invocation-quiet', '300ms', '--event-hold', '200ms'];
+
+/** Kills the built program under load and under export, and looks at all that it kept and sent. */
+export async function tryBridge({ kills, seed, cleanUp }: TrialOptions): Promise<BridgeTrial> {
+  const dataFolder = mkdtempSync(join(tmpdir(), 'run-bridge-crash-'));
+  cleanUp.folder(dataFolder);
+  const sink = await CountingSink.listen({ delayMs: 10, failureRate: 0.03, random: new SeededRandom(seed + 1) });
+  cleanUp.add(() => sink.close());
+  const [httpPort = 0, webPort = 0] = await freePorts(2, 21_000);
+  const victim = new Victim(bridgeVictim({ dataFolder, httpPort, webPort, sinkPort: sink.port, args: TIMES }));
+  cleanUp.add(() => victim.end('SIGKILL'));
+  const random = new SeededRandom(seed);
+  const plan = new RunPlan(random);
+  const load = new Load(plan, { port: httpPort, engines: 12, maxPauseMs: 6, random: new SeededRandom(seed + 2) });
+  const counts = await crashRepeatedly(kills, {
+    victim,
+    load,
+    sink,
+    random,
+    moments: ['load', 'export', 'startUp', 'parquet', 'shutdown'],
+    isWritingParquet: () => isWritingParquet(dataFolder, recentTraceIds(plan.begunCount)),
+  });
+  const runs = expectedRuns(load.acknowledged);
+  const spans = new Map(runs.flatMap((run) => [...run.spanKeys].map((key) => [key, 1] as const)));
+  const drainMs = await drain(webPort, () => tally(spans, sink.spans).missing === 0);
+  const exitCode = await victim.end('SIGTERM');
+  const log = auditRecordLogs(dataFolder, runs);
+  const parquet = await auditParquet(dataFolder, runs);
+  const sinkSpans = tally(spans, sink.spans);
+  return {
+    row: {
+      name: 'run-bridge',
+      kills,
+      acknowledged: spans.size,
+      inLog: log.spans.found,
+      twiceInLog: log.spans.excess,
+      inParquet: parquet.spans.found,
+      atSink: sinkSpans.found,
+      missing: Math.max(log.spans.missing, parquet.spans.missing, sinkSpans.missing),
+      twiceAtSink: sinkSpans.excess,
+      recoveriesMs: victim.recoveriesMs,
+    },
+    counts,
+    runCount: runs.length,
+    resentCount: load.resentCount,
+    drainMs,
+    exitCode,
+    refusals: load.refusals,
+    log,
+    parquet,
+    sinkSpans,
+    sinkLogs: tally(new Map(runs.flatMap((run) => [...run.logs])), sink.logs),
+    problems: await auditState(dataFolder, runs),
+  };
+}
+
+function recentTraceIds(last: number): readonly string[] {
+  const first = Math.max(1, last - RECENT_RUNS);
+  return Array.from({ length: last - first + 1 }, (_, index) => traceIdOf(first + index).toString('hex'));
+}
+
+/** Waits until everything is sent and no run waits for anything. What never comes is for the audit to tell. */
+async function drain(webPort: number, isAtSink: () => boolean): Promise<number> {
+  const begunMs = performance.now();
+  const isDrained = async () => (await pendingRuns(webPort)) === 0 && isAtSink();
+  await until('the end of every export', isDrained, DRAIN_MS).catch((error: unknown) => console.log(String(error)));
+  return performance.now() - begunMs;
+}
+
+async function pendingRuns(webPort: number): Promise<number> {
+  const response = await fetch(`http://127.0.0.1:${webPort}/readyz?verbose`);
+  const { checks } = (await response.json()) as { checks: { details?: { pendingRuns?: number } }[] };
+  return checks.reduce((sum, { details }) => sum + (details?.pendingRuns ?? 0), 0);
+}
