@@ -1,18 +1,36 @@
+import { ownText } from '../../record/own-text.js';
+import { TextCache } from './text-cache.js';
+
 /** Most words that are remembered; later names are then unknown, so texts show `?` for them. */
 export const MAX_KNOWN_WORDS = 200_000;
+
+/** Words that a text may show beside those of the vocabulary. */
+export interface WordList {
+  has(word: string): boolean;
+}
 
 /**
  * Names of a run's own things (nodes, files, relations), learned from structural attributes that are exported anyway.
  * Texts may show them.
  */
-export class KnownNames {
+export class KnownNames implements WordList {
   private readonly words = new Set<string>();
+  /** Names that were learned lately: each record of a node brings the same few. */
+  private readonly lately = new TextCache<true>(LATELY_LENGTH, MAX_LATELY_LENGTH);
+
+  /** How many words are known; it only grows, so a text that was read at the same size reads the same. */
+  get size(): number {
+    return this.words.size;
+  }
 
   /** Learns a name's words, for example all of `model.shop.orders` or `models/marts/orders.sql`. */
   learn(name: string): void {
-    if (this.words.size >= MAX_KNOWN_WORDS || this.words.has(name)) return;
-    for (const [word] of name.matchAll(WORD)) {
-      if (!NUMBER.test(word)) this.words.add(word);
+    if (this.words.size >= MAX_KNOWN_WORDS || this.lately.get(name) !== undefined) return;
+    const own = ownText(name);
+    this.lately.set(own, true);
+    if (this.words.has(own)) return;
+    for (const [word] of own.matchAll(WORD)) {
+      if (isLearnable(word)) this.words.add(word);
     }
   }
 
@@ -21,6 +39,13 @@ export class KnownNames {
   }
 }
 
+/** Whether a word can become known: numbers never do. */
+export function isLearnable(word: string): boolean {
+  return !NUMBER.test(word);
+}
+
 /** What counts as one word, in names as in texts. */
 export const WORD = /[\p{L}\p{N}\p{M}_$]+/gu;
 const NUMBER = /^[\p{N}_$]+$/u;
+const LATELY_LENGTH = 512 * 1024;
+const MAX_LATELY_LENGTH = 512;

@@ -1,12 +1,15 @@
 import { createHash } from 'node:crypto';
+import { ownText } from '../../record/own-text.js';
 import { attributePolicyOf } from './attribute-policy.js';
 import type { KnownNames } from './known-names.js';
+import { ProseCache } from './prose-cache.js';
 import type { RedactionLevel } from './redaction-level.js';
 import { sanitizeCommand } from './sanitize-command.js';
 import { sanitizeDiffTable } from './sanitize-diff-table.js';
 import { firstSafeWords, sanitizeProse } from './sanitize-prose.js';
 import { sanitizeSql } from './sanitize-sql.js';
 import { type SqlDialect, sqlDialectOf } from './sql-dialect.js';
+import { TextCache } from './text-cache.js';
 
 /** A statement as it may be exported. */
 export interface ExportedSql {
@@ -20,11 +23,19 @@ export interface ExportedSql {
 /** Decides, for one run and one level, what of a text is exported. */
 export class Redactor {
   private dialect: SqlDialect = sqlDialectOf(undefined);
+  private readonly prose: ProseCache;
+  /** Statements that were sanitized lately, and for which database. */
+  private readonly statements = new TextCache<{ readonly dialect: SqlDialect; readonly sql: ExportedSql }>(
+    STATEMENTS_LENGTH,
+    MAX_STATEMENT_LENGTH,
+  );
 
   constructor(
     readonly level: RedactionLevel,
     private readonly names: KnownNames,
-  ) {}
+  ) {
+    this.prose = new ProseCache(names, level === 'statements' ? firstSafeWords : sanitizeProse);
+  }
 
   /** Tells the database that the run's further statements are for. */
   useAdapter(adapterType: string): void {
@@ -39,16 +50,18 @@ export class Redactor {
   /** @param adapterType the database that it is for; the one that was told last when it is left out. */
   sql(statement: string, adapterType?: string): ExportedSql {
     const dialect = adapterType === undefined ? this.dialect : sqlDialectOf(adapterType);
-    const { text, operation } = sanitizeSql(statement, dialect);
-    if (this.level === 'off') return { text: statement, sha256: undefined, operation };
-    if (this.level === 'literals') return { text, sha256: undefined, operation };
-    return { text: undefined, sha256: createHash('sha256').update(statement).digest('hex'), operation };
+    const known = this.statements.get(statement);
+    if (known?.dialect === dialect) return known.sql;
+    const own = ownText(statement);
+    const sql = this.exportedSql(own, dialect);
+    this.statements.set(own, { dialect, sql });
+    return sql;
   }
 
   /** A message: a status, a log body, an error text. */
   text(message: string): string {
     if (this.level === 'off' || message === '') return message;
-    return this.level === 'literals' ? sanitizeProse(message, this.names) : firstSafeWords(message, this.names);
+    return this.prose.show(message);
   }
 
   /** A unit test's table of differences. */
@@ -83,7 +96,17 @@ export class Redactor {
   number(key: string, value: number): number | undefined {
     return this.level === 'off' || attributePolicyOf(key) !== 'deny' ? value : undefined;
   }
+
+  private exportedSql(statement: string, dialect: SqlDialect): ExportedSql {
+    const { text, operation } = sanitizeSql(statement, dialect);
+    if (this.level === 'off') return { text: statement, sha256: undefined, operation };
+    if (this.level === 'literals') return { text, sha256: undefined, operation };
+    return { text: undefined, sha256: createHash('sha256').update(statement).digest('hex'), operation };
+  }
 }
 
 /** One word: letters, digits and the punctuation of names, versions and paths. */
 const NAME = /^[\p{L}_][\w.\-/:@+#~]{0,200}$|^\d+(?:\.\d+){1,3}[\w.+-]{0,40}$/u;
+/** Of all statements that are remembered, and of one, in UTF-16 units. */
+const STATEMENTS_LENGTH = 512 * 1024;
+const MAX_STATEMENT_LENGTH = 16_384;

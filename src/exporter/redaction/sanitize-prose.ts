@@ -1,4 +1,4 @@
-import { type KnownNames, WORD } from './known-names.js';
+import { WORD, type WordList } from './known-names.js';
 import { IDENTIFIER_INTRODUCERS, isCommonWord } from './vocabulary.js';
 
 /** Longest text that is read, in UTF-16 units; what follows is cut off and `…` says so. */
@@ -7,9 +7,9 @@ export const MAX_PROSE_LENGTH = 16_384;
 /**
  * Makes a message safe to show: words of a vocabulary and names of the run's own things stay, anything else (values,
  * numbers, unknown words, quoted SQL) becomes `?`. It does not depend on finding where a quote ends, so a message that
- * quotes half a statement is as safe as any.
+ * quotes half a statement is as safe as any. Asks `names` only for words on which the result depends.
  */
-export function sanitizeProse(text: string, names: KnownNames): string {
+export function sanitizeProse(text: string, names: WordList): string {
   const isCut = text.length > MAX_PROSE_LENGTH;
   const lines = (isCut ? text.slice(0, MAX_PROSE_LENGTH) : text).split('\n');
   const kept: string[] = [];
@@ -23,7 +23,7 @@ export function sanitizeProse(text: string, names: KnownNames): string {
 }
 
 /** The first words of a message up to the first thing that had to go: what it is about, without any SQL. */
-export function firstSafeWords(text: string, names: KnownNames): string {
+export function firstSafeWords(text: string, names: WordList): string {
   const firstLine = sanitizeProse(text, names).trimStart().split('\n', 1)[0] ?? '';
   const safe = (/^[^?"'`]*/.exec(firstLine)?.[0] ?? '').replace(TRAILING_PUNCTUATION, '');
   return safe === '' ? '?' : safe;
@@ -43,7 +43,7 @@ const SEVERAL_UNKNOWN = /\?(?:['"`()[\]{},.:;|*+<>=_@ \\-]{0,3}\?)+/g;
 const LOCATION_NUMBER = /^\d{1,5}$/;
 const FILE_EXTENSIONS: ReadonlySet<string> = new Set(['sql', 'yml', 'yaml', 'csv', 'py', 'md']);
 
-function sanitizeLine(line: string, names: KnownNames): string {
+function sanitizeLine(line: string, names: WordList): string {
   if (COUNTED_NODES.test(line)) return line;
   const [, reason, count] = COUNTED_VERDICT.exec(line) ?? [];
   if (reason !== undefined && count !== undefined) return sanitizeLine(reason, names) + count;
@@ -65,7 +65,7 @@ function sanitizeLine(line: string, names: KnownNames): string {
       safe += word;
     } else if (isQuotedName && PLAIN_NAME.test(word)) {
       safe += word;
-    } else if (names.has(word) || (quote === '' && isCommonWord(word.toLowerCase()))) {
+    } else if ((quote === '' && isCommonWord(word.toLowerCase())) || names.has(word)) {
       safe += word;
       isBehindIntroducer = IDENTIFIER_INTRODUCERS.has(word.toLowerCase());
       isLocation = FILE_EXTENSIONS.has(word);
