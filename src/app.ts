@@ -2,9 +2,15 @@ import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import type { Clock } from './component/clock.js';
 import { Health, type HealthState } from './component/health.js';
+import { DataFolderOnDisk } from './component/data-folder.js';
+import { DiskGuard } from './component/disk-guard.js';
 import { Lifecycle } from './component/lifecycle.js';
 import type { Logger } from './component/logger.js';
+import type { Machine } from './component/machine.js';
+import { MemoryGuard } from './component/memory-guard.js';
 import { pause } from './component/pause.js';
+import { probeFolder } from './component/probe-folder.js';
+import { WriteWatch } from './component/write-watch.js';
 import type { Configuration } from './config/configuration.js';
 import { OtlpRequestDecoder } from './decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from './decode/public-attribute-schema.js';
@@ -15,7 +21,9 @@ import type { ExportWorker } from './exporter/export-worker.js';
 import type { createWorker, OpenedExport } from './exports.js';
 import { JsonCodec } from './otlp/json-codec.js';
 import { ProtobufCodec } from './otlp/protobuf-codec.js';
+import { inFlightLimit } from './receiver/in-flight-limit.js';
 import { OtlpHttpReceiver } from './receiver/otlp-http-receiver.js';
+import { WatchedConsumer } from './receiver/watched-consumer.js';
 import type { TraceId } from './record/ids.js';
 import type { RecordConsumer } from './record/record-consumer.js';
 import { InvocationParquet } from './run/invocation-parquet.js';
@@ -44,6 +52,8 @@ import { WebServer } from './web/web-server.js';
 export interface AppDeps {
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Memory of the machine and of the process. */
+  readonly machine: Machine;
   /** Where `jsonl: "-"` streams to. */
   readonly stdout: Writable;
   /** Process id, for the lock's message. */
@@ -90,7 +100,7 @@ export class App {
         destinations.length > 0 || environmentDestination !== undefined ? await import('./exports.js') : undefined;
       const exportDeps = { codecs: CODECS, clock: deps.clock, userAgent };
       const exports = (await exporting?.openExports(configuration, deps.ownHosts, exportDeps)) ?? [];
-      const state = await SqliteState.open(join(folder, 'state.db'));
+      const state = await SqliteState.open(join(folder, STATE_FILE));
       const opened = { lock, state, stream, exports, createWorker: exporting?.createWorker };
       return new App(configuration, deps, opened, purpose);
     } catch (error) {
@@ -122,9 +132,11 @@ export class App {
     const health = new Health();
     const listeners: AppendListener[] = [];
     const foreignListeners: ForeignListener[] = [];
-    const foreign = new ForeignSegments(join(dataFolder, 'foreign'), { isSynced: true, listeners: foreignListeners });
+    const { durability } = configuration;
+    const isSynced = durability === 'fsync';
+    const foreign = new ForeignSegments(join(dataFolder, 'foreign'), { isSynced, listeners: foreignListeners });
     const recordLog = new JsonlRecordLog(
-      { dataFolder, durability: 'fsync', maxOpenLogs: 256, maxQueuedRecords: 200_000, nameHoldMs: 6_000 },
+      { dataFolder, durability, maxOpenLogs: 256, maxQueuedRecords: 200_000, nameHoldMs: 6_000 },
       { clock, logger, foreign, listeners },
     );
     this.consumer = recordLog;
@@ -160,9 +172,31 @@ export class App {
     const decoder = new OtlpRequestDecoder(schema, CODECS.json);
     const general = { codec: CODECS.protobuf, decoder };
     const protobuf = { traces: new WireTracesDecoder(schema, general), logs: new LargeBodyDecoder('logs', general) };
+    const maxMemoryBytes = configuration['max-memory'];
+    const watch = new WriteWatch({ probe: () => probeFolder(join(dataFolder, 'runs')), clock, health });
+    const memoryGuard = new MemoryGuard(maxMemoryBytes, { machine: deps.machine, clock, logger, health });
+    const folder = new DataFolderOnDisk(dataFolder, STATE_FILE);
+    const diskGuard = new DiskGuard(
+      { path: dataFolder, ...diskLimits(configuration) },
+      { folder, clock, logger, health },
+    );
+    const guards = [diskGuard, memoryGuard];
     this.receiver = new OtlpHttpReceiver(
-      { ...configuration.http, maxBodyBytes: configuration['max-body-bytes'] },
-      { codecs: CODECS, decoder, protobuf, consumer: recordLog, clock, logger, health },
+      {
+        ...configuration.http,
+        maxBodyBytes: configuration['max-body-bytes'],
+        maxInFlightBytes: inFlightLimit(maxMemoryBytes),
+      },
+      {
+        codecs: CODECS,
+        decoder,
+        protobuf,
+        consumer: new WatchedConsumer(recordLog, watch),
+        guards,
+        clock,
+        logger,
+        health,
+      },
     );
     this.web = new WebServer(configuration.web, { logger, health, routers: [] });
     const { cursors } = opened.state;
@@ -176,7 +210,7 @@ export class App {
     this.workers = workers;
     this.lifecycle = new Lifecycle(
       purpose === 'serve'
-        ? [...workers, ...output, this.tracker, recordLog, this.receiver, this.web]
+        ? [...workers, ...output, this.tracker, recordLog, ...guards, this.receiver, this.web]
         : [...workers, ...output, recordLog],
     );
   }
@@ -238,10 +272,20 @@ export class App {
   }
 }
 
+/** The file of runs and cursors; open as long as the program runs. */
+const STATE_FILE = 'state.db';
 /** How often a run that is being judged is looked at, in milliseconds. */
 const SETTLE_POLL_MS = 20;
 /** Nothing more will come of a file that was read to its end. */
 const IMPORT_TIMES = { quietAfterProcessMs: 0, quietAfterInvocationMs: 0, silenceMs: 0 };
+
+function diskLimits(configuration: Configuration) {
+  const { 'max-disk': maxDisk, 'disk-reserve': reserve } = configuration;
+  return {
+    maxBytes: maxDisk === 'off' ? null : maxDisk,
+    reserveBytes: reserve === 'auto' ? null : reserve === 'off' ? 0 : reserve,
+  };
+}
 
 function servingTimes(configuration: Configuration) {
   return {

@@ -1,10 +1,20 @@
 import type { AppDeps } from '../app.js';
 import type { Logger } from '../component/logger.js';
+import { systemMachine } from '../component/machine.js';
 import { packageVersion } from './package-info.js';
 import type { ProcessContext } from './process-context.js';
 
 /** What an App gets from the process. */
 export function appDeps(context: ProcessContext, logger: Logger): AppDeps {
   const { clock, stdout, pid, ownHosts, random } = context;
-  return { clock, stdout, pid, ownHosts, random, logger, version: packageVersion(context.packageDir) };
+  return {
+    clock,
+    stdout,
+    pid,
+    ownHosts,
+    random,
+    logger,
+    machine: systemMachine,
+    version: packageVersion(context.packageDir),
+  };
 }

@@ -1,6 +1,7 @@
 import { dirname, join } from 'node:path';
 import type { z } from 'zod';
 import { readOtlpEnvironment } from '../exporter/otlp-environment.js';
+import { formatByteSize } from './byte-size.js';
 import type { Configuration, ConfigurationRow, ResolvedConfiguration } from './configuration.js';
 import { ConfigurationError } from './configuration-error.js';
 import { type ConfigurationFile, type Environment, findConfigurationFile, nonEmpty } from './configuration-file.js';
@@ -18,6 +19,8 @@ export interface ConfigurationSources {
   readonly environment: Environment;
   readonly workingDir: string;
   readonly homeDir: string;
+  /** The default of `max-memory`, which depends on the machine. */
+  readonly maxMemoryBytes: number;
   /** Names of the mapping switches and their defaults. */
   readonly mappingDefaults: Readonly<Record<string, boolean>>;
 }
@@ -99,11 +102,12 @@ function resolveSetting<K extends SettingKey>(
   if (value !== undefined && file !== undefined) {
     return { value, text: setting.format(value), origin: file.locate([key]) };
   }
-  return read(setting.defaultText ?? defaultDataDir(sources), 'default');
+  return read(setting.defaultText ?? machineDefault(key, sources), 'default');
 }
 
-/** The one default that depends on the machine. */
-function defaultDataDir({ environment, homeDir }: ConfigurationSources): string {
+/** The defaults that depend on the machine: a folder and a size. */
+function machineDefault(key: SettingKey, { environment, homeDir, maxMemoryBytes }: ConfigurationSources): string {
+  if (key === 'max-memory') return formatByteSize(maxMemoryBytes);
   return join(nonEmpty(environment.XDG_DATA_HOME) ?? join(homeDir, '.local', 'share'), 'run-bridge');
 }
 

@@ -1,10 +1,12 @@
-import { formatByteSize, parseByteSize } from './byte-size.js';
 import { formatDuration, parseDurationMs } from './duration.js';
 import { formatListenAddress, type ListenAddress, parseListenAddress } from './listen-address.js';
 import { choiceSetting, parsePath, type Setting, switchSetting } from './setting.js';
+import { sizeOrWordSetting, sizeSetting } from './size-setting.js';
 
 /** How much of SQL and its literals leaves the machine; see `docs/configuration.md`. */
 export const REDACTION_LEVELS = ['literals', 'statements', 'off'] as const;
+/** What an answer means; see `docs/operations.md`. */
+export const DURABILITIES = ['fsync', 'os'] as const;
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export const LOG_FORMATS = ['auto', 'text', 'json'] as const;
 
@@ -17,6 +19,13 @@ export interface SettingValues {
   /** `-` is standard output, `off` no stream, anything else an absolute path. */
   readonly jsonl: string;
   readonly 'max-body-bytes': number;
+  readonly durability: (typeof DURABILITIES)[number];
+  /** In bytes. */
+  readonly 'max-memory': number;
+  /** In bytes, or `off`. */
+  readonly 'max-disk': number | 'off';
+  /** In bytes, `off`, or `auto`: the smaller of 1 GiB and 5 % of the file system. */
+  readonly 'disk-reserve': number | 'auto' | 'off';
   readonly 'invocation-quiet': number;
   readonly 'invocation-silence': number;
   readonly 'event-hold': number;
@@ -26,6 +35,9 @@ export interface SettingValues {
 }
 
 export type SettingKey = keyof SettingValues;
+
+/** The program takes about 110 MiB before the first request comes. */
+const MIN_MEMORY_BYTES = 192 * 2 ** 20;
 
 /** Every such setting, in the order of help texts, `run-bridge config` and the documentation. */
 export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> } = {
@@ -48,14 +60,27 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
     parse: (text, context) => (text === '-' || text === 'off' ? text : parsePath(text, context)),
     format: (value) => value,
   },
-  'max-body-bytes': {
-    placeholder: 'SIZE',
-    summary: 'largest request body after inflating; a larger one is answered 413',
-    expected: 'a size such as 64MiB or 500000',
-    defaultText: '64MiB',
-    parse: parseByteSize,
-    format: formatByteSize,
-  },
+  'max-body-bytes': sizeSetting('64MiB', 'largest request body after inflating; a larger one is answered 413'),
+  durability: choiceSetting(
+    DURABILITIES,
+    'fsync',
+    'answer once the disk has the records (fsync), or once the operating system has them (os): less work, but the last seconds are lost when the machine, not just the program, goes down',
+  ),
+  'max-memory': sizeSetting(
+    null,
+    "memory that the program may take; near it requests are answered 503 (default: a quarter of the machine's or container's)",
+    MIN_MEMORY_BYTES,
+  ),
+  'max-disk': sizeOrWordSetting(
+    ['off'],
+    'off',
+    'what the data folder may hold; from there on requests are answered 503; off for no limit',
+  ),
+  'disk-reserve': sizeOrWordSetting(
+    ['auto', 'off'],
+    'auto',
+    'what is kept free on the file system of the data folder; below it requests are answered 503; auto is 1 GiB or 5 %, whichever is less',
+  ),
   'invocation-quiet': duration('2s', 'an invocation whose own span has ended is over after this long without a record'),
   'invocation-silence': duration('10m', 'an invocation without any end is lost after this long without a record'),
   'event-hold': duration('2s', 'how long a span waits for log records that belong to it before it is exported'),

@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import type { Guard } from '../component/guard.js';
 import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../decode/request-decoder.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
@@ -6,8 +7,9 @@ import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
 import type { ByteBudget, Reservation } from './byte-budget.js';
 import { readBody } from './read-body.js';
 import type { RefusalLog } from './refusal-log.js';
-import { RequestError } from './request-error.js';
+import { NO_ROOM, RequestError } from './request-error.js';
 import { MEDIA_TYPES, parseContentCoding, parseContentLength, parseEncoding } from './request-format.js';
+import { ShortageError } from './shortage-error.js';
 
 /** A request in flight counts for at least this many bytes: it takes about that much without any body. */
 const MIN_RESERVED_BYTES = 16 * 1024;
@@ -19,6 +21,8 @@ export interface ExportHandlerDeps {
   /** Reads requests in protobuf from their bytes; without it they go through `codecs` and `decoder`. */
   readonly protobuf?: Readonly<Record<Signal, BodyDecoder>>;
   readonly consumer: RecordConsumer;
+  /** Asked before a body is read. */
+  readonly guards: readonly Guard[];
   readonly budget: ByteBudget;
   readonly refusals: RefusalLog;
   readonly maxBodyBytes: number;
@@ -28,7 +32,7 @@ export interface ExportHandlerDeps {
 export class ExportHandler {
   constructor(private readonly deps: ExportHandlerDeps) {}
 
-  /** @throws RequestError, OtlpDecodeError, ConsumeError, which `refusalOf` turns into answers. */
+  /** @throws RequestError, ShortageError, OtlpDecodeError, ConsumeError, which `refusalOf` turns into answers. */
   async handle(signal: Signal, request: Request, response: Response): Promise<void> {
     const codec = this.deps.codecs[parseEncoding(request.headers)];
     const coding = parseContentCoding(request.headers);
@@ -37,6 +41,7 @@ export class ExportHandler {
     if (request.headers.expect !== undefined) response.writeContinue();
 
     const body = await readBody(request, coding, { maxBodyBytes: this.deps.maxBodyBytes, reservation });
+    for (const guard of this.deps.guards) guard.onBody(body.byteLength);
     const { delivery, rejectedCount, rejectionMessage } = this.decode(signal, codec, body);
     if (rejectedCount > 0) this.deps.refusals.addPartial(rejectedCount, rejectionMessage);
     try {
@@ -64,9 +69,13 @@ export class ExportHandler {
         `A body may have ${maxBodyBytes} bytes, this one has ${contentLength}; send smaller batches.`,
       );
     }
+    for (const guard of this.deps.guards) {
+      const shortage = guard.findShortage(contentLength);
+      if (shortage !== undefined) throw new ShortageError(shortage);
+    }
     const reservation = budget.reserve(Math.max(contentLength, MIN_RESERVED_BYTES));
     if (reservation !== undefined) return reservation;
-    throw new RequestError('busy', 'Too many bodies are being read; send this one again later.');
+    throw new RequestError('busy', NO_ROOM);
   }
 }
 

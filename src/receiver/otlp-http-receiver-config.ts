@@ -6,7 +6,8 @@ export interface OtlpHttpReceiverConfig extends Omit<HttpListenerConfig, 'option
   readonly maxBodyBytes?: number | undefined;
   /**
    * What all bodies in flight may take together, in bytes, from their first byte to their answer; 503 beyond. Each
-   * counts for at least 16 KiB, which bounds their number, too. Default 256 MiB; never less than `maxBodyBytes`.
+   * counts for at least 16 KiB, which bounds their number, too. Default 256 MiB; a body may have no more than this.
+   
    */
   readonly maxInFlightBytes?: number | undefined;
 }

@@ -1,6 +1,7 @@
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
+import type { Guard } from '../component/guard.js';
 import type { Health, HealthState } from '../component/health.js';
 import { HttpListener, type ListenAddress } from '../component/http-listener.js';
 import type { Logger } from '../component/logger.js';
@@ -28,6 +29,8 @@ export interface OtlpHttpReceiverDeps {
   /** Reads requests in protobuf from their bytes; without it they go through `codecs` and `decoder`. */
   readonly protobuf?: Readonly<Record<Signal, BodyDecoder>>;
   readonly consumer: RecordConsumer;
+  /** Asked before a body is read; none when left out. */
+  readonly guards?: readonly Guard[];
   readonly clock: Clock;
   readonly logger: Logger;
   /** Gets the receiver's own check, and is answered at `/healthz` and `/readyz`. */
@@ -36,7 +39,7 @@ export interface OtlpHttpReceiverDeps {
 
 /**
  * OTLP over HTTP: POST /v1/traces and /v1/logs in protobuf and JSON, plain, gzip or deflate. 200 is sent when the consumer
- * has made the records durable, not before. Limits: 64 MiB a body, 256 MiB for all bodies in flight, 1,024 connections,
+ * has made the records durable, not before. Limits: what its guards say, 64 MiB a body, 256 MiB for all bodies in flight, 1,024 connections,
  * 15 s for a header, 60 s for a request, 120 s of silence between requests; all of them in `OtlpHttpReceiverConfig`.
  */
 export class OtlpHttpReceiver implements Component {
@@ -50,10 +53,12 @@ export class OtlpHttpReceiver implements Component {
     config: OtlpHttpReceiverConfig,
     private readonly deps: OtlpHttpReceiverDeps,
   ) {
-    const maxBodyBytes = config.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES;
-    this.budget = new ByteBudget(Math.max(config.maxInFlightBytes ?? DEFAULT_MAX_IN_FLIGHT_BYTES, maxBodyBytes));
+    const maxInFlightBytes = config.maxInFlightBytes ?? DEFAULT_MAX_IN_FLIGHT_BYTES;
+    const maxBodyBytes = Math.min(config.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES, maxInFlightBytes);
+    this.budget = new ByteBudget(maxInFlightBytes);
     this.refusals = new RefusalLog(deps.clock, deps.logger);
-    this.handler = new ExportHandler({ ...deps, budget: this.budget, refusals: this.refusals, maxBodyBytes });
+    const guards = deps.guards ?? [];
+    this.handler = new ExportHandler({ ...deps, guards, budget: this.budget, refusals: this.refusals, maxBodyBytes });
     const listenerConfig = { ...config, option: '--http HOST:PORT', handlerContinues: true };
     this.listener = new HttpListener(listenerConfig, this.createApp(), deps.logger);
     deps.health.register(this.name, () => this.check());

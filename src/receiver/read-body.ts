@@ -3,7 +3,7 @@ import type { Transform } from 'node:stream';
 import { createGunzip, createInflate, createInflateRaw } from 'node:zlib';
 import { BodyBuffer } from './body-buffer.js';
 import type { Reservation } from './byte-budget.js';
-import { RequestError } from './request-error.js';
+import { NO_ROOM, RequestError } from './request-error.js';
 import { type ContentCoding, parseContentLength } from './request-format.js';
 
 /** How much a body may be. */
@@ -70,7 +70,7 @@ export function readBody(request: IncomingMessage, coding: ContentCoding, room: 
       const byteCount = body.byteLength + chunk.length;
       if (byteCount > room.maxBodyBytes) fail(tooLarge(room));
       else if (room.reservation.growTo(byteCount)) body.append(chunk);
-      else fail(new RequestError('busy', 'Too many bodies are being read; send this one again later.'));
+      else fail(new RequestError('busy', NO_ROOM));
     }
 
     function onAbort(): void {

@@ -5,6 +5,9 @@ import type { Refusal } from './refusal.js';
 /** A reason is logged once in this time, in milliseconds, with the number of times it was not. */
 const QUIET_MS = 60_000;
 
+/** Nobody is there any more, or whoever refuses says when that begins and ends. */
+const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['aborted', 'shortage', 'unavailable']);
+
 /** Tells the user why nothing, or not everything, arrives, without a line for each request of a misconfigured sender. */
 export class RefusalLog {
   /** By reason; reasons are a closed set, so this map is bounded. */
@@ -24,7 +27,7 @@ export class RefusalLog {
     if (refusal.status === 500) {
       const stack = cause instanceof Error ? cause.stack : String(cause);
       this.logger.error({ ...fields, stack }, 'request failed');
-    } else if (refusal.reason === 'aborted') this.logger.debug(fields, 'request not taken');
+    } else if (TOLD_ELSEWHERE.has(refusal.reason)) this.logger.debug(fields, 'request not taken');
     else this.logger.warn(fields, 'request not taken');
   }
 

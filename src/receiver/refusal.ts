@@ -1,6 +1,7 @@
 import { OtlpDecodeError } from '../otlp/otlp-codec.js';
 import { ConsumeError } from '../record/record-consumer.js';
 import { RequestError } from './request-error.js';
+import { ShortageError } from './shortage-error.js';
 
 /** An answer that is not 200. */
 export interface Refusal {
@@ -31,6 +32,10 @@ const BUSY_RETRY_AFTER_MS = 1_000;
  */
 export function refusalOf(error: unknown): Refusal {
   if (error instanceof RequestError) return fromRequestError(error);
+  if (error instanceof ShortageError) {
+    const { message, retryAfterMs } = error.shortage;
+    return refuse(503, UNAVAILABLE, 'shortage', message, retryAfter(retryAfterMs));
+  }
   if (error instanceof OtlpDecodeError) return refuse(400, INVALID_ARGUMENT, 'malformed', error.message);
   if (error instanceof ConsumeError) return fromConsumeError(error);
   // Express's own: a path that is not percent-encoded correctly.

@@ -11,6 +11,9 @@ export type RequestErrorCode =
   /** The sender went away; nobody is there to be answered. */
   | 'aborted';
 
+/** No memory for one more body. */
+export const NO_ROOM = 'Too many bodies are being read; send this one again later. --max-memory sets how many are.';
+
 /** A request that is not taken; the message is one sentence for whoever configured the sender. */
 export class RequestError extends Error {
   override readonly name = 'RequestError';

@@ -1,4 +1,5 @@
 import { systemClock } from '../../src/component/clock.js';
+import type { Guard } from '../../src/component/guard.js';
 import { Health } from '../../src/component/health.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
@@ -18,13 +19,14 @@ export class ReceiverBench {
   readonly health = new Health();
   readonly receiver: OtlpHttpReceiver;
 
-  private constructor(config: Partial<OtlpHttpReceiverConfig>) {
+  private constructor(config: Partial<OtlpHttpReceiverConfig>, guards: readonly Guard[]) {
     this.receiver = new OtlpHttpReceiver(
       { host: '127.0.0.1', port: 0, ...config },
       {
         codecs,
         decoder: new ForeignDecoder(),
         consumer: this.consumer,
+        guards,
         clock: systemClock,
         logger: this.logger,
         health: this.health,
@@ -32,8 +34,11 @@ export class ReceiverBench {
     );
   }
 
-  static async start(config: Partial<OtlpHttpReceiverConfig> = {}): Promise<ReceiverBench> {
-    const bench = new ReceiverBench(config);
+  static async start(
+    config: Partial<OtlpHttpReceiverConfig> = {},
+    guards: readonly Guard[] = [],
+  ): Promise<ReceiverBench> {
+    const bench = new ReceiverBench(config, guards);
     await bench.receiver.start();
     return bench;
   }

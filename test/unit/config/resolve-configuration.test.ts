@@ -17,6 +17,7 @@ const resolve = (sources: Partial<ConfigurationSources> = {}) =>
     environment: {},
     workingDir: dir,
     homeDir: '/home/me',
+    maxMemoryBytes: 2 ** 30,
     mappingDefaults: { 'stable-names': true },
     ...sources,
   });
@@ -44,6 +45,10 @@ describe('without anything said', () => {
       parquet: true,
       jsonl: 'off',
       'max-body-bytes': 67_108_864,
+      durability: 'fsync',
+      'max-memory': 1_073_741_824,
+      'max-disk': 'off',
+      'disk-reserve': 'auto',
       'invocation-quiet': 2_000,
       'invocation-silence': 600_000,
       'event-hold': 2_000,
@@ -83,6 +88,30 @@ describe('precedence', () => {
 
   test('an empty variable counts as unset', () => {
     expect(originOf('http', { environment: { RUN_BRIDGE_HTTP: '' } })).toBe('default');
+  });
+});
+
+describe('limits', () => {
+  test('are sizes, or a word where that makes sense', () => {
+    const flags = { 'max-memory': '512MiB', 'max-disk': '20 GB', 'disk-reserve': 'OFF', durability: 'os' };
+    expect(resolve({ flags }).configuration).toMatchObject({
+      'max-memory': 512 * 2 ** 20,
+      'max-disk': 20e9,
+      'disk-reserve': 'off',
+      durability: 'os',
+    });
+    write('max-disk: off\ndisk-reserve: 500MB\nmax-memory: 1GiB\n');
+    expect(resolve().configuration).toMatchObject({ 'max-disk': 'off', 'disk-reserve': 500e6, 'max-memory': 2 ** 30 });
+  });
+
+  test('that make no sense are refused, with what would', () => {
+    const flags = { 'max-memory': '64MiB', 'max-disk': '0', 'disk-reserve': '-1', durability: 'none' };
+    expect(problemsOf({ flags })).toEqual([
+      '--durability: "none" is not one of fsync, os',
+      '--max-memory: "64MiB" is not a size of at least 192MiB, such as 1GiB',
+      '--max-disk: "0" is not off or a size such as 64MiB or 500000',
+      '--disk-reserve: "-1" is not auto, off or a size such as 64MiB or 500000',
+    ]);
   });
 });
 

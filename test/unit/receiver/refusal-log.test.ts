@@ -2,6 +2,8 @@ import { expect, test } from 'vitest';
 import { refusalOf } from '../../../src/receiver/refusal.js';
 import { RefusalLog } from '../../../src/receiver/refusal-log.js';
 import { RequestError } from '../../../src/receiver/request-error.js';
+import { ShortageError } from '../../../src/receiver/shortage-error.js';
+import { ConsumeError } from '../../../src/record/record-consumer.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 
@@ -35,6 +37,13 @@ test('an error nobody expected is logged as one, with its stack', () => {
   add(new Error('broken'));
   expect(logger.lines[0]).toMatchObject({ level: 'error', message: 'request failed' });
   expect(logger.lines[0]?.fields.stack).toContain('broken');
+});
+
+test('what the guards and the record log say themselves is not said for each sender', () => {
+  const { logger, add } = bench();
+  add(new ShortageError({ message: 'no memory', retryAfterMs: 1_000 }));
+  add(new ConsumeError('unavailable', 'no disk', 1_000));
+  expect(logger.lines.map((line) => line.level)).toEqual(['debug', 'debug']);
 });
 
 test('a sender that went away is no warning', () => {

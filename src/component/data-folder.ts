@@ -1,0 +1,55 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type DiskSpace, readDiskSpace } from './disk-space.js';
+import { readFolderSize } from './folder-size.js';
+
+/** What the disk guard asks of the data folder. */
+export interface DataFolder {
+  /** @throws Error, its message a few words, when the folder is gone, is another one, or does not answer. */
+  readSpace(): Promise<DiskSpace>;
+  /** Sizes of all files below it, in bytes. */
+  readSize(signal: AbortSignal): Promise<number>;
+}
+
+/** A data folder on a file system, told by one file in it that stays open as long as the process lives. */
+export class DataFolderOnDisk implements DataFolder {
+  private known: string | undefined;
+
+  /** @param anchor name of that file: a folder without it, or with another one, is not the folder that was opened. */
+  constructor(
+    private readonly path: string,
+    private readonly anchor: string,
+  ) {}
+
+  async readSpace(): Promise<DiskSpace> {
+    const space = await readDiskSpace(this.path).catch((error: unknown) => {
+      throw new Error(GONE[codeOf(error)] ?? codeOf(error), { cause: error });
+    });
+    const found = await this.identify();
+    if (found === undefined || (this.known ?? found) !== found) {
+      throw new Error(`its ${this.anchor} was removed or replaced while run-bridge was running`);
+    }
+    this.known = found;
+    return space;
+  }
+
+  readSize(signal: AbortSignal): Promise<number> {
+    return readFolderSize(this.path, signal);
+  }
+
+  private async identify(): Promise<string | undefined> {
+    const found = await stat(join(this.path, this.anchor)).catch(() => undefined);
+    return found && `${found.dev}:${found.ino}`;
+  }
+}
+
+const GONE: Readonly<Record<string, string>> = {
+  ENOENT: 'it is gone: removed, renamed, or its volume is not mounted',
+  ENOTDIR: 'a file is in the place of a folder',
+  EACCES: 'this user may not enter it',
+  EIO: 'its disk reports errors',
+};
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
+}

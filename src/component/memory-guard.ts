@@ -1,0 +1,119 @@
+import type { Clock, Timer } from './clock.js';
+import type { Component } from './component.js';
+import type { Guard, Shortage } from './guard.js';
+import type { Health, HealthState } from './health.js';
+import type { Logger } from './logger.js';
+import type { Machine } from './machine.js';
+import { readableBytes } from './readable-bytes.js';
+import { RefusalPeriod } from './refusal-period.js';
+
+/** What a decoded body takes for each of its bytes, measured: a body of 60 MiB took 690 MiB more, its own included. */
+export const MEMORY_PER_BODY_BYTE = 12;
+/** Nothing is taken beyond this part of the limit, and taken again below the second. */
+const REFUSE_AT = 0.9;
+const ACCEPT_AT = 0.8;
+/** A look at the memory is good for this long, in milliseconds, and for this part of the limit in bodies. */
+const SAMPLE_MS = 100;
+const SAMPLE_PART = 1 / 32;
+/** How often a guard that refuses looks for room, in milliseconds. */
+const RECOVERY_MS = 500;
+/** The program stands still while garbage is collected, so at most this often, in milliseconds. */
+const COLLECT_MS = 5_000;
+const RETRY_AFTER_MS = 2_000;
+
+/** What the memory guard works with. */
+export interface MemoryGuardDeps {
+  readonly machine: Machine;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Gets the guard's own check. */
+  readonly health: Health;
+}
+
+/**
+ * Keeps the process below a limit: near it bodies are refused before they are read, until there is room. What the process
+ * takes is mostly garbage under load, so garbage is collected before anything is refused.
+ */
+export class MemoryGuard implements Guard, Component {
+  readonly name = 'memory';
+  private readonly period: RefusalPeriod;
+  private usedBytes = 0;
+  private sampledAtMs = Number.NEGATIVE_INFINITY;
+  private collectedAtMs = Number.NEGATIVE_INFINITY;
+  /** What bodies taken since the last look may add, in bytes. */
+  private expectedBytes = 0;
+  private timer: Timer | undefined;
+
+  /** @param maxBytes what the process may take, in bytes (`--max-memory`). */
+  constructor(
+    private readonly maxBytes: number,
+    private readonly deps: MemoryGuardDeps,
+  ) {
+    const words = {
+      began: 'memory is short: requests are answered 503 until there is room; max-memory sets the limit',
+      ended: 'there is memory again: requests are taken',
+    };
+    this.period = new RefusalPeriod(words, deps.clock, deps.logger);
+    deps.health.register(this.name, () => this.check());
+  }
+
+  async start(): Promise<void> {
+    this.look();
+  }
+
+  async shutdown(_deadline: AbortSignal): Promise<void> {
+    this.timer?.cancel();
+  }
+
+  findShortage(bodyBytes: number): Shortage | undefined {
+    const isStale = this.deps.clock.monotonicMs() - this.sampledAtMs >= SAMPLE_MS;
+    const expectedBytes = this.expectedBytes + bodyBytes * MEMORY_PER_BODY_BYTE;
+    if (isStale || expectedBytes > this.maxBytes * SAMPLE_PART) this.look();
+    if (!this.period.isOn) return undefined;
+    this.period.add();
+    return { message: this.message(), retryAfterMs: RETRY_AFTER_MS };
+  }
+
+  onBody(bodyBytes: number): void {
+    this.expectedBytes += bodyBytes * MEMORY_PER_BODY_BYTE;
+  }
+
+  private look(): void {
+    this.sample();
+    if (this.isShort()) this.collect();
+    const isShort = this.isShort();
+    this.period.update(isShort ? 'memory' : undefined, { usedBytes: this.usedBytes, maxMemoryBytes: this.maxBytes });
+    this.timer?.cancel();
+    if (isShort) this.timer = this.deps.clock.after(RECOVERY_MS, () => this.look());
+  }
+
+  private sample(): void {
+    this.usedBytes = this.deps.machine.residentBytes();
+    this.sampledAtMs = this.deps.clock.monotonicMs();
+    this.expectedBytes = 0;
+  }
+
+  private collect(): void {
+    if (this.deps.clock.monotonicMs() - this.collectedAtMs < COLLECT_MS) return;
+    this.deps.machine.collectGarbage();
+    this.collectedAtMs = this.deps.clock.monotonicMs();
+    this.sample();
+  }
+
+  private isShort(): boolean {
+    return this.usedBytes >= this.maxBytes * (this.period.isOn ? ACCEPT_AT : REFUSE_AT);
+  }
+
+  private check(): HealthState {
+    if (this.deps.clock.monotonicMs() - this.sampledAtMs >= SAMPLE_MS) this.look();
+    const { usedBytes, maxBytes } = this;
+    const details = { usedBytes, limitBytes: maxBytes, freeBytes: Math.max(0, maxBytes - usedBytes) };
+    if (!this.period.isOn) return { ready: true, details };
+    return { ready: false, reason: this.message(), details: { ...details, refusedCount: this.period.count } };
+  }
+
+  private message(): string {
+    const used = `${readableBytes(this.usedBytes)} of ${readableBytes(this.maxBytes)}`;
+    return `run-bridge is short of memory (${used} are taken): send this again shortly; --max-memory sets the limit.`;
+  }
+}

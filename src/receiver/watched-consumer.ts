@@ -1,0 +1,24 @@
+import type { WriteWatch } from '../component/write-watch.js';
+import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
+
+/** Hands deliveries on, and tells a watch whether they could be written. */
+export class WatchedConsumer implements RecordConsumer {
+  constructor(
+    private readonly consumer: RecordConsumer,
+    private readonly watch: WriteWatch,
+  ) {}
+
+  /** @throws ConsumeError */
+  async consume(delivery: Delivery): Promise<void> {
+    try {
+      await this.consumer.consume(delivery);
+    } catch (error) {
+      // Without a cause nothing was tried: the consumer is ending.
+      if (error instanceof ConsumeError && error.code === 'unavailable' && error.cause !== undefined) {
+        this.watch.onFailed(error.message);
+      }
+      throw error;
+    }
+    this.watch.onWritten();
+  }
+}

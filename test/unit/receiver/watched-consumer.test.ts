@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { Health } from '../../../src/component/health.js';
+import { WriteWatch } from '../../../src/component/write-watch.js';
+import { WatchedConsumer } from '../../../src/receiver/watched-consumer.js';
+import { ConsumeError } from '../../../src/record/record-consumer.js';
+import { FakeClock } from '../../fake/fake-clock.js';
+import { MemoryConsumer } from '../../fake/memory-consumer.js';
+
+const NOTHING = { batches: [], foreign: [] };
+
+function bench() {
+  const consumer = new MemoryConsumer();
+  const health = new Health();
+  const watch = new WriteWatch({ probe: async () => {}, clock: new FakeClock(), health });
+  return { consumer, health, watched: new WatchedConsumer(consumer, watch) };
+}
+
+test('records that could not be written make the process unready, those that were written ready again', async () => {
+  const { consumer, health, watched } = bench();
+  consumer.failWith(new ConsumeError('unavailable', 'cannot be written', 1, { cause: new Error('EIO') }));
+  await expect(watched.consume(NOTHING)).rejects.toThrow('cannot be written');
+  expect(health.report().ready).toBe(false);
+  const healthy = bench();
+  await healthy.watched.consume(NOTHING);
+  expect(healthy.health.report().ready).toBe(true);
+});
+
+test('a consumer that is overloaded or ending says nothing about the disk', async () => {
+  for (const code of ['overloaded', 'unavailable', 'refused'] as const) {
+    const { consumer, health, watched } = bench();
+    consumer.failWith(new ConsumeError(code, 'not now', 1));
+    await expect(watched.consume(NOTHING)).rejects.toThrow('not now');
+    expect(health.report().ready).toBe(true);
+  }
+});
