@@ -39,14 +39,14 @@ export class RunTracker implements Component, AppendListener {
   }
 
   onAppended(appended: Appended): void {
-    if (this.isStopped || appended.records.length === 0) return;
+    if (this.isStopped || appended.isEmpty) return;
     const known = this.runs.get(appended.traceId);
     if (known !== undefined) {
       known.take(appended);
       this.noteActive(known);
       return;
     }
-    const run = new OpenRun(appended.traceId, this.config, this.deps, appended.records[0]?.offset === 0);
+    const run = new OpenRun(appended.traceId, this.config, this.deps, appended.offset === 0);
     this.runs.set(appended.traceId, run);
     run.take(appended);
     this.noteActive(run);
