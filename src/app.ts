@@ -2,15 +2,10 @@ import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import type { Clock } from './component/clock.js';
 import { Health, type HealthState } from './component/health.js';
-import { DataFolderOnDisk } from './component/data-folder.js';
-import { DiskGuard } from './component/disk-guard.js';
 import { Lifecycle } from './component/lifecycle.js';
 import type { Logger } from './component/logger.js';
 import type { Machine } from './component/machine.js';
-import { MemoryGuard } from './component/memory-guard.js';
 import { pause } from './component/pause.js';
-import { probeFolder } from './component/probe-folder.js';
-import { WriteWatch } from './component/write-watch.js';
 import type { Configuration } from './config/configuration.js';
 import { OtlpRequestDecoder } from './decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from './decode/public-attribute-schema.js';
@@ -19,9 +14,9 @@ import { WireTracesDecoder } from './decode/wire/wire-traces-decoder.js';
 import type { DestinationStatus } from './exporter/destination-status.js';
 import type { ExportWorker } from './exporter/export-worker.js';
 import type { createWorker, OpenedExport } from './exports.js';
+import { createLimits, STATE_FILE } from './limits.js';
 import { JsonCodec } from './otlp/json-codec.js';
 import { ProtobufCodec } from './otlp/protobuf-codec.js';
-import { inFlightLimit } from './receiver/in-flight-limit.js';
 import { OtlpHttpReceiver } from './receiver/otlp-http-receiver.js';
 import { WatchedConsumer } from './receiver/watched-consumer.js';
 import type { TraceId } from './record/ids.js';
@@ -172,31 +167,12 @@ export class App {
     const decoder = new OtlpRequestDecoder(schema, CODECS.json);
     const general = { codec: CODECS.protobuf, decoder };
     const protobuf = { traces: new WireTracesDecoder(schema, general), logs: new LargeBodyDecoder('logs', general) };
-    const maxMemoryBytes = configuration['max-memory'];
-    const watch = new WriteWatch({ probe: () => probeFolder(join(dataFolder, 'runs')), clock, health });
-    const memoryGuard = new MemoryGuard(maxMemoryBytes, { machine: deps.machine, clock, logger, health });
-    const folder = new DataFolderOnDisk(dataFolder, STATE_FILE);
-    const diskGuard = new DiskGuard(
-      { path: dataFolder, ...diskLimits(configuration) },
-      { folder, clock, logger, health },
-    );
-    const guards = [diskGuard, memoryGuard];
+    const limits = createLimits(configuration, { machine: deps.machine, clock, logger, health });
+    const { guards, maxInFlightBytes } = limits;
+    const consumer = new WatchedConsumer(recordLog, limits.watch);
     this.receiver = new OtlpHttpReceiver(
-      {
-        ...configuration.http,
-        maxBodyBytes: configuration['max-body-bytes'],
-        maxInFlightBytes: inFlightLimit(maxMemoryBytes),
-      },
-      {
-        codecs: CODECS,
-        decoder,
-        protobuf,
-        consumer: new WatchedConsumer(recordLog, watch),
-        guards,
-        clock,
-        logger,
-        health,
-      },
+      { ...configuration.http, maxBodyBytes: configuration['max-body-bytes'], maxInFlightBytes },
+      { codecs: CODECS, decoder, protobuf, consumer, guards, clock, logger, health },
     );
     this.web = new WebServer(configuration.web, { logger, health, routers: [] });
     const { cursors } = opened.state;
@@ -272,20 +248,10 @@ export class App {
   }
 }
 
-/** The file of runs and cursors; open as long as the program runs. */
-const STATE_FILE = 'state.db';
 /** How often a run that is being judged is looked at, in milliseconds. */
 const SETTLE_POLL_MS = 20;
 /** Nothing more will come of a file that was read to its end. */
 const IMPORT_TIMES = { quietAfterProcessMs: 0, quietAfterInvocationMs: 0, silenceMs: 0 };
-
-function diskLimits(configuration: Configuration) {
-  const { 'max-disk': maxDisk, 'disk-reserve': reserve } = configuration;
-  return {
-    maxBytes: maxDisk === 'off' ? null : maxDisk,
-    reserveBytes: reserve === 'auto' ? null : reserve === 'off' ? 0 : reserve,
-  };
-}
 
 function servingTimes(configuration: Configuration) {
   return {

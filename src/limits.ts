@@ -1,0 +1,55 @@
+import { join } from 'node:path';
+import type { Clock } from './component/clock.js';
+import type { Component } from './component/component.js';
+import { DataFolderOnDisk } from './component/data-folder.js';
+import { DiskGuard } from './component/disk-guard.js';
+import type { Guard } from './component/guard.js';
+import type { Health } from './component/health.js';
+import type { Logger } from './component/logger.js';
+import type { Machine } from './component/machine.js';
+import { MemoryGuard } from './component/memory-guard.js';
+import { probeFolder } from './component/probe-folder.js';
+import { WriteWatch } from './component/write-watch.js';
+import type { Configuration } from './config/configuration.js';
+import { inFlightLimit } from './receiver/in-flight-limit.js';
+
+/** The file of runs and cursors in the data folder; open as long as the program runs. */
+export const STATE_FILE = 'state.db';
+
+/** What decides on accepting. */
+export interface Limits {
+  readonly guards: readonly (Guard & Component)[];
+  /** Is told whether records could be written. */
+  readonly watch: WriteWatch;
+  /** What all bodies in flight may take together, in bytes. */
+  readonly maxInFlightBytes: number;
+}
+
+/** What limits are made with. */
+export interface LimitsDeps {
+  readonly machine: Machine;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly health: Health;
+}
+
+/** Makes the limits of a configuration. */
+export function createLimits(configuration: Configuration, deps: LimitsDeps): Limits {
+  const { 'data-dir': path, 'max-memory': maxMemoryBytes } = configuration;
+  const disk = { path, maxBytes: maxDiskBytes(configuration), reserveBytes: reserveBytes(configuration) };
+  const folder = new DataFolderOnDisk(path, STATE_FILE);
+  return {
+    guards: [new DiskGuard(disk, { ...deps, folder }), new MemoryGuard(maxMemoryBytes, deps)],
+    watch: new WriteWatch({ ...deps, probe: () => probeFolder(join(path, 'runs')) }),
+    maxInFlightBytes: inFlightLimit(maxMemoryBytes),
+  };
+}
+
+function maxDiskBytes({ 'max-disk': setting }: Configuration): number | null {
+  return setting === 'off' ? null : setting;
+}
+
+function reserveBytes({ 'disk-reserve': setting }: Configuration): number | null {
+  if (setting === 'auto') return null;
+  return setting === 'off' ? 0 : setting;
+}
