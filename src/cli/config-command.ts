@@ -16,7 +16,7 @@ export const configCommand: CliCommand = {
   async run(invocation) {
     const { resolveForCommand } = await import('./resolve-for-command.js');
     const { stdout, stderr } = invocation.context;
-    const { rows, file, warnings } = resolveForCommand(invocation);
+    const { rows, file, warnings } = await resolveForCommand(invocation);
     for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);
     if (invocation.switches.has('json')) {
       const settings = Object.fromEntries(rows.map(({ name, value, origin }) => [name, { value, origin }]));

@@ -31,7 +31,7 @@ export async function importFiles(invocation: Invocation): Promise<ExitCode> {
 
 async function importHere(invocation: Invocation): Promise<ExitCode> {
   const { context, operands } = invocation;
-  const { configuration, warnings } = resolveForCommand(invocation);
+  const { configuration, warnings } = await resolveForCommand(invocation);
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
   const { 'log-level': level, 'log-format': format } = configuration;
   const logger = createLogger({ level, format, stream: context.stderr, isTerminal: context.isStderrTerminal });

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 import type { Clock } from '../component/clock.js';
-import type { Environment } from '../config/configuration-file.js';
+import type { Environment } from '../config/environment.js';
 
 /** What commands see of the process; `src/main.ts` makes it, tests make their own. */
 export interface ProcessContext {

@@ -35,7 +35,7 @@ async function replayHere(invocation: Invocation, traceId: TraceId, bodies: read
   const { context, flags } = invocation;
   const dataDir = flags['data-dir'] ?? mkdtempSync(join(context.tempDir, 'run-bridge-demo-'));
   const given = { http: '127.0.0.1:0', web: '127.0.0.1:0', ...flags, 'data-dir': dataDir };
-  const { configuration } = resolveForCommand({ ...invocation, flags: given });
+  const { configuration } = await resolveForCommand({ ...invocation, flags: given });
   const { clock, stdout, stderr, stop } = context;
   const logger = createLogger({ level: 'warn', format: 'auto', stream: stderr, isTerminal: context.isStderrTerminal });
   const app = await App.open({ ...configuration, jsonl: 'off' }, appDeps(context, logger));

@@ -1,14 +1,19 @@
 import { systemMachine } from '../component/machine.js';
 import type { ResolvedConfiguration } from '../config/configuration.js';
 import { defaultMaxMemoryBytes } from '../config/default-max-memory.js';
+import { findConfigurationFile } from '../config/find-configuration-file.js';
 import { resolveConfiguration } from '../config/resolve-configuration.js';
 import { DEFAULT_MAPPING_SWITCHES } from '../exporter/mapping/mapping-switches.js';
 import type { Invocation } from './command-line.js';
 
 /** The configuration of a command. @throws ConfigurationError */
-export function resolveForCommand({ context, flags }: Invocation): ResolvedConfiguration {
+export async function resolveForCommand({ context, flags }: Invocation): Promise<ResolvedConfiguration> {
   const { environment, homeDir, workingDir } = context;
   const maxMemoryBytes = defaultMaxMemoryBytes(systemMachine);
   const mappingDefaults = DEFAULT_MAPPING_SWITCHES;
-  return resolveConfiguration({ flags, environment, workingDir, homeDir, maxMemoryBytes, mappingDefaults });
+  const found = findConfigurationFile({ flag: flags.config, environment, workingDir, homeDir });
+  const reader = found === undefined ? undefined : await import('../config/read-configuration-file.js');
+  const mappingSwitches = Object.keys(mappingDefaults);
+  const file = found && reader?.readConfigurationFile(found, { environment, homeDir, mappingSwitches });
+  return resolveConfiguration({ flags, environment, workingDir, homeDir, maxMemoryBytes, mappingDefaults }, file);
 }

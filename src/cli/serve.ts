@@ -17,7 +17,7 @@ const GIVE_UP_MS = 9_000;
 export async function serve(invocation: Invocation): Promise<ExitCode> {
   const { context } = invocation;
   const { clock } = context;
-  const { configuration, warnings } = resolveForCommand(invocation);
+  const { configuration, warnings } = await resolveForCommand(invocation);
   const logger = createLogger({
     level: configuration['log-level'],
     format: configuration['log-format'],

@@ -1,6 +1,7 @@
 import type { ConfigurationRow } from './configuration.js';
-import { type DestinationSettings, MASK } from './destination-settings.js';
+import type { DestinationSettings } from './destination-settings.js';
 import { formatDuration } from './duration.js';
+import { MASK } from './mask.js';
 
 /** A destination as rows of `run-bridge config`; header values and passwords in URLs are masked. */
 export function destinationRows(destination: DestinationSettings, origin: string): ConfigurationRow[] {

@@ -26,9 +26,6 @@ export interface DestinationSettings {
   readonly exporterModule: string | null;
 }
 
-/** What a header's value is shown as. */
-export const MASK = '****';
-
 /** Reads a switch from YAML's booleans and words. */
 export const switchSchema = z
   .union([z.string(), z.boolean(), z.number()], 'is not on or off')

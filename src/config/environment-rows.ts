@@ -1,8 +1,8 @@
 import type { OtlpEnvironment } from '../exporter/otlp-environment.js';
 import type { ConfigurationRow } from './configuration.js';
 import { maskUrl } from './destination-rows.js';
-import { MASK } from './destination-settings.js';
 import { formatDuration } from './duration.js';
+import { MASK } from './mask.js';
 
 /** What OpenTelemetry's variables say, as rows of `run-bridge config`; secrets are masked. */
 export function environmentRows({ destination, resourceOverrides }: OtlpEnvironment): ConfigurationRow[] {

@@ -1,13 +1,12 @@
-import { dirname, join } from 'node:path';
-import type { z } from 'zod';
+import { join } from 'node:path';
 import { readOtlpEnvironment } from '../exporter/otlp-environment.js';
 import { formatByteSize } from './byte-size.js';
 import type { Configuration, ConfigurationRow, ResolvedConfiguration } from './configuration.js';
 import { ConfigurationError } from './configuration-error.js';
-import { type ConfigurationFile, type Environment, findConfigurationFile, nonEmpty } from './configuration-file.js';
 import { destinationRows } from './destination-rows.js';
+import { type Environment, nonEmpty } from './environment.js';
 import { environmentRows } from './environment-rows.js';
-import { type FileValues, fileSchema, knownNames } from './file-schema.js';
+import type { FileReading } from './read-configuration-file.js';
 import type { SettingContext } from './setting.js';
 import { environmentName, SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
 import { nearestName } from './suggestion.js';
@@ -27,17 +26,20 @@ export interface ConfigurationSources {
 
 /**
  * Puts the configuration together: flag > environment > file > default.
+ * @param file what the configuration file holds; `undefined` where there is none.
  * @throws ConfigurationError with every problem at once.
  */
-export function resolveConfiguration(sources: ConfigurationSources): ResolvedConfiguration {
-  const { environment, homeDir, workingDir } = sources;
-  const file = findConfigurationFile({ flag: sources.flags.config, environment, workingDir, homeDir });
-  const problems: string[] = [];
-  const fileValues = file === undefined ? undefined : readFile(file, sources, problems);
+export function resolveConfiguration(
+  sources: ConfigurationSources,
+  file: FileReading | undefined,
+): ResolvedConfiguration {
+  const { environment } = sources;
+  const problems: string[] = [...(file?.problems ?? [])];
+  const fileValues = file?.values;
   const values: Partial<Record<SettingKey, unknown>> = {};
   const rows: ConfigurationRow[] = [];
   for (const key of SETTING_KEYS) {
-    const found = resolveSetting(key, sources, file, fileValues, problems);
+    const found = resolveSetting(key, sources, file, problems);
     if (found === undefined) continue;
     values[key] = found.value;
     rows.push({ name: key, value: found.text, origin: found.origin });
@@ -82,8 +84,7 @@ interface Found {
 function resolveSetting<K extends SettingKey>(
   key: K,
   sources: ConfigurationSources,
-  file: ConfigurationFile | undefined,
-  fileValues: FileValues | undefined,
+  file: FileReading | undefined,
   problems: string[],
 ): Found | undefined {
   const setting = SETTINGS[key];
@@ -98,7 +99,7 @@ function resolveSetting<K extends SettingKey>(
   if (flag !== undefined) return read(flag, `--${key}`);
   const variable = nonEmpty(sources.environment[environmentName(key)]);
   if (variable !== undefined) return read(variable, environmentName(key));
-  const value: SettingValues[K] | undefined = fileValues?.values[key];
+  const value: SettingValues[K] | undefined = file?.values?.values[key];
   if (value !== undefined && file !== undefined) {
     return { value, text: setting.format(value), origin: file.locate([key]) };
   }
@@ -109,28 +110,6 @@ function resolveSetting<K extends SettingKey>(
 function machineDefault(key: SettingKey, { environment, homeDir, maxMemoryBytes }: ConfigurationSources): string {
   if (key === 'max-memory') return formatByteSize(maxMemoryBytes);
   return join(nonEmpty(environment.XDG_DATA_HOME) ?? join(homeDir, '.local', 'share'), 'run-bridge');
-}
-
-function readFile(file: ConfigurationFile, sources: ConfigurationSources, problems: string[]): FileValues | undefined {
-  const switches = Object.keys(sources.mappingDefaults);
-  const context = { baseDir: dirname(file.path), homeDir: sources.homeDir };
-  const result = fileSchema(context, switches).safeParse(file.content);
-  if (result.success) return result.data;
-  for (const issue of result.error.issues) problems.push(...describeIssue(issue, file, switches));
-  return undefined;
-}
-
-function describeIssue(issue: z.core.$ZodIssue, file: ConfigurationFile, switches: readonly string[]): string[] {
-  if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => {
-      const nearest = nearestName(key, knownNames(issue.path, switches));
-      const hint = nearest === undefined ? 'see "run-bridge config" for all of them' : `did you mean ${nearest}?`;
-      return `${file.locate([...issue.path, key])}: ${[...issue.path, key].join('.')} is not a setting; ${hint}`;
-    });
-  }
-  // A name that is refused stands in an issue of its own inside the record's issue.
-  const message = issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
-  return [`${file.locate(issue.path)}: ${[...issue.path, message].join('.').replace(`.${message}`, ` ${message}`)}`];
 }
 
 /**

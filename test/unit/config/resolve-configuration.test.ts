@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ConfigurationError } from '../../../src/config/configuration-error.js';
+import { findConfigurationFile } from '../../../src/config/find-configuration-file.js';
+import { readConfigurationFile } from '../../../src/config/read-configuration-file.js';
 import { type ConfigurationSources, resolveConfiguration } from '../../../src/config/resolve-configuration.js';
 
 let dir: string;
@@ -11,16 +13,20 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
-const resolve = (sources: Partial<ConfigurationSources> = {}) =>
-  resolveConfiguration({
+const resolve = (given: Partial<ConfigurationSources> = {}) => {
+  const sources: ConfigurationSources = {
     flags: {},
     environment: {},
     workingDir: dir,
     homeDir: '/home/me',
     maxMemoryBytes: 2 ** 30,
     mappingDefaults: { 'stable-names': true },
-    ...sources,
-  });
+    ...given,
+  };
+  const found = findConfigurationFile({ ...sources, flag: sources.flags.config });
+  const mappingSwitches = Object.keys(sources.mappingDefaults);
+  return resolveConfiguration(sources, found && readConfigurationFile(found, { ...sources, mappingSwitches }));
+};
 const write = (text: string) => writeFileSync(join(dir, 'run-bridge.yaml'), text);
 const problemsOf = (sources: Partial<ConfigurationSources> = {}): readonly string[] => {
   try {

@@ -1,0 +1,2 @@
+/** What a secret's value is shown as. */
+export const MASK = '****';
