@@ -5,7 +5,7 @@ import { ConfigurationError } from './config/configuration-error.js';
 import { maskUrl } from './config/destination-rows.js';
 import type { DestinationSettings } from './config/destination-settings.js';
 import { toDestinationConfig } from './config/to-destination-config.js';
-import { DEFAULT_RETRY_POLICY, RetryPolicy } from './delivery/retry-policy.js';
+import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from './delivery/retry-policy.js';
 import type { Destination } from './exporter/destination.js';
 import type { DestinationConfig } from './exporter/destination-config.js';
 import { findLoops } from './exporter/destination-loop.js';
@@ -85,6 +85,7 @@ export function createWorker({ destination, mapping }: OpenedExport, deps: Expor
       destination,
       createMapper: () => new OtelRunMapper(mapping),
       retryPolicy: new RetryPolicy(DEFAULT_RETRY_POLICY, deps.random),
+      requestRetryPolicy: new RetryPolicy(REQUEST_RETRY_POLICY, deps.random),
     },
   );
 }

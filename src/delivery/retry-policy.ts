@@ -11,6 +11,9 @@ export interface RetryPolicyOptions {
 /** The defaults: within a minute of its return, a receiver gets what it missed. */
 export const DEFAULT_RETRY_POLICY: RetryPolicyOptions = { baseMs: 1_000, maxMs: 60_000, maxRetryAfterMs: 600_000 };
 
+/** For a request that failed by chance while others succeed: what comes after it waits for it, so it is tried again soon. */
+export const REQUEST_RETRY_POLICY: RetryPolicyOptions = { baseMs: 100, maxMs: 5_000, maxRetryAfterMs: 600_000 };
+
 /** A wait is never shorter than this part of `baseMs`, so that a stroke of luck is no busy loop. */
 const SHORTEST_PART = 0.1;
 

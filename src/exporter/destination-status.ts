@@ -14,15 +14,25 @@ export interface SignalStatus {
   readonly failedAttemptCount: number;
 }
 
+/** What one destination has not got. */
+export interface BacklogStatus {
+  /** Bytes of record logs that were not sent. */
+  readonly lagBytes: number;
+  /** Age of the oldest record that was not sent, in seconds; 0 when there is none. Of what was there at the start it may be too high. */
+  readonly oldestUnsentSeconds: number;
+  /** What waited too long and is not sent any more, since the start: times that a run's oldest part was given up, spans and log records in them. */
+  readonly givenUpRunCount: number;
+  readonly givenUpSpanCount: number;
+  readonly givenUpLogCount: number;
+}
+
 /** How far one destination has got, for `/readyz?verbose`. */
-export interface DestinationStatus {
+export interface DestinationStatus extends BacklogStatus {
   readonly name: string;
   /** `idle` has nothing to send, `waiting` failed and will try again. */
   readonly state: 'idle' | 'sending' | 'waiting' | 'stopped';
   /** Runs that are open or not sent to their end. */
   readonly pendingRuns: number;
-  /** Bytes of record logs that were not sent; runs that it has not come to yet are not counted. */
-  readonly lagBytes: number;
   readonly signals: Readonly<Record<Signal, SignalStatus>>;
   /** The last failure in words; `null` after a success. */
   readonly lastError: string | null;

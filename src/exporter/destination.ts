@@ -15,6 +15,8 @@ export interface Destination {
   readonly name: string;
   /** What it is to get. */
   readonly signals: readonly Signal[];
+  /** Calls of `send` for a signal at the same time, at most; as many as the worker likes where it is left out. */
+  readonly maxInFlight?: number;
   /**
    * Sends as many items from the front of a batch as go into one request. One attempt; never throws for what the other
    * side does, and settles soon after `abort`.

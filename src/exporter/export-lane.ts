@@ -7,18 +7,31 @@ import type { SignalStatus } from './destination-status.js';
 
 /** Statuses by which a receiver says that it has no place for logs at all. */
 const NO_LOGS: ReadonlySet<number> = new Set([404, 415, 501]);
+/** So many failures in a row, over all requests, are no chance: the destination is left alone for a while. */
+const MAX_CHANCE_FAILURES = 4;
 /** Different statuses of refusal that are logged, each once. */
 const MAX_LOGGED_STATUSES = 20;
+
+/**
+ * What comes after an attempt. `done`: the items were taken, or refused for good. `retry`: this request failed, others may
+ * go on. `paused`: the destination takes nothing now.
+ */
+export type AfterAttempt = 'done' | 'retry' | 'paused';
+
+type RetryableResult = Extract<SendResult, { readonly kind: 'retryable' }>;
 
 /** One signal on its way to one destination: whether it may send now, and what became of what it sent. */
 export class ExportLane {
   private isOff: boolean;
-  /** The wait after a failed attempt; `undefined` when there is none. */
+  /** The wait in which nothing is sent; `undefined` when there is none. */
   private waiting: Timer | undefined;
+  private waitsUntilMs = 0;
   private failedInRow = 0;
   private counts = { sent: 0, refused: 0, rejected: 0, forwarded: 0, failedAttempts: 0 };
   private readonly loggedStatuses = new Set<number>();
   private hasLoggedPartial = false;
+  private hasLoggedFailure = false;
+  private hasLoggedPause = false;
   /** The last failure in words; `null` after a success. */
   lastError: string | null = null;
 
@@ -38,6 +51,11 @@ export class ExportLane {
     return this.waiting === undefined ? 'ready' : 'waiting';
   }
 
+  /** Whether the destination failed so often that it gets one request at a time, until it takes one. */
+  get isProbing(): boolean {
+    return this.failedInRow > MAX_CHANCE_FAILURES;
+  }
+
   get status(): SignalStatus {
     return {
       state: this.state,
@@ -49,30 +67,28 @@ export class ExportLane {
     };
   }
 
-  /**
-   * Takes down what became of an attempt. `true`: the items are done with (taken, or refused for good); `false`: they are
-   * to be sent again once the lane is ready.
-   */
-  settle(result: SendResult, itemCount: number, kind: 'sent' | 'forwarded' = 'sent'): boolean {
+  /** Takes down what became of an attempt. */
+  settle(result: SendResult, itemCount: number, kind: 'sent' | 'forwarded' = 'sent'): AfterAttempt {
+    if (this.isOff) return 'done';
     if (result.kind !== 'accepted' && this.signal === 'logs' && NO_LOGS.has(result.status ?? 0)) {
       this.turnOff(result.status, result.message);
-      return true;
+      return 'done';
     }
     switch (result.kind) {
       case 'accepted':
         this.accept(result.rejectedCount, result.message, itemCount, kind);
-        return true;
+        return 'done';
       case 'refused':
         this.refuse(result.status, result.message, itemCount);
-        return true;
+        return 'done';
       case 'retryable':
-        this.wait(result.status, result.retryAfterMs, result.message);
-        return false;
+        return this.fail(result);
     }
   }
 
   private accept(rejectedCount: number, message: string, itemCount: number, kind: 'sent' | 'forwarded'): void {
-    if (this.failedInRow > 0) this.log('info', {}, 'the destination takes exports again');
+    if (this.hasLoggedPause) this.log('info', {}, 'the destination takes exports again');
+    this.hasLoggedPause = false;
     this.failedInRow = 0;
     this.lastError = null;
     this.counts[kind] += Math.max(0, itemCount - rejectedCount);
@@ -100,20 +116,47 @@ export class ExportLane {
     );
   }
 
-  private wait(status: number | null, retryAfterMs: number | null, message: string): void {
-    this.failedInRow += 1;
+  private fail({ status, retryAfterMs, message }: RetryableResult): AfterAttempt {
     this.counts.failedAttempts += 1;
     this.lastError = status === null ? message : `status ${status}: ${message}`;
-    const delayMs = this.deps.policy.delayMs(this.failedInRow, retryAfterMs);
-    if (this.failedInRow === 1) {
+    const isAskedToWait = status === 429 || (retryAfterMs !== null && retryAfterMs > 0);
+    // Requests that were under way when the wait began say nothing new by failing, too.
+    if (this.waiting !== undefined && !isAskedToWait) return 'paused';
+    this.failedInRow += 1;
+    if (isAskedToWait) this.failedInRow = Math.max(this.failedInRow, MAX_CHANCE_FAILURES + 1);
+    if (!this.isProbing) {
+      this.logFirstFailure(status, message);
+      return 'retry';
+    }
+    const delayMs = this.deps.policy.delayMs(this.failedInRow - MAX_CHANCE_FAILURES, retryAfterMs);
+    if (!this.hasLoggedPause) {
+      this.hasLoggedPause = true;
       this.log(
         'warn',
         { status, answer: message, delayMs },
         'the destination does not take exports now; they wait on disk and are tried again',
       );
     }
-    // Several requests may have failed at once: only the latest wait counts.
+    this.pause(delayMs);
+    return 'paused';
+  }
+
+  private logFirstFailure(status: number | null, message: string): void {
+    if (this.hasLoggedFailure) return;
+    this.hasLoggedFailure = true;
+    this.log(
+      'warn',
+      { status, answer: message },
+      'a request to the destination failed and is tried again; further failures are counted only',
+    );
+  }
+
+  /** Of several waits the one that ends last counts. */
+  private pause(delayMs: number): void {
+    const untilMs = this.deps.clock.monotonicMs() + delayMs;
+    if (this.waiting !== undefined && untilMs <= this.waitsUntilMs) return;
     this.waiting?.cancel();
+    this.waitsUntilMs = untilMs;
     this.waiting = this.deps.clock.after(delayMs, () => this.endWait());
   }
 

@@ -1,19 +1,37 @@
 import type { ExportRun } from './export-run.js';
 
+/** How many runs may hold a mapper. */
+export interface ExportQueueLimits {
+  readonly maxOpen: number;
+  /** Memory of all open runs together, as `ExportRun` estimates it; a single one may take more. */
+  readonly maxOpenBytes: number;
+  readonly sliceMs: number;
+}
+
+/** What the queue asks of the worker. */
+export interface ExportQueueHost {
+  /** Closes a run that has to make room; what it still has to do comes to the queue again. */
+  makeWay(run: ExportRun): void;
+  /** Whether something of the run waits for a lane that takes nothing now. */
+  isStuck(run: ExportRun): boolean;
+}
+
 /**
  * Whose turn it is, and who may hold a mapper. Open runs take turns; closed ones wait, first come first served, until a
- * mapper is free: fewer than `maxOpen` are open, an open one has nothing to do or cannot go on, or one has had its
- * `sliceMs`.
+ * mapper is free: fewer are open than may be, an open one has nothing to do or cannot go on, or one has had its slice of
+ * time.
  */
 export class ExportQueue {
   private readonly open = new Set<ExportRun>();
   private readonly turns: ExportRun[] = [];
   private readonly backlog: ExportRun[] = [];
+  /** Bytes of the open runs when each was last looked at. */
+  private readonly openBytesOf = new Map<ExportRun, number>();
+  private openBytes = 0;
 
-  /** @param closeRun closes a run that has to make room. */
   constructor(
-    private readonly limits: { readonly maxOpen: number; readonly sliceMs: number },
-    private readonly closeRun: (run: ExportRun) => void,
+    private readonly limits: ExportQueueLimits,
+    private readonly host: ExportQueueHost,
   ) {}
 
   get isEmpty(): boolean {
@@ -39,33 +57,73 @@ export class ExportQueue {
 
   opened(run: ExportRun): void {
     this.open.add(run);
+    this.measure(run);
   }
 
   closed(run: ExportRun): void {
     this.open.delete(run);
+    this.openBytes -= this.openBytesOf.get(run) ?? 0;
+    this.openBytesOf.delete(run);
+  }
+
+  /** A run had its turn: what it holds has changed. Where it is too much, others make room. */
+  hadTurn(run: ExportRun): void {
+    if (!this.open.has(run)) return;
+    this.measure(run);
+    while (this.openBytes > this.limits.maxOpenBytes) {
+      const victim = this.victim(run) ?? this.longestHeld(run);
+      if (victim === undefined) return;
+      this.host.makeWay(victim);
+    }
+  }
+
+  private get isFull(): boolean {
+    if (this.open.size === 0) return false;
+    return this.open.size >= this.limits.maxOpen || this.openBytes >= this.limits.maxOpenBytes;
+  }
+
+  private measure(run: ExportRun): void {
+    const bytes = run.memoryBytes;
+    this.openBytes += bytes - (this.openBytesOf.get(run) ?? 0);
+    this.openBytesOf.set(run, bytes);
   }
 
   private makeRoom(nowMs: number): boolean {
-    if (this.open.size < this.limits.maxOpen) return true;
-    let idle: ExportRun | undefined;
-    let blocked: ExportRun | undefined;
-    for (const run of this.open) {
-      if (run.isInTurn || run.isQueued) continue;
-      if (run.hasQueued) blocked ??= run;
-      else if (!run.isBehind && run.replay?.heldCount === 0 && run.lastTurnMs < (idle?.lastTurnMs ?? Infinity))
-        idle = run;
-    }
-    const victim = idle ?? blocked;
+    if (!this.isFull) return true;
+    const victim = this.victim();
     if (victim !== undefined) {
-      this.closeRun(victim);
+      this.host.makeWay(victim);
       return true;
     }
     const overdue = this.takeOverdueTurn(nowMs);
     if (overdue === undefined) return false;
-    this.closeRun(overdue);
     overdue.isBehind = true;
+    this.host.makeWay(overdue);
     this.add(overdue);
     return true;
+  }
+
+  /** An open run that can be closed at no loss of work: one with nothing to do, else one that cannot go on. */
+  private victim(except?: ExportRun): ExportRun | undefined {
+    let idle: ExportRun | undefined;
+    let stuck: ExportRun | undefined;
+    for (const run of this.open) {
+      if (run === except || run.isInTurn || run.isQueued) continue;
+      if (this.host.isStuck(run)) stuck ??= run;
+      else if (!isBusy(run) && run.replay?.heldCount === 0 && run.lastTurnMs < (idle?.lastTurnMs ?? Infinity))
+        idle = run;
+    }
+    return idle ?? stuck;
+  }
+
+  /** An open run that only waits for its held spans' time: it reads its log again then. */
+  private longestHeld(except: ExportRun): ExportRun | undefined {
+    let found: ExportRun | undefined;
+    for (const run of this.open) {
+      if (run === except || run.isInTurn || run.isQueued || isBusy(run)) continue;
+      if (run.lastTurnMs < (found?.lastTurnMs ?? Infinity)) found = run;
+    }
+    return found;
   }
 
   /**
@@ -79,4 +137,8 @@ export class ExportQueue {
     next.isQueued = false;
     return next;
   }
+}
+
+function isBusy(run: ExportRun): boolean {
+  return run.isBehind || run.isOutstanding;
 }

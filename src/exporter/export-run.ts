@@ -4,8 +4,9 @@ import type { Signal } from '../record/record-batch.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { LoggedRecord } from '../sink/record-log.js';
 import type { ExportCursor } from '../store/cursor-store.js';
-import type { MappedItem } from './mapped-item.js';
+import { AppendTimes } from './append-times.js';
 import type { RunReplay } from './run-replay.js';
+import { SignalProgress } from './signal-progress.js';
 
 /** Records of the look-ahead, and how many bytes of it they took. */
 export interface KeptRecords {
@@ -15,6 +16,14 @@ export interface KeptRecords {
 
 /** As much as is taken from the look-ahead at once, and about as much as is read from a log at once. */
 const MAX_CHUNK_BYTES = 1024 * 1024;
+/** What an open run takes at least, in bytes. */
+const OPEN_RUN_BYTES = 16 * 1024;
+/** What a mapper remembers of each byte it has read: ids, parents and names of spans. Measured on real runs, rounded up. */
+const REMEMBERED_PART = 1 / 4;
+/** A mapper's memory of spans is bounded, so that more than this part of a log changes nothing, in bytes. */
+const MAX_REMEMBERED_BYTES = 256 * 1024 * 1024;
+/** A span that is held with its attributes, in bytes. */
+const HELD_SPAN_BYTES = 4 * 1024;
 
 /**
  * One run on its way to one destination. Everything but the cursor can be thrown away at any time: it is found again by
@@ -25,17 +34,16 @@ export class ExportRun {
   cursor: ExportCursor | undefined;
   /** The mapper and where it stands; `undefined` while the run is closed. */
   replay: RunReplay | undefined;
-  /** What the mapper gave and was not sent; at most what one chunk of records gave, for each signal. */
-  readonly queues: Readonly<Record<Signal, MappedItem[]>> = { traces: [], logs: [] };
-  /** Signals whose items were passed over while their lane was waiting; they are found again by a new replay. */
-  readonly missed = new Set<Signal>();
-  /** Length of the log at which a signal's last items were sent. */
-  readonly doneAtBytes = new Map<Signal, number>();
+  /** What the mapper gave and was not answered. */
+  readonly progress: Readonly<Record<Signal, SignalProgress>>;
+  readonly times = new AppendTimes();
   /** The run's summary once it is finished; `undefined` when it is open or not known. */
   finished: RunSummary | undefined;
   hasLookedUpSummary = false;
   /** Length of the log as far as the worker was told. */
   knownBytes = 0;
+  /** Everything before this offset of the log was answered, or gave nothing to send. */
+  settledBytes = 0;
   /** Monotonic time of the first batch that was taken since the run was opened; `undefined` while it only replays. */
   progressMs: number | undefined;
   lastTurnMs = 0;
@@ -57,24 +65,48 @@ export class ExportRun {
   constructor(
     readonly traceId: TraceId,
     public lastAppendMs: number,
-  ) {}
+  ) {
+    this.progress = { traces: new SignalProgress(traceId, 'traces'), logs: new SignalProgress(traceId, 'logs') };
+  }
 
   /** Offset up to which the mapper has read. */
   get readOffset(): number {
     return this.replay?.readOffset ?? 0;
   }
 
-  get hasQueued(): boolean {
-    return this.queues.traces.length > 0 || this.queues.logs.length > 0;
+  /** Whether something of it waits for a request or an answer. */
+  get isOutstanding(): boolean {
+    return this.progress.traces.isOutstanding || this.progress.logs.isOutstanding;
+  }
+
+  /** Whether items were passed over, which a new replay has to find. */
+  get hasMissed(): boolean {
+    return this.progress.traces.isMissed || this.progress.logs.isMissed;
   }
 
   /** Bytes of the log of which not everything was sent. Held spans count from the first that is held. */
   get lagBytes(): number {
-    if (this.cursor === undefined) return this.knownBytes;
-    // A signal without items leaves its cursor behind; where nothing waits to be sent, reading is the measure.
-    const waits = this.hasQueued || this.missed.size > 0 || this.replay === undefined || this.replay.heldCount > 0;
-    if (!waits) return Math.max(0, this.knownBytes - this.readOffset);
-    return Math.max(0, this.knownBytes - Math.min(this.cursor.tracesOffset, this.cursor.logsOffset));
+    this.noteSettled();
+    return Math.max(0, this.knownBytes - this.settledBytes);
+  }
+
+  /** About how much memory it takes while it is open, in bytes. */
+  get memoryBytes(): number {
+    if (this.replay === undefined) return 0;
+    const remembered = Math.min(this.replay.readOffset, MAX_REMEMBERED_BYTES) * REMEMBERED_PART;
+    return OPEN_RUN_BYTES + remembered + this.replay.heldCount * HELD_SPAN_BYTES;
+  }
+
+  /** Takes down how far it is sent: a signal without items leaves its cursor behind, so where nothing waits, reading is the measure. */
+  noteSettled(): void {
+    if (this.cursor === undefined || this.replay === undefined) return;
+    const { traces, logs } = this.progress;
+    const isOpen = (progress: SignalProgress) => progress.isOutstanding || progress.isMissed;
+    const ends = [this.replay.readOffset];
+    if (isOpen(traces)) ends.push(traces.offset);
+    else if (this.replay.heldCount > 0) ends.push(this.cursor.tracesOffset);
+    if (isOpen(logs)) ends.push(logs.offset);
+    this.settledBytes = Math.max(this.settledBytes, Math.min(...ends));
   }
 
   /** Keeps appended records if they follow on what is read or kept. Returns the bytes that it keeps more. */
@@ -103,25 +135,15 @@ export class ExportRun {
     return bytes === 0 ? undefined : { records, bytes };
   }
 
-  /** What waits for a lane makes room for what can be sent; it is found again by a new replay. */
-  passOverQueued(): void {
-    for (const signal of ['traces', 'logs'] as const) {
-      if (this.queues[signal].length === 0) continue;
-      this.queues[signal].length = 0;
-      this.missed.add(signal);
-    }
-  }
-
-  /** Throws away what can be found again; what was missed stays known. Returns the look-ahead bytes that it gave back. */
+  /** Throws away what can be found again. Returns the look-ahead bytes that it gave back. */
   close(): number {
+    this.noteSettled();
     const bytes = this.lookAheadBytes;
     this.quietTimer?.cancel();
     this.quietTimer = undefined;
     this.closingAtBytes = undefined;
     this.progressMs = undefined;
     this.replay = undefined;
-    this.queues.traces.length = 0;
-    this.queues.logs.length = 0;
     this.lookAhead = [];
     this.lookAheadBytes = 0;
     return bytes;

@@ -20,7 +20,10 @@ export interface ExportWorkerDeps {
   readonly runs: { find(traceId: TraceId): Promise<RunSummary | undefined> };
   /** Makes an empty mapper with the destination's options. */
   readonly createMapper: () => RunMapper;
+  /** When a destination that takes nothing is tried again. */
   readonly retryPolicy: RetryPolicy;
+  /** When a single request that failed is tried again while others succeed. */
+  readonly requestRetryPolicy: RetryPolicy;
   readonly clock: Clock;
   readonly logger: Logger;
 }

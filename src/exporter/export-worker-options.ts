@@ -6,14 +6,20 @@ export interface ExportWorkerOptions {
   readonly eventHoldMs: number;
   /** How long appended records wait for more of them to share a request. Default 200 ms. */
   readonly batchDelayMs: number;
-  /** Runs that hold a mapper at once. Others wait, closed; one that was closed reads its log again from the start. Default 64. */
+  /** Requests of a signal at the same time; a destination may allow fewer. Default 4. */
+  readonly maxInFlight: number;
+  /** Mapped items of a signal that wait for a request; beyond it nothing more is read. Default 2,048. */
+  readonly maxWaitingItems: number;
+  /** Runs that hold a mapper at once. Others wait, closed; one that was closed reads its log again from the start. Default 1,024. */
   readonly maxOpenRuns: number;
+  /** Memory that the mappers of all open runs may take together, as estimated. Default 64 MiB. */
+  readonly maxOpenBytes: number;
   /** How long an open run may keep its mapper while others wait for one. Default 30,000 ms. */
   readonly openSliceMs: number;
   /** Appended records kept in memory to save reading them again, over all runs; beyond it they are read from the log. Default 8 MiB. */
   readonly maxLookAheadBytes: number;
-  /** Runs that are sent at the same time, each with one request a signal. Default 1. */
-  readonly maxConcurrentRuns: number;
+  /** What waits longer than this is given up. Default 7 days; `null`: nothing is. */
+  readonly maxBacklogAgeMs: number | null;
 }
 
 /** The defaults. */
@@ -21,8 +27,11 @@ export const DEFAULT_EXPORT_WORKER_OPTIONS: ExportWorkerOptions = {
   maxBatchItems: 512,
   eventHoldMs: 2_000,
   batchDelayMs: 200,
-  maxOpenRuns: 64,
+  maxInFlight: 4,
+  maxWaitingItems: 2_048,
+  maxOpenRuns: 1_024,
+  maxOpenBytes: 64 * 1024 * 1024,
   openSliceMs: 30_000,
   maxLookAheadBytes: 8 * 1024 * 1024,
-  maxConcurrentRuns: 1,
+  maxBacklogAgeMs: 7 * 86_400_000,
 };

@@ -1,10 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Component } from '../component/component.js';
+import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { TraceId } from '../record/ids.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';
-import type { ForeignListener } from '../sink/foreign-log.js';
 import type { Appended, AppendListener } from '../sink/appended.js';
+import type { ForeignListener } from '../sink/foreign-log.js';
+import type { ExportCursor } from '../store/cursor-store.js';
+import { BacklogKeeper } from './backlog-keeper.js';
+import { CursorSaver } from './cursor-saver.js';
 import type { DestinationStatus } from './destination-status.js';
 import { ExportLane } from './export-lane.js';
 import { ExportLinger } from './export-linger.js';
@@ -14,19 +18,24 @@ import { ExportTurn } from './export-turn.js';
 import type { ExportWorkerDeps } from './export-worker-deps.js';
 import type { ExportWorkerOptions } from './export-worker-options.js';
 import { ForeignForwarder } from './foreign-forwarder.js';
+import { LaneSender } from './lane-sender.js';
+import { LaneSenders } from './lane-senders.js';
+import type { ExportStretch } from './signal-progress.js';
 
 /**
- * Sends every run to one destination, from the record logs and behind a cursor: in order for each signal, each item at
- * least once, twice only what was under way when the process died. There is no queue of its own: whatever the worker holds
- * in memory is bounded and can be read again, so a destination that is down costs disk that is used anyway.
+ * Sends every run to one destination, from the record logs and behind a cursor: each item at least once, twice only what
+ * was under way when the process died. There is no queue of its own: whatever the worker holds in memory is bounded and can
+ * be read again, so a destination that is down costs disk that is used anyway.
  */
 export class ExportWorker implements Component, AppendListener, RunListener, ForeignListener {
   readonly name: string;
   /** Runs that are open, or not sent to their end. */
   private readonly runs = new Map<TraceId, ExportRun>();
   private readonly queue: ExportQueue;
-  private readonly lanes: Readonly<Record<Signal, ExportLane>>;
+  private readonly senders: LaneSenders;
   private readonly turn: ExportTurn;
+  private readonly saver: CursorSaver;
+  private readonly backlog: BacklogKeeper;
   private readonly foreign: ForeignForwarder | undefined;
   /** Runs that wait for a lane. */
   private readonly parked = new Set<ExportRun>();
@@ -34,7 +43,9 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   private readonly faulted = new Set<ExportRun>();
   private readonly lingering: ExportLinger;
   private lookAheadBytes = 0;
-  private activeTurns = 0;
+  private isInTurn = false;
+  /** Monotonic time at which requests that were not full were sent for the last time. */
+  private sentAllMs = 0;
   private isStarted = false;
   private isFlushing = false;
   private readonly stop = new AbortController();
@@ -44,19 +55,16 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     private readonly options: ExportWorkerOptions,
     private readonly deps: ExportWorkerDeps,
   ) {
-    const { destination, clock, logger, retryPolicy: policy } = deps;
+    const { destination, clock } = deps;
     this.name = `export to ${destination.name}`;
     this.lingering = new ExportLinger(options.batchDelayMs, clock, (run) => this.wake(run));
-    const lane = (signal: Signal) =>
-      new ExportLane(signal, destination.signals.includes(signal), destination.name, { clock, logger, policy }, () =>
-        this.onLaneReady(),
-      );
-    this.lanes = { traces: lane('traces'), logs: lane('logs') };
-    this.queue = new ExportQueue({ maxOpen: options.maxOpenRuns, sliceMs: options.openSliceMs }, (run) => {
-      run.passOverQueued();
-      this.close(run);
-    });
-    this.turn = new ExportTurn(options, deps, this.lanes, this.stop.signal, {
+    this.saver = new CursorSaver(destination.name, deps, this.stop.signal);
+    this.senders = this.createSenders();
+    this.queue = new ExportQueue(
+      { maxOpen: options.maxOpenRuns, maxOpenBytes: options.maxOpenBytes, sliceMs: options.openSliceMs },
+      { makeWay: (run) => this.makeWay(run), isStuck: (run) => this.senders.isStuck(run.progress) },
+    );
+    this.turn = new ExportTurn(options, deps, this.senders, {
       opened: (run) => this.queue.opened(run),
       close: (run) => this.close(run),
       tookLookAhead: (bytes) => {
@@ -65,11 +73,21 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
       wakeAfter: (run, delayMs) => clock.after(delayMs, () => this.wake(run)),
       isFlushing: () => this.isFlushing,
     });
+    this.backlog = new BacklogKeeper(options.maxBacklogAgeMs, deps, this.runs, {
+      release: (run) => this.release(run),
+      resume: (run) => this.forget(run),
+    });
+    const { traces, logs } = this.senders;
     this.foreign =
       deps.foreign === undefined || destination.forward === undefined
         ? undefined
         : new ForeignForwarder(
-            { ...deps, reader: deps.foreign, lanes: this.lanes, onRest: () => this.onRest() },
+            {
+              ...deps,
+              reader: deps.foreign,
+              lanes: { traces: traces.lane, logs: logs.lane },
+              onRest: () => this.onRest(),
+            },
             this.stop.signal,
           );
   }
@@ -80,17 +98,22 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     const nowUnixMs = clock.nowUnixMs();
     const sinceUnixMs = await cursors.register(destination.name, nowUnixMs);
     await this.foreign?.start(sinceUnixMs === nowUnixMs);
-    for (const traceId of await cursors.listPending(destination.name)) this.runFor(traceId);
+    for (const pending of await cursors.listPending(destination.name)) {
+      this.backlog.takeUp(this.runFor(pending.traceId), pending, nowUnixMs);
+    }
     this.isStarted = true;
     for (const run of this.runs.values()) this.wake(run);
     this.foreign?.wake();
+    this.backlog.watch(this.stop.signal);
   }
 
   onAppended(appended: Appended): void {
     if (this.stop.signal.aborted) return;
     const run = this.runFor(appended.traceId);
+    const nowMs = this.deps.clock.monotonicMs();
     run.knownBytes = Math.max(run.knownBytes, appended.lengthBytes);
-    run.lastAppendMs = this.deps.clock.monotonicMs();
+    run.lastAppendMs = nowMs;
+    run.times.note(appended.offset, nowMs);
     this.lookAheadBytes += run.keep(appended.records, this.options.maxLookAheadBytes - this.lookAheadBytes);
     if (this.isFlushing) this.wake(run);
     else this.lingering.add(run);
@@ -104,6 +127,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     if (this.stop.signal.aborted || event.type === 'invocationEnded') return;
     const run = this.runFor(event.run.traceId);
     run.knownBytes = Math.max(run.knownBytes, event.run.logBytes);
+    this.backlog.noteSeen(run, event.run, this.deps.clock.nowUnixMs());
     if (event.type === 'finished') run.finished = event.run;
     this.wake(run);
   }
@@ -121,30 +145,58 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     await this.flushUntil(() => this.isResting(), deadline);
     this.stop.abort();
     this.lingering.stop();
-    while (this.activeTurns > 0) await this.nextRest();
+    while (this.isInTurn || this.senders.areSending) await this.nextRest();
     await this.foreign?.rest();
     for (const run of this.queue.openRuns) run.quietTimer?.cancel();
     await this.deps.destination.close();
   }
 
   status(): DestinationStatus {
-    const { traces, logs } = this.lanes;
-    let lagBytes = 0;
-    for (const run of this.runs.values()) lagBytes += run.lagBytes;
+    const { traces, logs } = this.senders;
     return {
       name: this.deps.destination.name,
       state: this.state,
       pendingRuns: this.runs.size,
-      lagBytes,
-      signals: { traces: traces.status, logs: logs.status },
-      lastError: traces.lastError ?? logs.lastError,
+      ...this.backlog.status(),
+      signals: { traces: traces.lane.status, logs: logs.lane.status },
+      lastError: this.senders.lastError,
     };
   }
 
   private get state(): DestinationStatus['state'] {
     if (this.stop.signal.aborted) return 'stopped';
-    if (this.lanes.traces.state === 'waiting' || this.lanes.logs.state === 'waiting') return 'waiting';
+    if (this.senders.areWaiting || this.foreign?.isWaiting === true) return 'waiting';
     return this.isDrained() ? 'idle' : 'sending';
+  }
+
+  private createSenders(): LaneSenders {
+    const { destination, clock, logger } = this.deps;
+    const sender = (signal: Signal, retryPolicy: RetryPolicy) => {
+      const lane = new ExportLane(
+        signal,
+        destination.signals.includes(signal),
+        destination.name,
+        { clock, logger, policy: this.deps.retryPolicy },
+        () => this.onLaneReady(),
+      );
+      const { maxBatchItems, maxInFlight } = this.options;
+      return new LaneSender(
+        lane,
+        { maxBatchItems, maxInFlight: Math.min(maxInFlight, destination.maxInFlight ?? maxInFlight) },
+        {
+          destination,
+          clock,
+          retryPolicy,
+          onAnswered: (stretches) => this.onAnswered(stretches),
+          onGivenBack: (stretches) => this.onGivenBack(stretches),
+          onProgress: () => this.pump(),
+        },
+        this.stop.signal,
+      );
+    };
+    const { requestRetryPolicy } = this.deps;
+    const { maxWaitingItems } = this.options;
+    return new LaneSenders(sender('traces', requestRetryPolicy), sender('logs', requestRetryPolicy), maxWaitingItems);
   }
 
   private runFor(traceId: TraceId): ExportRun {
@@ -178,87 +230,148 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
 
   private pump(): void {
     if (!this.isStarted) return;
-    while (!this.stop.signal.aborted && this.activeTurns < this.options.maxConcurrentRuns) {
-      const run = this.queue.take(this.deps.clock.monotonicMs());
+    const nowMs = this.deps.clock.monotonicMs();
+    while (!this.stop.signal.aborted && !this.isInTurn && this.senders.haveRoom) {
+      const run = this.queue.take(nowMs);
       if (run === undefined) break;
-      if (!this.isWorthATurn(run)) continue;
-      this.activeTurns += 1;
-      run.isInTurn = true;
-      void this.takeTurn(run);
+      if (this.isWorthATurn(run)) void this.takeTurn(run);
     }
-    if (this.activeTurns === 0) this.onRest();
+    // While runs are read, requests fill up; but nothing waits for that longer than for more records.
+    const isAll = !this.isInTurn || nowMs - this.sentAllMs >= this.options.batchDelayMs;
+    if (isAll) this.sentAllMs = nowMs;
+    this.senders.send(isAll);
+    if (!this.isInTurn) this.onRest();
   }
 
   /** A run that needs only lanes that wait is parked; where no lane is left there is nothing to do until the next start. */
   private isWorthATurn(run: ExportRun): boolean {
-    const lanes = Object.values(this.lanes).filter((lane) => lane.state !== 'off');
-    if (lanes.length === 0) {
+    if (this.senders.areOff) {
       this.forget(run);
       return false;
     }
-    const isNeeded = ({ signal }: ExportLane) =>
-      run.isBehind || run.missed.has(signal) || run.queues[signal].length > 0;
-    if (lanes.some((lane) => lane.state === 'ready' && isNeeded(lane))) return true;
-    if (lanes.some(isNeeded)) this.parked.add(run);
+    if (run.isBehind || this.senders.canCatchUp(run.progress)) return true;
+    if (run.hasMissed) this.parked.add(run);
     return false;
   }
 
   private async takeTurn(run: ExportRun): Promise<void> {
+    this.isInTurn = true;
+    run.isInTurn = true;
     try {
       const next = await this.turn.take(run);
       run.failedTurns = 0;
       run.isInTurn = false;
-      const isWokenAgain = run.isWokenAgain;
-      run.isWokenAgain = false;
-      if (isWokenAgain) run.isBehind = true;
+      if (run.isWokenAgain) run.isBehind = true;
       if (next === 'done') this.forget(run);
-      // A lane may have become ready during the turn: whether a blocked run is parked is seen when it is taken up.
-      else if (next !== 'idle' || isWokenAgain) this.queue.add(run);
+      else if (next === 'again' || run.isWokenAgain || run.hasMissed) this.queue.add(run);
+      this.queue.hadTurn(run);
+      await this.endClosing(run);
     } catch (error) {
       run.isInTurn = false;
-      run.isWokenAgain = false;
       this.fault(run, error);
     }
-    // Sending is not all that the process does: others get a turn of the event loop, too.
+    run.isWokenAgain = false;
+    // Exporting is not all that the process does: others get a turn of the event loop, too.
     await nextTurn();
-    this.activeTurns -= 1;
+    this.isInTurn = false;
+    this.pump();
+  }
+
+  private async onAnswered(stretches: readonly ExportStretch[]): Promise<void> {
+    for (const stretch of stretches) stretch.progress.answered(stretch);
+    this.senders.clearOff();
+    const runs = new Set(stretches.map(({ progress }) => this.runs.get(progress.traceId)).filter((run) => run != null));
+    const moved: ExportCursor[] = [];
+    for (const run of runs) {
+      if (run.cursor === undefined) continue;
+      run.progressMs ??= this.deps.clock.monotonicMs();
+      const cursor = this.senders.advance(run.progress, run.cursor);
+      if (cursor.tracesOffset > run.cursor.tracesOffset || cursor.logsOffset > run.cursor.logsOffset)
+        moved.push(cursor);
+      run.cursor = cursor;
+    }
+    await this.saver.save(moved);
+    for (const run of runs) await this.endClosing(run);
+  }
+
+  /** Items were passed over, or wait again: their run is taken up when the lane is ready. */
+  private onGivenBack(stretches: readonly ExportStretch[]): void {
+    for (const { progress } of stretches) {
+      const run = this.runs.get(progress.traceId);
+      if (run?.hasMissed === true) this.enqueue(run);
+    }
+  }
+
+  /** Takes down that a run is sent to its end, once its last items were answered. */
+  private async endClosing(run: ExportRun): Promise<void> {
+    const { cursor, closingAtBytes: logBytes } = run;
+    if (logBytes === undefined || cursor === undefined || run.isOutstanding) return;
+    if (run.hasMissed) {
+      this.close(run);
+      run.isBehind = run.knownBytes > logBytes;
+      this.enqueue(run);
+      return;
+    }
+    this.close(run);
+    run.cursor = { ...cursor, tracesOffset: logBytes, logsOffset: logBytes, finishedAtBytes: logBytes };
+    run.settledBytes = logBytes;
+    await this.saver.save([run.cursor]);
+    // While it was saved, more may have come.
+    this.forget(run);
     this.pump();
   }
 
   private fault(run: ExportRun, error: unknown): void {
     run.failedTurns += 1;
-    run.isBehind = true;
     this.close(run);
+    run.isBehind = true;
     this.faulted.add(run);
+    const { destination, logger, clock, retryPolicy } = this.deps;
     if (run.failedTurns === 1) {
-      this.deps.logger.error(
-        {
-          destination: this.deps.destination.name,
-          traceId: run.traceId,
-          error: error instanceof Error ? error.message : String(error),
-        },
+      const reason = error instanceof Error ? error.message : String(error);
+      logger.error(
+        { destination: destination.name, traceId: run.traceId, error: reason },
         'a run could not be exported; it is tried again',
       );
     }
-    this.deps.clock.after(this.deps.retryPolicy.delayMs(run.failedTurns, null), () => this.wake(run));
+    clock.after(retryPolicy.delayMs(run.failedTurns, null), () => this.wake(run));
   }
 
   private close(run: ExportRun): void {
     this.lookAheadBytes -= run.close();
+    this.senders.drop(run.progress);
     this.queue.closed(run);
   }
 
-  /** The run was sent to its end, or is not to be sent. */
+  /** Closes a run for the sake of others. What it was about to do, it does when it is its turn again. */
+  private makeWay(run: ExportRun): void {
+    const hasMore = run.isBehind || (run.replay?.heldCount ?? 0) > 0;
+    this.senders.passOver(run.progress);
+    this.close(run);
+    run.isBehind = hasMore;
+    if (hasMore || run.hasMissed) this.enqueue(run);
+  }
+
+  /** Lets go of everything of a run that is in memory or under way, before its cursor is moved by hand. */
+  private async release(run: ExportRun): Promise<ExportCursor | undefined> {
+    const cursor = run.cursor ?? (await this.turn.load(run));
+    this.close(run);
+    this.senders.abandon(run.progress);
+    if (cursor === undefined) this.forget(run);
+    return cursor;
+  }
+
+  /** The run was sent to its end, or is not to be sent; where there is more to it, it goes on. */
   private forget(run: ExportRun): void {
     this.close(run);
-    const finishedAt = run.cursor?.finishedAtBytes ?? null;
-    if (finishedAt !== null && run.knownBytes > finishedAt) {
-      // More came while the last items were sent.
+    const { cursor } = run;
+    if (cursor !== undefined && cursor.finishedAtBytes !== run.knownBytes && !this.senders.areOff) {
       run.isBehind = true;
-      this.queue.add(run);
+      this.enqueue(run);
       return;
     }
     this.lingering.delete(run);
+    this.parked.delete(run);
     this.runs.delete(run.traceId);
   }
 
@@ -277,9 +390,11 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   }
 
   private isResting(): boolean {
+    const isIdle = this.queue.isEmpty || !this.senders.haveRoom;
     return (
-      this.activeTurns === 0 &&
-      this.queue.isEmpty &&
+      !this.isInTurn &&
+      isIdle &&
+      this.senders.areResting &&
       this.lingering.isEmpty &&
       (this.foreign === undefined || this.foreign.isResting)
     );
@@ -288,6 +403,8 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   private isDrained(): boolean {
     return (
       this.isResting() &&
+      this.queue.isEmpty &&
+      this.senders.areDrained &&
       this.parked.size === 0 &&
       this.faulted.size === 0 &&
       (this.foreign === undefined || this.foreign.isDrained)

@@ -1,4 +1,6 @@
+import type { Clock, Timer } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
+import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { Signal } from '../record/record-batch.js';
 import type { ForeignLogReader } from '../sink/foreign-log.js';
 import type { CursorStore, ForeignCursor } from '../store/cursor-store.js';
@@ -11,7 +13,10 @@ export class ForeignForwarder {
   private running: Promise<void> | undefined;
   private isWokenAgain = false;
   private hasMore = false;
+  /** Attempts that failed in a row: a single message that was not taken, or a fault of our own. */
+  private failedInRow = 0;
   private hasLoggedFault = false;
+  private retryTimer: Timer | undefined;
 
   constructor(
     private readonly deps: {
@@ -19,7 +24,12 @@ export class ForeignForwarder {
       readonly lanes: Readonly<Record<Signal, ExportLane>>;
       readonly reader: ForeignLogReader;
       readonly cursors: CursorStore;
+      readonly clock: Clock;
       readonly logger: Logger;
+      /** When it tries again after a fault of its own. */
+      readonly retryPolicy: RetryPolicy;
+      /** When a single message that failed is tried again. */
+      readonly requestRetryPolicy: RetryPolicy;
       /** Called whenever it has come to rest. */
       readonly onRest: () => void;
     },
@@ -33,6 +43,11 @@ export class ForeignForwarder {
     if (this.cursor !== undefined || !isNew) return;
     this.cursor = await reader.end();
     if (this.cursor !== undefined) await cursors.saveForeign(destination.name, this.cursor);
+  }
+
+  /** Whether it waits before it tries again. */
+  get isWaiting(): boolean {
+    return this.retryTimer !== undefined;
   }
 
   get isResting(): boolean {
@@ -56,6 +71,7 @@ export class ForeignForwarder {
 
   /** Resolves when nothing is under way. */
   async rest(): Promise<void> {
+    this.retryTimer?.cancel();
     await this.running;
   }
 
@@ -64,6 +80,7 @@ export class ForeignForwarder {
       this.isWokenAgain = false;
       try {
         this.hasMore = !(await this.forwardAll());
+        if (!this.hasMore) this.hasLoggedFault = false;
       } catch (error) {
         this.fault(error);
       }
@@ -82,7 +99,11 @@ export class ForeignForwarder {
       if (lane.state === 'ready' && destination.forward !== undefined) {
         const result = await destination.forward(entry.signal, entry.body, this.abort);
         if (this.abort.aborted && result.kind === 'retryable') return false;
-        if (!lane.settle(result, 1, 'forwarded')) return false;
+        const next = lane.settle(result, 1, 'forwarded');
+        // When a pause is over, the lane wakes this.
+        if (next === 'retry') this.retryLater(this.deps.requestRetryPolicy);
+        if (next !== 'done') return false;
+        this.failedInRow = 0;
       }
       this.cursor = entry.next;
       await cursors.saveForeign(destination.name, entry.next);
@@ -91,11 +112,21 @@ export class ForeignForwarder {
   }
 
   private fault(error: unknown): void {
+    this.retryLater(this.deps.retryPolicy);
     if (this.hasLoggedFault) return;
     this.hasLoggedFault = true;
     this.deps.logger.error(
       { destination: this.deps.destination.name, error: error instanceof Error ? error.message : String(error) },
-      'telemetry of other services could not be forwarded; it is tried again when more comes',
+      'telemetry of other services could not be forwarded; it is tried again',
     );
+  }
+
+  private retryLater(policy: RetryPolicy): void {
+    this.failedInRow += 1;
+    this.retryTimer?.cancel();
+    this.retryTimer = this.deps.clock.after(policy.delayMs(this.failedInRow, null), () => {
+      this.retryTimer = undefined;
+      if (!this.abort.aborted) this.wake();
+    });
   }
 }

@@ -17,6 +17,8 @@ const ACCEPTED: SendResult = { kind: 'accepted', rejectedCount: 0, message: '' }
  */
 export class SpanExporterDestination implements Destination {
   readonly signals = ['traces'] as const;
+  /** The specification promises exporters that they are not called again before they are done. */
+  readonly maxInFlight = 1;
 
   constructor(
     readonly name: string,

@@ -12,12 +12,23 @@ export interface ExportCursor {
   readonly finishedAtBytes: number | null;
 }
 
+/** A run that a destination has not got to the end of. */
+export interface PendingRun {
+  readonly traceId: TraceId;
+  /** At the start of the log where none was saved. */
+  readonly cursor: ExportCursor;
+  /** Length of the record log as the run's row says it; an open run's may be longer. */
+  readonly logBytes: number;
+  readonly firstSeenUnixMs: number;
+  readonly lastSeenUnixMs: number;
+}
+
 /** Cursors of destinations into record logs and into the foreign telemetry. */
 export interface CursorStore {
   find(destination: string, traceId: TraceId): Promise<ExportCursor | undefined>;
   save(cursors: readonly ExportCursor[]): Promise<void>;
   /** Runs that the destination is to get (see `isWanted`) and has not got to the end of, oldest first. */
-  listPending(destination: string): Promise<readonly TraceId[]>;
+  listPending(destination: string): Promise<readonly PendingRun[]>;
   /**
    * Whether a destination is to get a run: the run was first seen at or after the destination's registration, was open
    * then, or is not known yet.

@@ -1,5 +1,5 @@
 import type { TraceId } from '../record/ids.js';
-import type { CursorStore, ExportCursor, ForeignCursor } from './cursor-store.js';
+import type { CursorStore, ExportCursor, ForeignCursor, PendingRun } from './cursor-store.js';
 import type { SqlDatabase } from './sql-database.js';
 import { StoreError } from './store-error.js';
 
@@ -15,13 +15,16 @@ const IS_BEHIND = `(sent.finished_at_bytes is null or sent.finished_at_bytes <> 
   or sent.traces_offset < run.log_bytes or sent.logs_offset < run.log_bytes)`;
 /** Two halves, so that each walks one index: runs seen since the registration, and older ones that have a cursor. */
 const LIST_PENDING = `
-  select run.trace_id as trace_id, run.first_seen_unix_ms as first_seen_unix_ms
+  select run.trace_id as trace_id, run.first_seen_unix_ms as first_seen_unix_ms,
+    run.last_seen_unix_ms as last_seen_unix_ms, run.log_bytes as log_bytes,
+    coalesce(sent.traces_offset, 0) as traces_offset, coalesce(sent.logs_offset, 0) as logs_offset, sent.finished_at_bytes as finished_at_bytes
   from destinations as target
   join runs as run on run.first_seen_unix_ms >= target.since_unix_ms
   left join export_cursors as sent on sent.destination = target.name and sent.trace_id = run.trace_id
   where target.name = ? and (sent.trace_id is null or ${IS_BEHIND})
   union all
-  select run.trace_id, run.first_seen_unix_ms
+  select run.trace_id, run.first_seen_unix_ms, run.last_seen_unix_ms, run.log_bytes,
+    sent.traces_offset, sent.logs_offset, sent.finished_at_bytes
   from destinations as target
   join export_cursors as sent on sent.destination = target.name
   join runs as run on run.trace_id = sent.trace_id
@@ -35,23 +38,26 @@ const FIND_UNWANTED = `select run.trace_id from runs as run
 const REMEMBER_OPEN = `insert into export_cursors (destination, trace_id, traces_offset, logs_offset, finished_at_bytes)
   select ?, trace_id, 0, 0, null from runs where state = 'open' and first_seen_unix_ms < ?`;
 
+interface CursorRow {
+  readonly traces_offset: number;
+  readonly logs_offset: number;
+  readonly finished_at_bytes: number | null;
+}
+
+interface PendingRow extends CursorRow {
+  readonly trace_id: TraceId;
+  readonly first_seen_unix_ms: number;
+  readonly last_seen_unix_ms: number;
+  readonly log_bytes: number;
+}
+
 /** Cursors in SQLite. */
 export class SqliteCursorStore implements CursorStore {
   constructor(private readonly database: SqlDatabase) {}
 
   async find(destination: string, traceId: TraceId): Promise<ExportCursor | undefined> {
-    const [row] = this.database.all<{ traces_offset: number; logs_offset: number; finished_at_bytes: number | null }>(
-      FIND,
-      [destination, traceId],
-    );
-    if (row === undefined) return undefined;
-    return {
-      destination,
-      traceId,
-      tracesOffset: row.traces_offset,
-      logsOffset: row.logs_offset,
-      finishedAtBytes: row.finished_at_bytes,
-    };
+    const [row] = this.database.all<CursorRow>(FIND, [destination, traceId]);
+    return row === undefined ? undefined : toCursor(destination, traceId, row);
   }
 
   async save(cursors: readonly ExportCursor[]): Promise<void> {
@@ -64,9 +70,15 @@ export class SqliteCursorStore implements CursorStore {
     else saveAll();
   }
 
-  async listPending(destination: string): Promise<readonly TraceId[]> {
-    const rows = this.database.all<{ trace_id: TraceId }>(LIST_PENDING, [destination, destination]);
-    return rows.map((row) => row.trace_id);
+  async listPending(destination: string): Promise<readonly PendingRun[]> {
+    const rows = this.database.all<PendingRow>(LIST_PENDING, [destination, destination]);
+    return rows.map((row) => ({
+      traceId: row.trace_id,
+      cursor: toCursor(destination, row.trace_id, row),
+      logBytes: row.log_bytes,
+      firstSeenUnixMs: row.first_seen_unix_ms,
+      lastSeenUnixMs: row.last_seen_unix_ms,
+    }));
   }
 
   async isWanted(destination: string, traceId: TraceId): Promise<boolean> {
@@ -104,4 +116,14 @@ export class SqliteCursorStore implements CursorStore {
       throw new StoreError('unavailable', `the destination ${destination} is not registered; register it first`);
     }
   }
+}
+
+function toCursor(destination: string, traceId: TraceId, row: CursorRow): ExportCursor {
+  return {
+    destination,
+    traceId,
+    tracesOffset: row.traces_offset,
+    logsOffset: row.logs_offset,
+    finishedAtBytes: row.finished_at_bytes,
+  };
 }

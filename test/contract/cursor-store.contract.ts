@@ -52,7 +52,7 @@ export function cursorStoreContract(
         await saveRun(runs, 1, { firstSeenUnixMs: 999, state: 'finished' });
         await saveRun(runs, 2, { firstSeenUnixMs: 3_000, state: 'finished' });
         await saveRun(runs, 3, { firstSeenUnixMs: 1_000, state: 'open' });
-        expect(await cursors.listPending('jaeger')).toEqual([traceId(3), traceId(2)]);
+        expect(await pendingRuns(cursors)).toEqual([traceId(3), traceId(2)]);
         expect(await cursors.isWanted('jaeger', traceId(1))).toBe(false);
         expect(await cursors.isWanted('jaeger', traceId(2))).toBe(true);
         expect(await cursors.isWanted('jaeger', traceId(4))).toBe(true);
@@ -64,7 +64,7 @@ export function cursorStoreContract(
         await saveRun(runs, 2, { firstSeenUnixMs: 10, state: 'finished' });
         await cursors.register('jaeger', 1_000);
         await saveRun(runs, 1, { firstSeenUnixMs: 10, state: 'finished' });
-        expect(await cursors.listPending('jaeger')).toEqual([traceId(1)]);
+        expect(await pendingRuns(cursors)).toEqual([traceId(1)]);
         expect(await cursors.isWanted('jaeger', traceId(1))).toBe(true);
         expect(await cursors.isWanted('jaeger', traceId(2))).toBe(false);
       }));
@@ -85,6 +85,25 @@ export function cursorStoreContract(
         expect(await isPending()).toBe(true);
       }));
 
+    it('says of a pending run how long its log is, how much of it was sent, and when it was seen', () =>
+      withStores(async ({ runs, cursors }) => {
+        await cursors.register('jaeger', 0);
+        await saveRun(runs, 1, { logBytes: 100, firstSeenUnixMs: 4_000 });
+        await saveRun(runs, 2, { logBytes: 200 });
+        await cursors.save([cursor('jaeger', 2, 150, 120, null)]);
+        const times = { firstSeenUnixMs: 4_000, lastSeenUnixMs: 5_000 };
+        expect(await cursors.listPending('jaeger')).toEqual([
+          { traceId: traceId(1), cursor: cursor('jaeger', 1, 0, 0, null), logBytes: 100, ...times },
+          {
+            traceId: traceId(2),
+            cursor: cursor('jaeger', 2, 150, 120, null),
+            logBytes: 200,
+            firstSeenUnixMs: 5_000,
+            lastSeenUnixMs: 5_000,
+          },
+        ]);
+      }));
+
     it('knows the pending runs of one destination among ten thousand finished ones within a second', () =>
       withStores(async ({ runs, cursors }) => {
         await cursors.register('jaeger', 0);
@@ -95,7 +114,7 @@ export function cursorStoreContract(
         }
         await saveRun(runs, 10_001, { logBytes: 1, state: 'open' });
         const started = performance.now();
-        expect(await cursors.listPending('jaeger')).toEqual([traceId(10_001)]);
+        expect(await pendingRuns(cursors)).toEqual([traceId(10_001)]);
         expect(performance.now() - started).toBeLessThan(1_000);
       }));
 
@@ -110,6 +129,10 @@ export function cursorStoreContract(
         await expect(cursors.saveForeign('tempo', { segment: 'b.jsonl', offset: 7 })).rejects.toThrow('not registered');
       }));
   });
+}
+
+async function pendingRuns(cursors: CursorStore): Promise<readonly TraceId[]> {
+  return (await cursors.listPending('jaeger')).map((run) => run.traceId);
 }
 
 function traceId(number: number): TraceId {

@@ -34,7 +34,7 @@ export async function auditState(dataFolder: string, runs: readonly ExpectedRun[
       if (places.some((place) => place !== logBytes)) say(`its export is at ${places.join(', ')} of ${logBytes}`);
     }
     for (const { traceId } of await state.runs.listUnfinished()) problems.push(`${traceId} is listed as unfinished`);
-    for (const traceId of await state.cursors.listPending(DESTINATION))
+    for (const { traceId } of await state.cursors.listPending(DESTINATION))
       problems.push(`${traceId} waits for its export`);
   } finally {
     await state.close();

@@ -87,13 +87,15 @@ export class ExportBench {
   async worker(changes: WorkerChanges = {}, url = this.receiver.url): Promise<ExportWorker> {
     const destination = changes.destination ?? (await this.destination(url, changes));
     const worker = new ExportWorker(
-      { ...DEFAULT_EXPORT_WORKER_OPTIONS, batchDelayMs: 0, ...changes.options },
+      // One request at a time, so that a test sees them in their order; tests of more say so.
+      { ...DEFAULT_EXPORT_WORKER_OPTIONS, batchDelayMs: 0, maxInFlight: 1, maxBacklogAgeMs: null, ...changes.options },
       {
         destination,
         cursors: this.state.cursors,
         reader: this.log,
         runs: { find: async (traceId) => this.summaries.get(traceId) },
         createMapper: () => this.mapper(),
+        requestRetryPolicy: new RetryPolicy({ baseMs: 100, maxMs: 5_000, maxRetryAfterMs: 600_000 }, () => 0.5),
         retryPolicy: new RetryPolicy({ baseMs: 1_000, maxMs: 60_000, maxRetryAfterMs: 600_000 }, () => 0.5),
         clock: this.clock,
         logger: this.logger,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../../../src/delivery/retry-policy.js';
+import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../../../src/delivery/retry-policy.js';
 import { ExportWorker } from '../../../src/exporter/export-worker.js';
 import { DEFAULT_EXPORT_WORKER_OPTIONS } from '../../../src/exporter/export-worker-options.js';
 import type { CursorStore } from '../../../src/store/cursor-store.js';
@@ -307,7 +307,7 @@ describe('an export worker whose destination fails', () => {
       savesLeft -= 1;
       return savesLeft >= 0 ? cursors.save(saved) : new Promise<never>(() => {});
     });
-    const options = { maxBatchItems: 5 };
+    const options = { maxBatchItems: 5, maxInFlight: 1 };
     const destination = await bench.destination(bench.receiver.url);
     const killed = new ExportWorker(
       { ...DEFAULT_EXPORT_WORKER_OPTIONS, ...options },
@@ -318,6 +318,7 @@ describe('an export worker whose destination fails', () => {
         runs: { find: async () => undefined },
         createMapper: () => new SimpleRunMapper(),
         retryPolicy: new RetryPolicy(DEFAULT_RETRY_POLICY, () => 0.5),
+        requestRetryPolicy: new RetryPolicy(REQUEST_RETRY_POLICY, () => 0.5),
         clock: bench.clock,
         logger: bench.logger,
       },
@@ -363,6 +364,61 @@ describe('an export worker whose destination fails', () => {
   });
 });
 
+describe('an export worker whose destination fails now and then', () => {
+  it('keeps others under way while a request that failed is tried again', async () => {
+    let count = 0;
+    bench.receiver.answer = () => {
+      count += 1;
+      return count === 2 ? { status: 500 } : {};
+    };
+    const worker = await bench.worker({ options: { maxBatchItems: 2, maxInFlight: 2 } });
+    bench.log.append(RUN, ...spans(12));
+    // Three further requests may be answered before the one that waits.
+    await until(() => bench.receiver.spanNames.length === 6);
+    for (let round = 0; round < 100; round += 1) await new Promise(setImmediate);
+    expect(bench.receiver.spanNames).toHaveLength(6);
+    expect((await bench.state.cursors.find('jaeger', RUN))?.tracesOffset).toBeLessThanOrEqual(2 * RECORD_BYTES);
+    bench.clock.advance(100);
+    await until(() => bench.receiver.spanNames.length === 10);
+    await bench.finish(RUN, worker);
+    await until(() => worker.status().pendingRuns === 0);
+    expect(bench.receiver.spanNames.sort()).toEqual(names(12).sort());
+    expect(worker.status().signals.traces).toMatchObject({ sentCount: 12, failedAttemptCount: 1 });
+  });
+
+  it('sends everything once where every fifth request fails, without a pause', async () => {
+    let count = 0;
+    bench.receiver.answer = () => {
+      count += 1;
+      return count % 5 === 0 ? { status: 502 } : {};
+    };
+    const worker = await bench.worker({ options: { maxBatchItems: 3, maxInFlight: 4 } });
+    bench.log.append(RUN, ...spans(200));
+    await bench.finish(RUN, worker);
+    await until(() => {
+      bench.clock.advance(100);
+      return worker.status().pendingRuns === 0;
+    });
+    expect(bench.receiver.spanNames.sort()).toEqual(names(200).sort());
+    expect(bench.logger.lines.filter((line) => line.message.includes('does not take exports'))).toEqual([]);
+  });
+
+  it('repeats after a kill only what was answered behind a request that was not', async () => {
+    bench.receiver.answer = () => (bench.receiver.requests.length === 0 ? { status: 500 } : {});
+    const killed = await bench.worker({ options: { maxBatchItems: 2, maxInFlight: 4 } });
+    bench.log.append(RUN, ...spans(40));
+    await until(() => bench.receiver.spanNames.length === 12);
+    bench.drop(killed);
+    await bench.finish(RUN);
+    bench.receiver.answer = () => ({});
+    const next = await bench.worker();
+    await until(() => next.status().pendingRuns === 0);
+    const sent = bench.receiver.spanNames;
+    expect(new Set(sent)).toEqual(new Set(names(40)));
+    expect(sent.length - 40).toBeLessThanOrEqual(12);
+  });
+});
+
 describe('an export worker in trouble', () => {
   it('passes over damaged lines, also at the end of a log', async () => {
     bench.log.append(RUN, ...spans(20));
@@ -380,34 +436,85 @@ describe('an export worker in trouble', () => {
     expect(bench.receiver.spanNames).toEqual(names(8));
   });
 
-  it('tries again what its state would not take, and goes on with other runs', async () => {
+  it('waits with sending while its state cannot be written, and sends nothing twice', async () => {
     const { cursors } = bench.state;
-    let failuresLeft = 2;
+    let isFull = true;
     const failing = withSave(cursors, async (saved) => {
-      if (saved[0]?.traceId === RUN && failuresLeft > 0) {
-        failuresLeft -= 1;
-        throw new StoreError('full', 'the disk is full; free some space');
-      }
+      if (isFull) throw new StoreError('full', 'the disk is full; free some space');
       await cursors.save(saved);
     });
-    const worker = await bench.worker({ deps: { cursors: failing } });
+    const worker = await bench.worker({ options: { maxBatchItems: 2, maxInFlight: 2 }, deps: { cursors: failing } });
+    bench.log.append(RUN, ...spans(20));
+    await until(() => bench.logger.lines.some((line) => line.message.includes('could not be saved')));
+    for (let round = 0; round < 100; round += 1) await new Promise(setImmediate);
+    expect(bench.receiver.requests).toHaveLength(2);
+    isFull = false;
+    await bench.finish(RUN, worker);
+    await until(() => {
+      bench.clock.advance(1_000);
+      return worker.status().pendingRuns === 0;
+    });
+    expect(bench.receiver.spanNames.sort()).toEqual(names(20).sort());
+    const lines = bench.logger.lines.filter((line) => line.message.includes('could not be saved'));
+    expect(lines.map((line) => line.fields)).toEqual([
+      { destination: 'jaeger', error: 'the disk is full; free some space' },
+    ]);
+  });
+
+  it('tries again a run that cannot be read, and goes on with others', async () => {
+    let isReadable = false;
+    const reader = {
+      lengthBytes: bench.log.lengthBytes.bind(bench.log),
+      async *read(...[traceId, range]: Parameters<typeof bench.log.read>) {
+        if (traceId === RUN && !isReadable) throw new Error('EIO: i/o error, read');
+        yield* bench.log.read(traceId, range);
+      },
+    };
+    const worker = await bench.worker({ options: { maxLookAheadBytes: 0 }, deps: { reader } });
     const other = traceIdOf(2);
     bench.log.append(RUN, ...spans(5));
     bench.log.append(other, ...numbers(5, 6).map((number) => spanEnd(other, number)));
     await bench.finish(other, worker);
     await bench.finish(RUN, worker);
     await until(() => worker.status().pendingRuns === 1);
+    isReadable = true;
     await until(() => {
       bench.clock.advance(1_000);
       return worker.status().pendingRuns === 0;
     });
     expect(new Set(bench.receiver.spanNames)).toEqual(new Set(names(10)));
     const lines = bench.logger.lines.filter((line) => line.message.includes('could not be exported'));
-    expect(lines[0]?.fields).toMatchObject({ traceId: RUN, error: 'the disk is full; free some space' });
+    expect(lines[0]?.fields).toMatchObject({ traceId: RUN, error: 'EIO: i/o error, read' });
   });
 });
 
 describe('an export worker with many runs', () => {
+  it('sends small runs together', async () => {
+    const worker = await bench.worker({ options: { batchDelayMs: 200 } });
+    for (const number of numbers(50)) {
+      const run = traceIdOf(number);
+      bench.log.append(run, ...numbers(4).map((span) => spanEnd(run, span)));
+      await bench.saveRun(run, 'open');
+    }
+    bench.clock.advance(200);
+    await until(() => bench.receiver.spanNames.length === 100);
+    expect(bench.receiver.requests).toHaveLength(1);
+    expect(await worker.flush(never)).toBe(true);
+    expect(bench.receiver.spanNames).toHaveLength(200);
+    expect((await bench.state.cursors.find('jaeger', traceIdOf(50)))?.tracesOffset).toBeGreaterThan(3 * RECORD_BYTES);
+  });
+
+  it('keeps within the memory that open runs may take', async () => {
+    const worker = await bench.worker({ options: { maxOpenBytes: 100_000 } });
+    for (const number of numbers(60)) bench.log.append(traceIdOf(number), spanEnd(traceIdOf(number), number));
+    await until(() => bench.mappers.length >= 60);
+    for (const number of numbers(60)) await bench.finish(traceIdOf(number), worker);
+    await until(() => worker.status().pendingRuns === 0);
+    expect(bench.receiver.spanNames.sort()).toEqual(names(60).sort());
+    // Each of them was opened again, because another one took its place meanwhile.
+    expect(bench.mappers.length).toBeGreaterThan(60);
+  });
+
   it('takes turns between them and keeps no more open than it may', async () => {
     const count = 40;
     const worker = await bench.worker({ options: { maxOpenRuns: 4 } });
