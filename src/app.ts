@@ -271,7 +271,14 @@ function onlyImported(store: RunStore, imported: ReadonlySet<TraceId>): RunStore
 }
 
 /** A destination that is down is no reason to send telemetry elsewhere: the bridge keeps it. */
-function exportHealth(status: DestinationStatus): HealthState {
-  const { state, pendingRuns, lagBytes, lastError } = status;
-  return { ready: true, details: { state, pendingRuns, lagBytes, lastError } };
+function exportHealth({ name: _name, signals, ...details }: DestinationStatus): HealthState {
+  const { traces, logs } = signals;
+  const counts = {
+    sentSpanCount: traces.sentCount,
+    sentLogCount: logs.sentCount,
+    refusedCount: traces.refusedCount + logs.refusedCount,
+    rejectedCount: traces.rejectedCount + logs.rejectedCount,
+    failedAttemptCount: traces.failedAttemptCount + logs.failedAttemptCount,
+  };
+  return { ready: true, details: { ...details, ...counts } };
 }

@@ -27,6 +27,8 @@ import type { CursorStore } from './store/cursor-store.js';
 export interface OpenedExport {
   readonly destination: Destination;
   readonly mapping: MappingOptions;
+  /** `null`: nothing is given up. */
+  readonly maxBacklogAgeMs: number | null;
   /** Where it is, for start lines; without secrets. */
   readonly where: string;
 }
@@ -77,9 +79,9 @@ export interface ExportDeps {
 }
 
 /** The worker of a destination. */
-export function createWorker({ destination, mapping }: OpenedExport, deps: ExportDeps): ExportWorker {
+export function createWorker({ destination, mapping, maxBacklogAgeMs }: OpenedExport, deps: ExportDeps): ExportWorker {
   return new ExportWorker(
-    { ...DEFAULT_EXPORT_WORKER_OPTIONS, eventHoldMs: mapping.eventHoldMs },
+    { ...DEFAULT_EXPORT_WORKER_OPTIONS, eventHoldMs: mapping.eventHoldMs, maxBacklogAgeMs },
     {
       ...deps,
       destination,
@@ -99,6 +101,7 @@ async function openOtlp(
   return {
     destination: await OtlpDestination.open(config, deps),
     mapping: mappingOptions(config, configuration),
+    maxBacklogAgeMs: backlogAge(config.maxBacklogAgeMs, configuration),
     where: [...new Set(urls.map((url) => new URL(url).origin))].join(' and '),
   };
 }
@@ -106,13 +109,14 @@ async function openOtlp(
 async function openModule(
   name: string,
   path: string,
-  settings: Pick<DestinationSettings, 'redaction' | 'mapping'>,
+  settings: Pick<DestinationSettings, 'redaction' | 'mapping' | 'maxBacklogAgeMs'>,
   configuration: Configuration,
   clock: Clock,
 ): Promise<OpenedExport> {
   return {
     destination: new SpanExporterDestination(name, await loadExporterModule(path), clock),
     mapping: mappingOptions(settings, configuration),
+    maxBacklogAgeMs: backlogAge(settings.maxBacklogAgeMs ?? undefined, configuration),
     where: path,
   };
 }
@@ -128,4 +132,9 @@ function mappingOptions(
     resourceOverrides: configuration.resourceOverrides,
     eventHoldMs: configuration['event-hold'],
   };
+}
+
+function backlogAge(own: number | 'off' | undefined, configuration: Configuration): number | null {
+  const age = own ?? configuration['max-backlog-age'];
+  return age === 'off' ? null : age;
 }

@@ -2,6 +2,7 @@ import type { ConfigurationRow } from './configuration.js';
 import type { DestinationSettings } from './destination-settings.js';
 import { formatDuration } from './duration.js';
 import { MASK } from './mask.js';
+import { SETTINGS } from './settings.js';
 
 /** A destination as rows of `run-bridge config`; header values and passwords in URLs are masked. */
 export function destinationRows(destination: DestinationSettings, origin: string): ConfigurationRow[] {
@@ -19,6 +20,9 @@ export function destinationRows(destination: DestinationSettings, origin: string
     row('protocol', destination.protocol),
     row('compression', destination.compression),
     row('timeout', formatDuration(destination.timeoutMs)),
+    ...(destination.maxBacklogAgeMs === null
+      ? []
+      : [row('max-backlog-age', SETTINGS['max-backlog-age'].format(destination.maxBacklogAgeMs))]),
     ...(destination.redaction === null ? [] : [row('redaction', destination.redaction)]),
     ...Object.entries(destination.mapping).map(([name, isOn]) => row(`mapping.${name}`, isOn ? 'on' : 'off')),
   ];

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { parseDurationMs } from './duration.js';
 import { parsePath, parseSwitch, type SettingContext } from './setting.js';
-import { REDACTION_LEVELS } from './settings.js';
+import { parseAge, REDACTION_LEVELS } from './settings.js';
 
 /** One place that runs are exported to, as `destinations:` in the configuration file describes it. */
 export interface DestinationSettings {
@@ -18,6 +18,8 @@ export interface DestinationSettings {
   readonly protocol: 'http/protobuf' | 'http/json';
   readonly compression: 'none' | 'gzip';
   readonly timeoutMs: number;
+  /** What was not taken for this long is given up; `off`: nothing is; `null`: as the setting `max-backlog-age` says. */
+  readonly maxBacklogAgeMs: number | 'off' | null;
   /** `null`: as the setting `redaction` says. */
   readonly redaction: (typeof REDACTION_LEVELS)[number] | null;
   /** Mapping switches that differ from the setting `mapping`. */
@@ -52,6 +54,12 @@ export function destinationSchema(settingContext: SettingContext, mapping: z.Zod
           .union([z.string(), z.number()])
           .transform((value, context) => parseTimeout(String(value)) ?? reject(context, timeoutProblem(value)))
           .nullish(),
+        'max-backlog-age': z
+          .union([z.string(), z.number(), z.literal(false)])
+          .transform(
+            (value, context) => parseAge(value === false ? 'off' : String(value)) ?? reject(context, ageProblem(value)),
+          )
+          .nullish(),
         redaction: choice(REDACTION_LEVELS).nullish(),
         mapping: mapping.nullish(),
         exporter: z.string().nullish(),
@@ -81,6 +89,7 @@ export function destinationSchema(settingContext: SettingContext, mapping: z.Zod
         protocol: value.protocol ?? 'http/protobuf',
         compression: value.compression ?? 'none',
         timeoutMs: value.timeout ?? DEFAULT_TIMEOUT_MS,
+        maxBacklogAgeMs: value['max-backlog-age'] ?? null,
         redaction: value.redaction ?? null,
         mapping: value.mapping ?? {},
         exporterModule: value.exporter == null ? null : (parsePath(value.exporter, settingContext) ?? null),
@@ -113,6 +122,10 @@ function parseTimeout(text: string): number | undefined {
 
 function timeoutProblem(value: string | number): string {
   return `${quote(value)} is not a time such as 500ms or 10s`;
+}
+
+function ageProblem(value: string | number | boolean): string {
+  return `${quote(value)} is not a time such as 12h or 7d, or off`;
 }
 
 function reject(context: z.core.$RefinementCtx, message: string): never {

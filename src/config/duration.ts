@@ -1,12 +1,12 @@
-const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 /** Timers of the platform hold no more than this (about 24 days). */
 const MAX_DURATION_MS = 2 ** 31 - 1;
 
-/** Reads `500ms`, `2s`, `1.5m` or `1h` as milliseconds; `0` needs no unit. `undefined` when it is no duration or too long. */
+/** Reads `500ms`, `2s`, `1.5m`, `1h` or `7d` as milliseconds; `0` needs no unit. `undefined` when it is no duration or too long. */
 export function parseDurationMs(text: string): number | undefined {
   const trimmed = text.trim();
   if (trimmed === '0') return 0;
-  const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h)$/i.exec(trimmed);
+  const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)$/i.exec(trimmed);
   const unitMs = UNITS_MS[(match?.[2] ?? '').toLowerCase()];
   if (match === null || unitMs === undefined) return undefined;
   const durationMs = Math.round(Number(match[1]) * unitMs);
@@ -16,7 +16,7 @@ export function parseDurationMs(text: string): number | undefined {
 /** Spells milliseconds as `parseDurationMs` reads them, in the largest unit that divides them. */
 export function formatDuration(durationMs: number): string {
   if (durationMs === 0) return '0s';
-  for (const unit of ['h', 'm', 's'] as const) {
+  for (const unit of ['d', 'h', 'm', 's'] as const) {
     const unitMs = UNITS_MS[unit] ?? 1;
     if (durationMs % unitMs === 0) return `${durationMs / unitMs}${unit}`;
   }

@@ -29,6 +29,8 @@ export interface SettingValues {
   readonly 'invocation-quiet': number;
   readonly 'invocation-silence': number;
   readonly 'event-hold': number;
+  /** In milliseconds, or `off`. */
+  readonly 'max-backlog-age': number | 'off';
   readonly redaction: (typeof REDACTION_LEVELS)[number];
   readonly 'log-level': (typeof LOG_LEVELS)[number];
   readonly 'log-format': (typeof LOG_FORMATS)[number];
@@ -84,6 +86,14 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
   'invocation-quiet': duration('2s', 'an invocation whose own span has ended is over after this long without a record'),
   'invocation-silence': duration('10m', 'an invocation without any end is lost after this long without a record'),
   'event-hold': duration('2s', 'how long a span waits for log records that belong to it before it is exported'),
+  'max-backlog-age': {
+    placeholder: 'TIME|off',
+    summary: 'what a destination has not taken for this long is given up; the runs stay on disk; off for never',
+    expected: 'a time such as 12h or 7d, or off',
+    defaultText: '7d',
+    parse: (text) => parseAge(text),
+    format: (value) => (value === 'off' ? 'off' : formatDuration(value)),
+  },
   redaction: choiceSetting(
     REDACTION_LEVELS,
     'literals',
@@ -95,6 +105,12 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
 
 /** The settings' names in order. */
 export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[];
+
+/** Reads `max-backlog-age`: a time that is not 0, or `off`. `undefined` when it is neither. */
+export function parseAge(text: string): number | 'off' | undefined {
+  if (text.trim().toLowerCase() === 'off') return 'off';
+  return parseDurationMs(text) || undefined;
+}
 
 /** The environment variable of a setting, for example `RUN_BRIDGE_DATA_DIR`. */
 export function environmentName(key: string): string {

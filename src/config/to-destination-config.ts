@@ -18,7 +18,8 @@ export function toDestinationConfig(settings: DestinationSettings): DestinationC
       tls: {},
     };
   }
-  return { name: settings.name, endpoints, redaction: settings.redaction, mapping: settings.mapping };
+  const { name, redaction, mapping, maxBacklogAgeMs } = settings;
+  return { name, endpoints, redaction, mapping, ...(maxBacklogAgeMs === null ? {} : { maxBacklogAgeMs }) };
 }
 
 function appendPath(base: string | null, signal: Signal): string | null {

@@ -1,37 +1,53 @@
-/** A place in a record log, and when it was written: everything before it is older. */
-interface Mark {
+/** A part of a record log, and when it came. */
+interface Stretch {
   readonly offset: number;
-  readonly atMs: number;
+  endOffset: number;
+  readonly fromMs: number;
+  toMs: number;
 }
 
-/** Marks kept for a run; when there are more, every second one goes. */
-const MAX_MARKS = 64;
-/** Appends that come closer together than this share a mark, in milliseconds. */
-const MARK_EVERY_MS = 1_000;
+/** Parts kept for a run; when there are more, each two are taken together. */
+const MAX_STRETCHES = 64;
+/** Appends within this time make one part, in milliseconds. */
+const STRETCH_MS = 1_000;
 
 /** When the parts of a run's record log came, roughly, in few numbers. Times are monotonic milliseconds. */
 export class AppendTimes {
-  private marks: Mark[] = [];
-  /** When the last of it came; `undefined` when nothing is known. */
-  lastMs: number | undefined;
+  private stretches: Stretch[] = [];
 
-  /** Bytes from `offset` on came at `atMs`. */
-  note(offset: number, atMs: number): void {
-    this.lastMs = atMs;
-    const last = this.marks.at(-1);
-    if (last !== undefined && (offset <= last.offset || atMs - last.atMs < MARK_EVERY_MS)) return;
-    this.marks.push({ offset, atMs });
-    // The first stays: it says since when the run is known.
-    if (this.marks.length > MAX_MARKS) this.marks = this.marks.filter((_, index) => index % 2 === 0);
+  get isEmpty(): boolean {
+    return this.stretches.length === 0;
+  }
+
+  /** The bytes from `offset` to `endOffset` came between two times, which are one where only one is given. */
+  note(offset: number, endOffset: number, fromMs: number, toMs = fromMs): void {
+    const last = this.stretches.at(-1);
+    if (last !== undefined && (fromMs - last.fromMs < STRETCH_MS || endOffset <= last.endOffset)) {
+      last.endOffset = Math.max(last.endOffset, endOffset);
+      last.toMs = Math.max(last.toMs, toMs);
+      return;
+    }
+    this.stretches.push({ offset, endOffset, fromMs, toMs });
+    if (this.stretches.length > MAX_STRETCHES) this.stretches = halved(this.stretches);
   }
 
   /** When the byte at `offset` came, at the earliest; `undefined` when nothing is known of it. */
   at(offset: number): number | undefined {
-    return this.marks.findLast((mark) => mark.offset <= offset)?.atMs;
+    return this.stretches.findLast((stretch) => stretch.offset <= offset)?.fromMs;
   }
 
-  /** The end of what surely came before `atMs`. */
+  /** The end of what surely came at or before `atMs`. */
   before(atMs: number): number {
-    return this.marks.findLast((mark) => mark.atMs <= atMs)?.offset ?? 0;
+    return this.stretches.findLast((stretch) => stretch.toMs <= atMs)?.endOffset ?? 0;
   }
+}
+
+function halved(stretches: readonly Stretch[]): Stretch[] {
+  const merged: Stretch[] = [];
+  for (let index = 0; index < stretches.length; index += 2) {
+    const [first, second] = [stretches[index], stretches[index + 1]];
+    if (first === undefined) break;
+    merged.push(second === undefined ? first : { ...first, endOffset: second.endOffset, toMs: second.toMs });
+  }
+  return merged;
 }

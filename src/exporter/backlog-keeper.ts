@@ -75,11 +75,11 @@ export class BacklogKeeper {
   }
 
   /** A run of which nothing is known but what its summary says. */
-  noteSeen(run: ExportRun, seen: Pick<PendingRun, 'firstSeenUnixMs' | 'lastSeenUnixMs'>, nowUnixMs: number): void {
-    if (run.times.lastMs !== undefined) return;
+  noteSeen(run: ExportRun, seen: Omit<PendingRun, 'cursor'>, nowUnixMs: number): void {
+    if (!run.times.isEmpty) return;
     const nowMs = this.deps.clock.monotonicMs();
-    run.times.note(0, nowMs - Math.max(0, nowUnixMs - seen.firstSeenUnixMs));
-    run.times.lastMs = nowMs - Math.max(0, nowUnixMs - seen.lastSeenUnixMs);
+    const firstMs = nowMs - Math.max(0, nowUnixMs - seen.firstSeenUnixMs);
+    run.times.note(0, seen.logBytes, firstMs, nowMs - Math.max(0, nowUnixMs - seen.lastSeenUnixMs));
   }
 
   /** Gives up what is too old, now and whenever some more may be, until the worker stops. */
@@ -97,7 +97,7 @@ export class BacklogKeeper {
     const cutoffMs = clock.monotonicMs() - (this.maxAgeMs ?? Infinity);
     const before = this.givenUp;
     for (const run of [...this.runs.values()]) {
-      const toOffset = oldEnd(run, cutoffMs);
+      const toOffset = run.times.before(cutoffMs);
       if (run.isInTurn || run.lagBytes === 0 || toOffset <= run.settledBytes) continue;
       try {
         await this.giveUp(run, toOffset);
@@ -167,10 +167,4 @@ export class BacklogKeeper {
     const summary = run.finished ?? (await this.deps.runs.find(run.traceId));
     return summary?.state === 'finished' && summary.logBytes === logBytes;
   }
-}
-
-/** The end of what came before a time. */
-function oldEnd(run: ExportRun, cutoffMs: number): number {
-  const { lastMs } = run.times;
-  return lastMs !== undefined && lastMs <= cutoffMs ? run.knownBytes : run.times.before(cutoffMs);
 }

@@ -28,6 +28,8 @@ export interface DestinationConfig {
   readonly name: string;
   /** What it gets; a signal that is left out is not sent. */
   readonly endpoints: Readonly<Partial<Record<Signal, SignalEndpoint>>>;
+  /** What was not taken for this long, in milliseconds, is given up; `off`: nothing is; left out: as everywhere. */
+  readonly maxBacklogAgeMs?: number | 'off';
   /** `null`: as everywhere. */
   readonly redaction: RedactionLevel | null;
   /** Mapping switches that differ from those set for every destination, by name. */

@@ -113,7 +113,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     const nowMs = this.deps.clock.monotonicMs();
     run.knownBytes = Math.max(run.knownBytes, appended.lengthBytes);
     run.lastAppendMs = nowMs;
-    run.times.note(appended.offset, nowMs);
+    run.times.note(appended.offset, appended.lengthBytes, nowMs);
     this.lookAheadBytes += run.keep(appended.records, this.options.maxLookAheadBytes - this.lookAheadBytes);
     if (this.isFlushing) this.wake(run);
     else this.lingering.add(run);

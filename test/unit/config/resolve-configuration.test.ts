@@ -58,6 +58,7 @@ describe('without anything said', () => {
       'invocation-quiet': 2_000,
       'invocation-silence': 600_000,
       'event-hold': 2_000,
+      'max-backlog-age': 604_800_000,
       redaction: 'literals',
       'log-level': 'info',
       'log-format': 'auto',
@@ -164,9 +165,10 @@ destinations:
     compression: gzip
     protocol: http/json
     timeout: 3s
+    max-backlog-age: 12h
     redaction: off
     mapping: { stable-names: off }
-  mine: { exporter: ./exporter.mjs }
+  mine: { exporter: ./exporter.mjs, max-backlog-age: off }
 `);
     const { configuration, rows } = resolve({ environment: { TOKEN: 'secret' } });
     expect(configuration.destinations).toEqual([
@@ -180,6 +182,7 @@ destinations:
         protocol: 'http/protobuf',
         compression: 'none',
         timeoutMs: 10_000,
+        maxBacklogAgeMs: null,
         redaction: null,
         mapping: {},
         exporterModule: null,
@@ -194,11 +197,17 @@ destinations:
         protocol: 'http/json',
         compression: 'gzip',
         timeoutMs: 3_000,
+        maxBacklogAgeMs: 43_200_000,
         redaction: 'off',
         mapping: { 'stable-names': false },
         exporterModule: null,
       },
-      expect.objectContaining({ name: 'mine', endpoint: null, exporterModule: join(dir, 'exporter.mjs') }),
+      expect.objectContaining({
+        name: 'mine',
+        endpoint: null,
+        maxBacklogAgeMs: 'off',
+        exporterModule: join(dir, 'exporter.mjs'),
+      }),
     ]);
     expect(JSON.stringify(rows)).not.toContain('secret');
     expect(rows).toContainEqual(

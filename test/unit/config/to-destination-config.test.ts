@@ -12,6 +12,7 @@ const settings: DestinationSettings = {
   protocol: 'http/json',
   compression: 'gzip',
   timeoutMs: 5_000,
+  maxBacklogAgeMs: null,
   redaction: null,
   mapping: {},
   exporterModule: null,
