@@ -1,27 +1,37 @@
 import { EVENT_TYPE_PREFIX } from '../schema/public-schema.js';
 
-/** Span names as the engine makes them, and the message that each stands for. The first that fits counts. */
+/** How names begin that the engine makes, and the message that each stands for; none is the beginning of another. */
+const BY_BEGINNING: readonly (readonly [string, string])[] = [
+  ['Node evaluated (', 'node.NodeEvaluated'],
+  ['Node processed (', 'node.NodeProcessed'],
+  ['Query executed (', 'query.QueryExecuted'],
+  ['Asset parsed (', 'asset.AssetParsed'],
+  ['Dev trace: ', 'dev.CallTrace'],
+  ['Phase: ', 'phase.PhaseExecuted'],
+  ['Hook processed (', 'hook.HookProcessed'],
+  ['Artifact: ', 'artifact.ArtifactWritten'],
+  ['GenericOp: ', 'generic.GenericOpExecuted'],
+  ['GenericOpItem: ', 'generic.GenericOpItemProcessed'],
+  ['Connection limit wait', 'query.ConnectionLimitWait'],
+  ['Onboarding screen shown: ', 'onboarding.OnboardingScreenShown'],
+  ['Unknown span: ', 'dev.Unknown'],
+];
+
+/** Other names that the engine makes. The first that fits counts. */
 const BY_NAME: readonly (readonly [RegExp, string])[] = [
-  [/^Node evaluated \(/, 'node.NodeEvaluated'],
-  [/^Query executed($| \()/, 'query.QueryExecuted'],
-  [/^Node processed \(/, 'node.NodeProcessed'],
-  [/^Asset parsed \(/, 'asset.AssetParsed'],
-  [/^Dev trace: /, 'dev.CallTrace'],
-  [/^Phase: /, 'phase.PhaseExecuted'],
-  [/^Hook processed \(/, 'hook.HookProcessed'],
-  [/^Artifact: /, 'artifact.ArtifactWritten'],
-  [/^GenericOp: /, 'generic.GenericOpExecuted'],
-  [/^GenericOpItem: /, 'generic.GenericOpItemProcessed'],
-  [/^Connection limit wait/, 'query.ConnectionLimitWait'],
+  [/^Query executed$/, 'query.QueryExecuted'],
   [/^Package ".*" added$/, 'deps.DepsAddPackage'],
   [/^Package ".*" installed$/, 'deps.DepsPackageInstalled'],
   [/^Installing \d+ package\(s\)$/, 'deps.DepsAllPackagesInstalled'],
-  [/^Onboarding screen shown: /, 'onboarding.OnboardingScreenShown'],
   [/^Update: .* -> /, 'update.PackageUpdate'],
-  [/^Unknown span: /, 'dev.Unknown'],
   [/^\S+ invocation \([0-9a-fA-F-]{32,36}\)$/, 'invocation.Invocation'],
   [/^\S+ process \(/, 'process.Process'],
 ];
+
+/** How a span's name begins where the beginning alone tells its full event type. */
+export const NAME_BEGINNINGS: readonly { readonly beginning: string; readonly eventType: string }[] = BY_BEGINNING.map(
+  ([beginning, type]) => ({ beginning, eventType: EVENT_TYPE_PREFIX + type }),
+);
 
 /** The spelling of a node's span in documentation; whether it was processed or evaluated, its attributes tell. */
 const DOCUMENTED_NODE = /^Node\(/;
@@ -43,6 +53,7 @@ const UNKNOWN = `${EVENT_TYPE_PREFIX}dev.Unknown`;
  * matched by its attributes (asked for only then): the one message that has them all (the one with the fewest fields, if it is alone with that).
  */
 export function spanEventType(name: string, attributesOf: () => readonly Named[], shapes: SpanShapes): string {
+  for (const { beginning, eventType } of NAME_BEGINNINGS) if (name.startsWith(beginning)) return eventType;
   for (const [pattern, type] of BY_NAME) if (pattern.test(name)) return EVENT_TYPE_PREFIX + type;
   if (DOCUMENTED_NODE.test(name)) {
     const isProcessed = attributesOf().some(({ key }) => ONLY_PROCESSED.has(key));

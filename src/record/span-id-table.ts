@@ -39,6 +39,25 @@ export class SpanIdTable {
     return value === FREE ? undefined : value - 1;
   }
 
+  /** The slot of an id, made with value 0 if it is new. Good until the next id is added. */
+  slotFor(high: number, low: number): number {
+    let slot = this.slotOf(high, low);
+    if (this.values[slot] === FREE) {
+      this.setHalves(high, low, 0);
+      slot = this.slotOf(high, low);
+    }
+    return slot;
+  }
+
+  valueAt(slot: number): number {
+    return (this.values[slot] as number) - 1;
+  }
+
+  /** @param value as for `set` */
+  setValueAt(slot: number, value: number): void {
+    this.values[slot] = value + 1;
+  }
+
   /** As `set`, for any 64 bits given as two unsigned 32-bit integers. */
   setHalves(high: number, low: number, value: number): void {
     let slot = this.slotOf(high, low);
@@ -75,6 +94,11 @@ export class SpanIdTable {
       this.values[slot] = value;
     }
   }
+}
+
+/** An id's 64 bits as two unsigned 32-bit integers, the more significant one first. */
+export function spanIdHalves(id: SpanId): readonly [number, number] {
+  return [halfOf(id, 0), halfOf(id, 8)];
 }
 
 /** Eight hexadecimal digits of an id, from `at` on. `parseInt` of a slice takes four times as long. */

@@ -7,6 +7,7 @@ import type { LoggedRecord } from '../sink/record-log.js';
 import { eventName } from './event-name.js';
 import { assignGroups } from './group-assignment.js';
 import type { InvocationParts } from './invocation-parts.js';
+import { NodeEndReader } from './node-end-reader.js';
 import { CERTAIN, parentEvidence } from './parent-evidence.js';
 import { SpanGroup } from './span-group.js';
 import { SPAN_KIND, type SpanKind, type SpanPlace, spanKind } from './span-place.js';
@@ -34,6 +35,7 @@ export class InvocationAssigner {
   private readonly groups = new Map<number, SpanGroup>();
   private readonly spanless = new Map<string, SpanGroup>();
   private readonly overflow = new SpanGroup();
+  private readonly nodeEnds = new NodeEndReader();
   private resolved: {
     readonly invocations: readonly InvocationParts[];
     readonly indices: Map<SpanGroup, number>;
@@ -64,7 +66,7 @@ export class InvocationAssigner {
     for (let span = batch.from; span < batch.to; span++) {
       const kind = kinds[page.cell(span, CELL.eventType)] ?? SPAN_KIND.telling;
       const group = this.groupOfPageSpan(page, span, kind);
-      const place: SpanPlace = { page, span, kind, resource, base, arrivalMs };
+      const place: SpanPlace = { page, span, kind, resource, base, arrivalMs, nodeEnds: this.nodeEnds };
       if (group === undefined || !group.addPageSpan(place)) this.addRecordsOf(place);
     }
   }

@@ -1,20 +1,8 @@
-import type { SpanEnd } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
+import type { NodeEnd } from './node-end.js';
 import type { Interruption, InterruptionSign } from './node-outcome.js';
 import { nodeVerdictOf } from './node-outcome.js';
 import type { NodeVerdict } from './run-summary.js';
-
-/** What is read of the end of a node's span. */
-export type NodeSpanEnd = Pick<SpanEnd, 'attributes' | 'status' | 'startTimeUnixNano' | 'endTimeUnixNano'>;
-
-/** What one span's end said of a node. */
-interface NodeEnd {
-  readonly startTimeUnixNano: UnixNano;
-  readonly endTimeUnixNano: UnixNano;
-  /** Verdicts without an interruption, and with the weak sign of one. */
-  readonly plain: NodeVerdict;
-  readonly afterCanceledQuery: NodeVerdict;
-}
 
 /**
  * What is known of one node of an invocation, about 200 bytes: added record by record in any order, and two halves
@@ -27,15 +15,12 @@ export class NodeFacts {
   private evaluated: NodeEnd | null = null;
   private interruption: InterruptionSign = 'none';
 
-  addProcessedEnd(record: NodeSpanEnd): void {
-    this.processed = later(this.processed, nodeEnd(record));
+  addProcessedEnd(end: NodeEnd): void {
+    this.processed = later(this.processed, end);
   }
 
-  addEvaluatedEnd(record: NodeSpanEnd): void {
-    const end = nodeEnd(record);
-    const phase = record.attributes.text('phase')?.toUpperCase() ?? '';
-    const isLast = phase === 'RUN' || phase === 'EXECUTION_PHASE_RUN';
-    if (isLast || end.plain === 'error') this.evaluated = later(this.evaluated, end);
+  addEvaluatedEnd(end: NodeEnd): void {
+    if (end.isLastPhase || end.plain === 'error') this.evaluated = later(this.evaluated, end);
   }
 
   addInterruption(kind: Interruption['kind']): void {
@@ -67,15 +52,6 @@ export class NodeFacts {
     if (this.processed === null) return false;
     return startTimeUnixNano < this.processed.startTimeUnixNano || endTimeUnixNano > this.processed.endTimeUnixNano;
   }
-}
-
-function nodeEnd(record: NodeSpanEnd): NodeEnd {
-  return {
-    startTimeUnixNano: record.startTimeUnixNano,
-    endTimeUnixNano: record.endTimeUnixNano,
-    plain: nodeVerdictOf(record, 'none'),
-    afterCanceledQuery: nodeVerdictOf(record, 'query'),
-  };
 }
 
 function later(a: NodeEnd | null, b: NodeEnd): NodeEnd {

@@ -1,4 +1,3 @@
-import { Attributes } from '../record/attributes.js';
 import type { SpanId } from '../record/ids.js';
 import { ownText } from '../record/own-text.js';
 import { type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
@@ -7,6 +6,7 @@ import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { LoggedRecord } from '../sink/record-log.js';
 import { eventName } from './event-name.js';
+import { nodeEndOf } from './node-end.js';
 import { NodeFacts } from './node-facts.js';
 import { interruptionOf } from './node-outcome.js';
 import { LIKELY } from './parent-evidence.js';
@@ -72,35 +72,34 @@ export class SpanGroup {
   }
 
   /** As `add` for both records of a page's span. False, and nothing done, where its records have to be asked. */
-  addPageSpan({ page, span, kind, resource, base, arrivalMs }: SpanPlace): boolean {
-    const isNode = kind !== SPAN_KIND.plain;
-    const uniqueId = isNode ? page.text(span, CELL.uniqueIdStart, CELL.uniqueIdEnd) : undefined;
-    const outcome = isNode ? page.text(span, CELL.outcomeStart, CELL.outcomeEnd) : undefined;
-    if (isNode && (uniqueId === undefined || outcome === undefined)) return false;
-    if (!isNode && !this.isInvocation) return false;
-    this.recordCount += 2;
-    this.firstOffset = Math.min(this.firstOffset, base + page.cell(span, CELL.startLine));
-    this.endOffset = Math.max(this.endOffset, base + page.cell(span, CELL.lineEnd));
-    this.lastArrivalMs = Math.max(this.lastArrivalMs, arrivalMs);
-    this.noteResource(resource);
-    const startTimeUnixNano = page.startTimeUnixNano(span);
-    const endTimeUnixNano = page.endTimeUnixNano(span);
-    this.noteTime(startTimeUnixNano, endTimeUnixNano);
-    if (uniqueId === undefined || outcome === undefined) return true;
-    const end = {
-      startTimeUnixNano,
-      endTimeUnixNano,
-      attributes: Attributes.of({
-        node_outcome: outcome,
-        phase: page.text(span, CELL.phaseStart, CELL.phaseEnd) ?? null,
-      }),
-      status: { message: null, code: page.cell(span, CELL.statusCode) },
-    };
+  addPageSpan(place: SpanPlace): boolean {
+    const { page, span, kind } = place;
+    if (kind !== SPAN_KIND.plain) return this.addPageNode(place);
+    if (!this.isInvocation) return false;
+    this.notePlace(place, page.startTimeUnixNano(span), page.endTimeUnixNano(span));
+    return true;
+  }
+
+  private addPageNode(place: SpanPlace): boolean {
+    const { page, span, kind, nodeEnds } = place;
+    const uniqueId = page.text(span, CELL.uniqueIdStart, CELL.uniqueIdEnd);
+    const end = uniqueId === undefined ? undefined : nodeEnds.read(page, span);
+    if (uniqueId === undefined || end === undefined) return false;
+    this.notePlace(place, end.startTimeUnixNano, end.endTimeUnixNano);
     const node = this.node(uniqueId);
     if (kind === SPAN_KIND.nodeProcessed) node.addProcessedEnd(end);
     else node.addEvaluatedEnd(end);
     if (!this.isInvocation) this.uniqueIds.add(uniqueId);
     return true;
+  }
+
+  private notePlace({ page, span, resource, base, arrivalMs }: SpanPlace, start: UnixNano, end: UnixNano): void {
+    this.recordCount += 2;
+    this.firstOffset = Math.min(this.firstOffset, base + page.cell(span, CELL.startLine));
+    this.endOffset = Math.max(this.endOffset, base + page.cell(span, CELL.lineEnd));
+    this.lastArrivalMs = Math.max(this.lastArrivalMs, arrivalMs);
+    this.noteResource(resource);
+    this.noteTime(start, end);
   }
 
   /** Whether it holds an invocation span, or a span that its children show to be one. */
@@ -158,13 +157,13 @@ export class SpanGroup {
         const uniqueId = record.attributes.text('unique_id');
         if (uniqueId === undefined) break;
         const node = this.node(uniqueId);
-        if (record.recordType === 'SpanEnd') node.addProcessedEnd(record);
+        if (record.recordType === 'SpanEnd') node.addProcessedEnd(nodeEndOf(record));
         break;
       }
       case 'NodeEvaluated': {
         if (record.recordType === 'SpanStart') break;
         const uniqueId = record.attributes.text('unique_id');
-        if (uniqueId !== undefined) this.node(uniqueId).addEvaluatedEnd(record);
+        if (uniqueId !== undefined) this.node(uniqueId).addEvaluatedEnd(nodeEndOf(record));
         break;
       }
     }

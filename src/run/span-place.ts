@@ -1,6 +1,7 @@
 import type { Resource } from '../record/resource.js';
 import type { SpanPage } from '../record/span-page.js';
 import { eventName } from './event-name.js';
+import type { NodeEndReader } from './node-end-reader.js';
 
 /** What the run model has to know of a span, by its event type. */
 export const SPAN_KIND = {
@@ -40,4 +41,5 @@ export interface SpanPlace {
   readonly base: number;
   /** When it came, in monotonic milliseconds. */
   readonly arrivalMs: number;
+  readonly nodeEnds: NodeEndReader;
 }

@@ -1,11 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { SpanId } from '../record/ids.js';
 import { SpanIdTable } from '../record/span-id-table.js';
 import type { LogRecord, TelemetryRecord } from '../record/telemetry-record.js';
-
-/** A span's start, its end. */
-export const STARTED = 1;
-export const ENDED = 2;
+import { KnownSpans } from './known-spans.js';
 
 /**
  * What a trace's record log holds already, so that what is sent twice is written once. A span's start and end are known
@@ -14,37 +10,12 @@ export const ENDED = 2;
  * A log record is remembered by 64 bits of a SHA-1. Memory: about 30 bytes a span or log record while the log is open.
  */
 export class RecordKeys {
-  private readonly spans = new SpanIdTable();
+  readonly spans = new KnownSpans();
   private readonly logs = new SpanIdTable();
 
   /** Adds the record; false when it was there. `occurrences` counts equal log records within one delivery. */
   add(record: TelemetryRecord, occurrences: Map<string, number>): boolean {
-    switch (record.recordType) {
-      case 'SpanStart':
-        return this.addSpan(record.spanId, STARTED);
-      case 'SpanEnd':
-        return this.addSpan(record.spanId, ENDED);
-      case 'LogRecord':
-        return this.addLog(record, occurrences);
-    }
-  }
-
-  /** Adds both records of the span with these halves of its id. Returns which of them are new: `STARTED`, `ENDED`, both or 0. */
-  addBoth(high: number, low: number): number {
-    const known = this.spans.getHalves(high, low) ?? 0;
-    if (known !== (STARTED | ENDED)) this.spans.setHalves(high, low, STARTED | ENDED);
-    return (STARTED | ENDED) & ~known;
-  }
-
-  get size(): number {
-    return this.spans.size + this.logs.size;
-  }
-
-  private addSpan(spanId: SpanId, what: number): boolean {
-    const known = this.spans.get(spanId) ?? 0;
-    if ((known & what) !== 0) return false;
-    this.spans.set(spanId, known | what);
-    return true;
+    return record.recordType === 'LogRecord' ? this.addLog(record, occurrences) : this.spans.add(record);
   }
 
   private addLog(record: LogRecord, occurrences: Map<string, number>): boolean {

@@ -11,11 +11,11 @@ import type { LogRecord, TelemetryRecord } from '../record/telemetry-record.js';
 import { AppendFile, syncFolder } from './append-file.js';
 import { Appended, type AppendedPiece } from './appended.js';
 import { FreshRecords } from './fresh-records.js';
+import { ENDED, STARTED } from './known-spans.js';
 import { readLines } from './line-reader.js';
 import { type PendingLog, PendingLogs } from './pending-logs.js';
-import { ENDED, RecordKeys, STARTED } from './record-keys.js';
+import { RecordKeys } from './record-keys.js';
 import { ResourceIndex } from './resource-index.js';
-import { SpanNames } from './span-names.js';
 
 export const LOG_FILE = 'telemetry.jsonl';
 export const RESOURCES_FILE = 'resources.jsonl';
@@ -69,7 +69,6 @@ export class TraceLog {
   }
 
   private readonly keys = new RecordKeys();
-  private readonly names = new SpanNames();
   private readonly pending = new PendingLogs();
   /** Resources whose process has ended: no further span of theirs will come. */
   private readonly endedResources = new Set<string>();
@@ -128,9 +127,8 @@ export class TraceLog {
     const { page, resource } = batch;
     const processType = page.eventTypes.findIndex((eventType) => eventType.endsWith(PROCESS));
     for (let span = batch.from; span < batch.to; span++) {
-      const isNew = this.keys.addBoth(page.cell(span, CELL.idHigh), page.cell(span, CELL.idLow));
+      const isNew = this.keys.spans.addBoth(page, span);
       if (isNew === 0) continue;
-      this.names.setFromPage(page, span);
       if (page.cell(span, CELL.eventType) === processType) this.endedResources.add(resourceKey(resource));
       if (isNew === (STARTED | ENDED)) fresh.addSpan(batch, span);
       else fresh.addRecord(page.recordsOf(span)[isNew === STARTED ? 0 : 1], resource);
@@ -183,7 +181,6 @@ export class TraceLog {
   }
 
   private noteSpan(record: TelemetryRecord & { recordType: 'SpanStart' | 'SpanEnd' }, resource: Resource): void {
-    this.names.set(record.spanId, record.spanName);
     if (record.recordType === 'SpanEnd' && record.eventType.endsWith(PROCESS)) {
       this.endedResources.add(resourceKey(resource));
     }
@@ -196,12 +193,12 @@ export class TraceLog {
 
   private isDue(log: PendingLog, nowMs: number): boolean {
     const { spanId } = log.record;
-    if (spanId === null || this.names.get(spanId) !== undefined) return true;
+    if (spanId === null || this.keys.spans.nameOf(spanId) !== undefined) return true;
     return nowMs - log.sinceMs >= this.options.nameHoldMs || this.endedResources.has(resourceKey(log.resource));
   }
 
   private nameFor(record: LogRecord): string | null {
-    const known = record.spanId === null ? undefined : this.names.get(record.spanId);
+    const known = record.spanId === null ? undefined : this.keys.spans.nameOf(record.spanId);
     return known ?? inferLogSpanName(record);
   }
 

@@ -14,8 +14,8 @@ const OPEN = 0x7b;
 const CLOSE = 0x7d;
 const QUOTE = 0x22;
 const OPEN_LIST = 0x5b;
-/** Modern names that are remembered for an enum's field. */
-const MAX_KNOWN_VALUES = 64;
+/** Values that are remembered for an enum's field. */
+const MAX_KNOWN_TEXTS = 64;
 /** Attributes by which a start differs, or a spelling, in ways that only the general decoder knows. */
 const SPECIAL = new Set(['node_skip_reason', 'test_outcome']);
 const BRIDGE = 'run_bridge.';
@@ -166,10 +166,10 @@ export class AttributesLine {
   private writeText(out: LineBuffer, from: Buffer, start: number, end: number, plan: FieldPlan): void {
     const first = from[start];
     if (plan.kind === 'enum') {
-      if (!isKnownValue(plan, from, start, end)) {
-        out.utf8(JSON.stringify(modernName(plan, from, start, end)));
-        return;
-      }
+      const json = knownJson(plan, from, start, end) ?? modernJson(plan, from, start, end);
+      out.reserve(json.length);
+      out.copy(json);
+      return;
     } else if (plan.kind === 'nested' || plan.kind === 'unknown') {
       if (end > start && (first === OPEN || first === OPEN_LIST)) {
         const text = from.toString('utf8', start, end);
@@ -188,21 +188,22 @@ function copyStretch(out: LineBuffer, from: number, to: number): void {
   out.repeat(from, to);
 }
 
-function isKnownValue(plan: FieldPlan, from: Buffer, start: number, end: number): boolean {
-  for (const value of plan.knownValues) if (isSame(value, from, start, end)) return true;
-  return false;
+function knownJson(plan: FieldPlan, from: Buffer, start: number, end: number): Buffer | undefined {
+  for (const { bytes, json } of plan.knownTexts) if (isSame(bytes, from, start, end)) return json;
+  return undefined;
 }
 
-/** The modern name of an enum's value; one that is modern already is remembered. */
-function modernName(plan: FieldPlan, from: Buffer, start: number, end: number): string {
+/** The modern name of an enum's value, as JSON; it is remembered. */
+function modernJson(plan: FieldPlan, from: Buffer, start: number, end: number): Buffer {
   const value = from.toString('utf8', start, end);
   const modern = plan.field === undefined ? value : modernEnumName(value, plan.field);
-  if (modern === value && plan.knownValues.length < MAX_KNOWN_VALUES) {
-    plan.knownValues.push(Buffer.from(from.subarray(start, end)));
-  }
   // `phase` decides the severity: an old spelling of it is left to the general decoder.
   if (modern !== value && plan.key.name === 'phase') throw UNUSUAL;
-  return modern;
+  const json = Buffer.from(JSON.stringify(modern));
+  if (plan.knownTexts.length < MAX_KNOWN_TEXTS) {
+    plan.knownTexts.push({ bytes: Buffer.from(from.subarray(start, end)), json });
+  }
+  return json;
 }
 
 function writeInteger(out: LineBuffer, from: Buffer, start: number, end: number, plan: FieldPlan): void {

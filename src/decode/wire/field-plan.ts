@@ -1,3 +1,4 @@
+import type { Severity } from '../../record/severity.js';
 import { CELL } from '../../record/span-page.js';
 import type { AttributeField, AttributeSchema, FieldKind } from '../attribute-schema.js';
 import { shortEventType } from '../event-type.js';
@@ -12,13 +13,19 @@ export interface KnownKey {
   readonly quoted: Buffer;
 }
 
+/** A value that came, and the JSON that it becomes. */
+export interface KnownText {
+  readonly bytes: Buffer;
+  readonly json: Buffer;
+}
+
 /** How one attribute of one event type is written. */
 export interface FieldPlan {
   readonly key: KnownKey;
   readonly kind: FieldKind | 'unknown';
   readonly field: AttributeField | undefined;
-  /** Values of an enum that were found to be modern names: most spans of a run have the same few. */
-  readonly knownValues: Buffer[];
+  /** Values of an enum that came, and how each is written: most spans of a run have the same few. */
+  readonly knownTexts: KnownText[];
   /** Whether a span's start lacks it. */
   readonly isEndOnly: boolean;
   /** The one value that a start has although it lacks others, as JSON; `null` where there is none. */
@@ -56,6 +63,8 @@ export class TypePlan {
   /** Starts of such spans need the general rules. */
   readonly hasSpecialStart: boolean;
   private readonly fields = new Map<KnownKey, FieldPlan>();
+  /** By severity, of which there are a few constant ones. */
+  private readonly tails = new Map<Severity, Buffer>();
 
   constructor(
     readonly eventType: string,
@@ -64,6 +73,17 @@ export class TypePlan {
     this.eventTypeHead = Buffer.from(`"event_type":${JSON.stringify(eventType)},"attributes":`);
     this.shortType = shortEventType(eventType);
     this.hasSpecialStart = startRuleOf(this.shortType).isSpecial;
+  }
+
+  /** `","severity_number":…,"severity_text":"…","event_type":"…","attributes":` */
+  tail(severity: Severity): Buffer {
+    let tail = this.tails.get(severity);
+    if (tail === undefined) {
+      const head = `","severity_number":${severity.number},"severity_text":"${severity.text}",`;
+      tail = Buffer.concat([Buffer.from(head), this.eventTypeHead]);
+      this.tails.set(severity, tail);
+    }
+    return tail;
   }
 
   /** @throws UNUSUAL when too many different attributes came */
@@ -79,7 +99,7 @@ export class TypePlan {
       key,
       kind: field?.kind ?? 'unknown',
       field,
-      knownValues: [],
+      knownTexts: [],
       isEndOnly: endOnly?.has(key.name) === true,
       knownValue: knownValue === undefined ? null : Buffer.from(knownValue),
       atStart: json === undefined ? null : Buffer.from(json),

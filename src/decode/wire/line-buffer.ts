@@ -32,6 +32,12 @@ export class LineBuffer {
     this.length = at;
   }
 
+  /** Bytes as they are; so many that a call beats a loop. */
+  copyLong(from: Uint8Array): void {
+    this.bytes.set(from, this.length);
+    this.length += from.length;
+  }
+
   /** A stretch of what was written before, once more. */
   repeat(from: number, to: number): void {
     this.bytes.copyWithin(this.length, from, to);

@@ -1,9 +1,9 @@
 import { CELL, CELLS_PER_SPAN, type SpanPage } from '../../record/span-page.js';
 import type { AttributeSchema } from '../attribute-schema.js';
-import { spanEventType } from '../span-event-type.js';
+import { NAME_BEGINNINGS, spanEventType } from '../span-event-type.js';
 import { spanSeverity } from '../span-severity.js';
 import { AttributesLine } from './attributes-line.js';
-import { FieldPlans, type TypePlan } from './field-plan.js';
+import { FieldPlans, isSame, type TypePlan } from './field-plan.js';
 import type { LineBuffer } from './line-buffer.js';
 import type { SpanSlice } from './span-slice.js';
 import { UNUSUAL } from './wire-cursor.js';
@@ -15,6 +15,8 @@ const FIXED_BYTES = 1024;
 /** A link: its keys and ids. */
 const LINK_BYTES = 128;
 const INT64_SIGN = 0x80;
+
+const BEGINNINGS = NAME_BEGINNINGS.map(({ beginning, eventType }) => ({ bytes: Buffer.from(beginning), eventType }));
 
 /** Makes a span's two lines of its slice of a request, and its cells in the page. */
 export class SpanLines {
@@ -30,9 +32,7 @@ export class SpanLines {
   add(span: SpanSlice, from: Buffer, out: LineBuffer, page: SpanPage): void {
     // A time beyond int64 is for the general decoder to reject.
     if ((((from[span.startTime + 7] as number) | (from[span.endTime + 7] as number)) & INT64_SIGN) !== 0) throw UNUSUAL;
-    const spanName = from.toString('utf8', span.nameStart, span.nameEnd);
-    if (spanName.startsWith('Node(')) throw UNUSUAL;
-    const type = this.typeOf(spanName, span, from);
+    const type = this.typeByBeginning(from, span) ?? this.typeByName(from, span);
     if (type.hasSpecialStart) throw UNUSUAL;
     this.attributes.plan(from, span, type);
 
@@ -65,14 +65,11 @@ export class SpanLines {
     out.decimal(cells[at + CELL.startTimeLow] as number, cells[at + CELL.startTimeHigh] as number);
     const startTimeEnd = out.length;
     const severity = spanSeverity(type.shortType, (name, text) => this.attributes.isText(from, span, name, text));
-    out.ascii('","severity_number":');
-    out.ascii(String(severity.number));
-    out.ascii(',"severity_text":"');
-    out.ascii(severity.text);
-    out.ascii('",');
-    const severityEnd = out.length;
-    out.copy(type.eventTypeHead);
+    const tail = type.tail(severity);
+    out.reserve(tail.length);
+    out.copyLong(tail);
     const typeEnd = out.length;
+    const severityEnd = typeEnd - type.eventTypeHead.length;
     this.attributes.writeStart(out, from, span);
     out.reserve(FIXED_BYTES + (headEnd - head) + span.linkCount * LINK_BYTES);
     out.bytes[out.length++] = CLOSE;
@@ -97,8 +94,19 @@ export class SpanLines {
     cells[at + CELL.lineEnd] = out.length;
   }
 
-  private typeOf(spanName: string, span: SpanSlice, from: Buffer): TypePlan {
-    return this.plans.type(spanEventType(spanName, () => this.keysOf(span, from), this.schema.spanShapes));
+  /** Most names tell by how they begin, which takes no string. */
+  private typeByBeginning(from: Buffer, { nameStart, nameEnd }: SpanSlice): TypePlan | undefined {
+    for (const { bytes, eventType } of BEGINNINGS) {
+      if (from[nameStart] !== bytes[0] || nameEnd - nameStart < bytes.length) continue;
+      if (isSame(bytes, from, nameStart, nameStart + bytes.length)) return this.plans.type(eventType);
+    }
+    return undefined;
+  }
+
+  private typeByName(from: Buffer, span: SpanSlice): TypePlan {
+    const name = from.toString('utf8', span.nameStart, span.nameEnd);
+    if (name.startsWith('Node(')) throw UNUSUAL;
+    return this.plans.type(spanEventType(name, () => this.keysOf(span, from), this.schema.spanShapes));
   }
 
   private keysOf(span: SpanSlice, from: Buffer): readonly { readonly key: string }[] {

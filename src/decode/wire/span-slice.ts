@@ -92,9 +92,11 @@ export class SpanSlice {
 
   private readParent(cursor: WireCursor, end: number): void {
     const parentEnd = cursor.lengthEnd(end);
+    // Of two, the last one counts, even an empty one.
+    this.parentSpanId = -1;
     if (parentEnd === cursor.position) return;
     if (parentEnd !== cursor.position + 8) throw UNUSUAL;
-    this.parentSpanId = isZero(cursor.bytes, cursor.position, 8) ? -1 : cursor.position;
+    if (!isZero(cursor.bytes, cursor.position, 8)) this.parentSpanId = cursor.position;
     cursor.position = parentEnd;
   }
 

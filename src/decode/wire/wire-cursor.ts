@@ -11,6 +11,9 @@ export const FIXED64 = 1;
 export const LENGTH = 2;
 export const FIXED32 = 5;
 
+/** 64 bits in groups of seven. */
+const MAX_VARINT_BYTES = 10;
+
 /** Walks over protobuf's wire format. What it meets beyond the usual ends the fast path. */
 export class WireCursor {
   position = 0;
@@ -38,11 +41,16 @@ export class WireCursor {
     return fieldEnd;
   }
 
+  private skipVarint(end: number): void {
+    const last = Math.min(end, this.position + MAX_VARINT_BYTES);
+    while ((this.bytes[this.position++] as number) >= 0x80) if (this.position >= last) throw UNUSUAL;
+  }
+
   /** Passes over a field's value. */
   skip(wireType: number, end: number): void {
     switch (wireType) {
       case VARINT:
-        while ((this.bytes[this.position++] as number) >= 0x80) if (this.position >= end) throw UNUSUAL;
+        this.skipVarint(end);
         break;
       case FIXED64:
         this.position += 8;

@@ -69,25 +69,37 @@ export class WireTracesDecoder implements BodyDecoder {
 
   private readGroup(cursor: WireCursor, end: number, out: LineBuffer, batches: DecodedBatches): void {
     let resource: Buffer = EMPTY;
+    let hasResource = false;
+    let hasScopes = false;
     while (cursor.position < end) {
       const tag = cursor.varint32(end);
       const fieldEnd = cursor.lengthEnd(end);
       if (tag === ((1 << 3) | LENGTH)) {
+        // Protobuf merges a second one with the first, and one behind the spans is theirs as well.
+        if (hasResource || hasScopes) throw UNUSUAL;
+        hasResource = true;
         resource = cursor.bytes.subarray(cursor.position, fieldEnd);
         cursor.position = fieldEnd;
-      } else if (tag === ((2 << 3) | LENGTH)) this.readScope(cursor, fieldEnd, resource, out, batches);
-      else if (tag === ((3 << 3) | LENGTH)) cursor.position = fieldEnd;
+      } else if (tag === ((2 << 3) | LENGTH)) {
+        hasScopes = true;
+        this.readScope(cursor, fieldEnd, resource, out, batches);
+      } else if (tag === ((3 << 3) | LENGTH)) cursor.position = fieldEnd;
       else throw UNUSUAL;
     }
+    // Nobody has looked yet whether it can be read.
+    if (!hasScopes) this.resourceOf(resource, EMPTY);
   }
 
   private readScope(cursor: WireCursor, end: number, resource: Buffer, out: LineBuffer, batches: DecodedBatches): void {
     let scope: Buffer = EMPTY;
+    let hasScope = false;
     let known: Resource | undefined;
     while (cursor.position < end) {
       const tag = cursor.varint32(end);
       const fieldEnd = cursor.lengthEnd(end);
       if (tag === ((1 << 3) | LENGTH)) {
+        if (hasScope || known !== undefined) throw UNUSUAL;
+        hasScope = true;
         scope = cursor.bytes.subarray(cursor.position, fieldEnd);
         cursor.position = fieldEnd;
       } else if (tag === ((2 << 3) | LENGTH)) {
@@ -96,6 +108,7 @@ export class WireTracesDecoder implements BodyDecoder {
       } else if (tag === ((3 << 3) | LENGTH)) cursor.position = fieldEnd;
       else throw UNUSUAL;
     }
+    if (known === undefined) this.resourceOf(resource, scope);
   }
 
   private readSpan(

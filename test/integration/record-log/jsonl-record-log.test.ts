@@ -15,6 +15,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { RecordBatch } from '../../../src/record/record-batch.js';
 import type { Delivery } from '../../../src/record/record-consumer.js';
 import { ConsumeError } from '../../../src/record/record-consumer.js';
+import { formatRecordLine, parseRecordLine } from '../../../src/record/record-line.js';
 import { type Resource, UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import type { LogRecord, TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import type { Appended } from '../../../src/sink/appended.js';
@@ -24,6 +25,7 @@ import type { LoggedRecord } from '../../../src/sink/record-log.js';
 import { RecordLogFiles } from '../../../src/sink/record-log-files.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
+import { sampleDeliveries } from '../../fake/sample-deliveries.js';
 import { sampleLines, sampleRecords, sampleTraceId } from '../../fake/sample-run.js';
 import { until } from '../../fake/until.js';
 
@@ -126,6 +128,41 @@ describe('the record log', () => {
     await log.consume(delivery(records));
     expect(lines()).toEqual(sampleLines(RUN));
     expect(appended).toEqual([]);
+  });
+
+  it('writes each span once whether it comes in a page, as records, half of it, or again', async () => {
+    const consumeAll = async () => {
+      for (const page of sampleDeliveries(RUN)) {
+        await log.consume(page);
+        page.release?.();
+      }
+    };
+    const half = spansOf(records).filter((_, index) => index % 3 === 0);
+    await log.consume(delivery(half));
+    await consumeAll();
+    await consumeAll();
+    await close();
+    await open();
+    await consumeAll();
+    const written = lines().map((line) => parseRecordLine(line));
+    const keys = spansOf(written).map((record) => `${record.recordType} ${record.spanId}`);
+    expect(new Set(keys).size).toBe(keys.length);
+    expect(new Set(keys)).toEqual(new Set(spansOf(records).map((record) => `${record.recordType} ${record.spanId}`)));
+    expect(appended).toEqual([]);
+  });
+
+  it('tells of spans in pages the records that it wrote', async () => {
+    for (const page of sampleDeliveries(RUN)) {
+      await log.consume(page);
+      for (const event of appended) expect(event.records.length).toBeGreaterThan(0);
+      page.release?.();
+    }
+    const bytes = readFileSync(path());
+    const told = appended.flatMap((event) => event.records);
+    for (const { record, offset, endOffset } of told) {
+      expect(bytes.toString('utf8', offset, endOffset)).toBe(`${formatRecordLine(record)}\n`);
+    }
+    expect(told.at(-1)?.endOffset).toBe(bytes.length);
   });
 
   it('keeps two equal log records of one delivery, and only those two when it is repeated', async () => {

@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+import type { Delivery } from '../../../src/record/record-consumer.js';
+import { SpanBatch } from '../../../src/record/span-batch.js';
+import { RunState } from '../../../src/run/run-state.js';
+import { FreshRecords } from '../../../src/sink/fresh-records.js';
+import { sampleDeliveries, sampleDeliveriesOfRecords } from '../../fake/sample-deliveries.js';
+
+const NO_WAIT = { quietAfterProcessMs: 0, quietAfterInvocationMs: 0, silenceMs: 0 };
+const RUNS = ['build-clean', 'build-mixed', 'fail-fast', 'interrupted', 'joined'];
+
+/** What a run's deliveries add up to, told one by one as a record log tells of them. */
+function judge(deliveries: Iterable<Delivery>) {
+  const state = new RunState(NO_WAIT);
+  let offset = 0;
+  for (const { batches, release } of deliveries) {
+    const fresh = new FreshRecords();
+    for (const batch of batches) {
+      if (batch instanceof SpanBatch) for (let span = batch.from; span < batch.to; span++) fresh.addSpan(batch, span);
+      else for (const record of batch.records) fresh.addRecord(record, batch.resource);
+    }
+    const pieces = fresh.pieces(offset);
+    state.addPieces(pieces, 1);
+    const last = pieces.at(-1);
+    offset = last === undefined ? offset : last.offset + last.lines.length;
+    release?.();
+  }
+  return state.judge(2);
+}
+
+describe('a run whose spans come in pages', () => {
+  it.each(RUNS)('adds up to what its records add up to: %s', (run) => {
+    const inPages = judge(sampleDeliveries(run));
+    expect(inPages.invocations.length).toBeGreaterThan(0);
+    expect(inPages).toEqual(judge(sampleDeliveriesOfRecords(run)));
+  });
+});
