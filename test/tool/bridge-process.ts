@@ -14,13 +14,15 @@ export interface RunFile {
 export class BridgeProcess {
   /**
    * Starts `run-bridge serve` and waits until it says where it listens.
-   * @param options `env` is added to a clean environment; `args` to the command line.
+   * @param options `env` is added to a clean environment; `args` to the command line; `user` is the id of the user to
+   * run as, for a test that is run by root.
    */
   static async start(
     options: {
       readonly args?: readonly string[];
       readonly env?: Readonly<Record<string, string>>;
       dataFolder?: string;
+      readonly user?: number | undefined;
     } = {},
   ): Promise<BridgeProcess> {
     const dataFolder = options.dataFolder ?? mkdtempSync(join(tmpdir(), 'run-bridge-data-'));
@@ -28,6 +30,7 @@ export class BridgeProcess {
     const child = spawn(process.execPath, [...args, ...(options.args ?? [])], {
       env: { PATH: process.env.PATH ?? '', HOME: dataFolder, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
+      ...(options.user === undefined ? {} : { uid: options.user, gid: options.user }),
     });
     const bridge = new BridgeProcess(child, dataFolder);
     await until('the start lines', () => {

@@ -1,0 +1,255 @@
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { BridgeProcess } from '../tool/bridge-process.js';
+import { MountedFolder } from '../tool/mounted-folder.js';
+import { type SentAnswer, SentRun } from '../tool/sent-run.js';
+import { until } from '../tool/until.js';
+
+const MIB = 2 ** 20;
+/** `nobody`: what root may do says nothing about permissions. */
+const NOBODY = process.getuid?.() === 0 ? 65_534 : undefined;
+
+let bridge: BridgeProcess;
+/** Sent and answered 200, all of it. */
+let accepted: SentRun[];
+
+beforeEach(() => {
+  accepted = [];
+});
+
+afterEach(async () => {
+  // Whatever happened, what was accepted is there once, and every line of it is whole.
+  for (const run of accepted) {
+    expect(run.compare(bridge.runFolder(run.traceId))).toEqual({ missingCount: 0, addedCount: 0 });
+    await bridge.finished(run.traceId);
+  }
+  const faults = bridge.stderr.match(/a fault in run-bridge itself.*/g);
+  await bridge.remove();
+  expect(faults).toBeNull();
+});
+
+/** Sends a run and waits until its files are written. */
+async function accept(run = new SentRun()): Promise<void> {
+  expect(await run.send(bridge.otlpUrl)).toEqual(OK);
+  accepted.push(run);
+  await bridge.finished(run.traceId);
+}
+
+const OK = [expect.objectContaining({ status: 200 }), expect.objectContaining({ status: 200 })];
+
+/** Sends new runs until one is not taken, and says what the answer was. */
+async function untilRefused(): Promise<SentAnswer> {
+  return await until('a refusal', async () => {
+    const run = new SentRun();
+    const refused = (await run.send(bridge.otlpUrl)).find(({ status }) => status !== 200);
+    if (refused === undefined) accepted.push(run);
+    return refused;
+  });
+}
+
+async function untilAccepted(): Promise<void> {
+  await until('a run that is taken', async () => {
+    const run = new SentRun();
+    if ((await run.send(bridge.otlpUrl)).some(({ status }) => status !== 200)) return false;
+    accepted.push(run);
+    return true;
+  });
+}
+
+async function readiness(): Promise<{ status: number; text: string }> {
+  const answer = await fetch(`${bridge.webUrl}/readyz`);
+  return { status: answer.status, text: await answer.text() };
+}
+
+async function untilReady(): Promise<void> {
+  await until('readiness', async () => (await readiness()).status === 200);
+}
+
+/** Messages of the log's warnings and errors, and of what says that they are over. */
+function said(): string[] {
+  const lines = bridge.stderr.split('\n').filter((line) => line.startsWith('{'));
+  const told = lines.map((line) => JSON.parse(line) as { level: string; msg: string });
+  return told.filter(({ level, msg }) => level !== 'info' || / again/.test(msg)).map(({ msg }) => msg);
+}
+
+const DISK_BEGAN = 'the disk takes no more: requests are answered 503 until it does';
+const DISK_ENDED = 'the disk takes more again: requests are taken';
+const WRITE_BEGAN = 'telemetry could not be written to the data folder; senders are told to try again';
+const WRITE_ENDED = 'telemetry is written to the data folder again';
+
+const mounted = MountedFolder.mount(48);
+afterAll(() => mounted?.remove());
+
+describe.skipIf(mounted === undefined)('a file system that may be mounted here', () => {
+  const path = mounted?.path ?? '';
+  const filler = join(path, 'filler');
+  const fill = (leaveBytes: number) => {
+    const { bavail, bsize } = statfsSync(path);
+    writeFileSync(filler, Buffer.alloc(Math.max(0, bavail * bsize - leaveBytes)));
+  };
+  const start = async (...args: string[]) => {
+    bridge = await BridgeProcess.start({ dataFolder: join(path, 'data'), args });
+  };
+  beforeEach(() => mkdirSync(join(path, 'data')));
+  afterEach(() => rmSync(filler, { force: true }));
+
+  test('when it is nearly full, requests are refused before it is, and taken again when there is room', async () => {
+    await start('--disk-reserve', '8MiB');
+    await accept();
+    fill(4 * MIB);
+    const refused = await untilRefused();
+    expect(refused).toMatchObject({ status: 503, retryAfter: '5' });
+    expect(refused.message).toMatch(/^The disk of .* is nearly full .* 8 MiB are kept in reserve.*--disk-reserve/);
+    expect(await readiness()).toMatchObject({ status: 503, text: expect.stringMatching(/^disk: The disk of/) });
+    // What was accepted is finished from the reserve.
+    for (const run of accepted) await bridge.finished(run.traceId);
+    rmSync(filler);
+    await untilAccepted();
+    await untilReady();
+    expect(said()).toEqual([DISK_BEGAN, DISK_ENDED]);
+  });
+
+  test('when it is full to the last byte, nothing half-written counts, and all is well when there is room', async () => {
+    await start('--disk-reserve', 'off');
+    await accept();
+    fill(0);
+    const refused = await untilRefused();
+    expect(refused).toMatchObject({ status: 503, retryAfter: '5' });
+    expect(refused.message).toMatch(/^the data folder cannot be written: ENOSPC/);
+    expect(await readiness()).toMatchObject({
+      status: 503,
+      text: expect.stringContaining('taken up again as soon as it can be written'),
+    });
+    rmSync(filler);
+    await untilReady();
+    await untilAccepted();
+    expect(said()).toEqual([WRITE_BEGAN, WRITE_ENDED]);
+  });
+
+  test('when it becomes read-only, requests are refused until it can be written', async () => {
+    await start();
+    await accept();
+    mounted?.makeReadOnly();
+    const refused = await untilRefused();
+    expect(refused.status).toBe(503);
+    expect(refused.message).toMatch(/^the data folder cannot be written: E/);
+    expect((await readiness()).status).toBe(503);
+    mounted?.makeWritable();
+    await untilReady();
+    await untilAccepted();
+    expect(said()).toEqual([WRITE_BEGAN, WRITE_ENDED]);
+  });
+});
+
+describe('a data folder', () => {
+  let dataFolder: string;
+  const runs = () => join(dataFolder, 'runs');
+  const start = async (...args: string[]) => {
+    dataFolder = mkdtempSync(join(tmpdir(), 'run-bridge-fault-'));
+    if (NOBODY !== undefined) chownSync(dataFolder, NOBODY, NOBODY);
+    bridge = await BridgeProcess.start({ dataFolder, user: NOBODY, args });
+  };
+
+  test('that this user may no longer write refuses until he may', async () => {
+    await start();
+    await accept();
+    chmodSync(runs(), 0o555);
+    const refused = await untilRefused();
+    expect(refused).toMatchObject({ status: 503, retryAfter: '5' });
+    expect(refused.message).toMatch(/^the data folder cannot be written: EACCES/);
+    expect((await readiness()).status).toBe(503);
+    chmodSync(runs(), 0o755);
+    await untilReady();
+    await untilAccepted();
+    expect(said()).toEqual([WRITE_BEGAN, WRITE_ENDED]);
+  });
+
+  test('with a file in the place of its runs refuses until they are back', async () => {
+    await start();
+    await accept();
+    renameSync(runs(), `${runs()}-away`);
+    writeFileSync(runs(), '');
+    const refused = await untilRefused();
+    expect(refused.status).toBe(503);
+    expect(refused.message).toMatch(/^the data folder cannot be written: E(NOTDIR|EXIST)/);
+    rmSync(runs());
+    renameSync(`${runs()}-away`, runs());
+    await untilReady();
+    await untilAccepted();
+  });
+
+  test('whose disk reports an error for one run refuses that one alone, until it can be read', async () => {
+    await start();
+    const run = new SentRun();
+    mkdirSync(join(runs(), run.traceId), { recursive: true });
+    if (NOBODY !== undefined) for (const path of [runs(), join(runs(), run.traceId)]) chownSync(path, NOBODY, NOBODY);
+    const log = join(runs(), run.traceId, 'telemetry.jsonl');
+    // Reading and writing the first page of its memory is an I/O error for every process.
+    symlinkSync('/proc/self/mem', log);
+    const [refused] = await run.send(bridge.otlpUrl);
+    expect(refused?.status).toBe(503);
+    expect(refused?.message).toMatch(/^the data folder cannot be written: EIO/);
+    await accept();
+    rmSync(log);
+    await accept(run);
+    expect(said()).toEqual([WRITE_BEGAN, WRITE_ENDED]);
+  });
+
+  test('that vanishes refuses in words, and is taken up when it is back', async () => {
+    await start();
+    await accept();
+    renameSync(dataFolder, `${dataFolder}-away`);
+    await until('the guard to notice', async () => (await readiness()).status === 503);
+    const words = `The data folder ${dataFolder} cannot be used (it is gone: removed, renamed, or its volume is not mounted): bring it back; nothing is taken until then.`;
+    expect((await readiness()).text).toBe(`disk: ${words}\n`);
+    expect(await untilRefused()).toEqual({ status: 503, message: words, retryAfter: '5' });
+    renameSync(`${dataFolder}-away`, dataFolder);
+    await untilReady();
+    await untilAccepted();
+    expect(said()).toEqual([DISK_BEGAN, DISK_ENDED]);
+  });
+
+  test('may lose its runs to somebody who tidies up, and goes on', async () => {
+    await start();
+    await accept();
+    rmSync(runs(), { recursive: true });
+    accepted = [];
+    await untilAccepted();
+    await untilReady();
+  });
+
+  test('that has reached its limit refuses until runs are removed', async () => {
+    await start('--max-disk', '1MiB');
+    const refused = await untilRefused();
+    expect(refused).toMatchObject({ status: 503, retryAfter: '5' });
+    expect(refused.message).toMatch(/has reached its limit .* --max-disk sets the limit/);
+    for (const { traceId } of accepted) await bridge.finished(traceId);
+    accepted = [];
+    for (const name of readdirSync(runs())) rmSync(join(runs(), name), { recursive: true });
+    await untilAccepted();
+    expect(said()).toEqual([DISK_BEGAN, DISK_ENDED]);
+  });
+});
+
+test('what the operating system alone is to have is there after the end of the process, too', async () => {
+  bridge = await BridgeProcess.start({ args: ['--durability', 'os'] });
+  await accept();
+  const [run] = accepted;
+  await bridge.stop('SIGKILL');
+  expect(readFileSync(join(bridge.runFolder(run?.traceId ?? ''), 'telemetry.jsonl'), 'utf8')).toMatch(/\n$/);
+  bridge = await BridgeProcess.start({ dataFolder: bridge.dataFolder });
+});

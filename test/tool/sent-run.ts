@@ -1,0 +1,78 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { SAMPLES } from '../fake/sample-run.js';
+
+/** An answer to a body of telemetry. */
+export interface SentAnswer {
+  readonly status: number;
+  /** What the bridge says; empty after 200. */
+  readonly message: string;
+  /** In seconds; `null` where it was not said. */
+  readonly retryAfter: string | null;
+}
+
+const SAMPLE = 'build-clean';
+const sampleLines = readFileSync(join(SAMPLES, SAMPLE, 'otel.jsonl'), 'utf8');
+const sampleTraceId: string = JSON.parse(sampleLines.split('\n')[0] ?? '').trace_id;
+const folder = join(SAMPLES, SAMPLE, 'otlp');
+const sampleBodies = readdirSync(folder)
+  .sort()
+  .map((file) => ({ signal: file.includes('traces') ? 'traces' : 'logs', bytes: readFileSync(join(folder, file)) }));
+
+/** A sample's run under a trace id of its own, so that as many can be sent as a test needs. */
+export class SentRun {
+  readonly traceId = randomBytes(16).toString('hex');
+
+  /** Sends all of it. Resolves with the answers, in the order of the bodies. */
+  async send(url: string): Promise<readonly SentAnswer[]> {
+    const answers: SentAnswer[] = [];
+    for (const { signal, bytes } of sampleBodies) answers.push(await post(`${url}/v1/${signal}`, this.own(bytes)));
+    return answers;
+  }
+
+  /** How many spans its record log has less and more than the sample, both 0 when nothing is amiss. */
+  compare(runFolder: string): { readonly missingCount: number; readonly addedCount: number } {
+    const path = join(runFolder, 'telemetry.jsonl');
+    const kept = existsSync(path) ? keysOf(readFileSync(path, 'utf8')) : [];
+    const sent = keysOf(sampleLines.replaceAll(sampleTraceId, this.traceId));
+    return { missingCount: without(sent, kept).length, addedCount: without(kept, sent).length };
+  }
+
+  private own(body: Buffer): Buffer<ArrayBuffer> {
+    const copy = Buffer.from(body);
+    const sampleId = Buffer.from(sampleTraceId, 'hex');
+    const ownId = Buffer.from(this.traceId, 'hex');
+    for (let at = copy.indexOf(sampleId); at !== -1; at = copy.indexOf(sampleId, at + 16)) ownId.copy(copy, at);
+    return copy;
+  }
+}
+
+async function post(url: string, body: Buffer<ArrayBuffer>): Promise<SentAnswer> {
+  const headers = { 'content-type': 'application/x-protobuf' };
+  const answer = await fetch(url, { method: 'POST', headers, body });
+  const status = Buffer.from(await answer.arrayBuffer());
+  // google.rpc.Status: a code (field 1), then the message (field 2) with its length in one or two bytes.
+  const message = status.toString('utf8', (status[3] ?? 0) > 0x7f ? 5 : 4);
+  return { status: answer.status, message, retryAfter: answer.headers.get('retry-after') };
+}
+
+/** What tells a span's end from any other; the engine writes span starts that OTLP does not carry. */
+function keysOf(lines: string): string[] {
+  return lines
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line))
+    .filter((record) => record.record_type === 'SpanEnd')
+    .map((record) => `${record.trace_id}:${record.span_id}`);
+}
+
+/** The first list without the second, each entry as often as it is there. */
+function without(list: readonly string[], other: readonly string[]): string[] {
+  const rest = [...other];
+  return list.filter((entry) => {
+    const at = rest.indexOf(entry);
+    if (at !== -1) rest.splice(at, 1);
+    return at === -1;
+  });
+}
