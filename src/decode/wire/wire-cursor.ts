@@ -41,11 +41,6 @@ export class WireCursor {
     return fieldEnd;
   }
 
-  private skipVarint(end: number): void {
-    const last = Math.min(end, this.position + MAX_VARINT_BYTES);
-    while ((this.bytes[this.position++] as number) >= 0x80) if (this.position >= last) throw UNUSUAL;
-  }
-
   /** Passes over a field's value. */
   skip(wireType: number, end: number): void {
     switch (wireType) {
@@ -65,5 +60,10 @@ export class WireCursor {
         throw UNUSUAL;
     }
     if (this.position > end) throw UNUSUAL;
+  }
+
+  private skipVarint(end: number): void {
+    const last = Math.min(end, this.position + MAX_VARINT_BYTES);
+    while ((this.bytes[this.position++] as number) >= 0x80) if (this.position >= last) throw UNUSUAL;
   }
 }

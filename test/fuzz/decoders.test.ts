@@ -1,0 +1,120 @@
+import { expect, it } from 'vitest';
+import { OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
+import { PublicAttributeSchema } from '../../src/decode/public-attribute-schema.js';
+import type { DecodedRequest } from '../../src/decode/request-decoder.js';
+import { LargeBodyDecoder } from '../../src/decode/wire/large-body-decoder.js';
+import { WireTracesDecoder } from '../../src/decode/wire/wire-traces-decoder.js';
+import { JsonCodec } from '../../src/otlp/json-codec.js';
+import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
+import { PublicSchema } from '../../src/schema/public-schema.js';
+import { BUDGET } from './budget.js';
+import { readCorpus } from './corpus.js';
+import { Findings } from './findings.js';
+import { FuzzBodies, type FuzzBody } from './fuzz-body.js';
+import { HeapWatch } from './heap-watch.js';
+import { smallest } from './smallest.js';
+import { changedByReading, type Told, tell } from './told.js';
+
+const schema = new PublicAttributeSchema(PublicSchema.load());
+const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
+const decoder = new OtlpRequestDecoder(schema, codecs.json);
+const general = { codec: codecs.protobuf, decoder };
+const fast = { traces: new WireTracesDecoder(schema, general), logs: new LargeBodyDecoder('logs', general) };
+/** Cuts every body that has more than one record. */
+const pieces = { traces: new LargeBodyDecoder('traces', general, 1), logs: new LargeBodyDecoder('logs', general, 1) };
+
+it(`decodes ${BUDGET.bodyCount} bodies the same way with every decoder, changes no record and keeps nothing`, () => {
+  const bodies = new FuzzBodies(BUDGET.seed, readCorpus());
+  const findings = new Findings();
+  const heap = new HeapWatch(BUDGET.bodyCount);
+  const counts = { refused: 0, empty: 0, records: 0 };
+  for (let index = 0; index < BUDGET.bodyCount; index++) {
+    const number = BUDGET.first + index;
+    const body = bodies.at(number);
+    const problem = problemOf(body, counts);
+    if (problem !== undefined) findings.add(problem.kind, () => told(problem, body, number));
+    heap.after(index);
+  }
+  console.log(`${BUDGET.bodyCount} bodies of seed ${BUDGET.seed}: ${JSON.stringify(counts)}; ${heap}`);
+  findings.expectNone();
+  expect(counts.records).toBeGreaterThan(BUDGET.bodyCount / 10);
+  expect(heap.growthMiB, `${heap}`).toBeLessThan(16);
+});
+
+interface Problem {
+  readonly kind: string;
+  readonly detail: string;
+}
+
+/** The first thing that is wrong with how a body is taken. */
+function problemOf(body: FuzzBody, counts?: { refused: number; empty: number; records: number }): Problem | undefined {
+  const { signal, encoding, bytes, twin } = body;
+  const expected = attempt('the general decoder', () => decoder.decode(codecs[encoding].decode(signal, bytes)));
+  if ('kind' in expected) return expected;
+  if (counts !== undefined) {
+    if (expected.isRefused) counts.refused++;
+    else if (expected.lines.length === 0) counts.empty++;
+    counts.records += expected.lines.length;
+  }
+  if (encoding === 'json') return changed(expected);
+  if (twin !== undefined) {
+    const other = attempt('the JSON codec', () => decoder.decode(codecs.json.decode(signal, twin)));
+    const problem = difference('the JSON codec', other, expected);
+    if (problem !== undefined) return problem;
+  }
+  const straight = attempt('the fast decoder', () => fast[signal].decode(bytes));
+  return difference('the fast decoder', straight, expected) ?? piecewise(body, expected) ?? changed(expected);
+}
+
+function changed({ lines }: Told): Problem | undefined {
+  for (const line of lines) {
+    const change = changedByReading(line);
+    if (change !== undefined) return { kind: 'a record is changed by writing and reading it', detail: change };
+  }
+  return undefined;
+}
+
+/** Piece by piece the records are the same; what is passed on comes in pieces, too. */
+function piecewise({ signal, bytes }: FuzzBody, told: Told): Problem | undefined {
+  const cut = attempt('the decoder by pieces', () => pieces[signal].decode(bytes));
+  if ('kind' in cut) return cut;
+  const linesOf = ({ isRefused, lines }: Told) => [isRefused, ...lines.map(({ line }) => line).sort()].join('\n');
+  if (linesOf(cut) === linesOf(told)) return undefined;
+  return { kind: 'the decoder by pieces has other records', detail: firstDifference(linesOf(cut), linesOf(told)) };
+}
+
+function attempt(name: string, decode: () => DecodedRequest): Told | Problem {
+  try {
+    return tell(decode);
+  } catch (error) {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    return { kind: `${name} throws ${text.split('\n')[0]}`, detail: text };
+  }
+}
+
+function difference(name: string, told: Told | Problem, expected: Told): Problem | undefined {
+  if ('kind' in told) return told;
+  if (told.text === expected.text) return undefined;
+  if (told.isRefused) return { kind: `${name} refuses what the general decoder takes`, detail: expected.text };
+  if (expected.isRefused) return { kind: `${name} takes what the general decoder refuses`, detail: told.text };
+  return { kind: `${name} has another result`, detail: firstDifference(told.text, expected.text) };
+}
+
+function firstDifference(found: string, expected: string): string {
+  let at = 0;
+  while (at < found.length && found[at] === expected[at]) at++;
+  const around = (text: string) => JSON.stringify(text.slice(Math.max(0, at - 120), at + 120));
+  return `found    ${around(found)}\nexpected ${around(expected)}`;
+}
+
+/** A failure with the smallest body that has it, and how to have it again. */
+function told({ kind, detail }: Problem, body: FuzzBody, number: number): string {
+  const { twin: _twin, ...alone } = body;
+  const fails = (bytes: Buffer) => problemOf({ ...alone, bytes })?.kind === kind;
+  const isShrinkable = body.encoding === 'protobuf' && fails(body.bytes);
+  const small = isShrinkable ? smallest(body.bytes, body.signal, fails) : body.bytes;
+  const smallDetail = isShrinkable ? (problemOf({ ...alone, bytes: small })?.detail ?? detail) : detail;
+  const again = `npm run fuzz -- --seed ${BUDGET.seed} --first ${number} --bodies 1`;
+  const hex = body.encoding === 'json' ? small.toString('utf8') : small.toString('hex');
+  return `${again}\n${body.signal} ${body.encoding}: ${hex}\n${smallDetail}`;
+}
