@@ -1,16 +1,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Component } from '../component/component.js';
-import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { TraceId } from '../record/ids.js';
-import type { ForeignBatch, Signal } from '../record/record-batch.js';
+import type { ForeignBatch } from '../record/record-batch.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';
 import type { Appended, AppendListener } from '../sink/appended.js';
 import type { ForeignListener } from '../sink/foreign-log.js';
 import type { ExportCursor } from '../store/cursor-store.js';
+import { AnsweredRuns } from './answered-runs.js';
 import { BacklogKeeper } from './backlog-keeper.js';
+import { createLaneSenders } from './create-lane-senders.js';
 import { CursorSaver } from './cursor-saver.js';
 import type { DestinationStatus } from './destination-status.js';
-import { ExportLane } from './export-lane.js';
 import { ExportLinger } from './export-linger.js';
 import { ExportQueue } from './export-queue.js';
 import { ExportRun } from './export-run.js';
@@ -18,8 +18,8 @@ import { ExportTurn } from './export-turn.js';
 import type { ExportWorkerDeps } from './export-worker-deps.js';
 import type { ExportWorkerOptions } from './export-worker-options.js';
 import { ForeignForwarder } from './foreign-forwarder.js';
-import { LaneSender } from './lane-sender.js';
-import { LaneSenders } from './lane-senders.js';
+import type { LaneSenders } from './lane-senders.js';
+import { RestSignal } from './rest-signal.js';
 import type { ExportStretch } from './signal-progress.js';
 
 /**
@@ -34,7 +34,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   private readonly queue: ExportQueue;
   private readonly senders: LaneSenders;
   private readonly turn: ExportTurn;
-  private readonly saver: CursorSaver;
+  private readonly answered: AnsweredRuns;
   private readonly backlog: BacklogKeeper;
   private readonly foreign: ForeignForwarder | undefined;
   /** Runs that wait for a lane. */
@@ -49,7 +49,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   private isStarted = false;
   private isFlushing = false;
   private readonly stop = new AbortController();
-  private restWaiters: (() => void)[] = [];
+  private readonly rest = new RestSignal();
 
   constructor(
     private readonly options: ExportWorkerOptions,
@@ -58,8 +58,24 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     const { destination, clock } = deps;
     this.name = `export to ${destination.name}`;
     this.lingering = new ExportLinger(options.batchDelayMs, clock, (run) => this.wake(run));
-    this.saver = new CursorSaver(destination.name, deps, this.stop.signal);
-    this.senders = this.createSenders();
+    this.senders = createLaneSenders(options, deps, this.stop.signal, {
+      onAnswered: (stretches) => this.answered.take(stretches),
+      onGivenBack: (stretches) => this.onGivenBack(stretches),
+      onProgress: () => this.pump(),
+      onReady: () => this.onLaneReady(),
+    });
+    this.answered = new AnsweredRuns(
+      this.runs,
+      { senders: this.senders, saver: new CursorSaver(destination.name, deps, this.stop.signal), clock },
+      {
+        close: (run) => this.close(run),
+        enqueue: (run) => this.enqueue(run),
+        ended: (run) => {
+          this.forget(run);
+          this.pump();
+        },
+      },
+    );
     this.queue = new ExportQueue(
       { maxOpen: options.maxOpenRuns, maxOpenBytes: options.maxOpenBytes, sliceMs: options.openSliceMs },
       { makeWay: (run) => this.makeWay(run), isStuck: (run) => this.senders.isStuck(run.progress) },
@@ -86,7 +102,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
               ...deps,
               reader: deps.foreign,
               lanes: { traces: traces.lane, logs: logs.lane },
-              onRest: () => this.onRest(),
+              onRest: () => this.rest.notify(),
             },
             this.stop.signal,
           );
@@ -145,7 +161,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     await this.flushUntil(() => this.isResting(), deadline);
     this.stop.abort();
     this.lingering.stop();
-    while (this.isInTurn || this.senders.areSending) await this.nextRest();
+    await this.rest.until(() => !this.isInTurn && !this.senders.areSending);
     await this.foreign?.rest();
     for (const run of this.queue.openRuns) run.quietTimer?.cancel();
     await this.deps.destination.close();
@@ -167,36 +183,6 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     if (this.stop.signal.aborted) return 'stopped';
     if (this.senders.areWaiting || this.foreign?.isWaiting === true) return 'waiting';
     return this.isDrained() ? 'idle' : 'sending';
-  }
-
-  private createSenders(): LaneSenders {
-    const { destination, clock, logger } = this.deps;
-    const sender = (signal: Signal, retryPolicy: RetryPolicy) => {
-      const lane = new ExportLane(
-        signal,
-        destination.signals.includes(signal),
-        destination.name,
-        { clock, logger, policy: this.deps.retryPolicy },
-        () => this.onLaneReady(),
-      );
-      const { maxBatchItems, maxInFlight } = this.options;
-      return new LaneSender(
-        lane,
-        { maxBatchItems, maxInFlight: Math.min(maxInFlight, destination.maxInFlight ?? maxInFlight) },
-        {
-          destination,
-          clock,
-          retryPolicy,
-          onAnswered: (stretches) => this.onAnswered(stretches),
-          onGivenBack: (stretches) => this.onGivenBack(stretches),
-          onProgress: () => this.pump(),
-        },
-        this.stop.signal,
-      );
-    };
-    const { requestRetryPolicy } = this.deps;
-    const { maxWaitingItems } = this.options;
-    return new LaneSenders(sender('traces', requestRetryPolicy), sender('logs', requestRetryPolicy), maxWaitingItems);
   }
 
   private runFor(traceId: TraceId): ExportRun {
@@ -240,7 +226,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     const isAll = !this.isInTurn || nowMs - this.sentAllMs >= this.options.batchDelayMs;
     if (isAll) this.sentAllMs = nowMs;
     this.senders.send(isAll);
-    if (!this.isInTurn) this.onRest();
+    if (!this.isInTurn) this.rest.notify();
   }
 
   /** A run that needs only lanes that wait is parked; where no lane is left there is nothing to do until the next start. */
@@ -265,7 +251,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
       if (next === 'done') this.forget(run);
       else if (next === 'again' || run.isWokenAgain || run.hasMissed) this.queue.add(run);
       this.queue.hadTurn(run);
-      await this.endClosing(run);
+      await this.answered.endIfClosed(run);
     } catch (error) {
       run.isInTurn = false;
       this.fault(run, error);
@@ -277,48 +263,12 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     this.pump();
   }
 
-  private async onAnswered(stretches: readonly ExportStretch[]): Promise<void> {
-    for (const stretch of stretches) stretch.progress.answered(stretch);
-    this.senders.clearOff();
-    const runs = new Set(stretches.map(({ progress }) => this.runs.get(progress.traceId)).filter((run) => run != null));
-    const moved: ExportCursor[] = [];
-    for (const run of runs) {
-      if (run.cursor === undefined) continue;
-      run.progressMs ??= this.deps.clock.monotonicMs();
-      const cursor = this.senders.advance(run.progress, run.cursor);
-      if (cursor.tracesOffset > run.cursor.tracesOffset || cursor.logsOffset > run.cursor.logsOffset)
-        moved.push(cursor);
-      run.cursor = cursor;
-    }
-    await this.saver.save(moved);
-    for (const run of runs) await this.endClosing(run);
-  }
-
   /** Items were passed over, or wait again: their run is taken up when the lane is ready. */
   private onGivenBack(stretches: readonly ExportStretch[]): void {
     for (const { progress } of stretches) {
       const run = this.runs.get(progress.traceId);
       if (run?.hasMissed === true) this.enqueue(run);
     }
-  }
-
-  /** Takes down that a run is sent to its end, once its last items were answered. */
-  private async endClosing(run: ExportRun): Promise<void> {
-    const { cursor, closingAtBytes: logBytes } = run;
-    if (logBytes === undefined || cursor === undefined || run.isOutstanding) return;
-    if (run.hasMissed) {
-      this.close(run);
-      run.isBehind = run.knownBytes > logBytes;
-      this.enqueue(run);
-      return;
-    }
-    this.close(run);
-    run.cursor = { ...cursor, tracesOffset: logBytes, logsOffset: logBytes, finishedAtBytes: logBytes };
-    run.settledBytes = logBytes;
-    await this.saver.save([run.cursor]);
-    // While it was saved, more may have come.
-    this.forget(run);
-    this.pump();
   }
 
   private fault(run: ExportRun, error: unknown): void {
@@ -381,10 +331,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     this.lingering.release();
     for (const run of this.queue.openRuns) this.wake(run);
     this.foreign?.wake();
-    const onAbort = () => this.onRest();
-    deadline.addEventListener('abort', onAbort);
-    while (!isDone() && !deadline.aborted) await this.nextRest();
-    deadline.removeEventListener('abort', onAbort);
+    await this.rest.until(isDone, deadline);
     this.isFlushing = false;
     return this.isDrained();
   }
@@ -409,15 +356,5 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
       this.faulted.size === 0 &&
       (this.foreign === undefined || this.foreign.isDrained)
     );
-  }
-
-  private nextRest(): Promise<void> {
-    return new Promise((resolve) => this.restWaiters.push(resolve));
-  }
-
-  private onRest(): void {
-    const waiters = this.restWaiters;
-    this.restWaiters = [];
-    for (const resolve of waiters) resolve();
   }
 }

@@ -1,0 +1,60 @@
+import type { Clock } from '../component/clock.js';
+import type { TraceId } from '../record/ids.js';
+import type { ExportCursor } from '../store/cursor-store.js';
+import type { CursorSaver } from './cursor-saver.js';
+import type { ExportRun } from './export-run.js';
+import type { LaneSenders } from './lane-senders.js';
+import type { ExportStretch } from './signal-progress.js';
+
+/** What it asks of the worker. */
+export interface AnsweredRunsHost {
+  close(run: ExportRun): void;
+  enqueue(run: ExportRun): void;
+  /** The run was sent to its end; more of it may have come meanwhile. */
+  ended(run: ExportRun): void;
+}
+
+/** Moves cursors after what was answered, and ends runs whose last items were. */
+export class AnsweredRuns {
+  constructor(
+    private readonly runs: ReadonlyMap<TraceId, ExportRun>,
+    private readonly deps: { readonly senders: LaneSenders; readonly saver: CursorSaver; readonly clock: Clock },
+    private readonly host: AnsweredRunsHost,
+  ) {}
+
+  /** Resolves when it is saved: until then no further request takes the place of the one that was answered. */
+  async take(stretches: readonly ExportStretch[]): Promise<void> {
+    const { senders, saver, clock } = this.deps;
+    for (const stretch of stretches) stretch.progress.answered(stretch);
+    senders.clearOff();
+    const runs = new Set(stretches.flatMap(({ progress }) => this.runs.get(progress.traceId) ?? []));
+    const moved: ExportCursor[] = [];
+    for (const run of runs) {
+      if (run.cursor === undefined) continue;
+      run.progressMs ??= clock.monotonicMs();
+      const cursor = senders.advance(run.progress, run.cursor);
+      if (cursor.tracesOffset > run.cursor.tracesOffset || cursor.logsOffset > run.cursor.logsOffset) {
+        run.cursor = cursor;
+        moved.push(cursor);
+      }
+    }
+    await saver.save(moved);
+    for (const run of runs) await this.endIfClosed(run);
+  }
+
+  /** Takes down that a run is sent to its end, once its last items were answered. */
+  async endIfClosed(run: ExportRun): Promise<void> {
+    const { cursor, closingAtBytes: logBytes } = run;
+    if (logBytes === undefined || cursor === undefined || run.isOutstanding) return;
+    this.host.close(run);
+    if (run.hasMissed) {
+      run.isBehind = run.knownBytes > logBytes;
+      this.host.enqueue(run);
+      return;
+    }
+    run.cursor = { ...cursor, tracesOffset: logBytes, logsOffset: logBytes, finishedAtBytes: logBytes };
+    run.settledBytes = logBytes;
+    await this.deps.saver.save([run.cursor]);
+    this.host.ended(run);
+  }
+}
