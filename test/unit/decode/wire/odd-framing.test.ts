@@ -27,9 +27,9 @@ const resource = message(1, attribute('service.name', 'dbt-core'));
 // Found by test/fuzz: protobuf allows each of these, though nobody's encoder writes them.
 const BODIES: readonly (readonly [string, Buffer])[] = [
   ['a scope behind the spans', message(1, resource, message(2, span(), scope))],
-  ['a scope in two parts', message(1, message(2, scope, message(1, text(2, '2.0.0')), span()))],
+  ['a scope in two parts', message(1, message(2, message(1, text(2, '2.0.0')), scope, span()))],
   ['a resource behind the spans', message(1, message(2, scope, span()), resource)],
-  ['a resource in two parts', message(1, resource, message(1, attribute('host.name', 'a')), message(2, span()))],
+  ['a resource in two parts', message(1, message(1, attribute('host.name', 'a')), resource, message(2, span()))],
   ['an unreadable resource without spans', message(1, message(1, Buffer.from([0x0a, 0x7f])))],
   ['an unreadable scope without spans', message(1, message(2, message(1, Buffer.from([0x0a, 0x7f]))))],
   ['a parent, and then none', message(1, message(2, scope, span(parent(Buffer.alloc(8, 3)), parent(Buffer.alloc(0)))))],
