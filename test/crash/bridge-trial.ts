@@ -6,16 +6,18 @@ import { bridgeVictim, isWritingParquet } from './bridge-victim.js';
 import { CountingSink } from './counting-sink.js';
 import type { CrashRow } from './crash-table.js';
 import { crashRepeatedly, type KillCounts } from './crash-trial.js';
-import { expectedRuns } from './expected-run.js';
+import { ExpectedRuns } from './expected-runs.js';
 import { freePorts } from './free-ports.js';
 import { Load } from './load.js';
 import { traceIdOf } from './load-ids.js';
 import { auditParquet, type ParquetFigures } from './parquet-audit.js';
+import { pendingRuns } from './pending-runs.js';
 import { auditRecordLogs, type RecordLogFigures } from './record-log-audit.js';
 import { RunPlan } from './run-plan.js';
 import { SeededRandom } from './seeded-random.js';
 import { auditState } from './state-audit.js';
 import { type Tally, tally } from './tally.js';
+import { tearLastLine } from './torn-line.js';
 import type { TrialOptions } from './trial-options.js';
 import { Victim } from './victim.js';
 
@@ -41,6 +43,9 @@ export interface BridgeTrial {
 /** Runs whose Parquet may be in the making when a look is taken. */
 const RECENT_RUNS = 24;
 const DRAIN_MS = 120_000;
+const MAX_GAP_MS = 20;
+/** After how many of the kills a record log ends in the middle of a line. */
+const TORN_LINE_RATE = 0.3;
 /** Runs are over soon after their last record, so that many end in a short trial. */
 const TIMES = ['--invocation-quiet', '300ms', '--event-hold', '200ms'];
 
@@ -55,17 +60,27 @@ export async function tryBridge({ kills, seed, cleanUp }: TrialOptions): Promise
   cleanUp.add(() => victim.end('SIGKILL'));
   const random = new SeededRandom(seed);
   const plan = new RunPlan(random);
-  const load = new Load(plan, { port: httpPort, engines: 12, maxPauseMs: 6, random: new SeededRandom(seed + 2) });
+  const expected = new ExpectedRuns();
+  const gaps = new SeededRandom(seed + 2);
+  const load = new Load(plan, {
+    port: httpPort,
+    engines: 12,
+    gapMs: () => gaps.between(0, MAX_GAP_MS),
+    onAcknowledged: (run, body) => expected.add(run, body),
+  });
   const counts = await crashRepeatedly(kills, {
     victim,
     load,
     sink,
     random,
     moments: ['load', 'export', 'startUp', 'parquet', 'shutdown'],
+    onDead: () => {
+      if (random.next() < TORN_LINE_RATE) tearLastLine(dataFolder, [...load.inProgress], random);
+    },
     isWritingParquet: () => isWritingParquet(dataFolder, recentTraceIds(plan.begunCount)),
   });
-  const runs = expectedRuns(load.acknowledged);
-  const spans = new Map(runs.flatMap((run) => [...run.spanKeys].map((key) => [key, 1] as const)));
+  const runs = expected.list;
+  const { spans } = expected;
   const drainMs = await drain(webPort, () => tally(spans, sink.spans).missing === 0);
   const exitCode = await victim.end('SIGTERM');
   const log = auditRecordLogs(dataFolder, runs);
@@ -93,7 +108,7 @@ export async function tryBridge({ kills, seed, cleanUp }: TrialOptions): Promise
     log,
     parquet,
     sinkSpans,
-    sinkLogs: tally(new Map(runs.flatMap((run) => [...run.logs])), sink.logs),
+    sinkLogs: tally(expected.logs, sink.logs),
     problems: await auditState(dataFolder, runs),
   };
 }
@@ -109,10 +124,4 @@ async function drain(webPort: number, isAtSink: () => boolean): Promise<number> 
   const isDrained = async () => (await pendingRuns(webPort)) === 0 && isAtSink();
   await until('the end of every export', isDrained, DRAIN_MS).catch((error: unknown) => console.log(String(error)));
   return performance.now() - begunMs;
-}
-
-async function pendingRuns(webPort: number): Promise<number> {
-  const response = await fetch(`http://127.0.0.1:${webPort}/readyz?verbose`);
-  const { checks } = (await response.json()) as { checks: { details?: { pendingRuns?: number } }[] };
-  return checks.reduce((sum, { details }) => sum + (details?.pendingRuns ?? 0), 0);
 }

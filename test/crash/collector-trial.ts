@@ -6,7 +6,7 @@ import { buildPeer, peersFolder } from '../tool/peer-process.js';
 import { CountingSink } from './counting-sink.js';
 import type { CrashRow } from './crash-table.js';
 import { crashRepeatedly } from './crash-trial.js';
-import { expectedRuns } from './expected-run.js';
+import { ExpectedRuns } from './expected-runs.js';
 import { freePorts } from './free-ports.js';
 import { Load } from './load.js';
 import { RunPlan } from './run-plan.js';
@@ -17,6 +17,7 @@ import { Victim } from './victim.js';
 
 /** Nothing new at the sink for so long: it has sent what it has, in milliseconds. */
 const SETTLED_MS = 10_000;
+const MAX_GAP_MS = 20;
 
 /**
  * The OpenTelemetry Collector under the same load, kills and destination. It keeps no files that could be looked at.
@@ -43,17 +44,19 @@ export async function tryCollector(config: string, { kills, seed, cleanUp }: Tri
   });
   cleanUp.add(() => victim.end('SIGKILL'));
   const random = new SeededRandom(seed);
+  const expected = new ExpectedRuns();
+  const gaps = new SeededRandom(seed + 2);
   const load = new Load(new RunPlan(random), {
     port: httpPort,
     engines: 12,
-    maxPauseMs: 6,
+    gapMs: () => gaps.between(0, MAX_GAP_MS),
     // Its configurations have no pipeline for logs.
     signals: ['traces'],
-    random: new SeededRandom(seed + 2),
+    onAcknowledged: (run, body) => expected.add(run, body),
   });
   await crashRepeatedly(kills, { victim, load, sink, random, moments: ['load', 'export', 'startUp', 'shutdown'] });
   if (load.refusals.length > 0) throw new Error(`${config} refused: ${load.refusals[0]}`);
-  const spans = new Map(expectedRuns(load.acknowledged).flatMap((run) => [...run.spanKeys].map((key) => [key, 1])));
+  const { spans } = expected;
   await settle(() => tally(spans, sink.spans).missing);
   const { found, missing, excess } = tally(spans, sink.spans);
   return {

@@ -16,6 +16,8 @@ export interface CrashTrialParts {
   readonly moments: readonly KillMoment[];
   /** Whether it is writing a Parquet file just now. */
   isWritingParquet?(): boolean;
+  /** Told after each kill, while nothing runs. */
+  onDead?(): void;
 }
 
 /** How often it was killed, and when. */
@@ -40,6 +42,7 @@ export async function crashRepeatedly(kills: number, parts: CrashTrialParts): Pr
   for (const moment of planKills(kills, parts.moments, parts.random)) {
     if (moment !== 'startUp') await victim.ready();
     counts[await killAt(moment, parts)] += 1;
+    parts.onDead?.();
     victim.spawn();
   }
   await victim.ready();

@@ -1,26 +1,20 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Signal } from '../../src/record/record-batch.js';
-import type { PlannedRun, RunPlan } from './run-plan.js';
+import type { PlannedRun } from './run-plan.js';
 import type { LoadBody } from './run-template.js';
-import type { SeededRandom } from './seeded-random.js';
-
-/** A body that was answered 200. */
-export interface Acknowledged {
-  readonly run: PlannedRun;
-  readonly body: LoadBody;
-}
 
 /** How the load is sent. */
 export interface LoadOptions {
   readonly port: number;
   /** Runs that are sent at the same time, each over a connection of its own. */
   readonly engines: number;
-  /** Longest pause between two bodies of a run, in milliseconds; each is random below it. */
-  readonly maxPauseMs: number;
+  /** From one body of a run to the next, in milliseconds, the answer included; where that took longer, the next comes at once. */
+  gapMs(body: LoadBody): number;
   /** What is sent of each run; both where left out. */
   readonly signals?: readonly Signal[];
-  readonly random: SeededRandom;
+  /** Told of each body that was answered 200. */
+  onAcknowledged(run: PlannedRun, body: LoadBody): void;
 }
 
 /** Before the second try of a body, in milliseconds; twice as long before each further one. */
@@ -34,7 +28,8 @@ const ANSWER_TIMEOUT_MS = 15_000;
  * 200 is sent again, the same and in order, until it is.
  */
 export class Load {
-  readonly acknowledged: Acknowledged[] = [];
+  /** Runs of which at least one body was acknowledged and at least one was not. */
+  readonly inProgress = new Set<PlannedRun>();
   /** Bodies that were sent again. */
   resentCount = 0;
   /** What no retry mends: an answer that is neither 200 nor one to try again after. */
@@ -44,7 +39,7 @@ export class Load {
   private sending: Promise<unknown> = Promise.resolve();
 
   constructor(
-    private readonly plan: RunPlan,
+    private readonly plan: { next(): PlannedRun },
     private readonly options: LoadOptions,
   ) {
     this.agent = new Agent({ keepAlive: true, maxSockets: options.engines });
@@ -67,10 +62,13 @@ export class Load {
       const run = this.plan.next();
       for (const body of run.template.bodies(run.runNumber, run.copies)) {
         if (!signals.includes(body.signal)) continue;
+        const sentMs = performance.now();
         await this.sendUntilTaken(body);
-        this.acknowledged.push({ run, body });
-        await pause(this.options.random.next() * this.options.maxPauseMs);
+        this.options.onAcknowledged(run, body);
+        this.inProgress.add(run);
+        await pause(Math.max(0, sentMs + this.options.gapMs(body) - performance.now()));
       }
+      this.inProgress.delete(run);
     }
   }
 

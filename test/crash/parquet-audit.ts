@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
-import type { ExpectedRun } from './expected-run.js';
+import type { ExpectedRun } from './expected-runs.js';
 import { type Tally, tally } from './tally.js';
 
 /** What the Parquet files of a data folder hold of what was acknowledged. */

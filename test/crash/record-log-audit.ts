@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ExpectedRun } from './expected-run.js';
+import type { ExpectedRun } from './expected-runs.js';
 import { addTallies, EMPTY_TALLY, type Tally, tally } from './tally.js';
 
 /** What the record logs of a data folder hold of what was acknowledged. */

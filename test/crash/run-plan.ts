@@ -1,8 +1,13 @@
 import { RunTemplate } from './run-template.js';
 import type { SeededRandom } from './seeded-random.js';
 
+interface Kind {
+  readonly verdicts: readonly string[];
+  readonly maxCopies: number;
+}
+
 /** Samples of the engine that the load is made of, and the verdicts of their commands (by exit code and story). */
-const SAMPLES: Readonly<Record<string, { readonly verdicts: readonly string[]; readonly maxCopies: number }>> = {
+const KINDS: Readonly<Record<string, Kind>> = {
   'build-mixed': { verdicts: ['error'], maxCopies: 4 },
   'build-clean': { verdicts: ['success'], maxCopies: 8 },
   'fail-fast': { verdicts: ['error'], maxCopies: 4 },
@@ -21,15 +26,25 @@ export interface PlannedRun {
   readonly verdicts: readonly string[];
 }
 
-/** An endless list of runs of all kinds, the same for the same randomness. */
+/** An endless list of runs, the same for the same randomness. */
 export class RunPlan {
-  private readonly templates = Object.entries(SAMPLES).map(([sample, about]) => ({
-    template: RunTemplate.read(sample),
-    ...about,
-  }));
-  private count = 0;
+  private readonly templates: readonly (Kind & { readonly template: RunTemplate })[];
+  private count: number;
 
-  constructor(private readonly random: SeededRandom) {}
+  /**
+   * @param samples which kinds of runs; all where left out
+   * @param firstNumber of its first run; default 1
+   */
+  constructor(
+    private readonly random: SeededRandom,
+    samples: readonly string[] = Object.keys(KINDS),
+    firstNumber = 1,
+  ) {
+    this.count = firstNumber - 1;
+    this.templates = Object.entries(KINDS)
+      .filter(([sample]) => samples.includes(sample))
+      .map(([sample, kind]) => ({ template: RunTemplate.read(sample), ...kind }));
+  }
 
   /** Numbers of runs go from 1 to this. */
   get begunCount(): number {

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'libsql';
 import { SqliteState } from '../../src/store/sqlite-state.js';
-import type { ExpectedRun } from './expected-run.js';
+import type { ExpectedRun } from './expected-runs.js';
 
 /** The destination that `OTEL_EXPORTER_OTLP_ENDPOINT` makes. */
 const DESTINATION = 'otlp';
