@@ -5,11 +5,13 @@ import type { RunSummary } from '../run/run-summary.js';
 import type { LoggedRecord } from '../sink/record-log.js';
 import type { ExportCursor } from '../store/cursor-store.js';
 import { AppendTimes } from './append-times.js';
+import type { AppendedRun } from './appended-run.js';
 import type { RunReplay } from './run-replay.js';
 import { SignalProgress } from './signal-progress.js';
 
-/** Records of the look-ahead, and how many bytes of it they took. */
+/** Records of the look-ahead, and how many bytes of the log they are. */
 export interface KeptRecords {
+  /** None where their lines turned out to be damaged. */
   readonly records: readonly LoggedRecord[];
   readonly bytes: number;
 }
@@ -42,6 +44,8 @@ export class ExportRun {
   hasLookedUpSummary = false;
   /** Length of the log as far as the worker was told. */
   knownBytes = 0;
+  /** Whether the log's length was looked up; until then `knownBytes` may be too low. */
+  isMeasured = false;
   /** Everything before this offset of the log was answered, or gave nothing to send. */
   settledBytes = 0;
   /** Monotonic time of the first batch that was taken since the run was opened; `undefined` while it only replays. */
@@ -58,7 +62,7 @@ export class ExportRun {
   isWokenAgain = false;
   quietTimer: Timer | undefined;
   /** Records that were just appended and follow on what the mapper has read; kept to save reading them again. */
-  private lookAhead: (readonly LoggedRecord[])[] = [];
+  private lookAhead: AppendedRun[] = [];
   lookAheadBytes = 0;
 
   /** @param lastAppendMs monotonic time of the last append, or of the first time that the worker heard of the run. */
@@ -110,13 +114,11 @@ export class ExportRun {
   }
 
   /** Keeps appended records if they follow on what is read or kept. Returns the bytes that it keeps more. */
-  keep(records: readonly LoggedRecord[], roomBytes: number): number {
-    const first = records[0];
-    const last = records.at(-1);
-    if (first === undefined || last === undefined) return 0;
-    const bytes = last.endOffset - first.offset;
-    if (first.offset !== this.readOffset + this.lookAheadBytes || bytes > roomBytes) return 0;
-    this.lookAhead.push(records);
+  keep(appended: AppendedRun, roomBytes: number): number {
+    const bytes = appended.lengthBytes - appended.offset;
+    if (appended.records === undefined || bytes <= 0 || bytes > roomBytes) return 0;
+    if (appended.offset !== this.readOffset + this.lookAheadBytes) return 0;
+    this.lookAhead.push(appended);
     this.lookAheadBytes += bytes;
     return bytes;
   }
@@ -128,8 +130,8 @@ export class ExportRun {
     while (bytes < MAX_CHUNK_BYTES) {
       const next = this.lookAhead.shift();
       if (next === undefined) break;
-      for (const record of next) records.push(record);
-      bytes += (next.at(-1)?.endOffset ?? 0) - (next[0]?.offset ?? 0);
+      for (const record of next.records?.() ?? []) records.push(record);
+      bytes += next.lengthBytes - next.offset;
     }
     this.lookAheadBytes -= bytes;
     return bytes === 0 ? undefined : { records, bytes };

@@ -1,6 +1,5 @@
 import type { Timer } from '../component/clock.js';
 import type { RunSummary } from '../run/run-summary.js';
-import type { LoggedRecord } from '../sink/record-log.js';
 import type { ExportCursor } from '../store/cursor-store.js';
 import type { ExportRun } from './export-run.js';
 import type { ExportWorkerDeps } from './export-worker-deps.js';
@@ -32,7 +31,7 @@ export class ExportTurn {
 
   async take(run: ExportRun): Promise<TurnEnd> {
     run.lastTurnMs = this.deps.clock.monotonicMs();
-    const cursor = run.cursor ?? (await this.load(run));
+    const cursor = (run.isMeasured ? run.cursor : undefined) ?? (await this.load(run));
     if (cursor === undefined || cursor.finishedAtBytes === run.knownBytes) return 'done';
     const isToReopen = run.replay === undefined || this.senders.canCatchUp(run.progress);
     const replay = isToReopen || run.replay === undefined ? await this.reopen(run, cursor) : run.replay;
@@ -48,8 +47,9 @@ export class ExportTurn {
   async load(run: ExportRun): Promise<ExportCursor | undefined> {
     const { cursors, destination, reader } = this.deps;
     const { traceId } = run;
-    const found = await cursors.find(destination.name, traceId);
+    const found = run.cursor ?? (await cursors.find(destination.name, traceId));
     if (found === undefined && !(await cursors.isWanted(destination.name, traceId))) return undefined;
+    run.isMeasured = true;
     run.knownBytes = Math.max(run.knownBytes, await reader.lengthBytes(traceId));
     run.cursor = found ?? {
       destination: destination.name,
@@ -78,7 +78,7 @@ export class ExportTurn {
 
   private async readOn(run: ExportRun, replay: RunReplay): Promise<void> {
     if (replay.readOffset < run.knownBytes) {
-      this.route(run, replay.push(await this.nextRecords(run, replay)));
+      this.route(run, await this.pushNext(run, replay));
       return;
     }
     run.isBehind = false;
@@ -91,14 +91,19 @@ export class ExportTurn {
     }
   }
 
-  private async nextRecords(run: ExportRun, replay: RunReplay): Promise<readonly LoggedRecord[]> {
+  private async pushNext(run: ExportRun, replay: RunReplay): Promise<readonly MappedItem[]> {
+    const from = replay.readOffset;
     const kept = run.takeKept();
     if (kept !== undefined) {
       this.host.tookLookAhead(kept.bytes);
-      return kept.records;
+      const items = replay.push(kept.records);
+      replay.skipTo(from + kept.bytes);
+      return items;
     }
-    for await (const records of this.deps.reader.read(run.traceId, { fromOffset: replay.readOffset })) {
-      if (records.length > 0) return records;
+    // Not beyond what is known to be durable.
+    const range = { fromOffset: from, toOffset: run.knownBytes };
+    for await (const records of this.deps.reader.read(run.traceId, range)) {
+      if (records.length > 0) return replay.push(records);
     }
     // No records up to the end: the lines there are damaged, which the reader has reported.
     const length = await this.deps.reader.lengthBytes(run.traceId);
@@ -107,7 +112,7 @@ export class ExportTurn {
         `the record log has ${length} bytes where ${run.knownBytes} were expected; was it cut or removed?`,
       );
     }
-    replay.skipTo(length);
+    replay.skipTo(run.knownBytes);
     return [];
   }
 

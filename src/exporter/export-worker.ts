@@ -7,6 +7,7 @@ import type { Appended, AppendListener } from '../sink/appended.js';
 import type { ForeignListener } from '../sink/foreign-log.js';
 import type { ExportCursor } from '../store/cursor-store.js';
 import { AnsweredRuns } from './answered-runs.js';
+import type { AppendedRun } from './appended-run.js';
 import { BacklogKeeper } from './backlog-keeper.js';
 import { createLaneSenders } from './create-lane-senders.js';
 import { CursorSaver } from './cursor-saver.js';
@@ -123,14 +124,20 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     this.backlog.watch(this.stop.signal);
   }
 
-  onAppended(appended: Appended): void {
+  onAppended({ traceId, offset, lengthBytes, records }: Appended): void {
+    // Asked for now: what they are made of is lent.
+    this.take({ traceId, offset, lengthBytes, records: () => records });
+  }
+
+  /** Takes what became durable; its records, where they are given, are the worker's to keep. */
+  take(appended: AppendedRun): void {
     if (this.stop.signal.aborted) return;
     const run = this.runFor(appended.traceId);
     const nowMs = this.deps.clock.monotonicMs();
     run.knownBytes = Math.max(run.knownBytes, appended.lengthBytes);
     run.lastAppendMs = nowMs;
     run.times.note(appended.offset, appended.lengthBytes, nowMs);
-    this.lookAheadBytes += run.keep(appended.records, this.options.maxLookAheadBytes - this.lookAheadBytes);
+    this.lookAheadBytes += run.keep(appended, this.options.maxLookAheadBytes - this.lookAheadBytes);
     if (this.isFlushing) this.wake(run);
     else this.lingering.add(run);
   }
