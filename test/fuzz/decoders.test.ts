@@ -12,6 +12,7 @@ import { readCorpus } from './corpus.js';
 import { Findings } from './findings.js';
 import { FuzzBodies, type FuzzBody } from './fuzz-body.js';
 import { HeapWatch } from './heap-watch.js';
+import { RunTwins } from './run-twins.js';
 import { smallest } from './smallest.js';
 import { changedByReading, type Told, tell } from './told.js';
 
@@ -22,6 +23,9 @@ const general = { codec: codecs.protobuf, decoder };
 const fast = { traces: new WireTracesDecoder(schema, general), logs: new LargeBodyDecoder('logs', general) };
 /** Cuts every body that has more than one record. */
 const pieces = { traces: new LargeBodyDecoder('traces', general, 1), logs: new LargeBodyDecoder('logs', general, 1) };
+
+/** Bodies that are added to one run model. */
+const BODIES_A_RUN = 40;
 
 it(`decodes ${BUDGET.bodyCount} bodies the same way with every decoder, changes no record and keeps nothing`, () => {
   const bodies = new FuzzBodies(BUDGET.seed, readCorpus());
@@ -117,4 +121,34 @@ function told({ kind, detail }: Problem, body: FuzzBody, number: number): string
   const again = `npm run fuzz -- --seed ${BUDGET.seed} --first ${number} --bodies 1`;
   const hex = body.encoding === 'json' ? small.toString('utf8') : small.toString('hex');
   return `${again}\n${body.signal} ${body.encoding}: ${hex}\n${smallDetail}`;
+}
+
+it('sums up runs the same way by the numbers of pages as by their records', () => {
+  const bodies = new FuzzBodies(BUDGET.seed, readCorpus());
+  const findings = new Findings();
+  for (let index = 0; index < BUDGET.bodyCount / 4; index += BODIES_A_RUN) {
+    const first = BUDGET.first + index;
+    const runs = new RunTwins();
+    const again = `npm run fuzz -- --seed ${BUDGET.seed} --first ${first} --bodies ${4 * BODIES_A_RUN}`;
+    try {
+      for (let number = first; number < first + BODIES_A_RUN; number++) addTo(runs, bodies.at(number));
+      const difference = runs.difference();
+      if (difference !== undefined) findings.add('the run model differs', () => `${again}\n${difference}`);
+    } catch (error) {
+      findings.add(`the run model throws ${String(error)}`, () => `${again}\n${(error as Error).stack}`);
+    }
+  }
+  findings.expectNone();
+});
+
+function addTo(runs: RunTwins, { signal, encoding, bytes }: FuzzBody): void {
+  if (encoding === 'json') return;
+  let decoded: DecodedRequest;
+  try {
+    decoded = fast[signal].decode(bytes);
+  } catch {
+    return; // The other test looks at these.
+  }
+  runs.add(decoded.delivery);
+  decoded.delivery.release?.();
 }

@@ -17,7 +17,7 @@ export interface FuzzBody {
   readonly twin?: Buffer;
 }
 
-/** Body `number` of a seed: always the same. Most are real ones with something wrong, the rest made up. */
+/** Body `number` of a seed: always the same. Most are real ones with something wrong, some whole, some made up. */
 export class FuzzBodies {
   private readonly protobuf = new ProtobufCodec();
   private readonly json = new JsonCodec();
@@ -38,7 +38,9 @@ export class FuzzBodies {
       return { signal, encoding: 'json', bytes };
     }
     const list = this.corpus[signal];
-    return { signal, encoding: 'protobuf', bytes: mutateWire(dice.pick(list), signal, list, dice) };
+    const real = dice.pick(list);
+    const bytes = dice.oneIn(8) ? real : mutateWire(real, signal, list, dice);
+    return { signal, encoding: 'protobuf', bytes };
   }
 
   private madeUp(signal: Signal, dice: Dice): FuzzBody {
