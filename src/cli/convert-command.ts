@@ -1,6 +1,10 @@
+import { availableParallelism } from 'node:os';
 import type { CliCommand } from './command-line.js';
 import { EXIT } from './exit-code.js';
 import { reportReading } from './report-reading.js';
+
+/** More would only wait for the disk, and each holds a row group. */
+const MAX_THREADS = 4;
 
 /** `run-bridge convert IN OUT` */
 export const convertCommand: CliCommand = {
@@ -24,6 +28,7 @@ export const convertCommand: CliCommand = {
     const result = await convertFile(inPath, outPath, {
       otlp: otlpReading(),
       signal: context.stop,
+      threads: Math.min(MAX_THREADS, availableParallelism()),
       onProgress: (at) => progress.show(at),
     }).finally(() => progress.end());
     return reportReading(result, `wrote ${outPath}`, context.stderr) ? EXIT.ok : EXIT.unreadable;

@@ -3,8 +3,11 @@ import type { DeliveryWriter } from '../sink/delivery-writer.js';
 import { JsonlWriter } from '../sink/jsonl-writer.js';
 import { OtlpJsonWriter } from '../sink/otlp-json-writer.js';
 import { ParquetDeliveryWriter } from '../sink/parquet/parquet-delivery-writer.js';
+import { ParquetOutput } from '../sink/parquet/parquet-output.js';
 import { ConvertError } from './convert-error.js';
-import { formatByEnding } from './file-format.js';
+import { type FileFormat, formatByEnding } from './file-format.js';
+import { JsonlFile } from './jsonl-file.js';
+import { convertJsonlToParquet } from './jsonl-parquet-conversion.js';
 import { openSource } from './open-source.js';
 import type { OtlpReading } from './otlp-json-file.js';
 import { type ReadingProgress, type ReadingResult, ReadingTally } from './reading-tally.js';
@@ -15,6 +18,8 @@ export interface ConvertOptions {
   /** Stops the conversion; nothing is left under the new name then. */
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ReadingProgress) => void;
+  /** Threads that may be started where much is to be done. Default 0: all is done in this one. */
+  readonly threads?: number;
 }
 
 /**
@@ -27,7 +32,11 @@ export async function convertFile(inPath: string, outPath: string, options: Conv
   const source = await openSource(inPath, options.otlp);
   const outFormat = formatByEnding(outPath);
   await refuseSameFile(inPath, outPath);
-  const writer = await createWriter(outPath, outFormat, options.otlp);
+  // A pipe can be read only once and in order, which the general way does.
+  if (source instanceof JsonlFile && source.sizeBytes > 0 && outFormat === 'parquet') {
+    return jsonlToParquetFile(source, outPath, options);
+  }
+  const writer = await writable(outPath, () => createWriter(outPath, outFormat, options.otlp));
   const tally = new ReadingTally();
   try {
     for await (const chunk of source.read(options.signal)) {
@@ -53,20 +62,43 @@ async function refuseSameFile(inPath: string, outPath: string): Promise<void> {
   }
 }
 
-async function createWriter(
-  path: string,
-  format: ReturnType<typeof formatByEnding>,
-  otlp: OtlpReading,
-): Promise<DeliveryWriter> {
+async function jsonlToParquetFile(
+  { path, sizeBytes }: JsonlFile,
+  outPath: string,
+  { signal, threads = 0, onProgress }: ConvertOptions,
+): Promise<ReadingResult> {
+  const output = await writable(outPath, () => ParquetOutput.create(outPath));
+  const tally = new ReadingTally();
   try {
-    switch (format) {
-      case 'jsonl':
-        return await JsonlWriter.create(path);
-      case 'otlpJson':
-        return await OtlpJsonWriter.create(path, otlp.codec);
-      case 'parquet':
-        return await ParquetDeliveryWriter.create(path);
-    }
+    await convertJsonlToParquet(path, output, tally, {
+      sizeBytes,
+      threads,
+      signal,
+      onProgress: (bytesRead) => onProgress?.(tally.progress(bytesRead, sizeBytes)),
+    });
+    await output.close();
+  } catch (error) {
+    await output.abort();
+    throw error;
+  }
+  return tally.result();
+}
+
+function createWriter(path: string, format: FileFormat, otlp: OtlpReading): Promise<DeliveryWriter> {
+  switch (format) {
+    case 'jsonl':
+      return JsonlWriter.create(path);
+    case 'otlpJson':
+      return OtlpJsonWriter.create(path, otlp.codec);
+    case 'parquet':
+      return ParquetDeliveryWriter.create(path);
+  }
+}
+
+/** @throws ConvertError when the file cannot be created. */
+async function writable<T>(path: string, create: () => Promise<T>): Promise<T> {
+  try {
+    return await create();
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new ConvertError('unwritable', `cannot write ${path}: ${reason}. Check that its folder exists`, { cause });

@@ -33,10 +33,17 @@ export class ReadingTally {
     for (const { records } of delivery.batches) this.recordCount += records.length;
     for (const { recordCount } of delivery.foreign) this.foreignCount += recordCount;
     for (const reject of rejects) {
-      this.rejectCount += reject.count;
-      if (this.rejects.length === KEPT_REJECTS) continue;
-      this.rejects.push(pathForRejects === '' ? reject : { ...reject, place: `${pathForRejects} ${reject.place}` });
+      this.addReject(pathForRejects === '' ? reject : { ...reject, place: `${pathForRejects} ${reject.place}` });
     }
+  }
+
+  addRecords(count: number): void {
+    this.recordCount += count;
+  }
+
+  addReject(reject: Reject): void {
+    this.rejectCount += reject.count;
+    if (this.rejects.length < KEPT_REJECTS) this.rejects.push(reject);
   }
 
   progress(bytesRead: number, totalBytes: number): ReadingProgress {

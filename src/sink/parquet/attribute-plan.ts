@@ -1,0 +1,315 @@
+import { ByteBuffer } from './byte-buffer.js';
+import type { ByteCursor, TextSlice } from './byte-cursor.js';
+import { textSlice } from './byte-cursor.js';
+import { MESSAGE_KEY_ORDERS, ONEOF_KEY_ORDERS } from './key-order.js';
+import { MESSAGE_LAYOUTS, type MessageLayout, ONEOF_FIELD, ONEOF_MEMBERS } from './message-layout.js';
+import { OrderedCopy } from './ordered-copy.js';
+import type { AttributeWriter, RowGroupColumns } from './row-group-columns.js';
+import type { TextColumn } from './typed-column.js';
+
+const OBJECT = 0x7b;
+const OBJECT_END = 0x7d;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+/** Digits of a count that every reader of JSON holds exactly. */
+const SAFE_DIGITS = 15;
+
+/** What becomes of a field. `place` is where its value was found in the present line. */
+interface Field {
+  /** The key with its colon, as it stands in a line. */
+  readonly key: Uint8Array;
+  readonly use: FieldUse;
+  readonly place: TextSlice & { isThere: boolean };
+}
+
+type FieldUse =
+  | { readonly to: 'column'; readonly writer: AttributeWriter; readonly zero: Uint8Array | number | undefined }
+  | { readonly to: 'payload'; readonly zero: Uint8Array | undefined; readonly isUint64: boolean }
+  /** The map whose entries are the payload. */
+  | { readonly to: 'map' }
+  | { readonly to: 'oneof'; readonly head: Uint8Array; readonly order: OrderedCopy | undefined };
+
+/**
+ * How the attributes of one event type become cells, worked out once: `spreadAttributes` on bytes. Fields are met in
+ * the order of their names, in which lines have them, so each is compared with the next that the message knows.
+ */
+export class AttributePlan {
+  private readonly fields: readonly Field[];
+  /** Fields of the payload in its order; members of the oneof stand together. */
+  private readonly payloadFields: readonly Field[];
+  private readonly isWhole: boolean;
+  private readonly wholeOrder: OrderedCopy | undefined;
+  private readonly constant: { readonly column: TextColumn; readonly text: Uint8Array } | undefined;
+  private readonly payloadColumn: TextColumn;
+  private readonly payload = new ByteBuffer();
+  private hasPayload = false;
+  private readonly layout: MessageLayout | undefined;
+  private wholeStart = 0;
+  private wholeEnd = 0;
+
+  constructor(eventType: string, columns: RowGroupColumns) {
+    this.layout = MESSAGE_LAYOUTS.get(eventType);
+    const order = MESSAGE_KEY_ORDERS.get(eventType);
+    this.isWhole = this.layout === undefined || this.layout.columns.length + this.layout.payload.length === 0;
+    this.wholeOrder = order === undefined ? undefined : new OrderedCopy(order);
+    this.payloadColumn = textColumn(columns.attributeWriter('json_payload'));
+    const payloadFields = this.layout === undefined ? [] : payloadFieldsOf(this.layout);
+    const columnFields = this.layout === undefined ? [] : columnFieldsOf(this.layout, columns);
+    this.payloadFields = payloadFields;
+    // Names are ASCII, so this is the order of their bytes.
+    this.fields = [...columnFields, ...payloadFields].sort((a, b) => Buffer.compare(a.key, b.key));
+    const constant = this.layout?.constant;
+    this.constant =
+      constant === undefined
+        ? undefined
+        : { column: textColumn(columns.attributeWriter(constant.column)), text: encode(constant.text) };
+  }
+
+  /** Passes the attributes; `false` where only the general reader knows what becomes of them. */
+  read(cursor: ByteCursor): boolean {
+    if (cursor.bytes[cursor.at] !== OBJECT) return false;
+    this.payload.clear();
+    return this.isWhole ? this.readWhole(cursor) : this.readFields(cursor) && this.readPayload(cursor);
+  }
+
+  /** Writes the cells of what was read last. */
+  write(cursor: ByteCursor, row: number): void {
+    if (this.isWhole && this.wholeOrder === undefined) {
+      this.payloadColumn.append(row, cursor.bytes, this.wholeStart, this.wholeEnd);
+      return;
+    }
+    for (const field of this.fields) if (field.use.to === 'column') writeCell(field, field.use, cursor, row);
+    this.constant?.column.append(row, this.constant.text, 0, this.constant.text.length);
+    if (this.hasPayload) this.payloadColumn.append(row, this.payload.bytes, 0, this.payload.length);
+  }
+
+  private readWhole(cursor: ByteCursor): boolean {
+    this.wholeStart = cursor.at;
+    if (!cursor.value()) return false;
+    this.wholeEnd = cursor.at;
+    this.hasPayload = true;
+    if (this.wholeOrder === undefined) return true;
+    cursor.at = this.wholeStart;
+    this.wholeOrder.append(cursor, this.payload);
+    return true;
+  }
+
+  private readFields(cursor: ByteCursor): boolean {
+    const { fields } = this;
+    for (const { place } of fields) place.isThere = false;
+    cursor.at++;
+    if (cursor.bytes[cursor.at] === OBJECT_END) {
+      cursor.at++;
+      return true;
+    }
+    for (const field of fields) {
+      if (!cursor.pass(field.key)) continue;
+      if (!readValue(field, cursor)) return false;
+      field.place.isThere = true;
+      const next = cursor.bytes[cursor.at++];
+      if (next === OBJECT_END) return true;
+      if (next !== COMMA) return false;
+    }
+    return false;
+  }
+
+  private readPayload(cursor: ByteCursor): boolean {
+    const { payload, layout } = this;
+    const end = cursor.at;
+    let hasMember = false;
+    for (const { key, use, place } of this.payloadFields) {
+      if (use.to === 'oneof') {
+        if (!place.isThere) continue;
+        // A second member, which no message can hold.
+        if (hasMember) return false;
+        hasMember = true;
+        this.separate();
+        payload.appendBytes(use.head);
+        if (use.order === undefined) {
+          payload.appendBytes(cursor.bytes, place.start, place.end);
+        } else {
+          cursor.at = place.start;
+          use.order.append(cursor, payload);
+        }
+        payload.appendUint8(OBJECT_END);
+      } else if (use.to === 'map' && place.isThere) {
+        // It is the only one, and its last brace is put behind it below.
+        payload.appendBytes(cursor.bytes, place.start, place.end - 1);
+      } else if (use.to === 'payload' && (place.isThere || use.zero !== undefined)) {
+        this.separate();
+        payload.appendBytes(key);
+        if (place.isThere) payload.appendBytes(cursor.bytes, place.start, place.end);
+        else if (use.zero !== undefined) payload.appendBytes(use.zero);
+      }
+    }
+    cursor.at = end;
+    this.hasPayload = payload.length > 0 || layout?.payloadIs === 'always';
+    if (payload.length === 0) payload.appendUint8(OBJECT);
+    payload.appendUint8(OBJECT_END);
+    return true;
+  }
+
+  private separate(): void {
+    this.payload.appendUint8(this.payload.length === 0 ? OBJECT : COMMA);
+  }
+}
+
+/** Passes a field's value if it is one that fits its place. */
+function readValue({ use, place }: Field, cursor: ByteCursor): boolean {
+  const { bytes, at } = cursor;
+  place.start = at;
+  switch (use.to) {
+    case 'column':
+      return readCell(use.writer.kind, place, cursor);
+    case 'oneof':
+      if (bytes[at] !== OBJECT || !cursor.value()) return false;
+      place.end = cursor.at;
+      return true;
+    case 'map':
+      if (!cursor.value()) return false;
+      place.end = cursor.at;
+      return isDebugMap(cursor, at);
+    case 'payload':
+      // A field that is null counts as left out; that is rare enough for the general reader.
+      if (bytes[at] === 0x6e || !cursor.value()) return false;
+      place.end = cursor.at;
+      return !use.isUint64 || bytes[at] !== QUOTE || unquoteCount(bytes, place);
+  }
+}
+
+/** Whether the object at `start`, which was passed before, maps names to `DebugValue`s: `isDebugValue` on bytes. */
+function isDebugMap(cursor: ByteCursor, start: number): boolean {
+  const end = cursor.at;
+  cursor.at = start;
+  if (!cursor.passByte(OBJECT)) return false;
+  while (cursor.at < end - 1) {
+    cursor.key();
+    cursor.at++;
+    if (!cursor.passByte(OBJECT)) return false;
+    if (DEBUG_KEYS.some((key) => cursor.pass(key))) cursor.value();
+    if (!cursor.passByte(OBJECT_END)) return false;
+    if (cursor.bytes[cursor.at] === COMMA) cursor.at++;
+  }
+  cursor.at = end;
+  return true;
+}
+
+/** Takes the quotes off a count, which is a number in the payload. */
+function unquoteCount(bytes: Uint8Array, place: TextSlice): boolean {
+  place.start++;
+  place.end--;
+  const count = place.end - place.start;
+  if (count < 1 || count > SAFE_DIGITS || (count > 1 && bytes[place.start] === 0x30)) return false;
+  for (let at = place.start; at < place.end; at++) {
+    const byte = bytes[at] ?? 0;
+    if (byte < 0x30 || byte > 0x39) return false;
+  }
+  return true;
+}
+
+function readCell(kind: AttributeWriter['kind'], place: TextSlice, cursor: ByteCursor): boolean {
+  switch (kind) {
+    case 'text':
+      return cursor.text(place);
+    case 'boolean':
+      return cursor.bytes[cursor.at] !== QUOTE && (cursor.pass(TRUE) || cursor.pass(FALSE));
+    case 'uint64': {
+      const { bytes } = cursor;
+      const isCount = cursor.passByte(QUOTE) && cursor.uint64() && cursor.passByte(QUOTE);
+      place.start++;
+      // Needless zeros make it a text.
+      return isCount && (bytes[place.start] !== 0x30 || cursor.at === place.start + 2);
+    }
+    case 'uint32':
+    case 'int32': {
+      const number = cursor.integer();
+      if (number === undefined) return false;
+      return kind === 'uint32' ? number >>> 0 === number : (number | 0) === number;
+    }
+  }
+}
+
+function writeCell(
+  { place }: Field,
+  { writer, zero }: FieldUse & { readonly to: 'column' },
+  cursor: ByteCursor,
+  row: number,
+): void {
+  if (!place.isThere) {
+    if (zero !== undefined) writeZero(writer, zero, row);
+    return;
+  }
+  switch (writer.kind) {
+    case 'text':
+      writer.column.append(row, place.isUnescaped ? cursor.unescaped.bytes : cursor.bytes, place.start, place.end);
+      break;
+    case 'boolean':
+      writer.column.append(row, cursor.bytes[place.start] === 0x74);
+      break;
+    case 'uint64':
+      cursor.at = place.start;
+      cursor.uint64();
+      writer.column.append(row, cursor.high, cursor.low);
+      break;
+    case 'uint32':
+    case 'int32':
+      cursor.at = place.start;
+      writer.column.appendNumber(row, cursor.integer() ?? 0);
+      break;
+  }
+}
+
+function writeZero(writer: AttributeWriter, zero: Uint8Array | number, row: number): void {
+  if (writer.kind === 'text' && typeof zero !== 'number') writer.column.append(row, zero, 0, zero.length);
+  else if ((writer.kind === 'int32' || writer.kind === 'uint32') && typeof zero === 'number') {
+    writer.column.appendNumber(row, zero);
+  }
+}
+
+function columnFieldsOf(layout: MessageLayout, columns: RowGroupColumns): Field[] {
+  return layout.columns.map(({ field, column, zero }) =>
+    fieldOf(field, {
+      to: 'column',
+      writer: columns.attributeWriter(column),
+      zero: typeof zero === 'string' ? encode(zero) : zero,
+    }),
+  );
+}
+
+function payloadFieldsOf(layout: MessageLayout): Field[] {
+  if (layout.payloadMap !== undefined) {
+    if (layout.payload.length > 0) throw new Error('a payload is either a map or has fields');
+    return [fieldOf(layout.payloadMap, { to: 'map' })];
+  }
+  return layout.payload.flatMap(({ field, zero, isUint64 = false }) => {
+    if (field !== ONEOF_FIELD) {
+      const zeroBytes = zero === undefined ? undefined : encode(JSON.stringify(zero));
+      return [fieldOf(field, { to: 'payload', zero: zeroBytes, isUint64 })];
+    }
+    return [...ONEOF_MEMBERS].map(([member, variant]) => {
+      const order = ONEOF_KEY_ORDERS.get(member);
+      return fieldOf(member, {
+        to: 'oneof',
+        head: encode(`"${ONEOF_FIELD}":{"${variant}":`),
+        order: order === undefined ? undefined : new OrderedCopy(order),
+      });
+    });
+  });
+}
+
+function fieldOf(name: string, use: FieldUse): Field {
+  return { key: encode(`"${name}":`), use, place: { ...textSlice(), isThere: false } };
+}
+
+function textColumn(writer: AttributeWriter): TextColumn {
+  if (writer.kind !== 'text') throw new Error('a text column was expected');
+  return writer.column;
+}
+
+function encode(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+const DEBUG_KEYS = ['float64', 'bool', 'string', 'bytes'].map((name) => encode(`"${name}":`));
+const TRUE = encode('true');
+const FALSE = encode('false');

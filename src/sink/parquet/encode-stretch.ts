@@ -1,0 +1,93 @@
+import { isUtf8 } from 'node:buffer';
+import { readSync } from 'node:fs';
+import { LineRows } from './line-rows.js';
+import { LineWindow } from './line-window.js';
+import { type EncodedRowGroup, RowGroupColumns } from './row-group-columns.js';
+import { isGroupFull, type ParquetWriterLimits } from './row-group-limits.js';
+
+/** A part of a JSONL file: the lines whose first byte lies in it. */
+export interface Stretch {
+  /** In bytes; may be in the middle of a line, which then belongs to the part before. */
+  readonly fromOffset: number;
+  /** Exclusive; all that is left of the file where it is infinite. */
+  readonly toOffset: number;
+}
+
+/** How lines are read and rows are grouped. */
+export interface StretchLimits extends ParquetWriterLimits {
+  readonly maxLineBytes: number;
+  /** A last line of the file without a line break counts; in a record log it does not, it may be half written. */
+  readonly takesOpenLine: boolean;
+}
+
+/** A line that is no record. */
+export interface LineReject {
+  /** Counts from 1 in the stretch. */
+  readonly line: number;
+  /** `undefined`: longer than the limit. */
+  readonly reason: string | undefined;
+}
+
+/** What came of about 1 MiB of lines. */
+export interface StretchStep {
+  /** Of this step. */
+  readonly bytesRead: number;
+  /** Lines until the end of this step, of the stretch. */
+  readonly lineCount: number;
+  /** Records of this step. */
+  readonly recordCount: number;
+  readonly rejects: readonly LineReject[];
+  /** Row groups that were finished. */
+  readonly groups: readonly EncodedRowGroup[];
+}
+
+/** Turns stretches of JSONL files into row groups. Holds one row group, compressed, and about 2 MiB of lines. */
+export class StretchEncoder {
+  private readonly columns = new RowGroupColumns();
+  private readonly rows = new LineRows(this.columns);
+
+  constructor(private readonly limits: StretchLimits) {}
+
+  /**
+   * Reads the stretch in steps, so that whoever runs it can do something else between them.
+   * @param file an open file's descriptor; its own position is not used
+   * @throws what the file system throws when the file cannot be read
+   */
+  *encode(file: number, { fromOffset, toOffset }: Stretch): Generator<StretchStep> {
+    // The byte before tells whether a line begins at the very start.
+    let position = Math.max(0, fromOffset - 1);
+    const window = new LineWindow(position, this.limits.maxLineBytes);
+    // What comes before the first line feed is then the line of the part before, or nothing.
+    let lineCount = fromOffset === 0 ? 0 : -1;
+    for (let isOver = false; !isOver; ) {
+      const room = window.room();
+      const bytesRead = readSync(file, room, 0, room.length, position);
+      position += bytesRead;
+      window.filled(bytesRead);
+      const isValid = isUtf8(window.wholeLines());
+      const step = { recordCount: 0, rejects: [] as LineReject[], groups: [] as EncodedRowGroup[] };
+      while (window.nextLine() || (bytesRead === 0 && this.limits.takesOpenLine && window.lastLine())) {
+        isOver = window.lineOffset >= toOffset;
+        if (isOver) break;
+        if (++lineCount > 0) this.appendLine(window, isValid && bytesRead > 0, lineCount, step);
+      }
+      isOver ||= bytesRead === 0;
+      if (isOver && this.columns.rowCount > 0) step.groups.push(this.columns.finish());
+      yield { ...step, bytesRead, lineCount: Math.max(0, lineCount) };
+    }
+  }
+
+  private appendLine(
+    { bytes, lineStart, lineEnd, isTooLong }: LineWindow,
+    isValidUtf8: boolean,
+    line: number,
+    step: { recordCount: number; readonly rejects: LineReject[]; readonly groups: EncodedRowGroup[] },
+  ): void {
+    const { columns, limits } = this;
+    const before = columns.rowCount;
+    const reason = isTooLong ? undefined : this.rows.append(bytes, lineStart, lineEnd, isValidUtf8);
+    if (isTooLong || reason !== undefined) step.rejects.push({ line, reason });
+    step.recordCount += columns.rowCount - before;
+    if (columns.rowCount > before && isGroupFull(columns, limits)) step.groups.push(columns.finish());
+  }
+}

@@ -1,0 +1,153 @@
+import { setImmediate } from 'node:timers/promises';
+import {
+  type LineReject,
+  type Stretch,
+  StretchEncoder,
+  type StretchLimits,
+  type StretchStep,
+} from './encode-stretch.js';
+import type { ParquetOutput } from './parquet-output.js';
+import type { EncodedRowGroup } from './row-group-columns.js';
+import { StretchThread } from './stretch-thread.js';
+
+/** A part of a file that one thread encodes: at the engine's usual size of a line, the 100,000 rows of a row group. */
+const STRETCH_BYTES = 80 * 1024 * 1024;
+/** A file that is encoded before a thread has started. */
+const SMALL_BYTES = 8 * 1024 * 1024;
+
+/** Which lines are encoded, and how. */
+export interface JsonlParquetOptions {
+  /** Bytes of the file to be read; none of its lines begins after them. */
+  readonly byteCount: number;
+  /** How many threads may work at a time; 0 to work in this one, between other things. */
+  readonly threads: number;
+  readonly limits: StretchLimits;
+  readonly signal: AbortSignal;
+  /** Lines are counted from 1 in the file. */
+  readonly onReject: (reject: LineReject) => void;
+  readonly onProgress?: (bytesRead: number, recordCount: number) => void;
+}
+
+/** What came of a stretch. */
+interface Part {
+  readonly lineCount: number;
+  readonly rejects: readonly LineReject[];
+  readonly groups: readonly EncodedRowGroup[];
+}
+
+/** Something that encodes one stretch at a time: a thread, or this one. */
+interface Encoder {
+  encode(file: number, stretch: Stretch, onStep: (step: StretchStep) => void): Promise<void>;
+  end(): Promise<void>;
+}
+
+/**
+ * Encodes the lines of an open JSONL file and writes them in their order. Several threads encode a part each; what is
+ * ready before its turn, at most two parts a thread, waits in compressed form.
+ * @param file the open file's descriptor
+ * @throws what the file systems throw, and the signal's reason.
+ */
+export async function jsonlToParquet(file: number, output: ParquetOutput, options: JsonlParquetOptions): Promise<void> {
+  const { signal, limits, byteCount } = options;
+  signal.throwIfAborted();
+  const stretches = stretchesOf(byteCount);
+  const threads = byteCount <= SMALL_BYTES ? 0 : Math.min(options.threads, stretches.length);
+  const encoders: readonly Encoder[] =
+    threads === 0 ? [new OwnThread(limits, signal)] : Array.from({ length: threads }, () => new StretchThread(limits));
+  const endAll = () => Promise.all(encoders.map((encoder) => encoder.end()));
+  signal.addEventListener('abort', endAll);
+  try {
+    await writeParts(encoders, stretches, file, output, options);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', endAll);
+    await endAll();
+  }
+}
+
+async function writeParts(
+  encoders: readonly Encoder[],
+  stretches: readonly Stretch[],
+  file: number,
+  output: ParquetOutput,
+  { onReject, onProgress }: JsonlParquetOptions,
+): Promise<void> {
+  const written: Promise<void>[] = [];
+  const ahead = 2 * encoders.length;
+  let next = 0;
+  let bytesRead = 0;
+  let recordCount = 0;
+  let linesBefore = 0;
+  await Promise.all(encoders.map(work));
+  await written.at(-1);
+
+  async function work(encoder: Encoder): Promise<void> {
+    for (let index = next++; index < stretches.length; index = next++) {
+      const part = encode(encoder, index);
+      const writing = write(part, written[index - 1]);
+      written[index] = writing;
+      // Whoever waits for a later part is told.
+      writing.catch(() => {});
+      await part;
+    }
+  }
+
+  async function encode(encoder: Encoder, index: number): Promise<Part> {
+    await written[index - ahead];
+    const part = { lineCount: 0, rejects: [] as LineReject[], groups: [] as EncodedRowGroup[] };
+    await encoder.encode(file, stretches[index] ?? WHOLE, (step) => {
+      part.lineCount = step.lineCount;
+      for (const reject of step.rejects) part.rejects.push(reject);
+      for (const group of step.groups) part.groups.push(group);
+      bytesRead += step.bytesRead;
+      recordCount += step.recordCount;
+      onProgress?.(bytesRead, recordCount);
+    });
+    return part;
+  }
+
+  async function write(encoding: Promise<Part>, before: Promise<void> | undefined): Promise<void> {
+    const part = await encoding;
+    await before;
+    for (const { line, reason } of part.rejects) onReject({ line: linesBefore + line, reason });
+    linesBefore += part.lineCount;
+    for (const group of part.groups) await output.write(group);
+  }
+}
+
+const WHOLE: Stretch = { fromOffset: 0, toOffset: Number.POSITIVE_INFINITY };
+
+/** Equal parts, an even number of them so that two or four threads end together. */
+function stretchesOf(byteCount: number): readonly Stretch[] {
+  const least = Math.ceil(byteCount / STRETCH_BYTES);
+  const count = least <= 1 ? 1 : 2 * Math.ceil(least / 2);
+  const size = Math.ceil(byteCount / count);
+  return Array.from({ length: count }, (_, index) => ({
+    fromOffset: index * size,
+    toOffset: index === count - 1 ? byteCount : (index + 1) * size,
+  }));
+}
+
+/** Encodes between the other things that this thread does. */
+class OwnThread implements Encoder {
+  private readonly encoder: StretchEncoder;
+
+  constructor(
+    limits: StretchLimits,
+    private readonly signal: AbortSignal,
+  ) {
+    this.encoder = new StretchEncoder(limits);
+  }
+
+  async encode(file: number, stretch: Stretch, onStep: (step: StretchStep) => void): Promise<void> {
+    for (const step of this.encoder.encode(file, stretch)) {
+      onStep(step);
+      await setImmediate();
+      this.signal.throwIfAborted();
+    }
+  }
+
+  async end(): Promise<void> {}
+}

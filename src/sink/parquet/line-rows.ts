@@ -1,0 +1,40 @@
+import { isUtf8 } from 'node:buffer';
+import { isNestedTooDeep, MAX_JSON_LEVELS } from '../../record/json-nesting.js';
+import { parseRecordLine, RecordParseError } from '../../record/record-line.js';
+import { CanonicalRows } from './canonical-rows.js';
+import { RecordRows } from './record-rows.js';
+import type { RowGroupColumns } from './row-group-columns.js';
+
+/** Writes lines of JSONL as rows: from their bytes where they are laid out as the engine's, else by way of a record. */
+export class LineRows {
+  private readonly canonical: CanonicalRows;
+  private readonly general: RecordRows;
+
+  constructor(columns: RowGroupColumns) {
+    this.canonical = new CanonicalRows(columns);
+    this.general = new RecordRows(columns);
+  }
+
+  /**
+   * Writes the line that lies in `bytes` from `start` to `end`, without its line feed; a blank one writes nothing.
+   * @param isChecked whether the bytes are known to be valid UTF-8
+   * @returns why the line is no record and was passed over; `undefined` when all is well
+   */
+  append(bytes: Buffer, start: number, end: number, isChecked: boolean): string | undefined {
+    if ((isChecked || isUtf8(bytes.subarray(start, end))) && this.canonical.append(bytes, start, end)) return undefined;
+    return this.appendAny(bytes.toString('utf8', start, end));
+  }
+
+  private appendAny(lineText: string): string | undefined {
+    const text = lineText.endsWith('\r') ? lineText.slice(0, -1) : lineText;
+    if (text.trim() === '') return undefined;
+    if (isNestedTooDeep(text)) return `nested deeper than ${MAX_JSON_LEVELS} levels`;
+    try {
+      this.general.append(parseRecordLine(text));
+      return undefined;
+    } catch (error) {
+      if (error instanceof RecordParseError) return error.message;
+      throw error;
+    }
+  }
+}

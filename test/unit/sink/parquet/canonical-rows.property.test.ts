@@ -1,0 +1,79 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { isNestedTooDeep } from '../../../../src/record/json-nesting.js';
+import { parseRecordLine, RecordParseError } from '../../../../src/record/record-line.js';
+import { CanonicalRows } from '../../../../src/sink/parquet/canonical-rows.js';
+import { LineRows } from '../../../../src/sink/parquet/line-rows.js';
+import { RecordRows } from '../../../../src/sink/parquet/record-rows.js';
+import { type EncodedRowGroup, RowGroupColumns } from '../../../../src/sink/parquet/row-group-columns.js';
+import { anyLines } from './arbitrary-lines.js';
+import { SAMPLES_WITH_PARQUET, sampleLines } from './samples.js';
+
+describe('rows written from bytes', () => {
+  it.each(SAMPLES_WITH_PARQUET)('are those written from records, for %s, without a record of any line', (sample) => {
+    const lines = sampleLines(sample);
+    const columns = new RowGroupColumns();
+    const canonical = new CanonicalRows(columns);
+    const taken = lines.filter((line) => canonical.append(Buffer.from(line), 0, Buffer.byteLength(line)));
+    expect(taken).toHaveLength(lines.length);
+    expect(columns.finish()).toEqual(byRecords(lines).group);
+  });
+
+  it('are those written from records, byte by byte, and the same lines are no records, whatever the lines', () => {
+    const one = new RowGroupColumns();
+    const other = new RowGroupColumns();
+    fc.assert(
+      fc.property(fc.array(anyLines, { minLength: 1, maxLength: 30 }), (lines) => {
+        expect(byLines(lines, one)).toEqual(byRecords(lines, other));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('are mostly written without a record, so that the comparison says something', () => {
+    const canonical = new CanonicalRows(new RowGroupColumns());
+    const lines = fc.sample(anyLines, { numRuns: 2_000, seed: 1 });
+    const taken = lines.filter((line) => canonical.append(Buffer.from(line), 0, Buffer.byteLength(line)));
+    expect(taken.length).toBeGreaterThan(lines.length / 20);
+  });
+
+  it('keep what is no valid UTF-8 as the replacement characters that a text has for it', () => {
+    const [line = ''] = sampleLines('parse');
+    const [before = '', after = ''] = line.split('INFO', 2);
+    const damaged = Buffer.concat([Buffer.from(before), Buffer.from([0x49, 0xff, 0xc3]), Buffer.from(`${after}`)]);
+    const columns = new RowGroupColumns();
+    new LineRows(columns).append(damaged, 0, damaged.length, false);
+    expect(columns.finish()).toEqual(byRecords([damaged.toString('utf8')]).group);
+  });
+});
+
+interface Outcome {
+  readonly group: EncodedRowGroup;
+  readonly reasons: readonly (string | undefined)[];
+}
+
+function byLines(lines: readonly string[], columns: RowGroupColumns): Outcome {
+  const rows = new LineRows(columns);
+  const bytes = lines.map((line) => Buffer.from(`${line}\n`));
+  const reasons = bytes.map((line) => rows.append(line, 0, line.length - 1, false));
+  return { reasons, group: columns.finish() };
+}
+
+/** The general way, which is the reference. */
+function byRecords(lines: readonly string[], columns = new RowGroupColumns()): Outcome {
+  const rows = new RecordRows(columns);
+  const reasons = lines.map((line) => {
+    // Lone surrogates are not in files.
+    const text = Buffer.from(line.replace(/\r$/, '')).toString('utf8');
+    if (text.trim() === '') return undefined;
+    if (isNestedTooDeep(text)) return 'nested deeper than 200 levels';
+    try {
+      rows.append(parseRecordLine(text));
+      return undefined;
+    } catch (error) {
+      if (error instanceof RecordParseError) return error.message;
+      throw error;
+    }
+  });
+  return { reasons, group: columns.finish() };
+}
