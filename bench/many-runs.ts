@@ -12,19 +12,21 @@ const ROWS_AT_ONCE = 500;
  * A data folder with many finished runs: one that the program itself imported, over and over under other trace ids, files
  * and rows alike.
  * @param destination a destination that is to have got all of them; `null` for none
+ * @param sample JSONL of the run
  */
 export async function makeManyRuns(
   folder: string,
   count: number,
   dist: string,
   destination: string | null,
+  sample = SAMPLE,
 ): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  await measureNode([join(dist, 'main.js'), 'import', SAMPLE, '--data-dir', folder, '--log-level', 'error']);
+  await measureNode([join(dist, 'main.js'), 'import', sample, '--data-dir', folder, '--log-level', 'error']);
   const runs = join(folder, 'runs');
   const original = parseTraceId(readdirSync(runs)[0] ?? '');
-  if (original === undefined) throw new Error(`${SAMPLE} was not imported`);
+  if (original === undefined) throw new Error(`${sample} was not imported`);
   const state = await SqliteState.open(join(folder, 'state.db'));
   const row = await state.runs.find(original);
   if (row === undefined) throw new Error(`the run ${original} has no row`);
