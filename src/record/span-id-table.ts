@@ -23,6 +23,11 @@ export class SpanIdTable {
     return this.count;
   }
 
+  /** Memory that it takes, in bytes. */
+  get byteCount(): number {
+    return this.high.byteLength + this.low.byteLength + this.values.byteLength;
+  }
+
   /** The number that was set; `undefined` for an unknown id. */
   get(id: SpanId): number | undefined {
     return this.getHalves(halfOf(id, 0), halfOf(id, 8));

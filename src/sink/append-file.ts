@@ -13,11 +13,14 @@ const MAX_PIECES = 1024;
  * `rewind` cuts off.
  */
 export class AppendFile {
-  /** Opens or creates the file; a file that was created is made known to its folder durably. */
-  static async open(path: string): Promise<AppendFile> {
+  /**
+   * Opens or creates the file.
+   * @param sync makes the entries of the file's folder durable, where the file may be new
+   */
+  static async open(path: string, sync: (folder: string) => Promise<void> = syncFolder): Promise<AppendFile> {
     const handle = await open(path, constants.O_RDWR | constants.O_CREAT, 0o644);
     const { size } = await handle.stat();
-    if (size === 0) await syncFolder(dirname(path));
+    if (size === 0) await sync(dirname(path));
     return new AppendFile(path, handle, size);
   }
 

@@ -7,10 +7,13 @@ import type { TraceId } from '../record/ids.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
 import { UNKNOWN_RESOURCE } from '../record/resource.js';
 import { recordCountOf } from '../record/span-batch.js';
+import { syncFolder } from './append-file.js';
 import type { AppendListener } from './appended.js';
+import { partsOf } from './delivery-parts.js';
+import { FolderSync } from './folder-sync.js';
 import type { ForeignSegments } from './foreign-segments.js';
 import { listTraces } from './list-traces.js';
-import { type Addition, PENDING_FILE, TraceLog } from './trace-log.js';
+import { type Addition, PENDING_FILE, TraceLog, type TraceLogOptions } from './trace-log.js';
 
 /** Settings of the record log. */
 export interface RecordLogConfig {
@@ -20,6 +23,8 @@ export interface RecordLogConfig {
   readonly durability: 'fsync' | 'os';
   /** Record logs open at once; the one used longest ago is closed first. Default 256. */
   readonly maxOpenLogs: number;
+  /** What open record logs may take in memory, in bytes (ids of their spans, mostly); beyond it the one used longest ago is closed. Default 64 MiB. */
+  readonly maxOpenBytes?: number;
   /** Records taken in and not yet durable; beyond it senders are asked to wait. Default 200,000. */
   readonly maxQueuedRecords: number;
   /** How long a log record waits for its span's name. Default 6,000 ms: the engine sends spans every 5 s. */
@@ -28,7 +33,6 @@ export interface RecordLogConfig {
 
 interface Job {
   readonly delivery: Delivery;
-  readonly recordCount: number;
   resolve(): void;
   reject(error: ConsumeError): void;
 }
@@ -38,6 +42,7 @@ const NO_HOLD = Number.POSITIVE_INFINITY;
 /** How often waiting log records are looked at, in milliseconds. */
 const PENDING_CHECK_MS = 1000;
 const RETRY_AFTER_MS = 1000;
+const DEFAULT_MAX_OPEN_BYTES = 64 * 1024 * 1024;
 /** Record logs that are written at the same time; with those that stay open it bounds the open files. */
 const MAX_PARALLEL_LOGS = 64;
 
@@ -55,6 +60,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
   private pendingTimer: Timer | undefined;
   private restoring: Promise<void> = Promise.resolve();
   private isFailing = false;
+  private readonly traceOptions: TraceLogOptions;
 
   constructor(
     private readonly config: RecordLogConfig,
@@ -64,17 +70,20 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       readonly foreign: ForeignSegments;
       readonly listeners: readonly AppendListener[];
     },
-  ) {}
+  ) {
+    const { durability, nameHoldMs } = config;
+    const isSynced = durability === 'fsync';
+    const folders = new FolderSync(isSynced ? syncFolder : async () => {});
+    this.traceOptions = { isSynced, nameHoldMs, syncFolder: (path) => folders.sync(path) };
+  }
 
   async start(): Promise<void> {
     await this.deps.foreign.start();
     this.restoring = this.restorePending();
   }
 
-  consume(delivery: Delivery): Promise<void> {
-    if (this.isStopped) {
-      throw new ConsumeError('unavailable', 'run-bridge is shutting down; send this again shortly', RETRY_AFTER_MS);
-    }
+  /** A delivery of very many traces is taken in parts, so that others get their turn between them. */
+  async consume(delivery: Delivery): Promise<void> {
     const recordCount = countRecords(delivery);
     if (this.queuedRecords > 0 && this.queuedRecords + recordCount > this.config.maxQueuedRecords) {
       throw new ConsumeError(
@@ -84,8 +93,19 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       );
     }
     this.queuedRecords += recordCount;
+    try {
+      for (const part of partsOf(delivery, MAX_PARALLEL_LOGS)) await this.enqueue(part);
+    } finally {
+      this.queuedRecords -= recordCount;
+    }
+  }
+
+  private enqueue(delivery: Delivery): Promise<void> {
+    if (this.isStopped) {
+      throw new ConsumeError('unavailable', 'run-bridge is shutting down; send this again shortly', RETRY_AFTER_MS);
+    }
     return new Promise((resolve, reject) => {
-      this.queue.push({ delivery, recordCount, resolve, reject });
+      this.queue.push({ delivery, resolve, reject });
       this.running ??= this.runRounds();
     });
   }
@@ -98,7 +118,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
   /** Appends what waits for a span's name and is due. */
   async flushPending(): Promise<void> {
     await this.running;
-    if ([...this.open.values()].some((log) => log.pendingCount > 0)) await this.consume({ batches: [], foreign: [] });
+    if ([...this.open.values()].some((log) => log.pendingCount > 0)) await this.enqueue({ batches: [], foreign: [] });
   }
 
   /** What still waits for a span's name is written without waiting for it. */
@@ -140,10 +160,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       await this.closeLeastUsed();
     }
     this.report(failures);
-    for (const job of jobs) {
-      this.queuedRecords -= job.recordCount;
-      answer(job, failures);
-    }
+    for (const job of jobs) answer(job, failures);
   }
 
   /** Says once that writing fails, and once that it goes on. */
@@ -191,12 +208,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
   private async logOf(traceId: TraceId, nowMs: number): Promise<TraceLog> {
     let log = this.open.get(traceId);
     if (log === undefined) {
-      log = await TraceLog.open(
-        join(this.config.dataFolder, 'runs', traceId),
-        traceId,
-        { isSynced: this.config.durability === 'fsync', nameHoldMs: this.config.nameHoldMs },
-        nowMs,
-      );
+      log = await TraceLog.open(join(this.config.dataFolder, 'runs', traceId), traceId, this.traceOptions, nowMs);
     } else {
       this.open.delete(traceId);
     }
@@ -204,9 +216,14 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     return log;
   }
 
+  /** Keeps the number of open logs, and what they take, within bounds; the latest stays in any case. */
   private async closeLeastUsed(): Promise<void> {
+    const maxBytes = this.config.maxOpenBytes ?? DEFAULT_MAX_OPEN_BYTES;
+    let heldBytes = 0;
+    for (const log of this.open.values()) heldBytes += log.heldBytes;
     for (const [traceId, log] of this.open) {
-      if (this.open.size <= this.config.maxOpenLogs) return;
+      if (this.open.size <= this.config.maxOpenLogs && (heldBytes <= maxBytes || this.open.size === 1)) return;
+      heldBytes -= log.heldBytes;
       if (log.pendingCount > 0) await this.appendTo(traceId, [], NO_HOLD);
       this.open.delete(traceId);
       // Everything in it is synced already.

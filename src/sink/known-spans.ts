@@ -16,6 +16,11 @@ export class KnownSpans {
   private readonly table = new SpanIdTable();
   private readonly names = new SpanNames();
 
+  /** Memory that they take, in bytes, about. */
+  get byteCount(): number {
+    return this.table.byteCount + this.names.byteCount;
+  }
+
   /** Adds a span's record and its name; false when it was there. */
   add(record: SpanStart | SpanEnd): boolean {
     const [high, low] = spanIdHalves(record.spanId);

@@ -18,6 +18,11 @@ export class RecordKeys {
     return record.recordType === 'LogRecord' ? this.addLog(record, occurrences) : this.spans.add(record);
   }
 
+  /** Memory that they take, in bytes, about. */
+  get byteCount(): number {
+    return this.spans.byteCount + this.logs.byteCount;
+  }
+
   private addLog(record: LogRecord, occurrences: Map<string, number>): boolean {
     const key = `${record.spanId}|${record.timeUnixNano}|${record.eventType}|${record.body}`;
     const digest = createHash('sha1').update(key).digest();

@@ -4,6 +4,8 @@ const MAX_NAMES = 16_384;
 const MAX_BYTES = 2 * 1024 * 1024;
 /** Names are numbered up to here; of what comes after it, none is kept. */
 const MAX_NUMBER = 2 ** 29;
+/** A number in a list. */
+const NUMBER_BYTES = 8;
 /** Stands for a name that is not kept. */
 const NONE = 0;
 
@@ -23,6 +25,11 @@ export class SpanNames {
     return this.recent.append(from, start, end);
   }
 
+  /** Memory that they take, in bytes, about. */
+  get byteCount(): number {
+    return this.recent.capacityBytes + this.older.capacityBytes;
+  }
+
   get(number: number): string | undefined {
     return this.recent.get(number) ?? this.older.get(number);
   }
@@ -38,6 +45,10 @@ class Generation {
 
   get count(): number {
     return this.ends.length;
+  }
+
+  get capacityBytes(): number {
+    return this.bytes.length + this.ends.length * NUMBER_BYTES;
   }
 
   get nextNumber(): number {

@@ -8,7 +8,7 @@ import { type Resource, resourceKey } from '../record/resource.js';
 import { SpanBatch } from '../record/span-batch.js';
 import { CELL } from '../record/span-page.js';
 import type { LogRecord, TelemetryRecord } from '../record/telemetry-record.js';
-import { AppendFile, syncFolder } from './append-file.js';
+import { AppendFile } from './append-file.js';
 import { Appended, type AppendedPiece } from './appended.js';
 import { FreshRecords } from './fresh-records.js';
 import { ENDED, STARTED } from './known-spans.js';
@@ -25,6 +25,9 @@ const PROCESS = '.process.Process';
 /** Log records of a trace that wait for their span's name; of more, the oldest wait no longer. */
 const MAX_PENDING_LOGS = 20_000;
 
+/** A log record that waits, as it is reckoned. */
+const PENDING_BYTES = 2048;
+
 /** Records to append, as one delivery brought them. */
 export interface Addition {
   readonly batch: RecordBatch;
@@ -38,6 +41,8 @@ export interface TraceLogOptions {
   readonly isSynced: boolean;
   /** How long a log record waits for its span's name, in milliseconds. */
   readonly nameHoldMs: number;
+  /** Makes the entries of a folder durable. */
+  syncFolder(path: string): Promise<void>;
 }
 
 /**
@@ -48,13 +53,20 @@ export interface TraceLogOptions {
 export class TraceLog {
   static async open(folder: string, traceId: TraceId, options: TraceLogOptions, nowMs: number): Promise<TraceLog> {
     const created = await mkdir(folder, { recursive: true });
-    if (created !== undefined) await syncFolder(dirname(folder));
+    if (created !== undefined) await options.syncFolder(dirname(folder));
     const files: AppendFile[] = [];
     try {
-      const log = await AppendFile.open(join(folder, LOG_FILE));
+      let isNew = false;
+      // Both files may be new: one sync of their folder does for both.
+      const later = async () => {
+        isNew = true;
+      };
+      const log = await AppendFile.open(join(folder, LOG_FILE), later);
       files.push(log);
-      const resourceFile = await AppendFile.open(join(folder, RESOURCES_FILE));
+      const resourceFile = await AppendFile.open(join(folder, RESOURCES_FILE), later);
       files.push(resourceFile);
+      if (isNew) await options.syncFolder(folder);
+      if (created !== undefined) return new TraceLog(folder, traceId, options, log, resourceFile, new ResourceIndex());
       await log.cutTornLine();
       await resourceFile.cutTornLine();
       const index = ResourceIndex.parse(await readFile(resourceFile.path, 'utf8'));
@@ -85,6 +97,11 @@ export class TraceLog {
 
   get lengthBytes(): number {
     return this.log.lengthBytes;
+  }
+
+  /** Memory that it takes while it is open, in bytes, about. */
+  get heldBytes(): number {
+    return this.keys.byteCount + this.pending.size * PENDING_BYTES;
   }
 
   get pendingCount(): number {
@@ -171,7 +188,7 @@ export class TraceLog {
 
   private async writePending(lines: readonly string[]): Promise<void> {
     if (lines.length === 0) return;
-    this.pendingFile ??= await AppendFile.open(join(this.folder, PENDING_FILE));
+    this.pendingFile ??= await AppendFile.open(join(this.folder, PENDING_FILE), this.options.syncFolder);
     await this.pendingFile.append([Buffer.from(lines.join(''))], this.options.isSynced);
   }
 

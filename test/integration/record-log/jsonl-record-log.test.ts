@@ -227,11 +227,32 @@ describe('the record log', () => {
     expect(lines()).toEqual(sampleLines(RUN));
   });
 
+  it('gives others their turn between the parts of a delivery of very many traces', async () => {
+    const many = log.consume({ batches: Array.from({ length: 1000 }, (_, index) => ofTrace(index + 1)), foreign: [] });
+    let isManyDone = false;
+    void many.then(() => {
+      isManyDone = true;
+    });
+    await log.consume(delivery(records.slice(0, 5)));
+    expect(isManyDone).toBe(false);
+    await many;
+    expect(appended.filter(({ traceId: id }) => id !== traceId)).toHaveLength(1000);
+  });
+
+  it('leaves a delivery of very many traces to be sent again when it has to stop in the midst of it', async () => {
+    const many = log.consume({ batches: Array.from({ length: 1000 }, (_, index) => ofTrace(index + 1)), foreign: [] });
+    await until(() => appended.length > 0);
+    const refused = expect(many).rejects.toThrow('shutting down');
+    await close();
+    await refused;
+    await open();
+  });
+
   it('asks senders to wait when too much is queued', async () => {
     await close();
     await open(220);
     const first = log.consume(delivery(records.slice(0, 200)));
-    expect(() => log.consume(delivery(records.slice(200)))).toThrow(ConsumeError);
+    await expect(log.consume(delivery(records.slice(200)))).rejects.toThrow(ConsumeError);
     await first;
     await log.consume(delivery(records.slice(200)));
     expect(lines()).toEqual(sampleLines(RUN));
