@@ -24,10 +24,13 @@ const sampleBodies = readdirSync(folder)
 export class SentRun {
   readonly traceId = randomBytes(16).toString('hex');
 
-  /** Sends all of it. Resolves with the answers, in the order of the bodies. */
-  async send(url: string): Promise<readonly SentAnswer[]> {
+  /** Sends all of it, and does something after each body. Resolves with the answers, in the order of the bodies. */
+  async send(url: string, afterEach: () => void = () => {}): Promise<readonly SentAnswer[]> {
     const answers: SentAnswer[] = [];
-    for (const { signal, bytes } of sampleBodies) answers.push(await post(`${url}/v1/${signal}`, this.own(bytes)));
+    for (const { signal, bytes } of sampleBodies) {
+      answers.push(await post(`${url}/v1/${signal}`, this.own(bytes)));
+      afterEach();
+    }
     return answers;
   }
 

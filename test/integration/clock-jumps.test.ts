@@ -1,0 +1,109 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { App } from '../../src/app.js';
+import { systemMachine } from '../../src/component/machine.js';
+import { resolveConfiguration } from '../../src/config/resolve-configuration.js';
+import { DEFAULT_MAPPING_SWITCHES } from '../../src/exporter/mapping/mapping-switches.js';
+import { JumpingClock } from '../fake/jumping-clock.js';
+import { OtlpReceiver } from '../fake/otlp-receiver.js';
+import { RecordingLogger } from '../fake/recording-logger.js';
+import { SentRun } from '../tool/sent-run.js';
+import { until } from '../tool/until.js';
+
+let dataFolder: string;
+let clock: JumpingClock;
+let destination: OtlpReceiver;
+let logger: RecordingLogger;
+let app: App | undefined;
+
+beforeEach(async () => {
+  dataFolder = mkdtempSync(join(tmpdir(), 'run-bridge-clock-'));
+  clock = new JumpingClock();
+  destination = await OtlpReceiver.listen();
+  logger = new RecordingLogger();
+});
+
+afterEach(async () => {
+  await end();
+  destination.close();
+  rmSync(dataFolder, { recursive: true, force: true });
+});
+
+async function start(): Promise<App> {
+  const sources = {
+    flags: { http: '127.0.0.1:0', web: '127.0.0.1:0', 'data-dir': dataFolder },
+    environment: { OTEL_EXPORTER_OTLP_ENDPOINT: destination.url },
+    workingDir: dataFolder,
+    homeDir: dataFolder,
+    maxMemoryBytes: 2 ** 30,
+    mappingDefaults: DEFAULT_MAPPING_SWITCHES,
+  };
+  const { configuration } = resolveConfiguration(sources, undefined);
+  const process = { machine: systemMachine, stdout: new PassThrough(), pid: 1, ownHosts: [], random: () => 0.5 };
+  app = await App.open(configuration, { ...process, clock, logger, version: '0' });
+  await app.start();
+  return app;
+}
+
+async function end(): Promise<void> {
+  await app?.shutdown(AbortSignal.timeout(5_000));
+  app = undefined;
+}
+
+async function send(url: string, afterEach?: () => void): Promise<SentRun> {
+  const run = new SentRun();
+  for (const answer of await run.send(url, afterEach)) expect(answer).toMatchObject({ status: 200 });
+  return run;
+}
+
+/** Waits until a run's files are written and all of its spans are exported. */
+async function untilDone(run: SentRun): Promise<void> {
+  const folder = join(dataFolder, 'runs', run.traceId);
+  await until('the files', () => readdirSync(folder).includes('telemetry.parquet'));
+  expect(run.compare(folder)).toEqual({ missingCount: 0, addedCount: 0 });
+  const { steps } = JSON.parse(readFileSync(join(folder, 'run.json'), 'utf8'));
+  expect(steps).toMatchObject([{ verdict: 'success' }]);
+  const id = Buffer.from(run.traceId, 'hex');
+  await until('the export', () => destination.requests.some(({ body, answer }) => !answer.status && body.includes(id)));
+}
+
+describe.each([
+  ['forwards', 10_000],
+  ['backwards', -10_000],
+])('a clock that jumps %s by a year', (_name, byHours) => {
+  test('in the midst of a run changes nothing about it', async () => {
+    const { otlpUrl } = await start();
+    await untilDone(await send(otlpUrl, () => clock.jump(byHours)));
+    expect(logger.lines.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
+  });
+});
+
+describe('a clock that jumps forwards by a year', () => {
+  test('loses no export of a destination that is down meanwhile', async () => {
+    const { otlpUrl } = await start();
+    destination.answer = () => ({ status: 503, headers: { 'retry-after': '1' } });
+    const before = await send(otlpUrl);
+    clock.jump(10_000);
+    const after = await send(otlpUrl);
+    destination.answer = () => ({});
+    await untilDone(before);
+    await untilDone(after);
+  });
+
+  test('loses no export over a restart', async () => {
+    destination.answer = () => ({ status: 503, headers: { 'retry-after': '1' } });
+    const { otlpUrl } = await start();
+    const before = await send(otlpUrl);
+    clock.jump(10_000);
+    const after = await send(otlpUrl);
+    await end();
+    clock.jump(-10_000);
+    destination.answer = () => ({});
+    await start();
+    await untilDone(before);
+    await untilDone(after);
+  });
+});
