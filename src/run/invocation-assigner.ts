@@ -46,6 +46,14 @@ export class InvocationAssigner {
     this.table = new SpanTable(maxSpans);
   }
 
+  /** Memory that it takes, in bytes, about. */
+  get heldBytes(): number {
+    let bytes = this.table.byteCount;
+    for (const group of this.groups.values()) bytes += group.heldBytes;
+    for (const group of this.spanless.values()) bytes += group.heldBytes;
+    return bytes;
+  }
+
   /** @param arrivalMs when it came, on a monotonic clock; whoever replays a log passes any constant. */
   add(logged: LoggedRecord, arrivalMs: number): void {
     this.resolved = null;

@@ -64,6 +64,11 @@ export class OpenRun {
     return this.state !== null;
   }
 
+  /** Memory that its records' sum takes, in bytes, about. */
+  get heldBytes(): number {
+    return this.state?.heldBytes ?? 0;
+  }
+
   get isWorking(): boolean {
     return this.working !== null;
   }

@@ -23,6 +23,11 @@ export class RunState {
 
   constructor(private readonly times: EndingTimes) {}
 
+  /** Memory that it takes, in bytes, about. */
+  get heldBytes(): number {
+    return this.assigner.heldBytes;
+  }
+
   /** @param arrivalMs when they came, in monotonic milliseconds */
   add(records: readonly LoggedRecord[], arrivalMs: number): void {
     for (const record of records) this.assigner.add(record, arrivalMs);

@@ -14,6 +14,11 @@ export interface RunTrackerConfig {
   readonly silenceMs: number;
   /** Runs whose records are summed up in memory; beyond it the one idle longest is dropped and read again when needed. Default 200. */
   readonly maxOpenRuns: number;
+  /**
+   * What runs may take in memory together, in bytes; beyond it those idle longest are dropped likewise, though none that
+   * was at work in the last seconds. Default 64 MiB.
+   */
+  readonly maxHeldBytes: number;
   /** How long a finished run is kept in memory for late records, in milliseconds. Default 60,000. */
   readonly parkAfterMs: number;
 }
@@ -24,5 +29,6 @@ export const RUN_TRACKER_DEFAULTS: RunTrackerConfig = {
   quietAfterInvocationMs: 2_000,
   silenceMs: 600_000,
   maxOpenRuns: 200,
+  maxHeldBytes: 64 * 1024 * 1024,
   parkAfterMs: 60_000,
 };

@@ -20,6 +20,8 @@ export class RunTracker implements Component, AppendListener {
   /** Those among them whose records may be summed up in memory. */
   private active = new Set<OpenRun>();
   private parkAtCount: number;
+  /** Bytes of lines that were appended since memory was last looked at. */
+  private appendedBytes = 0;
   private isStopped = false;
   private replaying: Promise<void> = Promise.resolve();
   private sweepTimer: Timer | null = null;
@@ -44,12 +46,14 @@ export class RunTracker implements Component, AppendListener {
     if (known !== undefined) {
       known.take(appended);
       this.noteActive(known);
+      this.noteAppended(appended);
       return;
     }
     const run = new OpenRun(appended.traceId, this.config, this.deps, appended.offset === 0);
     this.runs.set(appended.traceId, run);
     run.take(appended);
     this.noteActive(run);
+    this.noteAppended(appended);
   }
 
   /** The run as it is known now; `undefined` for an unknown trace. */
@@ -157,17 +161,29 @@ export class RunTracker implements Component, AppendListener {
     if (this.active.size > this.parkAtCount) this.parkIdlest();
   }
 
-  /** Keeps the number of runs in memory within its bound: settled ones go first, then those idle longest. */
+  /** Looks at memory now and then: what runs take grows with their records, and never faster. */
+  private noteAppended({ offset, lengthBytes }: Appended): void {
+    this.appendedBytes += lengthBytes - offset;
+    if (this.appendedBytes >= this.config.maxHeldBytes / 4) this.parkIdlest();
+  }
+
+  /** Keeps runs in memory within their bounds: settled ones go first, then those idle longest. */
   private parkIdlest(): void {
+    this.appendedBytes = 0;
     const loaded = [...this.active].filter((run) => run.isLoaded || run.isWorking);
-    const excess = loaded.length - this.config.maxOpenRuns;
-    if (excess > 0) {
-      const idle = loaded.filter((run) => !run.isWorking);
-      idle.sort((a, b) => Number(b.isSettled) - Number(a.isSettled) || a.idleSinceMs - b.idleSinceMs);
-      for (const run of idle.slice(0, excess)) {
-        if (run.isSettled) this.runs.delete(run.traceId);
-        else run.park();
-      }
+    const idle = loaded.filter((run) => !run.isWorking);
+    idle.sort((a, b) => Number(b.isSettled) - Number(a.isSettled) || a.idleSinceMs - b.idleSinceMs);
+    let count = loaded.length;
+    let heldBytes = 0;
+    for (const run of loaded) heldBytes += run.heldBytes;
+    const idleSinceMs = this.deps.clock.monotonicMs() - MIN_IDLE_MS;
+    for (const run of idle) {
+      const isTooMuch = heldBytes > this.config.maxHeldBytes && run.idleSinceMs <= idleSinceMs;
+      if (count <= this.config.maxOpenRuns && !isTooMuch) break;
+      heldBytes -= run.heldBytes;
+      count -= 1;
+      if (run.isSettled) this.runs.delete(run.traceId);
+      else run.park();
     }
     this.active = new Set(loaded.filter((run) => run.isLoaded || run.isWorking));
     // Those at work cannot be parked; going through all of them at each new run would take ever longer.
@@ -175,6 +191,11 @@ export class RunTracker implements Component, AppendListener {
   }
 }
 
+/**
+ * A run that was at work so lately is not parked to save memory: its next records would make it read its whole log again.
+ * In milliseconds.
+ */
+const MIN_IDLE_MS = 1_000;
 /** Runs are parked again when so many times those that had to stay are there. */
 const PARKING_GROWTH = 1.25;
 

@@ -15,6 +15,10 @@ import { SPAN_KIND, type SpanPlace } from './span-place.js';
 
 /** Severity of errors, OTel's SeverityNumber. */
 const ERROR_SEVERITY = 17;
+/** What a group, a node in it and a name in it take in memory, measured with 100,000 of each. */
+const GROUP_BYTES = 900;
+const NODE_BYTES = 300;
+const TEXT_BYTES = 60;
 const UNIQUE_ID = /"unique_id":\s?"([^"\\]+)"/;
 
 /**
@@ -100,6 +104,11 @@ export class SpanGroup {
     this.lastArrivalMs = Math.max(this.lastArrivalMs, arrivalMs);
     this.noteResource(resource);
     this.noteTime(start, end);
+  }
+
+  /** Memory that it takes, in bytes, about. */
+  get heldBytes(): number {
+    return GROUP_BYTES + this.nodes.size * NODE_BYTES + this.uniqueIds.size * TEXT_BYTES;
   }
 
   /** Whether it holds an invocation span, or a span that its children show to be one. */

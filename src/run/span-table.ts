@@ -17,6 +17,11 @@ export class SpanTable {
     return this.indices.size;
   }
 
+  /** Memory that it takes, in bytes. */
+  get byteCount(): number {
+    return this.indices.byteCount + this.parents.byteLength + this.known.byteLength;
+  }
+
   find(id: SpanId): number | undefined {
     return this.indices.get(id);
   }

@@ -224,22 +224,26 @@ describe('after a restart', () => {
   });
 });
 
-it('keeps few runs in memory and still ends every one', async () => {
-  await bench.close();
-  bench = await TrackerBench.open({ maxOpenRuns: 2 });
-  const records = fromJsonl('parse');
-  const half = Math.floor(records.length / 2);
-  const traceIds = [1, 2, 3, 4, 5].flatMap((digit) => parseTraceId(String(digit).repeat(32)) ?? []);
-  for (const traceId of traceIds) await bench.append(asTrace(records.slice(0, half), traceId));
-  for (const traceId of traceIds) await bench.append(asTrace(records.slice(half), traceId));
-  await bench.pass(10_000);
-  expect(bench.listener.story.filter((line) => line === 'started')).toHaveLength(5);
-  expect(bench.listener.story.filter((line) => line === 'ended 1 success')).toHaveLength(5);
-  expect(bench.listener.story.filter((line) => line === 'finished')).toHaveLength(5);
-  for (const traceId of traceIds) {
-    expect((await bench.tracker.find(traceId))?.invocations[0]?.recordCount).toBe(records.length);
-  }
-});
+it.each([{ maxOpenRuns: 2 }, { maxHeldBytes: 10_000 }])(
+  'keeps few runs in memory and still ends every one: %j',
+  async (limit) => {
+    await bench.close();
+    bench = await TrackerBench.open(limit);
+    const records = fromJsonl('parse');
+    const half = Math.floor(records.length / 2);
+    const traceIds = [1, 2, 3, 4, 5].flatMap((digit) => parseTraceId(String(digit).repeat(32)) ?? []);
+    for (const traceId of traceIds) await bench.append(asTrace(records.slice(0, half), traceId));
+    await bench.pass(2_000);
+    for (const traceId of traceIds) await bench.append(asTrace(records.slice(half), traceId));
+    await bench.pass(10_000);
+    expect(bench.listener.story.filter((line) => line === 'started')).toHaveLength(5);
+    expect(bench.listener.story.filter((line) => line === 'ended 1 success')).toHaveLength(5);
+    expect(bench.listener.story.filter((line) => line === 'finished')).toHaveLength(5);
+    for (const traceId of traceIds) {
+      expect((await bench.tracker.find(traceId))?.invocations[0]?.recordCount).toBe(records.length);
+    }
+  },
+);
 
 it('ends a run that was dropped from memory when its silence is over', async () => {
   await bench.close();
