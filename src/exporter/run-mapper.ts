@@ -1,5 +1,6 @@
 import type { RunSummary } from '../run/run-summary.js';
 import type { LoggedRecord } from '../sink/record-log.js';
+import type { LoggedLines } from './logged-lines.js';
 import type { MappedItem } from './mapped-item.js';
 
 /**
@@ -9,6 +10,12 @@ import type { MappedItem } from './mapped-item.js';
 export interface RunMapper {
   /** Takes the next records of the log. */
   push(records: readonly LoggedRecord[]): void;
+  /**
+   * Takes the next lines of the log instead, which costs a fraction: most are never made records of. The items are the same,
+   * whichever way and in whatever pieces the log is pushed. Keeps nothing of the bytes.
+   * @returns how many lines were no records; they are passed over.
+   */
+  pushLines(lines: LoggedLines): number;
   /**
    * What is ready: log records at once, spans once their hold for late events is over.
    * @param isQuiet the log has been read to its end and nothing was appended for the hold time: every held span is ready.

@@ -1,8 +1,10 @@
 import { SpanKind, TraceFlags } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
+import type { LoggedLines } from '../../src/exporter/logged-lines.js';
 import type { MappedItem } from '../../src/exporter/mapped-item.js';
 import type { RunMapper } from '../../src/exporter/run-mapper.js';
+import { parseRecordLine } from '../../src/record/record-line.js';
 import type { RunSummary } from '../../src/run/run-summary.js';
 import type { LoggedRecord } from '../../src/sink/record-log.js';
 
@@ -54,6 +56,16 @@ export class SimpleRunMapper implements RunMapper {
       }
       while (this.held.length > this.holdRecords) this.release();
     }
+  }
+
+  pushLines({ lines, offset, resource }: LoggedLines): number {
+    let at = offset;
+    for (const line of Buffer.from(lines).toString().split('\n').slice(0, -1)) {
+      const endOffset = at + Buffer.byteLength(line) + 1;
+      this.push([{ record: parseRecordLine(line), resource, offset: at, endOffset }]);
+      at = endOffset;
+    }
+    return 0;
   }
 
   take(isQuiet: boolean): readonly MappedItem[] {

@@ -1,6 +1,7 @@
 import type { TimedEvent } from '@opentelemetry/sdk-trace-base';
 import type { SpanId } from '../../record/ids.js';
 import type { UnixNano } from '../../record/unix-nano.js';
+import { spanIdOf } from './id-halves.js';
 
 /** An event that waits for its span to end. */
 export interface WaitingEvent {
@@ -46,6 +47,11 @@ export class EventBuffer {
     this.bySpan.delete(spanId);
     this.waitingCount -= waiting.events.length;
     return waiting;
+  }
+
+  /** Takes out the events of a span whose id is given as two halves. */
+  takeHalves(high: number, low: number): SpanEvents {
+    return this.bySpan.size === 0 ? NONE : this.take(spanIdOf(high, low));
   }
 
   /** Spans that events wait for. */

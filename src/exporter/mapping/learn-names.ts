@@ -2,7 +2,7 @@ import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import type { Redactor } from '../redaction/redactor.js';
 
 /** Attributes that hold names of the project's own things, and are exported as they are. */
-const NAME_ATTRIBUTES = [
+export const NAME_ATTRIBUTES = [
   'unique_id',
   'name',
   'identifier',
@@ -15,7 +15,7 @@ const NAME_ATTRIBUTES = [
 ] as const;
 
 /** Events of the public schema whose attributes may be trusted to be names, by the folder of their message. */
-const NAMING_EVENTS = /^v1\.public\.events\.fusion\.(?:node|asset|hook|query)\./;
+export const NAMING_EVENTS = /^v1\.public\.events\.fusion\.(?:node|asset|hook|query)\./;
 
 /** Teaches the redactor the names in a record, and which database its statements are for. */
 export function learnNames(record: TelemetryRecord, redactor: Redactor): void {

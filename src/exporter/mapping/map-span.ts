@@ -10,6 +10,7 @@ import { MappedSpan, spanContextOf } from './mapped-span.js';
 import type { MappingSwitches } from './mapping-switches.js';
 import type { NodeIndex } from './node-index.js';
 import { writeStatement } from './query-attributes.js';
+import { writeQueryTime } from './query-time.js';
 import type { ResourceMap } from './resource-map.js';
 import { isStructuralName, stableSpanName } from './span-name.js';
 import { type SpanOutcome, SpanOutcomes } from './span-outcome.js';
@@ -79,11 +80,7 @@ export class SpanMapper {
 
   private writeQueryTime(record: SpanEnd, into: OtelAttributes): void {
     const uniqueId = record.attributes.text('unique_id');
-    if (!this.switches['query-time'] || uniqueId === undefined) return;
-    const queryTime = this.nodes.queryTimeOf(uniqueId, record);
-    if (queryTime === undefined) return;
-    into['run_bridge.node.query_count'] = queryTime.count;
-    into['run_bridge.node.query_time_ms'] = Number(queryTime.nanos / 1_000n) / 1_000;
+    if (this.switches['query-time'] && uniqueId !== undefined) writeQueryTime(this.nodes, uniqueId, record, into);
   }
 
   private build(

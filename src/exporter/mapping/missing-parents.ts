@@ -1,9 +1,10 @@
 import type { SpanId } from '../../record/ids.js';
 import type { Resource } from '../../record/resource.js';
-import type { SpanEnd } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
 import { BoundedMap } from './bounded-map.js';
 import { EVENT_TYPE } from './event-types.js';
+import { spanIdOf } from './id-halves.js';
+import type { SpanSight } from './span-sight.js';
 import type { SpanTree } from './span-tree.js';
 
 /** A span that others name as their parent and that was not seen (yet), as far as its children tell. */
@@ -25,6 +26,8 @@ export interface MissingParent {
  */
 export class MissingParents {
   private readonly byId: BoundedMap<SpanId, MissingParent>;
+  /** 1 where an id with such an end was ever missed: most spans never were, and need not be looked up. */
+  private readonly mayMiss = new Uint8Array(FILTER_SIZE);
 
   constructor(
     maxCount: number,
@@ -34,16 +37,20 @@ export class MissingParents {
   }
 
   /** A span ended whose parent may be unknown. */
-  seeChild(record: SpanEnd, resource: Resource): void {
-    const { parentSpanId, eventType, startTimeUnixNano, endTimeUnixNano } = record;
+  seeChild(child: SpanSight, resource: Resource): void {
+    const { parentHigh, parentLow, eventType } = child;
+    if (parentHigh === 0 && parentLow === 0) return;
     const isRoot = eventType === EVENT_TYPE.invocation || eventType === EVENT_TYPE.process;
-    if (parentSpanId === null || isRoot || this.tree.knows(parentSpanId)) return;
+    if (isRoot || this.tree.knows(parentHigh, parentLow)) return;
+    const parentSpanId = spanIdOf(parentHigh, parentLow);
+    const { startTimeUnixNano, endTimeUnixNano } = child;
     const known = this.byId.get(parentSpanId);
-    const phase = eventType === EVENT_TYPE.nodeEvaluated ? record.attributes.text('phase') : undefined;
-    const uniqueId = eventType === EVENT_TYPE.queryExecuted ? record.attributes.text('unique_id') : undefined;
+    const phase = eventType === EVENT_TYPE.nodeEvaluated ? child.text('phase') : undefined;
+    const uniqueId = eventType === EVENT_TYPE.queryExecuted ? child.text('unique_id') : undefined;
     if (known === undefined) {
       const missing = { spanId: parentSpanId, resource, startTimeUnixNano, endTimeUnixNano, phase, uniqueId };
       this.byId.set(parentSpanId, missing);
+      this.mayMiss[parentLow % FILTER_SIZE] = 1;
       return;
     }
     if (startTimeUnixNano < known.startTimeUnixNano) known.startTimeUnixNano = startTimeUnixNano;
@@ -53,8 +60,8 @@ export class MissingParents {
   }
 
   /** A span was seen. */
-  arrived(spanId: SpanId): void {
-    this.byId.delete(spanId);
+  arrived(high: number, low: number): void {
+    if (this.mayMiss[low % FILTER_SIZE] === 1) this.byId.delete(spanIdOf(high, low));
   }
 
   /** Those that did not come. */
@@ -62,3 +69,5 @@ export class MissingParents {
     return [...this.byId.values()];
   }
 }
+
+const FILTER_SIZE = 4096;

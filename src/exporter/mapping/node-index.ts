@@ -1,10 +1,12 @@
 import type { SpanId } from '../../record/ids.js';
+import { ownText } from '../../record/own-text.js';
 import { ERROR } from '../../record/severity.js';
-import type { LogRecord, SpanEnd, SpanStart } from '../../record/telemetry-record.js';
+import type { LogRecord } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
 import { type Interruption, type InterruptionSign, interruptionOf } from '../../run/node-outcome.js';
 import { BoundedMap } from './bounded-map.js';
 import { EVENT_TYPE } from './event-types.js';
+import type { SpanSight } from './span-sight.js';
 import type { SpanTree } from './span-tree.js';
 
 /** An error that was logged for a node, or that its query ended with. */
@@ -29,10 +31,11 @@ interface QueryTime {
 }
 
 interface NodeFacts {
-  readonly processedSpans: { spanId: SpanId; parentSpanId: SpanId | null }[];
-  readonly errors: NodeError[];
-  readonly cancellations: Cancellation[];
-  readonly queries: QueryTime[];
+  // Most nodes have nothing in most of these lists, and then share one empty list.
+  processedSpans: readonly { readonly spanId: SpanId; readonly parentSpanId: SpanId | null }[];
+  errors: readonly NodeError[];
+  cancellations: readonly Cancellation[];
+  queries: QueryTime[] | undefined;
   areQueriesComplete: boolean;
   database: string | undefined;
   schema: string | undefined;
@@ -44,7 +47,7 @@ const MAX_ERRORS = 4;
 const MAX_QUERIES = 1000;
 
 /** Time interval of a span. */
-interface Interval {
+export interface Interval {
   readonly spanId: SpanId;
   readonly startTimeUnixNano: UnixNano;
   readonly endTimeUnixNano: UnixNano;
@@ -64,20 +67,21 @@ export class NodeIndex {
     this.nodes = new BoundedMap(maxNodes);
   }
 
-  seeSpan(record: SpanStart | SpanEnd): void {
-    if (!NODE_EVENTS.has(record.eventType)) return;
-    const uniqueId = record.attributes.text('unique_id');
+  seeSpan(span: SpanSight): void {
+    if (!NODE_EVENTS.has(span.eventType)) return;
+    const uniqueId = span.text('unique_id');
     if (uniqueId === undefined) return;
     const facts = this.factsOf(uniqueId);
-    if (record.eventType === EVENT_TYPE.queryExecuted) {
-      if (record.recordType === 'SpanEnd') seeQuery(facts, record);
+    if (span.eventType === EVENT_TYPE.queryExecuted) {
+      if (span.isEnd) seeQuery(facts, span);
       return;
     }
-    facts.database ??= record.attributes.text('database');
-    facts.schema ??= record.attributes.text('schema');
-    if (record.eventType !== EVENT_TYPE.nodeProcessed) return;
-    if (facts.processedSpans.some((known) => known.spanId === record.spanId)) return;
-    remember(facts.processedSpans, { spanId: record.spanId, parentSpanId: record.parentSpanId });
+    facts.database ??= span.text('database');
+    facts.schema ??= span.text('schema');
+    if (span.eventType !== EVENT_TYPE.nodeProcessed) return;
+    const { spanId, parentSpanId } = span;
+    if (facts.processedSpans.some((known) => known.spanId === spanId)) return;
+    facts.processedSpans = remember(facts.processedSpans, { spanId, parentSpanId });
   }
 
   seeLog(record: LogRecord): void {
@@ -87,9 +91,11 @@ export class NodeIndex {
     const facts = this.factsOf(uniqueId);
     const { spanId, timeUnixNano } = record;
     const interruption = interruptionOf(record);
-    if (interruption !== undefined) remember(facts.cancellations, { kind: interruption.kind, spanId, timeUnixNano });
+    if (interruption !== undefined) {
+      facts.cancellations = remember(facts.cancellations, { kind: interruption.kind, spanId, timeUnixNano });
+    }
     const error = { spanId, timeUnixNano, message: record.body, codeName: record.attributes.text('code_name') };
-    remember(facts.errors, error, MAX_ERRORS);
+    facts.errors = remember(facts.errors, error, MAX_ERRORS);
   }
 
   /** The last error of a node inside a span of it: one logged in that very span, else one of the node. */
@@ -98,6 +104,11 @@ export class NodeIndex {
     return (
       errors.findLast((error) => error.spanId === span.spanId) ?? errors.findLast((error) => this.belongs(error, span))
     );
+  }
+
+  /** Whether anything says that a node was interrupted, at whatever time. */
+  hasInterruption(uniqueId: string): boolean {
+    return (this.nodes.get(uniqueId)?.cancellations.length ?? 0) > 0;
   }
 
   /** The strongest sign that a node was interrupted during its own span (NodeProcessed). */
@@ -122,11 +133,14 @@ export class NodeIndex {
   /** Number and time of a node's queries during its span; `undefined` where none, or too many, were seen. */
   queryTimeOf(uniqueId: string, span: Interval): { readonly count: number; readonly nanos: bigint } | undefined {
     const facts = this.nodes.get(uniqueId);
-    if (facts === undefined || !facts.areQueriesComplete) return undefined;
+    if (facts?.queries === undefined || !facts.areQueriesComplete) return undefined;
+    // Read once: a line's are made anew each time.
+    const { spanId, startTimeUnixNano, endTimeUnixNano } = span;
+    const interval = { spanId, startTimeUnixNano, endTimeUnixNano };
     let nanos = 0n;
     let count = 0;
     for (const query of facts.queries) {
-      if (!this.belongs({ spanId: query.spanId, timeUnixNano: query.startTimeUnixNano }, span)) continue;
+      if (!this.belongs({ spanId: query.spanId, timeUnixNano: query.startTimeUnixNano }, interval)) continue;
       nanos += query.durationNanos;
       count++;
     }
@@ -161,15 +175,15 @@ export class NodeIndex {
     const known = this.nodes.get(uniqueId);
     if (known !== undefined) return known;
     const facts: NodeFacts = {
-      processedSpans: [],
-      errors: [],
-      cancellations: [],
-      queries: [],
+      processedSpans: NONE,
+      errors: NONE,
+      cancellations: NONE,
+      queries: undefined,
       areQueriesComplete: true,
       database: undefined,
       schema: undefined,
     };
-    this.nodes.set(uniqueId, facts);
+    this.nodes.set(ownText(uniqueId), facts);
     return facts;
   }
 }
@@ -180,19 +194,26 @@ const NODE_EVENTS: ReadonlySet<string> = new Set([
   EVENT_TYPE.queryExecuted,
 ]);
 
-function seeQuery(facts: NodeFacts, record: SpanEnd): void {
+function seeQuery(facts: NodeFacts, query: SpanSight): void {
+  const { startTimeUnixNano, endTimeUnixNano } = query;
+  facts.queries ??= [];
   if (facts.queries.length >= MAX_QUERIES) facts.areQueriesComplete = false;
   else {
-    const durationNanos = record.endTimeUnixNano - record.startTimeUnixNano;
-    facts.queries.push({ spanId: record.spanId, startTimeUnixNano: record.startTimeUnixNano, durationNanos });
+    const durationNanos = endTimeUnixNano - startTimeUnixNano;
+    facts.queries.push({ spanId: query.spanId, startTimeUnixNano, durationNanos });
   }
-  const interruption = interruptionOf(record);
+  const interruption = query.interruption();
   if (interruption === undefined) return;
-  const { parentSpanId: spanId, endTimeUnixNano: timeUnixNano } = record;
-  remember(facts.cancellations, { kind: interruption.kind, spanId, timeUnixNano });
+  const { parentSpanId: spanId } = query;
+  facts.cancellations = remember(facts.cancellations, {
+    kind: interruption.kind,
+    spanId,
+    timeUnixNano: endTimeUnixNano,
+  });
 }
 
-function remember<T>(list: T[], item: T, maxCount = MAX_FACTS): void {
-  list.push(item);
-  if (list.length > maxCount) list.shift();
+function remember<T>(list: readonly T[], item: T, maxCount = MAX_FACTS): readonly T[] {
+  return [...list, item].slice(-maxCount);
 }
+
+const NONE: readonly never[] = [];

@@ -5,8 +5,8 @@ import {
   ATTR_DB_QUERY_TEXT,
   ATTR_DB_SYSTEM_NAME,
 } from '@opentelemetry/semantic-conventions';
-import type { Attributes } from '../../record/attributes.js';
 import type { Redactor } from '../redaction/redactor.js';
+import type { TextAttributes } from './text-attributes.js';
 
 /** Names of OTel's `db.system.name` by the engine's `adapter_type`, where they differ. */
 const SYSTEMS: ReadonlyMap<string, string> = new Map([
@@ -26,7 +26,7 @@ const SYSTEMS: ReadonlyMap<string, string> = new Map([
  * @param database where the relation lies that the query works for, for `db.namespace`.
  */
 export function writeStatement(
-  attributes: Attributes,
+  attributes: TextAttributes,
   into: OtelAttributes,
   redactor: Redactor,
   database: { readonly database: string | undefined; readonly schema: string | undefined } | undefined,

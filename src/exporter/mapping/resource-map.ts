@@ -1,6 +1,7 @@
 import type { InstrumentationScope } from '@opentelemetry/core';
 import { type Resource as OtelResource, resourceFromAttributes } from '@opentelemetry/resources';
 import { type Resource, type ResourceValue, resourceKey } from '../../record/resource.js';
+import { ExportGroup } from '../wire/export-group.js';
 
 /** The resource and scope of a span or log; the same objects for the same source, as exporters group by identity. */
 export interface MappedResource {
@@ -10,30 +11,40 @@ export interface MappedResource {
 
 /** OTel resources of the engine's, with the bridge's overrides on top. A run has one or a few. */
 export class ResourceMap {
-  private readonly byIdentity = new WeakMap<Resource, MappedResource>();
-  private readonly byKey = new Map<string, MappedResource>();
+  private readonly byIdentity = new WeakMap<Resource, ExportGroup>();
+  private readonly byKey = new Map<string, ExportGroup>();
+
+  private readonly byResource = new WeakMap<OtelResource, ExportGroup>();
 
   constructor(private readonly overrides: Readonly<Record<string, ResourceValue>>) {}
 
-  map(resource: Resource): MappedResource {
+  /** The group of a resource that `map` gave. */
+  groupOf(resource: OtelResource): ExportGroup {
+    const group = this.byResource.get(resource);
+    if (group === undefined) throw new Error('a span of a resource that is not of this run');
+    return group;
+  }
+
+  map(resource: Resource): ExportGroup {
     const known = this.byIdentity.get(resource);
     if (known !== undefined) return known;
     const key = resourceKey(resource);
     const mapped = this.byKey.get(key) ?? this.create(resource);
     this.byIdentity.set(resource, mapped);
     this.byKey.set(key, mapped);
+    this.byResource.set(mapped.resource, mapped);
     return mapped;
   }
 
-  private create(resource: Resource): MappedResource {
+  private create(resource: Resource): ExportGroup {
     const attributes = Object.entries({ ...DEFAULTS, ...resource.attributes, ...this.overrides, ...MAPPED_BY }).map(
       ([name, value]) => [name, otelValue(value)] as const,
     );
     const { name, version } = resource.scope;
-    return {
-      resource: resourceFromAttributes(Object.fromEntries(attributes)),
-      scope: { name: name === '' ? UNKNOWN_SCOPE : name, ...(version === '' ? {} : { version }) },
-    };
+    return new ExportGroup(resourceFromAttributes(Object.fromEntries(attributes)), {
+      name: name === '' ? UNKNOWN_SCOPE : name,
+      ...(version === '' ? {} : { version }),
+    });
   }
 }
 

@@ -41,6 +41,11 @@ const KNOWN_STABLE: ReadonlySet<string> = new Set([
   `${V1}onboarding.OnboardingScreenShown`,
 ]);
 
+/** Whether the names of such spans hold nothing that changes from run to run, or might be a value. */
+export function isStableName(eventType: string): boolean {
+  return KNOWN_STABLE.has(eventType);
+}
+
 /** Whether a span's name holds only names, counts and ids, so that redaction may show it. */
 export function isStructuralName(eventType: string): boolean {
   return KNOWN_STABLE.has(eventType) || RULES.has(eventType) || eventType === EVENT_TYPE.invocation;

@@ -116,6 +116,37 @@ export class WireWriter {
     }
   }
 
+  /** The bytes that hexadecimal digits in other bytes spell, after their length. */
+  hexBytes(from: Buffer, start: number, digits: number): void {
+    this.reserve(digits / 2 + 1);
+    const { bytes } = this;
+    let at = this.length;
+    bytes[at++] = digits / 2;
+    for (let index = start; index < start + digits; index += 2) {
+      bytes[at++] = (nibbleOf(from[index] as number) << 4) | nibbleOf(from[index + 1] as number);
+    }
+    this.length = at;
+  }
+
+  /** A span id of two unsigned halves, after its length. */
+  id(high: number, low: number): void {
+    this.reserve(9);
+    this.bytes[this.length++] = 8;
+    this.bytes.writeUInt32BE(high, this.length);
+    this.bytes.writeUInt32BE(low, this.length + 4);
+    this.length += 8;
+  }
+
+  /** A stretch of bytes as it is. */
+  copy(from: Buffer, start: number, end: number): void {
+    this.reserve(end - start);
+    const { bytes } = this;
+    let at = this.length;
+    if (end - start > MAX_LOOP_LENGTH) at += from.copy(bytes, at, start, end);
+    else for (let index = start; index < end; index++) bytes[at++] = from[index] as number;
+    this.length = at;
+  }
+
   /** Bytes as they are, without their length. */
   raw(from: Uint8Array): void {
     this.reserve(from.length);

@@ -1,0 +1,92 @@
+import { isInt64Field } from '../mapping/int64-fields.js';
+import { NAME_ATTRIBUTES, NAMING_EVENTS } from '../mapping/learn-names.js';
+import { type AttributePolicy, attributePolicyOf } from '../redaction/attribute-policy.js';
+import { Literal } from './literal.js';
+
+/** Attributes whose value the mapping itself looks at; the others are only copied. */
+export const ROLES = [
+  'unique_id',
+  'database',
+  'schema',
+  'phase',
+  'last_phase',
+  'adapter_type',
+  'sql',
+  'sql_hash',
+  'query_outcome',
+  'hook_outcome',
+  'node_outcome',
+  'test_outcome',
+  'node_test_detail',
+  'node_freshness_outcome',
+  'node_outcome_detail',
+  'node_skip_upstream_detail',
+] as const;
+
+/** The number of a role; -1 for every other attribute. */
+export function roleIndexOf(name: string): number {
+  return ROLE_INDEXES.get(name) ?? -1;
+}
+
+const ROLE_INDEXES: ReadonlyMap<string, number> = new Map(ROLES.map((name, index) => [name, index]));
+/** Longest value that is compared with the next one. */
+const MAX_LAST_BYTES = 256;
+
+/** How one attribute of one event type is read and exported. */
+export class AttributePlan {
+  /** `"name":` */
+  readonly quoted: Literal;
+  readonly policy: AttributePolicy;
+  readonly isInt64: boolean;
+  readonly role: number;
+  /** Whether it teaches the run's names. */
+  readonly isName: boolean;
+  /** Whether it tells the database that statements are for. */
+  readonly isAdapter: boolean;
+  /** `0a <length> name 12`: a KeyValue up to the length of its value. */
+  readonly keyBytes: Buffer;
+  /** The attribute that followed this one in the last line, which it mostly does in the next. */
+  next: AttributePlan | undefined;
+  /** Number of the line that it was seen in last: a second time in one line is not for the fast path. */
+  lineNumber = 0;
+  /** Whether the last `textOf` gave another text than the one before. */
+  isNewText = false;
+  private lastText = '';
+  private readonly lastBytes = Buffer.alloc(MAX_LAST_BYTES);
+
+  constructor(
+    readonly index: number,
+    readonly name: string,
+    eventType: string,
+  ) {
+    this.quoted = new Literal(`"${name}":`);
+    this.policy = attributePolicyOf(name);
+    this.isInt64 = isInt64Field(name, '');
+    this.role = roleIndexOf(name);
+    const isNaming = NAMING_EVENTS.test(eventType);
+    this.isName = isNaming && NAME_ATTRIBUTES.some((one) => one === name);
+    this.isAdapter = isNaming && name === 'adapter_type';
+    this.keyBytes = Buffer.concat([Buffer.from([0x0a, name.length]), Buffer.from(name, 'latin1'), Buffer.from([0x12])]);
+  }
+
+  /** The ASCII text that stands in these bytes; the same string as the last time where it is the same. */
+  textOf(bytes: Buffer, start: number, end: number): string {
+    const { lastBytes, lastText } = this;
+    const length = end - start;
+    this.isNewText = true;
+    if (length === lastText.length) {
+      let at = 0;
+      while (at < length && bytes[start + at] === lastBytes[at]) at++;
+      if (at === length) {
+        this.isNewText = false;
+        return lastText;
+      }
+    }
+    const text = bytes.toString('latin1', start, end);
+    if (length <= MAX_LAST_BYTES) {
+      for (let at = 0; at < length; at++) lastBytes[at] = bytes[start + at] as number;
+      this.lastText = text;
+    }
+    return text;
+  }
+}

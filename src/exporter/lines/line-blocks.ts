@@ -1,0 +1,41 @@
+import type { LinePlace } from './line-reader.js';
+import { MAX_CELLS } from './line-scanner.js';
+
+/** Lines are kept together in blocks of this many bytes; a longer line has a block of its own. */
+const BLOCK_BYTES = 128 * 1024;
+/** Cells that a block has for each of its bytes: a line of 1 KB has about 64. */
+const CELLS_PER_BYTE = 1 / 12;
+
+/**
+ * Keeps lines and their cells, copied out of bytes that are only lent. Lines come and go in the same order, so a block's
+ * memory is free once its last line has gone; it is held by its lines alone.
+ */
+export class LineBlocks {
+  private bytes: Buffer = Buffer.alloc(0);
+  private cells = new Int32Array(0);
+  private length = 0;
+  private cellCount = 0;
+
+  /** Keeps a line that was scanned. @param cells from 0 to `cellCount` */
+  keep(bytes: Buffer, start: number, end: number, cells: Int32Array, cellCount: number): LinePlace {
+    const byteCount = end - start;
+    if (this.length + byteCount > this.bytes.length || this.cellCount + cellCount > this.cells.length) {
+      const blockBytes = Math.max(BLOCK_BYTES, byteCount);
+      this.bytes = Buffer.allocUnsafeSlow(blockBytes);
+      this.cells = new Int32Array(Math.max(MAX_CELLS, Math.floor(blockBytes * CELLS_PER_BYTE)));
+      this.length = this.cellCount = 0;
+    }
+    const place = {
+      bytes: this.bytes,
+      start: this.length,
+      end: this.length + byteCount,
+      cells: this.cells,
+      firstCell: this.cellCount,
+    };
+    bytes.copy(this.bytes, this.length, start, end);
+    for (let cell = 0; cell < cellCount; cell++) this.cells[this.cellCount + cell] = cells[cell] as number;
+    this.length += byteCount;
+    this.cellCount += cellCount;
+    return place;
+  }
+}

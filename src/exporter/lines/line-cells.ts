@@ -1,0 +1,49 @@
+/**
+ * A span's line as numbers: where its parts stand in the line, counted from its first byte, and its ids and times. One
+ * array of these cells for each line, in this order; then two cells for each link and three for each attribute.
+ */
+export const CELL = {
+  /** The two halves of an id, as signed 32-bit integers; both 0 for no parent. */
+  spanHigh: 0,
+  spanLow: 1,
+  parentHigh: 2,
+  parentLow: 3,
+  /** Seconds as 32-bit integers without a sign: lines from 2106 on are read in the general way. */
+  startSeconds: 4,
+  startNanos: 5,
+  endSeconds: 6,
+  endNanos: 7,
+  nameStart: 8,
+  nameEnd: 9,
+  /** 0 for no status; the message is empty where there is none. */
+  statusCode: 10,
+  messageStart: 11,
+  messageEnd: 12,
+  /** Index of its `EventPlan`. */
+  event: 13,
+  linkCount: 14,
+  attributeCount: 15,
+  /** Of each link: where its trace id and its span id stand, in hexadecimal. */
+  links: 16,
+} as const;
+
+/** Cells of an attribute: index of its `AttributePlan` and kind of its value, begin and end of the value. */
+export const ATTRIBUTE_CELLS = 3;
+export const LINK_CELLS = 2;
+
+/** Kinds of values. A plain text is ASCII without escapes; its begin and end are those of its characters. */
+export const PLAIN_TEXT = 0;
+/** A text that has to be parsed, with its quotes. */
+export const OTHER_TEXT = 1;
+/** A whole number of at most 15 digits. */
+export const INTEGER = 2;
+export const TRUE = 3;
+export const FALSE = 4;
+export const NULL = 5;
+/** Any other number, a list, an object. */
+export const OTHER = 6;
+
+/** The first cell of an attribute: its plan and its kind in one. */
+export function planAndKind(plan: number, kind: number): number {
+  return (plan << 3) | kind;
+}

@@ -1,0 +1,128 @@
+import { tryParseRecordLine } from '../../record/record-line.js';
+import type { Resource } from '../../record/resource.js';
+import type { LoggedRecord } from '../../sink/record-log.js';
+import type { LoggedLines } from '../logged-lines.js';
+import type { HeldSpan } from '../mapping/held-spans.js';
+import type { MissingParents } from '../mapping/missing-parents.js';
+import type { NodeIndex } from '../mapping/node-index.js';
+import type { SpanTree } from '../mapping/span-tree.js';
+import type { Redactor } from '../redaction/redactor.js';
+import { EventPlans } from './event-plan.js';
+import { LineBlocks } from './line-blocks.js';
+import { ATTRIBUTE_CELLS, CELL } from './line-cells.js';
+import { LineReader } from './line-reader.js';
+import { LineScanner } from './line-scanner.js';
+import { LineStart } from './line-start.js';
+
+/** What a run remembers of its records. */
+export interface RunMemory {
+  readonly redactor: Redactor;
+  readonly tree: SpanTree;
+  readonly nodes: NodeIndex;
+  readonly missingParents: MissingParents;
+}
+
+/** Takes what lines bring. */
+export interface LineHost {
+  /** Time has passed in the run. */
+  advance(seconds: number, nanos: number): void;
+  /** A span has ended and waits for its events. */
+  hold(span: HeldSpan): void;
+  /** A line that the fast path leaves alone: all log records, and any span in an unusual layout. */
+  pushRecord(logged: LoggedRecord): void;
+}
+
+/** Takes a run's records as the bytes of their lines: what `OtelRunMapper.push` does with records, without making any. */
+export class LineIntake {
+  readonly plans = new EventPlans();
+  private readonly line = new LineReader(this.plans);
+  private readonly blocks = new LineBlocks();
+  private scanner: LineScanner | undefined;
+  /** Starts that came with this push. */
+  private starts: LineStart[] = [];
+
+  constructor(
+    private readonly memory: RunMemory,
+    private readonly host: LineHost,
+  ) {}
+
+  /** @returns how many lines were no records, and were passed over. */
+  push({ lines, offset, resource }: LoggedLines): number {
+    const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
+    this.scanner?.use(bytes);
+    let damagedCount = 0;
+    for (let start = 0; start < bytes.length; ) {
+      const lineBreak = bytes.indexOf(LINE_BREAK, start);
+      const end = lineBreak === -1 ? bytes.length : lineBreak;
+      const isTaken = this.scanner?.scan(start, end) === true && this.pushScanned(bytes, start, end, offset, resource);
+      if (!isTaken && !this.pushGeneral(bytes, start, end, offset, resource)) damagedCount++;
+      start = end + 1;
+    }
+    for (const start of this.starts) if (start.isOpen) start.keep();
+    this.starts = [];
+    return damagedCount;
+  }
+
+  /** @returns false where a line that looked like a span's turns out not to be JSON. */
+  private pushScanned(bytes: Buffer, start: number, end: number, offset: number, resource: Resource): boolean {
+    const { line, scanner, host, memory } = this;
+    if (scanner === undefined) return false;
+    line.pointAtScanned(bytes, start, end, scanner);
+    try {
+      this.learnNames();
+    } catch (error) {
+      if (error instanceof SyntaxError) return false;
+      throw error;
+    }
+    const { tree, nodes, missingParents } = memory;
+    if (!line.isEnd) {
+      host.advance(line.cell(CELL.startSeconds) >>> 0, line.cell(CELL.startNanos));
+      const lineStart = new LineStart(bytes, start, end, resource);
+      if (tree.begin(line, lineStart)) this.starts.push(lineStart);
+      missingParents.arrived(line.spanHigh, line.spanLow);
+      nodes.seeSpan(line);
+      return true;
+    }
+    const endSeconds = line.cell(CELL.endSeconds) >>> 0;
+    const endNanos = line.cell(CELL.endNanos);
+    host.advance(endSeconds, endNanos);
+    if (!tree.end(line)) return true;
+    nodes.seeSpan(line);
+    missingParents.arrived(line.spanHigh, line.spanLow);
+    missingParents.seeChild(line, resource);
+    const kept = this.blocks.keep(bytes, start, end, scanner.cells, scanner.cellCount);
+    const source = { record: undefined, line: kept, uniqueId: line.text('unique_id') };
+    host.hold({ anchorOffset: offset + start, resource, endSeconds, endNanos, source });
+    return true;
+  }
+
+  /** As `learnNames` does of a record. */
+  private learnNames(): void {
+    const { line } = this;
+    const { redactor } = this.memory;
+    let cell = line.attributesCell;
+    for (let left = line.attributeCount; left > 0; left--, cell += ATTRIBUTE_CELLS) {
+      const plan = line.planAt(cell);
+      if (!plan.isName && !plan.isAdapter) continue;
+      plan.isNewText = true;
+      const text = line.textAt(cell);
+      if (text === undefined) continue;
+      if (plan.isAdapter) redactor.useAdapter(text);
+      // A text that came last time, too, was learned then.
+      else if (plan.isNewText) redactor.learn(text);
+    }
+  }
+
+  private pushGeneral(bytes: Buffer, start: number, end: number, offset: number, resource: Resource): boolean {
+    const record = tryParseRecordLine(bytes.toString('utf8', start, end));
+    if (record === undefined) return false;
+    if (this.scanner === undefined) {
+      this.scanner = new LineScanner(record.traceId, this.plans);
+      this.scanner.use(bytes);
+    }
+    this.host.pushRecord({ record, resource, offset: offset + start, endOffset: offset + end + 1 });
+    return true;
+  }
+}
+
+const LINE_BREAK = 0x0a;

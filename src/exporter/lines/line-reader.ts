@@ -1,0 +1,190 @@
+import type { SpanId } from '../../record/ids.js';
+import { tryParseRecordLine } from '../../record/record-line.js';
+import type { SpanEnd, SpanStart } from '../../record/telemetry-record.js';
+import type { UnixNano } from '../../record/unix-nano.js';
+import { type Interruption, interruptionOf } from '../../run/node-outcome.js';
+import { spanIdOf } from '../mapping/id-halves.js';
+import type { SpanSight } from '../mapping/span-sight.js';
+import { type AttributePlan, roleIndexOf } from './attribute-plan.js';
+import type { EventPlan, EventPlans } from './event-plan.js';
+import { ATTRIBUTE_CELLS, CELL, LINK_CELLS, OTHER_TEXT, PLAIN_TEXT } from './line-cells.js';
+import type { LineScanner } from './line-scanner.js';
+
+/** Where a line's bytes and cells stand. */
+export interface LinePlace {
+  readonly bytes: Buffer;
+  /** The line's first byte, and the one behind its last. */
+  readonly start: number;
+  readonly end: number;
+  readonly cells: Int32Array<ArrayBuffer>;
+  /** The line's first cell. */
+  readonly firstCell: number;
+}
+
+/** Reads a scanned line through its cells. One object for all lines: what it says is about the line it was pointed at last. */
+export class LineReader implements SpanSight {
+  bytes: Buffer = EMPTY;
+  start = 0;
+  cells = new Int32Array(0);
+  firstCell = 0;
+  isEnd = false;
+  private end = 0;
+
+  constructor(private readonly plans: EventPlans) {}
+
+  /** Points at a line that was just scanned, in bytes that are only lent. */
+  pointAtScanned(bytes: Buffer, start: number, end: number, scanner: LineScanner): void {
+    this.bytes = bytes;
+    this.start = start;
+    this.end = end;
+    this.cells = scanner.cells;
+    this.firstCell = 0;
+    this.isEnd = scanner.isEnd;
+  }
+
+  /** Points at the line of a span's end that was kept. */
+  pointAt(place: LinePlace): void {
+    this.bytes = place.bytes;
+    this.start = place.start;
+    this.end = place.end;
+    this.cells = place.cells;
+    this.firstCell = place.firstCell;
+    this.isEnd = true;
+  }
+
+  cell(index: number): number {
+    return this.cells[this.firstCell + index] as number;
+  }
+
+  get event(): EventPlan {
+    return this.plans.events[this.cell(CELL.event)] as EventPlan;
+  }
+
+  get eventType(): string {
+    return this.event.eventType;
+  }
+
+  get spanHigh(): number {
+    return this.cell(CELL.spanHigh) >>> 0;
+  }
+
+  get spanLow(): number {
+    return this.cell(CELL.spanLow) >>> 0;
+  }
+
+  get parentHigh(): number {
+    return this.cell(CELL.parentHigh) >>> 0;
+  }
+
+  get parentLow(): number {
+    return this.cell(CELL.parentLow) >>> 0;
+  }
+
+  get linkHigh(): number {
+    return this.linkHalf(0);
+  }
+
+  get linkLow(): number {
+    return this.linkHalf(8);
+  }
+
+  get spanId(): SpanId {
+    return spanIdOf(this.spanHigh, this.spanLow);
+  }
+
+  get parentSpanId(): SpanId | null {
+    const { parentHigh, parentLow } = this;
+    return parentHigh === 0 && parentLow === 0 ? null : spanIdOf(parentHigh, parentLow);
+  }
+
+  get startTimeUnixNano(): UnixNano {
+    return this.time(CELL.startSeconds);
+  }
+
+  get endTimeUnixNano(): UnixNano {
+    return this.time(this.isEnd ? CELL.endSeconds : CELL.startSeconds);
+  }
+
+  get name(): string {
+    return this.bytes.toString('latin1', this.start + this.cell(CELL.nameStart), this.start + this.cell(CELL.nameEnd));
+  }
+
+  /** Where the trace id's digits stand in the line. */
+  get traceIdStart(): number {
+    return this.isEnd ? END_TRACE_ID : START_TRACE_ID;
+  }
+
+  get attributeCount(): number {
+    return this.cell(CELL.attributeCount);
+  }
+
+  /** The first cell of the first attribute, as an index of `cells`. */
+  get attributesCell(): number {
+    return this.firstCell + CELL.links + this.cell(CELL.linkCount) * LINK_CELLS;
+  }
+
+  planAt(cell: number): AttributePlan {
+    return this.plans.attributes[(this.cells[cell] as number) >> 3] as AttributePlan;
+  }
+
+  kindAt(cell: number): number {
+    return (this.cells[cell] as number) & 7;
+  }
+
+  /** The cell of an attribute that the mapping looks at; 0 where there is none. */
+  find(role: number): number {
+    let cell = this.attributesCell;
+    for (let left = this.attributeCount; left > 0; left--, cell += ATTRIBUTE_CELLS) {
+      if (this.planAt(cell).role === role) return cell;
+    }
+    return 0;
+  }
+
+  /** @param name one of `ROLES` */
+  text(name: string): string | undefined {
+    const cell = this.find(roleIndexOf(name));
+    return cell === 0 ? undefined : this.textAt(cell);
+  }
+
+  /** The text that stands in an attribute's cells; `undefined` where it is none. */
+  textAt(cell: number): string | undefined {
+    const start = this.start + (this.cells[cell + 1] as number);
+    const end = this.start + (this.cells[cell + 2] as number);
+    const kind = this.kindAt(cell);
+    if (kind === PLAIN_TEXT) return this.planAt(cell).textOf(this.bytes, start, end);
+    return kind === OTHER_TEXT ? (JSON.parse(this.bytes.toString('utf8', start, end)) as string) : undefined;
+  }
+
+  interruption(): Interruption | undefined {
+    if (!this.isEnd || !CANCELED.test(this.text('query_outcome') ?? '')) return undefined;
+    const record = this.readRecord();
+    return record === undefined ? undefined : interruptionOf(record);
+  }
+
+  /** The whole record, through the general parser; `undefined` where the line turns out to be damaged. */
+  readRecord(): SpanStart | SpanEnd | undefined {
+    return readSpanLine(this.bytes.subarray(this.start, this.end));
+  }
+
+  private linkHalf(at: number): number {
+    if (this.cell(CELL.linkCount) === 0) return 0;
+    const start = this.start + this.cell(CELL.links + 1) + at;
+    return Number.parseInt(this.bytes.toString('latin1', start, start + 8), 16);
+  }
+
+  private time(cell: number): UnixNano {
+    return BigInt(this.cell(cell) >>> 0) * BILLION + BigInt(this.cell(cell + 1));
+  }
+}
+
+/** The record of a span's line; `undefined` where it is none. */
+export function readSpanLine(line: Buffer): SpanStart | SpanEnd | undefined {
+  const record = tryParseRecordLine(line.toString('utf8'));
+  return record?.recordType === 'LogRecord' ? undefined : record;
+}
+
+const START_TRACE_ID = '{"record_type":"SpanStart","trace_id":"'.length;
+const END_TRACE_ID = '{"record_type":"SpanEnd","trace_id":"'.length;
+const EMPTY = Buffer.alloc(0);
+const BILLION = 1_000_000_000n;
+const CANCELED = /cancell?ed/i;

@@ -1,0 +1,52 @@
+import { SPAN } from '../wire/encode-span.js';
+import { varintSize, type WireWriter } from '../wire/wire-writer.js';
+import type { AttributePlan } from './attribute-plan.js';
+
+const STRING_VALUE = 0x0a;
+const INT_VALUE = 0x18;
+const ZERO = 0x30;
+
+/** Writes ASCII bytes as a text attribute: all lengths are known beforehand, so nothing is moved. */
+export function writeTextAttribute(
+  out: WireWriter,
+  plan: AttributePlan,
+  bytes: Buffer,
+  start: number,
+  end: number,
+): void {
+  const length = end - start;
+  writeHead(out, plan, 1 + varintSize(length) + length);
+  out.bytes[out.length++] = STRING_VALUE;
+  out.varint(length);
+  out.copy(bytes, start, end);
+}
+
+/** Writes at most 15 digits as an integer attribute. */
+export function writeIntegerAttribute(
+  out: WireWriter,
+  plan: AttributePlan,
+  bytes: Buffer,
+  start: number,
+  end: number,
+): void {
+  let value = 0;
+  for (let at = start; at < end; at++) value = value * 10 + (bytes[at] as number) - ZERO;
+  let byteCount = 1;
+  for (let rest = value; rest > 0x7f; rest = Math.floor(rest / 0x80)) byteCount++;
+  writeHead(out, plan, 1 + byteCount);
+  out.bytes[out.length++] = INT_VALUE;
+  for (; value > 0x7f; value = Math.floor(value / 0x80)) out.bytes[out.length++] = (value % 0x80) | 0x80;
+  out.bytes[out.length++] = value;
+}
+
+/** A KeyValue up to its value, whose length is known; with room for a short value. */
+function writeHead(out: WireWriter, plan: AttributePlan, valueBytes: number): void {
+  const { keyBytes } = plan;
+  out.tag(SPAN.attributes);
+  out.varint(keyBytes.length + varintSize(valueBytes) + valueBytes);
+  out.copy(keyBytes, 0, keyBytes.length);
+  out.varint(valueBytes);
+  out.reserve(SHORT_VALUE_BYTES);
+}
+
+const SHORT_VALUE_BYTES = 16;

@@ -1,0 +1,21 @@
+import type { SpanId } from '../../record/ids.js';
+
+/** The more significant half of a span id, as an unsigned 32-bit integer. */
+export function highOf(id: SpanId): number {
+  return Number.parseInt(id.slice(0, 8), 16);
+}
+
+/** The less significant half. */
+export function lowOf(id: SpanId): number {
+  return Number.parseInt(id.slice(8), 16);
+}
+
+/** The span id of two halves, as 32-bit integers with a sign or without. */
+export function spanIdOf(high: number, low: number): SpanId {
+  // Two halves in hexadecimal are what every SpanId is.
+  return (eightDigits(high) + eightDigits(low)) as SpanId;
+}
+
+function eightDigits(half: number): string {
+  return (half >>> 0).toString(16).padStart(8, '0');
+}

@@ -1,0 +1,76 @@
+import type { LoggedLines } from '../../../../src/exporter/logged-lines.js';
+import type { MappedItem } from '../../../../src/exporter/mapped-item.js';
+import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/exporter/mapping/mapping-options.js';
+import { OtelRunMapper } from '../../../../src/exporter/mapping/otel-run-mapper.js';
+import { isEncoded } from '../../../../src/exporter/wire/encoded-item.js';
+import { tryParseRecordLine } from '../../../../src/record/record-line.js';
+import type { RunSummary } from '../../../../src/run/run-summary.js';
+import type { LoggedRecord } from '../../../../src/sink/record-log.js';
+import { invocationSummary } from '../mapping/mapped-run.js';
+import { ENGINE } from '../mapping/read-sample.js';
+
+/** What a mapper gave, comparable: signal, anchor, and the item's bytes. */
+export type MappedBytes = readonly string[];
+
+/** Maps a log through the general parser, record by record: the reference. */
+export function mapRecords(log: Buffer, options: Partial<MappingOptions> = {}): MappedBytes {
+  const mapper = new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, ...options });
+  mapper.push(recordsOf(log));
+  return finish(mapper, log, mapper.take(false));
+}
+
+/** Maps a log by the bytes of its lines. @param cuts how many lines each push takes, over and over. */
+export function mapLines(
+  log: Buffer,
+  options: Partial<MappingOptions> = {},
+  cuts: readonly number[] = [1_000_000],
+): MappedBytes {
+  const mapper = new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, ...options });
+  const items: MappedItem[] = [];
+  for (const lines of cut(log, cuts)) {
+    mapper.pushLines(lines);
+    // They were only lent.
+    lines.lines.fill(0x5a);
+    for (const item of mapper.take(false)) items.push(item);
+  }
+  return finish(mapper, log, items);
+}
+
+function* cut(log: Buffer, cuts: readonly number[]): Generator<LoggedLines> {
+  let from = 0;
+  for (let piece = 0; from < log.length; piece++) {
+    let to = from;
+    for (let count = cuts[piece % cuts.length] ?? 1; count > 0 && to < log.length; count--)
+      to = log.indexOf('\n', to) + 1;
+    yield { resource: ENGINE, offset: from, lines: Uint8Array.from(log.subarray(from, to)) };
+    from = to;
+  }
+}
+
+function recordsOf(log: Buffer): readonly LoggedRecord[] {
+  const records: LoggedRecord[] = [];
+  let offset = 0;
+  while (offset < log.length) {
+    const end = log.indexOf('\n', offset);
+    const record = tryParseRecordLine(log.toString('utf8', offset, end));
+    if (record !== undefined) records.push({ record, resource: ENGINE, offset, endOffset: end + 1 });
+    offset = end + 1;
+  }
+  return records;
+}
+
+function finish(mapper: OtelRunMapper, log: Buffer, items: readonly MappedItem[]): MappedBytes {
+  return [...items, ...mapper.finish(runOf(log))].map((item) => {
+    const content = item.signal === 'traces' ? item.span : item.log;
+    if (!isEncoded(content)) throw new Error('the mapper gave an item that is not encoded');
+    return `${item.signal} ${item.anchorOffset} ${content.block.toString('latin1', content.start, content.end)}`;
+  });
+}
+
+/** A summary that makes a mapper close what is open, an invocation of which it knows nothing else included. */
+function runOf(log: Buffer): RunSummary {
+  const traceId = recordsOf(log)[0]?.record.traceId;
+  if (traceId === undefined) throw new Error('the log has no record');
+  const invocations = [invocationSummary({ verdict: 'lost', startTimeUnixNano: 1n, endTimeUnixNano: 2n })];
+  return { traceId, firstSeenUnixMs: 0, lastSeenUnixMs: 0, state: 'finished', logBytes: log.length, invocations };
+}

@@ -1,0 +1,48 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import {
+  MAPPING_SWITCHES,
+  type MappingSwitch,
+  mappingSwitchesFrom,
+} from '../../../../src/exporter/mapping/mapping-switches.js';
+import type { RedactionLevel } from '../../../../src/exporter/redaction/redaction-level.js';
+import { mapLines, mapRecords } from './mapped-bytes.js';
+
+const SAMPLES = readdirSync('test/fixture/samples', { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => [name, readFileSync(`test/fixture/samples/${name}/otel.jsonl`)] as const);
+const MARKED = readFileSync('test/fixture/redaction/otel.jsonl');
+const LEVELS: readonly RedactionLevel[] = ['literals', 'statements', 'off'];
+const SWITCHES = Object.keys(MAPPING_SWITCHES) as MappingSwitch[];
+
+/** The same log as OTLP would bring it: no starts. */
+function withoutStarts(log: Buffer): Buffer {
+  const lines = log.toString().split('\n');
+  return Buffer.from(lines.filter((line) => !line.startsWith('{"record_type":"SpanStart"')).join('\n'));
+}
+
+describe.each([...SAMPLES, ['marked values', MARKED] as const])('the log of %s', (_name, log) => {
+  it.each(LEVELS)('gives the same bytes by its lines as by its records at level %s', (redaction) => {
+    expect(mapLines(log, { redaction })).toEqual(mapRecords(log, { redaction }));
+    const ends = withoutStarts(log);
+    expect(mapLines(ends, { redaction })).toEqual(mapRecords(ends, { redaction }));
+  });
+
+  it('gives the same bytes however it is cut, and however little is remembered', () => {
+    expect(mapLines(log, {}, [3, 1, 40])).toEqual(mapRecords(log));
+    const small = {
+      maxHeldSpans: 4,
+      maxRememberedSpans: 20,
+      maxEventsPerSpan: 2,
+      maxWaitingEvents: 10,
+      eventHoldMs: 3,
+    };
+    expect(mapLines(log, small, [7])).toEqual(mapRecords(log, small));
+  });
+});
+
+it.each(SWITCHES)('the lines of a build give the same bytes as its records without %s', (name) => {
+  const log = readFileSync('test/fixture/samples/build-mixed/otel.jsonl');
+  const options = { switches: mappingSwitchesFrom({ [name]: false }) };
+  expect(mapLines(log, options)).toEqual(mapRecords(log, options));
+});
