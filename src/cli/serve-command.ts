@@ -1,3 +1,4 @@
+import { youngGeneration } from '../component/young-generation.js';
 import { SETTING_KEYS } from '../config/settings.js';
 import type { CliCommand } from './command-line.js';
 
@@ -15,7 +16,12 @@ export const serveCommand: CliCommand = {
     ['run-bridge serve --jsonl - | jq .event_type', 'and stream every record'],
   ],
   async run(invocation) {
-    const { serve } = await import('./serve.js');
-    return serve(invocation);
+    youngGeneration.hold();
+    try {
+      const { serve } = await import('./serve.js');
+      return await serve(invocation);
+    } finally {
+      youngGeneration.release();
+    }
   },
 };

@@ -1,5 +1,6 @@
 import { App } from '../app.js';
 import { pause } from '../component/pause.js';
+import { youngGeneration } from '../component/young-generation.js';
 import { appDeps } from './app-deps.js';
 import type { Invocation } from './command-line.js';
 import { createLogger } from './create-logger.js';
@@ -27,6 +28,7 @@ export async function serve(invocation: Invocation): Promise<ExitCode> {
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
   const app = await App.open(configuration, appDeps(context, logger));
   await app.start();
+  youngGeneration.release();
   const lines = startLines({
     otlpUrl: app.otlpUrl,
     webUrl: app.webUrl,
