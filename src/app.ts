@@ -11,9 +11,9 @@ import { OtlpRequestDecoder } from './decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from './decode/public-attribute-schema.js';
 import { LargeBodyDecoder } from './decode/wire/large-body-decoder.js';
 import { WireTracesDecoder } from './decode/wire/wire-traces-decoder.js';
+import { DEFAULT_RETRY_POLICY, RetryPolicy } from './delivery/retry-policy.js';
+import type { ExportThread } from './export-thread/export-thread.js';
 import type { DestinationStatus } from './exporter/destination-status.js';
-import type { ExportWorker } from './exporter/export-worker.js';
-import type { createWorker, OpenedExport } from './exports.js';
 import { createLimits, STATE_FILE } from './limits.js';
 import { JsonCodec } from './otlp/json-codec.js';
 import { ProtobufCodec } from './otlp/protobuf-codec.js';
@@ -69,9 +69,8 @@ interface Opened {
   readonly lock: DataFolderLock;
   readonly state: SqliteState;
   readonly stream: Writable | undefined;
-  readonly exports: readonly OpenedExport[];
   /** `undefined` where nothing is exported. */
-  readonly createWorker: typeof createWorker | undefined;
+  readonly exports: ExportThread | undefined;
 }
 
 const CODECS = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
@@ -85,20 +84,15 @@ export class App {
   static async open(configuration: Configuration, deps: AppDeps, purpose: AppPurpose = 'serve'): Promise<App> {
     const folder = configuration['data-dir'];
     const lock = takeDataFolder(folder, deps.pid, deps.clock.nowUnixMs());
+    let exports: ExportThread | undefined;
     try {
       const { jsonl } = configuration;
       const stream = jsonl === 'off' ? undefined : jsonl === '-' ? deps.stdout : await openJsonlStream(jsonl);
-      const userAgent = `run-bridge/${deps.version}`;
-      const { destinations, environmentDestination } = configuration;
-      // Brings OpenTelemetry's packages, a quarter of the start: loaded only where something is exported.
-      const exporting =
-        destinations.length > 0 || environmentDestination !== undefined ? await import('./exports.js') : undefined;
-      const exportDeps = { codecs: CODECS, clock: deps.clock, userAgent };
-      const exports = (await exporting?.openExports(configuration, deps.ownHosts, exportDeps)) ?? [];
+      exports = await openExports(configuration, deps);
       const state = await SqliteState.open(join(folder, STATE_FILE));
-      const opened = { lock, state, stream, exports, createWorker: exporting?.createWorker };
-      return new App(configuration, deps, opened, purpose);
+      return new App(configuration, deps, { lock, state, stream, exports }, purpose);
     } catch (error) {
+      await exports?.close();
       lock.release();
       throw error;
     }
@@ -111,7 +105,6 @@ export class App {
   private readonly receiver: OtlpHttpReceiver;
   private readonly web: WebServer;
   private readonly clock: Clock;
-  private readonly workers: readonly ExportWorker[];
   private readonly lifecycle: Lifecycle;
 
   private constructor(
@@ -175,19 +168,24 @@ export class App {
       { codecs: CODECS, decoder, protobuf, consumer, guards, clock, logger, health },
     );
     this.web = new WebServer(configuration.web, { logger, health, routers: [] });
-    const { cursors } = opened.state;
-    const { random } = deps;
-    const exportDeps = { cursors, reader: this.reader, foreign, runs: this.tracker, clock, logger, random };
-    const workers = opened.exports.flatMap((one) => opened.createWorker?.(one, exportDeps) ?? []);
-    listeners.push(...workers);
-    foreignListeners.push(...workers);
-    runListeners.push(...workers);
-    for (const worker of workers) health.register(worker.name, () => exportHealth(worker.status()));
-    this.workers = workers;
+    const exports = opened.exports === undefined ? [] : [opened.exports];
+    for (const one of exports) {
+      one.connect({
+        lengthBytes: (traceId) => this.reader.lengthBytes(traceId),
+        findRun: (traceId) => this.tracker.find(traceId),
+        foreign,
+      });
+      for (const [name] of one.destinations) {
+        health.register(`export to ${name}`, () => exportHealth(one.statuses().find((status) => status.name === name)));
+      }
+    }
+    listeners.push(...exports);
+    foreignListeners.push(...exports);
+    runListeners.push(...exports);
     this.lifecycle = new Lifecycle(
       purpose === 'serve'
-        ? [...workers, ...output, this.tracker, recordLog, ...guards, this.receiver, this.web]
-        : [...workers, ...output, recordLog],
+        ? [...exports, ...output, this.tracker, recordLog, ...guards, this.receiver, this.web]
+        : [...exports, ...output, recordLog],
     );
   }
 
@@ -203,7 +201,7 @@ export class App {
 
   /** Each destination: its name and where it is. */
   get destinations(): readonly (readonly [string, string])[] {
-    return this.opened.exports.map(({ destination, where }) => [destination.name, where]);
+    return this.opened.exports?.destinations ?? [];
   }
 
   /** @throws ListenError */
@@ -229,9 +227,9 @@ export class App {
       while (!stop.aborted && !(await this.tracker.isSettled(traceId))) await pause(this.clock, SETTLE_POLL_MS, stop);
     }
     const deadline = AbortSignal.any([stop, AbortSignal.timeout(deadlineMs)]);
-    const drained = await Promise.all(this.workers.map((worker) => worker.flush(deadline)));
+    const isDrained = (await this.opened.exports?.flush(deadline)) ?? true;
     await this.tracker.shutdown(deadline);
-    return drained.every((isDrained) => isDrained);
+    return isDrained;
   }
 
   async shutdown(deadline: AbortSignal): Promise<void> {
@@ -246,6 +244,17 @@ export class App {
     await this.opened.state.close();
     this.opened.lock.release();
   }
+}
+
+/** Starts the thread that exports; `undefined` where nothing is exported, which saves its memory and time. */
+async function openExports(configuration: Configuration, deps: AppDeps): Promise<ExportThread | undefined> {
+  const { destinations, environmentDestination } = configuration;
+  if (destinations.length === 0 && environmentDestination === undefined) return undefined;
+  const { ExportThread } = await import('./export-thread/export-thread.js');
+  const { clock, logger, ownHosts, version, random } = deps;
+  const retryPolicy = new RetryPolicy(DEFAULT_RETRY_POLICY, random);
+  const entry = new URL('./export-thread/thread-main.js', import.meta.url);
+  return ExportThread.open({ configuration, ownHosts, version }, { entry, clock, logger, retryPolicy });
 }
 
 /** How often a run that is being judged is looked at, in milliseconds. */
@@ -271,7 +280,9 @@ function onlyImported(store: RunStore, imported: ReadonlySet<TraceId>): RunStore
 }
 
 /** A destination that is down is no reason to send telemetry elsewhere: the bridge keeps it. */
-function exportHealth({ name: _name, signals, ...details }: DestinationStatus): HealthState {
+function exportHealth(status: DestinationStatus | undefined): HealthState {
+  if (status === undefined) return { ready: true, details: { state: 'starting' } };
+  const { name: _name, signals, ...details } = status;
   const { traces, logs } = signals;
   const counts = {
     sentSpanCount: traces.sentCount,

@@ -69,7 +69,7 @@ export class BacklogKeeper {
   /** A run that was pending when the worker started. */
   takeUp(run: ExportRun, pending: PendingRun, nowUnixMs: number): void {
     run.cursor = pending.cursor;
-    run.knownBytes = pending.logBytes;
+    run.knownBytes = Math.max(run.knownBytes, pending.logBytes);
     run.settledBytes = Math.min(pending.cursor.tracesOffset, pending.cursor.logsOffset);
     this.noteSeen(run, pending, nowUnixMs);
   }

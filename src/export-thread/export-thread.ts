@@ -1,0 +1,266 @@
+import { Worker } from 'node:worker_threads';
+import type { Clock, Timer } from '../component/clock.js';
+import type { Logger } from '../component/logger.js';
+import { pause } from '../component/pause.js';
+import { ConfigurationError } from '../config/configuration-error.js';
+import type { RetryPolicy } from '../delivery/retry-policy.js';
+import type { DestinationStatus } from '../exporter/destination-status.js';
+import type { TraceId } from '../record/ids.js';
+import type { ForeignBatch } from '../record/record-batch.js';
+import type { RunEvent } from '../run/run-event.js';
+import type { RunSummary } from '../run/run-summary.js';
+import type { Appended } from '../sink/appended.js';
+import type { ForeignLogReader } from '../sink/foreign-log.js';
+import type { Exports } from './exports.js';
+import type { FromThread, ThreadSetup } from './messages.js';
+import { ThreadLink } from './thread-link.js';
+import { ThreadMailbox } from './thread-mailbox.js';
+
+/** What the thread's owner works with. */
+export interface ExportThreadDeps {
+  /** The thread's program, compiled. */
+  readonly entry: URL;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** How long to wait before a thread that died is started anew. */
+  readonly retryPolicy: RetryPolicy;
+}
+
+/** What the thread asks of the rest of the program. */
+export interface ExportThreadSources {
+  /** Length of the durable part of a record log. */
+  lengthBytes(traceId: TraceId): Promise<number>;
+  /** A run as it is known. */
+  findRun(traceId: TraceId): Promise<RunSummary | undefined>;
+  readonly foreign: Pick<ForeignLogReader, 'end'>;
+}
+
+/** The part of the program's memory that the thread's heap may take, at most. */
+const HEAP_PART = 0.5;
+const MIN_HEAP_MIB = 128;
+/** A thread that lived so long has not failed from the start, in milliseconds. */
+const HEALTHY_MS = 60_000;
+/** A thread that does not end by the deadline is ended so much later, in milliseconds; what was answered is saved. */
+const GRACE_MS = 1_000;
+
+/**
+ * Exports in a thread of their own: mapping, redaction, encoding and sending take none of the time in which requests are
+ * answered. Whatever the thread holds can be read again from the record logs, so one that dies is started anew.
+ */
+export class ExportThread implements Exports {
+  readonly name = 'exports';
+  destinations: Exports['destinations'] = [];
+  private link: ThreadLink | undefined;
+  private sources: ExportThreadSources | undefined;
+  private latest: readonly DestinationStatus[] = [];
+  private readonly mailbox: ThreadMailbox;
+  private startedMs = 0;
+  private failures = 0;
+  private restartTimer: Timer | undefined;
+  private isStarted = false;
+  private isStopping = false;
+
+  /**
+   * Starts the thread, which opens every destination of the configuration.
+   * @throws ConfigurationError when one cannot be used.
+   */
+  static async open(setup: ThreadSetup, deps: ExportThreadDeps): Promise<ExportThread> {
+    const thread = new ExportThread(setup, deps);
+    await thread.begin();
+    return thread;
+  }
+
+  private constructor(
+    private readonly setup: ThreadSetup,
+    private readonly deps: ExportThreadDeps,
+  ) {
+    this.mailbox = new ThreadMailbox((message, transfer) => this.link?.post(message, transfer));
+  }
+
+  /** Says where the thread finds what it asks for; called once, before `start`. */
+  connect(sources: ExportThreadSources): void {
+    this.sources = sources;
+  }
+
+  async start(): Promise<void> {
+    try {
+      await this.startWorkers();
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+    this.isStarted = true;
+  }
+
+  /** Ends the thread at once, where it never came to work. */
+  async close(): Promise<void> {
+    this.isStopping = true;
+    await this.link?.terminate();
+  }
+
+  onAppended(appended: Appended): void {
+    if (!this.isStopping) this.mailbox.appended(appended);
+  }
+
+  onForeign(_batches: readonly ForeignBatch[]): void {
+    void this.tellForeign();
+  }
+
+  async onRunEvent(event: RunEvent): Promise<void> {
+    if (!this.isStopping) this.mailbox.told(event);
+  }
+
+  statuses(): readonly DestinationStatus[] {
+    return this.latest;
+  }
+
+  async flush(deadline: AbortSignal): Promise<boolean> {
+    while (!deadline.aborted) {
+      try {
+        if (this.link !== undefined) return await this.link.request('flush', deadline);
+      } catch {
+        // It died, which was logged; a new one goes on.
+      }
+      await pause(this.deps.clock, 50, deadline);
+    }
+    return false;
+  }
+
+  async shutdown(deadline: AbortSignal): Promise<void> {
+    this.isStopping = true;
+    this.restartTimer?.cancel();
+    const { link } = this;
+    if (link === undefined) return;
+    const over = new AbortController();
+    const isOver = async () => {
+      await new Promise((resolve) => {
+        if (deadline.aborted) resolve(undefined);
+        else deadline.addEventListener('abort', resolve, { once: true });
+        over.signal.addEventListener('abort', resolve, { once: true });
+      });
+      await pause(this.deps.clock, GRACE_MS, over.signal);
+    };
+    try {
+      await Promise.race([link.request('shutdown', deadline), isOver()]);
+    } catch (error) {
+      this.deps.logger.warn({ error: reasonOf(error) }, 'exports did not end cleanly; the next start takes them up');
+    } finally {
+      over.abort();
+      await link.terminate();
+    }
+  }
+
+  /** Starts a thread and waits until it has opened the destinations. */
+  private async begin(): Promise<void> {
+    const maxMemoryBytes = this.setup.configuration['max-memory'];
+    const heapMib = Math.max(MIN_HEAP_MIB, Math.floor((maxMemoryBytes * HEAP_PART) / 2 ** 20));
+    const worker = new Worker(this.deps.entry, {
+      workerData: this.setup,
+      resourceLimits: { maxOldGenerationSizeMb: heapMib },
+    });
+    this.startedMs = this.deps.clock.monotonicMs();
+    await new Promise<void>((resolve, reject) => {
+      const link = new ThreadLink(worker, {
+        onMessage: (message) => {
+          if (message.type === 'opened') {
+            this.link = link;
+            this.destinations = message.destinations;
+            resolve();
+          } else if (message.type === 'refused') {
+            reject(new ConfigurationError(message.problems));
+            void link.terminate();
+          } else {
+            this.take(message, link);
+          }
+        },
+        onEnd: (reason) => {
+          reject(reason);
+          if (this.link === link) this.lost(reason);
+        },
+      });
+    });
+  }
+
+  private async startWorkers(): Promise<void> {
+    await this.tellForeign();
+    await this.link?.request('start');
+  }
+
+  private take(message: FromThread, link: ThreadLink): void {
+    switch (message.type) {
+      case 'took':
+        if (link === this.link) this.mailbox.took(message.messages, message.bytes);
+        return;
+      case 'ask':
+        void this.answer(message, link);
+        return;
+      case 'status':
+        this.latest = message.statuses;
+        return;
+      case 'log':
+        this.deps.logger[message.level](message.fields, message.message);
+        return;
+      case 'opened':
+      case 'refused':
+      case 'done':
+        return;
+    }
+  }
+
+  private async answer({ id, what, traceId }: Extract<FromThread, { type: 'ask' }>, link: ThreadLink): Promise<void> {
+    const { sources } = this;
+    let value: RunSummary | number | undefined;
+    try {
+      value = what === 'run' ? await sources?.findRun(traceId) : await sources?.lengthBytes(traceId);
+    } catch (error) {
+      // As if nothing were known of it; the run is asked for again when more of it comes.
+      this.deps.logger.warn({ traceId, error: reasonOf(error) }, 'an export could not be told of its run');
+    }
+    link.post({ type: 'answer', id, value });
+  }
+
+  private async tellForeign(): Promise<void> {
+    const end = await this.sources?.foreign.end();
+    if (end !== undefined) this.link?.post({ type: 'foreign', end });
+  }
+
+  /** The thread died: a new one reads from the logs what it had in memory. */
+  private lost(reason: Error): void {
+    this.link = undefined;
+    if (this.isStopping) return;
+    const { clock, logger, retryPolicy } = this.deps;
+    if (clock.monotonicMs() - this.startedMs >= HEALTHY_MS) this.failures = 0;
+    this.failures += 1;
+    const delayMs = retryPolicy.delayMs(this.failures, null);
+    const error = reasonOf(reason);
+    logger.error(
+      { error, delayMs },
+      'the thread that exports ended unexpectedly; it is started anew and goes on where it was, nothing is lost',
+    );
+    this.latest = this.latest.map((status) => ({ ...status, state: 'waiting', lastError: error }));
+    this.restartTimer = clock.after(delayMs, () => void this.restart());
+  }
+
+  private async restart(): Promise<void> {
+    this.restartTimer = undefined;
+    try {
+      await this.begin();
+      // From here on the new thread hears of everything; what came before it finds in the state, or is told now.
+      this.mailbox.renew();
+      if (this.isStarted) await this.startWorkers();
+      this.deps.logger.info({}, 'the thread that exports is back');
+    } catch (error) {
+      // One that is still there could not begin its work; its end is what starts the next one.
+      if (this.link !== undefined) await this.link.terminate();
+      else if (this.restartTimer === undefined) this.lost(toError(error));
+    }
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function toError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}

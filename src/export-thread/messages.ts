@@ -1,0 +1,67 @@
+import type { LogFields, Logger } from '../component/logger.js';
+import type { Configuration } from '../config/configuration.js';
+import type { DestinationStatus } from '../exporter/destination-status.js';
+import type { TraceId } from '../record/ids.js';
+import type { RunEvent } from '../run/run-event.js';
+import type { RunSummary } from '../run/run-summary.js';
+import type { AppendedPiece } from '../sink/appended.js';
+import type { ForeignPlace } from '../sink/foreign-log.js';
+
+/** What the thread is started with. */
+export interface ThreadSetup {
+  readonly configuration: Configuration;
+  /** Addresses and names of this machine, to notice a destination that is the program itself. */
+  readonly ownHosts: readonly string[];
+  /** The program's version. */
+  readonly version: string;
+}
+
+/** Whole lines of a record log, all of one resource, with their place in it. */
+export type AppendedLines = Pick<AppendedPiece, 'resource' | 'offset' | 'lines'>;
+
+/** Something became durable in the record log of a trace. */
+export interface AppendedMessage {
+  readonly type: 'appended';
+  readonly traceId: TraceId;
+  readonly offset: number;
+  readonly lengthBytes: number;
+  /** Its lines; none where the thread is to read them from the log. */
+  readonly pieces: readonly AppendedLines[];
+}
+
+/** Events of runs that concern exports. */
+export interface RunMessage {
+  readonly type: 'run';
+  readonly event: Extract<RunEvent, { readonly type: 'started' | 'finished' }>;
+}
+
+/** What the thread is asked to do. It says `done` with the same number. */
+export interface TaskMessage {
+  readonly type: 'start' | 'flush' | 'shutdown';
+  readonly id: number;
+}
+
+/** What the thread is told. */
+export type ToThread =
+  | AppendedMessage
+  | RunMessage
+  | TaskMessage
+  /** The telemetry of other services is durable up to this place. */
+  | { readonly type: 'foreign'; readonly end: ForeignPlace }
+  /** The time for a task is over. */
+  | { readonly type: 'deadline'; readonly id: number }
+  | { readonly type: 'answer'; readonly id: number; readonly value: RunSummary | number | undefined };
+
+/** What the thread tells. */
+export type FromThread =
+  /** The destinations are open: each one's name and where it is. */
+  | { readonly type: 'opened'; readonly destinations: readonly (readonly [string, string])[] }
+  /** The configuration cannot be used. */
+  | { readonly type: 'refused'; readonly problems: readonly string[] }
+  /** So many messages, with so many bytes of lines, were taken in. */
+  | { readonly type: 'took'; readonly messages: number; readonly bytes: number }
+  | { readonly type: 'ask'; readonly id: number; readonly what: 'run' | 'length'; readonly traceId: TraceId }
+  | { readonly type: 'status'; readonly statuses: readonly DestinationStatus[] }
+  /** A task has come to its end: whether everything was exported, or why it failed. */
+  | { readonly type: 'done'; readonly id: number; readonly isDrained: boolean; readonly error: string | null }
+  | { readonly type: 'log'; readonly level: keyof Logger; readonly fields: LogFields; readonly message: string };

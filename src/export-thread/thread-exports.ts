@@ -1,0 +1,184 @@
+import { join } from 'node:path';
+import { systemClock } from '../component/clock.js';
+import type { Logger } from '../component/logger.js';
+import { ConfigurationError } from '../config/configuration-error.js';
+import type { ExportWorker } from '../exporter/export-worker.js';
+import { createWorker, type OpenedExport, openExports } from '../exports.js';
+import { STATE_FILE } from '../limits.js';
+import { JsonCodec } from '../otlp/json-codec.js';
+import { ProtobufCodec } from '../otlp/protobuf-codec.js';
+import { ForeignSegments } from '../sink/foreign-segments.js';
+import { RecordLogFiles } from '../sink/record-log-files.js';
+import { SqliteState } from '../store/sqlite-state.js';
+import { BoundedForeignReader } from './bounded-foreign-reader.js';
+import { InternedResources } from './interned-resources.js';
+import { MainQuestions } from './main-questions.js';
+import type { AppendedMessage, FromThread, TaskMessage, ThreadSetup, ToThread } from './messages.js';
+import { parseLines } from './parse-lines.js';
+import { StatusReport } from './status-report.js';
+
+/** Everything that runs in the export thread: a worker for each destination, and messages to and from them. */
+export class ThreadExports {
+  private opened: readonly OpenedExport[] = [];
+  private workers: readonly ExportWorker[] = [];
+  private state: SqliteState | undefined;
+  private readonly foreign: BoundedForeignReader;
+  private readonly questions: MainQuestions;
+  private readonly report: StatusReport;
+  private readonly logger: Logger;
+  private readonly resources = new InternedResources();
+  private readonly deadlines = new Map<number, AbortController>();
+  /** What came before the workers were made. */
+  private early: (() => void)[] | undefined = [];
+  private took = { messages: 0, bytes: 0 };
+
+  constructor(
+    private readonly setup: ThreadSetup,
+    private readonly post: (message: FromThread) => void,
+  ) {
+    const { 'data-dir': dataFolder } = setup.configuration;
+    this.logger = loggerTo(post);
+    this.questions = new MainQuestions(post);
+    const segments = new ForeignSegments(join(dataFolder, 'foreign'), { isSynced: false, listeners: [] });
+    this.foreign = new BoundedForeignReader(segments);
+    this.report = new StatusReport(systemClock, () => {
+      post({ type: 'status', statuses: this.workers.map((worker) => worker.status()) });
+      return this.workers.some((worker) => worker.status().state !== 'idle');
+    });
+  }
+
+  /** Opens the destinations and says how it went. */
+  async open(): Promise<void> {
+    const { configuration, ownHosts, version } = this.setup;
+    const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
+    const deps = { codecs, clock: systemClock, userAgent: `run-bridge/${version}` };
+    try {
+      this.opened = await openExports(configuration, ownHosts, deps);
+      const destinations = this.opened.map(({ destination, where }) => [destination.name, where] as const);
+      this.post({ type: 'opened', destinations });
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error;
+      this.post({ type: 'refused', problems: error.problems });
+    }
+  }
+
+  take(message: ToThread): void {
+    switch (message.type) {
+      case 'appended':
+        this.acknowledge(message.pieces.reduce((sum, { lines }) => sum + lines.length, 0));
+        this.whenReady(() => this.takeAppended(message));
+        break;
+      case 'run':
+        this.acknowledge(0);
+        this.whenReady(() => {
+          for (const worker of this.workers) void worker.onRunEvent(message.event);
+        });
+        break;
+      case 'foreign':
+        this.foreign.moveEnd(message.end);
+        this.whenReady(() => {
+          for (const worker of this.workers) worker.onForeign([]);
+        });
+        break;
+      case 'answer':
+        this.questions.answered(message.id, message.value);
+        break;
+      case 'deadline':
+        this.deadlines.get(message.id)?.abort();
+        break;
+      case 'start':
+      case 'flush':
+      case 'shutdown':
+        void this.perform(message);
+        break;
+    }
+    this.report.later();
+  }
+
+  private whenReady(action: () => void): void {
+    if (this.early === undefined) action();
+    else this.early.push(action);
+  }
+
+  private takeAppended({ traceId, offset, lengthBytes, pieces }: AppendedMessage): void {
+    const run = { traceId, offset, lengthBytes };
+    if (pieces.length === 0) {
+      for (const worker of this.workers) worker.take(run);
+      return;
+    }
+    const own = pieces.map((piece) => ({ ...piece, resource: this.resources.intern(piece.resource) }));
+    const records = () => own.flatMap((piece) => parseLines(piece, (at, reason) => this.damaged(traceId, at, reason)));
+    for (const worker of this.workers) worker.take({ ...run, records });
+  }
+
+  private damaged(traceId: string, offset: number, reason: string): void {
+    this.logger.warn({ traceId, offset, reason }, 'a damaged line was passed over');
+  }
+
+  private async perform({ type, id }: TaskMessage): Promise<void> {
+    const deadline = new AbortController();
+    this.deadlines.set(id, deadline);
+    let isDrained = true;
+    let failure: string | null = null;
+    try {
+      if (type === 'start') await this.start();
+      else if (type === 'flush') isDrained = await this.flush(deadline.signal);
+      else await this.shutdown(deadline.signal);
+    } catch (error) {
+      failure = error instanceof Error ? error.message : String(error);
+    }
+    this.deadlines.delete(id);
+    this.report.now();
+    this.post({ type: 'done', id, isDrained, error: failure });
+  }
+
+  private async start(): Promise<void> {
+    const { 'data-dir': dataFolder } = this.setup.configuration;
+    this.state = await SqliteState.open(join(dataFolder, STATE_FILE));
+    const files = new RecordLogFiles(dataFolder, (traceId, at, reason) => this.damaged(traceId, at, reason));
+    const deps = {
+      cursors: this.state.cursors,
+      // What is durable of a log, only the thread that writes it knows.
+      reader: { read: files.read.bind(files), lengthBytes: this.questions.lengthBytes.bind(this.questions) },
+      foreign: this.foreign,
+      runs: this.questions,
+      clock: systemClock,
+      logger: this.logger,
+      random: Math.random,
+    };
+    this.workers = this.opened.map((one) => createWorker(one, deps));
+    const early = this.early ?? [];
+    this.early = undefined;
+    for (const action of early) action();
+    for (const worker of this.workers) await worker.start();
+  }
+
+  private async flush(deadline: AbortSignal): Promise<boolean> {
+    const drained = await Promise.all(this.workers.map((worker) => worker.flush(deadline)));
+    return drained.every((isDrained) => isDrained);
+  }
+
+  private async shutdown(deadline: AbortSignal): Promise<void> {
+    await Promise.all(this.workers.map((worker) => worker.shutdown(deadline)));
+    await this.state?.close();
+  }
+
+  /** Says what was taken in, once for all messages that wait. */
+  private acknowledge(bytes: number): void {
+    if (this.took.messages === 0) {
+      setImmediate(() => {
+        this.post({ type: 'took', ...this.took });
+        this.took = { messages: 0, bytes: 0 };
+      });
+    }
+    this.took = { messages: this.took.messages + 1, bytes: this.took.bytes + bytes };
+  }
+}
+
+function loggerTo(post: (message: FromThread) => void): Logger {
+  const at =
+    (level: keyof Logger): Logger['info'] =>
+    (fields, message) =>
+      post({ type: 'log', level, fields, message });
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
