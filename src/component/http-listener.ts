@@ -33,6 +33,12 @@ export interface ListenAddress {
   readonly url: string;
 }
 
+/**
+ * How long an idle connection stays open when the end begins, in milliseconds: its sender may be sending the next
+ * request just then, and would meet a reset. Such a request is answered, and told that the connection ends.
+ */
+const LAST_REQUEST_MS = 200;
+
 /** A port with an HTTP server behind it, which opens with a clear error and closes without cutting off an answer. */
 export class HttpListener {
   private readonly server: Server;
@@ -107,7 +113,7 @@ export class HttpListener {
     this.boundAddress = { host, port: boundPort, url: `http://${hostAndPort(host, boundPort)}` };
   }
 
-  /** Takes no more connections, closes the idle ones, lets requests in flight finish; on abort cuts off the rest. */
+  /** Takes no more connections, closes the idle ones soon, lets requests in flight finish; on abort cuts off the rest. */
   async shutdown(deadline: AbortSignal): Promise<void> {
     if (this.closing || this.boundAddress === undefined) return;
     this.closing = true;
@@ -115,11 +121,10 @@ export class HttpListener {
     const cutOff = () => this.server.closeAllConnections();
     deadline.addEventListener('abort', cutOff);
     if (deadline.aborted) cutOff();
-    for (const [socket, responses] of this.connections) {
-      if (responses.size === 0) socket.destroy();
-      for (const response of responses) closeAfter(response);
-    }
+    const timer = setTimeout(() => this.closeIdle(), LAST_REQUEST_MS);
+    for (const responses of this.connections.values()) for (const response of responses) closeAfter(response);
     await closed;
+    clearTimeout(timer);
     deadline.removeEventListener('abort', cutOff);
   }
 
@@ -131,6 +136,10 @@ export class HttpListener {
     await new Promise<void>((resolve) => TcpServer.prototype.close.call(this.server, () => resolve()));
     // Nothing is left to close; this lets Node stop looking for slow senders.
     this.server.close();
+  }
+
+  private closeIdle(): void {
+    for (const [socket, responses] of this.connections) if (responses.size === 0) socket.destroy();
   }
 
   private track(socket: Socket): void {

@@ -24,11 +24,16 @@ const sampleBodies = readdirSync(folder)
 export class SentRun {
   readonly traceId = randomBytes(16).toString('hex');
 
+  /** Its bodies in the order in which the engine sends them; the signal is the last part of the path. */
+  get bodies(): readonly { readonly signal: string; readonly bytes: Buffer<ArrayBuffer> }[] {
+    return sampleBodies.map(({ signal, bytes }) => ({ signal, bytes: this.own(bytes) }));
+  }
+
   /** Sends all of it, and does something after each body. Resolves with the answers, in the order of the bodies. */
   async send(url: string, afterEach: () => void = () => {}): Promise<readonly SentAnswer[]> {
     const answers: SentAnswer[] = [];
-    for (const { signal, bytes } of sampleBodies) {
-      answers.push(await post(`${url}/v1/${signal}`, this.own(bytes)));
+    for (const { signal, bytes } of this.bodies) {
+      answers.push(await post(`${url}/v1/${signal}`, bytes));
       afterEach();
     }
     return answers;

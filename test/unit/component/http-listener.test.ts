@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { HttpListener, type HttpListenerConfig } from '../../../src/component/http-listener.js';
 import { silentLogger } from '../../../src/component/logger.js';
-import { send } from '../../fake/http-client.js';
+import { RawConnection, send } from '../../fake/http-client.js';
 
 const NEVER = new AbortController().signal;
 
@@ -74,6 +74,17 @@ test('an answer that began before the end is finished, and its connection then c
   const down = server.shutdown(NEVER);
   finish();
   expect(await answer).toMatchObject({ status: 200, body: Buffer.from('first second') });
+  await down;
+});
+
+test('a request that comes on a kept connection just after the end began is answered, and told that it was the last', async () => {
+  const server = await start((_request, response) => response.end('here'));
+  const connection = await RawConnection.open(server.address.port);
+  connection.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+  await connection.received(/keep-alive.*here/s);
+  const down = server.shutdown(NEVER);
+  connection.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+  expect(await connection.untilClosed()).toMatch(/Connection: close.*here$/s);
   await down;
 });
 
