@@ -44,6 +44,7 @@ export const CELL = {
   statusCode: 23,
 } as const;
 
+const BACKSLASH = 0x5c;
 const START_TIME = 8;
 const END_TIME = 10;
 
@@ -103,12 +104,15 @@ export class SpanPage {
     return this.pairs[(span * CELLS_PER_SPAN + END_TIME) / 2] as bigint;
   }
 
-  /** The text whose JSON stands between two cells' values; `undefined` where they are zero. */
+  /** The text whose JSON stands between two cells' values, in memory of its own; `undefined` where they are zero. */
   text(span: number, startCell: number, endCell: number): string | undefined {
+    const start = this.cell(span, startCell);
     const end = this.cell(span, endCell);
     if (end === 0) return undefined;
-    const json = this.lines.toString('utf8', this.cell(span, startCell), end);
-    return json.includes('\\') ? (JSON.parse(json) as string) : json.slice(1, -1);
+    for (let at = start; at < end; at++) {
+      if (this.lines[at] === BACKSLASH) return JSON.parse(this.lines.toString('utf8', start, end)) as string;
+    }
+    return this.lines.toString('utf8', start + 1, end - 1);
   }
 
   /** The span's two records, read from their lines. */

@@ -4,6 +4,8 @@ import { type NodeEnd, nodeEndOf } from './node-end.js';
 
 /** Different texts, and different pairs of them, that are remembered; a schema has some dozens. */
 const MAX_REMEMBERED = 256;
+/** The longest of them, as JSON; nodes with longer ones are read from their records. */
+const MAX_TEXT_BYTES = 256;
 
 /** Unset, ok, error. */
 const STATUS_CODES = [0, 1, 2];
@@ -23,6 +25,7 @@ export class NodeEndReader {
 
   /** `undefined` where the records have to be asked. */
   read(page: SpanPage, span: number): NodeEnd | undefined {
+    if (isLong(page, span, CELL.outcomeStart) || isLong(page, span, CELL.phaseStart)) return undefined;
     const outcome = this.text(page, span, CELL.outcomeStart, CELL.outcomeEnd);
     const phase = this.text(page, span, CELL.phaseStart, CELL.phaseEnd) ?? '';
     if (outcome === undefined) return undefined;
@@ -65,6 +68,11 @@ export class NodeEndReader {
     }
     return text;
   }
+}
+
+/** Of a text's JSON. @param start the cell for where it begins; the next one is for where it ends */
+function isLong(page: SpanPage, span: number, start: number): boolean {
+  return page.cell(span, start + 1) - page.cell(span, start) > MAX_TEXT_BYTES;
 }
 
 /** By a loop: for texts this short a call into the runtime takes longer. */

@@ -90,7 +90,7 @@ export class SpanGroup {
     const end = uniqueId === undefined ? undefined : nodeEnds.read(page, span);
     if (uniqueId === undefined || end === undefined) return false;
     this.notePlace(place, end.startTimeUnixNano, end.endTimeUnixNano);
-    const node = this.node(uniqueId);
+    const node = this.nodes.get(uniqueId) ?? this.newNode(uniqueId);
     if (kind === SPAN_KIND.nodeProcessed) node.addProcessedEnd(end);
     else node.addEvaluatedEnd(end);
     if (!this.isInvocation) this.uniqueIds.add(uniqueId);
@@ -210,10 +210,12 @@ export class SpanGroup {
   }
 
   private node(uniqueId: string): NodeFacts {
-    const known = this.nodes.get(uniqueId);
-    if (known !== undefined) return known;
+    return this.nodes.get(uniqueId) ?? this.newNode(ownText(uniqueId));
+  }
+
+  private newNode(uniqueId: string): NodeFacts {
     const created = new NodeFacts();
-    this.nodes.set(ownText(uniqueId), created);
+    this.nodes.set(uniqueId, created);
     return created;
   }
 }
