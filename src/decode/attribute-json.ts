@@ -12,8 +12,9 @@ export interface AttributePart {
   readonly json: string;
 }
 
-/** Attribute names come again and again; the quoted forms of this many are kept. */
+/** Attribute names come again and again; the quoted forms of this many are kept, of names up to so many characters. */
 const MAX_QUOTED_NAMES = 4096;
+const MAX_QUOTED_LENGTH = 256;
 
 /** Writes OTLP attributes as the engine's JSON. */
 export class AttributeWriter {
@@ -43,7 +44,8 @@ export class AttributeWriter {
     let text = this.quotedNames.get(name);
     if (text === undefined) {
       text = JSON.stringify(name);
-      if (this.quotedNames.size < MAX_QUOTED_NAMES) this.quotedNames.set(name, text);
+      const isKept = this.quotedNames.size < MAX_QUOTED_NAMES && name.length <= MAX_QUOTED_LENGTH;
+      if (isKept) this.quotedNames.set(name, text);
     }
     return text;
   }

@@ -5,6 +5,8 @@ export type FieldKind = 'text' | 'int64' | 'int32' | 'bool' | 'double' | 'enum' 
 
 /** Spellings that are remembered for a field; others are looked up each time. */
 export const MAX_OTHER_SPELLINGS = 256;
+/** The longest of them, in characters. */
+export const MAX_SPELLING_LENGTH = 256;
 
 /** A field as decoding needs it. */
 export interface AttributeField {

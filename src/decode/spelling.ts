@@ -1,8 +1,14 @@
 import { Attributes } from '../record/attributes.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
+import { ownText } from '../record/own-text.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { EVENT_TYPE_PREFIX } from '../schema/public-schema.js';
-import { type AttributeField, type AttributeSchema, MAX_OTHER_SPELLINGS } from './attribute-schema.js';
+import {
+  type AttributeField,
+  type AttributeSchema,
+  MAX_OTHER_SPELLINGS,
+  MAX_SPELLING_LENGTH,
+} from './attribute-schema.js';
 
 const TEST_OUTCOMES = {
   names: new Set(['TEST_OUTCOME_PASSED', 'TEST_OUTCOME_WARNED', 'TEST_OUTCOME_FAILED']),
@@ -22,7 +28,9 @@ export function modernEnumName(value: string, field: Pick<AttributeField, 'names
   const wanted = plain(value);
   const prefix = plain(commonPrefix(known));
   const modern = known.find((name) => plain(name) === wanted || plain(name) === prefix + wanted) ?? value;
-  if (field.otherSpellings.size < MAX_OTHER_SPELLINGS) field.otherSpellings.set(value, modern);
+  if (field.otherSpellings.size < MAX_OTHER_SPELLINGS && value.length <= MAX_SPELLING_LENGTH) {
+    field.otherSpellings.set(ownText(value), modern === value ? ownText(value) : modern);
+  }
   return modern;
 }
 

@@ -52,6 +52,8 @@ const WATCHED: ReadonlyMap<string, number> = new Map([
 
 /** Names and plans that are remembered; a sender of ever new names is left to the general decoder. */
 const MAX_KEYS = 2048;
+/** A longer name is left to the general decoder, and a longer value of an enum is not remembered: in bytes. */
+export const MAX_REMEMBERED_BYTES = 256;
 const MAX_TYPES = 256;
 const MAX_FIELDS = 512;
 
@@ -128,8 +130,9 @@ export class FieldPlans {
     return plan;
   }
 
-  /** The attribute name that stands at `start`. @throws UNUSUAL when too many different ones came */
+  /** The attribute name that stands at `start`. @throws UNUSUAL when it is long, or too many different ones came */
   key(from: Buffer, start: number, end: number): KnownKey {
+    if (end - start > MAX_REMEMBERED_BYTES) throw UNUSUAL;
     let hash = end - start;
     for (let index = start; index < end; index++) hash = (Math.imul(hash, 31) + (from[index] as number)) | 0;
     const list = this.keys.get(hash);

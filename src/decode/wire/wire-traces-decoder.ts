@@ -15,6 +15,8 @@ import { LENGTH, UNUSUAL, UnusualShape, WireCursor } from './wire-cursor.js';
 
 /** Resources that are remembered by their bytes. */
 const MAX_RESOURCES = 64;
+/** With their scope; a longer one is read each time. */
+const MAX_RESOURCE_BYTES = 16 * 1024;
 /** The group is another service's, or not of the usual shape. */
 const NOT_OURS = null;
 
@@ -141,6 +143,13 @@ export class WireTracesDecoder implements BodyDecoder {
 
   /** @throws UNUSUAL for another service's */
   private resourceOf(resource: Buffer, scope: Buffer): Resource {
+    const isShort = resource.length + scope.length <= MAX_RESOURCE_BYTES;
+    const found = isShort ? this.rememberedResource(resource, scope) : this.readResource(resource, scope);
+    if (found === NOT_OURS) throw UNUSUAL;
+    return found;
+  }
+
+  private rememberedResource(resource: Buffer, scope: Buffer): Resource | null {
     const key = `${resource.length}:${resource.toString('latin1')}${scope.toString('latin1')}`;
     let found = this.resources.get(key);
     if (found === undefined) {
@@ -148,7 +157,6 @@ export class WireTracesDecoder implements BodyDecoder {
       if (this.resources.size >= MAX_RESOURCES) this.resources.clear();
       this.resources.set(key, found);
     }
-    if (found === NOT_OURS) throw UNUSUAL;
     return found;
   }
 
