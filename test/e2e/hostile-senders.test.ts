@@ -1,0 +1,144 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { RawConnection } from '../fake/http-client.js';
+import { BridgeProcess } from '../tool/bridge-process.js';
+import { SentRun } from '../tool/sent-run.js';
+import { until } from '../tool/until.js';
+
+const MIB = 2 ** 20;
+const HEADER = 'POST /v1/traces HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-protobuf\r\n';
+/** What the process may grow by in a test of this file, in MiB: many times less than what senders announce. */
+const MAX_GROWTH_MIB = 100;
+const MAX_CONNECTIONS = 1_024;
+
+let bridge: BridgeProcess;
+let port: number;
+
+beforeAll(async () => {
+  bridge = await BridgeProcess.start({ args: ['--max-memory', '512MiB'] });
+  port = Number(new URL(bridge.otlpUrl).port);
+  await expectServed();
+});
+afterAll(() => bridge.remove());
+
+/** A run of an honest sender is taken. */
+async function expectServed(): Promise<void> {
+  const answers = await new SentRun().send(bridge.otlpUrl);
+  expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+}
+
+function residentMib(): number {
+  const status = readFileSync(`/proc/${bridge.child.pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
+}
+
+/** Runs an attack and hands back how much the process grew by it. */
+async function growthOf(attack: () => Promise<void>): Promise<number> {
+  const beforeMib = residentMib();
+  await attack();
+  return residentMib() - beforeMib;
+}
+
+async function figures(): Promise<Record<string, number>> {
+  const answer = await fetch(`${bridge.webUrl}/readyz?verbose`);
+  const { checks } = (await answer.json()) as { checks: { name: string; details: Record<string, number> }[] };
+  return checks.find(({ name }) => name === 'otlp-http-receiver')?.details ?? {};
+}
+
+function openMany(count: number): Promise<RawConnection[]> {
+  return Promise.all(Array.from({ length: count }, () => RawConnection.open(port)));
+}
+
+const onLinux = process.platform === 'linux' ? test : test.skip;
+
+onLinux(
+  '2,000 connections at once: as many as there may be stay open, the others are closed, honest ones serve on',
+  async () => {
+    const honest = await RawConnection.open(port);
+    const growthMib = await growthOf(async () => {
+      const connections = await openMany(2_000);
+      for (const connection of connections) connection.write(HEADER);
+      await until('the surplus to be closed', async () => ((await figures()).droppedConnectionCount ?? 0) > 900);
+      expect((await figures()).connectionCount).toBeLessThanOrEqual(MAX_CONNECTIONS);
+      honest.write(`${HEADER}Content-Length: 0\r\n\r\n`);
+      expect(await honest.received(/\r\n\r\n/)).toMatch(/^HTTP\/1.1 200 OK/);
+      for (const connection of connections) connection.destroy();
+    });
+    await until('the connections to be gone', async () => ((await figures()).connectionCount ?? 0) < 10);
+    expect(growthMib).toBeLessThan(MAX_GROWTH_MIB);
+    await expectServed();
+  },
+);
+
+onLinux(
+  '400 senders that announce 16 MiB each and send it slowly: only those that there is memory for are let in',
+  async () => {
+    const growthMib = await growthOf(async () => {
+      const connections = await openMany(400);
+      for (const connection of connections) {
+        connection.write(`${HEADER}Content-Length: ${16 * MIB}\r\n\r\n`);
+        connection.write(Buffer.alloc(1_000));
+      }
+      await until('the bodies that are let in', async () => ((await figures()).inFlightBytes ?? 0) >= 16 * MIB);
+      const refused = connections.slice(-100).map((connection) => connection.received(/--max-memory/));
+      for (const text of await Promise.all(refused)) expect(text).toMatch(/^HTTP\/1.1 503 .*Retry-After: /s);
+      expect((await fetch(`${bridge.otlpUrl}/healthz`)).status).toBe(200);
+      for (const connection of connections) connection.destroy();
+    });
+    await until('the memory to be given back', async () => (await figures()).inFlightBytes === 0);
+    expect(growthMib).toBeLessThan(MAX_GROWTH_MIB);
+    await expectServed();
+  },
+);
+
+onLinux('bodies that are refused over and over leave nothing behind', async () => {
+  const post = (body: Uint8Array<ArrayBuffer>) =>
+    fetch(`${bridge.otlpUrl}/v1/traces`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-protobuf' },
+      body,
+    });
+  const malformed = Buffer.alloc(MIB, 0x0b);
+  for (let i = 0; i < 20; i++) expect((await post(malformed)).status).toBe(400);
+  const growthMib = await growthOf(async () => {
+    for (let i = 0; i < 80; i++) expect((await post(malformed)).status).toBe(400);
+  });
+  expect(growthMib).toBeLessThan(MAX_GROWTH_MIB);
+  await expectServed();
+});
+
+const SPAN = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', name: 'a' };
+const BEYOND_INT64 = String(2n ** 63n);
+
+test.each([
+  ['a trace id that is too short', { traceId: '0af7' }],
+  ['a trace id that is too long', { traceId: `${SPAN.traceId}00` }],
+  ['a span id that is too short', { spanId: 'b7' }],
+  ['a span id of zeros', { spanId: '0000000000000000' }],
+  ['no ids at all', { traceId: undefined, spanId: undefined }],
+])('a span with %s is left out and counted, the one beside it is kept', async (_name, odd) => {
+  const body = JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans: [SPAN, { ...SPAN, ...odd }] }] }] });
+  const headers = { 'content-type': 'application/json' };
+  const answer = await fetch(`${bridge.otlpUrl}/v1/traces`, { method: 'POST', headers, body });
+  expect(answer.status).toBe(200);
+  expect(await answer.json()).toMatchObject({ partialSuccess: { rejectedSpans: '1' } });
+});
+
+test.each([
+  ['beyond int64', BEYOND_INT64, 200],
+  ['beyond what OTLP can say', String(2n ** 64n), 400],
+  ['below zero', '-1', 400],
+  ['that is no number', 'now', 400],
+])("a time %s in another service's span is no harm", async (_name, time, status) => {
+  const span = { ...SPAN, startTimeUnixNano: time, endTimeUnixNano: time };
+  const body = JSON.stringify({ resourceSpans: [{ scopeSpans: [{ spans: [span] }] }] });
+  const headers = { 'content-type': 'application/json' };
+  const answer = await fetch(`${bridge.otlpUrl}/v1/traces`, { method: 'POST', headers, body });
+  expect(answer.status).toBe(status);
+});
+
+test('after all this the bridge is ready, and ends cleanly', async () => {
+  expect((await fetch(`${bridge.webUrl}/readyz`)).status).toBe(200);
+  expect(bridge.stderr).not.toContain('a fault in run-bridge itself');
+  expect(await bridge.stop()).toBe(0);
+});
