@@ -14,6 +14,10 @@ export interface Answer {
   readonly body?: Uint8Array | string;
   /** Never answers. */
   readonly isSilent?: boolean;
+  /** Answers so much later, in milliseconds. */
+  readonly delayMs?: number;
+  /** Closes the connection when the first part of the body is there. */
+  readonly isCutOff?: boolean;
 }
 
 /** One request that came in. */
@@ -24,6 +28,7 @@ export interface ReceivedRequest {
   readonly answer: Answer;
 }
 
+const NO_BODY = Buffer.alloc(0);
 const PROTOBUF = new ProtobufCodec();
 const JSON_CODEC = new JsonCodec();
 
@@ -32,11 +37,12 @@ export class OtlpReceiver {
   readonly requests: ReceivedRequest[] = [];
   answer: (signal: Signal) => Answer = () => ({});
 
-  static async listen(): Promise<OtlpReceiver> {
+  /** @param port any free one where it is left out */
+  static async listen(port = 0): Promise<OtlpReceiver> {
     const server = http.createServer();
     const receiver = new OtlpReceiver(server);
     server.on('request', (request, response) => receiver.take(request, response));
-    server.listen(0, '127.0.0.1');
+    server.listen(port, '127.0.0.1');
     await once(server, 'listening');
     return receiver;
   }
@@ -44,8 +50,11 @@ export class OtlpReceiver {
   private constructor(private readonly server: http.Server) {}
 
   get url(): string {
-    const address = this.server.address() as AddressInfo;
-    return `http://127.0.0.1:${address.port}`;
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  get port(): number {
+    return (this.server.address() as AddressInfo).port;
   }
 
   close(): void {
@@ -59,6 +68,17 @@ export class OtlpReceiver {
       request.signal === 'traces'
         ? request.resources.flatMap((resource) =>
             resource.scopes.flatMap((scope) => scope.records.map((span) => span.name)),
+          )
+        : [],
+    );
+  }
+
+  /** Trace and span ids of the spans that were accepted, in order. */
+  get spanIds(): string[] {
+    return this.accepted('traces').flatMap((request) =>
+      request.signal === 'traces'
+        ? request.resources.flatMap((resource) =>
+            resource.scopes.flatMap((scope) => scope.records.map(({ traceId, spanId }) => `${traceId} ${spanId}`)),
           )
         : [],
     );
@@ -92,7 +112,11 @@ export class OtlpReceiver {
   private accepted(signal: Signal): ExportRequest[] {
     return this.requests
       .filter(
-        (request) => request.signal === signal && (request.answer.status ?? 200) === 200 && !request.answer.isSilent,
+        (request) =>
+          request.signal === signal &&
+          (request.answer.status ?? 200) === 200 &&
+          !request.answer.isSilent &&
+          !request.answer.isCutOff,
       )
       .map(({ headers, body }) => {
         const plain = headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body;
@@ -101,13 +125,22 @@ export class OtlpReceiver {
   }
 
   private take(request: http.IncomingMessage, response: http.ServerResponse): void {
+    const signal = request.url?.endsWith('/logs') ? 'logs' : 'traces';
+    const answer = this.answer(signal);
     const chunks: Buffer[] = [];
-    request.on('data', (chunk) => chunks.push(chunk));
+    request.on('data', (chunk) => {
+      chunks.push(chunk);
+      if (answer.isCutOff === true) request.destroy();
+    });
+    request.on('close', () => {
+      if (answer.isCutOff === true) this.requests.push({ signal, headers: request.headers, body: NO_BODY, answer });
+    });
     request.on('end', () => {
-      const signal = request.url?.endsWith('/logs') ? 'logs' : 'traces';
-      const answer = this.answer(signal);
+      if (answer.isCutOff === true) return;
       this.requests.push({ signal, headers: request.headers, body: Buffer.concat(chunks), answer });
-      if (!answer.isSilent) response.writeHead(answer.status ?? 200, answer.headers).end(answer.body);
+      const respond = () => response.writeHead(answer.status ?? 200, answer.headers).end(answer.body);
+      if (answer.delayMs !== undefined) setTimeout(respond, answer.delayMs);
+      else if (answer.isSilent !== true) respond();
     });
   }
 }
