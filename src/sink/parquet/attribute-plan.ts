@@ -1,6 +1,7 @@
 import { ByteBuffer } from './byte-buffer.js';
 import type { ByteCursor, TextSlice } from './byte-cursor.js';
 import { textSlice } from './byte-cursor.js';
+import { ByteSource } from './byte-source.js';
 import { MESSAGE_KEY_ORDERS, ONEOF_KEY_ORDERS } from './key-order.js';
 import { MESSAGE_LAYOUTS, type MessageLayout, ONEOF_FIELD, ONEOF_MEMBERS } from './message-layout.js';
 import { OrderedCopy } from './ordered-copy.js';
@@ -14,20 +15,20 @@ const COMMA = 0x2c;
 /** Digits of a count that every reader of JSON holds exactly. */
 const SAFE_DIGITS = 15;
 
-/** What becomes of a field. `place` is where its value was found in the present line. */
+/** What becomes of a field. `place` is where its value was found, and in which line. */
 interface Field {
   /** The key with its colon, as it stands in a line. */
-  readonly key: Uint8Array;
+  readonly key: ByteSource;
   readonly use: FieldUse;
-  readonly place: TextSlice & { isThere: boolean };
+  readonly place: TextSlice & { foundIn: number };
 }
 
 type FieldUse =
-  | { readonly to: 'column'; readonly writer: AttributeWriter; readonly zero: Uint8Array | number | undefined }
-  | { readonly to: 'payload'; readonly zero: Uint8Array | undefined; readonly isUint64: boolean }
+  | { readonly to: 'column'; readonly writer: AttributeWriter; readonly zero: ByteSource | number | undefined }
+  | { readonly to: 'payload'; readonly zero: ByteSource | undefined; readonly isUint64: boolean }
   /** The map whose entries are the payload. */
   | { readonly to: 'map' }
-  | { readonly to: 'oneof'; readonly head: Uint8Array; readonly order: OrderedCopy | undefined };
+  | { readonly to: 'oneof'; readonly head: ByteSource; readonly order: OrderedCopy | undefined };
 
 /**
  * How the attributes of one event type become cells, worked out once: `spreadAttributes` on bytes. Fields are met in
@@ -39,11 +40,13 @@ export class AttributePlan {
   private readonly payloadFields: readonly Field[];
   private readonly isWhole: boolean;
   private readonly wholeOrder: OrderedCopy | undefined;
-  private readonly constant: { readonly column: TextColumn; readonly text: Uint8Array } | undefined;
+  private readonly constant: { readonly column: TextColumn; readonly text: ByteSource } | undefined;
   private readonly payloadColumn: TextColumn;
   private readonly payload = new ByteBuffer();
   private hasPayload = false;
   private readonly layout: MessageLayout | undefined;
+  /** Lines read so far. */
+  private line = 0;
   private wholeStart = 0;
   private wholeEnd = 0;
 
@@ -57,12 +60,12 @@ export class AttributePlan {
     const columnFields = this.layout === undefined ? [] : columnFieldsOf(this.layout, columns);
     this.payloadFields = payloadFields;
     // Names are ASCII, so this is the order of their bytes.
-    this.fields = [...columnFields, ...payloadFields].sort((a, b) => Buffer.compare(a.key, b.key));
+    this.fields = [...columnFields, ...payloadFields].sort((a, b) => Buffer.compare(a.key.bytes, b.key.bytes));
     const constant = this.layout?.constant;
     this.constant =
       constant === undefined
         ? undefined
-        : { column: textColumn(columns.attributeWriter(constant.column)), text: encode(constant.text) };
+        : { column: textColumn(columns.attributeWriter(constant.column)), text: ByteSource.of(constant.text) };
   }
 
   /** Passes the attributes; `false` where only the general reader knows what becomes of them. */
@@ -75,12 +78,17 @@ export class AttributePlan {
   /** Writes the cells of what was read last. */
   write(cursor: ByteCursor, row: number): void {
     if (this.isWhole && this.wholeOrder === undefined) {
-      this.payloadColumn.append(row, cursor.bytes, this.wholeStart, this.wholeEnd);
+      this.payloadColumn.append(row, cursor.source, this.wholeStart, this.wholeEnd);
       return;
     }
-    for (const field of this.fields) if (field.use.to === 'column') writeCell(field, field.use, cursor, row);
-    this.constant?.column.append(row, this.constant.text, 0, this.constant.text.length);
-    if (this.hasPayload) this.payloadColumn.append(row, this.payload.bytes, 0, this.payload.length);
+    for (const field of this.fields) {
+      const { place, use } = field;
+      if (use.to !== 'column') continue;
+      if (place.foundIn === this.line) writeCell(place, use.writer, cursor, row);
+      else if (use.zero !== undefined) writeZero(use.writer, use.zero, row);
+    }
+    this.constant?.column.append(row, this.constant.text, 0, this.constant.text.bytes.length);
+    if (this.hasPayload) this.payloadColumn.append(row, this.payload.source, 0, this.payload.length);
   }
 
   private readWhole(cursor: ByteCursor): boolean {
@@ -96,7 +104,7 @@ export class AttributePlan {
 
   private readFields(cursor: ByteCursor): boolean {
     const { fields } = this;
-    for (const { place } of fields) place.isThere = false;
+    const line = ++this.line;
     cursor.at++;
     if (cursor.bytes[cursor.at] === OBJECT_END) {
       cursor.at++;
@@ -105,7 +113,7 @@ export class AttributePlan {
     for (const field of fields) {
       if (!cursor.pass(field.key)) continue;
       if (!readValue(field, cursor)) return false;
-      field.place.isThere = true;
+      field.place.foundIn = line;
       const next = cursor.bytes[cursor.at++];
       if (next === OBJECT_END) return true;
       if (next !== COMMA) return false;
@@ -114,31 +122,31 @@ export class AttributePlan {
   }
 
   private readPayload(cursor: ByteCursor): boolean {
-    const { payload, layout } = this;
+    const { payload, layout, line } = this;
     const end = cursor.at;
     let hasMember = false;
     for (const { key, use, place } of this.payloadFields) {
       if (use.to === 'oneof') {
-        if (!place.isThere) continue;
+        if (place.foundIn !== line) continue;
         // A second member, which no message can hold.
         if (hasMember) return false;
         hasMember = true;
         this.separate();
         payload.appendBytes(use.head);
         if (use.order === undefined) {
-          payload.appendBytes(cursor.bytes, place.start, place.end);
+          payload.appendBytes(cursor.source, place.start, place.end);
         } else {
           cursor.at = place.start;
           use.order.append(cursor, payload);
         }
         payload.appendUint8(OBJECT_END);
-      } else if (use.to === 'map' && place.isThere) {
+      } else if (use.to === 'map' && place.foundIn === line) {
         // It is the only one, and its last brace is put behind it below.
-        payload.appendBytes(cursor.bytes, place.start, place.end - 1);
-      } else if (use.to === 'payload' && (place.isThere || use.zero !== undefined)) {
+        payload.appendBytes(cursor.source, place.start, place.end - 1);
+      } else if (use.to === 'payload' && (place.foundIn === line || use.zero !== undefined)) {
         this.separate();
         payload.appendBytes(key);
-        if (place.isThere) payload.appendBytes(cursor.bytes, place.start, place.end);
+        if (place.foundIn === line) payload.appendBytes(cursor.source, place.start, place.end);
         else if (use.zero !== undefined) payload.appendBytes(use.zero);
       }
     }
@@ -229,19 +237,10 @@ function readCell(kind: AttributeWriter['kind'], place: TextSlice, cursor: ByteC
   }
 }
 
-function writeCell(
-  { place }: Field,
-  { writer, zero }: FieldUse & { readonly to: 'column' },
-  cursor: ByteCursor,
-  row: number,
-): void {
-  if (!place.isThere) {
-    if (zero !== undefined) writeZero(writer, zero, row);
-    return;
-  }
+function writeCell(place: TextSlice, writer: AttributeWriter, cursor: ByteCursor, row: number): void {
   switch (writer.kind) {
     case 'text':
-      writer.column.append(row, place.isUnescaped ? cursor.unescaped.bytes : cursor.bytes, place.start, place.end);
+      writer.column.append(row, place.isUnescaped ? cursor.unescaped.source : cursor.source, place.start, place.end);
       break;
     case 'boolean':
       writer.column.append(row, cursor.bytes[place.start] === 0x74);
@@ -259,8 +258,8 @@ function writeCell(
   }
 }
 
-function writeZero(writer: AttributeWriter, zero: Uint8Array | number, row: number): void {
-  if (writer.kind === 'text' && typeof zero !== 'number') writer.column.append(row, zero, 0, zero.length);
+function writeZero(writer: AttributeWriter, zero: ByteSource | number, row: number): void {
+  if (writer.kind === 'text' && typeof zero !== 'number') writer.column.append(row, zero, 0, zero.bytes.length);
   else if ((writer.kind === 'int32' || writer.kind === 'uint32') && typeof zero === 'number') {
     writer.column.appendNumber(row, zero);
   }
@@ -271,7 +270,7 @@ function columnFieldsOf(layout: MessageLayout, columns: RowGroupColumns): Field[
     fieldOf(field, {
       to: 'column',
       writer: columns.attributeWriter(column),
-      zero: typeof zero === 'string' ? encode(zero) : zero,
+      zero: typeof zero === 'string' ? ByteSource.of(zero) : zero,
     }),
   );
 }
@@ -283,14 +282,14 @@ function payloadFieldsOf(layout: MessageLayout): Field[] {
   }
   return layout.payload.flatMap(({ field, zero, isUint64 = false }) => {
     if (field !== ONEOF_FIELD) {
-      const zeroBytes = zero === undefined ? undefined : encode(JSON.stringify(zero));
+      const zeroBytes = zero === undefined ? undefined : ByteSource.of(JSON.stringify(zero));
       return [fieldOf(field, { to: 'payload', zero: zeroBytes, isUint64 })];
     }
     return [...ONEOF_MEMBERS].map(([member, variant]) => {
       const order = ONEOF_KEY_ORDERS.get(member);
       return fieldOf(member, {
         to: 'oneof',
-        head: encode(`"${ONEOF_FIELD}":{"${variant}":`),
+        head: ByteSource.of(`"${ONEOF_FIELD}":{"${variant}":`),
         order: order === undefined ? undefined : new OrderedCopy(order),
       });
     });
@@ -298,7 +297,7 @@ function payloadFieldsOf(layout: MessageLayout): Field[] {
 }
 
 function fieldOf(name: string, use: FieldUse): Field {
-  return { key: encode(`"${name}":`), use, place: { ...textSlice(), isThere: false } };
+  return { key: ByteSource.of(`"${name}":`), use, place: { ...textSlice(), foundIn: 0 } };
 }
 
 function textColumn(writer: AttributeWriter): TextColumn {
@@ -306,10 +305,6 @@ function textColumn(writer: AttributeWriter): TextColumn {
   return writer.column;
 }
 
-function encode(text: string): Uint8Array {
-  return new TextEncoder().encode(text);
-}
-
-const DEBUG_KEYS = ['float64', 'bool', 'string', 'bytes'].map((name) => encode(`"${name}":`));
-const TRUE = encode('true');
-const FALSE = encode('false');
+const DEBUG_KEYS = ['float64', 'bool', 'string', 'bytes'].map((name) => ByteSource.of(`"${name}":`));
+const TRUE = ByteSource.of('true');
+const FALSE = ByteSource.of('false');

@@ -6,17 +6,14 @@ import type { ColumnValues } from './column-values.js';
 export class BooleanValues implements ColumnValues {
   readonly type = 'BOOLEAN';
   readonly hasDictionary = false;
-  readonly isDictionaryFull = false;
+  /** A page of 20,000 bits is never large. */
+  readonly isFull = false;
   private readonly plain = new ByteBuffer();
   private count = 0;
   private hasFalse = false;
   private hasTrue = false;
 
   get heldBytes(): number {
-    return this.plain.length;
-  }
-
-  get plainBytes(): number {
     return this.plain.length;
   }
 
@@ -29,13 +26,13 @@ export class BooleanValues implements ColumnValues {
   }
 
   appendPage(body: ByteBuffer): Encoding {
-    body.appendBytes(this.plain.bytes, 0, this.plain.length);
+    body.appendBytes(this.plain.source, 0, this.plain.length);
     this.plain.clear();
     this.count = 0;
     return 'PLAIN';
   }
 
-  closeDictionary(): void {}
+  endDictionary(): void {}
 
   dictionary(): undefined {
     return undefined;

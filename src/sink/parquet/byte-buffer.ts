@@ -1,13 +1,19 @@
+import { ByteSource } from './byte-source.js';
+
 /** Up to this many bytes a loop copies faster than the call of a native function. */
-const LOOP_BYTES = 64;
+const LOOP_BYTES = 512;
 
 /** Bytes that grow: one allocation is reused page after page. Numbers are little-endian, as Parquet's are. */
 export class ByteBuffer {
   private buffer: Buffer;
+  private view: DataView;
+  private memory: ByteSource;
   private end = 0;
 
   constructor(initialBytes = 256) {
-    this.buffer = Buffer.allocUnsafeSlow(initialBytes);
+    this.memory = new ByteSource(Buffer.allocUnsafeSlow(initialBytes));
+    this.buffer = this.memory.bytes;
+    this.view = this.memory.view;
   }
 
   get length(): number {
@@ -15,12 +21,12 @@ export class ByteBuffer {
   }
 
   /** What was appended lies at its beginning; valid until the next append. */
-  get bytes(): Buffer {
-    return this.buffer;
+  get source(): ByteSource {
+    return this.memory;
   }
 
   /** What was appended; valid until the next append or clear. */
-  view(): Buffer {
+  content(): Buffer {
     return this.buffer.subarray(0, this.end);
   }
 
@@ -41,11 +47,7 @@ export class ByteBuffer {
 
   /** Overwrites four bytes that were appended. */
   setUint32(offset: number, value: number): void {
-    const { buffer } = this;
-    buffer[offset] = value;
-    buffer[offset + 1] = value >>> 8;
-    buffer[offset + 2] = value >>> 16;
-    buffer[offset + 3] = value >>> 24;
+    this.view.setUint32(offset, value, true);
   }
 
   appendVarint(value: number): void {
@@ -58,12 +60,11 @@ export class ByteBuffer {
   }
 
   /** Appends `source` from `start` to `end`, all of it by default. */
-  appendBytes(source: Uint8Array, start = 0, end = source.length): void {
+  appendBytes(source: ByteSource, start = 0, end = source.bytes.length): void {
     const length = end - start;
     this.ensure(length);
-    const { buffer, end: at } = this;
-    if (length <= LOOP_BYTES) for (let i = 0; i < length; i++) buffer[at + i] = source[start + i] ?? 0;
-    else buffer.set(source.subarray(start, end), at);
+    if (length <= LOOP_BYTES) this.copyWords(source, start, end);
+    else this.buffer.set(source.bytes.subarray(start, end), this.end);
     this.end += length;
   }
 
@@ -77,11 +78,21 @@ export class ByteBuffer {
     this.buffer[offset] = (this.buffer[offset] ?? 0) | (1 << bit);
   }
 
+  private copyWords({ bytes, view: from }: ByteSource, start: number, end: number): void {
+    const { buffer, view } = this;
+    let to = this.end;
+    let at = start;
+    for (; at + 4 <= end; at += 4, to += 4) view.setInt32(to, from.getInt32(at, true), true);
+    for (; at < end; at++, to++) buffer[to] = bytes[at] ?? 0;
+  }
+
   private ensure(additionalBytes: number): void {
     const needed = this.end + additionalBytes;
     if (needed <= this.buffer.length) return;
     const grown = Buffer.allocUnsafeSlow(Math.max(needed, this.buffer.length * 2));
     this.buffer.copy(grown, 0, 0, this.end);
+    this.memory = new ByteSource(grown);
     this.buffer = grown;
+    this.view = this.memory.view;
   }
 }

@@ -1,4 +1,5 @@
 import { ByteBuffer } from './byte-buffer.js';
+import { ByteSource } from './byte-source.js';
 
 /** Deeper values are left to the general reader. */
 const MAX_DEPTH = 60;
@@ -49,7 +50,8 @@ export function textSlice(): TextSlice {
  * whoever walks has to compare `at` with the end when done.
  */
 export class ByteCursor {
-  bytes: Uint8Array = new Uint8Array(0);
+  source = new ByteSource(Buffer.alloc(0));
+  bytes: Buffer = this.source.bytes;
   at = 0;
   /** Halves of the number that was read last. */
   high = 0;
@@ -57,17 +59,24 @@ export class ByteCursor {
   /** Texts that had escapes. */
   readonly unescaped = new ByteBuffer(1024);
 
-  point(bytes: Uint8Array, at: number): void {
-    this.bytes = bytes;
+  point(source: ByteSource, at: number): void {
+    this.source = source;
+    this.bytes = source.bytes;
     this.at = at;
     this.unescaped.clear();
   }
 
   /** Passes these bytes. */
-  pass(expected: Uint8Array): boolean {
-    const { bytes, at } = this;
+  pass({ bytes: expected, view: expectedView }: ByteSource): boolean {
+    const { at, bytes } = this;
+    const { view } = this.source;
     const { length } = expected;
-    for (let i = 0; i < length; i++) if (bytes[at + i] !== expected[i]) return false;
+    if (at + length > bytes.length) return false;
+    let i = 0;
+    for (; i + 4 <= length; i += 4) {
+      if (view.getInt32(at + i, true) !== expectedView.getInt32(i, true)) return false;
+    }
+    for (; i < length; i++) if (bytes[at + i] !== expected[i]) return false;
     this.at = at + length;
     return true;
   }
@@ -279,7 +288,7 @@ export class ByteCursor {
 
   /** Splits `upper * 10^lowerDigits + lower` (upper below 10^10, at most 9 digits in lower) into halves of 32 bits. */
   private split(upper: number, lower: number, lowerDigits: number): void {
-    const scale = 10 ** lowerDigits;
+    const scale = SCALES[lowerDigits] ?? 1;
     const upperHigh = Math.floor(upper / 65536);
     const lowProduct = (upper % 65536) * scale + lower;
     const highProduct = upperHigh * scale;
@@ -290,12 +299,12 @@ export class ByteCursor {
 
   /** Puts the text without its escapes into the buffer. Surrogates are left to the general reader. */
   private unescape(slice: TextSlice): boolean {
-    const { bytes, unescaped } = this;
+    const { bytes, source, unescaped } = this;
     const begin = unescaped.length;
     let plain = slice.start;
     for (let at = slice.start; at < slice.end; at++) {
       if (bytes[at] !== BACKSLASH) continue;
-      unescaped.appendBytes(bytes, plain, at);
+      unescaped.appendBytes(source, plain, at);
       const letter = bytes[++at] ?? 0;
       const character = ESCAPES.get(letter);
       if (character !== undefined) {
@@ -308,17 +317,18 @@ export class ByteCursor {
       }
       plain = at + 1;
     }
-    unescaped.appendBytes(bytes, plain, slice.end);
+    unescaped.appendBytes(source, plain, slice.end);
     slice.start = begin;
     slice.end = unescaped.length;
     return true;
   }
 }
 
-const ENCODER = new TextEncoder();
-const TRUE = ENCODER.encode('true');
-const FALSE = ENCODER.encode('false');
-const NULL = ENCODER.encode('null');
+/** Powers of ten, which are slow to work out. */
+const SCALES = Array.from({ length: 10 }, (_, digits) => 10 ** digits);
+const TRUE = ByteSource.of('true');
+const FALSE = ByteSource.of('false');
+const NULL = ByteSource.of('null');
 const NUMBER_BYTES = Uint8Array.from({ length: 256 }, (_, byte) =>
   Number('0123456789+-.eE'.includes(String.fromCharCode(byte))),
 );

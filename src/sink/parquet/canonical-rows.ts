@@ -1,13 +1,13 @@
-import { AttributePlan } from './attribute-plan.js';
+import type { AttributePlan } from './attribute-plan.js';
+import { AttributePlans } from './attribute-plans.js';
 import { ByteCursor, textSlice } from './byte-cursor.js';
+import { ByteSource } from './byte-source.js';
 import { LinkSlices } from './link-slices.js';
 import type { RowGroupColumns } from './row-group-columns.js';
 
 const QUOTE = 0x22;
-/** Plans kept for event types that nobody knows; further ones are worked out again each time. */
-const MAX_PLANS = 256;
 
-const keys = (text: string) => new TextEncoder().encode(text);
+const keys = ByteSource.of;
 const NULL = keys('null');
 const SPAN_START = keys('{"record_type":"SpanStart","trace_id":"');
 const SPAN_END = keys('{"record_type":"SpanEnd","trace_id":"');
@@ -48,9 +48,8 @@ interface Halves {
  */
 export class CanonicalRows {
   private readonly cursor = new ByteCursor();
-  private readonly plans = new Map<string, AttributePlan>();
+  private readonly plans: AttributePlans;
   private plan: AttributePlan | undefined;
-  private planType = new Uint8Array(0);
   private kind: keyof typeof NAMES = 'SpanStart';
   private traceIdStart = 0;
   private readonly spanId = halves();
@@ -68,15 +67,17 @@ export class CanonicalRows {
   private hasLinks = false;
   private readonly links = new LinkSlices();
 
-  constructor(private readonly columns: RowGroupColumns) {}
+  constructor(private readonly columns: RowGroupColumns) {
+    this.plans = new AttributePlans(columns);
+  }
 
   /**
-   * Writes the line that lies in `bytes` from `start` to `end`, without its line break; must be valid UTF-8.
+   * Writes the line that lies in `source` from `start` to `end`, without its line break; must be valid UTF-8.
    * @returns `false` where the line is for the general way
    */
-  append(bytes: Uint8Array, start: number, end: number): boolean {
+  append(source: ByteSource, start: number, end: number): boolean {
     const { cursor } = this;
-    cursor.point(bytes, start);
+    cursor.point(source, start);
     if (!this.read() || cursor.at !== end) return false;
     this.write();
     return true;
@@ -152,24 +153,10 @@ export class CanonicalRows {
     return !this.hasLinks || this.links.read(this.cursor);
   }
 
-  /** Finds the plan for the event type, which is mostly that of a line not long ago. */
   private readPlan(): boolean {
     const { cursor, eventType } = this;
     if (!cursor.text(eventType) || eventType.isUnescaped) return false;
-    if (this.plan !== undefined && isEqual(this.planType, cursor.bytes, eventType.start, eventType.end)) return true;
-    const type = Buffer.from(
-      cursor.bytes.buffer,
-      cursor.bytes.byteOffset + eventType.start,
-      eventType.end - eventType.start,
-    );
-    const name = type.toString('utf8');
-    let plan = this.plans.get(name);
-    if (plan === undefined) {
-      plan = new AttributePlan(name, this.columns);
-      if (this.plans.size < MAX_PLANS) this.plans.set(name, plan);
-    }
-    this.plan = plan;
-    this.planType = Uint8Array.from(type);
+    this.plan = this.plans.find(cursor.bytes, eventType.start, eventType.end);
     return true;
   }
 
@@ -210,13 +197,13 @@ export class CanonicalRows {
     const end = cursor.at;
     const row = columns.rowCount++;
     const name = NAMES[kind];
-    columns.recordType.append(row, name, 0, name.length);
-    columns.traceId.append(row, cursor.bytes, this.traceIdStart, this.traceIdStart + 32);
+    columns.recordType.append(row, name, 0, name.bytes.length);
+    columns.traceId.append(row, cursor.source, this.traceIdStart, this.traceIdStart + 32);
     if (spanId.isThere) columns.spanId.append(row, spanId.high, spanId.low);
     this.writeText(columns.spanName, row, this.spanName);
     columns.severityNumber.append(row, 0, this.severityNumber);
     this.writeText(columns.severityText, row, this.severityText);
-    columns.eventType.append(row, cursor.bytes, this.eventType.start, this.eventType.end);
+    columns.eventType.append(row, cursor.source, this.eventType.start, this.eventType.end);
     if (kind === 'LogRecord') this.writeLog(row);
     else this.writeSpan(row);
     this.plan?.write(cursor, row);
@@ -226,7 +213,7 @@ export class CanonicalRows {
   private writeSpan(row: number): void {
     const { columns, parentSpanId, startTime, endTime } = this;
     if (parentSpanId.isThere) columns.parentSpanId.append(row, parentSpanId.high, parentSpanId.low);
-    if (this.hasLinks) this.links.write(columns, row, this.cursor.bytes);
+    if (this.hasLinks) this.links.write(columns, row, this.cursor.source);
     columns.startTime.append(row, startTime.high, startTime.low);
     if (this.kind === 'SpanStart') return;
     columns.endTime.append(row, endTime.high, endTime.low);
@@ -245,15 +232,8 @@ export class CanonicalRows {
   private writeText(column: RowGroupColumns['body'], row: number, text: ReturnType<typeof slice>): void {
     if (!text.isThere) return;
     const { cursor } = this;
-    column.append(row, text.isUnescaped ? cursor.unescaped.bytes : cursor.bytes, text.start, text.end);
+    column.append(row, text.isUnescaped ? cursor.unescaped.source : cursor.source, text.start, text.end);
   }
-}
-
-function isEqual(expected: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
-  if (expected.length !== end - start) return false;
-  // From the end: event types begin alike.
-  for (let i = expected.length - 1; i >= 0; i--) if (expected[i] !== bytes[start + i]) return false;
-  return true;
 }
 
 function halves(): Halves {

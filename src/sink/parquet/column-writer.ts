@@ -6,9 +6,8 @@ import { encodePage } from './encode-page.js';
 import type { EncodedChunk } from './encoded-chunk.js';
 import type { LeafColumn } from './leaf-column.js';
 
-/** Rows and bytes after which a page ends: the engine's own. */
+/** Rows after which a page ends: the engine's own. */
 const PAGE_ROWS = 20_000;
-const PAGE_BYTES = 1024 * 1024;
 
 /** A finished page: its bytes in the file and the first row that it holds. */
 interface Page {
@@ -52,10 +51,11 @@ export class ColumnWriter {
     this.presence?.set(row - this.firstRowOfPage);
   }
 
-  endRow(): void {
+  /** @param isFull whether the column's values say that the page has to end */
+  endRow(isFull: boolean): void {
     this.rows++;
-    if (this.values.isDictionaryFull) this.closeDictionary();
-    this.endPageIfFull();
+    if (isFull) this.endFullPage();
+    else if (this.rows - this.firstRowOfPage === PAGE_ROWS) this.endPage();
   }
 
   /** The next value is the item `index` of the list of this row. */
@@ -119,17 +119,13 @@ export class ColumnWriter {
       this.list?.pushNulls(count);
       this.nullCount += count;
       this.rows += count;
-      this.endPageIfFull();
+      if (this.rows - this.firstRowOfPage === PAGE_ROWS) this.endPage();
     }
   }
 
-  private closeDictionary(): void {
+  private endFullPage(): void {
     this.endPage();
-    this.values.closeDictionary();
-  }
-
-  private endPageIfFull(): void {
-    if (this.rows - this.firstRowOfPage >= PAGE_ROWS || this.values.plainBytes >= PAGE_BYTES) this.endPage();
+    this.values.endDictionary();
   }
 
   private endPage(): void {
@@ -140,7 +136,7 @@ export class ColumnWriter {
     list?.appendPage(body);
     this.presence?.appendPage(body, rowsInPage);
     const encoding = this.values.appendPage(body);
-    const { bytes, uncompressedBytes } = encodePage(body.view(), {
+    const { bytes, uncompressedBytes } = encodePage(body.content(), {
       type: 'DATA_PAGE',
       data_page_header: {
         num_values: levelsInPage,

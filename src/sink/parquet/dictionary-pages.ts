@@ -15,6 +15,8 @@ export class DictionaryPages {
   isOpen = true;
   private readonly indexes = new Uint32List();
   private pageCount = 0;
+  /** Values in pages that refer to the dictionary. */
+  valueCount = 0;
 
   constructor(private readonly distinct: Dictionary) {}
 
@@ -33,11 +35,12 @@ export class DictionaryPages {
   /** Appends the open page's indexes, or the values in `plain` once the dictionary is closed. */
   appendPage(body: ByteBuffer, plain: ByteBuffer): Encoding {
     if (!this.isOpen) {
-      body.appendBytes(plain.bytes, 0, plain.length);
+      body.appendBytes(plain.source, 0, plain.length);
       plain.clear();
       return 'PLAIN';
     }
     this.pageCount++;
+    this.valueCount += this.indexes.length;
     const bitWidth = Math.max(1, 32 - Math.clz32(Math.max(0, this.distinct.count - 1)));
     body.appendUint8(bitWidth);
     appendHybrid(body, this.indexes.values, this.indexes.length, bitWidth);
@@ -47,12 +50,13 @@ export class DictionaryPages {
 
   dictionary(): { readonly bytes: Uint8Array; readonly count: number } | undefined {
     if (this.pageCount === 0) return undefined;
-    return { bytes: this.distinct.values.view(), count: this.distinct.count };
+    return { bytes: this.distinct.values.content(), count: this.distinct.count };
   }
 
   clear(): void {
     this.isOpen = true;
     this.pageCount = 0;
+    this.valueCount = 0;
     this.indexes.clear();
   }
 }

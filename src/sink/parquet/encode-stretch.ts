@@ -78,14 +78,14 @@ export class StretchEncoder {
   }
 
   private appendLine(
-    { bytes, lineStart, lineEnd, isTooLong }: LineWindow,
+    { source, lineStart, lineEnd, isTooLong }: LineWindow,
     isValidUtf8: boolean,
     line: number,
     step: { recordCount: number; readonly rejects: LineReject[]; readonly groups: EncodedRowGroup[] },
   ): void {
     const { columns, limits } = this;
     const before = columns.rowCount;
-    const reason = isTooLong ? undefined : this.rows.append(bytes, lineStart, lineEnd, isValidUtf8);
+    const reason = isTooLong ? undefined : this.rows.append(source, lineStart, lineEnd, isValidUtf8);
     if (isTooLong || reason !== undefined) step.rejects.push({ line, reason });
     step.recordCount += columns.rowCount - before;
     if (columns.rowCount > before && isGroupFull(columns, limits)) step.groups.push(columns.finish());

@@ -53,7 +53,7 @@ export function appendHybridBits(out: ByteBuffer, bits: Uint8Array, count: numbe
 function appendBitLiterals(out: ByteBuffer, bits: Uint8Array, start: number, end: number): void {
   if (start >= end) return;
   out.appendVarint((end - start) * 2 + 1);
-  out.appendBytes(bits, start, end);
+  for (let at = start; at < end; at++) out.appendUint8(bits[at] ?? 0);
 }
 
 /** Bit-packs values, the last group filled up with zeros. */

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { isNestedTooDeep, MAX_JSON_LEVELS } from '../../record/json-nesting.js';
 import { parseRecordLine, RecordParseError } from '../../record/record-line.js';
+import type { ByteSource } from './byte-source.js';
 import { CanonicalRows } from './canonical-rows.js';
 import { RecordRows } from './record-rows.js';
 import type { RowGroupColumns } from './row-group-columns.js';
@@ -16,12 +17,14 @@ export class LineRows {
   }
 
   /**
-   * Writes the line that lies in `bytes` from `start` to `end`, without its line feed; a blank one writes nothing.
+   * Writes the line that lies in `source` from `start` to `end`, without its line feed; a blank one writes nothing.
    * @param isChecked whether the bytes are known to be valid UTF-8
    * @returns why the line is no record and was passed over; `undefined` when all is well
    */
-  append(bytes: Buffer, start: number, end: number, isChecked: boolean): string | undefined {
-    if ((isChecked || isUtf8(bytes.subarray(start, end))) && this.canonical.append(bytes, start, end)) return undefined;
+  append(source: ByteSource, start: number, end: number, isChecked: boolean): string | undefined {
+    const { bytes } = source;
+    if ((isChecked || isUtf8(bytes.subarray(start, end))) && this.canonical.append(source, start, end))
+      return undefined;
     return this.appendAny(bytes.toString('utf8', start, end));
   }
 

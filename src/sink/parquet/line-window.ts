@@ -1,3 +1,5 @@
+import { ByteSource } from './byte-source.js';
+
 /** Bytes asked for at a time. */
 const READ_BYTES = 1024 * 1024;
 const LINE_FEED = 0x0a;
@@ -8,7 +10,8 @@ const LINE_FEED = 0x0a;
  */
 export class LineWindow {
   /** Holds the present line from `lineStart` to `lineEnd`, without its line feed. */
-  bytes = Buffer.allocUnsafeSlow(2 * READ_BYTES);
+  source = new ByteSource(Buffer.allocUnsafeSlow(2 * READ_BYTES));
+  private bytes = this.source.bytes;
   lineStart = 0;
   lineEnd = 0;
   /** Where the present line's first byte stands in the file. */
@@ -47,6 +50,7 @@ export class LineWindow {
     if (this.bytes.length - this.end < READ_BYTES) {
       const grown = Buffer.allocUnsafeSlow(this.bytes.length * 2);
       this.bytes.copy(grown, 0, 0, this.end);
+      this.source = new ByteSource(grown);
       this.bytes = grown;
     }
     return this.bytes.subarray(this.end, this.end + READ_BYTES);

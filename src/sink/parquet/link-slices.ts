@@ -1,7 +1,8 @@
 import type { ByteCursor } from './byte-cursor.js';
+import { ByteSource } from './byte-source.js';
 import type { RowGroupColumns } from './row-group-columns.js';
 
-const keys = (text: string) => new TextEncoder().encode(text);
+const keys = ByteSource.of;
 const TRACE_ID = keys('{"trace_id":"');
 const SPAN_ID = keys('","span_id":"');
 const ATTRIBUTES = keys('","attributes":');
@@ -42,7 +43,7 @@ export class LinkSlices {
   }
 
   /** Writes what was read last. */
-  write({ linkTraceId, linkSpanId, linkPayload }: RowGroupColumns, row: number, bytes: Uint8Array): void {
+  write({ linkTraceId, linkSpanId, linkPayload }: RowGroupColumns, row: number, source: ByteSource): void {
     for (const { writer } of [linkTraceId, linkSpanId, linkPayload]) {
       writer.beginRow(row);
       if (this.count === 0) writer.appendEmptyList();
@@ -50,11 +51,11 @@ export class LinkSlices {
     for (let index = 0; index < this.count; index++) {
       const link = this.links[index];
       if (link === undefined) break;
-      linkTraceId.appendItem(index, bytes, link.traceIdStart, link.traceIdStart + 32);
+      linkTraceId.appendItem(index, source, link.traceIdStart, link.traceIdStart + 32);
       linkSpanId.appendItem(index, link.high, link.low);
-      linkPayload.appendItem(index, bytes, link.attributesStart, link.attributesEnd);
+      linkPayload.appendItem(index, source, link.attributesStart, link.attributesEnd);
     }
-    for (const { writer } of [linkTraceId, linkSpanId, linkPayload]) writer.endRow();
+    for (const column of [linkTraceId, linkSpanId, linkPayload]) column.endRow();
   }
 
   private readLink(cursor: ByteCursor): boolean {

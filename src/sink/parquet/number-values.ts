@@ -1,11 +1,14 @@
 import type { Encoding } from 'hyparquet';
 import { ByteBuffer } from './byte-buffer.js';
-import { type ColumnValues, MAX_DICTIONARY_BYTES } from './column-values.js';
+import { type ColumnValues, MAX_DICTIONARY_BYTES, PAGE_BYTES } from './column-values.js';
 import { DictionaryPages } from './dictionary-pages.js';
 import { NumberDictionary } from './number-dictionary.js';
 
 /** Which numbers: four bytes with or without a sign, or eight bytes without one (times are below 2^63). */
 export type NumberKind = 'int32' | 'uint32' | 'uint64';
+
+/** Distinct numbers from which on it is asked whether nearly all of them are. */
+const USELESS_DISTINCT = 2_000;
 
 /** Numbers, given as two halves of 32 bits; those of four bytes have 0 (or, below zero, anything) in the high one. */
 export class NumberValues implements ColumnValues {
@@ -33,12 +36,9 @@ export class NumberValues implements ColumnValues {
     return this.numbers.values.length + this.plain.length + this.pages.heldBytes;
   }
 
-  get plainBytes(): number {
-    return this.plain.length;
-  }
-
-  get isDictionaryFull(): boolean {
-    return this.pages.isOpen && (this.numbers.values.length > MAX_DICTIONARY_BYTES || this.numbers.isCrowded);
+  get isFull(): boolean {
+    if (!this.pages.isOpen) return this.plain.length >= PAGE_BYTES;
+    return this.numbers.values.length > MAX_DICTIONARY_BYTES || this.numbers.isCrowded;
   }
 
   /** @param high unsigned, 0 for numbers of four bytes @param low unsigned */
@@ -53,10 +53,12 @@ export class NumberValues implements ColumnValues {
   }
 
   appendPage(body: ByteBuffer): Encoding {
-    return this.pages.appendPage(body, this.plain);
+    const encoding = this.pages.appendPage(body, this.plain);
+    if (this.pages.isOpen && this.isDictionaryUseless()) this.endDictionary();
+    return encoding;
   }
 
-  closeDictionary(): void {
+  endDictionary(): void {
     this.pages.close();
   }
 
@@ -77,6 +79,11 @@ export class NumberValues implements ColumnValues {
     this.pages.clear();
     this.plain.clear();
     this.isEmpty = true;
+  }
+
+  /** Values that are all different, such as times of ends, take less room, and no time to be found, without one. */
+  private isDictionaryUseless(): boolean {
+    return this.numbers.count > USELESS_DISTINCT && this.numbers.count > 0.9 * this.pages.valueCount;
   }
 
   private compare(high: number, low: number): void {

@@ -1,5 +1,6 @@
 import type { ByteBuffer } from './byte-buffer.js';
 import type { ByteCursor } from './byte-cursor.js';
+import { ByteSource } from './byte-source.js';
 import type { KeyOrder } from './key-order.js';
 
 const OBJECT = 0x7b;
@@ -11,7 +12,7 @@ const LIST_END = 0x5d;
 
 /** A key with its colon, as it stands in a line, and the order of the object that it may hold. */
 interface OrderedKey {
-  readonly bytes: Uint8Array;
+  readonly bytes: ByteSource;
   readonly order: OrderedCopy | null;
 }
 
@@ -24,7 +25,7 @@ export class OrderedCopy {
 
   constructor(order: KeyOrder) {
     this.keys = Object.entries(order).map(([key, inner]) => ({
-      bytes: new TextEncoder().encode(`"${key}":`),
+      bytes: ByteSource.of(`"${key}":`),
       order: inner === null ? null : new OrderedCopy(inner),
     }));
     this.starts = new Int32Array(this.keys.length);
@@ -50,12 +51,11 @@ export class OrderedCopy {
     } else {
       const start = cursor.at;
       cursor.value();
-      out.appendBytes(bytes, start, cursor.at);
+      out.appendBytes(cursor.source, start, cursor.at);
     }
   }
 
   private appendObject(cursor: ByteCursor, out: ByteBuffer): void {
-    const { bytes } = cursor;
     const others = this.find(cursor);
     const end = cursor.at;
     const begin = out.length;
@@ -65,7 +65,7 @@ export class OrderedCopy {
       out.appendUint8(out.length === begin ? OBJECT : COMMA);
       out.appendBytes(key);
       if (order === null) {
-        out.appendBytes(bytes, start, this.ends[index]);
+        out.appendBytes(cursor.source, start, this.ends[index]);
       } else {
         cursor.at = start;
         order.append(cursor, out);
@@ -73,7 +73,7 @@ export class OrderedCopy {
     });
     for (const { start, end } of others) {
       out.appendUint8(out.length === begin ? OBJECT : COMMA);
-      out.appendBytes(bytes, start, end);
+      out.appendBytes(cursor.source, start, end);
     }
     if (out.length === begin) out.appendUint8(OBJECT);
     out.appendUint8(OBJECT_END);

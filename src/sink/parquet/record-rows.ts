@@ -50,7 +50,7 @@ export class RecordRows {
       linkSpanId.appendItemHex(index, link.spanId);
       linkPayload.appendItemText(index, link.attributes.json);
     }
-    for (const { writer } of [linkTraceId, linkSpanId, linkPayload]) writer.endRow();
+    for (const column of [linkTraceId, linkSpanId, linkPayload]) column.endRow();
   }
 
   private appendCell(row: number, name: AttributeColumn, cell: AttributeCell): void {

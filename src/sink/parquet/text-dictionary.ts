@@ -1,4 +1,5 @@
 import { ByteBuffer } from './byte-buffer.js';
+import type { ByteSource } from './byte-source.js';
 
 /** Slots looked at before the dictionary is called crowded: only made-up texts with equal hashes come that far. */
 const MAX_PROBES = 64;
@@ -21,24 +22,24 @@ export class TextDictionary {
   private least = 0;
   private greatest = 0;
 
-  /** The text's index; a new text gets the next one. It lies in `bytes` from `start` to `end`. */
-  indexOf(bytes: Uint8Array, start: number, end: number): number {
+  /** The text's index; a new text gets the next one. It lies in `source` from `start` to `end`. */
+  indexOf(source: ByteSource, start: number, end: number): number {
     // Neighbours often hold the same text.
-    if (this.count > 0 && this.isAt(this.last, bytes, start, end - start)) return this.last;
-    const hash = hashOf(bytes, start, end);
+    if (this.count > 0 && this.isAt(this.last, source, start, end - start)) return this.last;
+    const hash = hashOf(source, start, end);
     const mask = this.table.length - 1;
     let slot = hash & mask;
     for (let probes = 0; ; probes++) {
       const index = (this.table[slot] ?? 0) - 1;
       if (index < 0) break;
-      if (this.hashes[index] === hash && this.isAt(index, bytes, start, end - start)) {
+      if (this.hashes[index] === hash && this.isAt(index, source, start, end - start)) {
         this.last = index;
         return index;
       }
       if (probes > MAX_PROBES) this.isCrowded = true;
       slot = (slot + 1) & mask;
     }
-    return this.add(hash, bytes, start, end);
+    return this.add(hash, source, start, end);
   }
 
   /** The least or greatest text by its bytes, which is the order that Parquet means; a copy. */
@@ -54,23 +55,27 @@ export class TextDictionary {
     this.isCrowded = false;
   }
 
-  private isAt(index: number, bytes: Uint8Array, start: number, length: number): boolean {
+  private isAt(index: number, { bytes, view }: ByteSource, start: number, length: number): boolean {
     if (this.lengths[index] !== length) return false;
-    const known = this.values.bytes;
+    const { bytes: knownBytes, view: known } = this.values.source;
     const knownStart = this.starts[index] ?? 0;
     // From the end: names of one kind begin alike.
-    for (let i = length - 1; i >= 0; i--) if (known[knownStart + i] !== bytes[start + i]) return false;
+    let left = length;
+    for (; left >= 4; left -= 4) {
+      if (known.getInt32(knownStart + left - 4, true) !== view.getInt32(start + left - 4, true)) return false;
+    }
+    for (left--; left >= 0; left--) if (knownBytes[knownStart + left] !== bytes[start + left]) return false;
     return true;
   }
 
-  private add(hash: number, bytes: Uint8Array, start: number, end: number): number {
+  private add(hash: number, source: ByteSource, start: number, end: number): number {
     if (this.count === this.hashes.length) this.grow();
     const index = this.count++;
     this.values.appendUint32(end - start);
     this.hashes[index] = hash;
     this.starts[index] = this.values.length;
     this.lengths[index] = end - start;
-    this.values.appendBytes(bytes, start, end);
+    this.values.appendBytes(source, start, end);
     this.insert(index);
     if (index === 0 || this.compare(index, this.least) < 0) this.least = index;
     if (index === 0 || this.compare(index, this.greatest) > 0) this.greatest = index;
@@ -99,7 +104,7 @@ export class TextDictionary {
   }
 
   private compare(index: number, other: number): number {
-    const { bytes } = this.values;
+    const { bytes } = this.values.source;
     const start = this.starts[index] ?? 0;
     const otherStart = this.starts[other] ?? 0;
     const length = this.lengths[index] ?? 0;
@@ -114,18 +119,16 @@ export class TextDictionary {
 
   private copyOf(index: number): Uint8Array {
     const start = this.starts[index] ?? 0;
-    return Uint8Array.prototype.slice.call(this.values.bytes, start, start + (this.lengths[index] ?? 0));
+    return Uint8Array.prototype.slice.call(this.values.source.bytes, start, start + (this.lengths[index] ?? 0));
   }
 }
 
 /** Four bytes at a time; the shift brings high bits, which a product leaves alone, down to where the table looks. */
-function hashOf(bytes: Uint8Array, start: number, end: number): number {
+function hashOf({ bytes, view }: ByteSource, start: number, end: number): number {
   let hash = end - start;
   let at = start;
   for (; at + 4 <= end; at += 4) {
-    const word =
-      (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8) | ((bytes[at + 2] ?? 0) << 16) | ((bytes[at + 3] ?? 0) << 24);
-    hash = Math.imul(hash ^ word, 0x9e3779b1);
+    hash = Math.imul(hash ^ view.getInt32(at, true), 0x9e3779b1);
     hash ^= hash >>> 15;
   }
   for (; at < end; at++) hash = Math.imul(hash ^ (bytes[at] ?? 0), 0x01000193);

@@ -1,6 +1,7 @@
 import type { Encoding } from 'hyparquet';
 import { ByteBuffer } from './byte-buffer.js';
-import { type ColumnValues, MAX_DICTIONARY_BYTES } from './column-values.js';
+import type { ByteSource } from './byte-source.js';
+import { type ColumnValues, MAX_DICTIONARY_BYTES, PAGE_BYTES } from './column-values.js';
 import { DictionaryPages } from './dictionary-pages.js';
 import { TextDictionary } from './text-dictionary.js';
 
@@ -16,20 +17,17 @@ export class TextValues implements ColumnValues {
     return this.texts.values.length + this.plain.length + this.pages.heldBytes;
   }
 
-  get plainBytes(): number {
-    return this.plain.length;
+  get isFull(): boolean {
+    if (!this.pages.isOpen) return this.plain.length >= PAGE_BYTES;
+    return this.texts.values.length > MAX_DICTIONARY_BYTES || this.texts.isCrowded;
   }
 
-  get isDictionaryFull(): boolean {
-    return this.pages.isOpen && (this.texts.values.length > MAX_DICTIONARY_BYTES || this.texts.isCrowded);
-  }
-
-  append(bytes: Uint8Array, start: number, end: number): void {
+  append(source: ByteSource, start: number, end: number): void {
     if (this.pages.isOpen) {
-      this.pages.push(this.texts.indexOf(bytes, start, end));
+      this.pages.push(this.texts.indexOf(source, start, end));
     } else {
       this.plain.appendUint32(end - start);
-      this.plain.appendBytes(bytes, start, end);
+      this.plain.appendBytes(source, start, end);
     }
   }
 
@@ -37,7 +35,7 @@ export class TextValues implements ColumnValues {
     return this.pages.appendPage(body, this.plain);
   }
 
-  closeDictionary(): void {
+  endDictionary(): void {
     this.pages.close();
   }
 

@@ -1,5 +1,6 @@
 import { BooleanValues } from './boolean-values.js';
 import { ByteBuffer } from './byte-buffer.js';
+import type { ByteSource } from './byte-source.js';
 import { ColumnWriter } from './column-writer.js';
 import type { LeafColumn } from './leaf-column.js';
 import { type NumberKind, NumberValues } from './number-values.js';
@@ -17,29 +18,34 @@ export class TextColumn {
     this.writer = new ColumnWriter(leaf, this.values);
   }
 
-  /** Writes a row's text, which lies in `bytes` as UTF-8 from `start` to `end`. */
-  append(row: number, bytes: Uint8Array, start: number, end: number): void {
+  /** Writes a row's text, which lies in `source` as UTF-8 from `start` to `end`. */
+  append(row: number, source: ByteSource, start: number, end: number): void {
     this.writer.beginRow(row);
-    this.values.append(bytes, start, end);
-    this.writer.endRow();
+    this.values.append(source, start, end);
+    this.writer.endRow(this.values.isFull);
   }
 
   appendText(row: number, text: string): void {
     this.scratch.clear();
     this.scratch.appendText(text);
-    this.append(row, this.scratch.bytes, 0, this.scratch.length);
+    this.append(row, this.scratch.source, 0, this.scratch.length);
   }
 
-  /** Writes an item of a row's list; between the writer's `beginRow` and `endRow`. */
-  appendItem(index: number, bytes: Uint8Array, start: number, end: number): void {
+  /** Writes an item of a row's list; between the writer's `beginRow` and this `endRow`. */
+  appendItem(index: number, source: ByteSource, start: number, end: number): void {
     this.writer.beginItem(index);
-    this.values.append(bytes, start, end);
+    this.values.append(source, start, end);
+  }
+
+  /** Ends a row that is a list. */
+  endRow(): void {
+    this.writer.endRow(this.values.isFull);
   }
 
   appendItemText(index: number, text: string): void {
     this.scratch.clear();
     this.scratch.appendText(text);
-    this.appendItem(index, this.scratch.bytes, 0, this.scratch.length);
+    this.appendItem(index, this.scratch.source, 0, this.scratch.length);
   }
 }
 
@@ -57,7 +63,7 @@ export class NumberColumn {
   append(row: number, high: number, low: number): void {
     this.writer.beginRow(row);
     this.values.append(high, low);
-    this.writer.endRow();
+    this.writer.endRow(this.values.isFull);
   }
 
   /** Writes a row's number of 32 bits, with or without a sign. */
@@ -74,10 +80,15 @@ export class NumberColumn {
     this.append(row, Number.parseInt(digits.slice(0, 8), 16), Number.parseInt(digits.slice(8), 16));
   }
 
-  /** Writes an item of a row's list; between the writer's `beginRow` and `endRow`. */
+  /** Writes an item of a row's list; between the writer's `beginRow` and this `endRow`. */
   appendItem(index: number, high: number, low: number): void {
     this.writer.beginItem(index);
     this.values.append(high, low);
+  }
+
+  /** Ends a row that is a list. */
+  endRow(): void {
+    this.writer.endRow(this.values.isFull);
   }
 
   appendItemHex(index: number, digits: string): void {
@@ -97,6 +108,6 @@ export class BooleanColumn {
   append(row: number, value: boolean): void {
     this.writer.beginRow(row);
     this.values.append(value);
-    this.writer.endRow();
+    this.writer.endRow(this.values.isFull);
   }
 }

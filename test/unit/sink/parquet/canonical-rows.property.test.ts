@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isNestedTooDeep } from '../../../../src/record/json-nesting.js';
 import { parseRecordLine, RecordParseError } from '../../../../src/record/record-line.js';
+import { ByteSource } from '../../../../src/sink/parquet/byte-source.js';
 import { CanonicalRows } from '../../../../src/sink/parquet/canonical-rows.js';
 import { LineRows } from '../../../../src/sink/parquet/line-rows.js';
 import { RecordRows } from '../../../../src/sink/parquet/record-rows.js';
@@ -14,7 +15,7 @@ describe('rows written from bytes', () => {
     const lines = sampleLines(sample);
     const columns = new RowGroupColumns();
     const canonical = new CanonicalRows(columns);
-    const taken = lines.filter((line) => canonical.append(Buffer.from(line), 0, Buffer.byteLength(line)));
+    const taken = lines.filter((line) => canonical.append(ByteSource.of(line), 0, Buffer.byteLength(line)));
     expect(taken).toHaveLength(lines.length);
     expect(columns.finish()).toEqual(byRecords(lines).group);
   });
@@ -33,7 +34,7 @@ describe('rows written from bytes', () => {
   it('are mostly written without a record, so that the comparison says something', () => {
     const canonical = new CanonicalRows(new RowGroupColumns());
     const lines = fc.sample(anyLines, { numRuns: 2_000, seed: 1 });
-    const taken = lines.filter((line) => canonical.append(Buffer.from(line), 0, Buffer.byteLength(line)));
+    const taken = lines.filter((line) => canonical.append(ByteSource.of(line), 0, Buffer.byteLength(line)));
     expect(taken.length).toBeGreaterThan(lines.length / 20);
   });
 
@@ -42,7 +43,7 @@ describe('rows written from bytes', () => {
     const [before = '', after = ''] = line.split('INFO', 2);
     const damaged = Buffer.concat([Buffer.from(before), Buffer.from([0x49, 0xff, 0xc3]), Buffer.from(`${after}`)]);
     const columns = new RowGroupColumns();
-    new LineRows(columns).append(damaged, 0, damaged.length, false);
+    new LineRows(columns).append(new ByteSource(damaged), 0, damaged.length, false);
     expect(columns.finish()).toEqual(byRecords([damaged.toString('utf8')]).group);
   });
 });
@@ -55,7 +56,7 @@ interface Outcome {
 function byLines(lines: readonly string[], columns: RowGroupColumns): Outcome {
   const rows = new LineRows(columns);
   const bytes = lines.map((line) => Buffer.from(`${line}\n`));
-  const reasons = bytes.map((line) => rows.append(line, 0, line.length - 1, false));
+  const reasons = bytes.map((line) => rows.append(new ByteSource(line), 0, line.length - 1, false));
   return { reasons, group: columns.finish() };
 }
 
