@@ -41,7 +41,7 @@ it(`decodes ${BUDGET.bodyCount} bodies the same way with every decoder, changes 
   }
   console.log(`${BUDGET.bodyCount} bodies of seed ${BUDGET.seed}: ${JSON.stringify(counts)}; ${heap}`);
   findings.expectNone();
-  expect(counts.records).toBeGreaterThan(BUDGET.bodyCount / 10);
+  if (BUDGET.isWhole) expect(counts.records).toBeGreaterThan(BUDGET.bodyCount / 10);
   expect(heap.growthMiB, `${heap}`).toBeLessThan(16);
 });
 
