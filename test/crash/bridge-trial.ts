@@ -1,8 +1,9 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { until } from '../tool/until.js';
-import { bridgeVictim, isWritingParquet } from './bridge-victim.js';
+import { bridgeVictim } from './bridge-victim.js';
 import { CountingSink } from './counting-sink.js';
 import type { CrashRow } from './crash-table.js';
 import { crashRepeatedly, type KillCounts } from './crash-trial.js';
@@ -13,6 +14,7 @@ import { traceIdOf } from './load-ids.js';
 import { auditParquet, type ParquetFigures } from './parquet-audit.js';
 import { pendingRuns } from './pending-runs.js';
 import { auditRecordLogs, type RecordLogFigures } from './record-log-audit.js';
+import { isJudgedToItsEnd, isWritingParquet } from './run-folder.js';
 import { RunPlan } from './run-plan.js';
 import { SeededRandom } from './seeded-random.js';
 import { auditState } from './state-audit.js';
@@ -43,6 +45,7 @@ export interface BridgeTrial {
 /** Runs whose Parquet may be in the making when a look is taken. */
 const RECENT_RUNS = 24;
 const DRAIN_MS = 120_000;
+const REST_MS = 500;
 const MAX_GAP_MS = 20;
 /** After how many of the kills a record log ends in the middle of a line. */
 const TORN_LINE_RATE = 0.3;
@@ -52,7 +55,8 @@ const TIMES = ['--invocation-quiet', '300ms', '--event-hold', '200ms'];
 /** Kills the built program under load and under export, and looks at all that it kept and sent. */
 export async function tryBridge({ kills, seed, cleanUp }: TrialOptions): Promise<BridgeTrial> {
   const dataFolder = mkdtempSync(join(tmpdir(), 'run-bridge-crash-'));
-  cleanUp.folder(dataFolder);
+  if (process.env.CRASH_KEEP === undefined) cleanUp.folder(dataFolder);
+  else console.log(`kept: ${dataFolder}`);
   const sink = await CountingSink.listen({ delayMs: 10, failureRate: 0.03, random: new SeededRandom(seed + 1) });
   cleanUp.add(() => sink.close());
   const [httpPort = 0, webPort = 0] = await freePorts(2, 21_000);
@@ -81,7 +85,7 @@ export async function tryBridge({ kills, seed, cleanUp }: TrialOptions): Promise
   });
   const runs = expected.list;
   const { spans } = expected;
-  const drainMs = await drain(webPort, () => tally(spans, sink.spans).missing === 0);
+  const drainMs = await drain(webPort, () => runs.every(({ traceId }) => isJudgedToItsEnd(dataFolder, traceId)));
   const exitCode = await victim.end('SIGTERM');
   const log = auditRecordLogs(dataFolder, runs);
   const parquet = await auditParquet(dataFolder, runs);
@@ -119,9 +123,13 @@ function recentTraceIds(last: number): readonly string[] {
 }
 
 /** Waits until everything is sent and no run waits for anything. What never comes is for the audit to tell. */
-async function drain(webPort: number, isAtSink: () => boolean): Promise<number> {
+async function drain(webPort: number, isJudged: () => boolean): Promise<number> {
   const begunMs = performance.now();
-  const isDrained = async () => (await pendingRuns(webPort)) === 0 && isAtSink();
-  await until('the end of every export', isDrained, DRAIN_MS).catch((error: unknown) => console.log(String(error)));
+  const isAtRest = async () => (await pendingRuns(webPort)) === 0 && isJudged();
+  // Twice: an export hears of a run's end a moment after `run.json` says it.
+  const isDrained = async () => (await isAtRest()) && (await pause(REST_MS, true)) && (await isAtRest());
+  await until('the end of every run and export', isDrained, DRAIN_MS).catch((error: unknown) =>
+    console.log(String(error)),
+  );
   return performance.now() - begunMs;
 }

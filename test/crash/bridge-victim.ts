@@ -1,5 +1,3 @@
-import { existsSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import type { VictimCommand } from './victim.js';
 
 /** The built program as a victim. */
@@ -26,12 +24,4 @@ export function bridgeVictim(options: BridgeVictimOptions): VictimCommand {
     env: { HOME: options.dataFolder, OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${options.sinkPort}` },
     port: options.httpPort,
   };
-}
-
-/** Whether a run's Parquet is half-written just now. */
-export function isWritingParquet(dataFolder: string, traceIds: readonly string[]): boolean {
-  return traceIds.some((traceId) => {
-    const folder = join(dataFolder, 'runs', traceId);
-    return existsSync(folder) && readdirSync(folder).some((name) => name.endsWith('.parquet.partial'));
-  });
 }

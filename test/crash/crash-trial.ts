@@ -23,10 +23,15 @@ export interface CrashTrialParts {
 /** How often it was killed, and when. */
 export type KillCounts = Readonly<Record<KillMoment, number>>;
 
-/** How long a life lasts under load before it is ended, at most, in milliseconds; short ones are more frequent. */
-const MAX_LIFE_MS = 2_000;
-/** How long a moment is waited for that may not come (nothing to export, no run over). */
-const MAX_WAIT_MS = 2_500;
+/**
+ * How many bodies a life takes before its moment is waited for, at most; short lives are more frequent. Counted, so that as
+ * much is done between two kills on a slow machine as on a fast one.
+ */
+const MAX_BODIES = 120;
+/** Then so long at most, in milliseconds: the moment is anywhere between two bodies. */
+const MAX_JITTER_MS = 40;
+/** How long something is waited for that may not come (nothing to export, no run over). */
+const MAX_WAIT_MS = 4_000;
 const MAX_SHUTDOWN_MS = 120;
 
 /**
@@ -52,14 +57,17 @@ export async function crashRepeatedly(kills: number, parts: CrashTrialParts): Pr
 
 /** @returns the moment at which it was killed: another one where the planned one did not come. */
 async function killAt(moment: KillMoment, parts: CrashTrialParts): Promise<KillMoment> {
-  const { victim, random, sink } = parts;
+  const { victim, random, sink, load } = parts;
   let hit = moment;
+  if (moment !== 'startUp') {
+    const enough = load.acknowledgedCount + Math.floor(random.next() ** 2 * MAX_BODIES);
+    await isSeen(() => load.acknowledgedCount >= enough);
+  }
   switch (moment) {
     case 'load':
-      await pause(random.next() ** 2 * MAX_LIFE_MS);
+      await pause(random.between(0, MAX_JITTER_MS));
       break;
     case 'export':
-      await pause(random.next() ** 2 * MAX_LIFE_MS);
       hit = (await within(sink.nextRequest(), MAX_WAIT_MS)) ? 'export' : 'load';
       break;
     case 'startUp':
@@ -70,7 +78,6 @@ async function killAt(moment: KillMoment, parts: CrashTrialParts): Promise<KillM
       hit = (await isSeen(() => parts.isWritingParquet?.() ?? false)) ? 'parquet' : 'load';
       break;
     case 'shutdown':
-      await pause(random.next() ** 2 * MAX_LIFE_MS);
       victim.signal('SIGTERM');
       await pause(random.between(0, MAX_SHUTDOWN_MS));
       break;
@@ -92,7 +99,7 @@ async function isSeen(look: () => boolean): Promise<boolean> {
   const end = performance.now() + MAX_WAIT_MS;
   while (performance.now() < end) {
     if (look()) return true;
-    await new Promise((resolve) => setImmediate(resolve));
+    await pause(1);
   }
   return false;
 }

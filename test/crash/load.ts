@@ -30,6 +30,8 @@ const ANSWER_TIMEOUT_MS = 15_000;
 export class Load {
   /** Runs of which at least one body was acknowledged and at least one was not. */
   readonly inProgress = new Set<PlannedRun>();
+  /** Bodies that were answered 200. */
+  acknowledgedCount = 0;
   /** Bodies that were sent again. */
   resentCount = 0;
   /** What no retry mends: an answer that is neither 200 nor one to try again after. */
@@ -64,6 +66,7 @@ export class Load {
         if (!signals.includes(body.signal)) continue;
         const sentMs = performance.now();
         await this.sendUntilTaken(body);
+        this.acknowledgedCount += 1;
         this.options.onAcknowledged(run, body);
         this.inProgress.add(run);
         await pause(Math.max(0, sentMs + this.options.gapMs(body) - performance.now()));
