@@ -2,7 +2,14 @@ import { CELL, type SpanPage } from '../../record/span-page.js';
 import { nestedJson } from '../attribute-json.js';
 import { modernEnumName } from '../spelling.js';
 import { type AttributeLayout, attributeLayout, isLaidOut, NO_LAYOUT } from './attribute-layout.js';
-import { type FieldPlan, type FieldPlans, isSame, MAX_REMEMBERED_BYTES, type TypePlan } from './field-plan.js';
+import {
+  type FieldPlan,
+  type FieldPlans,
+  isSame,
+  MAX_REMEMBERED_BYTES,
+  ownBytes,
+  type TypePlan,
+} from './field-plan.js';
 import type { LineBuffer } from './line-buffer.js';
 import { BOOL, INT, type SpanSlice, STRING } from './span-slice.js';
 import { UNUSUAL } from './wire-cursor.js';
@@ -201,7 +208,7 @@ function modernJson(plan: FieldPlan, from: Buffer, start: number, end: number): 
   if (modern !== value && plan.key.name === 'phase') throw UNUSUAL;
   const json = Buffer.from(JSON.stringify(modern));
   if (plan.knownTexts.length < MAX_KNOWN_TEXTS && end - start <= MAX_REMEMBERED_BYTES) {
-    plan.knownTexts.push({ bytes: Buffer.from(from.subarray(start, end)), json });
+    plan.knownTexts.push({ bytes: ownBytes(from.subarray(start, end)), json: ownBytes(json) });
   }
   return json;
 }

@@ -137,18 +137,25 @@ export class FieldPlans {
     for (let index = start; index < end; index++) hash = (Math.imul(hash, 31) + (from[index] as number)) | 0;
     const list = this.keys.get(hash);
     if (list !== undefined) for (const key of list) if (isSame(key.bytes, from, start, end)) return key;
-    return this.add(hash, Buffer.from(from.subarray(start, end)));
+    return this.add(hash, ownBytes(from.subarray(start, end)));
   }
 
   private add(hash: number, bytes: Buffer): KnownKey {
     if (this.keyCount++ >= MAX_KEYS) throw UNUSUAL;
     const name = bytes.toString('utf8');
-    const key = { name, bytes, quoted: Buffer.from(`${JSON.stringify(name)}:`) };
+    const key = { name, bytes, quoted: ownBytes(Buffer.from(`${JSON.stringify(name)}:`)) };
     const list = this.keys.get(hash);
     if (list === undefined) this.keys.set(hash, [key]);
     else list.push(key);
     return key;
   }
+}
+
+/** A copy for long: one of `Buffer.from` may be part of a pool's 8 KiB, all of which stay in memory for its sake. */
+export function ownBytes(bytes: Uint8Array): Buffer {
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  own.set(bytes);
+  return own;
 }
 
 /** Whether the bytes from `start` to `end` are these. */
