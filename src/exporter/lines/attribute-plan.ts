@@ -16,6 +16,7 @@ export const ROLES = [
   'query_outcome',
   'hook_outcome',
   'node_outcome',
+  'node_error_type',
   'test_outcome',
   'node_test_detail',
   'node_freshness_outcome',
@@ -29,8 +30,6 @@ export function roleIndexOf(name: string): number {
 }
 
 const ROLE_INDEXES: ReadonlyMap<string, number> = new Map(ROLES.map((name, index) => [name, index]));
-/** Longest value that is compared with the next one. */
-const MAX_LAST_BYTES = 256;
 
 /** How one attribute of one event type is read and exported. */
 export class AttributePlan {
@@ -45,15 +44,10 @@ export class AttributePlan {
   readonly isAdapter: boolean;
   /** `0a <length> name 12`: a KeyValue up to the length of its value. */
   readonly keyBytes: Buffer;
-  /** The attribute that followed this one in the last line, which it mostly does in the next. */
-  next: AttributePlan | undefined;
+  /** The attribute that followed this one in the last start, and in the last end: it mostly does in the next. */
+  readonly next: [AttributePlan | undefined, AttributePlan | undefined] = [undefined, undefined];
   /** Number of the line that it was seen in last: a second time in one line is not for the fast path. */
   lineNumber = 0;
-  /** Whether the last `textOf` gave another text than the one before. */
-  isNewText = false;
-  private lastText = '';
-  private readonly lastBytes = Buffer.alloc(MAX_LAST_BYTES);
-
   constructor(
     readonly index: number,
     readonly name: string,
@@ -67,26 +61,5 @@ export class AttributePlan {
     this.isName = isNaming && NAME_ATTRIBUTES.some((one) => one === name);
     this.isAdapter = isNaming && name === 'adapter_type';
     this.keyBytes = Buffer.concat([Buffer.from([0x0a, name.length]), Buffer.from(name, 'latin1'), Buffer.from([0x12])]);
-  }
-
-  /** The ASCII text that stands in these bytes; the same string as the last time where it is the same. */
-  textOf(bytes: Buffer, start: number, end: number): string {
-    const { lastBytes, lastText } = this;
-    const length = end - start;
-    this.isNewText = true;
-    if (length === lastText.length) {
-      let at = 0;
-      while (at < length && bytes[start + at] === lastBytes[at]) at++;
-      if (at === length) {
-        this.isNewText = false;
-        return lastText;
-      }
-    }
-    const text = bytes.toString('latin1', start, end);
-    if (length <= MAX_LAST_BYTES) {
-      for (let at = 0; at < length; at++) lastBytes[at] = bytes[start + at] as number;
-      this.lastText = text;
-    }
-    return text;
   }
 }

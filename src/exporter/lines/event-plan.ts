@@ -5,6 +5,7 @@ import { SPAN } from '../wire/encode-span.js';
 import { WireWriter } from '../wire/wire-writer.js';
 import { AttributePlan } from './attribute-plan.js';
 import { Literal } from './literal.js';
+import { TextTable } from './text-table.js';
 
 /** Different attributes that one event type may have; lines with more are read in the general way. */
 const MAX_ATTRIBUTES = 256;
@@ -26,8 +27,8 @@ export class EventPlan {
   readonly isNameKept: boolean;
   /** Whether such lines are left to the general parser: there are a few in a run, and the mapping has rules for them alone. */
   readonly isGeneral: boolean;
-  /** The attribute that came first in the last line. */
-  first: AttributePlan | undefined;
+  /** Stands before the first attribute, for what follows it. */
+  readonly before = { next: [undefined, undefined] as AttributePlan['next'] };
   private readonly byName = new Map<string, AttributePlan>();
 
   constructor(
@@ -65,6 +66,8 @@ export class EventPlan {
 export class EventPlans {
   readonly attributes: AttributePlan[] = [];
   readonly events: EventPlan[] = [];
+  /** Texts that lines had. */
+  readonly texts = new TextTable();
   private readonly byType = new Map<string, EventPlan>();
 
   /** `undefined` when too many different ones came. */

@@ -23,8 +23,10 @@ export const CELL = {
   event: 13,
   linkCount: 14,
   attributeCount: 15,
+  /** One bit for each role that an attribute of the line has. */
+  roles: 16,
   /** Of each link: where its trace id and its span id stand, in hexadecimal. */
-  links: 16,
+  links: 17,
 } as const;
 
 /** Cells of an attribute: index of its `AttributePlan` and kind of its value, begin and end of the value. */

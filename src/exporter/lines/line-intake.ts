@@ -9,7 +9,7 @@ import type { SpanTree } from '../mapping/span-tree.js';
 import type { Redactor } from '../redaction/redactor.js';
 import { EventPlans } from './event-plan.js';
 import { LineBlocks } from './line-blocks.js';
-import { ATTRIBUTE_CELLS, CELL } from './line-cells.js';
+import { ATTRIBUTE_CELLS, CELL, PLAIN_TEXT } from './line-cells.js';
 import { LineReader } from './line-reader.js';
 import { LineScanner } from './line-scanner.js';
 import { LineStart } from './line-start.js';
@@ -98,18 +98,23 @@ export class LineIntake {
 
   /** As `learnNames` does of a record. */
   private learnNames(): void {
-    const { line } = this;
+    const { line, plans } = this;
     const { redactor } = this.memory;
     let cell = line.attributesCell;
     for (let left = line.attributeCount; left > 0; left--, cell += ATTRIBUTE_CELLS) {
       const plan = line.planAt(cell);
-      if (!plan.isName && !plan.isAdapter) continue;
-      plan.isNewText = true;
-      const text = line.textAt(cell);
-      if (text === undefined) continue;
-      if (plan.isAdapter) redactor.useAdapter(text);
-      // A text that came last time, too, was learned then.
-      else if (plan.isNewText) redactor.learn(text);
+      if (plan.isName) {
+        if (line.kindAt(cell) === PLAIN_TEXT) {
+          const text = plans.texts.textOf(line.bytes, line.valueStart(cell), line.valueEnd(cell), true);
+          if (!plans.texts.wasMarked) redactor.learnOwn(text);
+        } else {
+          const text = line.textAt(cell);
+          if (text !== undefined) redactor.learn(text);
+        }
+      } else if (plan.isAdapter) {
+        const text = line.textAt(cell);
+        if (text !== undefined) redactor.useAdapter(text);
+      }
     }
   }
 

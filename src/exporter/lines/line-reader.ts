@@ -1,6 +1,6 @@
 import type { SpanId } from '../../record/ids.js';
 import { tryParseRecordLine } from '../../record/record-line.js';
-import type { SpanEnd, SpanStart } from '../../record/telemetry-record.js';
+import type { SpanEnd, SpanStart, SpanStatus } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
 import { type Interruption, interruptionOf } from '../../run/node-outcome.js';
 import { spanIdOf } from '../mapping/id-halves.js';
@@ -28,6 +28,7 @@ export class LineReader implements SpanSight {
   cells = new Int32Array(0);
   firstCell = 0;
   isEnd = false;
+  readonly hasOwnTexts = true;
   private end = 0;
 
   constructor(private readonly plans: EventPlans) {}
@@ -105,6 +106,15 @@ export class LineReader implements SpanSight {
     return this.time(this.isEnd ? CELL.endSeconds : CELL.startSeconds);
   }
 
+  /** As in its record; code 0 where that has none. */
+  get status(): SpanStatus {
+    const code = this.cell(CELL.statusCode);
+    const start = this.start + this.cell(CELL.messageStart);
+    const end = this.start + this.cell(CELL.messageEnd);
+    const hasMessage = start > this.start;
+    return { code, message: hasMessage ? this.bytes.toString('latin1', start, end) : null };
+  }
+
   get name(): string {
     return this.bytes.toString('latin1', this.start + this.cell(CELL.nameStart), this.start + this.cell(CELL.nameEnd));
   }
@@ -131,8 +141,19 @@ export class LineReader implements SpanSight {
     return (this.cells[cell] as number) & 7;
   }
 
+  /** Where an attribute's value begins in `bytes`. */
+  valueStart(cell: number): number {
+    return this.start + (this.cells[cell + 1] as number);
+  }
+
+  /** Where it ends. */
+  valueEnd(cell: number): number {
+    return this.start + (this.cells[cell + 2] as number);
+  }
+
   /** The cell of an attribute that the mapping looks at; 0 where there is none. */
   find(role: number): number {
+    if ((this.cell(CELL.roles) & (1 << role)) === 0) return 0;
     let cell = this.attributesCell;
     for (let left = this.attributeCount; left > 0; left--, cell += ATTRIBUTE_CELLS) {
       if (this.planAt(cell).role === role) return cell;
@@ -148,10 +169,10 @@ export class LineReader implements SpanSight {
 
   /** The text that stands in an attribute's cells; `undefined` where it is none. */
   textAt(cell: number): string | undefined {
-    const start = this.start + (this.cells[cell + 1] as number);
-    const end = this.start + (this.cells[cell + 2] as number);
+    const start = this.valueStart(cell);
+    const end = this.valueEnd(cell);
     const kind = this.kindAt(cell);
-    if (kind === PLAIN_TEXT) return this.planAt(cell).textOf(this.bytes, start, end);
+    if (kind === PLAIN_TEXT) return this.plans.texts.textOf(this.bytes, start, end);
     return kind === OTHER_TEXT ? (JSON.parse(this.bytes.toString('utf8', start, end)) as string) : undefined;
   }
 

@@ -225,17 +225,19 @@ export class LineScanner {
     if (event === undefined) return false;
     let cell = CELL.links + (cells[CELL.linkCount] as number) * LINK_CELLS;
     let count = 0;
-    let previous: AttributePlan | undefined;
-    let expected = event.first;
+    let roles = 0;
+    // Starts and ends differ in a few attributes: each expects what the last of its kind had.
+    const chain = this.isEnd ? 1 : 0;
+    let previous = event.before;
     if (bytes[this.at] !== CLOSE) {
       for (;;) {
+        const expected = previous.next[chain];
         const plan = expected !== undefined && this.passes(expected.quoted) ? expected : this.readKey(event);
         if (plan === undefined || plan.lineNumber === lineNumber || ++count > MAX_ATTRIBUTES) return false;
         plan.lineNumber = lineNumber;
-        if (previous === undefined) event.first = plan;
-        else previous.next = plan;
+        if (plan !== expected) previous.next[chain] = plan;
         previous = plan;
-        expected = plan.next;
+        if (plan.role >= 0) roles |= 1 << plan.role;
         if (!this.readValue(cell, plan.index)) return false;
         cell += ATTRIBUTE_CELLS;
         const next = bytes[this.at++];
@@ -244,6 +246,7 @@ export class LineScanner {
       }
     } else this.at++;
     cells[CELL.attributeCount] = count;
+    cells[CELL.roles] = roles;
     this.cellCount = cell;
     // The record's own brace, and with it the line, ends here.
     return bytes[this.at] === CLOSE && this.at + 1 === this.end;

@@ -36,7 +36,7 @@ export class SpanRelease {
 
   constructor(private readonly deps: ReleaseDeps) {
     this.line = new LineReader(deps.plans);
-    this.transcoder = new SpanTranscoder(deps);
+    this.transcoder = new SpanTranscoder({ ...deps, outcomes: deps.spanMapper.outcomes });
   }
 
   /** @returns `undefined` for a line that turns out to be damaged. */

@@ -9,7 +9,7 @@ import {
 import { Attributes } from '../../record/attributes.js';
 import type { JsonObject, JsonValue } from '../../record/json.js';
 import { nodeVerdictOf } from '../../run/node-outcome.js';
-import type { SpanEvents } from '../mapping/event-buffer.js';
+import { NO_EVENTS, type SpanEvents } from '../mapping/event-buffer.js';
 import { EVENT_TYPE } from '../mapping/event-types.js';
 import { flattenAttributes } from '../mapping/flatten-attributes.js';
 import { int64Value } from '../mapping/int64-fields.js';
@@ -18,12 +18,13 @@ import type { NodeIndex } from '../mapping/node-index.js';
 import { writeStatement } from '../mapping/query-attributes.js';
 import { writeQueryTime } from '../mapping/query-time.js';
 import { isStructuralName, stableSpanName } from '../mapping/span-name.js';
+import type { SpanOutcome, SpanOutcomes } from '../mapping/span-outcome.js';
 import type { Redactor } from '../redaction/redactor.js';
 import { encodeAttribute, encodeAttributes } from '../wire/encode-attributes.js';
 import { encodeSpanTail, RECORD, SPAN } from '../wire/encode-span.js';
-import type { WireWriter } from '../wire/wire-writer.js';
+import { WireWriter } from '../wire/wire-writer.js';
 import { type AttributePlan, roleIndexOf } from './attribute-plan.js';
-import { SPECIAL_NAME } from './event-plan.js';
+import { type EventPlans, SPECIAL_NAME } from './event-plan.js';
 import {
   ATTRIBUTE_CELLS,
   CELL,
@@ -44,12 +45,15 @@ export interface TranscoderDeps {
   readonly switches: MappingSwitches;
   readonly redactor: Redactor;
   readonly nodes: NodeIndex;
+  readonly outcomes: SpanOutcomes;
+  /** Those that the lines were scanned with. */
+  readonly plans: EventPlans;
 }
 
 /**
  * Makes a span's OTLP bytes of its line's bytes: what `SpanMapper` and `encodeSpan` make of its record, without a record.
  * Attributes that need no look are copied, the others go through the same functions as there. It knows spans that ended
- * well; one whose outcome has to be found out, or whose attributes would meet under one name, it leaves to `SpanMapper`.
+ * well and failed nodes; one whose outcome has to be found out, or whose attributes would meet under one name, it leaves to `SpanMapper`.
  */
 export class SpanTranscoder {
   private readonly isRedacted: boolean;
@@ -77,21 +81,37 @@ export class SpanTranscoder {
     }
     this.writeStatement(out, line, uniqueId);
     if (verdict !== '') encodeAttribute(out, SPAN.attributes, 'run_bridge.node.verdict', verdict);
+    const failure = verdict === 'error' && this.deps.switches['node-errors'] ? this.failureOf(out, line) : undefined;
     if (line.eventType === EVENT_TYPE.nodeProcessed) this.writeQueryTime(out, line, uniqueId);
     if (originalName !== undefined) {
       encodeAttribute(out, SPAN.attributes, 'run_bridge.span.original_name', originalName);
     }
     out.tag(SPAN.droppedAttributesCount);
     out.varint(0);
+    if (failure === undefined && events === NO_EVENTS && line.cell(CELL.linkCount) === 0) {
+      this.writeShortTail(out, line);
+      out.close(start);
+      return true;
+    }
+    const spanEvents = events.events.map((waiting) => waiting.event);
+    if (failure?.event !== undefined) spanEvents.push(failure.event);
     encodeSpanTail(out, {
-      events: events.events.map((waiting) => waiting.event),
+      events: spanEvents,
       droppedEventsCount: events.droppedCount,
       links: linksOf(line),
       droppedLinksCount: 0,
-      status: this.statusOf(line),
+      status: failure?.status ?? this.statusOf(line),
     });
     out.close(start);
     return true;
+  }
+
+  /** The tail of a span without events and links, which is mostly the same few bytes. */
+  private writeShortTail(out: WireWriter, line: LineReader): void {
+    const status = this.statusOf(line);
+    const tail = status.message === undefined ? SHORT_TAILS[status.code] : undefined;
+    if (tail !== undefined) out.copy(tail, 0, tail.length);
+    else encodeSpanTail(out, { ...EMPTY_TAIL, status });
   }
 
   /** What became of a node; empty for other spans. `undefined` where more than the line has to be asked. */
@@ -154,19 +174,18 @@ export class SpanTranscoder {
 
   /** @returns false when two attributes would have one name. */
   private writeAttributes(out: WireWriter, line: LineReader): boolean {
-    const { cells } = line;
     let nested: Set<string> | undefined;
     let cell = line.attributesCell;
     for (let left = line.attributeCount; left > 0; left--, cell += ATTRIBUTE_CELLS) {
       const plan = line.planAt(cell);
       if (plan.role === SQL) continue;
-      const start = line.start + (cells[cell + 1] as number);
-      const end = line.start + (cells[cell + 2] as number);
+      const start = line.valueStart(cell);
+      const end = line.valueEnd(cell);
       switch (line.kindAt(cell)) {
         case PLAIN_TEXT:
           if (plan.isInt64) this.writeInt64(out, plan, line.bytes, start, end);
           else if (!this.isRedacted || plan.policy === 'keep') writeTextAttribute(out, plan, line.bytes, start, end);
-          else this.writeRedacted(out, plan, plan.textOf(line.bytes, start, end));
+          else this.writeRedacted(out, plan, this.deps.plans.texts.textOf(line.bytes, start, end));
           break;
         case INTEGER:
           if (!this.isRedacted || plan.policy !== 'deny') writeIntegerAttribute(out, plan, line.bytes, start, end);
@@ -192,7 +211,7 @@ export class SpanTranscoder {
   }
 
   private writeRedacted(out: WireWriter, plan: AttributePlan, text: string): void {
-    encodeAttribute(out, SPAN.attributes, plan.name, this.deps.redactor.attribute(plan.name, text));
+    encodeAttribute(out, SPAN.attributes, plan.name, this.deps.redactor.byPolicy(plan.policy, text, true));
   }
 
   private writeInt64(out: WireWriter, plan: AttributePlan, bytes: Buffer, start: number, end: number): void {
@@ -244,6 +263,16 @@ export class SpanTranscoder {
     encodeAttributes(out, SPAN.attributes, attributes);
   }
 
+  /** How a failed node is shown; writes what that adds to the attributes. */
+  private failureOf(out: WireWriter, line: LineReader): SpanOutcome {
+    const { spanId, startTimeUnixNano, endTimeUnixNano, status } = line;
+    const attributes: OtelAttributes = {};
+    const ended = { spanId, startTimeUnixNano, endTimeUnixNano, status, attributes: line };
+    const outcome = this.deps.outcomes.ofFailedNode(ended, attributes);
+    encodeAttributes(out, SPAN.attributes, attributes);
+    return outcome;
+  }
+
   /** The status as the engine sent it. */
   private statusOf(line: LineReader): SpanStatus {
     const code = line.cell(CELL.statusCode);
@@ -256,6 +285,12 @@ export class SpanTranscoder {
   }
 }
 
+const EMPTY_TAIL = { events: [], droppedEventsCount: 0, links: [], droppedLinksCount: 0 };
+const SHORT_TAILS = [SpanStatusCode.UNSET, SpanStatusCode.OK].map((code) => {
+  const out = new WireWriter(32);
+  encodeSpanTail(out, { ...EMPTY_TAIL, status: { code } });
+  return out.bytes.subarray(0, out.length);
+});
 const SQL = roleIndexOf('sql');
 const NODE_OUTCOME = roleIndexOf('node_outcome');
 const SKIP_DETAIL = roleIndexOf('node_skip_upstream_detail');
@@ -271,6 +306,7 @@ function nodeVerdict(line: LineReader): string | undefined {
   const cell = line.find(NODE_OUTCOME);
   const outcome = cell === 0 ? undefined : line.textAt(cell);
   if (outcome === 'NODE_OUTCOME_SKIPPED') return 'skipped';
+  if (outcome === 'NODE_OUTCOME_ERROR') return 'error';
   if (outcome !== 'NODE_OUTCOME_SUCCESS') return undefined;
   const checks: Record<string, JsonValue> = {};
   let isCheck = false;
@@ -316,8 +352,8 @@ function isIn(line: LineReader, plan: AttributePlan | undefined): boolean {
 }
 
 function valueAt(line: LineReader, cell: number): JsonValue {
-  const start = line.start + (line.cells[cell + 1] as number);
-  const end = line.start + (line.cells[cell + 2] as number);
+  const start = line.valueStart(cell);
+  const end = line.valueEnd(cell);
   return line.kindAt(cell) === PLAIN_TEXT ? line.bytes.toString('latin1', start, end) : parse(line.bytes, start, end);
 }
 

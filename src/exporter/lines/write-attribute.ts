@@ -15,6 +15,23 @@ export function writeTextAttribute(
   end: number,
 ): void {
   const length = end - start;
+  const { keyBytes } = plan;
+  // All three lengths take one byte for nearly every attribute: then it is written in one go.
+  const byteCount = keyBytes.length + 3 + length;
+  if (byteCount < 0x80) {
+    out.reserve(byteCount + 2);
+    const to = out.bytes;
+    let at = out.length;
+    to[at++] = SPAN.attributes;
+    to[at++] = byteCount;
+    for (let index = 0; index < keyBytes.length; index++) to[at++] = keyBytes[index] as number;
+    to[at++] = length + 2;
+    to[at++] = STRING_VALUE;
+    to[at++] = length;
+    for (let index = start; index < end; index++) to[at++] = bytes[index] as number;
+    out.length = at;
+    return;
+  }
   writeHead(out, plan, 1 + varintSize(length) + length);
   out.bytes[out.length++] = STRING_VALUE;
   out.varint(length);

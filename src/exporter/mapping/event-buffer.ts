@@ -15,6 +15,9 @@ export interface SpanEvents {
   readonly droppedCount: number;
 }
 
+/** What `EventBuffer.take` gives for a span without any. */
+export const NO_EVENTS: SpanEvents = { events: [], droppedCount: 0 };
+
 /** Events that wait for their spans. Bounded by span and over all; what does not fit is counted as dropped. */
 export class EventBuffer {
   private readonly bySpan = new Map<SpanId, { events: WaitingEvent[]; droppedCount: number }>();
@@ -43,7 +46,7 @@ export class EventBuffer {
   /** Takes a span's events out. */
   take(spanId: SpanId): SpanEvents {
     const waiting = this.bySpan.get(spanId);
-    if (waiting === undefined) return NONE;
+    if (waiting === undefined) return NO_EVENTS;
     this.bySpan.delete(spanId);
     this.waitingCount -= waiting.events.length;
     return waiting;
@@ -51,7 +54,7 @@ export class EventBuffer {
 
   /** Takes out the events of a span whose id is given as two halves. */
   takeHalves(high: number, low: number): SpanEvents {
-    return this.bySpan.size === 0 ? NONE : this.take(spanIdOf(high, low));
+    return this.bySpan.size === 0 ? NO_EVENTS : this.take(spanIdOf(high, low));
   }
 
   /** Spans that events wait for. */
@@ -59,5 +62,3 @@ export class EventBuffer {
     return [...this.bySpan.keys()];
   }
 }
-
-const NONE: SpanEvents = { events: [], droppedCount: 0 };

@@ -17,7 +17,7 @@ import { type SpanOutcome, SpanOutcomes } from './span-outcome.js';
 
 /** Makes OTel spans of span records. */
 export class SpanMapper {
-  private readonly outcomes: SpanOutcomes;
+  readonly outcomes: SpanOutcomes;
 
   constructor(
     private readonly switches: MappingSwitches,

@@ -71,7 +71,7 @@ export class NodeIndex {
     if (!NODE_EVENTS.has(span.eventType)) return;
     const uniqueId = span.text('unique_id');
     if (uniqueId === undefined) return;
-    const facts = this.factsOf(uniqueId);
+    const facts = this.factsOf(uniqueId, span.hasOwnTexts);
     if (span.eventType === EVENT_TYPE.queryExecuted) {
       if (span.isEnd) seeQuery(facts, span);
       return;
@@ -171,7 +171,7 @@ export class NodeIndex {
     return fact.timeUnixNano >= span.startTimeUnixNano && fact.timeUnixNano <= span.endTimeUnixNano;
   }
 
-  private factsOf(uniqueId: string): NodeFacts {
+  private factsOf(uniqueId: string, isOwn = false): NodeFacts {
     const known = this.nodes.get(uniqueId);
     if (known !== undefined) return known;
     const facts: NodeFacts = {
@@ -183,7 +183,7 @@ export class NodeIndex {
       database: undefined,
       schema: undefined,
     };
-    this.nodes.set(ownText(uniqueId), facts);
+    this.nodes.set(isOwn ? uniqueId : ownText(uniqueId), facts);
     return facts;
   }
 }

@@ -7,13 +7,20 @@ import type { Redactor } from '../redaction/redactor.js';
 import { EVENT_TYPE } from './event-types.js';
 import { hrTimeOf } from './hr-time.js';
 import type { MappingSwitches } from './mapping-switches.js';
-import type { NodeError, NodeIndex } from './node-index.js';
+import type { Interval, NodeError, NodeIndex } from './node-index.js';
+import type { TextAttributes } from './text-attributes.js';
 
 /** How a span ended, as OTel says it. */
 export interface SpanOutcome {
   readonly status: SpanStatus;
   /** The `exception` or warning event that goes with it. */
   readonly event: TimedEvent | undefined;
+}
+
+/** A span's end as far as its failure is told from it. */
+export interface EndedSpan extends Interval {
+  readonly attributes: TextAttributes;
+  readonly status: { readonly message: string | null } | null;
 }
 
 /** A failure before it is written: what backends group by, and what people read. */
@@ -48,6 +55,11 @@ export class SpanOutcomes {
     }
   }
 
+  /** A node that was reported as failed, and not interrupted. */
+  ofFailedNode(span: EndedSpan, into: OtelAttributes): SpanOutcome {
+    return this.failed(span, into, this.nodeFailure(span));
+  }
+
   private ofNode(record: SpanEnd, into: OtelAttributes): SpanOutcome {
     const verdict = this.verdictOf(record);
     into['run_bridge.node.verdict'] = verdict;
@@ -56,7 +68,7 @@ export class SpanOutcomes {
         return this.canceledNode(record, into);
       case 'error':
         if (!this.switches['node-errors']) break;
-        return this.failed(record, into, this.nodeFailure(record));
+        return this.ofFailedNode(record, into);
       case 'failed':
       case 'warned':
         return this.ofCheck(record, into, verdict);
@@ -118,7 +130,7 @@ export class SpanOutcomes {
     return { type: `test_${verdict}`, message: [headline, ...details].join('\n'), headline };
   }
 
-  private nodeFailure(record: SpanEnd): Failure {
+  private nodeFailure(record: EndedSpan): Failure {
     const error = this.errorOf(record);
     const errorType = record.attributes
       .text('node_error_type')
@@ -128,7 +140,7 @@ export class SpanOutcomes {
     return { type, message: this.redactor.text(error?.message ?? record.status?.message ?? 'error') };
   }
 
-  private errorOf(record: SpanEnd): NodeError | undefined {
+  private errorOf(record: EndedSpan): NodeError | undefined {
     const uniqueId = record.attributes.text('unique_id');
     return uniqueId === undefined ? undefined : this.nodes.errorOf(uniqueId, record);
   }
@@ -168,7 +180,7 @@ export class SpanOutcomes {
     return { status: this.reportedStatus(record), event: undefined };
   }
 
-  private failed(record: SpanEnd, into: OtelAttributes, failure: Failure): SpanOutcome {
+  private failed(record: EndedSpan, into: OtelAttributes, failure: Failure): SpanOutcome {
     into['error.type'] = failure.type;
     return {
       status: { code: SpanStatusCode.ERROR, message: failure.headline ?? headlineOf(failure.message) },

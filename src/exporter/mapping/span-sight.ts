@@ -13,6 +13,8 @@ export interface SpanSight extends SeenSpan, TextAttributes {
   readonly startTimeUnixNano: UnixNano;
   /** The start once more, of a start. */
   readonly endTimeUnixNano: UnixNano;
+  /** Whether the texts that it gives are in memory of their own, see `ownText`. */
+  readonly hasOwnTexts: boolean;
   /** Whether it says that a node, or the command, was interrupted. */
   interruption(): Interruption | undefined;
 }
@@ -27,6 +29,7 @@ export function sightOf(record: SpanStart | SpanEnd): SpanSight {
     parentSpanId: record.parentSpanId,
     startTimeUnixNano: record.startTimeUnixNano,
     endTimeUnixNano: isEnd ? record.endTimeUnixNano : record.startTimeUnixNano,
+    hasOwnTexts: false,
     text: (name) => record.attributes.text(name),
     interruption: () => interruptionOf(record),
   };

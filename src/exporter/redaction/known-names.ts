@@ -28,8 +28,13 @@ export class KnownNames implements WordList {
     if (this.words.size >= MAX_KNOWN_WORDS || this.lately.get(name) !== undefined) return;
     const own = ownText(name);
     this.lately.set(own, true);
-    if (this.words.has(own)) return;
-    for (const [word] of own.matchAll(WORD)) {
+    this.learnOwn(own);
+  }
+
+  /** As `learn`, of a name that is not likely to have come before. @param name in memory of its own, see `ownText`. */
+  learnOwn(name: string): void {
+    if (this.words.size >= MAX_KNOWN_WORDS || this.words.has(name)) return;
+    for (const [word] of name.matchAll(NOT_ASCII.test(name) ? WORD : ASCII_WORD)) {
       if (isLearnable(word)) this.words.add(word);
     }
   }
@@ -41,11 +46,18 @@ export class KnownNames implements WordList {
 
 /** Whether a word can become known: numbers never do. */
 export function isLearnable(word: string): boolean {
-  return !NUMBER.test(word);
+  const first = word.charCodeAt(0);
+  return (first >= LOWER_A && first <= LOWER_Z) || !NUMBER.test(word);
 }
 
 /** What counts as one word, in names as in texts. */
 export const WORD = /[\p{L}\p{N}\p{M}_$]+/gu;
+/** The same in a text of nothing but ASCII, found in a third of the time. */
+const ASCII_WORD = /[A-Za-z0-9_$]+/g;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII
+const NOT_ASCII = /[^\u0000-\u007f]/;
 const NUMBER = /^[\p{N}_$]+$/u;
+const LOWER_A = 0x61;
+const LOWER_Z = 0x7a;
 const LATELY_LENGTH = 512 * 1024;
 const MAX_LATELY_LENGTH = 512;

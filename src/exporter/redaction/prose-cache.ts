@@ -27,11 +27,12 @@ export class ProseCache {
     private readonly sanitize: (text: string, words: WordList) => string,
   ) {}
 
-  show(text: string): string {
+  /** @param isOwn the text is in memory of its own, see `ownText`. */
+  show(text: string, isOwn = false): string {
     const found = this.texts.get(text);
     if (found !== undefined && this.isCurrent(found)) return found.shown;
     const words = new ListeningWords(this.names);
-    const own = ownText(text);
+    const own = isOwn ? text : ownText(text);
     const shown = this.sanitize(own, words);
     this.texts.set(own, { shown, hidden: words.hidden, knownCount: this.names.size });
     return shown;

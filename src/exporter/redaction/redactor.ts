@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ownText } from '../../record/own-text.js';
-import { attributePolicyOf } from './attribute-policy.js';
+import { type AttributePolicy, attributePolicyOf } from './attribute-policy.js';
 import type { KnownNames } from './known-names.js';
 import { ProseCache } from './prose-cache.js';
 import type { RedactionLevel } from './redaction-level.js';
@@ -47,6 +47,11 @@ export class Redactor {
     if (this.level !== 'off') this.names.learn(name);
   }
 
+  /** As `learn`, of a name that is not likely to have come before. @param name in memory of its own, see `ownText`. */
+  learnOwn(name: string): void {
+    if (this.level !== 'off') this.names.learnOwn(name);
+  }
+
   /** @param adapterType the database that it is for; the one that was told last when it is left out. */
   sql(statement: string, adapterType?: string): ExportedSql {
     const dialect = adapterType === undefined ? this.dialect : sqlDialectOf(adapterType);
@@ -58,10 +63,10 @@ export class Redactor {
     return sql;
   }
 
-  /** A message: a status, a log body, an error text. */
-  text(message: string): string {
+  /** A message: a status, a log body, an error text. @param isOwn it is in memory of its own, see `ownText`. */
+  text(message: string, isOwn = false): string {
     if (this.level === 'off' || message === '') return message;
-    return this.prose.show(message);
+    return this.prose.show(message, isOwn);
   }
 
   /** A unit test's table of differences. */
@@ -72,19 +77,23 @@ export class Redactor {
 
   /** The text of an attribute that is no SQL statement, by its exported key. */
   attribute(key: string, value: string): string {
+    return this.byPolicy(attributePolicyOf(key), value);
+  }
+
+  /** The same where the policy is known. @param isOwn the value is in memory of its own, see `ownText`. */
+  byPolicy(policy: AttributePolicy, value: string, isOwn = false): string {
     if (this.level === 'off') return value;
-    const policy = attributePolicyOf(key);
     switch (policy) {
       case 'keep':
         return value;
       case 'name':
-        return NAME.test(value) ? value : this.text(value);
+        return NAME.test(value) ? value : this.text(value, isOwn);
       case 'command':
         return sanitizeCommand(value);
       case 'diffTable':
         return this.diffTable(value);
       case 'text':
-        return this.text(value);
+        return this.text(value, isOwn);
       case 'sql':
         return this.sql(value).text ?? '?';
       case 'deny':

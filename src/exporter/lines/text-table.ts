@@ -1,0 +1,93 @@
+/** Most texts that are remembered, and bytes of them; when either is full, all are forgotten. */
+const MAX_TEXTS = 16_384;
+const MAX_BYTES = 1024 * 1024;
+/** Longer texts are not remembered. */
+const MAX_TEXT_BYTES = 256;
+const MIN_SLOTS = 1024;
+
+/**
+ * Texts by their bytes: most values of a run come many times, and then nothing has to be made of them but a hash. The
+ * strings are the same objects each time, whose own hash is known, so that looking them up in a Map is cheap as well.
+ */
+export class TextTable {
+  /** Slots hold the index of a text plus one; 0 is free. */
+  private slots = new Uint16Array(MIN_SLOTS);
+  private hashes = new Int32Array(MIN_SLOTS);
+  private texts: string[] = [];
+  private starts: number[] = [];
+  private bytes: Buffer = Buffer.allocUnsafeSlow(8192);
+  private length = 0;
+  private isKnown: boolean[] = [];
+  /** Whether the text that `textOf` gave last was marked before. */
+  wasMarked = false;
+
+  /**
+   * The ASCII text of these bytes.
+   * @param mark what `wasMarked` will say of this text from the next time on.
+   */
+  textOf(from: Buffer, start: number, end: number, mark = false): string {
+    this.wasMarked = false;
+    if (end - start > MAX_TEXT_BYTES) return from.toString('latin1', start, end);
+    let hash = end - start;
+    for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + (from[at] as number)) | 0;
+    const mask = this.slots.length - 1;
+    let slot = (hash ^ (hash >>> 15)) & mask;
+    for (let index = this.slots[slot] as number; index !== 0; index = this.slots[slot] as number) {
+      if (this.hashes[slot] === hash && this.isSame(index - 1, from, start, end)) return this.found(index - 1, mark);
+      slot = (slot + 1) & mask;
+    }
+    return this.add(hash, from, start, end, mark);
+  }
+
+  private found(index: number, mark: boolean): string {
+    this.wasMarked = this.isKnown[index] === true;
+    if (mark) this.isKnown[index] = true;
+    return this.texts[index] as string;
+  }
+
+  private isSame(index: number, from: Buffer, start: number, end: number): boolean {
+    const own = this.starts[index] as number;
+    const { bytes } = this;
+    if ((this.texts[index] as string).length !== end - start) return false;
+    for (let at = end - start - 1; at >= 0; at--) if (bytes[own + at] !== from[start + at]) return false;
+    return true;
+  }
+
+  private add(hash: number, from: Buffer, start: number, end: number, mark: boolean): string {
+    if (this.texts.length >= MAX_TEXTS || this.length + end - start > MAX_BYTES) this.forgetAll();
+    if (2 * (this.texts.length + 1) > this.slots.length) this.growSlots();
+    if (this.length + end - start > this.bytes.length) {
+      this.bytes = Buffer.concat([this.bytes, Buffer.allocUnsafeSlow(this.bytes.length)]);
+    }
+    const text = from.toString('latin1', start, end);
+    this.put(hash, this.texts.length);
+    this.texts.push(text);
+    this.starts.push(this.length);
+    this.isKnown.push(mark);
+    for (let at = start; at < end; at++) this.bytes[this.length++] = from[at] as number;
+    return text;
+  }
+
+  private put(hash: number, index: number): void {
+    const mask = this.slots.length - 1;
+    let slot = (hash ^ (hash >>> 15)) & mask;
+    while (this.slots[slot] !== 0) slot = (slot + 1) & mask;
+    this.slots[slot] = index + 1;
+    this.hashes[slot] = hash;
+  }
+
+  private growSlots(): void {
+    const { slots, hashes } = this;
+    this.slots = new Uint16Array(2 * slots.length);
+    this.hashes = new Int32Array(2 * hashes.length);
+    for (const [slot, index] of slots.entries()) if (index !== 0) this.put(hashes[slot] as number, index - 1);
+  }
+
+  private forgetAll(): void {
+    this.slots.fill(0);
+    this.texts = [];
+    this.starts = [];
+    this.isKnown = [];
+    this.length = 0;
+  }
+}
