@@ -16,6 +16,7 @@ import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from './exporter/mapping
 import { mappingSwitchesFrom } from './exporter/mapping/mapping-switches.js';
 import { OtelRunMapper } from './exporter/mapping/otel-run-mapper.js';
 import { OtlpDestination, type OtlpDestinationDeps } from './exporter/otlp-destination.js';
+import type { LineSource } from './exporter/record-log-lines.js';
 import { SpanExporterDestination } from './exporter/span-exporter-destination.js';
 import type { TraceId } from './record/ids.js';
 import type { RunSummary } from './run/run-summary.js';
@@ -70,6 +71,7 @@ export async function openExports(
 export interface ExportDeps {
   readonly cursors: CursorStore;
   readonly reader: RecordLogReader;
+  readonly lines: LineSource;
   readonly foreign: ForeignLogReader;
   readonly runs: { find(traceId: TraceId): Promise<RunSummary | undefined> };
   readonly clock: Clock;

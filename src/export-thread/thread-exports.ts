@@ -3,6 +3,7 @@ import { systemClock } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import type { ExportWorker } from '../exporter/export-worker.js';
+import { RecordLogLines } from '../exporter/record-log-lines.js';
 import { createWorker, type OpenedExport, openExports } from '../exports.js';
 import { STATE_FILE } from '../limits.js';
 import { JsonCodec } from '../otlp/json-codec.js';
@@ -14,7 +15,6 @@ import { BoundedForeignReader } from './bounded-foreign-reader.js';
 import { InternedResources } from './interned-resources.js';
 import { MainQuestions } from './main-questions.js';
 import type { AppendedMessage, FromThread, TaskMessage, ThreadSetup, ToThread } from './messages.js';
-import { parseLines } from './parse-lines.js';
 import { StatusReport } from './status-report.js';
 
 /** Everything that runs in the export thread: a worker for each destination, and messages to and from them. */
@@ -107,8 +107,7 @@ export class ThreadExports {
       return;
     }
     const own = pieces.map((piece) => ({ ...piece, resource: this.resources.intern(piece.resource) }));
-    const records = () => own.flatMap((piece) => parseLines(piece, (at, reason) => this.damaged(traceId, at, reason)));
-    for (const worker of this.workers) worker.take({ ...run, records });
+    for (const worker of this.workers) worker.take({ ...run, content: { lines: own } });
   }
 
   private damaged(traceId: string, offset: number, reason: string): void {
@@ -140,6 +139,7 @@ export class ThreadExports {
       cursors: this.state.cursors,
       // What is durable of a log, only the thread that writes it knows.
       reader: { read: files.read.bind(files), lengthBytes: this.questions.lengthBytes.bind(this.questions) },
+      lines: new RecordLogLines(dataFolder, (resource) => this.resources.intern(resource)),
       foreign: this.foreign,
       runs: this.questions,
       clock: systemClock,

@@ -2,17 +2,15 @@ import type { Timer } from '../component/clock.js';
 import type { TraceId } from '../record/ids.js';
 import type { Signal } from '../record/record-batch.js';
 import type { RunSummary } from '../run/run-summary.js';
-import type { LoggedRecord } from '../sink/record-log.js';
 import type { ExportCursor } from '../store/cursor-store.js';
 import { AppendTimes } from './append-times.js';
-import type { AppendedRun } from './appended-run.js';
+import type { AppendedContent, AppendedRun } from './appended-run.js';
 import type { RunReplay } from './run-replay.js';
 import { SignalProgress } from './signal-progress.js';
 
-/** Records of the look-ahead, and how many bytes of the log they are. */
-export interface KeptRecords {
-  /** None where their lines turned out to be damaged. */
-  readonly records: readonly LoggedRecord[];
+/** A part of the look-ahead, and how many bytes of the log it is. */
+export interface KeptContent {
+  readonly content: readonly AppendedContent[];
   readonly bytes: number;
 }
 
@@ -116,25 +114,25 @@ export class ExportRun {
   /** Keeps appended records if they follow on what is read or kept. Returns the bytes that it keeps more. */
   keep(appended: AppendedRun, roomBytes: number): number {
     const bytes = appended.lengthBytes - appended.offset;
-    if (appended.records === undefined || bytes <= 0 || bytes > roomBytes) return 0;
+    if (appended.content === undefined || bytes <= 0 || bytes > roomBytes) return 0;
     if (appended.offset !== this.readOffset + this.lookAheadBytes) return 0;
     this.lookAhead.push(appended);
     this.lookAheadBytes += bytes;
     return bytes;
   }
 
-  /** The records kept for the place where the mapper stands, at most about a chunk; `undefined` when they have to be read. */
-  takeKept(): KeptRecords | undefined {
-    const records: LoggedRecord[] = [];
+  /** What is kept for the place where the mapper stands, at most about a chunk; `undefined` when it has to be read. */
+  takeKept(): KeptContent | undefined {
+    const content: AppendedContent[] = [];
     let bytes = 0;
     while (bytes < MAX_CHUNK_BYTES) {
       const next = this.lookAhead.shift();
-      if (next === undefined) break;
-      for (const record of next.records?.() ?? []) records.push(record);
+      if (next?.content === undefined) break;
+      content.push(next.content);
       bytes += next.lengthBytes - next.offset;
     }
     this.lookAheadBytes -= bytes;
-    return bytes === 0 ? undefined : { records, bytes };
+    return bytes === 0 ? undefined : { content, bytes };
   }
 
   /** Throws away what can be found again. Returns the look-ahead bytes that it gave back. */

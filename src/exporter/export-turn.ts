@@ -6,6 +6,7 @@ import type { ExportWorkerDeps } from './export-worker-deps.js';
 import type { ExportWorkerOptions } from './export-worker-options.js';
 import { type LaneSenders, SIGNALS } from './lane-senders.js';
 import type { MappedItem } from './mapped-item.js';
+import type { LineSource } from './record-log-lines.js';
 import { RunReplay } from './run-replay.js';
 
 /** What comes after a run's turn: `again` there is more to read at once, `idle` it waits, `done` it is not to be sent, or was. */
@@ -37,7 +38,9 @@ export class ExportTurn {
     const replay = isToReopen || run.replay === undefined ? await this.reopen(run, cursor) : run.replay;
     // Its last items are under way: whether more came is seen when they are answered.
     if (run.closingAtBytes !== undefined) return 'idle';
+    const damagedBefore = replay.damagedCount;
     await this.readOn(run, replay);
+    this.reportDamage(run, replay.damagedCount - damagedBefore);
     if (replay.readOffset < run.knownBytes && run.closingAtBytes === undefined) run.isBehind = true;
     // At the end of what was known one more turn sees whether the run is finished, or its spans are to be let go.
     return run.isBehind ? 'again' : 'idle';
@@ -72,6 +75,10 @@ export class ExportTurn {
     return run.replay;
   }
 
+  private reportDamage({ traceId }: ExportRun, lines: number): void {
+    if (lines > 0) this.deps.logger.warn({ traceId, lines }, 'damaged lines of a record log were passed over');
+  }
+
   private async findSummary(run: ExportRun): Promise<RunSummary | undefined> {
     return run.finished ?? (await this.deps.runs.find(run.traceId));
   }
@@ -96,22 +103,30 @@ export class ExportTurn {
     const kept = run.takeKept();
     if (kept !== undefined) {
       this.host.tookLookAhead(kept.bytes);
-      const items = replay.push(kept.records);
+      const items = kept.content.flatMap(({ lines, records }) =>
+        lines === undefined ? replay.push(records) : replay.pushLines(lines),
+      );
       replay.skipTo(from + kept.bytes);
       return items;
     }
+    return this.deps.lines === undefined ? this.pushRecords(run, replay) : this.pushLines(run, replay, this.deps.lines);
+  }
+
+  private async pushLines(run: ExportRun, replay: RunReplay, source: LineSource): Promise<readonly MappedItem[]> {
+    const lines = await source.read(run.traceId, replay.readOffset, run.knownBytes);
+    if (lines.length === 0) throw new Error(missing(replay.readOffset, run.knownBytes));
+    return replay.pushLines(lines);
+  }
+
+  private async pushRecords(run: ExportRun, replay: RunReplay): Promise<readonly MappedItem[]> {
     // Not beyond what is known to be durable.
-    const range = { fromOffset: from, toOffset: run.knownBytes };
+    const range = { fromOffset: replay.readOffset, toOffset: run.knownBytes };
     for await (const records of this.deps.reader.read(run.traceId, range)) {
       if (records.length > 0) return replay.push(records);
     }
     // No records up to the end: the lines there are damaged, which the reader has reported.
     const length = await this.deps.reader.lengthBytes(run.traceId);
-    if (length < run.knownBytes) {
-      throw new Error(
-        `the record log has ${length} bytes where ${run.knownBytes} were expected; was it cut or removed?`,
-      );
-    }
+    if (length < run.knownBytes) throw new Error(missing(length, run.knownBytes));
     replay.skipTo(run.knownBytes);
     return [];
   }
@@ -141,4 +156,8 @@ export class ExportTurn {
       this.senders.hand(run.progress[signal], own, closingAtBytes);
     }
   }
+}
+
+function missing(length: number, expected: number): string {
+  return `the record log has ${length} bytes where ${expected} were expected; was it cut or removed?`;
 }

@@ -7,6 +7,7 @@ import type { ForeignLogReader } from '../sink/foreign-log.js';
 import type { RecordLogReader } from '../sink/record-log.js';
 import type { CursorStore } from '../store/cursor-store.js';
 import type { Destination } from './destination.js';
+import type { LineSource } from './record-log-lines.js';
 import type { RunMapper } from './run-mapper.js';
 
 /** What a worker works with. */
@@ -14,6 +15,8 @@ export interface ExportWorkerDeps {
   readonly destination: Destination;
   readonly cursors: CursorStore;
   readonly reader: RecordLogReader;
+  /** The same logs as lines, which costs less; records are read where it is left out. */
+  readonly lines?: LineSource;
   /** The telemetry of other services; left out where it is not forwarded. */
   readonly foreign?: ForeignLogReader;
   /** Finds a run's summary, for runs that were finished before the worker started. */

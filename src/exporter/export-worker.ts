@@ -126,10 +126,10 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
 
   onAppended({ traceId, offset, lengthBytes, records }: Appended): void {
     // Asked for now: what they are made of is lent.
-    this.take({ traceId, offset, lengthBytes, records: () => records });
+    this.take({ traceId, offset, lengthBytes, content: { records } });
   }
 
-  /** Takes what became durable; its records, where they are given, are the worker's to keep. */
+  /** Takes what became durable. */
   take(appended: AppendedRun): void {
     if (this.stop.signal.aborted) return;
     const run = this.runFor(appended.traceId);

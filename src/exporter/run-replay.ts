@@ -2,6 +2,7 @@ import type { Signal } from '../record/record-batch.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { LoggedRecord } from '../sink/record-log.js';
 import type { ExportCursor } from '../store/cursor-store.js';
+import { cutLines, type LoggedLines } from './logged-lines.js';
 import type { MappedItem } from './mapped-item.js';
 import type { RunMapper } from './run-mapper.js';
 
@@ -12,6 +13,8 @@ import type { RunMapper } from './run-mapper.js';
 export class RunReplay {
   /** Offset up to which records were pushed. */
   readOffset = 0;
+  /** Lines that were no records. */
+  damagedCount = 0;
   /** Places at which everything held was sent, ascending. */
   private readonly boundaries: number[];
   /** Finds the spans that were sent when the run was finished before. */
@@ -54,6 +57,24 @@ export class RunReplay {
     return this.onlyNew(items);
   }
 
+  /** Takes the next lines of the log instead, and gives the same. */
+  pushLines(pieces: readonly LoggedLines[]): readonly MappedItem[] {
+    const items: MappedItem[] = [];
+    let rest = pieces;
+    for (let boundary = this.boundaries[0]; boundary !== undefined; boundary = this.boundaries[0]) {
+      const limit = boundary;
+      const parts = rest.map((piece) => cutLines(piece, limit));
+      const after = parts.map(([, part]) => part).filter(({ lines }) => lines.length > 0);
+      if (after.length === 0) break;
+      for (const [part] of parts) this.pushPiece(part);
+      rest = after;
+      for (const item of this.passBoundary(limit)) items.push(item);
+    }
+    for (const piece of rest) this.pushPiece(piece);
+    for (const item of this.mapper.take(false)) items.push(item);
+    return this.onlyNew(items);
+  }
+
   /** There are no records from here up to an offset. */
   skipTo(offset: number): void {
     this.readOffset = Math.max(this.readOffset, offset);
@@ -83,6 +104,14 @@ export class RunReplay {
     this.shadow?.take(false);
     this.mapper.push(records);
     this.readOffset = last.endOffset;
+  }
+
+  private pushPiece(piece: LoggedLines): void {
+    if (piece.lines.length === 0) return;
+    this.shadow?.pushLines(piece);
+    this.shadow?.take(false);
+    this.damagedCount += this.mapper.pushLines(piece);
+    this.readOffset = piece.offset + piece.lines.length;
   }
 
   private passBoundary(boundary: number): readonly MappedItem[] {

@@ -51,6 +51,13 @@ export class ResourceIndex {
     return stretch === undefined ? UNKNOWN_RESOURCE : this.resource(stretch.id);
   }
 
+  /** Where in a part of the log another resource begins, and whose the part's beginning is; the first one is at `fromOffset`. */
+  between(fromOffset: number, toOffset: number): readonly { readonly offset: number; readonly resource: Resource }[] {
+    const within = this.stretches.filter(({ offset }) => offset > fromOffset && offset < toOffset);
+    const first = { offset: fromOffset, resource: this.at(fromOffset) };
+    return [first, ...within.map(({ offset, id }) => ({ offset, resource: this.resource(id) }))];
+  }
+
   private enter(entry: Entry): string {
     this.apply(entry);
     return `${JSON.stringify(entry)}\n`;

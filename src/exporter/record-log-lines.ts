@@ -1,0 +1,76 @@
+import { constants } from 'node:fs';
+import { type FileHandle, open, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { TraceId } from '../record/ids.js';
+import type { Resource } from '../record/resource.js';
+import { ResourceIndex } from '../sink/resource-index.js';
+import { LOG_FILE, RESOURCES_FILE } from '../sink/trace-log.js';
+import type { LoggedLines } from './logged-lines.js';
+
+/** Reads record logs as they stand, line by line, without making records of them. */
+export interface LineSource {
+  /** The whole lines from one offset up to another: about 1 MiB, but one line at least; none where there is none. */
+  read(traceId: TraceId, fromOffset: number, toOffset: number): Promise<readonly LoggedLines[]>;
+}
+
+/** Bytes that are read at once; where no line ends in them, twice as many, and so on. */
+const CHUNK_BYTES = 1024 * 1024;
+const LINE_BREAK = 0x0a;
+
+/** The lines of record logs on disk. */
+export class RecordLogLines implements LineSource {
+  /** @param intern gives one object for equal resources, so that what is made of a resource is made once. */
+  constructor(
+    private readonly dataFolder: string,
+    private readonly intern: (resource: Resource) => Resource,
+  ) {}
+
+  async read(traceId: TraceId, fromOffset: number, toOffset: number): Promise<readonly LoggedLines[]> {
+    const folder = join(this.dataFolder, 'runs', traceId);
+    const lines = await readWholeLines(join(folder, LOG_FILE), fromOffset, toOffset);
+    if (lines.length === 0) return [];
+    // Read after the lines, so that it knows the resource of each.
+    const index = await readIndex(folder);
+    const endOffset = fromOffset + lines.length;
+    const starts = index.between(fromOffset, endOffset);
+    return starts.map(({ offset, resource }, number) => ({
+      resource: this.intern(resource),
+      offset,
+      lines: lines.subarray(offset - fromOffset, (starts[number + 1]?.offset ?? endOffset) - fromOffset),
+    }));
+  }
+}
+
+async function readWholeLines(path: string, fromOffset: number, toOffset: number): Promise<Buffer> {
+  const handle = await openIfThere(path);
+  if (handle === undefined) return Buffer.alloc(0);
+  try {
+    for (let wanted = CHUNK_BYTES; ; wanted *= 2) {
+      const byteCount = Math.min(wanted, toOffset - fromOffset);
+      const bytes = Buffer.allocUnsafeSlow(byteCount);
+      const { bytesRead } = await handle.read(bytes, 0, byteCount, fromOffset);
+      const end = bytes.subarray(0, bytesRead).lastIndexOf(LINE_BREAK) + 1;
+      if (end > 0 || bytesRead < wanted) return bytes.subarray(0, end);
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+async function readIndex(folder: string): Promise<ResourceIndex> {
+  try {
+    return ResourceIndex.parse(await readFile(join(folder, RESOURCES_FILE), 'utf8'));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return new ResourceIndex();
+    throw error;
+  }
+}
+
+async function openIfThere(path: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(path, constants.O_RDONLY);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
