@@ -103,7 +103,8 @@ export class SpanGroup {
     this.endOffset = Math.max(this.endOffset, base + page.cell(span, CELL.lineEnd));
     this.lastArrivalMs = Math.max(this.lastArrivalMs, arrivalMs);
     this.noteResource(resource);
-    this.noteTime(start, end);
+    // A clock that was set back lets a span end before its start, which is a time of the group all the same.
+    this.noteTime(start, end > start ? end : start);
   }
 
   /** Memory that it takes, in bytes, about. */

@@ -166,8 +166,11 @@ export class AttributesLine {
 
   private writeValue(out: LineBuffer, from: Buffer, kind: number, start: number, end: number, plan: FieldPlan): void {
     if (kind === STRING) this.writeText(out, from, start, end, plan);
-    else if (kind === BOOL) out.copy(from[start] === 0 ? FALSE : TRUE);
-    else if (kind === INT) writeInteger(out, from, start, end, plan);
+    else if (kind === BOOL) {
+      // Nobody spends more than a byte on it; zero could be written with more.
+      if (end - start > 1) throw UNUSUAL;
+      out.copy(from[start] === 0 ? FALSE : TRUE);
+    } else if (kind === INT) writeInteger(out, from, start, end, plan);
   }
 
   private writeText(out: LineBuffer, from: Buffer, start: number, end: number, plan: FieldPlan): void {

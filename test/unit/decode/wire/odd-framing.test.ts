@@ -21,6 +21,7 @@ const span = (...more: readonly Uint8Array[]) => {
   return message(2, lengthDelimited(1, Buffer.alloc(16, 7)), lengthDelimited(2, Buffer.alloc(8, 9)), times, ...more);
 };
 const parent = (id: Uint8Array) => lengthDelimited(4, id);
+const odd = (value: Uint8Array) => message(9, text(1, 'sao_enabled'), lengthDelimited(2, value));
 const scope = message(1, text(1, 'dbt-core'));
 const resource = message(1, attribute('service.name', 'dbt-core'));
 
@@ -33,6 +34,7 @@ const BODIES: readonly (readonly [string, Buffer])[] = [
   ['an unreadable resource without spans', message(1, message(1, Buffer.from([0x0a, 0x7f])))],
   ['an unreadable scope without spans', message(1, message(2, message(1, Buffer.from([0x0a, 0x7f]))))],
   ['a parent, and then none', message(1, message(2, scope, span(parent(Buffer.alloc(8, 3)), parent(Buffer.alloc(0)))))],
+  ['a false of three bytes', message(1, message(2, scope, span(odd(Buffer.from('10808000', 'hex')))))],
   ['a kind of 12 bytes', message(1, message(2, scope, span(Buffer.from('30ffffffffffffffffff818000', 'hex'))))],
 ];
 
