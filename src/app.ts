@@ -37,6 +37,7 @@ import { listTraces } from './sink/list-traces.js';
 import { openJsonlStream } from './sink/open-jsonl-stream.js';
 import type { RecordLogReader } from './sink/record-log.js';
 import { RecordLogFiles } from './sink/record-log-files.js';
+import { LOG_FILE } from './sink/trace-log.js';
 import type { DataFolderLock } from './store/data-folder-lock.js';
 import type { RunStore } from './store/run-store.js';
 import { SqliteState } from './store/sqlite-state.js';
@@ -136,6 +137,12 @@ export class App {
     const parquet = new InvocationParquet(dataFolder, {
       reader: this.reader,
       createParquet: async (path) => (await import('./sink/parquet/parquet-writer.js')).ParquetWriter.create(path),
+      writeLog: async (traceId, byteCount, path) => {
+        const { writeLogAsParquet } = await import('./sink/parquet/log-parquet.js');
+        await writeLogAsParquet(join(dataFolder, 'runs', traceId, LOG_FILE), byteCount, path, (line, reason) =>
+          logger.warn({ traceId, line, reason }, 'a damaged line was passed over'),
+        );
+      },
     });
     const runListeners: RunListener[] = [...(configuration.parquet ? [parquet] : []), new RunLog(logger)];
     this.tracker = new RunTracker(

@@ -19,6 +19,11 @@ interface ParquetFile {
 export interface InvocationParquetDeps {
   readonly reader: RecordLogReader;
   createParquet(path: string): Promise<ParquetFile>;
+  /**
+   * Writes the first `byteCount` bytes of a trace's record log as one file, the quick way for runs of one command.
+   * Default: the records are read and given to `createParquet`'s file.
+   */
+  writeLog?(traceId: TraceId, byteCount: number, path: string): Promise<void>;
 }
 
 /**
@@ -69,7 +74,12 @@ export class InvocationParquet implements RunListener {
   }
 
   private async write(run: RunSummary, invocations: readonly InvocationSummary[]): Promise<void> {
-    if (invocations.length === 0) return;
+    const [only] = invocations;
+    if (only === undefined) return;
+    if (run.invocations.length === 1 && this.deps.writeLog !== undefined) {
+      await this.deps.writeLog(run.traceId, run.logBytes, join(this.folderOf(run), only.parquetFile));
+      return;
+    }
     const indexOf = run.invocations.length > 1 ? await this.assign(run) : null;
     const all = { fromOffset: 0, toOffset: run.logBytes };
     for (const { index, parquetFile } of invocations) {

@@ -35,7 +35,7 @@ export async function convertJsonlToParquet(
       byteCount: Math.max(sizeBytes, (await file.stat()).size),
       threads,
       signal,
-      limits: { ...DEFAULT_LIMITS, maxLineBytes: MAX_LINE_BYTES, takesOpenLine: true },
+      limits: { ...DEFAULT_LIMITS, maxLineBytes: MAX_LINE_BYTES, isRecordLog: false },
       onReject: ({ line, reason }) =>
         tally.addReject(
           reason === undefined ? tooLongReject(line, MAX_LINE_BYTES) : { place: `line ${line}`, reason, count: 1 },

@@ -16,8 +16,11 @@ export interface Stretch {
 /** How lines are read and rows are grouped. */
 export interface StretchLimits extends ParquetWriterLimits {
   readonly maxLineBytes: number;
-  /** A last line of the file without a line break counts; in a record log it does not, it may be half written. */
-  readonly takesOpenLine: boolean;
+  /**
+   * Whether the file is one of our own record logs: a last line without a line break is then left out, for it may be half
+   * written, and how deep its records are nested was looked at when they came.
+   */
+  readonly isRecordLog: boolean;
 }
 
 /** A line that is no record. */
@@ -44,9 +47,11 @@ export interface StretchStep {
 /** Turns stretches of JSONL files into row groups. Holds one row group, compressed, and about 2 MiB of lines. */
 export class StretchEncoder {
   private readonly columns = new RowGroupColumns();
-  private readonly rows = new LineRows(this.columns);
+  private readonly rows: LineRows;
 
-  constructor(private readonly limits: StretchLimits) {}
+  constructor(private readonly limits: StretchLimits) {
+    this.rows = new LineRows(this.columns, { checksNesting: !limits.isRecordLog });
+  }
 
   /**
    * Reads the stretch in steps, so that whoever runs it can do something else between them.
@@ -66,7 +71,7 @@ export class StretchEncoder {
       window.filled(bytesRead);
       const isValid = isUtf8(window.wholeLines());
       const step = { recordCount: 0, rejects: [] as LineReject[], groups: [] as EncodedRowGroup[] };
-      while (window.nextLine() || (bytesRead === 0 && this.limits.takesOpenLine && window.lastLine())) {
+      while (window.nextLine() || (bytesRead === 0 && !this.limits.isRecordLog && window.lastLine())) {
         isOver = window.lineOffset >= toOffset;
         if (isOver) break;
         if (++lineCount > 0) this.appendLine(window, isValid && bytesRead > 0, lineCount, step);

@@ -11,7 +11,10 @@ export class LineRows {
   private readonly canonical: CanonicalRows;
   private readonly general: RecordRows;
 
-  constructor(columns: RowGroupColumns) {
+  constructor(
+    columns: RowGroupColumns,
+    private readonly options: { readonly checksNesting: boolean },
+  ) {
     this.canonical = new CanonicalRows(columns);
     this.general = new RecordRows(columns);
   }
@@ -31,7 +34,7 @@ export class LineRows {
   private appendAny(lineText: string): string | undefined {
     const text = lineText.endsWith('\r') ? lineText.slice(0, -1) : lineText;
     if (text.trim() === '') return undefined;
-    if (isNestedTooDeep(text)) return `nested deeper than ${MAX_JSON_LEVELS} levels`;
+    if (this.options.checksNesting && isNestedTooDeep(text)) return `nested deeper than ${MAX_JSON_LEVELS} levels`;
     try {
       this.general.append(parseRecordLine(text));
       return undefined;

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { InvocationParquet } from '../../../src/run/invocation-parquet.js';
+import { writeLogAsParquet } from '../../../src/sink/parquet/log-parquet.js';
 import { readParquetRows } from '../../../src/sink/parquet/parquet-reader.js';
 import { ParquetWriter } from '../../../src/sink/parquet/parquet-writer.js';
 import { recordFromRow } from '../../../src/sink/parquet/record-from-row.js';
@@ -65,6 +66,33 @@ it('writes one file for a run of one invocation, with every record', async () =>
   await bench.append(records);
   await bench.pass(10_000);
   expect(written).toEqual(['telemetry.parquet']);
+  expect(await spanIdsIn(join(folderOf(records), 'telemetry.parquet'))).toEqual(
+    new Set(records.map(({ record }) => record.spanId)),
+  );
+});
+
+it('writes the log of a run of one invocation as a whole where it can, and then the files of two invocations as ever', async () => {
+  const logs: string[] = [];
+  bench.furtherListeners.splice(
+    0,
+    1,
+    new InvocationParquet(bench.folder, {
+      reader: bench.reader,
+      createParquet: (path) => createFile(path),
+      writeLog: async (traceId, byteCount, path) => {
+        logs.push(path.slice(path.lastIndexOf('/') + 1));
+        const log = join(bench.folder, 'runs', traceId, 'telemetry.jsonl');
+        await writeLogAsParquet(log, byteCount, path, () => {});
+      },
+    }),
+  );
+  await bench.restart();
+  const records = fromOtlp('build-clean');
+  await bench.append(records);
+  await bench.append(fromOtlp('overlapping'));
+  await bench.pass(10_000);
+  expect(logs).toEqual(['telemetry.parquet']);
+  expect(written.toSorted()).toEqual(['telemetry-2.parquet', 'telemetry.parquet']);
   expect(await spanIdsIn(join(folderOf(records), 'telemetry.parquet'))).toEqual(
     new Set(records.map(({ record }) => record.spanId)),
   );
