@@ -29,8 +29,11 @@ const word = fc.constantFrom(
   '007',
   '12.5',
 );
+/** Mostly the first, now and then another. */
+const mostly = <T>(usual: fc.Arbitrary<T>, unusual: fc.Arbitrary<T>, weight = 20): fc.Arbitrary<T> =>
+  fc.oneof({ weight, arbitrary: usual }, unusual);
 const text = fc.oneof(
-  { weight: 5, arbitrary: word },
+  { weight: 30, arbitrary: word },
   fc.string({ maxLength: 12 }),
   fc.string({ unit: 'binary', maxLength: 5 }),
   fc.constantFrom('x'.repeat(90), 'y'.repeat(300), 'with "quotes"', 'ü', '\u007f', '\ud800', 'select 1 -- a'),
@@ -44,7 +47,7 @@ const scalar = fc.oneof(
 );
 const json = fc
   .oneof(
-    { weight: 6, arbitrary: scalar },
+    { weight: 8, arbitrary: scalar },
     fc.array(fc.oneof(text, scalar), { maxLength: 3 }),
     fc.dictionary(fc.constantFrom('test_outcome', 'failing_rows', 'name', 'sql', 'error.type', 'deep', '7'), scalar, {
       maxKeys: 3,
@@ -70,7 +73,7 @@ const spelling = fc.oneof(
 );
 const key = fc.oneof(
   {
-    weight: 12,
+    weight: 60,
     arbitrary: fc.constantFrom(
       'unique_id',
       'name',
@@ -142,11 +145,13 @@ const attribute = fc.oneof(
   ),
   fc.tuple(fc.constant('unique_id'), fc.constantFrom('"model.shop.a"', '"model.shop.b"')),
 );
-const attributes = fc
-  .array(attribute, { maxLength: 9 })
-  .map((list) => `{${list.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`);
-const id = fc.integer({ min: 1, max: 6 }).map((number) => number.toString(16).padStart(16, '0'));
-const time = fc.oneof(
+/** A name that comes twice is for the general parser; so it rarely does. */
+const attributes = mostly(
+  fc.uniqueArray(attribute, { maxLength: 9, selector: ([name]) => name }),
+  fc.array(attribute, { maxLength: 9 }),
+).map((list) => `{${list.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`);
+const id = fc.integer({ min: 1, max: 20 }).map((number) => number.toString(16).padStart(16, '0'));
+const time = mostly(
   fc.integer({ min: 0, max: 6000 }).map((ms) => `${1_700_000_000_000 + ms}000000`),
   fc.constantFrom('5', '999999999', '1000000001', '9223372036854775807', '01700000000000000001'),
 );
@@ -161,24 +166,22 @@ const status = fc.oneof(
   text.map((message) => `{"message":${JSON.stringify(message)},"code":2}`),
 );
 const link = fc
-  .tuple(id, fc.constantFrom('{}', '{"name":"a"}'))
+  .tuple(id, mostly(fc.constant('{}'), fc.constant('{"name":"a"}')))
   .map(([span, own]) => `{"trace_id":"${TRACE}","span_id":"${span}","attributes":${own}}`);
 const links = fc.oneof(
   fc.constant('null'),
   fc.array(link, { maxLength: 2 }).map((list) => `[${list.join(',')}]`),
 );
 const nullable = (one: fc.Arbitrary<string>) => fc.option(one).map((value) => JSON.stringify(value));
-const severity = fc.constantFrom(
-  '9,"severity_text":"INFO"',
-  '17,"severity_text":"ERROR"',
-  '0,"severity_text":""',
-  '100,"severity_text":"\\n"',
+const severity = mostly(
+  fc.constantFrom('9,"severity_text":"INFO"', '17,"severity_text":"ERROR"', '0,"severity_text":""'),
+  fc.constant('100,"severity_text":"\\n"'),
 );
 
 const spanLine = fc
   .record({
     kind: fc.constantFrom('SpanStart', 'SpanEnd', 'SpanEnd'),
-    trace: fc.constantFrom(TRACE, TRACE, TRACE, TRACE, TRACE.replaceAll('1', '2')),
+    trace: mostly(fc.constant(TRACE), fc.constant(TRACE.replaceAll('1', '2'))),
     id,
     name: text,
     parent: nullable(id),
@@ -197,8 +200,12 @@ const spanLine = fc
     const tail = `${isEnd ? `"status":${span.status},` : ''}"event_type":"${span.type}","attributes":${span.attributes}}`;
     return `${head},"parent_span_id":${span.parent},"links":${span.links},${times},"severity_number":${span.severity},${tail}`;
   });
+const interruption = fc.constantFrom(
+  '{"code":1404,"unique_id":"model.shop.a"}',
+  '{"code":1001,"code_name":"DbDriverFailed","unique_id":"model.shop.b"}',
+);
 const logLine = fc
-  .record({ id: nullable(id), body: text, time, severity, attributes })
+  .record({ id: nullable(id), body: text, time, severity, attributes: fc.oneof(attributes, interruption) })
   .map(
     (log) =>
       `{"record_type":"LogRecord","trace_id":"${TRACE}","span_id":${log.id},"span_name":null,"event_id":null,"time_unix_nano":"${log.time}","severity_number":${log.severity},"body":${JSON.stringify(log.body)},"event_type":"${V1}log.LogMessage","attributes":${log.attributes}}`,
@@ -206,10 +213,9 @@ const logLine = fc
 /** The same record in another layout, which the general parser reads as well. */
 const relaidLine = spanLine.map((line) => line.replace(',"links"', ', "links"'));
 const line = fc.oneof(
-  { weight: 12, arbitrary: spanLine },
-  { weight: 2, arbitrary: logLine },
-  relaidLine,
-  fc.constantFrom('', '{}', 'damaged'),
+  { weight: 20, arbitrary: spanLine },
+  { weight: 3, arbitrary: logLine },
+  mostly(relaidLine, fc.constantFrom('', '{}', 'damaged'), 2),
 );
 const first = `{"record_type":"LogRecord","trace_id":"${TRACE}","span_id":null,"span_name":null,"event_id":null,"time_unix_nano":"1","severity_number":1,"severity_text":"TRACE","body":"","event_type":"x","attributes":{}}`;
 
