@@ -3,7 +3,7 @@ import type { TraceId } from '../record/ids.js';
 import type { Appended, AppendedPiece } from '../sink/appended.js';
 import type { RunRow } from '../store/run-store.js';
 import { announce } from './announce.js';
-import { formatRun, formatStep, parseRun } from './run-document.js';
+import { formatRun, formatStep } from './run-document.js';
 import type { RunEvent } from './run-event.js';
 import { RunState } from './run-state.js';
 import type { RunSummary } from './run-summary.js';
@@ -156,16 +156,18 @@ export class OpenRun {
   private async readRow(): Promise<void> {
     const row = await this.deps.store.find(this.traceId);
     this.hasRow = true;
-    if (row !== undefined) this.restore(row);
+    if (row !== undefined) await this.restore(row);
   }
 
-  private restore(row: RunRow): void {
+  private async restore(row: RunRow): Promise<void> {
     this.firstSeenUnixMs = row.firstSeenUnixMs;
     this.savedState = row.state;
     this.acceptedBytes = row.parquetBytes;
     if (row.state === 'finished') this.judgedBytes = row.logBytes;
     // What the listeners did not take is said again, and not as a revision.
     if (row.state === 'finished' && row.parquetBytes !== row.logBytes) return;
+    // Loaded when the first run is read back: no start has to wait for a schema library.
+    const { parseRun } = await import('./parse-run.js');
     for (const invocation of parseRun(row.summary)?.invocations ?? []) {
       if (invocation.verdict !== null) this.said.set(invocation.index, formatStep(invocation));
     }

@@ -1,71 +1,7 @@
-import { z } from 'zod';
-import { invocationIdOf, parseSpanId, parseTraceId, type SpanId } from '../record/ids.js';
+import { invocationIdOf } from '../record/ids.js';
 import { UNKNOWN_RESOURCE } from '../record/resource.js';
-import { parseUnixNano } from '../record/unix-nano.js';
+import type { StepDocument } from './parse-run.js';
 import type { InvocationSummary, RunSummary } from './run-summary.js';
-
-const nanoSchema = z.string().transform((text, context) => {
-  const value = parseUnixNano(text);
-  if (value !== undefined) return value;
-  context.addIssue({ code: 'custom', message: 'not a time in nanoseconds' });
-  return z.NEVER;
-});
-const traceIdSchema = z.string().transform((text, context) => {
-  const id = parseTraceId(text);
-  if (id !== undefined) return id;
-  context.addIssue({ code: 'custom', message: 'not a trace id' });
-  return z.NEVER;
-});
-const spanIdSchema = z
-  .string()
-  .nullable()
-  .transform((text): SpanId | null => (text === null ? null : (parseSpanId(text) ?? null)));
-const countSchema = z.number().int().nonnegative();
-const scalarSchema = z.union([z.string(), z.number(), z.boolean()]);
-const resourceSchema = z.object({
-  attributes: z.record(z.string(), z.union([scalarSchema, z.array(scalarSchema)])),
-  scope: z.object({ name: z.string(), version: z.string() }),
-});
-const verdictSchema = z.enum(['success', 'error', 'canceled', 'lost']);
-
-const stepSchema = z.object({
-  index: countSchema,
-  span_id: spanIdSchema,
-  process_span_id: spanIdSchema,
-  outer_parent_span_id: spanIdSchema,
-  has_invocation_end: z.boolean(),
-  has_process_end: z.boolean(),
-  is_ambiguous: z.boolean(),
-  command: z.string().nullable(),
-  raw_command: z.string().nullable(),
-  resource: resourceSchema,
-  start_time_unix_nano: nanoSchema,
-  end_time_unix_nano: nanoSchema,
-  verdict: verdictSchema.nullable(),
-  status_message: z.string().nullable(),
-  total_errors: z.number().nullable(),
-  total_warnings: z.number().nullable(),
-  node_counts: z.object({
-    success: countSchema,
-    warned: countSchema,
-    failed: countSchema,
-    error: countSchema,
-    canceled: countSchema,
-    skipped: countSchema,
-    unfinished: countSchema,
-  }),
-  record_count: countSchema,
-  parquet_file: z.string(),
-});
-
-const runSchema = z.object({
-  trace_id: traceIdSchema,
-  state: z.enum(['open', 'finished']),
-  first_seen_unix_ms: z.number(),
-  last_seen_unix_ms: z.number(),
-  log_bytes: countSchema,
-  steps: z.array(stepSchema),
-});
 
 /**
  * A run's summary as JSON: the content of `run.json` and of the run's row. `job` is kept free for what started the run.
@@ -91,27 +27,7 @@ export function formatStep(invocation: InvocationSummary): string {
   return JSON.stringify(stepOf(invocation));
 }
 
-/** Reads what `formatRun` wrote; `undefined` for anything else, which is then built anew from the record log. */
-export function parseRun(text: string): RunSummary | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  const { data } = runSchema.safeParse(value);
-  if (data === undefined) return undefined;
-  return {
-    traceId: data.trace_id,
-    firstSeenUnixMs: data.first_seen_unix_ms,
-    lastSeenUnixMs: data.last_seen_unix_ms,
-    state: data.state,
-    logBytes: data.log_bytes,
-    invocations: data.steps.map(invocationOf),
-  };
-}
-
-function stepOf(invocation: InvocationSummary): z.input<typeof stepSchema> {
+function stepOf(invocation: InvocationSummary): StepDocument {
   const { attributes, scope } = invocation.resource;
   return {
     index: invocation.index,
@@ -138,29 +54,5 @@ function stepOf(invocation: InvocationSummary): z.input<typeof stepSchema> {
     node_counts: invocation.nodeCounts,
     record_count: invocation.recordCount,
     parquet_file: invocation.parquetFile,
-  };
-}
-
-function invocationOf(step: z.output<typeof stepSchema>): InvocationSummary {
-  return {
-    index: step.index,
-    spanId: step.span_id,
-    processSpanId: step.process_span_id,
-    outerParentSpanId: step.outer_parent_span_id,
-    hasInvocationEnd: step.has_invocation_end,
-    hasProcessEnd: step.has_process_end,
-    isAmbiguous: step.is_ambiguous,
-    command: step.command,
-    rawCommand: step.raw_command,
-    resource: step.resource,
-    startTimeUnixNano: step.start_time_unix_nano,
-    endTimeUnixNano: step.end_time_unix_nano,
-    verdict: step.verdict,
-    statusMessage: step.status_message,
-    totalErrors: step.total_errors,
-    totalWarnings: step.total_warnings,
-    nodeCounts: step.node_counts,
-    recordCount: step.record_count,
-    parquetFile: step.parquet_file,
   };
 }

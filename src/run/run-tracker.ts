@@ -3,7 +3,6 @@ import type { Component } from '../component/component.js';
 import type { TraceId } from '../record/ids.js';
 import type { Appended, AppendListener } from '../sink/appended.js';
 import { OpenRun } from './open-run.js';
-import { parseRun } from './run-document.js';
 import type { RunSummary } from './run-summary.js';
 import type { RunTrackerConfig } from './run-tracker-config.js';
 import type { RunTrackerDeps } from './run-tracker-deps.js';
@@ -61,12 +60,13 @@ export class RunTracker implements Component, AppendListener {
     const live = this.runs.get(traceId)?.summary();
     if (live !== undefined) return live;
     const row = await this.deps.store.find(traceId);
-    return row === undefined ? undefined : parseRun(row.summary);
+    return row === undefined ? undefined : (await storedRuns()).parseRun(row.summary);
   }
 
   /** Runs, newest first. */
   async list(limit: number): Promise<readonly RunSummary[]> {
     const rows = await this.deps.store.list(limit);
+    const { parseRun } = await storedRuns();
     return rows.flatMap((row) => this.runs.get(row.traceId)?.summary() ?? parseRun(row.summary) ?? []);
   }
 
@@ -202,4 +202,9 @@ const PARKING_GROWTH = 1.25;
 function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+}
+
+/** Loaded when the first run is read back: checking rows takes a schema library, which no start has to wait for. */
+function storedRuns() {
+  return import('./parse-run.js');
 }

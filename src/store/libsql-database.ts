@@ -1,12 +1,10 @@
+import type { SqliteDatabase, SqliteStatement } from 'kysely';
 import Database from 'libsql';
-import type { SqlDatabase, SqlValue } from './sql-database.js';
 import { StoreError, type StoreErrorCode } from './store-error.js';
 
-/** One connection to an SQLite file; whatever fails is a `StoreError`. */
-export class LibsqlDatabase implements SqlDatabase {
+/** One connection to an SQLite file, as Kysely's SQLite dialect wants it; whatever fails is a `StoreError`. */
+export class LibsqlDatabase implements SqliteDatabase {
   private readonly database: Database.Database;
-  /** Prepared once each. The program's statements are constants, so there are a few dozen at most. */
-  private readonly statements = new Map<string, Database.Statement>();
 
   /**
    * @param busyTimeoutMs how long a statement waits for another program that holds the database; the event loop waits with it.
@@ -27,26 +25,14 @@ export class LibsqlDatabase implements SqlDatabase {
     });
   }
 
-  all<Row>(sql: string, parameters: readonly SqlValue[] = []): readonly Row[] {
-    // The driver cannot know its rows' types statically; the statement is what `Row` says.
-    return this.guard(() => this.prepare(sql).all(parameters) as Row[]);
-  }
-
-  run(sql: string, parameters: readonly SqlValue[] = []): number {
-    return this.guard(() => this.prepare(sql).run(parameters).changes);
-  }
-
-  transaction<T>(action: () => T): T {
-    this.run('begin immediate');
-    try {
-      const result = action();
-      this.run('commit');
-      return result;
-    } catch (error) {
-      // After some errors (a full disk, for example) SQLite has rolled back by itself.
-      if (this.database.inTransaction) this.run('rollback');
-      throw error;
-    }
+  prepare(sql: string): SqliteStatement {
+    const statement = this.guard(() => this.database.prepare(sql));
+    return {
+      reader: statement.reader,
+      all: (parameters) => this.guard(() => statement.all(parameters)),
+      run: (parameters) => this.guard(() => statement.run(parameters)),
+      iterate: (parameters) => this.guard(() => statement.iterate(parameters)),
+    };
   }
 
   /**
@@ -54,21 +40,11 @@ export class LibsqlDatabase implements SqlDatabase {
    * was garbage collected, and a folder that is copied until then should hold a whole file.
    */
   close(): void {
-    this.statements.clear();
     try {
       this.database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').all();
     } finally {
       this.database.close();
     }
-  }
-
-  private prepare(sql: string): Database.Statement {
-    let statement = this.statements.get(sql);
-    if (statement === undefined) {
-      statement = this.database.prepare(sql);
-      this.statements.set(sql, statement);
-    }
-    return statement;
   }
 
   private guard<T>(action: () => T): T {

@@ -1,63 +1,35 @@
-import type { SqlDatabase } from './sql-database.js';
+import { type Kysely, type Migration, Migrator, sql } from 'kysely';
 import { StoreError } from './store-error.js';
 
 /**
  * Every step of the state's schema, oldest first. A step that was released is never changed; a new one is added after it.
  * They are written for SQLite and PostgreSQL alike.
  */
-const MIGRATIONS: Readonly<Record<string, readonly string[]>> = {
-  '0001-runs-and-cursors': [
-    `create table runs (
-      trace_id text primary key,
-      first_seen_unix_ms bigint not null,
-      last_seen_unix_ms bigint not null,
-      state text not null,
-      log_bytes bigint not null,
-      summary text not null,
-      parquet_bytes bigint)`,
-    // Covers what `listPending` reads of a run, so that it never touches the summaries.
-    'create index runs_by_first_seen on runs (first_seen_unix_ms, trace_id, log_bytes)',
-    `create index runs_unfinished on runs (first_seen_unix_ms)
-      where state = 'open' or parquet_bytes is null or parquet_bytes <> log_bytes`,
-    `create table destinations (
-      name text primary key,
-      since_unix_ms bigint not null,
-      foreign_segment text,
-      foreign_offset bigint)`,
-    `create table export_cursors (
-      destination text not null,
-      trace_id text not null,
-      traces_offset bigint not null,
-      logs_offset bigint not null,
-      finished_at_bytes bigint,
-      constraint export_cursors_key primary key (destination, trace_id))`,
-  ],
+const MIGRATIONS: Readonly<Record<string, Migration>> = {
+  '0001-runs-and-cursors': { up: createRunsAndCursors },
 };
 
-/** Which steps were taken. The first databases were made through Kysely, a query builder; its table is kept. */
-const CREATE_STEPS = 'create table kysely_migration (name varchar(255) primary key, timestamp varchar(255) not null)';
-
 /**
- * Brings the state's schema forward to what this program knows; writes nothing where it is there already.
- * @param where the database, for messages.
+ * Brings the state's schema forward to what this program knows.
  * @throws StoreError `newer` when a later version of the program has been here, `unavailable` when a step fails.
  */
-export function migrateToLatest(database: SqlDatabase, where: string): void {
-  const hasSteps = database.all(`select name from sqlite_master where name = 'kysely_migration'`).length > 0;
-  const taken = hasSteps ? database.all<{ name: string }>('select name from kysely_migration order by name') : [];
-  refuseNewer(
-    taken.map(({ name }) => name),
-    where,
-  );
-  if (!hasSteps) database.run(CREATE_STEPS);
-  const isTaken = new Set(taken.map(({ name }) => name));
-  for (const [name, statements] of Object.entries(MIGRATIONS)) {
-    if (!isTaken.has(name)) takeStep(database, where, name, statements);
-  }
+export async function migrateToLatest<Tables>(db: Kysely<Tables>, where: string): Promise<void> {
+  await refuseNewer(db, where);
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...MIGRATIONS }) } });
+  const { error, results } = await migrator.migrateToLatest();
+  if (error === undefined) return;
+  if (error instanceof StoreError) throw error;
+  const failed = results?.find((result) => result.status === 'Error')?.migrationName ?? 'unknown';
+  throw new StoreError('unavailable', `${where}: the schema step ${failed} failed; nothing was changed`, {
+    cause: error,
+  });
 }
 
-function refuseNewer(taken: readonly string[], where: string): void {
-  const unknown = taken.filter((name) => !Object.hasOwn(MIGRATIONS, name));
+async function refuseNewer<Tables>(db: Kysely<Tables>, where: string): Promise<void> {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
+  if (!tables.some((table) => table.name === 'kysely_migration')) return;
+  const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name`.execute(db);
+  const unknown = rows.filter((row) => !Object.hasOwn(MIGRATIONS, row.name)).map((row) => row.name);
   if (unknown.length === 0) return;
   throw new StoreError(
     'newer',
@@ -65,14 +37,43 @@ function refuseNewer(taken: readonly string[], where: string): void {
   );
 }
 
-function takeStep(database: SqlDatabase, where: string, name: string, statements: readonly string[]): void {
-  try {
-    database.transaction(() => {
-      for (const statement of statements) database.run(statement);
-      database.run('insert into kysely_migration values (?, current_timestamp)', [name]);
-    });
-  } catch (cause) {
-    if (cause instanceof StoreError && cause.code !== 'unavailable') throw cause;
-    throw new StoreError('unavailable', `${where}: the schema step ${name} failed; nothing was changed`, { cause });
-  }
+async function createRunsAndCursors(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('runs')
+    .addColumn('trace_id', 'text', (column) => column.primaryKey())
+    .addColumn('first_seen_unix_ms', 'bigint', (column) => column.notNull())
+    .addColumn('last_seen_unix_ms', 'bigint', (column) => column.notNull())
+    .addColumn('state', 'text', (column) => column.notNull())
+    .addColumn('log_bytes', 'bigint', (column) => column.notNull())
+    .addColumn('summary', 'text', (column) => column.notNull())
+    .addColumn('parquet_bytes', 'bigint')
+    .execute();
+  // Covers what `listPending` reads of a run, so that it never touches the summaries.
+  await db.schema
+    .createIndex('runs_by_first_seen')
+    .on('runs')
+    .columns(['first_seen_unix_ms', 'trace_id', 'log_bytes'])
+    .execute();
+  await db.schema
+    .createIndex('runs_unfinished')
+    .on('runs')
+    .columns(['first_seen_unix_ms'])
+    .where(sql<boolean>`state = 'open' or parquet_bytes is null or parquet_bytes <> log_bytes`)
+    .execute();
+  await db.schema
+    .createTable('destinations')
+    .addColumn('name', 'text', (column) => column.primaryKey())
+    .addColumn('since_unix_ms', 'bigint', (column) => column.notNull())
+    .addColumn('foreign_segment', 'text')
+    .addColumn('foreign_offset', 'bigint')
+    .execute();
+  await db.schema
+    .createTable('export_cursors')
+    .addColumn('destination', 'text', (column) => column.notNull())
+    .addColumn('trace_id', 'text', (column) => column.notNull())
+    .addColumn('traces_offset', 'bigint', (column) => column.notNull())
+    .addColumn('logs_offset', 'bigint', (column) => column.notNull())
+    .addColumn('finished_at_bytes', 'bigint')
+    .addPrimaryKeyConstraint('export_cursors_key', ['destination', 'trace_id'])
+    .execute();
 }

@@ -1,9 +1,11 @@
+import { Kysely, SqliteDialect } from 'kysely';
 import type { CursorStore } from './cursor-store.js';
 import { LibsqlDatabase } from './libsql-database.js';
 import { migrateToLatest } from './migrations.js';
 import type { RunStore } from './run-store.js';
-import { SqliteCursorStore } from './sqlite-cursor-store.js';
-import { SqliteRunStore } from './sqlite-run-store.js';
+import { SqlCursorStore } from './sql-cursor-store.js';
+import { SqlRunStore } from './sql-run-store.js';
+import type { StateTables } from './state-tables.js';
 
 /** How long a statement waits for another program that holds the database, in milliseconds. */
 const BUSY_TIMEOUT_MS = 2_000;
@@ -18,25 +20,24 @@ export class SqliteState {
    */
   static async open(path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Promise<SqliteState> {
     const database = new LibsqlDatabase(path, busyTimeoutMs);
+    const db = new Kysely<StateTables>({ dialect: new SqliteDialect({ database }) });
     try {
-      migrateToLatest(database, path);
+      await migrateToLatest(db, path);
     } catch (error) {
-      database.close();
+      await db.destroy();
       throw error;
     }
-    return new SqliteState(database);
+    return new SqliteState(new SqlRunStore(db), new SqlCursorStore(db), () => db.destroy());
   }
 
-  readonly runs: RunStore;
-  readonly cursors: CursorStore;
-
-  private constructor(private readonly database: LibsqlDatabase) {
-    this.runs = new SqliteRunStore(database);
-    this.cursors = new SqliteCursorStore(database);
-  }
+  private constructor(
+    readonly runs: RunStore,
+    readonly cursors: CursorStore,
+    private readonly destroy: () => Promise<void>,
+  ) {}
 
   /** Closes the file; nothing may be called afterwards. */
   async close(): Promise<void> {
-    this.database.close();
+    await this.destroy();
   }
 }

@@ -1,0 +1,86 @@
+import { type Selectable, sql } from 'kysely';
+import type { TraceId } from '../record/ids.js';
+import type { RunRow, RunStore } from './run-store.js';
+import type { StateDb, StateTables } from './state-tables.js';
+
+/** Rows written by one statement; SQLite allows 32,766 parameters in one, PostgreSQL 65,535. */
+const ROWS_PER_STATEMENT = 500;
+
+/** Rows of runs in an SQL database. */
+export class SqlRunStore implements RunStore {
+  constructor(private readonly db: StateDb) {}
+
+  async find(traceId: TraceId): Promise<RunRow | undefined> {
+    const row = await this.db.selectFrom('runs').selectAll().where('trace_id', '=', traceId).executeTakeFirst();
+    return row && toRunRow(row);
+  }
+
+  async save(rows: readonly RunRow[]): Promise<void> {
+    if (rows.length === 0) return;
+    await this.db.transaction().execute(async (transaction) => {
+      for (let from = 0; from < rows.length; from += ROWS_PER_STATEMENT) {
+        await transaction
+          .insertInto('runs')
+          .values(rows.slice(from, from + ROWS_PER_STATEMENT).map(fromRunRow))
+          .onConflict((conflict) =>
+            conflict.column('trace_id').doUpdateSet((row) => ({
+              first_seen_unix_ms: row.ref('excluded.first_seen_unix_ms'),
+              last_seen_unix_ms: row.ref('excluded.last_seen_unix_ms'),
+              state: row.ref('excluded.state'),
+              log_bytes: row.ref('excluded.log_bytes'),
+              summary: row.ref('excluded.summary'),
+              parquet_bytes: row.ref('excluded.parquet_bytes'),
+            })),
+          )
+          .execute();
+      }
+    });
+  }
+
+  async listUnfinished(): Promise<readonly RunRow[]> {
+    const rows = await this.db
+      .selectFrom('runs')
+      .selectAll()
+      // Spelt as the partial index spells it, or SQLite does not use it.
+      .where(sql<boolean>`(state = 'open' or parquet_bytes is null or parquet_bytes <> log_bytes)`)
+      .orderBy('first_seen_unix_ms')
+      .execute();
+    return rows.map(toRunRow);
+  }
+
+  async list(limit: number): Promise<readonly RunRow[]> {
+    const rows = await this.db
+      .selectFrom('runs')
+      .selectAll()
+      .orderBy('first_seen_unix_ms', 'desc')
+      .orderBy('trace_id', 'desc')
+      .limit(limit)
+      .execute();
+    return rows.map(toRunRow);
+  }
+}
+
+function toRunRow(row: Selectable<StateTables['runs']>): RunRow {
+  return {
+    // Only `save` writes the column, from a TraceId.
+    traceId: row.trace_id as TraceId,
+    firstSeenUnixMs: row.first_seen_unix_ms,
+    lastSeenUnixMs: row.last_seen_unix_ms,
+    state: row.state,
+    logBytes: row.log_bytes,
+    summary: row.summary,
+    parquetBytes: row.parquet_bytes,
+  };
+}
+
+function fromRunRow(row: RunRow): StateTables['runs'] {
+  return {
+    trace_id: row.traceId,
+    first_seen_unix_ms: row.firstSeenUnixMs,
+    last_seen_unix_ms: row.lastSeenUnixMs,
+    state: row.state,
+    log_bytes: row.logBytes,
+    summary: row.summary,
+    parquet_bytes: row.parquetBytes,
+  };
+}
