@@ -7,11 +7,16 @@ import type { Machine } from './machine.js';
 import { readableBytes } from './readable-bytes.js';
 import { RefusalPeriod } from './refusal-period.js';
 
-/** What a decoded body takes for each of its bytes, measured: a body of 60 MiB took 690 MiB more, its own included. */
+/** What a decoded body takes for each of its bytes, measured, its own included: JSON 12, protobuf 5. */
 export const MEMORY_PER_BODY_BYTE = 12;
 /** Nothing is taken beyond this part of the limit, and taken again below the second. */
 const REFUSE_AT = 0.9;
 const ACCEPT_AT = 0.8;
+/**
+ * What allocators keep for the next objects is no loss, and is never given back in part: so much of the limit is not counted
+ * at most. Without this a process that was busy once would refuse for ever where the limit is low.
+ */
+const MAX_REUSABLE_PART = 1 / 3;
 /** A look at the memory is good for this long, in milliseconds, and for this part of the limit in bodies. */
 const SAMPLE_MS = 100;
 const SAMPLE_PART = 1 / 32;
@@ -37,7 +42,11 @@ export interface MemoryGuardDeps {
 export class MemoryGuard implements Guard, Component {
   readonly name = 'memory';
   private readonly period: RefusalPeriod;
-  private usedBytes = 0;
+  private residentBytes = 0;
+  /** What the process takes apart from its objects. */
+  private fixedBytes = 0;
+  /** What allocators held for the next objects when garbage was last collected. */
+  private reusableBytes = 0;
   private sampledAtMs = Number.NEGATIVE_INFINITY;
   private collectedAtMs = Number.NEGATIVE_INFINITY;
   /** What bodies taken since the last look may add, in bytes. */
@@ -58,6 +67,8 @@ export class MemoryGuard implements Guard, Component {
   }
 
   async start(): Promise<void> {
+    const { machine } = this.deps;
+    this.fixedBytes = machine.residentBytes() - machine.objectBytes();
     this.look();
   }
 
@@ -88,7 +99,7 @@ export class MemoryGuard implements Guard, Component {
   }
 
   private sample(): void {
-    this.usedBytes = this.deps.machine.residentBytes();
+    this.residentBytes = this.deps.machine.residentBytes();
     this.sampledAtMs = this.deps.clock.monotonicMs();
     this.expectedBytes = 0;
   }
@@ -98,6 +109,12 @@ export class MemoryGuard implements Guard, Component {
     this.deps.machine.collectGarbage();
     this.collectedAtMs = this.deps.clock.monotonicMs();
     this.sample();
+    const unusedBytes = this.residentBytes - this.fixedBytes - this.deps.machine.objectBytes();
+    this.reusableBytes = Math.min(Math.max(0, unusedBytes), this.maxBytes * MAX_REUSABLE_PART);
+  }
+
+  private get usedBytes(): number {
+    return Math.max(0, this.residentBytes - this.reusableBytes);
   }
 
   private isShort(): boolean {
@@ -106,8 +123,9 @@ export class MemoryGuard implements Guard, Component {
 
   private check(): HealthState {
     if (this.deps.clock.monotonicMs() - this.sampledAtMs >= SAMPLE_MS) this.look();
-    const { usedBytes, maxBytes } = this;
-    const details = { usedBytes, limitBytes: maxBytes, freeBytes: Math.max(0, maxBytes - usedBytes) };
+    const { usedBytes, residentBytes, maxBytes } = this;
+    const freeBytes = Math.max(0, maxBytes - usedBytes);
+    const details = { usedBytes, residentBytes, limitBytes: maxBytes, freeBytes };
     if (!this.period.isOn) return { ready: true, details };
     return { ready: false, reason: this.message(), details: { ...details, refusedCount: this.period.count } };
   }

@@ -15,7 +15,7 @@ test("it is no more than Node's heap may take, beyond which the process ends", (
   expect(limitOf(64 * GIB)).toBe(4 * GIB);
 });
 
-test('a small machine gives 256 MiB, or three quarters of what it has', () => {
-  expect(limitOf(512 * MIB)).toBe(256 * MIB);
+test('a small machine gives 384 MiB, or three quarters of what it has', () => {
+  expect(limitOf(600 * MIB)).toBe(384 * MIB);
   expect(limitOf(300 * MIB)).toBe(225 * MIB);
 });

@@ -9,10 +9,10 @@ test('bodies in flight get 256 MiB where memory is plenty', () => {
 
 test('decoded, all bodies in flight find room in the memory that there is', () => {
   const limit = inFlightLimit(512 * MIB);
-  expect(112 * MIB + 12 * limit).toBeLessThan(0.9 * 512 * MIB);
+  expect(96 * MIB + 12 * limit).toBeLessThan(0.9 * 512 * MIB);
   expect(limit).toBeGreaterThan(25 * MIB);
 });
 
 test('a body of 4 MiB is taken with the least of memory', () => {
-  expect(inFlightLimit(192 * MIB)).toBeGreaterThanOrEqual(4 * MIB);
+  expect(inFlightLimit(128 * MIB)).toBeGreaterThanOrEqual(4 * MIB);
 });
