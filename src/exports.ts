@@ -76,14 +76,22 @@ export interface ExportDeps {
   readonly runs: { find(traceId: TraceId): Promise<RunSummary | undefined> };
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Memory that the mappers of a destination's open runs may take, as estimated. */
+  readonly maxOpenBytes: number;
   /** Uniform in [0, 1). */
   readonly random: () => number;
 }
 
 /** The worker of a destination. */
-export function createWorker({ destination, mapping, maxBacklogAgeMs }: OpenedExport, deps: ExportDeps): ExportWorker {
+export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWorker {
+  const { destination, mapping, maxBacklogAgeMs } = opened;
   return new ExportWorker(
-    { ...DEFAULT_EXPORT_WORKER_OPTIONS, eventHoldMs: mapping.eventHoldMs, maxBacklogAgeMs },
+    {
+      ...DEFAULT_EXPORT_WORKER_OPTIONS,
+      eventHoldMs: mapping.eventHoldMs,
+      maxBacklogAgeMs,
+      maxOpenBytes: deps.maxOpenBytes,
+    },
     {
       ...deps,
       destination,

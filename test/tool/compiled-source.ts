@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
@@ -13,6 +13,8 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export function compileSource(): string {
   const cache = join(ROOT, 'node_modules', '.cache');
   mkdirSync(cache, { recursive: true });
+  // The schema stands beside the sources, as it does beside `dist`.
+  if (!existsSync(join(cache, 'proto'))) symlinkSync(join(ROOT, 'proto'), join(cache, 'proto'));
   const folder = mkdtempSync(join(cache, 'compiled-'));
   for (const entry of readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })) {
     if (!entry.endsWith('.ts')) continue;

@@ -1,0 +1,91 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
+import { ExportsBench, type OpenExports } from '../fake/exports-bench.js';
+import { sampleRecords, sampleTraceId } from '../fake/sample-run.js';
+import { until } from '../tool/until.js';
+
+const RUN = sampleTraceId('build-mixed');
+const RECORDS = sampleRecords('build-mixed');
+const ENDED = endedIds(RECORDS);
+const FOREIGN =
+  '{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331","name":"task","startTimeUnixNano":"1","endTimeUnixNano":"2"}]}]}]}';
+
+function endedIds(records: readonly TelemetryRecord[]): readonly string[] {
+  return records.flatMap((record) => (record.recordType === 'SpanEnd' ? [`${record.traceId} ${record.spanId}`] : []));
+}
+
+/** What exports of every kind do. */
+export function exportsContract(kind: string, open: OpenExports): void {
+  describe(kind, () => {
+    let bench: ExportsBench;
+    beforeEach(async () => {
+      bench = await ExportsBench.open();
+    });
+    afterEach(() => bench.close());
+
+    const hasEnded = () => ENDED.every((id) => bench.receiver.spanIds.includes(id));
+    const isDone = async () => (await bench.state.cursors.listPending('jaeger')).length === 0;
+
+    it('say where they send to', async () => {
+      const exports = await bench.start(open);
+      expect(exports.destinations).toEqual([['jaeger', bench.receiver.url]]);
+    });
+
+    it('send a run as it comes, each span once, and end it when it is finished', async () => {
+      const exports = await bench.start(open);
+      for (let from = 0; from < RECORDS.length; from += 50) await bench.append(RUN, RECORDS.slice(from, from + 50));
+      await bench.finish(RUN);
+      await until('the end of the run', isDone);
+      const ids = bench.receiver.spanIds;
+      expect(hasEnded()).toBe(true);
+      expect(new Set(ids).size).toBe(ids.length);
+      await until('rest', () => exports.statuses()[0]?.state === 'idle' && exports.statuses()[0]?.lagBytes === 0);
+      expect(exports.statuses()[0]).toMatchObject({ name: 'jaeger', pendingRuns: 0, lastError: null });
+    });
+
+    it('send at their next start what a destination that was down has not got', async () => {
+      bench.receiver.answer = () => ({ status: 503 });
+      const first = await bench.start(open);
+      await bench.append(RUN, RECORDS);
+      await until('a failed attempt', () => bench.receiver.requests.length > 0);
+      await until('its lag', () => Number(first.statuses()[0]?.lagBytes) > 0);
+      await bench.stop(first);
+      await bench.finish(RUN);
+      bench.receiver.answer = () => ({});
+      await bench.start(open);
+      await until('the end of the run', isDone);
+      expect(hasEnded()).toBe(true);
+    });
+
+    it('send what they hold back when they are flushed, and say whether that was everything', async () => {
+      const exports = await bench.start(open);
+      await bench.append(RUN, RECORDS.slice(0, 400));
+      const ended = endedIds(RECORDS.slice(0, 400));
+      expect(await exports.flush(AbortSignal.timeout(10_000))).toBe(true);
+      expect(ended.every((id) => bench.receiver.spanIds.includes(id))).toBe(true);
+      bench.receiver.answer = () => ({ status: 503 });
+      await bench.append(RUN, RECORDS.slice(400));
+      expect(await exports.flush(AbortSignal.timeout(500))).toBe(false);
+    });
+
+    it('send what they hold back when they are shut down', async () => {
+      const exports = await bench.start(open);
+      await bench.append(RUN, RECORDS);
+      await bench.stop(exports);
+      expect(hasEnded()).toBe(true);
+    });
+
+    it('forward the telemetry of other services', async () => {
+      await bench.appendForeign(FOREIGN);
+      await bench.start(open);
+      await bench.appendForeign(FOREIGN);
+      await until('the span', () => bench.receiver.spanNames.length > 0);
+      expect(bench.receiver.spanNames).toEqual(['task']);
+    });
+
+    it('refuse a destination that cannot be used', async () => {
+      const starting = bench.start(open, '{ mine: { exporter: ./nothing-here.mjs } }');
+      await expect(starting).rejects.toThrow('cannot be loaded');
+    });
+  });
+}

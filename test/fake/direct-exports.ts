@@ -1,0 +1,93 @@
+import { join } from 'node:path';
+import { type Clock, systemClock } from '../../src/component/clock.js';
+import type { Logger } from '../../src/component/logger.js';
+import type { ExportThreadSources } from '../../src/export-thread/export-thread.js';
+import type { Exports } from '../../src/export-thread/exports.js';
+import type { ThreadSetup } from '../../src/export-thread/messages.js';
+import type { DestinationStatus } from '../../src/exporter/destination-status.js';
+import type { ExportWorker } from '../../src/exporter/export-worker.js';
+import { RecordLogLines } from '../../src/exporter/record-log-lines.js';
+import { createWorker, type OpenedExport, openExports } from '../../src/exports.js';
+import { JsonCodec } from '../../src/otlp/json-codec.js';
+import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
+import type { ForeignBatch } from '../../src/record/record-batch.js';
+import type { RunEvent } from '../../src/run/run-event.js';
+import type { Appended } from '../../src/sink/appended.js';
+import type { ForeignLogReader } from '../../src/sink/foreign-log.js';
+import { RecordLogFiles } from '../../src/sink/record-log-files.js';
+import type { CursorStore } from '../../src/store/cursor-store.js';
+
+/** What exports without a thread work with. */
+export interface DirectExportsDeps {
+  readonly cursors: CursorStore;
+  readonly foreign: ForeignLogReader;
+  readonly logger: Logger;
+}
+
+/** The same workers as in the export thread, in this one. */
+export class DirectExports implements Exports {
+  readonly name = 'exports';
+  private workers: readonly ExportWorker[] = [];
+
+  static async open(setup: ThreadSetup, deps: DirectExportsDeps): Promise<DirectExports> {
+    const codecs = { json: new JsonCodec(), protobuf: new ProtobufCodec() };
+    const clock: Clock = systemClock;
+    const opened = await openExports(setup.configuration, setup.ownHosts, { codecs, clock, userAgent: 'run-bridge' });
+    return new DirectExports(setup, deps, opened);
+  }
+
+  private constructor(
+    private readonly setup: ThreadSetup,
+    private readonly deps: DirectExportsDeps,
+    private readonly opened: readonly OpenedExport[],
+  ) {}
+
+  get destinations(): Exports['destinations'] {
+    return this.opened.map(({ destination, where }) => [destination.name, where]);
+  }
+
+  connect(sources: ExportThreadSources): void {
+    const dataFolder = this.setup.configuration['data-dir'];
+    const files = new RecordLogFiles(dataFolder, () => {});
+    this.workers = this.opened.map((one) =>
+      createWorker(one, {
+        ...this.deps,
+        reader: { read: files.read.bind(files), lengthBytes: (traceId) => sources.lengthBytes(traceId) },
+        lines: new RecordLogLines(join(dataFolder), (resource) => resource),
+        runs: { find: (traceId) => sources.findRun(traceId) },
+        clock: systemClock,
+        maxOpenBytes: 2 ** 26,
+        random: () => 0.5,
+      }),
+    );
+  }
+
+  async start(): Promise<void> {
+    for (const worker of this.workers) await worker.start();
+  }
+
+  onAppended(appended: Appended): void {
+    for (const worker of this.workers) worker.onAppended(appended);
+  }
+
+  onForeign(batches: readonly ForeignBatch[]): void {
+    for (const worker of this.workers) worker.onForeign(batches);
+  }
+
+  async onRunEvent(event: RunEvent): Promise<void> {
+    for (const worker of this.workers) await worker.onRunEvent(event);
+  }
+
+  statuses(): readonly DestinationStatus[] {
+    return this.workers.map((worker) => worker.status());
+  }
+
+  async flush(deadline: AbortSignal): Promise<boolean> {
+    const drained = await Promise.all(this.workers.map((worker) => worker.flush(deadline)));
+    return drained.every((isDrained) => isDrained);
+  }
+
+  async shutdown(deadline: AbortSignal): Promise<void> {
+    await Promise.all(this.workers.map((worker) => worker.shutdown(deadline)));
+  }
+}

@@ -1,0 +1,145 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../src/component/clock.js';
+import type { Configuration } from '../../src/config/configuration.js';
+import { findConfigurationFile } from '../../src/config/find-configuration-file.js';
+import { readConfigurationFile } from '../../src/config/read-configuration-file.js';
+import { resolveConfiguration } from '../../src/config/resolve-configuration.js';
+import type { ExportThreadSources } from '../../src/export-thread/export-thread.js';
+import type { Exports } from '../../src/export-thread/exports.js';
+import type { ThreadSetup } from '../../src/export-thread/messages.js';
+import { DEFAULT_MAPPING_SWITCHES } from '../../src/exporter/mapping/mapping-switches.js';
+import type { TraceId } from '../../src/record/ids.js';
+import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
+import type { RunSummary } from '../../src/run/run-summary.js';
+import type { AppendListener } from '../../src/sink/appended.js';
+import type { ForeignListener } from '../../src/sink/foreign-log.js';
+import { ForeignSegments } from '../../src/sink/foreign-segments.js';
+import { JsonlRecordLog } from '../../src/sink/jsonl-record-log.js';
+import { RecordLogFiles } from '../../src/sink/record-log-files.js';
+import { SqliteState } from '../../src/store/sqlite-state.js';
+import { OtlpReceiver } from './otlp-receiver.js';
+import { RecordingLogger } from './recording-logger.js';
+
+/** Exports that are told where to find what they need. */
+export type ConnectedExports = Exports & { connect(sources: ExportThreadSources): void };
+
+/** Makes exports of one kind. */
+export type OpenExports = (setup: ThreadSetup, bench: ExportsBench) => Promise<ConnectedExports>;
+
+/** A real data folder with its record log and state, and a receiver, around exports of any kind. */
+export class ExportsBench {
+  readonly logger = new RecordingLogger();
+  private readonly listeners: AppendListener[] = [];
+  private readonly foreignListeners: ForeignListener[] = [];
+  private readonly summaries = new Map<TraceId, RunSummary>();
+  readonly foreign: ForeignSegments;
+  private readonly log: JsonlRecordLog;
+  private readonly reader: RecordLogFiles;
+  private exports: ConnectedExports | undefined;
+
+  static async open(): Promise<ExportsBench> {
+    const folder = mkdtempSync(join(tmpdir(), 'run-bridge-exports-'));
+    const bench = new ExportsBench(
+      folder,
+      await SqliteState.open(join(folder, 'state.db')),
+      await OtlpReceiver.listen(),
+    );
+    await bench.log.start();
+    return bench;
+  }
+
+  private constructor(
+    readonly folder: string,
+    readonly state: SqliteState,
+    readonly receiver: OtlpReceiver,
+  ) {
+    this.foreign = new ForeignSegments(join(folder, 'foreign'), { isSynced: false, listeners: this.foreignListeners });
+    this.log = new JsonlRecordLog(
+      { dataFolder: folder, durability: 'os', maxOpenLogs: 16, maxQueuedRecords: 100_000, nameHoldMs: 0 },
+      { clock: systemClock, logger: this.logger, foreign: this.foreign, listeners: this.listeners },
+    );
+    this.reader = new RecordLogFiles(
+      folder,
+      () => {},
+      (traceId) => this.log.durableLength(traceId),
+    );
+  }
+
+  /** Exports of a configuration file's `destinations:`, started and told of everything. */
+  async start(open: OpenExports, destinations = `{ jaeger: { endpoint: ${this.receiver.url} } }`): Promise<Exports> {
+    const exports = await open({ configuration: this.configure(destinations), ownHosts: [], version: 'test' }, this);
+    this.exports = exports;
+    exports.connect({
+      lengthBytes: (traceId) => this.reader.lengthBytes(traceId),
+      findRun: async (traceId) => this.summaries.get(traceId),
+      foreign: this.foreign,
+    });
+    await exports.start();
+    this.listeners.push(exports);
+    this.foreignListeners.push(exports);
+    return exports;
+  }
+
+  /** Appends records of one trace, as a receiver does. */
+  async append(traceId: TraceId, records: readonly TelemetryRecord[]): Promise<void> {
+    const resource = { attributes: { 'service.name': 'dbt' }, scope: { name: 'dbt', version: '2' } };
+    await this.log.consume({ batches: [{ traceId, resource, records }], foreign: [] });
+    await this.saveRun(traceId, 'open');
+  }
+
+  /** Appends a message of another service. */
+  async appendForeign(body: string): Promise<void> {
+    await this.log.consume({ batches: [], foreign: [{ signal: 'traces', body, recordCount: 1 }] });
+  }
+
+  /** Takes down that a run is finished, and tells the exports. */
+  async finish(traceId: TraceId): Promise<void> {
+    const run = await this.saveRun(traceId, 'finished');
+    await this.exports?.onRunEvent({ type: 'finished', run });
+  }
+
+  /** Ends exports in good order. */
+  async stop(exports: Exports): Promise<void> {
+    this.listeners.length = 0;
+    this.foreignListeners.length = 0;
+    this.exports = undefined;
+    await exports.shutdown(AbortSignal.timeout(5_000));
+  }
+
+  async close(): Promise<void> {
+    await this.exports?.shutdown(AbortSignal.abort());
+    await this.log.shutdown(AbortSignal.abort());
+    this.receiver.close();
+    await this.state.close();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  private configure(destinations: string): Configuration {
+    writeFileSync(join(this.folder, 'run-bridge.yaml'), `event-hold: 100ms\ndestinations: ${destinations}\n`);
+    const place = { environment: {}, homeDir: this.folder, workingDir: this.folder };
+    const found = findConfigurationFile({ ...place, flag: undefined });
+    const mappingDefaults = DEFAULT_MAPPING_SWITCHES;
+    const mappingSwitches = Object.keys(mappingDefaults);
+    const file = found && readConfigurationFile(found, { ...place, mappingSwitches });
+    const flags = { 'data-dir': this.folder };
+    return resolveConfiguration({ ...place, flags, maxMemoryBytes: 2 ** 28, mappingDefaults }, file).configuration;
+  }
+
+  private async saveRun(traceId: TraceId, state: 'open' | 'finished'): Promise<RunSummary> {
+    const nowMs = systemClock.nowUnixMs();
+    const run: RunSummary = {
+      traceId,
+      firstSeenUnixMs: this.summaries.get(traceId)?.firstSeenUnixMs ?? nowMs,
+      lastSeenUnixMs: nowMs,
+      state,
+      logBytes: await this.reader.lengthBytes(traceId),
+      invocations: [],
+    };
+    this.summaries.set(traceId, run);
+    await this.state.runs.save([{ ...run, summary: '{}', parquetBytes: null }]);
+    return run;
+  }
+}

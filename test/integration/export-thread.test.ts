@@ -1,0 +1,95 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/component/clock.js';
+import { RetryPolicy } from '../../src/delivery/retry-policy.js';
+import { ExportThread } from '../../src/export-thread/export-thread.js';
+import { exportsContract } from '../contract/exports.contract.js';
+import { DirectExports } from '../fake/direct-exports.js';
+import { ExportsBench, type OpenExports } from '../fake/exports-bench.js';
+import { sampleRecords, sampleTraceId } from '../fake/sample-run.js';
+import { compileSource } from '../tool/compiled-source.js';
+import { until } from '../tool/until.js';
+
+let compiled = '';
+beforeAll(() => {
+  compiled = compileSource();
+});
+afterAll(() => rmSync(compiled, { recursive: true }));
+
+const inThread: OpenExports = (setup, { logger }) =>
+  ExportThread.open(setup, {
+    entry: pathToFileURL(join(compiled, 'export-thread', 'thread-main.js')),
+    clock: systemClock,
+    logger,
+    retryPolicy: new RetryPolicy({ baseMs: 50, maxMs: 200, maxRetryAfterMs: 200 }, Math.random),
+  });
+
+exportsContract('exports in this thread', (setup, { state, foreign, logger }) =>
+  DirectExports.open(setup, { cursors: state.cursors, foreign, logger }),
+);
+exportsContract('exports in a thread of their own', inThread);
+
+/** An exporter that takes its thread down with the first spans it gets, again and again until it has done so often enough. */
+const MURDEROUS = (deaths: number, how: string) => `
+import { existsSync, writeFileSync, appendFileSync } from 'node:fs';
+const folder = new URL('.', import.meta.url);
+let number = 1;
+while (existsSync(new URL('death-' + number, folder))) number += 1;
+export default {
+  export(spans, done) {
+    if (number <= ${deaths}) {
+      writeFileSync(new URL('death-' + number, folder), '');
+      ${how};
+      return;
+    }
+    for (const span of spans) appendFileSync(new URL('spans', folder), span.spanContext().spanId + '\\n');
+    done({ code: 0 });
+  },
+  async shutdown() {},
+};`;
+
+describe('an export thread that dies', () => {
+  const RUN = sampleTraceId('build-mixed');
+  const RECORDS = sampleRecords('build-mixed');
+  let bench: ExportsBench;
+  beforeEach(async () => {
+    bench = await ExportsBench.open();
+  });
+  afterEach(() => bench.close());
+
+  const deathLines = () => bench.logger.lines.filter((line) => line.message.includes('ended unexpectedly'));
+
+  it.each([
+    ['by itself', 'process.exit(3)', 'it ended by itself with code 3'],
+    ['of a fault', "setTimeout(() => { throw new Error('no luck today'); })", 'no luck today'],
+    ['of its memory', 'const all = []; for (;;) all.push(new Array(1000).fill(spans.length))', 'memory'],
+  ])(
+    '%s is started anew, and nothing is lost',
+    async (_, how, reason) => {
+      writeFileSync(join(bench.folder, 'murderous.mjs'), MURDEROUS(2, how));
+      const exports = await bench.start(
+        inThread,
+        `{ jaeger: { endpoint: ${bench.receiver.url} }, mine: { exporter: ./murderous.mjs } }`,
+      );
+      for (let from = 0; from < RECORDS.length; from += 50) {
+        await bench.append(RUN, RECORDS.slice(from, from + 50));
+      }
+      await until('two deaths', () => deathLines().length === 2);
+      await bench.finish(RUN);
+      for (const name of ['jaeger', 'mine']) {
+        await until(
+          `the end of the run at ${name}`,
+          async () => (await bench.state.cursors.listPending(name)).length === 0,
+        );
+      }
+      const ended = RECORDS.flatMap((record) => (record.recordType === 'SpanEnd' ? [`${RUN} ${record.spanId}`] : []));
+      expect(ended.filter((id) => !bench.receiver.spanIds.includes(id))).toEqual([]);
+      expect(String(deathLines()[0]?.fields.error)).toContain(reason);
+      expect(await exports.flush(AbortSignal.timeout(10_000))).toBe(true);
+      expect(bench.logger.lines.filter((line) => line.message.includes('is back'))).toHaveLength(2);
+    },
+    90_000,
+  );
+});
