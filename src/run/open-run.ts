@@ -3,6 +3,7 @@ import type { TraceId } from '../record/ids.js';
 import type { Appended, AppendedPiece } from '../sink/appended.js';
 import type { RunRow } from '../store/run-store.js';
 import { announce } from './announce.js';
+import type { ParkedRun } from './parked-runs.js';
 import { formatRun, formatStep } from './run-document.js';
 import type { RunEvent } from './run-event.js';
 import { RunState } from './run-state.js';
@@ -120,6 +121,29 @@ export class OpenRun {
   park(): void {
     this.state = null;
     this.loadedBytes = 0;
+  }
+
+  /**
+   * What there is to remember of a run whose row says all else: then the run itself can be dropped.
+   * `undefined` where it knows more than its row.
+   */
+  get remainder(): ParkedRun | undefined {
+    const isInRow = this.savedState === 'open' && this.said.size === 0 && !this.hasFailed && !this.isWorking;
+    if (!isInRow) return undefined;
+    const dueMs = Math.min(this.timerMs, this.lastArrivalMs + this.config.silenceMs);
+    return { dueMs, lastArrivalMs: this.lastArrivalMs, lastSeenUnixMs: this.lastSeenUnixMs };
+  }
+
+  /** Takes up a run that was dropped where it was left. */
+  resume({ lastArrivalMs, lastSeenUnixMs }: ParkedRun): void {
+    this.lastArrivalMs = lastArrivalMs;
+    this.lastSeenUnixMs = lastSeenUnixMs;
+  }
+
+  /** Lets go of what would wake it. */
+  drop(): void {
+    this.isStopped = true;
+    this.cancelTimer();
   }
 
   async stop(): Promise<void> {

@@ -3,6 +3,7 @@ import type { Component } from '../component/component.js';
 import type { TraceId } from '../record/ids.js';
 import type { Appended, AppendListener } from '../sink/appended.js';
 import { OpenRun } from './open-run.js';
+import { type ParkedRun, ParkedRuns } from './parked-runs.js';
 import type { RunSummary } from './run-summary.js';
 import type { RunTrackerConfig } from './run-tracker-config.js';
 import type { RunTrackerDeps } from './run-tracker-deps.js';
@@ -21,6 +22,7 @@ export class RunTracker implements Component, AppendListener {
   private parkAtCount: number;
   /** Bytes of lines that were appended since memory was last looked at. */
   private appendedBytes = 0;
+  private readonly parked: ParkedRuns;
   private isStopped = false;
   private replaying: Promise<void> = Promise.resolve();
   private sweepTimer: Timer | null = null;
@@ -30,6 +32,7 @@ export class RunTracker implements Component, AppendListener {
     private readonly deps: RunTrackerDeps,
   ) {
     this.parkAtCount = config.maxOpenRuns;
+    this.parked = new ParkedRuns(deps.clock, (traceId, run) => this.resume(traceId, run));
   }
 
   /** Finds the runs that were not finished; they are read and judged one after the other in the background. */
@@ -48,6 +51,7 @@ export class RunTracker implements Component, AppendListener {
       this.noteAppended(appended);
       return;
     }
+    this.parked.delete(appended.traceId);
     const run = new OpenRun(appended.traceId, this.config, this.deps, appended.offset === 0);
     this.runs.set(appended.traceId, run);
     run.take(appended);
@@ -88,6 +92,7 @@ export class RunTracker implements Component, AppendListener {
   async shutdown(deadline: AbortSignal): Promise<void> {
     this.isStopped = true;
     this.sweepTimer?.cancel();
+    this.parked.stop();
     const stopping = Promise.all([this.replaying, ...[...this.runs.values()].map((run) => this.stop(run))]);
     await Promise.race([stopping, aborted(deadline)]);
   }
@@ -106,9 +111,9 @@ export class RunTracker implements Component, AppendListener {
     }
   }
 
-  private async replay(traceId: TraceId): Promise<void> {
+  private async replay(traceId: TraceId, made?: OpenRun): Promise<void> {
     if (this.isStopped) return;
-    const run = this.runs.get(traceId) ?? new OpenRun(traceId, this.config, this.deps, false);
+    const run = this.runs.get(traceId) ?? made ?? new OpenRun(traceId, this.config, this.deps, false);
     this.runs.set(traceId, run);
     try {
       run.noteLength(await this.deps.reader.lengthBytes(traceId));
@@ -117,6 +122,22 @@ export class RunTracker implements Component, AppendListener {
       this.deps.logger.error({ traceId, error: String(error) }, 'A run could not be read again after the restart');
     }
     this.noteActive(run);
+  }
+
+  private park(run: OpenRun): void {
+    const { remainder, traceId } = run;
+    run.park();
+    if (remainder === undefined) return;
+    run.drop();
+    this.runs.delete(traceId);
+    this.parked.add(traceId, remainder);
+  }
+
+  private resume(traceId: TraceId, parked: ParkedRun): void {
+    if (this.isStopped || this.runs.has(traceId)) return;
+    const run = new OpenRun(traceId, this.config, this.deps, false);
+    run.resume(parked);
+    void this.replay(traceId, run);
   }
 
   private async isBehind(traceId: TraceId): Promise<boolean> {
@@ -183,7 +204,7 @@ export class RunTracker implements Component, AppendListener {
       heldBytes -= run.heldBytes;
       count -= 1;
       if (run.isSettled) this.runs.delete(run.traceId);
-      else run.park();
+      else this.park(run);
     }
     this.active = new Set(loaded.filter((run) => run.isLoaded || run.isWorking));
     // Those at work cannot be parked; going through all of them at each new run would take ever longer.

@@ -1,0 +1,74 @@
+import type { Clock, Timer } from '../component/clock.js';
+import type { TraceId } from '../record/ids.js';
+
+/** What is remembered of a run that has no end and was dropped from memory. */
+export interface ParkedRun {
+  /** When it is to be looked at again, in monotonic milliseconds. */
+  readonly dueMs: number;
+  /** When its last record came, in monotonic milliseconds. */
+  readonly lastArrivalMs: number;
+  readonly lastSeenUnixMs: number;
+}
+
+/** Runs that are remembered, about 150 bytes each; one that comes on top is judged at the next start. */
+const MAX_PARKED = 200_000;
+/** Runs that are woken together at most; the next ones a moment later, when these are judged. */
+const MAX_WOKEN = 16;
+const NEXT_WAKE_MS = 50;
+
+/**
+ * Open runs that were dropped from memory, and when each is to be looked at again. Somebody who sends ever new trace ids
+ * fills this list and nothing else.
+ */
+export class ParkedRuns {
+  private readonly runs = new Map<TraceId, ParkedRun>();
+  private timer: Timer | undefined;
+  private timerMs = Number.POSITIVE_INFINITY;
+
+  /** @param wake is given each run that is due, which is not parked any more */
+  constructor(
+    private readonly clock: Clock,
+    private readonly wake: (traceId: TraceId, parked: ParkedRun) => void,
+  ) {}
+
+  add(traceId: TraceId, parked: ParkedRun): void {
+    if (this.runs.size >= MAX_PARKED) return;
+    this.runs.set(traceId, parked);
+    this.wakeAt(parked.dueMs);
+  }
+
+  /** The run is looked after elsewhere. */
+  delete(traceId: TraceId): void {
+    this.runs.delete(traceId);
+  }
+
+  stop(): void {
+    this.timer?.cancel();
+    this.runs.clear();
+  }
+
+  private wakeAt(dueMs: number): void {
+    if (dueMs >= this.timerMs) return;
+    this.timer?.cancel();
+    this.timerMs = dueMs;
+    this.timer = this.clock.after(Math.max(1, dueMs - this.clock.monotonicMs()), () => this.wakeDue());
+  }
+
+  private wakeDue(): void {
+    this.timerMs = Number.POSITIVE_INFINITY;
+    const nowMs = this.clock.monotonicMs();
+    let wokenCount = 0;
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const [traceId, parked] of this.runs) {
+      const { dueMs } = parked;
+      if (dueMs > nowMs) nextMs = Math.min(nextMs, dueMs);
+      else if (wokenCount >= MAX_WOKEN) nextMs = Math.min(nextMs, nowMs + NEXT_WAKE_MS);
+      else {
+        wokenCount += 1;
+        this.runs.delete(traceId);
+        this.wake(traceId, parked);
+      }
+    }
+    if (this.runs.size > 0) this.wakeAt(nextMs);
+  }
+}
