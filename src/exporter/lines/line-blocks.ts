@@ -1,5 +1,5 @@
 import type { LinePlace } from './line-reader.js';
-import { MAX_CELLS } from './line-scanner.js';
+import { type LineScanner, MAX_CELLS } from './line-scanner.js';
 
 /** Lines are kept together in blocks of this many bytes; a longer line has a block of its own. */
 const BLOCK_BYTES = 128 * 1024;
@@ -12,21 +12,24 @@ const CELLS_PER_BYTE = 1 / 12;
  */
 export class LineBlocks {
   private bytes: Buffer = Buffer.alloc(0);
+  private view = new DataView(this.bytes.buffer);
   private cells = new Int32Array(0);
   private length = 0;
   private cellCount = 0;
 
-  /** Keeps a line that was scanned. @param cells from 0 to `cellCount` */
-  keep(bytes: Buffer, start: number, end: number, cells: Int32Array, cellCount: number): LinePlace {
+  /** Keeps the line that was scanned last. */
+  keep(bytes: Buffer, start: number, end: number, { cells, cellCount }: LineScanner): LinePlace {
     const byteCount = end - start;
     if (this.length + byteCount > this.bytes.length || this.cellCount + cellCount > this.cells.length) {
       const blockBytes = Math.max(BLOCK_BYTES, byteCount);
       this.bytes = Buffer.allocUnsafeSlow(blockBytes);
+      this.view = new DataView(this.bytes.buffer);
       this.cells = new Int32Array(Math.max(MAX_CELLS, Math.floor(blockBytes * CELLS_PER_BYTE)));
       this.length = this.cellCount = 0;
     }
     const place = {
       bytes: this.bytes,
+      view: this.view,
       start: this.length,
       end: this.length + byteCount,
       cells: this.cells,

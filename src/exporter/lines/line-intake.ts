@@ -9,7 +9,7 @@ import type { SpanTree } from '../mapping/span-tree.js';
 import type { Redactor } from '../redaction/redactor.js';
 import { EventPlans } from './event-plan.js';
 import { LineBlocks } from './line-blocks.js';
-import { ATTRIBUTE_CELLS, CELL, PLAIN_TEXT } from './line-cells.js';
+import { CELL, PLAIN_TEXT } from './line-cells.js';
 import { LineReader } from './line-reader.js';
 import { LineScanner } from './line-scanner.js';
 import { LineStart } from './line-start.js';
@@ -69,7 +69,7 @@ export class LineIntake {
     if (scanner === undefined) return false;
     line.pointAtScanned(bytes, start, end, scanner);
     try {
-      this.learnNames();
+      this.learnNames(scanner);
     } catch (error) {
       if (error instanceof SyntaxError) return false;
       throw error;
@@ -90,30 +90,27 @@ export class LineIntake {
     nodes.seeSpan(line);
     missingParents.arrived(line.spanHigh, line.spanLow);
     missingParents.seeChild(line, resource);
-    const kept = this.blocks.keep(bytes, start, end, scanner.cells, scanner.cellCount);
-    const source = { record: undefined, line: kept, uniqueId: line.text('unique_id') };
-    host.hold({ anchorOffset: offset + start, resource, endSeconds, endNanos, source });
+    const { uniqueId } = line;
+    const kept = this.blocks.keep(bytes, start, end, scanner);
+    host.hold({ anchorOffset: offset + start, resource, endSeconds, endNanos, line: kept, uniqueId });
     return true;
   }
 
   /** As `learnNames` does of a record. */
-  private learnNames(): void {
+  private learnNames({ nameCells, nameCount }: LineScanner): void {
     const { line, plans } = this;
     const { redactor } = this.memory;
-    let cell = line.attributesCell;
-    for (let left = line.attributeCount; left > 0; left--, cell += ATTRIBUTE_CELLS) {
-      const plan = line.planAt(cell);
-      if (plan.isName) {
-        if (line.kindAt(cell) === PLAIN_TEXT) {
-          const text = plans.texts.textOf(line.bytes, line.valueStart(cell), line.valueEnd(cell), true);
-          if (!plans.texts.wasMarked) redactor.learnOwn(text);
-        } else {
-          const text = line.textAt(cell);
-          if (text !== undefined) redactor.learn(text);
-        }
-      } else if (plan.isAdapter) {
+    for (let index = 0; index < nameCount; index++) {
+      const cell = nameCells[index] as number;
+      if (line.planAt(cell).isAdapter) {
         const text = line.textAt(cell);
         if (text !== undefined) redactor.useAdapter(text);
+      } else if (line.kindAt(cell) === PLAIN_TEXT) {
+        const text = plans.texts.textOf(line.bytes, line.view, line.valueStart(cell), line.valueEnd(cell), true);
+        if (!plans.texts.wasMarked) redactor.learnOwn(text);
+      } else {
+        const text = line.textAt(cell);
+        if (text !== undefined) redactor.learn(text);
       }
     }
   }

@@ -13,6 +13,8 @@ import type { LineScanner } from './line-scanner.js';
 /** Where a line's bytes and cells stand. */
 export interface LinePlace {
   readonly bytes: Buffer;
+  /** Of the same bytes. */
+  readonly view: DataView;
   /** The line's first byte, and the one behind its last. */
   readonly start: number;
   readonly end: number;
@@ -24,18 +26,23 @@ export interface LinePlace {
 /** Reads a scanned line through its cells. One object for all lines: what it says is about the line it was pointed at last. */
 export class LineReader implements SpanSight {
   bytes: Buffer = EMPTY;
+  view: DataView = new DataView(EMPTY.buffer);
   start = 0;
   cells = new Int32Array(0);
   firstCell = 0;
   isEnd = false;
   readonly hasOwnTexts = true;
   private end = 0;
+  /** `null` where it was not looked for. */
+  private knownUniqueId: string | undefined | null = null;
 
   constructor(private readonly plans: EventPlans) {}
 
   /** Points at a line that was just scanned, in bytes that are only lent. */
   pointAtScanned(bytes: Buffer, start: number, end: number, scanner: LineScanner): void {
     this.bytes = bytes;
+    this.view = scanner.view;
+    this.knownUniqueId = null;
     this.start = start;
     this.end = end;
     this.cells = scanner.cells;
@@ -46,6 +53,8 @@ export class LineReader implements SpanSight {
   /** Points at the line of a span's end that was kept. */
   pointAt(place: LinePlace): void {
     this.bytes = place.bytes;
+    this.view = place.view;
+    this.knownUniqueId = null;
     this.start = place.start;
     this.end = place.end;
     this.cells = place.cells;
@@ -161,8 +170,18 @@ export class LineReader implements SpanSight {
     return 0;
   }
 
+  /** The node that the span is about. */
+  get uniqueId(): string | undefined {
+    if (this.knownUniqueId === null) {
+      const cell = this.find(UNIQUE_ID);
+      this.knownUniqueId = cell === 0 ? undefined : this.textAt(cell);
+    }
+    return this.knownUniqueId;
+  }
+
   /** @param name one of `ROLES` */
   text(name: string): string | undefined {
+    if (name === 'unique_id') return this.uniqueId;
     const cell = this.find(roleIndexOf(name));
     return cell === 0 ? undefined : this.textAt(cell);
   }
@@ -172,7 +191,7 @@ export class LineReader implements SpanSight {
     const start = this.valueStart(cell);
     const end = this.valueEnd(cell);
     const kind = this.kindAt(cell);
-    if (kind === PLAIN_TEXT) return this.plans.texts.textOf(this.bytes, start, end);
+    if (kind === PLAIN_TEXT) return this.plans.texts.textOf(this.bytes, this.view, start, end);
     return kind === OTHER_TEXT ? (JSON.parse(this.bytes.toString('utf8', start, end)) as string) : undefined;
   }
 
@@ -204,6 +223,7 @@ export function readSpanLine(line: Buffer): SpanStart | SpanEnd | undefined {
   return record?.recordType === 'LogRecord' ? undefined : record;
 }
 
+const UNIQUE_ID = roleIndexOf('unique_id');
 const START_TRACE_ID = '{"record_type":"SpanStart","trace_id":"'.length;
 const END_TRACE_ID = '{"record_type":"SpanEnd","trace_id":"'.length;
 const EMPTY = Buffer.alloc(0);

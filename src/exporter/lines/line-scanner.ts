@@ -31,10 +31,14 @@ export class LineScanner {
   cellCount = 0;
   isEnd = false;
   event: EventPlan | undefined;
+  /** The cells of attributes that the run learns from, of which there are `nameCount`. */
+  readonly nameCells = new Int32Array(MAX_ATTRIBUTES);
+  nameCount = 0;
   private readonly traceId: Literal;
   private lineNumber = 0;
   private bytes: Uint8Array = EMPTY;
-  private view: DataView = new DataView(EMPTY.buffer);
+  /** Of the same bytes. */
+  view: DataView = new DataView(EMPTY.buffer);
   private lineStart = 0;
   private at = 0;
   private end = 0;
@@ -221,11 +225,12 @@ export class LineScanner {
   }
 
   private readAttributes(): boolean {
-    const { bytes, cells, lineNumber, event } = this;
+    const { bytes, cells, nameCells, lineNumber, event } = this;
     if (event === undefined) return false;
     let cell = CELL.links + (cells[CELL.linkCount] as number) * LINK_CELLS;
     let count = 0;
     let roles = 0;
+    let nameCount = 0;
     // Starts and ends differ in a few attributes: each expects what the last of its kind had.
     const chain = this.isEnd ? 1 : 0;
     let previous = event.before;
@@ -238,6 +243,7 @@ export class LineScanner {
         if (plan !== expected) previous.next[chain] = plan;
         previous = plan;
         if (plan.role >= 0) roles |= 1 << plan.role;
+        if (plan.isName || plan.isAdapter) nameCells[nameCount++] = cell;
         if (!this.readValue(cell, plan.index)) return false;
         cell += ATTRIBUTE_CELLS;
         const next = bytes[this.at++];
@@ -247,6 +253,7 @@ export class LineScanner {
     } else this.at++;
     cells[CELL.attributeCount] = count;
     cells[CELL.roles] = roles;
+    this.nameCount = nameCount;
     this.cellCount = cell;
     // The record's own brace, and with it the line, ends here.
     return bytes[this.at] === CLOSE && this.at + 1 === this.end;

@@ -40,19 +40,20 @@ export class SpanRelease {
   }
 
   /** @returns `undefined` for a line that turns out to be damaged. */
-  encode({ source, resource }: HeldSpan, buffer: EventBuffer): EncodedSpan | undefined {
-    if (source.record !== undefined) {
-      const { spanId } = source.record;
+  encode(held: HeldSpan, buffer: EventBuffer): EncodedSpan | undefined {
+    const { resource } = held;
+    if (held.record !== undefined) {
+      const { spanId } = held.record;
       this.spanHigh = highOf(spanId);
       this.spanLow = lowOf(spanId);
-      return this.encodeRecord(source.record, resource, buffer.take(spanId));
+      return this.encodeRecord(held.record, resource, buffer.take(spanId));
     }
     const { line } = this;
-    line.pointAt(source.line);
+    line.pointAt(held.line);
     this.spanHigh = line.spanHigh;
     this.spanLow = line.spanLow;
     const events = buffer.takeHalves(line.spanHigh, line.spanLow);
-    const transcoded = this.transcode(source.uniqueId, resource, events);
+    const transcoded = this.transcode(held.uniqueId, resource, events);
     if (transcoded !== undefined) return transcoded;
     const record = line.readRecord();
     return record?.recordType === 'SpanEnd' ? this.encodeRecord(record, resource, events) : undefined;

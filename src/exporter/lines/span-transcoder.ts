@@ -74,13 +74,13 @@ export class SpanTranscoder {
     out.tag(RECORD);
     const start = out.open();
     const originalName = this.writeHead(out, line);
-    out.raw(line.event.typeAttribute);
+    out.copy(line.event.typeAttribute, 0, line.event.typeAttribute.length);
     if (!this.writeAttributes(out, line)) {
       out.length = begin;
       return false;
     }
     this.writeStatement(out, line, uniqueId);
-    if (verdict !== '') encodeAttribute(out, SPAN.attributes, 'run_bridge.node.verdict', verdict);
+    if (verdict !== '') out.copy(VERDICTS[verdict], 0, VERDICTS[verdict].length);
     const failure = verdict === 'error' && this.deps.switches['node-errors'] ? this.failureOf(out, line) : undefined;
     if (line.eventType === EVENT_TYPE.nodeProcessed) this.writeQueryTime(out, line, uniqueId);
     if (originalName !== undefined) {
@@ -115,7 +115,7 @@ export class SpanTranscoder {
   }
 
   /** What became of a node; empty for other spans. `undefined` where more than the line has to be asked. */
-  private verdictOf(line: LineReader, uniqueId: string | undefined): string | undefined {
+  private verdictOf(line: LineReader, uniqueId: string | undefined): KnownVerdict | '' | undefined {
     const { switches, nodes } = this.deps;
     const { event } = line;
     if (switches['skip-links'] && line.find(SKIP_DETAIL) !== 0) return undefined;
@@ -185,7 +185,7 @@ export class SpanTranscoder {
         case PLAIN_TEXT:
           if (plan.isInt64) this.writeInt64(out, plan, line.bytes, start, end);
           else if (!this.isRedacted || plan.policy === 'keep') writeTextAttribute(out, plan, line.bytes, start, end);
-          else this.writeRedacted(out, plan, this.deps.plans.texts.textOf(line.bytes, start, end));
+          else this.writeRedacted(out, plan, this.deps.plans.texts.textOf(line.bytes, line.view, start, end));
           break;
         case INTEGER:
           if (!this.isRedacted || plan.policy !== 'deny') writeIntegerAttribute(out, plan, line.bytes, start, end);
@@ -285,6 +285,16 @@ export class SpanTranscoder {
   }
 }
 
+/** Verdicts that need nothing but the line, each as the attribute that says it. */
+const VERDICTS = { success: verdictBytes('success'), skipped: verdictBytes('skipped'), error: verdictBytes('error') };
+type KnownVerdict = keyof typeof VERDICTS;
+
+function verdictBytes(verdict: string): Buffer {
+  const out = new WireWriter(64);
+  encodeAttribute(out, SPAN.attributes, 'run_bridge.node.verdict', verdict);
+  return out.bytes.subarray(0, out.length);
+}
+
 const EMPTY_TAIL = { events: [], droppedEventsCount: 0, links: [], droppedLinksCount: 0 };
 const SHORT_TAILS = [SpanStatusCode.UNSET, SpanStatusCode.OK].map((code) => {
   const out = new WireWriter(32);
@@ -302,7 +312,7 @@ const ZERO = 0x30;
 /** Longest integer that is surely exact. */
 const MAX_DIGITS = 15;
 
-function nodeVerdict(line: LineReader): string | undefined {
+function nodeVerdict(line: LineReader): KnownVerdict | undefined {
   const cell = line.find(NODE_OUTCOME);
   const outcome = cell === 0 ? undefined : line.textAt(cell);
   if (outcome === 'NODE_OUTCOME_SKIPPED') return 'skipped';

@@ -2,16 +2,17 @@ import type { Resource } from '../../record/resource.js';
 import type { SpanEnd } from '../../record/telemetry-record.js';
 import type { LinePlace } from '../lines/line-reader.js';
 
-/** A span's end that waits for late events: its record, or (a tenth of the memory) its line. */
-export interface HeldSpan {
+interface Held {
   readonly anchorOffset: number;
   readonly resource: Resource;
   readonly endSeconds: number;
   readonly endNanos: number;
-  readonly source:
-    | { readonly record: SpanEnd }
-    | { readonly record: undefined; readonly line: LinePlace; readonly uniqueId: string | undefined };
 }
+
+/** A span's end that waits for late events: its record, or (a tenth of the memory) its line. */
+export type HeldSpan =
+  | (Held & { readonly record: SpanEnd })
+  | (Held & { readonly record?: undefined; readonly line: LinePlace; readonly uniqueId: string | undefined });
 
 /** Ended spans in the order of the log, first in, first out. */
 export class HeldSpans {

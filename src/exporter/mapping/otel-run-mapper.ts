@@ -135,7 +135,7 @@ export class OtelRunMapper implements RunMapper {
     this.missingParents.arrived(span.spanHigh, span.spanLow);
     this.missingParents.seeChild(span, resource);
     const [endSeconds, endNanos] = hrTimeOf(record.endTimeUnixNano);
-    this.hold({ anchorOffset: offset, resource, endSeconds, endNanos, source: { record } });
+    this.hold({ anchorOffset: offset, resource, endSeconds, endNanos, record });
   }
 
   private pushLog(logged: LoggedRecord, record: LogRecord): void {
@@ -182,7 +182,7 @@ export class OtelRunMapper implements RunMapper {
   private releaseOldest(): void {
     const oldest = this.held.takeOldest();
     if (oldest === undefined) return;
-    const { record } = oldest.source;
+    const { record } = oldest;
     if (record?.eventType === EVENT_TYPE.invocation) this.closing.adoptOrphanEvents([record]);
     const span = this.release.encode(oldest, this.buffer);
     const { spanHigh, spanLow } = this.release;
