@@ -11,14 +11,14 @@ export interface Server {
   readonly command: readonly string[];
   /** Removed before each start. */
   readonly folders: readonly string[];
-  /** Glob of the files in which each span is counted; empty where it writes none. */
+  /** Globs of the files in which each span is counted, with spaces between them. */
   readonly output: string;
   /** How often a span's id stands in them. */
   readonly idsPerSpan: number;
 }
 
 /** run-bridge as it does a line's work. @param dist the folder of the built program */
-export function bridgeServer(line: Pick<Line, 'args' | 'compression'>, dist: string): Server {
+export function bridgeServer(line: Pick<Line, 'args' | 'compression' | 'parquet'>, dist: string): Server {
   const data = join(WORK_FOLDER, 'run', 'bridge');
   const address = (port: number) => `127.0.0.1:${port}`;
   const serve = ['serve', '--http', address(PORTS.http), '--web', address(PORTS.web), '--data-dir', data, ...line.args];
@@ -31,7 +31,10 @@ export function bridgeServer(line: Pick<Line, 'args' | 'compression'>, dist: str
     env: line.compression === undefined ? {} : env,
     command: [process.execPath, join(dist, 'main.js'), ...serve],
     folders: [data],
-    output: join(data, 'runs/*/telemetry.jsonl'),
+    // Parquet is watched as well, so that the run is over when it is written; no id is found in it.
+    output: ['telemetry.jsonl', ...(line.parquet ? ['*.parquet'] : [])]
+      .map((file) => join(data, 'runs/*', file))
+      .join(' '),
     idsPerSpan: 2,
   };
 }
