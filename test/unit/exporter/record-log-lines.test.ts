@@ -1,0 +1,72 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { RecordLogLines } from '../../../src/exporter/record-log-lines.js';
+import { traceIdOf } from '../../fake/memory-record-log.js';
+
+const RUN = traceIdOf(1);
+
+let folder: string;
+let lines: RecordLogLines;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'run-bridge-lines-'));
+  lines = new RecordLogLines(folder, (resource) => resource);
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+async function write(log: string, resources = ''): Promise<void> {
+  await mkdir(join(folder, 'runs', RUN), { recursive: true });
+  await writeFile(join(folder, 'runs', RUN, 'telemetry.jsonl'), log);
+  await writeFile(join(folder, 'runs', RUN, 'resources.jsonl'), resources);
+}
+
+async function read(from: number, to: number) {
+  const pieces = await lines.read(RUN, from, to);
+  return pieces.map(({ resource, offset, lines: bytes }) => [
+    resource.attributes['service.name'],
+    offset,
+    Buffer.from(bytes).toString(),
+  ]);
+}
+
+describe('the lines of a record log on disk', () => {
+  it('are those that end between two offsets', async () => {
+    await write('one\ntwo\nthree\nfo');
+    expect(await read(0, 16)).toEqual([[undefined, 0, 'one\ntwo\nthree\n']]);
+    expect(await read(4, 8)).toEqual([[undefined, 4, 'two\n']]);
+    expect(await read(4, 10)).toEqual([[undefined, 4, 'two\n']]);
+  });
+
+  it('are none behind the end, in a torn line, and of a run that is not there', async () => {
+    await write('one\ntw');
+    expect(await read(4, 100)).toEqual([]);
+    expect(await read(6, 100)).toEqual([]);
+    expect(await lines.read(traceIdOf(2), 0, 100)).toEqual([]);
+  });
+
+  it('come in a piece for each resource', async () => {
+    const named = (id: number, name: string) =>
+      `${JSON.stringify({ id, resource: { attributes: { 'service.name': name }, scope: { name: '', version: '' } } })}\n`;
+    const index = `${named(1, 'a')}{"offset":0,"id":1}\n${named(2, 'b')}{"offset":4,"id":2}\n{"offset":8,"id":1}\n`;
+    await write('one\ntwo\nthree\n', index);
+    expect(await read(0, 14)).toEqual([
+      ['a', 0, 'one\n'],
+      ['b', 4, 'two\n'],
+      ['a', 8, 'three\n'],
+    ]);
+    expect(await read(4, 8)).toEqual([['b', 4, 'two\n']]);
+  });
+
+  it('are about a mebibyte at once, but never less than one line', async () => {
+    const long = `${'x'.repeat(5 * 2 ** 20)}\n`;
+    const short = `${'y'.repeat(99)}\n`;
+    await write(`${long}${short.repeat(20_000)}`);
+    const [first] = await lines.read(RUN, 0, 100 * 2 ** 20);
+    expect(first?.lines.length).toBeGreaterThanOrEqual(long.length);
+    const [next] = await lines.read(RUN, long.length, 100 * 2 ** 20);
+    expect(next?.lines.length).toBeLessThanOrEqual(2 ** 20);
+    expect(next?.lines.length).toBeGreaterThan(2 ** 20 - 200);
+  });
+});

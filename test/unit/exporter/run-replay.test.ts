@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest';
+import type { LoggedLines } from '../../../src/exporter/logged-lines.js';
+import type { MappedItem } from '../../../src/exporter/mapped-item.js';
+import { OtelRunMapper } from '../../../src/exporter/mapping/otel-run-mapper.js';
+import { RunReplay } from '../../../src/exporter/run-replay.js';
+import { parseRecordLine } from '../../../src/record/record-line.js';
+import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
+import type { RunSummary } from '../../../src/run/run-summary.js';
+import type { LoggedRecord } from '../../../src/sink/record-log.js';
+import type { ExportCursor } from '../../../src/store/cursor-store.js';
+import { sampleLines, sampleTraceId } from '../../fake/sample-run.js';
+
+const RUN = sampleTraceId('build-mixed');
+const LINES = sampleLines('build-mixed');
+const BYTES = Buffer.from(`${LINES.join('\n')}\n`);
+const RECORDS = loggedRecords();
+const SUMMARY: RunSummary = {
+  traceId: RUN,
+  firstSeenUnixMs: 0,
+  lastSeenUnixMs: 0,
+  state: 'finished',
+  logBytes: BYTES.length,
+  invocations: [],
+};
+
+function loggedRecords(): readonly LoggedRecord[] {
+  let offset = 0;
+  return LINES.map((line) => {
+    const start = offset;
+    offset += Buffer.byteLength(line) + 1;
+    return { record: parseRecordLine(line), resource: UNKNOWN_RESOURCE, offset: start, endOffset: offset };
+  });
+}
+
+/** Offset of the record at a part of the log's length. */
+function offsetAt(part: number): number {
+  return RECORDS[Math.floor(RECORDS.length * part)]?.offset ?? BYTES.length;
+}
+
+function replayFrom(cursor: Partial<ExportCursor>): RunReplay {
+  const start = { destination: 'x', traceId: RUN, tracesOffset: 0, logsOffset: 0, finishedAtBytes: null };
+  const summary = cursor.finishedAtBytes == null ? undefined : { ...SUMMARY, logBytes: cursor.finishedAtBytes };
+  return new RunReplay(new OtelRunMapper(), { ...start, ...cursor }, summary, () => new OtelRunMapper());
+}
+
+function said(items: readonly MappedItem[]): readonly unknown[] {
+  return items.map((item) =>
+    item.signal === 'traces'
+      ? [item.anchorOffset, item.span.spanContext().spanId, item.span.name, item.span.events.length]
+      : [item.anchorOffset, item.log.body],
+  );
+}
+
+const piece = (from: number, to: number): LoggedLines => ({
+  resource: UNKNOWN_RESOURCE,
+  offset: from,
+  lines: BYTES.subarray(from, to),
+});
+
+describe('a replay of a record log', () => {
+  it.each<[string, Partial<ExportCursor>]>([
+    ['from the start', {}],
+    ['from where spans and logs were sent', { tracesOffset: offsetAt(0.4), logsOffset: offsetAt(0.6) }],
+    ['between two records', { tracesOffset: offsetAt(0.5) + 7 }],
+    [
+      'of a run that was finished before and grew',
+      { tracesOffset: offsetAt(0.7), logsOffset: offsetAt(0.7), finishedAtBytes: offsetAt(0.7) },
+    ],
+  ])('%s gives the same from lines as from records, however they are cut', (_, cursor) => {
+    const fromRecords = replayFrom(cursor);
+    const expected = [fromRecords.push(RECORDS), fromRecords.finish(SUMMARY)].flatMap(said);
+    for (const count of [1, 7, 40]) {
+      const fromLines = replayFrom(cursor);
+      const items: unknown[] = [];
+      for (let part = 0; part < count; part += 1) {
+        const [from, to] = [offsetAt(part / count), offsetAt((part + 1) / count)];
+        const middle = RECORDS.find((record) => record.offset > (from + to) / 2)?.offset ?? to;
+        items.push(...said(fromLines.pushLines([piece(from, middle), piece(middle, to)])));
+      }
+      items.push(...said(fromLines.finish(SUMMARY)));
+      expect(fromLines.readOffset).toBe(BYTES.length);
+      expect(items).toEqual(expected);
+    }
+    expect(expected.length).toBeGreaterThan(50);
+  });
+
+  it('counts lines that are no records', () => {
+    const replay = replayFrom({});
+    replay.pushLines([
+      piece(0, offsetAt(0.5)),
+      { resource: UNKNOWN_RESOURCE, offset: offsetAt(0.5), lines: Buffer.from('{"a\n') },
+    ]);
+    expect(replay.damagedCount).toBe(1);
+  });
+});
