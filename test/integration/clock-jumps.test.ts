@@ -2,16 +2,24 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { App } from '../../src/app.js';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { App } from '../../src/app.js';
 import { systemMachine } from '../../src/component/machine.js';
 import { resolveConfiguration } from '../../src/config/resolve-configuration.js';
 import { DEFAULT_MAPPING_SWITCHES } from '../../src/exporter/mapping/mapping-switches.js';
 import { JumpingClock } from '../fake/jumping-clock.js';
 import { OtlpReceiver } from '../fake/otlp-receiver.js';
 import { RecordingLogger } from '../fake/recording-logger.js';
+import { compileSource } from '../tool/compiled-source.js';
 import { SentRun } from '../tool/sent-run.js';
 import { until } from '../tool/until.js';
+
+/** Exports are a thread of their own, which runs compiled sources. */
+let compiled: string;
+beforeAll(() => {
+  compiled = compileSource();
+});
+afterAll(() => rmSync(compiled, { recursive: true, force: true }));
 
 let dataFolder: string;
 let clock: JumpingClock;
@@ -43,7 +51,8 @@ async function start(): Promise<App> {
   };
   const { configuration } = resolveConfiguration(sources, undefined);
   const process = { machine: systemMachine, stdout: new PassThrough(), pid: 1, ownHosts: [], random: () => 0.5 };
-  app = await App.open(configuration, { ...process, clock, logger, version: '0' });
+  const program: typeof import('../../src/app.js') = await import(join(compiled, 'app.js'));
+  app = await program.App.open(configuration, { ...process, clock, logger, version: '0' });
   await app.start();
   return app;
 }
