@@ -12,6 +12,7 @@ const OBJECT = 0x7b;
 const OBJECT_END = 0x7d;
 const QUOTE = 0x22;
 const COMMA = 0x2c;
+const COLON = 0x3a;
 /** Digits of a count that every reader of JSON holds exactly. */
 const SAFE_DIGITS = 15;
 
@@ -174,9 +175,9 @@ function readValue({ use, place }: Field, cursor: ByteCursor): boolean {
       place.end = cursor.at;
       return true;
     case 'map':
-      if (!cursor.value()) return false;
+      if (!passDebugMap(cursor)) return false;
       place.end = cursor.at;
-      return isDebugMap(cursor, at);
+      return true;
     case 'payload':
       // A field that is null counts as left out; that is rare enough for the general reader.
       if (bytes[at] === 0x6e || !cursor.value()) return false;
@@ -185,21 +186,24 @@ function readValue({ use, place }: Field, cursor: ByteCursor): boolean {
   }
 }
 
-/** Whether the object at `start`, which was passed before, maps names to `DebugValue`s: `isDebugValue` on bytes. */
-function isDebugMap(cursor: ByteCursor, start: number): boolean {
-  const end = cursor.at;
-  cursor.at = start;
+/** Passes an object that maps names to `DebugValue`s: `isDebugValue` on bytes. */
+function passDebugMap(cursor: ByteCursor): boolean {
   if (!cursor.passByte(OBJECT)) return false;
-  while (cursor.at < end - 1) {
-    cursor.key();
-    cursor.at++;
-    if (!cursor.passByte(OBJECT)) return false;
-    if (DEBUG_KEYS.some((key) => cursor.pass(key))) cursor.value();
+  if (cursor.bytes[cursor.at] === OBJECT_END) return cursor.passByte(OBJECT_END);
+  let keyStart = 0;
+  let keyEnd = 0;
+  for (;;) {
+    const start = cursor.at;
+    if (!cursor.keyAfter(keyStart, keyEnd)) return false;
+    keyStart = start;
+    keyEnd = cursor.at;
+    if (!cursor.passByte(COLON) || !cursor.passByte(OBJECT)) return false;
+    if (DEBUG_KEYS.some((key) => cursor.pass(key)) && !cursor.value()) return false;
     if (!cursor.passByte(OBJECT_END)) return false;
-    if (cursor.bytes[cursor.at] === COMMA) cursor.at++;
+    const next = cursor.bytes[cursor.at++];
+    if (next === OBJECT_END) return true;
+    if (next !== COMMA) return false;
   }
-  cursor.at = end;
-  return true;
 }
 
 /** Takes the quotes off a count, which is a number in the payload. */

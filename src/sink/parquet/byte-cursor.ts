@@ -53,9 +53,9 @@ export class ByteCursor {
   source = new ByteSource(Buffer.alloc(0));
   bytes: Buffer = this.source.bytes;
   at = 0;
-  /** Halves of the number that was read last. */
-  high = 0;
-  low = 0;
+  /** Halves of the number that was read last; not small integers, of which V8 would take them to be from a first 0. */
+  high = Number.NaN;
+  low = Number.NaN;
   /** Texts that had escapes. */
   readonly unescaped = new ByteBuffer(1024);
 
@@ -220,7 +220,7 @@ export class ByteCursor {
     let previousEnd = 0;
     for (;;) {
       const start = this.at;
-      if (!this.key() || !isAscending(bytes, previousStart, previousEnd, start, this.at)) return false;
+      if (!this.keyAfter(previousStart, previousEnd)) return false;
       previousStart = start;
       previousEnd = this.at;
       if (!this.passByte(0x3a) || !this.value(depth + 1)) return false;
@@ -228,6 +228,12 @@ export class ByteCursor {
       if (next === 0x7d) return true;
       if (next !== COMMA) return false;
     }
+  }
+
+  /** Passes a key that comes after the one between these places, so that none is there twice; both 0 for the first. */
+  keyAfter(previousStart: number, previousEnd: number): boolean {
+    const start = this.at;
+    return this.key() && isAscending(this.bytes, previousStart, previousEnd, start, this.at);
   }
 
   /**

@@ -237,7 +237,7 @@ export class CanonicalRows {
 }
 
 function halves(): Halves {
-  return { isThere: true, high: 0, low: 0 };
+  return { isThere: true, high: Number.NaN, low: Number.NaN };
 }
 
 function slice() {

@@ -51,6 +51,9 @@ export class StretchEncoder {
 
   constructor(private readonly limits: StretchLimits) {
     this.rows = new LineRows(this.columns, { checksNesting: !limits.isRecordLog });
+    // V8 takes fields that nobody has assigned again for constants, and throws the code that it has optimized away when
+    // the first page and row group end. Ended once before, they cost nothing later.
+    this.columns.finish();
   }
 
   /**

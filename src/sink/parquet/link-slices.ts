@@ -73,7 +73,7 @@ export class LinkSlices {
 
   private next(): LinkSlice {
     const index = this.count++;
-    this.links[index] ??= { traceIdStart: 0, high: 0, low: 0, attributesStart: 0, attributesEnd: 0 };
+    this.links[index] ??= { traceIdStart: 0, high: Number.NaN, low: Number.NaN, attributesStart: 0, attributesEnd: 0 };
     return this.links[index];
   }
 }

@@ -18,10 +18,10 @@ export class NumberValues implements ColumnValues {
   private readonly pages: DictionaryPages;
   private readonly plain = new ByteBuffer();
   private isEmpty = true;
-  private leastHigh = 0;
-  private leastLow = 0;
-  private greatestHigh = 0;
-  private greatestLow = 0;
+  private leastHigh = Number.NaN;
+  private leastLow = Number.NaN;
+  private greatestHigh = Number.NaN;
+  private greatestLow = Number.NaN;
   /** What is added to the low half so that unsigned comparison orders signed numbers. */
   private readonly bias: number;
 
