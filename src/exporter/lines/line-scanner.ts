@@ -36,7 +36,7 @@ export class LineScanner {
   nameCount = 0;
   private readonly traceId: Literal;
   private lineNumber = 0;
-  private bytes: Uint8Array = EMPTY;
+  private bytes: Buffer = EMPTY;
   /** Of the same bytes. */
   view: DataView = new DataView(EMPTY.buffer);
   private lineStart = 0;
@@ -52,7 +52,7 @@ export class LineScanner {
   }
 
   /** The bytes that lines are read from now. */
-  use(bytes: Uint8Array): void {
+  use(bytes: Buffer): void {
     this.bytes = bytes;
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
@@ -211,17 +211,11 @@ export class LineScanner {
     if (this.event === undefined || !this.passes(this.event.tail)) {
       const start = this.at;
       const end = this.endOfPlain(start);
-      this.event = this.plans.event(
-        Buffer.from(this.bytes.buffer).toString('latin1', this.offsetOf(start), this.offsetOf(end)),
-      );
+      this.event = this.plans.event(this.plans.texts.textOf(this.bytes, this.view, start, end));
       if (this.event === undefined || !this.passes(this.event.tail)) return false;
     }
     this.cells[CELL.event] = this.event.index;
     return !this.event.isGeneral;
-  }
-
-  private offsetOf(at: number): number {
-    return this.bytes.byteOffset + at;
   }
 
   private readAttributes(): boolean {
@@ -264,7 +258,7 @@ export class LineScanner {
     const start = this.at + 1;
     const end = this.endOfPlain(start);
     if (end >= this.end) return undefined;
-    const name = Buffer.from(this.bytes.buffer).toString('latin1', this.offsetOf(start), this.offsetOf(end));
+    const name = this.plans.texts.textOf(this.bytes, this.view, start, end);
     const plan = event.attribute(name);
     return plan !== undefined && this.passes(plan.quoted) ? plan : undefined;
   }
@@ -320,7 +314,7 @@ export class LineScanner {
   }
 }
 
-const EMPTY = new Uint8Array(0);
+const EMPTY = Buffer.alloc(0);
 const ZERO = 0x30;
 const QUOTE = 0x22;
 const COMMA = 0x2c;
