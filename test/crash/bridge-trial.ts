@@ -38,6 +38,10 @@ export interface BridgeTrial {
   readonly parquet: ParquetFigures;
   readonly sinkSpans: Tally;
   readonly sinkLogs: Tally;
+  /** Spans that the sink got again without a kill between. */
+  readonly repeatedInLife: number;
+  /** Of those that it got again after a kill: how many requests before the kill they had come, at most. */
+  readonly furthestRepeat: number;
   /** What does not agree in state.db and run.json. */
   readonly problems: readonly string[];
 }
@@ -79,6 +83,7 @@ export async function tryBridge({ kills, seed, cleanUp }: TrialOptions): Promise
     random,
     moments: ['load', 'export', 'startUp', 'parquet', 'shutdown'],
     onDead: () => {
+      sink.noteKill();
       if (random.next() < TORN_LINE_RATE) tearLastLine(dataFolder, [...load.inProgress], random);
     },
     isWritingParquet: () => isWritingParquet(dataFolder, recentTraceIds(plan.begunCount)),
@@ -113,6 +118,8 @@ export async function tryBridge({ kills, seed, cleanUp }: TrialOptions): Promise
     parquet,
     sinkSpans,
     sinkLogs: tally(expected.logs, sink.logs),
+    repeatedInLife: sink.repeatedInLife,
+    furthestRepeat: sink.furthestRepeat,
     problems: await auditState(dataFolder, runs),
   };
 }

@@ -29,7 +29,7 @@ export async function tryCollector(config: string, { kills, seed, cleanUp }: Tri
   cleanUp.folder(folder);
   const sink = await CountingSink.listen({ delayMs: 10, failureRate: 0.03, random: new SeededRandom(seed + 1) });
   cleanUp.add(() => sink.close());
-  const [httpPort = 0, grpcPort = 0] = await freePorts(2, 21_100);
+  const [httpPort = 0, grpcPort = 0] = await freePorts(2, 25_000);
   const victim = new Victim({
     name: config,
     command: join(peersFolder(), 'bin', 'otelcol'),

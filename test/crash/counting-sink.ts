@@ -16,6 +16,9 @@ export interface SinkOptions {
   readonly random: SeededRandom;
 }
 
+/** How long what a killed process sent may wait to be read, in milliseconds; less than any start takes. */
+const LAST_READ_MS = 80;
+
 /** A destination that counts how often it got each span and log record of the load. */
 export class CountingSink {
   static async listen(options: SinkOptions): Promise<CountingSink> {
@@ -33,7 +36,16 @@ export class CountingSink {
   readonly logs = new Map<string, number>();
   /** Tells it to answer every request so for the time being. */
   outage: 'none' | '503' | '429' | 'reset' = 'none';
+  /** Spans that came again without a kill between: none, if a sender takes an answer for what it is. */
+  repeatedInLife = 0;
+  /** Of spans that came again after a kill: how many requests before the kill they had come, at most. 1 is the last one. */
+  furthestRepeat = 0;
   private arrivals: (() => void)[] = [];
+  /** The request in which a span came last. */
+  private readonly cameIn = new Map<number, number>();
+  private requestNumber = 0;
+  /** For each kill, the number of the last request before it. */
+  private readonly lastBeforeKill: number[] = [];
 
   private constructor(
     private readonly server: http.Server,
@@ -47,6 +59,11 @@ export class CountingSink {
   /** Resolves when the next request is here and has no answer yet. */
   nextRequest(): Promise<void> {
     return new Promise((resolve) => this.arrivals.push(resolve));
+  }
+
+  /** Told that the sender was killed just now. What it sent last is read a moment later, long before a new one can send. */
+  noteKill(): void {
+    setTimeout(() => this.lastBeforeKill.push(this.requestNumber), LAST_READ_MS);
   }
 
   close(): void {
@@ -81,10 +98,21 @@ export class CountingSink {
   }
 
   private countSpans(body: Buffer): void {
+    this.requestNumber += 1;
     for (const fields of records(body)) {
       const key = keyOf(fields, 1, 2);
-      if (key !== undefined) this.spans.set(key, (this.spans.get(key) ?? 0) + 1);
+      if (key === undefined) continue;
+      this.spans.set(key, (this.spans.get(key) ?? 0) + 1);
+      const before = this.cameIn.get(key);
+      if (before !== undefined) this.noteRepeat(before);
+      this.cameIn.set(key, this.requestNumber);
     }
+  }
+
+  private noteRepeat(before: number): void {
+    const lastInLife = this.lastBeforeKill.find((last) => last >= before);
+    if (lastInLife === undefined) this.repeatedInLife += 1;
+    else this.furthestRepeat = Math.max(this.furthestRepeat, lastInLife - before + 1);
   }
 
   private countLogs(body: Buffer): void {

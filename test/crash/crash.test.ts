@@ -25,9 +25,15 @@ describe('kill -9 under load, under export, at start-up, while Parquet is writte
   }, async () => {
     console.log(`CRASH_SEED=${SEED} CRASH_KILLS=${KILLS}`);
     const trial = await tryBridge({ kills: KILLS, seed: SEED, cleanUp });
-    const { row, counts, runCount, resentCount, drainMs } = trial;
+    const { row, counts, runCount, resentCount, drainMs, repeatedInLife, furthestRepeat } = trial;
     rows.push(row);
-    console.log({ ...counts, runs: runCount, bodiesSentAgain: resentCount, drainMs: Math.round(drainMs) });
+    console.log({
+      ...counts,
+      runs: runCount,
+      bodiesSentAgain: resentCount,
+      drainMs: Math.round(drainMs),
+      furthestRepeat,
+    });
     expect.soft(trial.refusals).toEqual([]);
     expect.soft(trial.exitCode).toBe(0);
     const exactlyOnce = { missing: 0, excess: 0 };
@@ -37,6 +43,7 @@ describe('kill -9 under load, under export, at start-up, while Parquet is writte
     expect.soft(trial.sinkSpans.missing).toBe(0);
     expect.soft(trial.sinkLogs.missing).toBe(0);
     expect.soft(trial.problems).toEqual([]);
+    expect.soft(repeatedInLife).toBe(0);
     expect.soft(trial.sinkSpans.excess).toBeLessThanOrEqual(KILLS * MAX_IN_FLIGHT_SPANS);
   });
 

@@ -63,7 +63,7 @@ export async function soak({ seconds, spansPerSecond, seed, cleanUp, onSample }:
   const random = new SeededRandom(seed);
   const sink = await CountingSink.listen({ delayMs: 5, failureRate: 0.01, random: new SeededRandom(seed + 1) });
   cleanUp.add(() => sink.close());
-  const [httpPort = 0, webPort = 0] = await freePorts(2, 21_200);
+  const [httpPort = 0, webPort = 0] = await freePorts(2, 16_000);
   const nodeArgs = ['--expose-gc', '--import', './test/crash/probe.mjs'];
   const victim = new Victim(bridgeVictim({ dataFolder, httpPort, webPort, sinkPort: sink.port, nodeArgs }));
   cleanUp.add(() => victim.end('SIGKILL'));
