@@ -14,7 +14,8 @@ export class StretchThread {
   private running: Running | undefined;
 
   constructor(limits: StretchLimits) {
-    this.worker = new Worker(new URL('./stretch-worker.js', import.meta.url), { workerData: limits });
+    // Options of the process itself, such as what its script is, are not meant for the thread.
+    this.worker = new Worker(new URL('./stretch-worker.js', import.meta.url), { workerData: limits, execArgv: [] });
     this.worker.on('message', (answer: StretchAnswer) => {
       if (answer === 'done') this.settle()?.resolve();
       else this.running?.onStep(answer);
