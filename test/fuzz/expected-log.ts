@@ -10,14 +10,18 @@ const PENDING_FILE = 'pending.jsonl';
 /** What has to be in the record logs of a data folder, and nothing else, after bodies were accepted. */
 export class ExpectedLog {
   /** By trace and what makes a record the same as another: it is kept once, in the words of whichever came first. */
-  private readonly lines = new Map<string, Set<string>>();
+  private readonly lines = new Map<string, { readonly words: Set<string>; count: number }>();
 
-  /** Of a body that was answered 200. */
+  /** Of a body that was answered 200. Equal log records of one body are several; equal spans are one. */
   add({ lines }: Told): void {
+    const inBody = new Map<string, number>();
     for (const { record } of lines) {
       const key = keyOf(record);
-      const known = this.lines.get(key) ?? new Set();
-      this.lines.set(key, known.add(wordsOf(record)));
+      const known = this.lines.get(key) ?? { words: new Set(), count: 1 };
+      this.lines.set(key, known);
+      known.words.add(wordsOf(record));
+      inBody.set(key, (inBody.get(key) ?? 0) + 1);
+      if (record.recordType === 'LogRecord') known.count = Math.max(known.count, inBody.get(key) ?? 1);
     }
   }
 
@@ -27,16 +31,18 @@ export class ExpectedLog {
 
   /** Each thing that is not as it has to be. */
   *problems(dataFolder: string): Generator<string> {
-    const found = new Set<string>();
+    const found = new Map<string, number>();
     for (const { traceId, line } of linesBelow(join(dataFolder, 'runs'))) {
       const record = parseRecordLine(line);
       const key = keyOf(record);
       if (record.traceId !== traceId) yield `in the log of ${traceId}: ${line}`;
-      if (found.has(key)) yield `twice: ${line}`;
-      found.add(key);
-      if (!this.lines.get(key)?.has(wordsOf(record))) yield `nobody sent: ${line}`;
+      found.set(key, (found.get(key) ?? 0) + 1);
+      if (!this.lines.get(key)?.words.has(wordsOf(record))) yield `nobody sent: ${line}`;
     }
-    for (const [key, words] of this.lines) if (!found.has(key)) yield `not there: ${[...words][0]}`;
+    for (const [key, { words, count }] of this.lines) {
+      const times = found.get(key) ?? 0;
+      if (times !== count) yield `there ${times} times, not ${count}: ${[...words][0]}`;
+    }
   }
 }
 
