@@ -11,7 +11,8 @@ const SEED = Number(process.env.CRASH_SEED ?? Date.now() % 2 ** 31);
 const COLLECTORS = (process.env.CRASH_COLLECTORS ?? 'otelcol-queue').split(',').filter((name) => name !== '');
 const COLLECTOR_KILLS = process.env.CRASH_KILLS === undefined ? 15 : KILLS;
 /** A destination gets at most four requests of 512 spans at the same time. */
-const MAX_IN_FLIGHT_SPANS = 4 * 512;
+const MAX_IN_FLIGHT_REQUESTS = 4;
+const MAX_IN_FLIGHT_SPANS = MAX_IN_FLIGHT_REQUESTS * 512;
 const timeoutFor = (kills: number) => 180_000 + kills * 8_000;
 
 const rows: CrashRow[] = [];
@@ -44,6 +45,8 @@ describe('kill -9 under load, under export, at start-up, while Parquet is writte
     expect.soft(trial.sinkLogs.missing).toBe(0);
     expect.soft(trial.problems).toEqual([]);
     expect.soft(repeatedInLife).toBe(0);
+    // Those that were under way, and those whose answer had come and was not yet noted.
+    expect.soft(furthestRepeat).toBeLessThanOrEqual(2 * MAX_IN_FLIGHT_REQUESTS);
     expect.soft(trial.sinkSpans.excess).toBeLessThanOrEqual(KILLS * MAX_IN_FLIGHT_SPANS);
   });
 
