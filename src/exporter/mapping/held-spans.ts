@@ -9,7 +9,7 @@ interface Held {
   readonly endNanos: number;
 }
 
-/** A span's end that waits for late events: its record, or (a tenth of the memory) its line. */
+/** A span's end that waits for late events: its record, or (in half the memory) its line. */
 export type HeldSpan =
   | (Held & { readonly record: SpanEnd })
   | (Held & { readonly record?: undefined; readonly line: LinePlace; readonly uniqueId: string | undefined });
