@@ -267,7 +267,7 @@ async function openExports(configuration: Configuration, deps: AppDeps): Promise
 /** How often a run that is being judged is looked at, in milliseconds. */
 const SETTLE_POLL_MS = 20;
 /** Nothing more will come of a file that was read to its end. */
-const IMPORT_TIMES = { quietAfterProcessMs: 0, quietAfterInvocationMs: 0, silenceMs: 0 };
+const IMPORT_TIMES = { quietAfterProcessMs: 0, quietAfterInvocationMs: 0, silenceMs: 0, maxRetries: 0 };
 
 function servingTimes(configuration: Configuration) {
   return {

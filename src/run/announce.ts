@@ -4,14 +4,13 @@ import type { RunTrackerDeps } from './run-tracker-deps.js';
 
 /**
  * Tells every listener of an event, one after the other; a finished run's `run.json` is written first. What fails is logged.
- * @returns whether every listener took it; whoever did not is told again at the next start.
+ * @returns whether the file was written and every listener took it.
  */
 export async function announce(
   event: RunEvent,
   deps: Pick<RunTrackerDeps, 'listeners' | 'logger' | 'file'>,
 ): Promise<boolean> {
-  if (event.type === 'finished') await writeFile(event.run, deps);
-  let isAccepted = true;
+  let isAccepted = event.type !== 'finished' || (await writeFile(event.run, deps));
   for (const listener of deps.listeners) {
     try {
       await listener.onRunEvent(event);
@@ -19,20 +18,22 @@ export async function announce(
       isAccepted = false;
       deps.logger.error(
         { traceId: event.run.traceId, event: event.type, error: String(error) },
-        'A listener failed on a run; it is told again at the next start',
+        'A listener failed on a run; it is told again in a while',
       );
     }
   }
   return isAccepted;
 }
 
-async function writeFile(run: RunSummary, { file, logger }: Pick<RunTrackerDeps, 'logger' | 'file'>): Promise<void> {
+async function writeFile(run: RunSummary, { file, logger }: Pick<RunTrackerDeps, 'logger' | 'file'>): Promise<boolean> {
   try {
     await file?.write(run);
+    return true;
   } catch (error) {
     logger.error(
       { traceId: run.traceId, error: String(error) },
-      'run.json could not be written; check that the data folder is writable and has space',
+      'run.json could not be written, which is tried again; check that the data folder is writable and has space',
     );
+    return false;
   }
 }

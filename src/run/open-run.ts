@@ -14,6 +14,8 @@ import type { RunTrackerDeps } from './run-tracker-deps.js';
 const END_OF_ROOT = /\.(Invocation|Process)$/;
 /** After a record log could not be read, or a row not be written, how long until the next try, in milliseconds. */
 const RETRY_MS = 5_000;
+/** Each time that not all take a run's end the next try comes twice as late, up to this, in milliseconds. */
+const MAX_RETRY_MS = 60_000;
 
 /**
  * One run that the tracker follows: takes records as they come (or reads them from the log when it was not there), judges
@@ -39,6 +41,10 @@ export class OpenRun {
   /** What was last said of each invocation that had a verdict. */
   private readonly said = new Map<number, string>();
   private isAccepted = true;
+  /** Times that its end was told and not taken by all. */
+  private refusalCount = 0;
+  /** When its end is to be told again, in monotonic milliseconds; `null` where all took it. */
+  private retryMs: number | null = null;
   private working: Promise<void> | null = null;
   private isLoading = false;
   private hasMore = false;
@@ -150,7 +156,7 @@ export class OpenRun {
     this.isStopped = true;
     this.cancelTimer();
     await this.working;
-    if (this.state === null || this.isSettled) return;
+    if (this.state === null || this.isSettled || this.retryMs !== null) return;
     await this.save('open', this.summarize(this.state).run);
   }
 
@@ -244,18 +250,26 @@ export class OpenRun {
       this.said.set(invocation.index, text);
       await this.say({ type: 'invocationEnded', run, invocation, isRevision });
     }
-    if (isOver && this.finishedBytes !== run.logBytes) await this.finish(run);
+    const isLater = this.retryMs !== null && this.deps.clock.monotonicMs() < this.retryMs;
+    if (isOver && this.finishedBytes !== run.logBytes && !isLater) await this.finish(run);
   }
 
   private async finish(run: RunSummary): Promise<void> {
     await this.save('finished', run);
-    await this.say({ type: 'finished', run });
-    this.finishedBytes = run.logBytes;
+    await this.say({ type: 'finished', run, isRepeated: this.refusalCount > 0 });
     this.judgedBytes = run.logBytes;
     if (!this.isAccepted) {
       this.isAccepted = true;
+      this.refusalCount += 1;
+      const isLast = this.refusalCount > this.config.maxRetries;
+      const delayMs = Math.min(RETRY_MS * 2 ** (this.refusalCount - 1), MAX_RETRY_MS);
+      this.retryMs = isLast ? null : this.deps.clock.monotonicMs() + delayMs;
+      this.finishedBytes = isLast ? run.logBytes : null;
       return;
     }
+    this.refusalCount = 0;
+    this.retryMs = null;
+    this.finishedBytes = run.logBytes;
     this.acceptedBytes = run.logBytes;
     await this.save('finished', run);
   }
@@ -294,6 +308,7 @@ export class OpenRun {
 
   private sleep(): void {
     if (this.hasFailed) this.wakeWithin(RETRY_MS);
+    else if (this.retryMs !== null) this.wakeWithin(this.retryMs - this.deps.clock.monotonicMs());
     else if (this.state !== null) {
       const { isOver, nextEndMs } = this.summarize(this.state);
       if (nextEndMs !== null) this.wakeWithin(nextEndMs - this.deps.clock.monotonicMs());

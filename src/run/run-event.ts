@@ -11,10 +11,13 @@ export type RunEvent =
       readonly invocation: InvocationSummary;
       readonly isRevision: boolean;
     }
-  /** Every invocation of the run has a verdict and the run was quiet; told again when late records reopened it. */
-  | { readonly type: 'finished'; readonly run: RunSummary };
+  /**
+   * Every invocation of the run has a verdict and the run was quiet; told again when late records reopened it, and, with
+   * `isRepeated`, when a listener did not take it.
+   */
+  | { readonly type: 'finished'; readonly run: RunSummary; readonly isRepeated?: boolean };
 
-/** Is told what happens to runs: Parquet, exporter, later webhooks and metrics. A rejection is logged and told again at the next start. */
+/** Is told what happens to runs: Parquet, exporter, later webhooks and metrics. A rejection is logged, and the event is told again a while later. */
 export interface RunListener {
   onRunEvent(event: RunEvent): Promise<void>;
 }

@@ -1,4 +1,4 @@
-import { mkdir, open, rename } from 'node:fs/promises';
+import { open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { formatRun } from './run-document.js';
 import type { RunSummary } from './run-summary.js';
@@ -11,7 +11,6 @@ export class RunFile {
   /** @throws when the file cannot be written. */
   async write(run: RunSummary): Promise<void> {
     const folder = join(this.dataFolder, 'runs', run.traceId);
-    await mkdir(folder, { recursive: true });
     const path = join(folder, 'run.json');
     const partial = `${path}.partial`;
     const file = await open(partial, 'w');

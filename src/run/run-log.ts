@@ -19,7 +19,7 @@ export class RunLog implements RunListener {
         return;
       }
       case 'finished':
-        this.logger.info({ traceId }, 'a run is finished and its files are written');
+        if (event.isRepeated !== true) this.logger.info({ traceId }, 'a run is finished');
         return;
     }
   }

@@ -19,6 +19,8 @@ export interface RunTrackerConfig {
    * was at work in the last seconds. Default 64 MiB.
    */
   readonly maxHeldBytes: number;
+  /** How often a run's end is told again where not everybody took it (a full disk, say), before that is left to the next start. Default 30, about half an hour. */
+  readonly maxRetries: number;
   /** How long a finished run is kept in memory for late records, in milliseconds. Default 60,000. */
   readonly parkAfterMs: number;
 }
@@ -30,5 +32,6 @@ export const RUN_TRACKER_DEFAULTS: RunTrackerConfig = {
   silenceMs: 600_000,
   maxOpenRuns: 200,
   maxHeldBytes: 64 * 1024 * 1024,
+  maxRetries: 30,
   parkAfterMs: 60_000,
 };

@@ -1,9 +1,10 @@
-import { mkdir, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
 import { AppendFile } from './append-file.js';
 import type { ForeignEntry, ForeignListener, ForeignLogReader, ForeignPlace } from './foreign-log.js';
 import { readLines } from './line-reader.js';
+import { makeFolder } from './make-folder.js';
 
 /** A segment that has grown beyond this many bytes is followed by a new one. */
 const SEGMENT_BYTES = 64 * 1024 * 1024;
@@ -84,7 +85,7 @@ export class ForeignSegments implements ForeignLogReader {
   }
 
   private async openSegment(name: string): Promise<void> {
-    await mkdir(this.folder, { recursive: true });
+    await makeFolder(this.folder, false);
     const file = await AppendFile.open(join(this.folder, name));
     await file.cutTornLine();
     this.file = file;

@@ -1,4 +1,4 @@
-import { mkdir, readFile, truncate } from 'node:fs/promises';
+import { readFile, truncate } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { inferLogSpanName } from '../decode/log-span-name.js';
 import type { TraceId } from '../record/ids.js';
@@ -13,6 +13,7 @@ import { Appended, type AppendedPiece } from './appended.js';
 import { FreshRecords } from './fresh-records.js';
 import { ENDED, STARTED } from './known-spans.js';
 import { readLines } from './line-reader.js';
+import { makeFolder } from './make-folder.js';
 import { type PendingLog, PendingLogs } from './pending-logs.js';
 import { RecordKeys } from './record-keys.js';
 import { ResourceIndex } from './resource-index.js';
@@ -52,8 +53,8 @@ export interface TraceLogOptions {
  */
 export class TraceLog {
   static async open(folder: string, traceId: TraceId, options: TraceLogOptions, nowMs: number): Promise<TraceLog> {
-    const created = await mkdir(folder, { recursive: true });
-    if (created !== undefined) await options.syncFolder(dirname(folder));
+    const isCreated = await makeFolder(folder, true);
+    if (isCreated) await options.syncFolder(dirname(folder));
     const files: AppendFile[] = [];
     try {
       let isNew = false;
@@ -66,7 +67,7 @@ export class TraceLog {
       const resourceFile = await AppendFile.open(join(folder, RESOURCES_FILE), later);
       files.push(resourceFile);
       if (isNew) await options.syncFolder(folder);
-      if (created !== undefined) return new TraceLog(folder, traceId, options, log, resourceFile, new ResourceIndex());
+      if (isCreated) return new TraceLog(folder, traceId, options, log, resourceFile, new ResourceIndex());
       await log.cutTornLine();
       await resourceFile.cutTornLine();
       const index = ResourceIndex.parse(await readFile(resourceFile.path, 'utf8'));

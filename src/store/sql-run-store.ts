@@ -21,10 +21,13 @@ export class SqlRunStore implements RunStore {
       for (let from = 0; from < rows.length; from += ROWS_PER_STATEMENT) {
         await transaction
           .insertInto('runs')
-          .values(rows.slice(from, from + ROWS_PER_STATEMENT).map(fromRunRow))
+          .values(
+            rows
+              .slice(from, from + ROWS_PER_STATEMENT)
+              .map((row) => ({ ...fromRunRow(row), first_seen_unix_ms: seen(row) })),
+          )
           .onConflict((conflict) =>
             conflict.column('trace_id').doUpdateSet((row) => ({
-              first_seen_unix_ms: row.ref('excluded.first_seen_unix_ms'),
               last_seen_unix_ms: row.ref('excluded.last_seen_unix_ms'),
               state: row.ref('excluded.state'),
               log_bytes: row.ref('excluded.log_bytes'),
@@ -58,6 +61,11 @@ export class SqlRunStore implements RunStore {
       .execute();
     return rows.map(toRunRow);
   }
+}
+
+/** A run that comes after a destination's registration is not older than it, whatever the clock was set to since. */
+function seen({ firstSeenUnixMs }: RunRow) {
+  return sql<number>`max(${firstSeenUnixMs}, (select coalesce(max(since_unix_ms), 0) from destinations))`;
 }
 
 function toRunRow(row: Selectable<StateTables['runs']>): RunRow {

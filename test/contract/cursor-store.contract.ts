@@ -40,6 +40,14 @@ export function cursorStoreContract(
         expect(await cursors.register('tempo', 3_000)).toBe(3_000);
       }));
 
+    it('has pending what came after the registration, also where the clock was set back between the two', () =>
+      withStores(async ({ runs, cursors }) => {
+        await cursors.register('jaeger', 1_000_000);
+        await saveRun(runs, 1, { firstSeenUnixMs: 1_000, state: 'finished' });
+        expect(await pendingRuns(cursors)).toEqual([traceId(1)]);
+        expect(await cursors.isWanted('jaeger', traceId(1))).toBe(true);
+      }));
+
     it('has nothing pending for a destination that was never registered', () =>
       withStores(async ({ runs, cursors }) => {
         await saveRun(runs, 1, { firstSeenUnixMs: 5_000 });
@@ -48,8 +56,8 @@ export function cursorStoreContract(
 
     it('has pending what was first seen since the registration, oldest first', () =>
       withStores(async ({ runs, cursors }) => {
-        await cursors.register('jaeger', 1_000);
         await saveRun(runs, 1, { firstSeenUnixMs: 999, state: 'finished' });
+        await cursors.register('jaeger', 1_000);
         await saveRun(runs, 2, { firstSeenUnixMs: 3_000, state: 'finished' });
         await saveRun(runs, 3, { firstSeenUnixMs: 1_000, state: 'open' });
         expect(await pendingRuns(cursors)).toEqual([traceId(3), traceId(2)]);

@@ -90,12 +90,15 @@ describe.each([
   });
 });
 
-describe('a clock that jumps forwards by a year', () => {
+describe.each([
+  ['forwards', 10_000],
+  ['backwards', -10_000],
+])('a clock that jumps %s by a year', (_name, byHours) => {
   test('loses no export of a destination that is down meanwhile', async () => {
     const { otlpUrl } = await start();
     destination.answer = () => ({ status: 503, headers: { 'retry-after': '1' } });
     const before = await send(otlpUrl);
-    clock.jump(10_000);
+    clock.jump(byHours);
     const after = await send(otlpUrl);
     destination.answer = () => ({});
     await untilDone(before);
@@ -106,10 +109,10 @@ describe('a clock that jumps forwards by a year', () => {
     destination.answer = () => ({ status: 503, headers: { 'retry-after': '1' } });
     const { otlpUrl } = await start();
     const before = await send(otlpUrl);
-    clock.jump(10_000);
+    clock.jump(byHours);
     const after = await send(otlpUrl);
     await end();
-    clock.jump(-10_000);
+    clock.jump(-byHours);
     destination.answer = () => ({});
     await start();
     await untilDone(before);
