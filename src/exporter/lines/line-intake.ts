@@ -54,7 +54,9 @@ export class LineIntake {
     for (let start = 0; start < bytes.length; ) {
       const lineBreak = bytes.indexOf(LINE_BREAK, start);
       const end = lineBreak === -1 ? bytes.length : lineBreak;
-      const isTaken = this.scanner?.scan(start, end) === true && this.pushScanned(bytes, start, end, offset, resource);
+      // The scanner relies on the line break to stop at; the last line of damaged bytes may lack it.
+      const isScanned = lineBreak !== -1 && this.scanner?.scan(start, end) === true;
+      const isTaken = isScanned && this.pushScanned(bytes, start, end, offset, resource);
       if (!isTaken && !this.pushGeneral(bytes, start, end, offset, resource)) damagedCount++;
       start = end + 1;
     }

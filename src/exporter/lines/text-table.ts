@@ -1,3 +1,5 @@
+import { randomInt } from 'node:crypto';
+
 /** Most texts that are remembered, and bytes of them; when either is full, all are forgotten. */
 const MAX_TEXTS = 16_384;
 const MAX_BYTES = 1024 * 1024;
@@ -22,6 +24,9 @@ export class TextTable {
   /** Whether the text that `textOf` gave last was marked before. */
   wasMarked = false;
 
+  /** @param seed any 32 bits, so that nobody can choose texts that all meet in one place; what comes out does not depend on it. */
+  constructor(private readonly seed: number = randomInt(2 ** 32) | 0) {}
+
   /**
    * The ASCII text of these bytes.
    * @param view of `from`
@@ -30,7 +35,7 @@ export class TextTable {
   textOf(from: Buffer, view: DataView, start: number, end: number, mark = false): string {
     this.wasMarked = false;
     if (end - start > MAX_TEXT_BYTES) return from.toString('latin1', start, end);
-    const hash = hashOf(from, view, start, end);
+    const hash = hashOf(this.seed, from, view, start, end);
     const mask = this.slots.length - 1;
     let slot = (hash ^ (hash >>> 15)) & mask;
     for (let index = this.slots[slot] as number; index !== 0; index = this.slots[slot] as number) {
@@ -100,8 +105,8 @@ export class TextTable {
 }
 
 /** Four bytes at a time, which is most of what makes this cheaper than making a string. */
-function hashOf(from: Buffer, view: DataView, start: number, end: number): number {
-  let hash = end - start;
+function hashOf(seed: number, from: Buffer, view: DataView, start: number, end: number): number {
+  let hash = seed ^ (end - start);
   let at = start;
   for (; at + 4 <= end; at += 4) {
     hash = Math.imul(hash ^ view.getInt32(at), 0x9e3779b1);
