@@ -26,8 +26,9 @@ export class AnsweredRuns {
   async take(stretches: readonly ExportStretch[]): Promise<void> {
     const { senders, saver, clock } = this.deps;
     for (const stretch of stretches) stretch.progress.answered(stretch);
-    senders.clearOff();
-    const runs = new Set(stretches.flatMap(({ progress }) => this.runs.get(progress.traceId) ?? []));
+    // A lane that was turned off leaves runs that wait for nothing more.
+    const answered = stretches.flatMap(({ progress }) => this.runs.get(progress.traceId) ?? []);
+    const runs = new Set(senders.clearOff() ? this.runs.values() : answered);
     const moved: ExportCursor[] = [];
     for (const run of runs) {
       if (run.cursor === undefined) continue;

@@ -16,14 +16,14 @@ export interface KeptContent {
 
 /** As much as is taken from the look-ahead at once, and about as much as is read from a log at once. */
 const MAX_CHUNK_BYTES = 1024 * 1024;
-/** What an open run takes at least, in bytes. */
-const OPEN_RUN_BYTES = 16 * 1024;
-/** What a mapper remembers of each byte it has read: ids, parents and names of spans. Measured on real runs, rounded up. */
-const REMEMBERED_PART = 1 / 4;
+/** What an open run takes at least, in bytes: a block for lines and one for items. */
+const OPEN_RUN_BYTES = 512 * 1024;
+/** What a mapper remembers of each byte it has read: ids, parents and names of spans. Measured with lines of 1 KB. */
+const REMEMBERED_PART = 1 / 6;
 /** A mapper's memory of spans is bounded, so that more than this part of a log changes nothing, in bytes. */
 const MAX_REMEMBERED_BYTES = 256 * 1024 * 1024;
 /** A span that is held with its attributes, in bytes. */
-const HELD_SPAN_BYTES = 4 * 1024;
+const HELD_SPAN_BYTES = 1_536;
 
 /**
  * One run on its way to one destination. Everything but the cursor can be thrown away at any time: it is found again by

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Component } from '../component/component.js';
 import type { TraceId } from '../record/ids.js';
 import type { ForeignBatch } from '../record/record-batch.js';
@@ -15,7 +14,8 @@ import type { DestinationStatus } from './destination-status.js';
 import { ExportLinger } from './export-linger.js';
 import { ExportQueue } from './export-queue.js';
 import { ExportRun } from './export-run.js';
-import { ExportTurn } from './export-turn.js';
+import { ExportSchedule } from './export-schedule.js';
+import { ExportTurn, type TurnEnd } from './export-turn.js';
 import type { ExportWorkerDeps } from './export-worker-deps.js';
 import type { ExportWorkerOptions } from './export-worker-options.js';
 import { ForeignForwarder } from './foreign-forwarder.js';
@@ -38,15 +38,9 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   private readonly answered: AnsweredRuns;
   private readonly backlog: BacklogKeeper;
   private readonly foreign: ForeignForwarder | undefined;
-  /** Runs that wait for a lane. */
-  private readonly parked = new Set<ExportRun>();
-  /** Runs whose turn failed, waiting for another try. */
-  private readonly faulted = new Set<ExportRun>();
+  private readonly schedule: ExportSchedule;
   private readonly lingering: ExportLinger;
   private lookAheadBytes = 0;
-  private isInTurn = false;
-  /** Monotonic time at which requests that were not full were sent for the last time. */
-  private sentAllMs = 0;
   private isStarted = false;
   private isFlushing = false;
   private readonly stop = new AbortController();
@@ -58,22 +52,25 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   ) {
     const { destination, clock } = deps;
     this.name = `export to ${destination.name}`;
-    this.lingering = new ExportLinger(options.batchDelayMs, clock, (run) => this.wake(run));
+    this.lingering = new ExportLinger(options.batchDelayMs, clock, (run) => this.schedule.wake(run));
     this.senders = createLaneSenders(options, deps, this.stop.signal, {
       onAnswered: (stretches) => this.answered.take(stretches),
       onGivenBack: (stretches) => this.onGivenBack(stretches),
-      onProgress: () => this.pump(),
-      onReady: () => this.onLaneReady(),
+      onProgress: () => this.schedule.pump(),
+      onReady: () => {
+        this.schedule.resumeParked();
+        this.foreign?.wake();
+      },
     });
     this.answered = new AnsweredRuns(
       this.runs,
       { senders: this.senders, saver: new CursorSaver(destination.name, deps, this.stop.signal), clock },
       {
         close: (run) => this.close(run),
-        enqueue: (run) => this.enqueue(run),
+        enqueue: (run) => this.schedule.enqueue(run),
         ended: (run) => {
           this.forget(run);
-          this.pump();
+          this.schedule.pump();
         },
       },
     );
@@ -87,9 +84,20 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
       tookLookAhead: (bytes) => {
         this.lookAheadBytes -= bytes;
       },
-      wakeAfter: (run, delayMs) => clock.after(delayMs, () => this.wake(run)),
+      wakeAfter: (run, delayMs) => clock.after(delayMs, () => this.schedule.wake(run)),
       isFlushing: () => this.isFlushing,
     });
+    this.schedule = new ExportSchedule(
+      { ...deps, queue: this.queue, senders: this.senders },
+      options.batchDelayMs,
+      {
+        takeTurn: (run) => this.takeTurn(run),
+        close: (run) => this.close(run),
+        forget: (run) => this.forget(run),
+        rested: () => this.rest.notify(),
+      },
+      this.stop.signal,
+    );
     this.backlog = new BacklogKeeper(options.maxBacklogAgeMs, deps, this.runs, {
       release: (run) => this.release(run),
       resume: (run) => this.forget(run),
@@ -119,7 +127,8 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
       this.backlog.takeUp(this.runFor(pending.traceId), pending, nowUnixMs);
     }
     this.isStarted = true;
-    for (const run of this.runs.values()) this.wake(run);
+    this.schedule.open();
+    for (const run of this.runs.values()) this.schedule.wake(run);
     this.foreign?.wake();
     this.backlog.watch(this.stop.signal);
   }
@@ -138,7 +147,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     run.lastAppendMs = nowMs;
     run.times.note(appended.offset, appended.lengthBytes, nowMs);
     this.lookAheadBytes += run.keep(appended, this.options.maxLookAheadBytes - this.lookAheadBytes);
-    if (this.isFlushing) this.wake(run);
+    if (this.isFlushing) this.schedule.wake(run);
     else this.lingering.add(run);
   }
 
@@ -152,7 +161,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     run.knownBytes = Math.max(run.knownBytes, event.run.logBytes);
     this.backlog.noteSeen(run, event.run, this.deps.clock.nowUnixMs());
     if (event.type === 'finished') run.finished = event.run;
-    this.wake(run);
+    this.schedule.wake(run);
   }
 
   /**
@@ -168,7 +177,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     await this.flushUntil(() => this.isResting(), deadline);
     this.stop.abort();
     this.lingering.stop();
-    await this.rest.until(() => !this.isInTurn && !this.senders.areSending);
+    await this.rest.until(() => !this.schedule.isInTurn && !this.senders.areSending);
     await this.foreign?.rest();
     for (const run of this.queue.openRuns) run.quietTimer?.cancel();
     await this.deps.destination.close();
@@ -201,97 +210,18 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     return run;
   }
 
-  /** Gives a run a turn. */
-  private wake(run: ExportRun): void {
-    run.isBehind = true;
-    this.enqueue(run);
-    this.pump();
-  }
-
-  private enqueue(run: ExportRun): void {
-    this.parked.delete(run);
-    this.faulted.delete(run);
-    if (run.isInTurn) run.isWokenAgain = true;
-    else this.queue.add(run);
-  }
-
-  private onLaneReady(): void {
-    for (const run of [...this.parked]) this.enqueue(run);
-    this.pump();
-    this.foreign?.wake();
-  }
-
-  private pump(): void {
-    if (!this.isStarted) return;
-    const nowMs = this.deps.clock.monotonicMs();
-    while (!this.stop.signal.aborted && !this.isInTurn && this.senders.haveRoom) {
-      const run = this.queue.take(nowMs);
-      if (run === undefined) break;
-      if (this.isWorthATurn(run)) void this.takeTurn(run);
-    }
-    // While runs are read, requests fill up; but nothing waits for that longer than for more records.
-    const isAll = !this.isInTurn || nowMs - this.sentAllMs >= this.options.batchDelayMs;
-    if (isAll) this.sentAllMs = nowMs;
-    this.senders.send(isAll);
-    if (!this.isInTurn) this.rest.notify();
-  }
-
-  /** A run that needs only lanes that wait is parked; where no lane is left there is nothing to do until the next start. */
-  private isWorthATurn(run: ExportRun): boolean {
-    if (this.senders.areOff) {
-      this.forget(run);
-      return false;
-    }
-    if (run.isBehind || this.senders.canCatchUp(run.progress)) return true;
-    if (run.hasMissed) this.parked.add(run);
-    return false;
-  }
-
-  private async takeTurn(run: ExportRun): Promise<void> {
-    this.isInTurn = true;
-    run.isInTurn = true;
-    try {
-      const next = await this.turn.take(run);
-      run.failedTurns = 0;
-      run.isInTurn = false;
-      if (run.isWokenAgain) run.isBehind = true;
-      if (next === 'done') this.forget(run);
-      else if (next === 'again' || run.isWokenAgain || run.hasMissed) this.queue.add(run);
-      this.queue.hadTurn(run);
-      await this.answered.endIfClosed(run);
-    } catch (error) {
-      run.isInTurn = false;
-      this.fault(run, error);
-    }
-    run.isWokenAgain = false;
-    // Exporting is not all that the process does: others get a turn of the event loop, too.
-    await nextTurn();
-    this.isInTurn = false;
-    this.pump();
+  private async takeTurn(run: ExportRun): Promise<TurnEnd> {
+    const end = await this.turn.take(run);
+    await this.answered.endIfClosed(run);
+    return end;
   }
 
   /** Items were passed over, or wait again: their run is taken up when the lane is ready. */
   private onGivenBack(stretches: readonly ExportStretch[]): void {
     for (const { progress } of stretches) {
       const run = this.runs.get(progress.traceId);
-      if (run?.hasMissed === true) this.enqueue(run);
+      if (run?.hasMissed === true) this.schedule.enqueue(run);
     }
-  }
-
-  private fault(run: ExportRun, error: unknown): void {
-    run.failedTurns += 1;
-    this.close(run);
-    run.isBehind = true;
-    this.faulted.add(run);
-    const { destination, logger, clock, retryPolicy } = this.deps;
-    if (run.failedTurns === 1) {
-      const reason = error instanceof Error ? error.message : String(error);
-      logger.error(
-        { destination: destination.name, traceId: run.traceId, error: reason },
-        'a run could not be exported; it is tried again',
-      );
-    }
-    clock.after(retryPolicy.delayMs(run.failedTurns, null), () => this.wake(run));
   }
 
   private close(run: ExportRun): void {
@@ -306,7 +236,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     this.senders.passOver(run.progress);
     this.close(run);
     run.isBehind = hasMore;
-    if (hasMore || run.hasMissed) this.enqueue(run);
+    if (hasMore || run.hasMissed) this.schedule.enqueue(run);
   }
 
   /** Lets go of everything of a run that is in memory or under way, before its cursor is moved by hand. */
@@ -324,11 +254,11 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     const { cursor } = run;
     if (cursor !== undefined && cursor.finishedAtBytes !== run.knownBytes && !this.senders.areOff) {
       run.isBehind = true;
-      this.enqueue(run);
+      this.schedule.enqueue(run);
       return;
     }
     this.lingering.delete(run);
-    this.parked.delete(run);
+    this.schedule.drop(run);
     this.runs.delete(run.traceId);
   }
 
@@ -336,7 +266,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     if (!this.isStarted) return false;
     this.isFlushing = true;
     this.lingering.release();
-    for (const run of this.queue.openRuns) this.wake(run);
+    for (const run of this.queue.openRuns) this.schedule.wake(run);
     this.foreign?.wake();
     await this.rest.until(isDone, deadline);
     this.isFlushing = false;
@@ -344,24 +274,12 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   }
 
   private isResting(): boolean {
-    const isIdle = this.queue.isEmpty || !this.senders.haveRoom;
-    return (
-      !this.isInTurn &&
-      isIdle &&
-      this.senders.areResting &&
-      this.lingering.isEmpty &&
-      (this.foreign === undefined || this.foreign.isResting)
-    );
+    const isForeignResting = this.foreign === undefined || this.foreign.isResting;
+    return this.schedule.isResting && this.senders.areResting && this.lingering.isEmpty && isForeignResting;
   }
 
   private isDrained(): boolean {
-    return (
-      this.isResting() &&
-      this.queue.isEmpty &&
-      this.senders.areDrained &&
-      this.parked.size === 0 &&
-      this.faulted.size === 0 &&
-      (this.foreign === undefined || this.foreign.isDrained)
-    );
+    const isForeignDrained = this.foreign === undefined || this.foreign.isDrained;
+    return this.isResting() && this.schedule.isDrained && this.senders.areDrained && isForeignDrained;
   }
 }

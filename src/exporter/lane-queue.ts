@@ -55,9 +55,11 @@ export class LaneQueue {
     this.change(progress, () => progress.abandon());
   }
 
-  /** The lane sends nothing any more: what waits is done with. */
-  clear(): void {
-    for (const progress of [...this.waiting]) this.drop(progress);
+  /** The lane sends nothing any more: what waits is done with. Whether something waited. */
+  clear(): boolean {
+    const waiting = [...this.waiting];
+    for (const progress of waiting) this.drop(progress);
+    return waiting.length > 0;
   }
 
   private change(progress: SignalProgress, action: () => void): void {

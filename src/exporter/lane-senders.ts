@@ -87,9 +87,9 @@ export class LaneSenders {
     for (const { lane, queue } of this.all) queue.abandon(progress[lane.signal]);
   }
 
-  /** What waits for a lane that is off is done with. */
-  clearOff(): void {
-    for (const { lane, queue } of this.all) if (lane.state === 'off') queue.clear();
+  /** What waits for a lane that is off is done with. Whether something waited. */
+  clearOff(): boolean {
+    return this.all.map(({ lane, queue }) => lane.state === 'off' && queue.clear()).some((isCleared) => isCleared);
   }
 
   /** Whether a signal that was passed over can be sent now. */

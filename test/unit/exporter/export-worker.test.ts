@@ -505,7 +505,7 @@ describe('an export worker with many runs', () => {
   });
 
   it('keeps within the memory that open runs may take', async () => {
-    const worker = await bench.worker({ options: { maxOpenBytes: 100_000 } });
+    const worker = await bench.worker({ options: { maxOpenBytes: 4_000_000 } });
     for (const number of numbers(60)) bench.log.append(traceIdOf(number), spanEnd(traceIdOf(number), number));
     await until(() => bench.mappers.length >= 60);
     for (const number of numbers(60)) await bench.finish(traceIdOf(number), worker);
