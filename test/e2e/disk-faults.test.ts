@@ -1,6 +1,7 @@
 import {
   chmodSync,
   chownSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -213,6 +214,9 @@ describe('a data folder', () => {
     await start();
     await accept();
     renameSync(dataFolder, `${dataFolder}-away`);
+    // At once, before anybody looked: what is taken must not land in a folder made in the place of the real one.
+    expect(await untilRefused()).toMatchObject({ status: 503 });
+    expect(existsSync(dataFolder)).toBe(false);
     await until('the guard to notice', async () => (await readiness()).status === 503);
     const words = `The data folder ${dataFolder} cannot be used (it is gone: removed, renamed, or its volume is not mounted): bring it back; nothing is taken until then.`;
     expect((await readiness()).text).toBe(`disk: ${words}\n`);

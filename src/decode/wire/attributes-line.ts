@@ -7,6 +7,7 @@ import {
   type FieldPlans,
   isSame,
   MAX_REMEMBERED_BYTES,
+  MAX_TYPES,
   ownBytes,
   type TypePlan,
 } from './field-plan.js';
@@ -160,6 +161,7 @@ export class AttributesLine {
       plans.push(type.field(key));
     }
     const layout = attributeLayout(plans);
+    if (this.latest.size >= MAX_TYPES) this.latest.clear();
     this.latest.set(type, layout);
     return layout;
   }

@@ -50,11 +50,11 @@ const WATCHED: ReadonlyMap<string, number> = new Map([
   ['node_outcome_detail', -1],
 ]);
 
-/** Names and plans that are remembered; a sender of ever new names is left to the general decoder. */
+/** Names and plans that are remembered; when a sender of ever new ones has filled the list, it begins anew. */
 const MAX_KEYS = 2048;
 /** A longer name is left to the general decoder, and a longer value of an enum is not remembered: in bytes. */
 export const MAX_REMEMBERED_BYTES = 256;
-const MAX_TYPES = 256;
+export const MAX_TYPES = 256;
 const MAX_FIELDS = 512;
 
 /** How the spans of one event type are written. */
@@ -88,11 +88,10 @@ export class TypePlan {
     return tail;
   }
 
-  /** @throws UNUSUAL when too many different attributes came */
   field(key: KnownKey): FieldPlan {
     const known = this.fields.get(key);
     if (known !== undefined) return known;
-    if (this.fields.size >= MAX_FIELDS) throw UNUSUAL;
+    if (this.fields.size >= MAX_FIELDS) this.fields.clear();
     const field = this.schema.field(this.eventType, key.name);
     const { endOnly, knownValues, atStart } = startRuleOf(this.shortType);
     const json = atStart?.get(key.name);
@@ -124,13 +123,13 @@ export class FieldPlans {
   type(eventType: string): TypePlan {
     const known = this.types.get(eventType);
     if (known !== undefined) return known;
-    if (this.types.size >= MAX_TYPES) throw UNUSUAL;
+    if (this.types.size >= MAX_TYPES) this.types.clear();
     const plan = new TypePlan(eventType, this.schema);
     this.types.set(eventType, plan);
     return plan;
   }
 
-  /** The attribute name that stands at `start`. @throws UNUSUAL when it is long, or too many different ones came */
+  /** The attribute name that stands at `start`. @throws UNUSUAL when it is long */
   key(from: Buffer, start: number, end: number): KnownKey {
     if (end - start > MAX_REMEMBERED_BYTES) throw UNUSUAL;
     let hash = end - start;
@@ -141,13 +140,20 @@ export class FieldPlans {
   }
 
   private add(hash: number, bytes: Buffer): KnownKey {
-    if (this.keyCount++ >= MAX_KEYS) throw UNUSUAL;
+    if (this.keyCount++ >= MAX_KEYS) this.forget();
     const name = bytes.toString('utf8');
     const key = { name, bytes, quoted: ownBytes(Buffer.from(`${JSON.stringify(name)}:`)) };
     const list = this.keys.get(hash);
     if (list === undefined) this.keys.set(hash, [key]);
     else list.push(key);
     return key;
+  }
+
+  /** The types' plans go with the names that they are by. */
+  private forget(): void {
+    this.keys.clear();
+    this.types.clear();
+    this.keyCount = 1;
   }
 }
 

@@ -7,6 +7,7 @@ import { lengthDelimited } from '../../../../src/decode/wire/length-delimited.js
 import { WireTracesDecoder } from '../../../../src/decode/wire/wire-traces-decoder.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
+import { SpanBatch } from '../../../../src/record/span-batch.js';
 import { PublicSchema } from '../../../../src/schema/public-schema.js';
 
 const LONG = 500_000;
@@ -44,6 +45,17 @@ it.each<[string, (number: number) => Buffer]>([
   for (let number = 0; number < BODIES; number++) fast.decode(bodyOf(number)).delivery.release?.();
   collect();
   expect(bytesKept() - before).toBeLessThan((BODIES * LONG) / 3);
+});
+
+it('goes on decoding straight after ever new names of attributes', () => {
+  const fast = new WireTracesDecoder(schema, { codec, decoder });
+  const isStraight = (name: string) => {
+    const { batches, release } = fast.decode(request(Buffer.alloc(0), attribute(9, name, 'x'))).delivery;
+    release?.();
+    return batches[0] instanceof SpanBatch;
+  };
+  for (let number = 0; number < 5_000; number++) expect(isStraight(`name_${number}`)).toBe(true);
+  expect(isStraight('unique_id')).toBe(true);
 });
 
 function collector(): () => void {
