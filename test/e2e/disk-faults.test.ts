@@ -138,7 +138,8 @@ describe.skipIf(mounted === undefined)('a file system that may be mounted here',
     rmSync(filler);
     await untilReady();
     await untilAccepted();
-    expect(said()).toEqual([WRITE_BEGAN, WRITE_ENDED]);
+    // The guard may look just while there is no byte left, and says so, too.
+    expect(said().filter((line) => line !== DISK_BEGAN && line !== DISK_ENDED)).toEqual([WRITE_BEGAN, WRITE_ENDED]);
   });
 
   test('when it becomes read-only, requests are refused until it can be written', async () => {
