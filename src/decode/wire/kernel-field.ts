@@ -1,4 +1,4 @@
-import { type FieldPlan, isSame } from './field-plan.js';
+import { type FieldPlan, isSame, ownBytes } from './field-plan.js';
 import type { KernelHeap } from './kernel-heap.js';
 
 /** Values of an attribute that the kernel is taught, and how long each, and its JSON, may be. */
@@ -72,7 +72,7 @@ export class KernelField {
     const next = this.heap.get(this.address, KNOWN);
     for (const [index, number] of [next, text.length, jsonAt, json.length].entries()) this.heap.set(at, index, number);
     this.heap.set(this.address, KNOWN, at);
-    this.known.push(Buffer.from(text));
+    this.known.push(ownBytes(text));
   }
 }
 
