@@ -6,14 +6,13 @@ import { KernelField } from './kernel-field.js';
 import type { KernelHeap } from './kernel-heap.js';
 
 // Places of numbers as in kernel/assembly/templates.ts.
-const STEP = { field: 0, child: 1, sibling: 2, layout: 3 };
+const STEP = { child: 1, layout: 3 };
 const TYPE_INDEX = 3;
 const NO_INDEX = -1;
 
 /** A step through the attributes in the order in which they come. */
 interface Step {
   readonly address: number;
-  readonly field: KernelField | undefined;
   readonly following: Map<FieldPlan, Step>;
 }
 
@@ -35,7 +34,7 @@ export class KernelType {
     next: number,
     beginning: Buffer,
   ) {
-    this.first = this.newStep(undefined, 0);
+    this.first = this.newStep(0, 0);
     const text = heap.placeBytes(beginning);
     this.address = heap.placeNumbers([next, text, beginning.length, NO_INDEX, this.first.address]);
   }
@@ -63,14 +62,14 @@ export class KernelType {
   }
 
   private addStep(before: Step, plan: FieldPlan): Step {
-    const step = this.newStep(this.fieldOf(plan), this.heap.get(before.address, STEP.child));
+    const step = this.newStep(this.fieldOf(plan).address, this.heap.get(before.address, STEP.child));
     this.heap.set(before.address, STEP.child, step.address);
     before.following.set(plan, step);
     return step;
   }
 
-  private newStep(field: KernelField | undefined, sibling: number): Step {
-    return { address: this.heap.placeNumbers([field?.address ?? 0, 0, sibling, 0]), field, following: new Map() };
+  private newStep(field: number, sibling: number): Step {
+    return { address: this.heap.placeNumbers([field, 0, sibling, 0]), following: new Map() };
   }
 
   private fieldOf(plan: FieldPlan): KernelField {
