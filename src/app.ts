@@ -10,6 +10,7 @@ import type { Configuration } from './config/configuration.js';
 import { OtlpRequestDecoder } from './decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from './decode/public-attribute-schema.js';
 import { LargeBodyDecoder } from './decode/wire/large-body-decoder.js';
+import { loadSpanKernel } from './decode/wire/span-kernel.js';
 import { WireTracesDecoder } from './decode/wire/wire-traces-decoder.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from './delivery/retry-policy.js';
 import type { ExportThread } from './export-thread/export-thread.js';
@@ -166,7 +167,13 @@ export class App {
     const schema = new PublicAttributeSchema(PublicSchema.load());
     const decoder = new OtlpRequestDecoder(schema, CODECS.json);
     const general = { codec: CODECS.protobuf, decoder };
-    const protobuf = { traces: new WireTracesDecoder(schema, general), logs: new LargeBodyDecoder('logs', general) };
+    const kernel = loadSpanKernel();
+    if (kernel === undefined)
+      logger.debug({}, 'WebAssembly with SIMD is not to be had here: spans are decoded more slowly');
+    const protobuf = {
+      traces: new WireTracesDecoder(schema, general, kernel),
+      logs: new LargeBodyDecoder('logs', general),
+    };
     const limits = createLimits(configuration, { machine: deps.machine, clock, logger, health });
     const { guards, maxInFlightBytes } = limits;
     const consumer = new WatchedConsumer(recordLog, limits.watch);

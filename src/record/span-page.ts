@@ -69,13 +69,16 @@ export class SpanPage {
   /** Makes room for one more span's cells. Returns the place of the first. */
   reserve(): number {
     const at = this.spanCount * CELLS_PER_SPAN;
-    if (at + CELLS_PER_SPAN > this.cells.length) {
-      const larger = new Uint32Array(this.cells.length * 2);
-      larger.set(this.cells);
-      this.cells = larger;
-      this.pairs = new BigUint64Array(larger.buffer);
-    }
+    this.makeRoom(at + CELLS_PER_SPAN);
     return at;
+  }
+
+  /** Adds spans by their cells, `CELLS_PER_SPAN` of each. */
+  addSpans(cells: Uint32Array): void {
+    const at = this.spanCount * CELLS_PER_SPAN;
+    this.makeRoom(at + cells.length);
+    this.cells.set(cells, at);
+    this.spanCount += cells.length / CELLS_PER_SPAN;
   }
 
   /** Forgets all spans. */
@@ -121,6 +124,16 @@ export class SpanPage {
     const end = parseRecordLine(this.lineOf(span, CELL.endLine, CELL.lineEnd));
     if (start.recordType !== 'SpanStart' || end.recordType !== 'SpanEnd') throw new Error('the page is not in order');
     return [start, end];
+  }
+
+  private makeRoom(cellCount: number): void {
+    if (cellCount <= this.cells.length) return;
+    let size = this.cells.length;
+    while (size < cellCount) size *= 2;
+    const larger = new Uint32Array(size);
+    larger.set(this.cells);
+    this.cells = larger;
+    this.pairs = new BigUint64Array(larger.buffer);
   }
 
   private lineOf(span: number, from: number, to: number): string {

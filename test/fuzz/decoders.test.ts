@@ -3,6 +3,7 @@ import { OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../../src/decode/public-attribute-schema.js';
 import type { DecodedRequest } from '../../src/decode/request-decoder.js';
 import { LargeBodyDecoder } from '../../src/decode/wire/large-body-decoder.js';
+import { loadSpanKernel } from '../../src/decode/wire/span-kernel.js';
 import { WireTracesDecoder } from '../../src/decode/wire/wire-traces-decoder.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
@@ -20,7 +21,10 @@ const schema = new PublicAttributeSchema(PublicSchema.load());
 const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
 const decoder = new OtlpRequestDecoder(schema, codecs.json);
 const general = { codec: codecs.protobuf, decoder };
-const fast = { traces: new WireTracesDecoder(schema, general), logs: new LargeBodyDecoder('logs', general) };
+const fast = {
+  traces: new WireTracesDecoder(schema, general, loadSpanKernel()),
+  logs: new LargeBodyDecoder('logs', general),
+};
 /** Cuts every body that has more than one record. */
 const pieces = { traces: new LargeBodyDecoder('traces', general, 1), logs: new LargeBodyDecoder('logs', general, 1) };
 

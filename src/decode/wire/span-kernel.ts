@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs';
+import { endianness } from 'node:os';
+
+/** The compiled kernel: beside this file where that is compiled, too; in `dist/` where this is run from its source. */
+const PLACES = ['./span-kernel.wasm', '../../../dist/decode/wire/span-kernel.wasm'];
+
+/**
+ * The part of decoding that is WebAssembly: it writes the lines of spans that are laid out like one that was written
+ * before. Its source, and what stands where in its memory, is in `kernel/assembly/`. The memory has a fixed size.
+ */
+export interface SpanKernel {
+  readonly memory: Uint8Array;
+  /** Addresses: a stretch of the request, the cells and lines that were written, what it was taught. */
+  readonly body: number;
+  readonly bodyEnd: number;
+  readonly cells: number;
+  readonly out: number;
+  readonly templates: number;
+  readonly templatesEnd: number;
+  setEventTypes(address: number): void;
+  /**
+   * Writes consecutive spans of one trace from address `at` on, and stops before the first that it cannot write.
+   * @param linesLength how many bytes of lines the page has
+   * @returns how many spans it wrote
+   */
+  run(at: number, end: number, linesLength: number): number;
+  /** Where the latest run stopped, where its lines end, where the trace id of its spans stands. */
+  stoppedAt(): number;
+  outEnd(): number;
+  traceIdAt(): number;
+}
+
+/** `undefined` where the compiled kernel is missing or this machine has no WebAssembly with SIMD: JavaScript does all, then. */
+export function loadSpanKernel(): SpanKernel | undefined {
+  // The page's cells have the machine's order of bytes, the kernel's memory is little-endian.
+  if (endianness() !== 'LE') return undefined;
+  for (const place of PLACES) {
+    try {
+      return spanKernel(new WebAssembly.Module(readFileSync(new URL(place, import.meta.url))));
+    } catch {
+      // The next place, or none.
+    }
+  }
+  return undefined;
+}
+
+function spanKernel(module: object): SpanKernel {
+  const exports = new WebAssembly.Instance(module).exports as KernelExports;
+  return {
+    memory: new Uint8Array(exports.memory.buffer),
+    body: exports.BODY.value,
+    bodyEnd: exports.BODY_END.value,
+    cells: exports.CELLS.value,
+    out: exports.OUT.value,
+    templates: exports.TEMPLATES.value,
+    templatesEnd: exports.TEMPLATES_END.value,
+    setEventTypes: exports.setEventTypes,
+    run: exports.run,
+    stoppedAt: () => exports.stoppedAt.value,
+    outEnd: () => exports.outEnd.value,
+    traceIdAt: () => exports.traceIdAt.value,
+  };
+}
+
+/** Node's, as far as it is used here; its type declarations lack it. */
+declare const WebAssembly: {
+  readonly Module: new (bytes: Uint8Array) => object;
+  readonly Instance: new (module: object) => { readonly exports: unknown };
+};
+
+interface Address {
+  readonly value: number;
+}
+
+/** What `kernel/assembly/index.ts` exports. */
+interface KernelExports {
+  readonly memory: { readonly buffer: ArrayBuffer };
+  readonly BODY: Address;
+  readonly BODY_END: Address;
+  readonly CELLS: Address;
+  readonly OUT: Address;
+  readonly TEMPLATES: Address;
+  readonly TEMPLATES_END: Address;
+  readonly stoppedAt: Address;
+  readonly outEnd: Address;
+  readonly traceIdAt: Address;
+  readonly setEventTypes: (address: number) => void;
+  readonly run: (at: number, end: number, linesLength: number) => number;
+}
