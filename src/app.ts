@@ -73,6 +73,7 @@ interface Opened {
   readonly stream: Writable | undefined;
   /** `undefined` where nothing is exported. */
   readonly exports: ExportThread | undefined;
+  readonly schema: PublicSchema;
 }
 
 const CODECS = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
@@ -86,15 +87,22 @@ export class App {
   static async open(configuration: Configuration, deps: AppDeps, purpose: AppPurpose = 'serve'): Promise<App> {
     const folder = configuration['data-dir'];
     const lock = takeDataFolder(folder, deps.pid, deps.clock.nowUnixMs());
-    let exports: ExportThread | undefined;
+    let exporting: Promise<ExportThread> | undefined;
+    let state: SqliteState | undefined;
     try {
       const { jsonl } = configuration;
       const stream = jsonl === 'off' ? undefined : jsonl === '-' ? deps.stdout : await openJsonlStream(jsonl);
-      exports = await openExports(configuration, deps);
-      const state = await SqliteState.open(join(folder, STATE_FILE));
-      return new App(configuration, deps, { lock, state, stream, exports }, purpose);
+      exporting = (await threadOpener(configuration))?.(configuration, deps);
+      // Awaited below; until then its failure is nobody's.
+      exporting?.catch(() => undefined);
+      // Both are done while the other thread starts, which takes as long.
+      const schema = PublicSchema.load();
+      state = await SqliteState.open(join(folder, STATE_FILE));
+      return new App(configuration, deps, { lock, state, stream, exports: await exporting, schema }, purpose);
     } catch (error) {
+      const exports = await exporting?.catch(() => undefined);
       await exports?.close();
+      await state?.close();
       lock.release();
       throw error;
     }
@@ -164,7 +172,7 @@ export class App {
     const output = opened.stream === undefined ? [] : [new JsonlOutput(opened.stream, { reader: this.reader, logger })];
     // An import judges its runs when all files are in: a file that comes later may hold a run's end.
     listeners.push(...(purpose === 'serve' ? [this.tracker] : []), ...output);
-    const schema = new PublicAttributeSchema(PublicSchema.load());
+    const schema = new PublicAttributeSchema(opened.schema);
     const decoder = new OtlpRequestDecoder(schema, CODECS.json);
     const general = { codec: CODECS.protobuf, decoder };
     const kernel = loadSpanKernel();
@@ -260,15 +268,15 @@ export class App {
   }
 }
 
-/** Starts the thread that exports; `undefined` where nothing is exported, which saves its memory and time. */
-async function openExports(configuration: Configuration, deps: AppDeps): Promise<ExportThread | undefined> {
-  const { destinations, environmentDestination } = configuration;
+/** What starts the thread that exports; `undefined` where nothing is exported, which saves its memory and time. */
+async function threadOpener({ destinations, environmentDestination }: Configuration) {
   if (destinations.length === 0 && environmentDestination === undefined) return undefined;
   const { ExportThread } = await import('./export-thread/export-thread.js');
-  const { clock, logger, ownHosts, version, random } = deps;
-  const retryPolicy = new RetryPolicy(DEFAULT_RETRY_POLICY, random);
-  const entry = new URL('./export-thread/thread-main.js', import.meta.url);
-  return ExportThread.open({ configuration, ownHosts, version }, { entry, clock, logger, retryPolicy });
+  return (configuration: Configuration, { clock, logger, ownHosts, version, random }: AppDeps) => {
+    const retryPolicy = new RetryPolicy(DEFAULT_RETRY_POLICY, random);
+    const entry = new URL('./export-thread/thread-main.js', import.meta.url);
+    return ExportThread.open({ configuration, ownHosts, version }, { entry, clock, logger, retryPolicy });
+  };
 }
 
 /** How often a run that is being judged is looked at, in milliseconds. */
