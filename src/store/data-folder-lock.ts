@@ -1,12 +1,9 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'libsql';
-import { z } from 'zod';
 import { DataFolderInUseError } from './data-folder-in-use-error.js';
 import type { LockHolder } from './lock-holder.js';
 import { StoreError } from './store-error.js';
-
-const HOLDER = z.object({ pid: z.number(), since: z.string(), address: z.string().nullable() });
 
 /**
  * Keeps a data folder to one program. The lock is SQLite's exclusive lock on a file, so the kernel takes it back when the
@@ -71,9 +68,18 @@ function holderPath(folder: string): string {
 
 function readHolder(folder: string): LockHolder | undefined {
   try {
-    return HOLDER.parse(JSON.parse(readFileSync(holderPath(folder), 'utf8')));
+    return parseHolder(JSON.parse(readFileSync(holderPath(folder), 'utf8')));
   } catch {
     // Not written yet, or cut off: the message does without.
     return undefined;
   }
+}
+
+/** By hand: three fields are no reason for every start to load a schema library. */
+function parseHolder(value: unknown): LockHolder | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (!('pid' in value && 'since' in value && 'address' in value)) return undefined;
+  const { pid, since, address } = value;
+  if (typeof pid !== 'number' || typeof since !== 'string') return undefined;
+  return address === null || typeof address === 'string' ? { pid, since, address } : undefined;
 }
