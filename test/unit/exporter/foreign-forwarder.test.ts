@@ -95,6 +95,37 @@ describe('the telemetry of other services', () => {
     });
   });
 
+  it('is tried again by itself after a fault of the disk, which is logged once', async () => {
+    let faultsLeft = 3;
+    const failing = {
+      end: foreign.end.bind(foreign),
+      async *read(...[from]: Parameters<typeof foreign.read>) {
+        faultsLeft -= 1;
+        if (faultsLeft >= 0) throw new Error('EIO: i/o error, read');
+        yield* foreign.read(from);
+      },
+    };
+    const worker = await bench.worker({ deps: { foreign: failing } });
+    foreign.append('traces', spans('one'));
+    worker.onForeign([]);
+    await until(() => {
+      bench.clock.advance(1_000);
+      return bench.receiver.spanNames.length === 1;
+    });
+    expect(bench.logger.lines.filter((line) => line.message.includes('could not be forwarded'))).toHaveLength(1);
+  });
+
+  it('is tried again by itself when a single message was not taken', async () => {
+    bench.receiver.answer = () => (bench.receiver.requests.length === 0 ? { status: 500 } : {});
+    const worker = await bench.worker({ deps: { foreign } });
+    foreign.append('traces', spans('one'));
+    worker.onForeign([]);
+    await until(() => worker.status().state === 'waiting');
+    bench.clock.advance(100);
+    await until(() => bench.receiver.spanNames.length === 1);
+    await until(() => worker.status().state === 'idle');
+  });
+
   it('is not forwarded where it came before the destination was known', async () => {
     foreign.append('traces', spans('old'));
     const worker = await bench.worker({ deps: { foreign } });
