@@ -1,3 +1,5 @@
+import type { BodyPool } from './body-pool.js';
+
 /** The smallest buffer that pieces are gathered in, in bytes. */
 const MIN_CAPACITY_BYTES = 16 * 1024;
 
@@ -7,10 +9,14 @@ const MIN_CAPACITY_BYTES = 16 * 1024;
  */
 export class BodyBuffer {
   private buffer: Buffer | undefined;
+  private isFromPool = false;
   private used = 0;
 
   /** @param expectedBytes as announced; that much is set aside once a second piece comes. 0 when unknown. */
-  constructor(private readonly expectedBytes: number) {}
+  constructor(
+    private readonly expectedBytes: number,
+    private readonly pool: BodyPool,
+  ) {}
 
   get byteLength(): number {
     return this.used;
@@ -28,15 +34,25 @@ export class BodyBuffer {
     this.used = length;
   }
 
-  /** Everything appended so far; valid until the next piece. */
+  /** Everything appended so far; valid until the next piece, or `release`. */
   bytes(): Uint8Array {
     return this.buffer?.subarray(0, this.used) ?? new Uint8Array();
   }
 
+  /** Gives its memory back; the bytes are not to be read any more. */
+  release(): void {
+    if (this.buffer !== undefined && this.isFromPool) this.pool.giveBack(this.buffer);
+    this.buffer = undefined;
+    this.isFromPool = false;
+    this.used = 0;
+  }
+
   private grow(neededBytes: number): void {
     const capacity = Math.max(neededBytes, this.expectedBytes, 2 * (this.buffer?.length ?? 0), MIN_CAPACITY_BYTES);
-    const grown = Buffer.allocUnsafeSlow(capacity);
+    const grown = this.pool.take(capacity);
     this.buffer?.copy(grown, 0, 0, this.used);
+    if (this.buffer !== undefined && this.isFromPool) this.pool.giveBack(this.buffer);
     this.buffer = grown;
+    this.isFromPool = true;
   }
 }

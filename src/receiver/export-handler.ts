@@ -4,6 +4,8 @@ import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../decode/requ
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
 import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
+import type { BodyBuffer } from './body-buffer.js';
+import { BodyPool } from './body-pool.js';
 import type { ByteBudget, Reservation } from './byte-budget.js';
 import { readBody } from './read-body.js';
 import type { RefusalLog } from './refusal-log.js';
@@ -30,6 +32,8 @@ export interface ExportHandlerDeps {
 
 /** Answers POST /v1/traces and /v1/logs: header, body, records, and 200 once they are durable. */
 export class ExportHandler {
+  private readonly pool = new BodyPool();
+
   constructor(private readonly deps: ExportHandlerDeps) {}
 
   /** @throws RequestError, ShortageError, OtlpDecodeError, ConsumeError, which `refusalOf` turns into answers. */
@@ -40,7 +44,8 @@ export class ExportHandler {
     response.once('close', () => reservation.release());
     if (request.headers.expect !== undefined) response.writeContinue();
 
-    const body = await readBody(request, coding, { maxBodyBytes: this.deps.maxBodyBytes, reservation });
+    const room = { maxBodyBytes: this.deps.maxBodyBytes, reservation, pool: this.pool };
+    const body = await readBody(request, coding, room);
     for (const guard of this.deps.guards) guard.onBody(body.byteLength);
     const { delivery, rejectedCount, rejectionMessage } = this.decode(signal, codec, body);
     if (rejectedCount > 0) this.deps.refusals.addPartial(rejectedCount, rejectionMessage);
@@ -55,10 +60,15 @@ export class ExportHandler {
     response.writeHead(200, headers).end(answer);
   }
 
-  private decode(signal: Signal, codec: OtlpCodec, body: Uint8Array): DecodedRequest {
+  /** What comes out holds nothing of the body. */
+  private decode(signal: Signal, codec: OtlpCodec, body: BodyBuffer): DecodedRequest {
     const { protobuf, decoder } = this.deps;
-    if (codec.encoding === 'protobuf' && protobuf !== undefined) return protobuf[signal].decode(body);
-    return decoder.decode(codec.decode(signal, body));
+    try {
+      if (codec.encoding === 'protobuf' && protobuf !== undefined) return protobuf[signal].decode(body.bytes());
+      return decoder.decode(codec.decode(signal, body.bytes()));
+    } finally {
+      body.release();
+    }
   }
 
   private reserve(contentLength: number): Reservation {

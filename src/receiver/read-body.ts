@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Transform } from 'node:stream';
 import { createGunzip, createInflate, createInflateRaw } from 'node:zlib';
 import { BodyBuffer } from './body-buffer.js';
+import type { BodyPool } from './body-pool.js';
 import type { Reservation } from './byte-budget.js';
 import { NO_ROOM, RequestError } from './request-error.js';
 import { type ContentCoding, parseContentLength } from './request-format.js';
@@ -12,6 +13,8 @@ export interface BodyRoom {
   readonly maxBodyBytes: number;
   /** Grows with the body; when it cannot, the body is given up. */
   readonly reservation: Reservation;
+  /** Where the memory comes from. */
+  readonly pool: BodyPool;
 }
 
 /** Output is taken from zlib in pieces of this size, in bytes: a bomb is noticed at most one piece beyond the limit. */
@@ -24,11 +27,12 @@ const INFLATED_CHUNK_BYTES = 64 * 1024;
  * `express.raw()` reads the same way, yet knows no raw deflate, takes brotli, does not count what comes in but inflates
  * to nothing, keeps pieces one by one, waits for the whole of a body that it has refused, and never settles when the sender of a compressed one goes away.
  *
+ * @returns the body; whoever has read it calls its `release`.
  * @throws RequestError `too_large`, `busy` (the reservation cannot grow), `malformed` (not that coding, or cut off), `aborted`.
  */
-export function readBody(request: IncomingMessage, coding: ContentCoding, room: BodyRoom): Promise<Uint8Array> {
+export function readBody(request: IncomingMessage, coding: ContentCoding, room: BodyRoom): Promise<BodyBuffer> {
   return new Promise((resolve, reject) => {
-    const body = new BodyBuffer(coding === 'identity' ? (parseContentLength(request.headers) ?? 0) : 0);
+    const body = new BodyBuffer(coding === 'identity' ? (parseContentLength(request.headers) ?? 0) : 0, room.pool);
     let wireByteCount = 0;
     let inflater: Transform | undefined;
 
@@ -79,11 +83,12 @@ export function readBody(request: IncomingMessage, coding: ContentCoding, room: 
 
     function finish(): void {
       release();
-      resolve(body.bytes());
+      resolve(body);
     }
 
     function fail(error: RequestError): void {
       release();
+      body.release();
       reject(error);
     }
 

@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { BodyBuffer } from '../../../src/receiver/body-buffer.js';
+import { BodyPool } from '../../../src/receiver/body-pool.js';
 
 test('pieces come out as one, whatever was expected', () => {
   const pieces = fc.array(fc.uint8Array({ maxLength: 40_000, size: 'max' }), { maxLength: 6 });
   fc.assert(
     fc.property(pieces, fc.nat(100_000), (list, expectedBytes) => {
-      const buffer = new BodyBuffer(expectedBytes);
+      const buffer = new BodyBuffer(expectedBytes, new BodyPool());
       for (const piece of list) buffer.append(Buffer.from(piece));
       const whole = Buffer.concat(list);
       expect(buffer.byteLength).toBe(whole.length);
@@ -18,21 +19,41 @@ test('pieces come out as one, whatever was expected', () => {
 
 test('a body in one piece is not copied', () => {
   const piece = Buffer.from('whole');
-  const buffer = new BodyBuffer(5);
+  const buffer = new BodyBuffer(5, new BodyPool());
   buffer.append(piece);
   expect(buffer.bytes().buffer).toBe(piece.buffer);
 });
 
 test('pieces of one byte take little more memory than they are long', () => {
-  const buffer = new BodyBuffer(0);
+  const buffer = new BodyBuffer(0, new BodyPool());
   for (let i = 0; i < 1_000_000; i++) buffer.append(Buffer.from([i & 0xff]));
   expect(buffer.bytes().byteLength).toBe(1_000_000);
   expect(buffer.bytes().buffer.byteLength).toBeLessThan(2_200_000);
 });
 
 test('an announced length is set aside at once', () => {
-  const buffer = new BodyBuffer(100_000);
+  const buffer = new BodyBuffer(100_000, new BodyPool());
   buffer.append(Buffer.from('a'));
   buffer.append(Buffer.from('b'));
   expect(buffer.bytes().buffer.byteLength).toBe(100_000);
+});
+
+test('gives its memory to the next body, and only when nobody reads it any more', () => {
+  const pool = new BodyPool();
+  const fill = (byte: number) => {
+    const buffer = new BodyBuffer(100_000, pool);
+    for (let piece = 0; piece < 3; piece++) buffer.append(Buffer.alloc(40_000, byte));
+    return buffer;
+  };
+  const [first, second] = [fill(1), fill(2)];
+  expect(first.bytes()).toEqual(new Uint8Array(120_000).fill(1));
+  expect(second.bytes()).toEqual(new Uint8Array(120_000).fill(2));
+  const { buffer: memory } = first.bytes();
+  first.release();
+  first.release();
+  const [third, fourth] = [fill(3), fill(4)];
+  expect(new Set([third, fourth].map((body) => body.bytes().buffer)).has(memory)).toBe(true);
+  expect(third.bytes()).toEqual(new Uint8Array(120_000).fill(3));
+  expect(fourth.bytes()).toEqual(new Uint8Array(120_000).fill(4));
+  expect(second.bytes()).toEqual(new Uint8Array(120_000).fill(2));
 });
