@@ -17,8 +17,9 @@ import { MainQuestions } from './main-questions.js';
 import type { AppendedMessage, FromThread, TaskMessage, ThreadSetup, ToThread } from './messages.js';
 import { StatusReport } from './status-report.js';
 
-/** The part of the program's memory that open runs may take, over all destinations. */
+/** The part of the program's memory that open runs may take, over all destinations; more than the bytes below is not of use. */
 const OPEN_RUNS_PART = 1 / 8;
+const MAX_OPEN_RUNS_BYTES = 128 * 1024 * 1024;
 
 /** Everything that runs in the export thread: a worker for each destination, and messages to and from them. */
 export class ThreadExports {
@@ -137,6 +138,7 @@ export class ThreadExports {
   private async start(): Promise<void> {
     const { 'data-dir': dataFolder, 'max-memory': maxMemoryBytes } = this.setup.configuration;
     this.state = await SqliteState.open(join(dataFolder, STATE_FILE));
+    const maxOpenBytes = Math.min(MAX_OPEN_RUNS_BYTES, maxMemoryBytes * OPEN_RUNS_PART);
     const files = new RecordLogFiles(dataFolder, (traceId, at, reason) => this.damaged(traceId, at, reason));
     const deps = {
       cursors: this.state.cursors,
@@ -147,7 +149,7 @@ export class ThreadExports {
       runs: this.questions,
       clock: systemClock,
       logger: this.logger,
-      maxOpenBytes: Math.floor((maxMemoryBytes * OPEN_RUNS_PART) / Math.max(1, this.opened.length)),
+      maxOpenBytes: Math.floor(maxOpenBytes / Math.max(1, this.opened.length)),
       random: Math.random,
     };
     this.workers = this.opened.map((one) => createWorker(one, deps));

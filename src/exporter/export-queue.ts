@@ -8,6 +8,11 @@ export interface ExportQueueLimits {
   readonly sliceMs: number;
 }
 
+/** Open runs beyond this much memory, in bytes, are closed once they had nothing to do for a while … */
+const MAX_IDLE_BYTES = 64 * 1024 * 1024;
+/** … of so many milliseconds: those that get records every now and then do not read their log again for each. */
+const IDLE_MS = 5_000;
+
 /** What the queue asks of the worker. */
 export interface ExportQueueHost {
   /** Closes a run that has to make room; what it still has to do comes to the queue again. */
@@ -67,13 +72,21 @@ export class ExportQueue {
   }
 
   /** A run had its turn: what it holds has changed. Where it is too much, others make room. */
-  hadTurn(run: ExportRun): void {
-    if (!this.open.has(run)) return;
-    this.measure(run);
+  hadTurn(run: ExportRun, nowMs: number): void {
+    if (this.open.has(run)) this.measure(run);
+    this.closeIdle(run, nowMs);
     while (this.openBytes > this.limits.maxOpenBytes) {
       const victim = this.victim(run) ?? this.longestHeld(run);
       if (victim === undefined) return;
       this.host.makeWay(victim);
+    }
+  }
+
+  private closeIdle(except: ExportRun, nowMs: number): void {
+    while (this.openBytes > MAX_IDLE_BYTES) {
+      const idle = this.longestIdle(except);
+      if (idle === undefined || nowMs - idle.lastTurnMs < IDLE_MS) return;
+      this.host.makeWay(idle);
     }
   }
 
@@ -105,15 +118,22 @@ export class ExportQueue {
 
   /** An open run that can be closed at no loss of work: one with nothing to do, else one that cannot go on. */
   private victim(except?: ExportRun): ExportRun | undefined {
-    let idle: ExportRun | undefined;
-    let stuck: ExportRun | undefined;
+    const idle = this.longestIdle(except);
+    if (idle !== undefined) return idle;
     for (const run of this.open) {
-      if (run === except || run.isInTurn || run.isQueued) continue;
-      if (this.host.isStuck(run)) stuck ??= run;
-      else if (!isBusy(run) && run.replay?.heldCount === 0 && run.lastTurnMs < (idle?.lastTurnMs ?? Infinity))
-        idle = run;
+      if (run !== except && !run.isInTurn && !run.isQueued && this.host.isStuck(run)) return run;
     }
-    return idle ?? stuck;
+    return undefined;
+  }
+
+  /** The open run that has had nothing to do for the longest time. */
+  private longestIdle(except?: ExportRun): ExportRun | undefined {
+    let found: ExportRun | undefined;
+    for (const run of this.open) {
+      if (run === except || run.isInTurn || run.isQueued || isBusy(run) || this.host.isStuck(run)) continue;
+      if (run.replay?.heldCount === 0 && run.lastTurnMs < (found?.lastTurnMs ?? Infinity)) found = run;
+    }
+    return found;
   }
 
   /** An open run that only waits for its held spans' time: it reads its log again then. */

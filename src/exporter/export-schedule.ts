@@ -116,7 +116,7 @@ export class ExportSchedule {
       if (run.isWokenAgain) run.isBehind = true;
       if (next === 'done') this.host.forget(run);
       else if (next === 'again' || run.isWokenAgain || run.hasMissed) this.deps.queue.add(run);
-      this.deps.queue.hadTurn(run);
+      this.deps.queue.hadTurn(run, this.deps.clock.monotonicMs());
     } catch (error) {
       run.isInTurn = false;
       this.fault(run, error);
