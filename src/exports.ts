@@ -12,6 +12,7 @@ import { findLoops } from './exporter/destination-loop.js';
 import { ExportWorker } from './exporter/export-worker.js';
 import { DEFAULT_EXPORT_WORKER_OPTIONS } from './exporter/export-worker-options.js';
 import { loadExporterModule } from './exporter/exporter-module.js';
+import { SharedLayouts } from './exporter/lines/shared-layouts.js';
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from './exporter/mapping/mapping-options.js';
 import { mappingSwitchesFrom } from './exporter/mapping/mapping-switches.js';
 import { OtelRunMapper } from './exporter/mapping/otel-run-mapper.js';
@@ -85,6 +86,7 @@ export interface ExportDeps {
 /** The worker of a destination. */
 export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWorker {
   const { destination, mapping, maxBacklogAgeMs } = opened;
+  const layouts = new SharedLayouts();
   return new ExportWorker(
     {
       ...DEFAULT_EXPORT_WORKER_OPTIONS,
@@ -95,7 +97,7 @@ export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWork
     {
       ...deps,
       destination,
-      createMapper: () => new OtelRunMapper(mapping),
+      createMapper: () => new OtelRunMapper(mapping, layouts.current()),
       retryPolicy: new RetryPolicy(DEFAULT_RETRY_POLICY, deps.random),
       requestRetryPolicy: new RetryPolicy(REQUEST_RETRY_POLICY, deps.random),
     },

@@ -8,7 +8,7 @@ export class KernelHeap {
   private readonly view: DataView;
   private next: number;
 
-  constructor(private readonly kernel: SpanKernel) {
+  constructor(private readonly kernel: Pick<SpanKernel, 'memory' | 'templates' | 'templatesEnd'>) {
     this.view = new DataView(kernel.memory.buffer);
     this.next = kernel.templates;
   }

@@ -1,6 +1,7 @@
 import { isInt64Field } from '../mapping/int64-fields.js';
 import { NAME_ATTRIBUTES, NAMING_EVENTS } from '../mapping/learn-names.js';
 import { type AttributePolicy, attributePolicyOf } from '../redaction/attribute-policy.js';
+import { planAndRole } from './line-cells.js';
 import { Literal } from './literal.js';
 
 /** Attributes whose value the mapping itself looks at; the others are only copied. */
@@ -38,6 +39,8 @@ export class AttributePlan {
   readonly policy: AttributePolicy;
   readonly isInt64: boolean;
   readonly role: number;
+  /** Its first cell in a line, but for the kind of its value. */
+  readonly cell: number;
   /** Whether it teaches the run's names. */
   readonly isName: boolean;
   /** Whether it tells the database that statements are for. */
@@ -57,6 +60,7 @@ export class AttributePlan {
     this.policy = attributePolicyOf(name);
     this.isInt64 = isInt64Field(name, '');
     this.role = roleIndexOf(name);
+    this.cell = planAndRole(index, this.role);
     const isNaming = NAMING_EVENTS.test(eventType);
     this.isName = isNaming && NAME_ATTRIBUTES.some((one) => one === name);
     this.isAdapter = isNaming && name === 'adapter_type';

@@ -4,13 +4,11 @@ import { encodeAttribute } from '../wire/encode-attributes.js';
 import { SPAN } from '../wire/encode-span.js';
 import { WireWriter } from '../wire/wire-writer.js';
 import { AttributePlan } from './attribute-plan.js';
+import type { KernelLayouts } from './kernel-layouts.js';
 import { Literal } from './literal.js';
-import { TextTable } from './text-table.js';
 
 /** Different attributes that one event type may have; lines with more are read in the general way. */
 const MAX_ATTRIBUTES = 256;
-/** Different event types. */
-const MAX_EVENT_TYPES = 128;
 /** Longest name of an attribute whose length is one byte wherever it is written. */
 const MAX_NAME_LENGTH = 100;
 
@@ -35,6 +33,7 @@ export class EventPlan {
     readonly index: number,
     readonly eventType: string,
     private readonly plans: AttributePlan[],
+    private readonly taught: KernelLayouts | undefined = undefined,
   ) {
     this.tail = new Literal(`${eventType}","attributes":{`);
     const out = new WireWriter(128);
@@ -58,26 +57,7 @@ export class EventPlan {
     const plan = new AttributePlan(this.plans.length, name, this.eventType);
     this.plans.push(plan);
     this.byName.set(name, plan);
-    return plan;
-  }
-}
-
-/** The plans of a run's event types. */
-export class EventPlans {
-  readonly attributes: AttributePlan[] = [];
-  readonly events: EventPlan[] = [];
-  /** Texts that lines had. */
-  readonly texts = new TextTable();
-  private readonly byType = new Map<string, EventPlan>();
-
-  /** `undefined` when too many different ones came. */
-  event(eventType: string): EventPlan | undefined {
-    const known = this.byType.get(eventType);
-    if (known !== undefined) return known;
-    if (this.byType.size >= MAX_EVENT_TYPES) return undefined;
-    const plan = new EventPlan(this.events.length, eventType, this.attributes);
-    this.events.push(plan);
-    this.byType.set(eventType, plan);
+    this.taught?.attribute(this, plan);
     return plan;
   }
 }

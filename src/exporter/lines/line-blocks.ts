@@ -1,5 +1,6 @@
 import type { LinePlace } from './line-reader.js';
-import { type LineScanner, MAX_CELLS } from './line-scanner.js';
+import { MAX_CELLS } from './line-scanner.js';
+import type { ScannedLine } from './scanned-line.js';
 
 /** Lines are kept together in blocks of this many bytes; a longer line has a block of its own. */
 const BLOCK_BYTES = 128 * 1024;
@@ -17,8 +18,8 @@ export class LineBlocks {
   private length = 0;
   private cellCount = 0;
 
-  /** Keeps the line that was scanned last. */
-  keep(bytes: Buffer, start: number, end: number, { cells, cellCount }: LineScanner): LinePlace {
+  /** Keeps a line. */
+  keep(bytes: Buffer, start: number, end: number, { cells, firstCell, cellCount }: ScannedLine): LinePlace {
     const byteCount = end - start;
     if (this.length + byteCount > this.bytes.length || this.cellCount + cellCount > this.cells.length) {
       const blockBytes = Math.max(BLOCK_BYTES, byteCount);
@@ -36,7 +37,8 @@ export class LineBlocks {
       firstCell: this.cellCount,
     };
     bytes.copy(this.bytes, this.length, start, end);
-    for (let cell = 0; cell < cellCount; cell++) this.cells[this.cellCount + cell] = cells[cell] as number;
+    const kept = this.cells;
+    for (let cell = 0; cell < cellCount; cell++) kept[this.cellCount + cell] = cells[firstCell + cell] as number;
     this.length += byteCount;
     this.cellCount += cellCount;
     return place;

@@ -45,7 +45,13 @@ export const NULL = 5;
 /** Any other number, a list, an object. */
 export const OTHER = 6;
 
-/** The first cell of an attribute: its plan and its kind in one. */
-export function planAndKind(plan: number, kind: number): number {
-  return (plan << 3) | kind;
+/** Where an attribute's first cell has the number of its plan, and of its role plus one; below is the kind of its value. */
+export const PLAN_SHIFT = 8;
+export const ROLE_SHIFT = 3;
+export const ROLE_MASK = 31;
+export const KIND_MASK = 7;
+
+/** The first cell of an attribute, but for the kind of its value. @param role -1 for none */
+export function planAndRole(plan: number, role: number): number {
+  return (plan << PLAN_SHIFT) | ((role + 1) << ROLE_SHIFT);
 }

@@ -7,12 +7,15 @@ import type { MissingParents } from '../mapping/missing-parents.js';
 import type { NodeIndex } from '../mapping/node-index.js';
 import type { SpanTree } from '../mapping/span-tree.js';
 import type { Redactor } from '../redaction/redactor.js';
-import { EventPlans } from './event-plan.js';
+import { EventPlans } from './event-plans.js';
+import type { KernelLines } from './kernel-lines.js';
+import type { KnownLayouts } from './known-layouts.js';
 import { LineBlocks } from './line-blocks.js';
 import { CELL, PLAIN_TEXT } from './line-cells.js';
 import { LineReader } from './line-reader.js';
 import { LineScanner } from './line-scanner.js';
 import { LineStart } from './line-start.js';
+import type { ScannedLine } from './scanned-line.js';
 
 /** What a run remembers of its records. */
 export interface RunMemory {
@@ -34,29 +37,43 @@ export interface LineHost {
 
 /** Takes a run's records as the bytes of their lines: what `OtelRunMapper.push` does with records, without making any. */
 export class LineIntake {
-  readonly plans = new EventPlans();
-  private readonly line = new LineReader(this.plans);
+  readonly plans: EventPlans;
+  private readonly kernel: KernelLines | undefined;
+  private readonly line: LineReader;
   private readonly blocks = new LineBlocks();
   private scanner: LineScanner | undefined;
+  /** Lines that the kernel has read. */
+  private knownCount = 0;
   /** Starts that came with this push. */
   private starts: LineStart[] = [];
 
   constructor(
     private readonly memory: RunMemory,
     private readonly host: LineHost,
-  ) {}
+    layouts: KnownLayouts,
+  ) {
+    this.plans = new EventPlans(layouts);
+    this.kernel = layouts.kernel;
+    this.line = new LineReader(this.plans);
+  }
 
   /** @returns how many lines were no records, and were passed over. */
   push({ lines, offset, resource }: LoggedLines): number {
     const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
-    this.scanner?.use(bytes);
+    this.use(bytes);
     let damagedCount = 0;
     for (let start = 0; start < bytes.length; ) {
+      if (this.areKnown(start)) {
+        damagedCount += this.pushKnown(bytes, offset, resource);
+        start = this.kernel?.stoppedAt ?? start;
+        continue;
+      }
       const lineBreak = bytes.indexOf(LINE_BREAK, start);
       const end = lineBreak === -1 ? bytes.length : lineBreak;
       // The scanner relies on the line break to stop at; the last line of damaged bytes may lack it.
       const isScanned = lineBreak !== -1 && this.scanner?.scan(start, end) === true;
-      const isTaken = isScanned && this.pushScanned(bytes, start, end, offset, resource);
+      const isTaken =
+        isScanned && this.scanner !== undefined && this.pushScanned(this.scanner, bytes, start, end, offset, resource);
       if (!isTaken && !this.pushGeneral(bytes, start, end, offset, resource)) damagedCount++;
       start = end + 1;
     }
@@ -65,13 +82,47 @@ export class LineIntake {
     return damagedCount;
   }
 
+  private use(bytes: Buffer): void {
+    const { scanner, kernel } = this;
+    if (scanner === undefined) return;
+    scanner.use(bytes);
+    kernel?.begin(bytes, scanner.view, scanner.traceId);
+  }
+
+  /** Has the kernel read lines from the one at `start` on. @returns whether it knows any */
+  private areKnown(start: number): boolean {
+    if (this.kernel === undefined || this.scanner === undefined) return false;
+    this.knownCount = this.kernel.read(start);
+    return this.knownCount > 0;
+  }
+
+  /** Takes the lines that the kernel has read. @returns how many were no records. */
+  private pushKnown(bytes: Buffer, offset: number, resource: Resource): number {
+    const { kernel, knownCount } = this;
+    if (kernel === undefined) return 0;
+    let damagedCount = 0;
+    for (let index = 0; index < knownCount; index++) {
+      kernel.pointAt(index);
+      const { start, end } = kernel;
+      const isTaken = this.pushScanned(kernel, bytes, start, end, offset, resource);
+      if (!isTaken && !this.pushGeneral(bytes, start, end, offset, resource)) damagedCount++;
+    }
+    return damagedCount;
+  }
+
   /** @returns false where a line that looked like a span's turns out not to be JSON. */
-  private pushScanned(bytes: Buffer, start: number, end: number, offset: number, resource: Resource): boolean {
-    const { line, scanner, host, memory } = this;
-    if (scanner === undefined) return false;
-    line.pointAtScanned(bytes, start, end, scanner);
+  private pushScanned(
+    scanned: ScannedLine,
+    bytes: Buffer,
+    start: number,
+    end: number,
+    offset: number,
+    resource: Resource,
+  ): boolean {
+    const { line, host, memory } = this;
+    line.pointAtScanned(bytes, start, end, scanned);
     try {
-      this.learnNames(scanner);
+      this.learnNames(scanned);
     } catch (error) {
       if (error instanceof SyntaxError) return false;
       throw error;
@@ -93,16 +144,16 @@ export class LineIntake {
     missingParents.arrived(line.spanHigh, line.spanLow);
     missingParents.seeChild(line, resource);
     const { uniqueId } = line;
-    const kept = this.blocks.keep(bytes, start, end, scanner);
+    const kept = this.blocks.keep(bytes, start, end, scanned);
     host.hold({ anchorOffset: offset + start, resource, endSeconds, endNanos, line: kept, uniqueId });
     return true;
   }
 
   /** As `learnNames` does of a record. */
-  private learnNames({ nameCells, nameCount }: LineScanner): void {
+  private learnNames({ nameCells, firstName, nameCount }: ScannedLine): void {
     const { line, plans } = this;
     const { redactor } = this.memory;
-    for (let index = 0; index < nameCount; index++) {
+    for (let index = firstName; index < firstName + nameCount; index++) {
       const cell = nameCells[index] as number;
       if (line.planAt(cell).isAdapter) {
         const text = line.textAt(cell);
@@ -122,7 +173,7 @@ export class LineIntake {
     if (record === undefined) return false;
     if (this.scanner === undefined) {
       this.scanner = new LineScanner(record.traceId, this.plans);
-      this.scanner.use(bytes);
+      this.use(bytes);
     }
     this.host.pushRecord({ record, resource, offset: offset + start, endOffset: offset + end + 1 });
     return true;

@@ -6,9 +6,20 @@ import { type Interruption, interruptionOf } from '../../run/node-outcome.js';
 import { spanIdOf } from '../mapping/id-halves.js';
 import type { SpanSight } from '../mapping/span-sight.js';
 import { type AttributePlan, roleIndexOf } from './attribute-plan.js';
-import type { EventPlan, EventPlans } from './event-plan.js';
-import { ATTRIBUTE_CELLS, CELL, LINK_CELLS, OTHER_TEXT, PLAIN_TEXT } from './line-cells.js';
-import type { LineScanner } from './line-scanner.js';
+import type { EventPlan } from './event-plan.js';
+import type { EventPlans } from './event-plans.js';
+import {
+  ATTRIBUTE_CELLS,
+  CELL,
+  KIND_MASK,
+  LINK_CELLS,
+  OTHER_TEXT,
+  PLAIN_TEXT,
+  PLAN_SHIFT,
+  ROLE_MASK,
+  ROLE_SHIFT,
+} from './line-cells.js';
+import type { ScannedLine } from './scanned-line.js';
 
 /** Where a line's bytes and cells stand. */
 export interface LinePlace {
@@ -18,7 +29,7 @@ export interface LinePlace {
   /** The line's first byte, and the one behind its last. */
   readonly start: number;
   readonly end: number;
-  readonly cells: Int32Array<ArrayBuffer>;
+  readonly cells: Int32Array;
   /** The line's first cell. */
   readonly firstCell: number;
 }
@@ -28,7 +39,7 @@ export class LineReader implements SpanSight {
   bytes: Buffer = EMPTY;
   view: DataView = new DataView(EMPTY.buffer);
   start = 0;
-  cells = new Int32Array(0);
+  cells: Int32Array = NO_CELLS;
   firstCell = 0;
   isEnd = false;
   readonly hasOwnTexts = true;
@@ -39,15 +50,15 @@ export class LineReader implements SpanSight {
   constructor(private readonly plans: EventPlans) {}
 
   /** Points at a line that was just scanned, in bytes that are only lent. */
-  pointAtScanned(bytes: Buffer, start: number, end: number, scanner: LineScanner): void {
+  pointAtScanned(bytes: Buffer, start: number, end: number, scanned: ScannedLine): void {
     this.bytes = bytes;
-    this.view = scanner.view;
+    this.view = scanned.view;
     this.knownUniqueId = null;
     this.start = start;
     this.end = end;
-    this.cells = scanner.cells;
-    this.firstCell = 0;
-    this.isEnd = scanner.isEnd;
+    this.cells = scanned.cells;
+    this.firstCell = scanned.firstCell;
+    this.isEnd = scanned.isEnd;
   }
 
   /** Points at the line of a span's end that was kept. */
@@ -143,11 +154,11 @@ export class LineReader implements SpanSight {
   }
 
   planAt(cell: number): AttributePlan {
-    return this.plans.attributes[(this.cells[cell] as number) >> 3] as AttributePlan;
+    return this.plans.attributes[(this.cells[cell] as number) >> PLAN_SHIFT] as AttributePlan;
   }
 
   kindAt(cell: number): number {
-    return (this.cells[cell] as number) & 7;
+    return (this.cells[cell] as number) & KIND_MASK;
   }
 
   /** Where an attribute's value begins in `bytes`. */
@@ -163,9 +174,10 @@ export class LineReader implements SpanSight {
   /** The cell of an attribute that the mapping looks at; 0 where there is none. */
   find(role: number): number {
     if ((this.cell(CELL.roles) & (1 << role)) === 0) return 0;
+    const { cells } = this;
     let cell = this.attributesCell;
     for (let left = this.attributeCount; left > 0; left--, cell += ATTRIBUTE_CELLS) {
-      if (this.planAt(cell).role === role) return cell;
+      if ((((cells[cell] as number) >> ROLE_SHIFT) & ROLE_MASK) === role + 1) return cell;
     }
     return 0;
   }
@@ -227,5 +239,6 @@ const UNIQUE_ID = roleIndexOf('unique_id');
 const START_TRACE_ID = '{"record_type":"SpanStart","trace_id":"'.length;
 const END_TRACE_ID = '{"record_type":"SpanEnd","trace_id":"'.length;
 const EMPTY = Buffer.alloc(0);
+const NO_CELLS = new Int32Array(0);
 const BILLION = 1_000_000_000n;
 const CANCELED = /cancell?ed/i;

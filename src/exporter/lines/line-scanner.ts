@@ -1,5 +1,6 @@
 import type { AttributePlan } from './attribute-plan.js';
-import type { EventPlan, EventPlans } from './event-plan.js';
+import type { EventPlan } from './event-plan.js';
+import type { EventPlans } from './event-plans.js';
 import {
   ATTRIBUTE_CELLS,
   CELL,
@@ -10,10 +11,10 @@ import {
   OTHER,
   OTHER_TEXT,
   PLAIN_TEXT,
-  planAndKind,
   TRUE,
 } from './line-cells.js';
 import { Literal } from './literal.js';
+import type { ScannedLine } from './scanned-line.js';
 
 /** Links and attributes that a line may have; one with more is read in the general way. */
 const MAX_LINKS = 16;
@@ -26,16 +27,16 @@ export const MAX_CELLS = CELL.links + MAX_LINKS * LINK_CELLS + MAX_ATTRIBUTES * 
  * them but numbers. Any line that is not of that layout to the letter is left to the general parser. Of values that are
  * neither plain texts nor plain numbers only the end is found: whether they are JSON shows when they are parsed.
  */
-export class LineScanner {
+export class LineScanner implements ScannedLine {
   readonly cells = new Int32Array(MAX_CELLS);
+  readonly firstCell = 0;
   cellCount = 0;
   isEnd = false;
   event: EventPlan | undefined;
-  /** The cells of attributes that the run learns from, of which there are `nameCount`. */
   readonly nameCells = new Int32Array(MAX_ATTRIBUTES);
+  readonly firstName = 0;
   nameCount = 0;
-  private readonly traceId: Literal;
-  private lineNumber = 0;
+  private readonly traceIdText: Literal;
   private bytes: Buffer = EMPTY;
   /** Of the same bytes. */
   view: DataView = new DataView(EMPTY.buffer);
@@ -45,10 +46,10 @@ export class LineScanner {
 
   /** @param traceId the run's; lines of another trace are left to the general parser. */
   constructor(
-    traceId: string,
+    readonly traceId: string,
     private readonly plans: EventPlans,
   ) {
-    this.traceId = new Literal(traceId);
+    this.traceIdText = new Literal(traceId);
   }
 
   /** The bytes that lines are read from now. */
@@ -61,10 +62,10 @@ export class LineScanner {
   scan(start: number, end: number): boolean {
     this.lineStart = this.at = start;
     this.end = end;
-    this.lineNumber++;
+    this.plans.known.lineNumber++;
     this.isEnd = this.passes(RECORD_END);
     if (!this.isEnd && !this.passes(RECORD_START)) return false;
-    if (!this.passes(this.traceId) || !this.passes(SPAN_ID) || !this.readId(CELL.spanHigh)) return false;
+    if (!this.passes(this.traceIdText) || !this.passes(SPAN_ID) || !this.readId(CELL.spanHigh)) return false;
     const { cells } = this;
     if (cells[CELL.spanHigh] === 0 && cells[CELL.spanLow] === 0) return false;
     if (!this.passes(SPAN_NAME) || !this.readPlain(CELL.nameStart)) return false;
@@ -219,7 +220,8 @@ export class LineScanner {
   }
 
   private readAttributes(): boolean {
-    const { bytes, cells, nameCells, lineNumber, event } = this;
+    const { bytes, cells, nameCells, event } = this;
+    const { lineNumber } = this.plans.known;
     if (event === undefined) return false;
     let cell = CELL.links + (cells[CELL.linkCount] as number) * LINK_CELLS;
     let count = 0;
@@ -238,7 +240,7 @@ export class LineScanner {
         previous = plan;
         if (plan.role >= 0) roles |= 1 << plan.role;
         if (plan.isName || plan.isAdapter) nameCells[nameCount++] = cell;
-        if (!this.readValue(cell, plan.index)) return false;
+        if (!this.readValue(cell, plan.cell)) return false;
         cell += ATTRIBUTE_CELLS;
         const next = bytes[this.at++];
         if (next === CLOSE) break;
@@ -263,6 +265,7 @@ export class LineScanner {
     return plan !== undefined && this.passes(plan.quoted) ? plan : undefined;
   }
 
+  /** @param plan the attribute's first cell, but for the kind */
   private readValue(cell: number, plan: number): boolean {
     const { bytes, at } = this;
     const first = bytes[at] as number;
@@ -287,7 +290,7 @@ export class LineScanner {
 
   private setValue(cell: number, plan: number, kind: number, start: number, end: number, next: number): boolean {
     const { cells, lineStart } = this;
-    cells[cell] = planAndKind(plan, kind);
+    cells[cell] = plan | kind;
     cells[cell + 1] = start - lineStart;
     cells[cell + 2] = end - lineStart;
     this.at = next;

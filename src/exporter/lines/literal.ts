@@ -4,7 +4,7 @@ export class Literal {
   private readonly words: Int32Array;
 
   /** @param text ASCII, at least four characters. */
-  constructor(text: string) {
+  constructor(readonly text: string) {
     const bytes = Buffer.from(text, 'latin1');
     if (bytes.length < WORD_BYTES) throw new Error(`${text} is too short to be compared by words`);
     this.length = bytes.length;

@@ -10,7 +10,7 @@ import type { ResourceMap } from '../mapping/resource-map.js';
 import type { Redactor } from '../redaction/redactor.js';
 import { EncodedSpan } from '../wire/encoded-span.js';
 import type { ItemEncoder } from '../wire/item-encoder.js';
-import type { EventPlans } from './event-plan.js';
+import type { EventPlans } from './event-plans.js';
 import { LineReader } from './line-reader.js';
 import { SpanTranscoder } from './span-transcoder.js';
 

@@ -24,7 +24,8 @@ import { encodeAttribute, encodeAttributes } from '../wire/encode-attributes.js'
 import { encodeSpanTail, RECORD, SPAN } from '../wire/encode-span.js';
 import { WireWriter } from '../wire/wire-writer.js';
 import { type AttributePlan, roleIndexOf } from './attribute-plan.js';
-import { type EventPlans, SPECIAL_NAME } from './event-plan.js';
+import { SPECIAL_NAME } from './event-plan.js';
+import type { EventPlans } from './event-plans.js';
 import {
   ATTRIBUTE_CELLS,
   CELL,

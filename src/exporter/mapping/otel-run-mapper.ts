@@ -2,6 +2,7 @@ import type { LogRecord, SpanEnd } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
 import type { RunSummary } from '../../run/run-summary.js';
 import type { LoggedRecord } from '../../sink/record-log.js';
+import { KnownLayouts } from '../lines/known-layouts.js';
 import { LineIntake } from '../lines/line-intake.js';
 import { SpanRelease } from '../lines/span-release.js';
 import type { LoggedLines } from '../logged-lines.js';
@@ -50,7 +51,11 @@ export class OtelRunMapper implements RunMapper {
   private latestSeconds = 0;
   private latestNanos = 0;
 
-  constructor(private readonly options: MappingOptions = DEFAULT_MAPPING_OPTIONS) {
+  /** @param layouts of lines, which runs may share. */
+  constructor(
+    private readonly options: MappingOptions = DEFAULT_MAPPING_OPTIONS,
+    layouts: KnownLayouts = new KnownLayouts(),
+  ) {
     this.tree = new SpanTree(options.maxRememberedSpans);
     this.nodes = new NodeIndex(options.maxRememberedSpans, this.tree);
     this.missingParents = new MissingParents(options.maxRememberedSpans, this.tree);
@@ -70,6 +75,7 @@ export class OtelRunMapper implements RunMapper {
         hold: (span) => this.hold(span),
         pushRecord: (logged) => this.pushRecord(logged),
       },
+      layouts,
     );
     const { plans } = this.intake;
     this.release = new SpanRelease({ switches, redactor, nodes, resources, spanMapper, encoder, plans });

@@ -1,3 +1,4 @@
+import type { KnownLayouts } from '../../../../src/exporter/lines/known-layouts.js';
 import type { LoggedLines } from '../../../../src/exporter/logged-lines.js';
 import type { MappedItem } from '../../../../src/exporter/mapped-item.js';
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/exporter/mapping/mapping-options.js';
@@ -24,8 +25,9 @@ export function mapLines(
   log: Buffer,
   options: Partial<MappingOptions> = {},
   cuts: readonly number[] = [1_000_000],
+  layouts?: KnownLayouts,
 ): MappedBytes {
-  const mapper = new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, ...options });
+  const mapper = new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, ...options }, layouts);
   const items: MappedItem[] = [];
   for (const lines of cut(log, cuts)) {
     mapper.pushLines(lines);

@@ -1,0 +1,179 @@
+import { isSame } from '../bytes';
+import { FALSE, isAt, NULL, TRUE } from './literals';
+import { NAMES } from './memory-map';
+import { endOfPlain } from './plain-text';
+import { ADAPTER, EventType, NAME, Plan } from './templates';
+
+export const MAX_ATTRIBUTES: u32 = 128;
+const PLAIN_TEXT: u32 = 0;
+const OTHER_TEXT: u32 = 1;
+const INTEGER: u32 = 2;
+const IS_TRUE: u32 = 3;
+const IS_FALSE: u32 = 4;
+const IS_NULL: u32 = 5;
+const OTHER: u32 = 6;
+
+const QUOTE: u8 = 0x22;
+const COMMA: u8 = 0x2c;
+const BACKSLASH: u8 = 0x5c;
+const OPEN: u8 = 0x7b;
+const CLOSE: u8 = 0x7d;
+const OPEN_LIST: u8 = 0x5b;
+const CLOSE_LIST: u8 = 0x5d;
+const LINE_BREAK: u8 = 0x0a;
+
+/** What was read of the line in hand. */
+export let attributeCount: u32 = 0;
+export let roles: u32 = 0;
+/** Where the cells of its attributes end. */
+export let cellsEnd: u32 = 0;
+/** How many cells of names were noted. */
+export let nameCount: u32 = 0;
+
+/** A name that came with the same attribute in this generation need not be taught again. */
+let generation: u32 = 1;
+/** Whether a name may turn out to be damaged, and its line no record: nothing that the line taught counts then. */
+let isUnsure: bool = false;
+let lineNumber: u32 = 0;
+
+/** What was taught so far is to be taught again. */
+export function forgetNames(): void {
+  generation++;
+}
+
+let valueKind: u32 = 0;
+let valueStart: usize = 0;
+let valueEnd: usize = 0;
+
+/**
+ * Reads attributes from behind the opening brace to the end of the line. Returns where the line break stands; 0 where
+ * JavaScript has to look at the line.
+ */
+export function readAttributes(at: usize, line: usize, event: EventType, isEnd: bool, cell: u32, names: u32): usize {
+  attributeCount = roles = nameCount = 0;
+  isUnsure = false;
+  lineNumber++;
+  let previous = changetype<Plan>(event);
+  if (load<u8>(at) == CLOSE) at += 1;
+  else
+    while (true) {
+      const expected = isEnd ? previous.nextInEnd : previous.nextInStart;
+      let plan = expected;
+      if (plan == null || !isSame(plan.quoted, at, plan.quotedLength)) {
+        plan = find(event, at);
+        if (plan == null) return 0;
+        if (isEnd) previous.nextInEnd = plan;
+        else previous.nextInStart = plan;
+      }
+      if (plan.lineNumber == lineNumber || attributeCount >= MAX_ATTRIBUTES) return 0;
+      plan.lineNumber = lineNumber;
+      attributeCount++;
+      previous = plan;
+      roles |= plan.role;
+      at = readValue(at + plan.quotedLength);
+      if (at == 0) return 0;
+      store<u32>(cell, plan.cell | valueKind);
+      store<u32>(cell + 4, <u32>(valueStart - line));
+      store<u32>(cell + 8, <u32>(valueEnd - line));
+      if (plan.teaches != 0 && isNew(plan)) store<u32>(names + 4 * nameCount++, cell >> 2);
+      cell += 12;
+      const next = load<u8>(at++);
+      if (next == CLOSE) break;
+      if (next != COMMA) return 0;
+    }
+  cellsEnd = cell;
+  if (isUnsure) forgetNames();
+  return load<u16>(at) == 0x0a7d ? at + 1 : 0;
+}
+
+/** Whether a name has to be looked at; notes it. */
+@inline
+function isNew(plan: Plan): bool {
+  if (plan.teaches == ADAPTER) return true;
+  if (valueKind != PLAIN_TEXT) {
+    isUnsure = true;
+    return true;
+  }
+  const length = <u32>(valueEnd - valueStart);
+  if (plan.generation == generation && plan.taughtLength == length && isSame(plan.taught, valueStart, length)) return false;
+  plan.generation = generation;
+  plan.taught = valueStart;
+  plan.taughtLength = length;
+  return true;
+}
+
+function find(event: EventType, at: usize): Plan | null {
+  let plan = event.first;
+  while (plan != null) {
+    if (isSame(plan.quoted, at, plan.quotedLength)) return plan;
+    plan = plan.sibling;
+  }
+  return null;
+}
+
+@inline
+function isDigit(byte: u8): bool {
+  return <u8>(byte - 0x30) < 10;
+}
+
+/** Finds a value's kind, begin and end. Returns where it ends with its quotes; 0 where it does not end. */
+@inline
+function readValue(at: usize): usize {
+  const first = load<u8>(at);
+  valueStart = at;
+  if (first == QUOTE) {
+    const end = endOfPlain(at + 1);
+    if (load<u8>(end) != QUOTE) return readOther(at, OTHER_TEXT);
+    valueKind = PLAIN_TEXT;
+    valueStart = at + 1;
+    valueEnd = end;
+    return end + 1;
+  }
+  if (isDigit(first)) {
+    let end = at + 1;
+    while (isDigit(load<u8>(end))) end++;
+    const behind = load<u8>(end);
+    const isCanonical = first != 0x30 || end == at + 1;
+    if ((behind != COMMA && behind != CLOSE) || !isCanonical || end > at + 15) return readOther(at, OTHER);
+    valueKind = INTEGER;
+    valueEnd = end;
+    return end;
+  }
+  if (isAt(TRUE, at)) return ended(at + 4, IS_TRUE);
+  if (isAt(FALSE, at)) return ended(at + 5, IS_FALSE);
+  if (isAt(NULL, at)) return ended(at + 4, IS_NULL);
+  return readOther(at, OTHER);
+}
+
+@inline
+function ended(end: usize, kind: u32): usize {
+  valueKind = kind;
+  valueEnd = end;
+  return end;
+}
+
+/** A value up to the comma or brace behind it. */
+function readOther(at: usize, kind: u32): usize {
+  const start = at;
+  let depth: u32 = 0;
+  while (true) {
+    const byte = load<u8>(at);
+    if (byte == LINE_BREAK) return 0;
+    if (byte == QUOTE) {
+      at++;
+      while (true) {
+        const inside = load<u8>(at);
+        if (inside == QUOTE) break;
+        if (inside == BACKSLASH) at++;
+        if (load<u8>(at) == LINE_BREAK) return 0;
+        at++;
+      }
+    } else if (byte == OPEN || byte == OPEN_LIST) depth++;
+    else if (byte == CLOSE || byte == CLOSE_LIST) {
+      if (depth == 0) break;
+      depth--;
+    } else if (byte == COMMA && depth == 0) break;
+    at++;
+  }
+  return at > start ? ended(at, kind) : 0;
+}

@@ -1,0 +1,22 @@
+// Where things stand in the memory of the kernel for lines, which never grows. Regions that are read or written 16 bytes
+// at a time have as many bytes behind them that belong to nobody.
+
+/** Fixed texts; see `literals.ts`. */
+export const LITERALS: usize = 0x10000;
+/** 32 digits: the trace id of the run in hand. */
+export const TRACE_ID: u32 = 0x11000;
+/** What JavaScript taught: event types and their attributes. */
+export const TEMPLATES: u32 = 0x20000;
+export const TEMPLATES_END: u32 = 0xa0000;
+/** Seven numbers for each line that was read, see `index.ts`. */
+export const LINES: u32 = 0xa0000;
+export const LINES_END: u32 = 0xb0000;
+/** The cells of attributes that teach names. */
+export const NAMES: u32 = 0xb0000;
+export const NAMES_END: u32 = 0xc0000;
+/** The numbers of lines: `CELL` of src/exporter/lines/line-cells.ts, 4 bytes each. */
+export const CELLS: u32 = 0xc0000;
+export const CELLS_END: u32 = 0xf0000;
+/** Lines, the last of them with its line break. */
+export const CHUNK: u32 = 0xf0000;
+export const CHUNK_END: u32 = 0x130000;

@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs';
+import { endianness } from 'node:os';
+
+/** The compiled kernel: beside this file where that is compiled, too; in `dist/` where this is run from its source. */
+const PLACES = ['./line-kernel.wasm', '../../../dist/exporter/lines/line-kernel.wasm'];
+
+/**
+ * The part of exporting that is WebAssembly: it reads lines of spans to cells, many at once. Its source, and what stands
+ * where in its memory, is in `kernel/assembly/lines/`. The memory has a fixed size, 1.25 MiB.
+ */
+export interface LineKernel {
+  readonly memory: Uint8Array;
+  /** Addresses: whole lines, what was read of each, what the kernel was taught, the trace id's digits. */
+  readonly chunk: number;
+  readonly chunkEnd: number;
+  readonly lines: number;
+  readonly templates: number;
+  readonly templatesEnd: number;
+  readonly traceId: number;
+  setEvents(address: number): void;
+  /** Says that other bytes are in its memory: names are taught anew. */
+  forgetNames(): void;
+  /** Reads lines from address `at` to `end`, behind a line break. @returns how many, before the first that it cannot read */
+  run(at: number, end: number): number;
+  /** Where the latest run stopped. */
+  stoppedAt(): number;
+}
+
+/** `undefined` where the compiled kernel is missing or this machine has no WebAssembly with SIMD: JavaScript does all, then. */
+export function loadLineKernel(): LineKernel | undefined {
+  // Cells have the machine's order of bytes, the kernel's memory is little-endian.
+  if (endianness() !== 'LE') return undefined;
+  for (const place of PLACES) {
+    try {
+      return lineKernel(new WebAssembly.Module(readFileSync(new URL(place, import.meta.url))));
+    } catch {
+      // The next place, or none.
+    }
+  }
+  return undefined;
+}
+
+function lineKernel(module: object): LineKernel {
+  const exports = new WebAssembly.Instance(module).exports as KernelExports;
+  return {
+    memory: new Uint8Array(exports.memory.buffer),
+    chunk: exports.CHUNK.value,
+    chunkEnd: exports.CHUNK_END.value,
+    lines: exports.LINES.value,
+    templates: exports.TEMPLATES.value,
+    templatesEnd: exports.TEMPLATES_END.value,
+    traceId: exports.TRACE_ID.value,
+    setEvents: exports.setEvents,
+    forgetNames: exports.forgetNames,
+    run: exports.run,
+    stoppedAt: () => exports.stoppedAt.value,
+  };
+}
+
+/** Node's, as far as it is used here; its type declarations lack it. */
+declare const WebAssembly: {
+  readonly Module: new (bytes: Uint8Array) => object;
+  readonly Instance: new (module: object) => { readonly exports: unknown };
+};
+
+interface Address {
+  readonly value: number;
+}
+
+/** What `kernel/assembly/lines/index.ts` exports. */
+interface KernelExports {
+  readonly memory: { readonly buffer: ArrayBuffer };
+  readonly CHUNK: Address;
+  readonly CHUNK_END: Address;
+  readonly LINES: Address;
+  readonly TEMPLATES: Address;
+  readonly TEMPLATES_END: Address;
+  readonly TRACE_ID: Address;
+  readonly stoppedAt: Address;
+  readonly setEvents: (address: number) => void;
+  readonly forgetNames: () => void;
+  readonly run: (at: number, end: number) => number;
+}
