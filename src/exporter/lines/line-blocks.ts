@@ -1,4 +1,3 @@
-import type { LinePlace } from './line-reader.js';
 import { MAX_CELLS } from './line-scanner.js';
 import type { ScannedLine } from './scanned-line.js';
 
@@ -6,41 +5,76 @@ import type { ScannedLine } from './scanned-line.js';
 const BLOCK_BYTES = 128 * 1024;
 /** Cells that a block has for each of its bytes: a line of 1 KB has about 64. */
 const CELLS_PER_BYTE = 1 / 12;
+/** Blocks that wait to be used again: V8 collects garbage all the more often, the more memory is taken beside its heap. */
+const MAX_SPARE_BLOCKS = 2;
+
+/** A stretch of memory for lines and their cells. */
+export class LineBlock {
+  readonly bytes: Buffer;
+  /** Of the same bytes. */
+  readonly view: DataView;
+  readonly cells: Int32Array;
+  length = 0;
+  cellCount = 0;
+  /** Lines in it that are still wanted. */
+  lineCount = 0;
+
+  constructor(byteCount: number) {
+    this.bytes = Buffer.allocUnsafeSlow(byteCount);
+    this.view = new DataView(this.bytes.buffer);
+    this.cells = new Int32Array(Math.max(MAX_CELLS, Math.floor(byteCount * CELLS_PER_BYTE)));
+  }
+
+  hasRoom(byteCount: number, cellCount: number): boolean {
+    return this.length + byteCount <= this.bytes.length && this.cellCount + cellCount <= this.cells.length;
+  }
+}
+
+/** Where a line and its cells stand in a block. */
+export interface LinePlace {
+  readonly block: LineBlock;
+  /** The line's first byte, and the one behind its last. */
+  readonly start: number;
+  readonly end: number;
+  /** The line's first cell. */
+  readonly firstCell: number;
+}
 
 /**
- * Keeps lines and their cells, copied out of bytes that are only lent. Lines come and go in the same order, so a block's
- * memory is free once its last line has gone; it is held by its lines alone.
+ * Keeps lines and their cells, copied out of bytes that are only lent. Lines come and go in the same order, so a block is
+ * used again, or let go, once its last line has gone.
  */
 export class LineBlocks {
-  private bytes: Buffer = Buffer.alloc(0);
-  private view = new DataView(this.bytes.buffer);
-  private cells = new Int32Array(0);
-  private length = 0;
-  private cellCount = 0;
+  private block: LineBlock | undefined;
+  private spare: LineBlock[] = [];
 
-  /** Keeps a line. */
+  /** Keeps a line until it is let go. */
   keep(bytes: Buffer, start: number, end: number, { cells, firstCell, cellCount }: ScannedLine): LinePlace {
     const byteCount = end - start;
-    if (this.length + byteCount > this.bytes.length || this.cellCount + cellCount > this.cells.length) {
-      const blockBytes = Math.max(BLOCK_BYTES, byteCount);
-      this.bytes = Buffer.allocUnsafeSlow(blockBytes);
-      this.view = new DataView(this.bytes.buffer);
-      this.cells = new Int32Array(Math.max(MAX_CELLS, Math.floor(blockBytes * CELLS_PER_BYTE)));
-      this.length = this.cellCount = 0;
-    }
-    const place = {
-      bytes: this.bytes,
-      view: this.view,
-      start: this.length,
-      end: this.length + byteCount,
-      cells: this.cells,
-      firstCell: this.cellCount,
-    };
-    bytes.copy(this.bytes, this.length, start, end);
-    const kept = this.cells;
-    for (let cell = 0; cell < cellCount; cell++) kept[this.cellCount + cell] = cells[firstCell + cell] as number;
-    this.length += byteCount;
-    this.cellCount += cellCount;
+    const block = this.blockFor(byteCount, cellCount);
+    const place = { block, start: block.length, end: block.length + byteCount, firstCell: block.cellCount };
+    bytes.copy(block.bytes, block.length, start, end);
+    const kept = block.cells;
+    const to = block.cellCount;
+    for (let cell = 0; cell < cellCount; cell++) kept[to + cell] = cells[firstCell + cell] as number;
+    block.length += byteCount;
+    block.cellCount += cellCount;
+    block.lineCount++;
     return place;
+  }
+
+  /** The line at a place is not wanted any more; to be called once for each place. */
+  letGo({ block }: LinePlace): void {
+    if (--block.lineCount > 0) return;
+    block.length = block.cellCount = 0;
+    const isUsable = block !== this.block && block.bytes.length === BLOCK_BYTES;
+    if (isUsable && this.spare.length < MAX_SPARE_BLOCKS) this.spare.push(block);
+  }
+
+  private blockFor(byteCount: number, cellCount: number): LineBlock {
+    if (this.block?.hasRoom(byteCount, cellCount) === true) return this.block;
+    const isUsual = byteCount <= BLOCK_BYTES;
+    this.block = (isUsual ? this.spare.pop() : undefined) ?? new LineBlock(Math.max(BLOCK_BYTES, byteCount));
+    return this.block;
   }
 }

@@ -10,7 +10,7 @@ import type { Redactor } from '../redaction/redactor.js';
 import { EventPlans } from './event-plans.js';
 import type { KernelLines } from './kernel-lines.js';
 import type { KnownLayouts } from './known-layouts.js';
-import { LineBlocks } from './line-blocks.js';
+import { LineBlocks, type LinePlace } from './line-blocks.js';
 import { CELL, PLAIN_TEXT } from './line-cells.js';
 import { LineReader } from './line-reader.js';
 import { LineScanner } from './line-scanner.js';
@@ -82,6 +82,11 @@ export class LineIntake {
     return damagedCount;
   }
 
+  /** A line that the host was given to hold is not wanted any more. */
+  letGo(place: LinePlace): void {
+    this.blocks.letGo(place);
+  }
+
   private use(bytes: Buffer): void {
     const { scanner, kernel } = this;
     if (scanner === undefined) return;
@@ -123,6 +128,7 @@ export class LineIntake {
     line.pointAtScanned(bytes, start, end, scanned);
     try {
       this.learnNames(scanned);
+      line.checkTexts();
     } catch (error) {
       if (error instanceof SyntaxError) return false;
       throw error;

@@ -8,6 +8,7 @@ import type { SpanSight } from '../mapping/span-sight.js';
 import { type AttributePlan, roleIndexOf } from './attribute-plan.js';
 import type { EventPlan } from './event-plan.js';
 import type { EventPlans } from './event-plans.js';
+import type { LinePlace } from './line-blocks.js';
 import {
   ATTRIBUTE_CELLS,
   CELL,
@@ -20,19 +21,6 @@ import {
   ROLE_SHIFT,
 } from './line-cells.js';
 import type { ScannedLine } from './scanned-line.js';
-
-/** Where a line's bytes and cells stand. */
-export interface LinePlace {
-  readonly bytes: Buffer;
-  /** Of the same bytes. */
-  readonly view: DataView;
-  /** The line's first byte, and the one behind its last. */
-  readonly start: number;
-  readonly end: number;
-  readonly cells: Int32Array;
-  /** The line's first cell. */
-  readonly firstCell: number;
-}
 
 /** Reads a scanned line through its cells. One object for all lines: what it says is about the line it was pointed at last. */
 export class LineReader implements SpanSight {
@@ -63,12 +51,13 @@ export class LineReader implements SpanSight {
 
   /** Points at the line of a span's end that was kept. */
   pointAt(place: LinePlace): void {
-    this.bytes = place.bytes;
-    this.view = place.view;
+    const { block } = place;
+    this.bytes = block.bytes;
+    this.view = block.view;
     this.knownUniqueId = null;
     this.start = place.start;
     this.end = place.end;
-    this.cells = place.cells;
+    this.cells = block.cells;
     this.firstCell = place.firstCell;
     this.isEnd = true;
   }
@@ -207,6 +196,21 @@ export class LineReader implements SpanSight {
     return kind === OTHER_TEXT ? (JSON.parse(this.bytes.toString('utf8', start, end)) as string) : undefined;
   }
 
+  /** @throws SyntaxError when a text that the run's memory will ask for is damaged */
+  checkTexts(): void {
+    if ((this.cell(CELL.roles) & ASKED_ROLES) === 0) return;
+    const { cells } = this;
+    let cell = this.attributesCell;
+    for (let left = this.attributeCount; left > 0; left--, cell += ATTRIBUTE_CELLS) {
+      const first = cells[cell] as number;
+      if ((first & KIND_MASK) === OTHER_TEXT && ((first >> ROLE_SHIFT) & ROLE_MASK) > 0) this.checkText(cell);
+    }
+  }
+
+  private checkText(cell: number): void {
+    if ((ASKED_ROLES & (1 << this.planAt(cell).role)) !== 0) this.textAt(cell);
+  }
+
   interruption(): Interruption | undefined {
     if (!this.isEnd || !CANCELED.test(this.text('query_outcome') ?? '')) return undefined;
     const record = this.readRecord();
@@ -236,6 +240,11 @@ export function readSpanLine(line: Buffer): SpanStart | SpanEnd | undefined {
 }
 
 const UNIQUE_ID = roleIndexOf('unique_id');
+/** Those that are asked for as a line is read; a bit for each. */
+const ASKED_ROLES = ['unique_id', 'database', 'schema', 'phase', 'query_outcome'].reduce(
+  (bits, name) => bits | (1 << roleIndexOf(name)),
+  0,
+);
 const START_TRACE_ID = '{"record_type":"SpanStart","trace_id":"'.length;
 const END_TRACE_ID = '{"record_type":"SpanEnd","trace_id":"'.length;
 const EMPTY = Buffer.alloc(0);

@@ -1,6 +1,6 @@
 import type { Resource } from '../../record/resource.js';
 import type { SpanEnd } from '../../record/telemetry-record.js';
-import type { LinePlace } from '../lines/line-reader.js';
+import type { LinePlace } from '../lines/line-blocks.js';
 
 interface Held {
   readonly anchorOffset: number;

@@ -191,6 +191,7 @@ export class OtelRunMapper implements RunMapper {
     const { record } = oldest;
     if (record?.eventType === EVENT_TYPE.invocation) this.closing.adoptOrphanEvents([record]);
     const span = this.release.encode(oldest, this.buffer);
+    if (oldest.record === undefined) this.intake.letGo(oldest.line);
     const { spanHigh, spanLow } = this.release;
     this.tree.sent(spanHigh, spanLow);
     if (span !== undefined) this.ready.push({ signal: 'traces', anchorOffset: oldest.anchorOffset, span });

@@ -31,3 +31,13 @@ it('a span whose line turns out to be damaged as it is sent is passed over', () 
   const difference = whole.take(true).length - mapper.take(true).length;
   expect(difference).toBe(1);
 });
+
+it('a span whose node has a damaged name is counted and passed over', () => {
+  const log = Buffer.from(LOG);
+  const lines = log.toString('latin1').split('\n');
+  const at = lines.findIndex((line) => line.startsWith('{"record_type":"SpanEnd"') && line.includes('"unique_id":"m'));
+  const offset = lines.slice(0, at).join('\n').length + 1;
+  log[offset + (lines[at]?.indexOf('"unique_id":"m') ?? 0) + '"unique_id":"m'.length] = 7;
+  const mapper = new OtelRunMapper();
+  expect(mapper.pushLines({ resource: ENGINE, offset: 0, lines: log })).toBe(1);
+});
