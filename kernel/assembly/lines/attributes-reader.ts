@@ -2,6 +2,7 @@ import { isSame } from '../bytes';
 import { FALSE, isAt, NULL, TRUE } from './literals';
 import { NAMES } from './memory-map';
 import { endOfPlain } from './plain-text';
+import { beginNames, isSeen, keepNames } from './seen-names';
 import { ADAPTER, EventType, NAME, Plan } from './templates';
 
 export const MAX_ATTRIBUTES: u32 = 128;
@@ -52,6 +53,7 @@ let valueEnd: usize = 0;
 export function readAttributes(at: usize, line: usize, event: EventType, isEnd: bool, cell: u32, names: u32): usize {
   attributeCount = roles = nameCount = 0;
   isUnsure = false;
+  beginNames();
   lineNumber++;
   let previous = changetype<Plan>(event);
   if (load<u8>(at) == CLOSE) at += 1;
@@ -82,8 +84,10 @@ export function readAttributes(at: usize, line: usize, event: EventType, isEnd: 
       if (next != COMMA) return 0;
     }
   cellsEnd = cell;
+  if (load<u16>(at) != 0x0a7d) return 0;
   if (isUnsure) forgetNames();
-  return load<u16>(at) == 0x0a7d ? at + 1 : 0;
+  else keepNames();
+  return at + 1;
 }
 
 /** Whether a name has to be looked at; notes it. */
@@ -99,7 +103,7 @@ function isNew(plan: Plan): bool {
   plan.generation = generation;
   plan.taught = valueStart;
   plan.taughtLength = length;
-  return true;
+  return !isSeen(valueStart, length);
 }
 
 function find(event: EventType, at: usize): Plan | null {

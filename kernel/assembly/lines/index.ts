@@ -5,6 +5,7 @@ import { CELLS, CELLS_END, LINES, LINES_END, NAMES, NAMES_END } from './memory-m
 export { CELLS, CHUNK, CHUNK_END, LINES, NAMES, TEMPLATES, TEMPLATES_END, TRACE_ID } from './memory-map';
 export { forgetNames } from './attributes-reader';
 export { setEvents } from './line-reader';
+export { setRun } from './seen-names';
 
 /** Numbers of a line: where it begins and its line break stands, its first cell and the one behind its last, whether it is an end, its first name cell and how many there are. */
 const LINE_NUMBERS: u32 = 7;

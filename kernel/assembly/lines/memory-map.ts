@@ -5,6 +5,8 @@
 export const LITERALS: usize = 0x10000;
 /** 32 digits: the trace id of the run in hand. */
 export const TRACE_ID: u32 = 0x11000;
+/** Names of the line in hand that the run was not taught yet: where they begin, how long they are. */
+export const PENDING: u32 = 0x12000;
 /** What JavaScript taught: event types and their attributes. */
 export const TEMPLATES: u32 = 0x20000;
 export const TEMPLATES_END: u32 = 0xa0000;
@@ -20,3 +22,8 @@ export const CELLS_END: u32 = 0xf0000;
 /** Lines, the last of them with its line break. */
 export const CHUNK: u32 = 0xf0000;
 export const CHUNK_END: u32 = 0x130000;
+/** Names that runs were taught: places by their hash, 16 bytes each, and their texts. */
+export const SEEN_SLOTS: u32 = 0x140000;
+export const SLOT_COUNT: u32 = 0x8000;
+export const SEEN_TEXTS: u32 = 0x1c0000;
+export const SEEN_TEXTS_END: u32 = 0x280000;

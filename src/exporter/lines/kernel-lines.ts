@@ -26,6 +26,7 @@ export class KernelLines implements ScannedLine {
   private from = 0;
   private to = 0;
   private readonly firstLine: number;
+  private runCount = 0;
 
   constructor(private readonly kernel: LineKernel) {
     this.layouts = new KernelLayouts(kernel);
@@ -34,8 +35,17 @@ export class KernelLines implements ScannedLine {
     this.firstLine = kernel.lines / 4;
   }
 
-  /** The bytes that lines are read from now, and the trace that they are of: 32 hexadecimal digits. */
-  begin(bytes: Buffer, view: DataView, traceId: string): void {
+  /** A number for a run whose names are all still to be learned. */
+  newRun(): number {
+    return ++this.runCount;
+  }
+
+  /**
+   * The bytes that lines are read from now, and the trace that they are of: 32 hexadecimal digits.
+   * @param run from `newRun`; names that it brought before are not among its lines' names again
+   */
+  begin(bytes: Buffer, view: DataView, traceId: string, run: number): void {
+    this.kernel.setRun(run);
     this.bytes = bytes;
     this.view = view;
     this.from = this.to = 0;

@@ -42,6 +42,9 @@ export class LineIntake {
   private readonly line: LineReader;
   private readonly blocks = new LineBlocks();
   private scanner: LineScanner | undefined;
+  /** The run's number with the kernel, and whether all that came in its lines was taken. */
+  private kernelRun = 0;
+  private isTaken = false;
   /** Lines that the kernel has read. */
   private knownCount = 0;
   /** Starts that came with this push. */
@@ -60,6 +63,9 @@ export class LineIntake {
   /** @returns how many lines were no records, and were passed over. */
   push({ lines, offset, resource }: LoggedLines): number {
     const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
+    // Unless all of the push is taken, what the kernel gave may not have been learned.
+    if (!this.isTaken) this.kernelRun = this.kernel?.newRun() ?? 0;
+    this.isTaken = false;
     this.use(bytes);
     let damagedCount = 0;
     for (let start = 0; start < bytes.length; ) {
@@ -79,6 +85,8 @@ export class LineIntake {
     }
     for (const start of this.starts) if (start.isOpen) start.keep();
     this.starts = [];
+    this.isTaken = true;
+    this.kernel?.forget();
     return damagedCount;
   }
 
@@ -91,7 +99,7 @@ export class LineIntake {
     const { scanner, kernel } = this;
     if (scanner === undefined) return;
     scanner.use(bytes);
-    kernel?.begin(bytes, scanner.view, scanner.traceId);
+    kernel?.begin(bytes, scanner.view, scanner.traceId, this.kernelRun);
   }
 
   /** Has the kernel read lines from the one at `start` on. @returns whether it knows any */

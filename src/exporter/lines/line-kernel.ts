@@ -6,7 +6,7 @@ const PLACES = ['./line-kernel.wasm', '../../../dist/exporter/lines/line-kernel.
 
 /**
  * The part of exporting that is WebAssembly: it reads lines of spans to cells, many at once. Its source, and what stands
- * where in its memory, is in `kernel/assembly/lines/`. The memory has a fixed size, 1.25 MiB.
+ * where in its memory, is in `kernel/assembly/lines/`. The memory has a fixed size, 2.5 MiB.
  */
 export interface LineKernel {
   readonly memory: Uint8Array;
@@ -18,6 +18,8 @@ export interface LineKernel {
   readonly templatesEnd: number;
   readonly traceId: number;
   setEvents(address: number): void;
+  /** Names that come are of this run from now on: a name that came in it before is not given again. @param run not 0 */
+  setRun(run: number): void;
   /** Says that other bytes are in its memory: names are taught anew. */
   forgetNames(): void;
   /** Reads lines from address `at` to `end`, behind a line break. @returns how many, before the first that it cannot read */
@@ -51,6 +53,7 @@ function lineKernel(module: object): LineKernel {
     templatesEnd: exports.TEMPLATES_END.value,
     traceId: exports.TRACE_ID.value,
     setEvents: exports.setEvents,
+    setRun: exports.setRun,
     forgetNames: exports.forgetNames,
     run: exports.run,
     stoppedAt: () => exports.stoppedAt.value,
@@ -78,6 +81,7 @@ interface KernelExports {
   readonly TRACE_ID: Address;
   readonly stoppedAt: Address;
   readonly setEvents: (address: number) => void;
+  readonly setRun: (run: number) => void;
   readonly forgetNames: () => void;
   readonly run: (at: number, end: number) => number;
 }

@@ -1,0 +1,100 @@
+import { copy, isSame } from '../bytes';
+import { PENDING, SEEN_SLOTS, SEEN_TEXTS, SEEN_TEXTS_END, SLOT_COUNT } from './memory-map';
+
+// Names that runs were taught, by their bytes, so that JavaScript need not look at them again. When there are too many,
+// all are forgotten, and taught anew.
+
+/** A slot's numbers: the upper half of the hash, where the text stands, its length, its run; all 0 where it is free. */
+const SLOT_BYTES: u32 = 16;
+const MAX_NAMES: u32 = SLOT_COUNT / 2;
+const MAX_PROBES: u32 = 16;
+/** Longer ones are taught each time. */
+const MAX_LENGTH: u32 = 256;
+
+let run: u32 = 0;
+let count: u32 = 0;
+let free: u32 = SEEN_TEXTS;
+let pendingCount: u32 = 0;
+
+/** Names that are seen from now on are of this run; not 0. */
+export function setRun(number: u32): void {
+  run = number;
+}
+
+/** Begins a line. */
+@inline
+export function beginNames(): void {
+  pendingCount = 0;
+}
+
+/** Whether the run was taught this name. One that it was not is, once the line is read and `keepNames` is called. */
+export function isSeen(at: usize, length: u32): bool {
+  if (length > MAX_LENGTH) return false;
+  const hash = hashOf(at, length);
+  let slot = <u32>hash % SLOT_COUNT;
+  for (let probe: u32 = 0; probe < MAX_PROBES; probe++) {
+    const entry = SEEN_SLOTS + slot * SLOT_BYTES;
+    const own = load<u32>(entry + 12);
+    if (own == 0) break;
+    if (own == run && load<u32>(entry) == <u32>(hash >> 32) && load<u32>(entry + 8) == length) {
+      if (isSame(load<u32>(entry + 4), at, length)) return true;
+    }
+    slot = (slot + 1) % SLOT_COUNT;
+  }
+  store<u32>(PENDING + 8 * pendingCount, <u32>at);
+  store<u32>(PENDING + 8 * pendingCount + 4, length);
+  pendingCount++;
+  return false;
+}
+
+/** JavaScript is given the line, and with it the names that `isSeen` did not know. */
+export function keepNames(): void {
+  for (let index: u32 = 0; index < pendingCount; index++) {
+    keep(load<u32>(PENDING + 8 * index), load<u32>(PENDING + 8 * index + 4));
+  }
+}
+
+function keep(at: u32, length: u32): void {
+  if (count >= MAX_NAMES || free + length + 16 > SEEN_TEXTS_END) forgetAll();
+  const hash = hashOf(at, length);
+  let slot = <u32>hash % SLOT_COUNT;
+  for (let probe: u32 = 0; probe < MAX_PROBES; probe++) {
+    const entry = SEEN_SLOTS + slot * SLOT_BYTES;
+    if (load<u32>(entry + 12) == 0) {
+      store<u32>(entry, <u32>(hash >> 32));
+      store<u32>(entry + 4, free);
+      store<u32>(entry + 8, length);
+      store<u32>(entry + 12, run);
+      copy(free, at, length);
+      free += length;
+      count++;
+      return;
+    }
+    // Two attributes of the line may have one name.
+    if (load<u32>(entry + 12) == run && load<u32>(entry) == <u32>(hash >> 32) && load<u32>(entry + 8) == length) {
+      if (isSame(load<u32>(entry + 4), at, length)) return;
+    }
+    slot = (slot + 1) % SLOT_COUNT;
+  }
+}
+
+function forgetAll(): void {
+  memory.fill(SEEN_SLOTS, 0, SLOT_COUNT * SLOT_BYTES);
+  count = 0;
+  free = SEEN_TEXTS;
+}
+
+@inline
+function hashOf(at: usize, length: u32): u64 {
+  let hash: u64 = (<u64>run << 32) | length;
+  let done: u32 = 0;
+  for (; done + 8 <= length; done += 8) hash = mixed(hash ^ load<u64>(at + done));
+  const rest = (length - done) << 3;
+  return rest == 0 ? hash : mixed(hash ^ (load<u64>(at + done) & ((<u64>1 << rest) - 1)));
+}
+
+@inline
+function mixed(hash: u64): u64 {
+  const product = hash * 0x9e3779b97f4a7c15;
+  return product ^ (product >> 29);
+}
