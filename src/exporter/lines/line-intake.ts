@@ -32,6 +32,8 @@ export interface LineHost {
   pushRecord(logged: LoggedRecord): void;
 }
 
+const NO_BYTES = Buffer.alloc(0);
+
 /** Takes a run's records as the bytes of their lines: what `OtelRunMapper.push` does with records, without making any. */
 export class LineIntake {
   readonly plans = new EventPlans();
@@ -62,6 +64,9 @@ export class LineIntake {
     }
     for (const start of this.starts) if (start.isOpen) start.keep();
     this.starts = [];
+    // Open runs are many, and each would keep the latest megabyte that it was given.
+    this.scanner?.use(NO_BYTES);
+    this.line.forget();
     return damagedCount;
   }
 
