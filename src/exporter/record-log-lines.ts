@@ -9,8 +9,17 @@ import type { LoggedLines } from './logged-lines.js';
 
 /** Reads record logs as they stand, line by line, without making records of them. */
 export interface LineSource {
-  /** The whole lines from one offset up to another: about 1 MiB, but one line at least; none where there is none. */
-  read(traceId: TraceId, fromOffset: number, toOffset: number): Promise<readonly LoggedLines[]>;
+  /**
+   * Lends the whole lines from one offset up to another: about 1 MiB, but one line at least; none where there is none.
+   * @param use is called once with them; they are not to be read any more when it has returned
+   * @returns what it returned
+   */
+  read<T>(
+    traceId: TraceId,
+    fromOffset: number,
+    toOffset: number,
+    use: (lines: readonly LoggedLines[]) => T,
+  ): Promise<T>;
 }
 
 /** Bytes that are read at once; where no line ends in them, twice as many, and so on. */
@@ -19,16 +28,33 @@ const LINE_BREAK = 0x0a;
 
 /** The lines of record logs on disk. */
 export class RecordLogLines implements LineSource {
+  /** A chunk's memory between two reads: a megabyte for each would have the collector at work all the time. */
+  private spare: Buffer | undefined;
+
   /** @param intern gives one object for equal resources, so that what is made of a resource is made once. */
   constructor(
     private readonly dataFolder: string,
     private readonly intern: (resource: Resource) => Resource,
   ) {}
 
-  async read(traceId: TraceId, fromOffset: number, toOffset: number): Promise<readonly LoggedLines[]> {
+  async read<T>(
+    traceId: TraceId,
+    fromOffset: number,
+    toOffset: number,
+    use: (lines: readonly LoggedLines[]) => T,
+  ): Promise<T> {
     const folder = join(this.dataFolder, 'runs', traceId);
-    const lines = await readWholeLines(join(folder, LOG_FILE), fromOffset, toOffset);
-    if (lines.length === 0) return [];
+    const memory = this.spare ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);
+    this.spare = undefined;
+    try {
+      const lines = await readWholeLines(join(folder, LOG_FILE), fromOffset, toOffset, memory);
+      return use(lines.length === 0 ? [] : await this.withResources(folder, fromOffset, lines));
+    } finally {
+      this.spare = memory;
+    }
+  }
+
+  private async withResources(folder: string, fromOffset: number, lines: Buffer): Promise<readonly LoggedLines[]> {
     // Read after the lines, so that it knows the resource of each.
     const index = await readIndex(folder);
     const endOffset = fromOffset + lines.length;
@@ -41,13 +67,14 @@ export class RecordLogLines implements LineSource {
   }
 }
 
-async function readWholeLines(path: string, fromOffset: number, toOffset: number): Promise<Buffer> {
+/** @param memory of one chunk, which is used where that is enough */
+async function readWholeLines(path: string, fromOffset: number, toOffset: number, memory: Buffer): Promise<Buffer> {
   const handle = await openIfThere(path);
   if (handle === undefined) return Buffer.alloc(0);
   try {
     for (let wanted = CHUNK_BYTES; ; wanted *= 2) {
       const byteCount = Math.min(wanted, toOffset - fromOffset);
-      const bytes = Buffer.allocUnsafeSlow(byteCount);
+      const bytes = byteCount <= memory.length ? memory : Buffer.allocUnsafeSlow(byteCount);
       const { bytesRead } = await handle.read(bytes, 0, byteCount, fromOffset);
       const end = bytes.subarray(0, bytesRead).lastIndexOf(LINE_BREAK) + 1;
       if (end > 0 || bytesRead < wanted) return bytes.subarray(0, end);
