@@ -1,5 +1,6 @@
 import { ownText } from '../../record/own-text.js';
 import { TextCache } from './text-cache.js';
+import { wordEnd, wordStart } from './word-bounds.js';
 
 /** Most words that are remembered; later names are then unknown, so texts show `?` for them. */
 export const MAX_KNOWN_WORDS = 200_000;
@@ -34,8 +35,10 @@ export class KnownNames implements WordList {
   /** As `learn`, of a name that is not likely to have come before. @param name in memory of its own, see `ownText`. */
   learnOwn(name: string): void {
     if (this.words.size >= MAX_KNOWN_WORDS || this.words.has(name)) return;
-    for (const [word] of name.matchAll(NOT_ASCII.test(name) ? WORD : ASCII_WORD)) {
-      if (isLearnable(word)) this.words.add(word);
+    for (let end = 0, start = wordStart(name, 0); start < name.length; start = wordStart(name, end)) {
+      end = wordEnd(name, start);
+      const word = name.slice(start, end);
+      if (!this.words.has(word) && isLearnable(word)) this.words.add(word);
     }
   }
 
@@ -50,12 +53,6 @@ export function isLearnable(word: string): boolean {
   return (first >= LOWER_A && first <= LOWER_Z) || !NUMBER.test(word);
 }
 
-/** What counts as one word, in names as in texts. */
-export const WORD = /[\p{L}\p{N}\p{M}_$]+/gu;
-/** The same in a text of nothing but ASCII, found in a third of the time. */
-const ASCII_WORD = /[A-Za-z0-9_$]+/g;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII
-const NOT_ASCII = /[^\u0000-\u007f]/;
 const NUMBER = /^[\p{N}_$]+$/u;
 const LOWER_A = 0x61;
 const LOWER_Z = 0x7a;

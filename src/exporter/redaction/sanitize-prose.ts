@@ -1,5 +1,6 @@
-import { WORD, type WordList } from './known-names.js';
+import type { WordList } from './known-names.js';
 import { IDENTIFIER_INTRODUCERS, isCommonWord } from './vocabulary.js';
+import { wordEnd, wordStart } from './word-bounds.js';
 
 /** Longest text that is read, in UTF-16 units; what follows is cut off and `…` says so. */
 export const MAX_PROSE_LENGTH = 16_384;
@@ -52,15 +53,16 @@ function sanitizeLine(line: string, names: WordList): string {
   let isBehindIntroducer = false;
   let isLocation = false;
   let quote = '';
-  for (const match of line.matchAll(WORD)) {
-    const word = match[0];
-    const between = line.slice(end, match.index);
-    const following = line[match.index + word.length];
-    quote = quoteAfter(between, quote, end > 0);
+  for (let start = wordStart(line, 0); start < line.length; start = wordStart(line, end)) {
+    const between = line.slice(end, start);
+    const isBehindWord = end > 0;
+    end = wordEnd(line, start);
+    const word = line.slice(start, end);
+    const following = line[end];
+    quote = quoteAfter(between, quote, isBehindWord);
     isLocation &&= between === ':' && LOCATION_NUMBER.test(word);
     const isQuotedName = isBehindIntroducer && IDENTIFIER_OPENING.test(between) && following === '"';
     safe += visible(between);
-    end = match.index + word.length;
     if (isLocation) {
       safe += word;
     } else if (isQuotedName && PLAIN_NAME.test(word)) {
@@ -98,7 +100,14 @@ const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** Punctuation and blanks between words, without characters that are neither (a value may be made of symbols alone). */
 function visible(between: string): string {
-  return between.replace(UNUSUAL, '?');
+  for (let at = 0; at < between.length; at++) {
+    const code = between.charCodeAt(at);
+    if (code < BLANK || code > TILDE) return between.replace(UNUSUAL, '?');
+  }
+  return between;
 }
+
+const BLANK = 0x20;
+const TILDE = 0x7e;
 
 const UNUSUAL = /[^\s!"#%&'()*+,\-./:;<=>?@[\\\]^_`{|}~┌┐└┘├┤┬┴┼─│┆═╞╪╡…→]+/gu;
