@@ -227,7 +227,8 @@ describe('a data folder', () => {
     renameSync(`${dataFolder}-away`, dataFolder);
     await untilReady();
     await untilAccepted();
-    expect(said().sort()).toEqual([WRITE_BEGAN, DISK_BEGAN, WRITE_ENDED, DISK_ENDED].sort());
+    // Which of the two notices first, and how often, is a matter of moments.
+    expect(new Set(said())).toEqual(new Set([WRITE_BEGAN, DISK_BEGAN, WRITE_ENDED, DISK_ENDED]));
   });
 
   test('may lose its runs to somebody who tidies up, and goes on', async () => {
