@@ -113,11 +113,10 @@ export class ExportTurn {
   }
 
   private async pushLines(run: ExportRun, replay: RunReplay, source: LineSource): Promise<readonly MappedItem[]> {
-    const lines = await source.read(run.traceId, replay.readOffset, run.knownBytes);
-    if (lines.length === 0) throw new Error(missing(replay.readOffset, run.knownBytes));
-    const items = replay.pushLines(lines);
-    source.giveBack?.(lines);
-    return items;
+    return source.read(run.traceId, replay.readOffset, run.knownBytes, (lines) => {
+      if (lines.length === 0) throw new Error(missing(replay.readOffset, run.knownBytes));
+      return replay.pushLines(lines);
+    });
   }
 
   private async pushRecords(run: ExportRun, replay: RunReplay): Promise<readonly MappedItem[]> {

@@ -9,10 +9,17 @@ import type { LoggedLines } from './logged-lines.js';
 
 /** Reads record logs as they stand, line by line, without making records of them. */
 export interface LineSource {
-  /** The whole lines from one offset up to another: about 1 MiB, but one line at least; none where there is none. */
-  read(traceId: TraceId, fromOffset: number, toOffset: number): Promise<readonly LoggedLines[]>;
-  /** Nobody looks at what was read any more: its memory may be used again. */
-  giveBack?(read: readonly LoggedLines[]): void;
+  /**
+   * Lends the whole lines from one offset up to another: about 1 MiB, but one line at least; none where there is none.
+   * @param use is called once with them; they are not to be read any more when it has returned
+   * @returns what it returned
+   */
+  read<T>(
+    traceId: TraceId,
+    fromOffset: number,
+    toOffset: number,
+    use: (lines: readonly LoggedLines[]) => T,
+  ): Promise<T>;
 }
 
 /** Bytes that are read at once; where no line ends in them, twice as many, and so on. */
@@ -21,7 +28,7 @@ const LINE_BREAK = 0x0a;
 
 /** The lines of record logs on disk. */
 export class RecordLogLines implements LineSource {
-  /** Memory that was given back, for the next to read: taken anew for each chunk, it would have V8 collect garbage all the time. */
+  /** A chunk's memory between two reads: a megabyte for each would have the collector at work all the time. */
   private spare: Buffer | undefined;
 
   /** @param intern gives one object for equal resources, so that what is made of a resource is made once. */
@@ -30,10 +37,24 @@ export class RecordLogLines implements LineSource {
     private readonly intern: (resource: Resource) => Resource,
   ) {}
 
-  async read(traceId: TraceId, fromOffset: number, toOffset: number): Promise<readonly LoggedLines[]> {
+  async read<T>(
+    traceId: TraceId,
+    fromOffset: number,
+    toOffset: number,
+    use: (lines: readonly LoggedLines[]) => T,
+  ): Promise<T> {
     const folder = join(this.dataFolder, 'runs', traceId);
-    const lines = await readWholeLines(join(folder, LOG_FILE), fromOffset, toOffset, this.takeSpare());
-    if (lines.length === 0) return [];
+    const memory = this.spare ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);
+    this.spare = undefined;
+    try {
+      const lines = await readWholeLines(join(folder, LOG_FILE), fromOffset, toOffset, memory);
+      return use(lines.length === 0 ? [] : await this.withResources(folder, fromOffset, lines));
+    } finally {
+      this.spare = memory;
+    }
+  }
+
+  private async withResources(folder: string, fromOffset: number, lines: Buffer): Promise<readonly LoggedLines[]> {
     // Read after the lines, so that it knows the resource of each.
     const index = await readIndex(folder);
     const endOffset = fromOffset + lines.length;
@@ -44,34 +65,16 @@ export class RecordLogLines implements LineSource {
       lines: lines.subarray(offset - fromOffset, (starts[number + 1]?.offset ?? endOffset) - fromOffset),
     }));
   }
-
-  giveBack(read: readonly LoggedLines[]): void {
-    const [first] = read;
-    if (first?.lines.buffer.byteLength !== CHUNK_BYTES) return;
-    this.spare = Buffer.from(first.lines.buffer, 0, CHUNK_BYTES);
-  }
-
-  /** Not for two at once. */
-  private takeSpare(): Buffer | undefined {
-    const { spare } = this;
-    this.spare = undefined;
-    return spare;
-  }
 }
 
-/** @param spare memory for a chunk, to be used rather than new one */
-async function readWholeLines(
-  path: string,
-  fromOffset: number,
-  toOffset: number,
-  spare: Buffer | undefined,
-): Promise<Buffer> {
+/** @param memory of one chunk, which is used where that is enough */
+async function readWholeLines(path: string, fromOffset: number, toOffset: number, memory: Buffer): Promise<Buffer> {
   const handle = await openIfThere(path);
   if (handle === undefined) return Buffer.alloc(0);
   try {
     for (let wanted = CHUNK_BYTES; ; wanted *= 2) {
       const byteCount = Math.min(wanted, toOffset - fromOffset);
-      const bytes = byteCount === spare?.length ? spare : Buffer.allocUnsafeSlow(byteCount);
+      const bytes = byteCount <= memory.length ? memory : Buffer.allocUnsafeSlow(byteCount);
       const { bytesRead } = await handle.read(bytes, 0, byteCount, fromOffset);
       const end = bytes.subarray(0, bytesRead).lastIndexOf(LINE_BREAK) + 1;
       if (end > 0 || bytesRead < wanted) return bytes.subarray(0, end);

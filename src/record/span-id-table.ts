@@ -91,7 +91,9 @@ export class SpanIdTable {
     this.high = new Uint32Array(2 * high.length);
     this.low = new Uint32Array(2 * low.length);
     this.values = new Uint32Array(2 * values.length);
-    for (const [from, value] of values.entries()) {
+    // Tables are made and grown by the thousand: an iterator's pair for each slot would be most of what it costs.
+    for (let from = 0; from < values.length; from++) {
+      const value = values[from] ?? FREE;
       if (value === FREE) continue;
       const slot = this.slotOf(high[from] ?? 0, low[from] ?? 0);
       this.high[slot] = high[from] ?? 0;

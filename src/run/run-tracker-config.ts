@@ -16,7 +16,7 @@ export interface RunTrackerConfig {
   readonly maxOpenRuns: number;
   /**
    * What runs may take in memory together, in bytes; beyond it those idle longest are dropped likewise, though none that
-   * was at work in the last seconds. Default 64 MiB.
+   * was at work in the last seconds. Default 24 MiB.
    */
   readonly maxHeldBytes: number;
   /** How often a run's end is told again where not everybody took it (a full disk, say), before that is left to the next start. Default 30, about half an hour. */
@@ -31,7 +31,7 @@ export const RUN_TRACKER_DEFAULTS: RunTrackerConfig = {
   quietAfterInvocationMs: 2_000,
   silenceMs: 600_000,
   maxOpenRuns: 200,
-  maxHeldBytes: 64 * 1024 * 1024,
+  maxHeldBytes: 24 * 1024 * 1024,
   maxRetries: 30,
   parkAfterMs: 60_000,
 };

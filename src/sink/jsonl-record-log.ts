@@ -23,7 +23,7 @@ export interface RecordLogConfig {
   readonly durability: 'fsync' | 'os';
   /** Record logs open at once; the one used longest ago is closed first. Default 256. */
   readonly maxOpenLogs: number;
-  /** What open record logs may take in memory, in bytes (ids of their spans, mostly); beyond it the one used longest ago is closed. Default 64 MiB. */
+  /** What open record logs may take in memory, in bytes (ids of their spans, mostly); beyond it the one used longest ago is closed. Default 32 MiB. */
   readonly maxOpenBytes?: number;
   /** Records taken in and not yet durable; beyond it senders are asked to wait. Default 200,000. */
   readonly maxQueuedRecords: number;
@@ -42,7 +42,7 @@ const NO_HOLD = Number.POSITIVE_INFINITY;
 /** How often waiting log records are looked at, in milliseconds. */
 const PENDING_CHECK_MS = 1000;
 const RETRY_AFTER_MS = 1000;
-const DEFAULT_MAX_OPEN_BYTES = 64 * 1024 * 1024;
+const DEFAULT_MAX_OPEN_BYTES = 32 * 1024 * 1024;
 /** Record logs that are written at the same time; with those that stay open it bounds the open files. */
 const MAX_PARALLEL_LOGS = 64;
 

@@ -125,7 +125,8 @@ export class ExportsBench {
     const mappingSwitches = Object.keys(mappingDefaults);
     const file = found && readConfigurationFile(found, { ...place, mappingSwitches });
     const flags = { 'data-dir': this.folder };
-    return resolveConfiguration({ ...place, flags, maxMemoryBytes: 384 * 2 ** 20, mappingDefaults }, file).configuration;
+    return resolveConfiguration({ ...place, flags, maxMemoryBytes: 384 * 2 ** 20, mappingDefaults }, file)
+      .configuration;
   }
 
   private async saveRun(traceId: TraceId, state: 'open' | 'finished'): Promise<RunSummary> {

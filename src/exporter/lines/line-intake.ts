@@ -35,6 +35,8 @@ export interface LineHost {
   pushRecord(logged: LoggedRecord): void;
 }
 
+const NO_BYTES = Buffer.alloc(0);
+
 /** Takes a run's records as the bytes of their lines: what `OtelRunMapper.push` does with records, without making any. */
 export class LineIntake {
   readonly plans: EventPlans;
@@ -86,7 +88,10 @@ export class LineIntake {
     for (const start of this.starts) if (start.isOpen) start.keep();
     this.starts = [];
     this.isTaken = true;
+    // Open runs are many, and each would keep the latest megabyte that it was given.
+    this.scanner?.use(NO_BYTES);
     this.kernel?.forget();
+    this.line.forget();
     return damagedCount;
   }
 

@@ -25,7 +25,7 @@ import type { ScannedLine } from './scanned-line.js';
 /** Reads a scanned line through its cells. One object for all lines: what it says is about the line it was pointed at last. */
 export class LineReader implements SpanSight {
   bytes: Buffer = EMPTY;
-  view: DataView = new DataView(EMPTY.buffer);
+  view: DataView = NO_VIEW;
   start = 0;
   cells: Int32Array = NO_CELLS;
   firstCell = 0;
@@ -60,6 +60,12 @@ export class LineReader implements SpanSight {
     this.cells = block.cells;
     this.firstCell = place.firstCell;
     this.isEnd = true;
+  }
+
+  /** Lets go of the bytes that it was pointed at. */
+  forget(): void {
+    this.bytes = EMPTY;
+    this.view = NO_VIEW;
   }
 
   cell(index: number): number {
@@ -249,5 +255,6 @@ const START_TRACE_ID = '{"record_type":"SpanStart","trace_id":"'.length;
 const END_TRACE_ID = '{"record_type":"SpanEnd","trace_id":"'.length;
 const EMPTY = Buffer.alloc(0);
 const NO_CELLS = new Int32Array(0);
+const NO_VIEW = new DataView(EMPTY.buffer);
 const BILLION = 1_000_000_000n;
 const CANCELED = /cancell?ed/i;

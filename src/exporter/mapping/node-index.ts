@@ -31,6 +31,7 @@ interface QueryTime {
 }
 
 interface NodeFacts {
+  readonly uniqueId: string;
   // Most nodes have nothing in most of these lists, and then share one empty list.
   processedSpans: readonly { readonly spanId: SpanId; readonly parentSpanId: SpanId | null }[];
   errors: readonly NodeError[];
@@ -59,6 +60,10 @@ export interface Interval {
  */
 export class NodeIndex {
   private readonly nodes: BoundedMap<string, NodeFacts>;
+  /** The node that was seen last: the next record is often of the same. It is in `nodes`, as nothing was added since. */
+  private latest: NodeFacts | undefined;
+  /** Whether any node was interrupted: in most runs none is, and none need be looked up. */
+  private hasCancellations = false;
 
   constructor(
     maxNodes: number,
@@ -73,7 +78,7 @@ export class NodeIndex {
     if (uniqueId === undefined) return;
     const facts = this.factsOf(uniqueId, span.hasOwnTexts);
     if (span.eventType === EVENT_TYPE.queryExecuted) {
-      if (span.isEnd) seeQuery(facts, span);
+      if (span.isEnd) this.seeQuery(facts, span);
       return;
     }
     facts.database ??= span.text('database');
@@ -92,7 +97,7 @@ export class NodeIndex {
     const { spanId, timeUnixNano } = record;
     const interruption = interruptionOf(record);
     if (interruption !== undefined) {
-      facts.cancellations = remember(facts.cancellations, { kind: interruption.kind, spanId, timeUnixNano });
+      this.cancel(facts, { kind: interruption.kind, spanId, timeUnixNano });
     }
     const error = { spanId, timeUnixNano, message: record.body, codeName: record.attributes.text('code_name') };
     facts.errors = remember(facts.errors, error, MAX_ERRORS);
@@ -108,7 +113,7 @@ export class NodeIndex {
 
   /** Whether anything says that a node was interrupted, at whatever time. */
   hasInterruption(uniqueId: string): boolean {
-    return (this.nodes.get(uniqueId)?.cancellations.length ?? 0) > 0;
+    return this.hasCancellations && (this.nodes.get(uniqueId)?.cancellations.length ?? 0) > 0;
   }
 
   /** The strongest sign that a node was interrupted during its own span (NodeProcessed). */
@@ -172,9 +177,14 @@ export class NodeIndex {
   }
 
   private factsOf(uniqueId: string, isOwn = false): NodeFacts {
-    const known = this.nodes.get(uniqueId);
-    if (known !== undefined) return known;
+    if (this.latest?.uniqueId === uniqueId) return this.latest;
+    this.latest = this.nodes.get(uniqueId) ?? this.add(isOwn ? uniqueId : ownText(uniqueId));
+    return this.latest;
+  }
+
+  private add(uniqueId: string): NodeFacts {
     const facts: NodeFacts = {
+      uniqueId,
       processedSpans: NONE,
       errors: NONE,
       cancellations: NONE,
@@ -183,8 +193,27 @@ export class NodeIndex {
       database: undefined,
       schema: undefined,
     };
-    this.nodes.set(isOwn ? uniqueId : ownText(uniqueId), facts);
+    this.nodes.set(uniqueId, facts);
     return facts;
+  }
+
+  private seeQuery(facts: NodeFacts, query: SpanSight): void {
+    const { startTimeUnixNano, endTimeUnixNano } = query;
+    facts.queries ??= [];
+    if (facts.queries.length >= MAX_QUERIES) facts.areQueriesComplete = false;
+    else {
+      const durationNanos = endTimeUnixNano - startTimeUnixNano;
+      facts.queries.push({ spanId: query.spanId, startTimeUnixNano, durationNanos });
+    }
+    const interruption = query.interruption();
+    if (interruption === undefined) return;
+    const { parentSpanId: spanId } = query;
+    this.cancel(facts, { kind: interruption.kind, spanId, timeUnixNano: endTimeUnixNano });
+  }
+
+  private cancel(facts: NodeFacts, cancellation: Cancellation): void {
+    facts.cancellations = remember(facts.cancellations, cancellation);
+    this.hasCancellations = true;
   }
 }
 
@@ -193,24 +222,6 @@ const NODE_EVENTS: ReadonlySet<string> = new Set([
   EVENT_TYPE.nodeEvaluated,
   EVENT_TYPE.queryExecuted,
 ]);
-
-function seeQuery(facts: NodeFacts, query: SpanSight): void {
-  const { startTimeUnixNano, endTimeUnixNano } = query;
-  facts.queries ??= [];
-  if (facts.queries.length >= MAX_QUERIES) facts.areQueriesComplete = false;
-  else {
-    const durationNanos = endTimeUnixNano - startTimeUnixNano;
-    facts.queries.push({ spanId: query.spanId, startTimeUnixNano, durationNanos });
-  }
-  const interruption = query.interruption();
-  if (interruption === undefined) return;
-  const { parentSpanId: spanId } = query;
-  facts.cancellations = remember(facts.cancellations, {
-    kind: interruption.kind,
-    spanId,
-    timeUnixNano: endTimeUnixNano,
-  });
-}
 
 function remember<T>(list: readonly T[], item: T, maxCount = MAX_FACTS): readonly T[] {
   return [...list, item].slice(-maxCount);

@@ -1,5 +1,6 @@
-import { WORD, type WordList } from './known-names.js';
+import type { WordList } from './known-names.js';
 import { IDENTIFIER_INTRODUCERS, isCommonWord } from './vocabulary.js';
+import { wordEnd, wordStart } from './word-bounds.js';
 
 /** Longest text that is read, in UTF-16 units; what follows is cut off and `…` says so. */
 export const MAX_PROSE_LENGTH = 16_384;
@@ -11,7 +12,8 @@ export const MAX_PROSE_LENGTH = 16_384;
  */
 export function sanitizeProse(text: string, names: WordList): string {
   const isCut = text.length > MAX_PROSE_LENGTH;
-  const lines = (isCut ? text.slice(0, MAX_PROSE_LENGTH) : text).split('\n');
+  const read = isCut ? text.slice(0, MAX_PROSE_LENGTH) : text;
+  const lines = read.includes('\n') ? read.split('\n') : [read];
   const kept: string[] = [];
   for (const line of lines) {
     if (POINTER_LINE.test(line) || STACK_FRAME.test(line)) continue;
@@ -48,33 +50,37 @@ function sanitizeLine(line: string, names: WordList): string {
   const [, reason, count] = COUNTED_VERDICT.exec(line) ?? [];
   if (reason !== undefined && count !== undefined) return sanitizeLine(reason, names) + count;
   let safe = '';
+  // Everything before it is in `safe`: most of a line stays, and is then copied in long stretches.
+  let copiedTo = 0;
   let end = 0;
   let isBehindIntroducer = false;
   let isLocation = false;
   let quote = '';
-  for (const match of line.matchAll(WORD)) {
-    const word = match[0];
-    const between = line.slice(end, match.index);
-    const following = line[match.index + word.length];
+  for (let start = wordStart(line, 0); start < line.length; start = wordStart(line, end)) {
+    const between = line.slice(end, start);
+    if (!isPlain(between)) {
+      safe += line.slice(copiedTo, end) + visible(between);
+      copiedTo = start;
+    }
     quote = quoteAfter(between, quote, end > 0);
+    end = wordEnd(line, start);
+    const word = line.slice(start, end);
     isLocation &&= between === ':' && LOCATION_NUMBER.test(word);
-    const isQuotedName = isBehindIntroducer && IDENTIFIER_OPENING.test(between) && following === '"';
-    safe += visible(between);
-    end = match.index + word.length;
-    if (isLocation) {
-      safe += word;
-    } else if (isQuotedName && PLAIN_NAME.test(word)) {
-      safe += word;
-    } else if ((quote === '' && isCommonWord(word.toLowerCase())) || names.has(word)) {
-      safe += word;
-      isBehindIntroducer = IDENTIFIER_INTRODUCERS.has(word.toLowerCase());
+    if (isLocation) continue;
+    if (isBehindIntroducer && IDENTIFIER_OPENING.test(between) && line[end] === '"' && PLAIN_NAME.test(word)) continue;
+    const lowerCase = word.toLowerCase();
+    if ((quote === '' && isCommonWord(lowerCase)) || names.has(word)) {
+      isBehindIntroducer = IDENTIFIER_INTRODUCERS.has(lowerCase);
       isLocation = FILE_EXTENSIONS.has(word);
     } else {
-      safe += '?';
+      safe += `${line.slice(copiedTo, start)}?`;
+      copiedTo = end;
       isBehindIntroducer = false;
     }
   }
-  return (safe + visible(line.slice(end))).replace(SEVERAL_UNKNOWN, '?');
+  const rest = line.slice(end);
+  const whole = safe + (isPlain(rest) ? line.slice(copiedTo) : line.slice(copiedTo, end) + visible(rest));
+  return whole.includes('?') ? whole.replace(SEVERAL_UNKNOWN, '?') : whole;
 }
 
 /**
@@ -95,6 +101,18 @@ function quoteAfter(between: string, openQuote: string, isBehindWord: boolean): 
 /** What stands between an introducing word, or a name in a list of them, and the next quoted name. */
 const IDENTIFIER_OPENING = /^(?::? ?|", )"$/;
 const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** Whether a stretch between words is of nothing but ASCII's blank and punctuation, all of which is shown. */
+function isPlain(between: string): boolean {
+  for (let at = 0; at < between.length; at++) {
+    const code = between.charCodeAt(at);
+    if (code < BLANK || code > TILDE) return false;
+  }
+  return true;
+}
+
+const BLANK = 0x20;
+const TILDE = 0x7e;
 
 /** Punctuation and blanks between words, without characters that are neither (a value may be made of symbols alone). */
 function visible(between: string): string {

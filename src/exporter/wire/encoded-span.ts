@@ -18,9 +18,6 @@ import type { ExportGroup } from './export-group.js';
  * first of its properties is asked for.
  */
 export class EncodedSpan implements ReadableSpan, EncodedItem {
-  readonly ended = true;
-  readonly droppedAttributesCount = 0;
-  readonly droppedLinksCount = 0;
   private known: DecodedSpan | undefined;
 
   constructor(
@@ -38,6 +35,19 @@ export class EncodedSpan implements ReadableSpan, EncodedItem {
       spanId: message.toString('hex', 20, 28),
       traceFlags: TraceFlags.SAMPLED,
     };
+  }
+
+  // Not fields: as many spans wait to be sent as there is room for, and these would be in each.
+  get ended(): boolean {
+    return true;
+  }
+
+  get droppedAttributesCount(): number {
+    return 0;
+  }
+
+  get droppedLinksCount(): number {
+    return 0;
   }
 
   get parentSpanContext(): SpanContext {

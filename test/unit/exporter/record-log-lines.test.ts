@@ -23,12 +23,13 @@ async function write(log: string, resources = ''): Promise<void> {
 }
 
 async function read(from: number, to: number) {
-  const pieces = await lines.read(RUN, from, to);
-  return pieces.map(({ resource, offset, lines: bytes }) => [
-    resource.attributes['service.name'],
-    offset,
-    Buffer.from(bytes).toString(),
-  ]);
+  return lines.read(RUN, from, to, (pieces) =>
+    pieces.map(({ resource, offset, lines: bytes }) => [
+      resource.attributes['service.name'],
+      offset,
+      Buffer.from(bytes).toString(),
+    ]),
+  );
 }
 
 describe('the lines of a record log on disk', () => {
@@ -43,7 +44,7 @@ describe('the lines of a record log on disk', () => {
     await write('one\ntw');
     expect(await read(4, 100)).toEqual([]);
     expect(await read(6, 100)).toEqual([]);
-    expect(await lines.read(traceIdOf(2), 0, 100)).toEqual([]);
+    expect(await lines.read(traceIdOf(2), 0, 100, (pieces) => pieces.length)).toBe(0);
   });
 
   it('come in a piece for each resource', async () => {
@@ -63,10 +64,21 @@ describe('the lines of a record log on disk', () => {
     const long = `${'x'.repeat(5 * 2 ** 20)}\n`;
     const short = `${'y'.repeat(99)}\n`;
     await write(`${long}${short.repeat(20_000)}`);
-    const [first] = await lines.read(RUN, 0, 100 * 2 ** 20);
-    expect(first?.lines.length).toBeGreaterThanOrEqual(long.length);
-    const [next] = await lines.read(RUN, long.length, 100 * 2 ** 20);
-    expect(next?.lines.length).toBeLessThanOrEqual(2 ** 20);
-    expect(next?.lines.length).toBeGreaterThan(2 ** 20 - 200);
+    const lengthFrom = (offset: number) =>
+      lines.read(RUN, offset, 100 * 2 ** 20, ([piece]) => piece?.lines.length ?? 0);
+    expect(await lengthFrom(0)).toBeGreaterThanOrEqual(long.length);
+    expect(await lengthFrom(long.length)).toBeLessThanOrEqual(2 ** 20);
+    expect(await lengthFrom(long.length)).toBeGreaterThan(2 ** 20 - 200);
+  });
+
+  it('are lent to each reader apart, however many read at once', async () => {
+    const log = Array.from({ length: 40_000 }, (_, number) => `line ${number}\n`).join('');
+    await write(log);
+    const offsets = [0, log.indexOf('line 7'), log.indexOf('line 5000'), 0, log.indexOf('line 39999')];
+    const read = (from: number) =>
+      lines.read(RUN, from, log.length, ([piece]) => Buffer.from(piece?.lines ?? []).toString());
+    const texts = await Promise.all(offsets.map(read));
+    expect(texts).toEqual(offsets.map((offset) => log.slice(offset)));
+    expect(await read(0)).toBe(log);
   });
 });

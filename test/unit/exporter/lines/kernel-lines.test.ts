@@ -60,3 +60,32 @@ it('gives of damaged lines what JavaScript gives of them', () => {
     { numRuns: 60 },
   );
 }, 60_000);
+
+it('stops within the lines and leaves them as they are, whatever stands in them', () => {
+  const kernel = loadedKernel();
+  const log = SAMPLES.find(([name]) => name === 'build-mixed')?.[1] ?? MARKED;
+  const lines = new KernelLines(kernel);
+  mapLines(log, {}, [1_000_000], new KnownLayouts(lines));
+  const { memory, chunk, chunkEnd, traceId } = kernel;
+  const fixed = Buffer.from(memory.subarray(0, traceId + 32));
+  const change = fc.tuple(fc.nat(4000), fc.nat(255));
+  fc.assert(
+    fc.property(
+      fc.nat(log.length - 5000),
+      fc.array(change, { maxLength: 8 }),
+      fc.nat(5000),
+      (from, changes, length) => {
+        memory.set(log.subarray(from, from + 5000), chunk);
+        for (const [at, byte] of changes) memory[chunk + at] = byte;
+        memory[chunk + length] = 0x0a;
+        const before = Buffer.from(memory.subarray(chunk, chunkEnd));
+        kernel.forgetNames();
+        kernel.run(chunk + Math.max(0, memory.indexOf(0x7b, chunk) - chunk), chunk + length + 1);
+        expect(kernel.stoppedAt()).toBeLessThanOrEqual(Math.max(chunk + length + 1, memory.indexOf(0x7b, chunk)));
+        expect(before.equals(memory.subarray(chunk, chunkEnd))).toBe(true);
+        expect(fixed.equals(memory.subarray(0, traceId + 32))).toBe(true);
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
