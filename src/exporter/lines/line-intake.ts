@@ -58,8 +58,8 @@ export class LineIntake {
       const end = lineBreak === -1 ? bytes.length : lineBreak;
       // The scanner relies on the line break to stop at; the last line of damaged bytes may lack it.
       const isScanned = lineBreak !== -1 && this.scanner?.scan(start, end) === true;
-      const isTaken = isScanned && this.pushScanned(bytes, start, end, offset, resource);
-      if (!isTaken && !this.pushGeneral(bytes, start, end, offset, resource)) damagedCount++;
+      if (isScanned) this.pushScanned(bytes, start, end, offset, resource);
+      else if (!this.pushGeneral(bytes, start, end, offset, resource)) damagedCount++;
       start = end + 1;
     }
     for (const start of this.starts) if (start.isOpen) start.keep();
@@ -70,17 +70,11 @@ export class LineIntake {
     return damagedCount;
   }
 
-  /** @returns false where a line that looked like a span's turns out not to be JSON. */
-  private pushScanned(bytes: Buffer, start: number, end: number, offset: number, resource: Resource): boolean {
+  private pushScanned(bytes: Buffer, start: number, end: number, offset: number, resource: Resource): void {
     const { line, scanner, host, memory } = this;
-    if (scanner === undefined) return false;
+    if (scanner === undefined) return;
     line.pointAtScanned(bytes, start, end, scanner);
-    try {
-      this.learnNames(scanner);
-    } catch (error) {
-      if (error instanceof SyntaxError) return false;
-      throw error;
-    }
+    this.learnNames(scanner);
     const { tree, nodes, missingParents } = memory;
     if (!line.isEnd) {
       host.advance(line.cell(CELL.startSeconds) >>> 0, line.cell(CELL.startNanos));
@@ -88,19 +82,18 @@ export class LineIntake {
       if (tree.begin(line, lineStart)) this.starts.push(lineStart);
       missingParents.arrived(line.spanHigh, line.spanLow);
       nodes.seeSpan(line);
-      return true;
+      return;
     }
     const endSeconds = line.cell(CELL.endSeconds) >>> 0;
     const endNanos = line.cell(CELL.endNanos);
     host.advance(endSeconds, endNanos);
-    if (!tree.end(line)) return true;
+    if (!tree.end(line)) return;
     nodes.seeSpan(line);
     missingParents.arrived(line.spanHigh, line.spanLow);
     missingParents.seeChild(line, resource);
     const { uniqueId } = line;
     const kept = this.blocks.keep(bytes, start, end, scanner);
     host.hold({ anchorOffset: offset + start, resource, endSeconds, endNanos, line: kept, uniqueId });
-    return true;
   }
 
   /** As `learnNames` does of a record. */

@@ -31,3 +31,35 @@ it('a span whose line turns out to be damaged as it is sent is passed over', () 
   const difference = whole.take(true).length - mapper.take(true).length;
   expect(difference).toBe(1);
 });
+
+it.each([
+  ['a raw control character', String.fromCharCode(1)],
+  ['an escape that is none', '\\q'],
+])('a span with %s in any text is counted, or passed over as it is sent, and the others are not', (_what, damage) => {
+  const lines = LOG.toString().trimEnd().split('\n');
+  const places = lines.flatMap((line, index) => {
+    const attributes = line.indexOf('"attributes":{');
+    return line.startsWith('{"record_type":"Span')
+      ? [...line.slice(attributes).matchAll(/"([a-z_]+)":"[^"]/g)].map((match) => ({
+          index,
+          name: `${line.slice(16, 25)} ${line.match(/event_type":"([^"]*)/)?.[1]} ${match[1]}`,
+          at: attributes + match.index + match[0].length - 1,
+        }))
+      : [];
+  });
+  // One of each kind of span, start or end, and of attribute.
+  const kinds = new Map(places.map((place) => [place.name, place]));
+  expect(kinds.size).toBeGreaterThan(100);
+  for (const { index, at } of kinds.values()) {
+    const line = lines[index] ?? '';
+    const damaged = lines.with(index, line.slice(0, at) + damage + line.slice(at));
+    const mapper = new OtelRunMapper();
+    const countedCount = mapper.pushLines({
+      resource: ENGINE,
+      offset: 0,
+      lines: Buffer.from(`${damaged.join('\n')}\n`),
+    });
+    expect(countedCount).toBeLessThanOrEqual(1);
+    expect(mapper.take(true).length).toBeGreaterThan(0);
+  }
+});
