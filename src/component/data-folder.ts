@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type DiskSpace, readDiskSpace } from './disk-space.js';
+import { errorCode } from './error-code.js';
 import { readFolderSize } from './folder-size.js';
 
 /** What the disk guard asks of the data folder. */
@@ -23,7 +24,8 @@ export class DataFolderOnDisk implements DataFolder {
 
   async readSpace(): Promise<DiskSpace> {
     const space = await readDiskSpace(this.path).catch((error: unknown) => {
-      throw new Error(GONE[codeOf(error)] ?? codeOf(error), { cause: error });
+      const code = errorCode(error) ?? String(error);
+      throw new Error(GONE[code] ?? code, { cause: error });
     });
     const found = await this.identify();
     if (found === undefined || (this.known ?? found) !== found) {
@@ -49,7 +51,3 @@ const GONE: Readonly<Record<string, string>> = {
   EACCES: 'this user may not enter it',
   EIO: 'its disk reports errors',
 };
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
-}

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { errorCode } from '../component/error-code.js';
 import { ConfigurationError } from './configuration-error.js';
 import { type Environment, nonEmpty } from './environment.js';
 
@@ -42,7 +43,7 @@ function readIfThere(path: string, isNamed: boolean): string | undefined {
   try {
     return readFileSync(path, 'utf8');
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+    const code = errorCode(cause) ?? String(cause);
     if (code === 'ENOENT' && !isNamed) return undefined;
     const why = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
     throw new ConfigurationError([`configuration file ${path}: ${why}`]);

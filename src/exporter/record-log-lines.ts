@@ -1,10 +1,9 @@
-import { constants } from 'node:fs';
-import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TraceId } from '../record/ids.js';
 import type { Resource } from '../record/resource.js';
-import { ResourceIndex } from '../sink/resource-index.js';
-import { LOG_FILE, RESOURCES_FILE } from '../sink/trace-log.js';
+import { openIfThere } from '../sink/open-if-there.js';
+import { readResourceIndex } from '../sink/read-resource-index.js';
+import { LOG_FILE } from '../sink/trace-log.js';
 import type { LoggedLines } from './logged-lines.js';
 
 /** Reads record logs as they stand, line by line, without making records of them. */
@@ -56,7 +55,7 @@ export class RecordLogLines implements LineSource {
 
   private async withResources(folder: string, fromOffset: number, lines: Buffer): Promise<readonly LoggedLines[]> {
     // Read after the lines, so that it knows the resource of each.
-    const index = await readIndex(folder);
+    const index = await readResourceIndex(folder);
     const endOffset = fromOffset + lines.length;
     const starts = index.between(fromOffset, endOffset);
     return starts.map(({ offset, resource }, number) => ({
@@ -81,23 +80,5 @@ async function readWholeLines(path: string, fromOffset: number, toOffset: number
     }
   } finally {
     await handle.close();
-  }
-}
-
-async function readIndex(folder: string): Promise<ResourceIndex> {
-  try {
-    return ResourceIndex.parse(await readFile(join(folder, RESOURCES_FILE), 'utf8'));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return new ResourceIndex();
-    throw error;
-  }
-}
-
-async function openIfThere(path: string): Promise<FileHandle | undefined> {
-  try {
-    return await open(path, constants.O_RDONLY);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
   }
 }

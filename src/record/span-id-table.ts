@@ -46,12 +46,8 @@ export class SpanIdTable {
 
   /** The slot of an id, made with value 0 if it is new. Good until the next id is added. */
   slotFor(high: number, low: number): number {
-    let slot = this.slotOf(high, low);
-    if (this.values[slot] === FREE) {
-      this.setHalves(high, low, 0);
-      slot = this.slotOf(high, low);
-    }
-    return slot;
+    const slot = this.slotOf(high, low);
+    return this.values[slot] === FREE ? this.add(high, low, slot) : slot;
   }
 
   valueAt(slot: number): number {
@@ -65,17 +61,21 @@ export class SpanIdTable {
 
   /** As `set`, for any 64 bits given as two unsigned 32-bit integers. */
   setHalves(high: number, low: number, value: number): void {
-    let slot = this.slotOf(high, low);
-    if (this.values[slot] === FREE) {
-      if (2 * (this.count + 1) > this.values.length) {
-        this.grow();
-        slot = this.slotOf(high, low);
-      }
-      this.count += 1;
-      this.high[slot] = high;
-      this.low[slot] = low;
+    this.setValueAt(this.slotFor(high, low), value);
+  }
+
+  /** @param free the slot where the id would be if the table need not grow */
+  private add(high: number, low: number, free: number): number {
+    let slot = free;
+    if (2 * (this.count + 1) > this.values.length) {
+      this.grow();
+      slot = this.slotOf(high, low);
     }
-    this.values[slot] = value + 1;
+    this.count += 1;
+    this.high[slot] = high;
+    this.low[slot] = low;
+    this.setValueAt(slot, 0);
+    return slot;
   }
 
   /** Where the id is, or the free slot where it would be. */

@@ -1,4 +1,5 @@
 import { Attributes } from '../record/attributes.js';
+import { isSame } from '../record/same-bytes.js';
 import { CELL, type SpanPage } from '../record/span-page.js';
 import { type NodeEnd, nodeEndOf } from './node-end.js';
 
@@ -73,11 +74,4 @@ export class NodeEndReader {
 /** Of a text's JSON. @param start the cell for where it begins; the next one is for where it ends */
 function isLong(page: SpanPage, span: number, start: number): boolean {
   return page.cell(span, start + 1) - page.cell(span, start) > MAX_TEXT_BYTES;
-}
-
-/** By a loop: for texts this short a call into the runtime takes longer. */
-function isSame(bytes: Uint8Array, from: Uint8Array, start: number, end: number): boolean {
-  if (bytes.length !== end - start) return false;
-  for (let index = 0; index < bytes.length; index++) if (bytes[index] !== from[start + index]) return false;
-  return true;
 }

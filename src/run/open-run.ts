@@ -1,4 +1,4 @@
-import type { Timer } from '../component/clock.js';
+import { EarliestTimer } from '../component/earliest-timer.js';
 import type { TraceId } from '../record/ids.js';
 import type { Appended, AppendedPiece } from '../sink/appended.js';
 import type { RunRow } from '../store/run-store.js';
@@ -50,8 +50,7 @@ export class OpenRun {
   private hasMore = false;
   private hasFailed = false;
   private isStopped = false;
-  private timer: Timer | null = null;
-  private timerMs = Number.POSITIVE_INFINITY;
+  private readonly timer: EarliestTimer;
 
   /** @param isNew whether its log begins now: there is neither a row nor a record of an earlier time. */
   constructor(
@@ -65,6 +64,7 @@ export class OpenRun {
     this.firstSeenUnixMs = deps.clock.nowUnixMs();
     this.lastSeenUnixMs = this.firstSeenUnixMs;
     this.lastArrivalMs = deps.clock.monotonicMs();
+    this.timer = new EarliestTimer(deps.clock, () => this.work());
   }
 
   get isLoaded(): boolean {
@@ -136,7 +136,7 @@ export class OpenRun {
   get remainder(): ParkedRun | undefined {
     const isInRow = this.savedState === 'open' && this.said.size === 0 && !this.hasFailed && !this.isWorking;
     if (!isInRow) return undefined;
-    const dueMs = Math.min(this.timerMs, this.lastArrivalMs + this.config.silenceMs);
+    const dueMs = Math.min(this.timer.dueMs, this.lastArrivalMs + this.config.silenceMs);
     return { dueMs, lastArrivalMs: this.lastArrivalMs, lastSeenUnixMs: this.lastSeenUnixMs };
   }
 
@@ -149,12 +149,12 @@ export class OpenRun {
   /** Lets go of what would wake it. */
   drop(): void {
     this.isStopped = true;
-    this.cancelTimer();
+    this.timer.cancel();
   }
 
   async stop(): Promise<void> {
     this.isStopped = true;
-    this.cancelTimer();
+    this.timer.cancel();
     await this.working;
     if (this.state === null || this.isSettled || this.retryMs !== null) return;
     await this.save('open', this.summarize(this.state).run);
@@ -163,7 +163,7 @@ export class OpenRun {
   private async runRounds(): Promise<void> {
     // Never within the caller: an append must not wait.
     await Promise.resolve();
-    this.cancelTimer();
+    this.timer.cancel();
     try {
       while (this.hasMore && !this.isStopped) {
         this.hasMore = false;
@@ -319,22 +319,7 @@ export class OpenRun {
 
   /** Works again after so long, or sooner when that was asked for already. */
   private wakeWithin(delayMs: number): void {
-    if (this.isStopped || this.working !== null) return;
-    const dueMs = this.deps.clock.monotonicMs() + Math.max(1, delayMs);
-    if (dueMs >= this.timerMs) return;
-    this.cancelTimer();
-    this.timerMs = dueMs;
-    this.timer = this.deps.clock.after(Math.max(1, delayMs), () => {
-      this.timer = null;
-      this.timerMs = Number.POSITIVE_INFINITY;
-      this.work();
-    });
-  }
-
-  private cancelTimer(): void {
-    this.timer?.cancel();
-    this.timer = null;
-    this.timerMs = Number.POSITIVE_INFINITY;
+    if (!this.isStopped && this.working === null) this.timer.within(delayMs);
   }
 }
 

@@ -1,4 +1,5 @@
-import type { Clock, Timer } from '../component/clock.js';
+import type { Clock } from '../component/clock.js';
+import { EarliestTimer } from '../component/earliest-timer.js';
 import type { TraceId } from '../record/ids.js';
 
 /** What is remembered of a run that has no end and was dropped from memory. */
@@ -22,14 +23,15 @@ const NEXT_WAKE_MS = 50;
  */
 export class ParkedRuns {
   private readonly runs = new Map<TraceId, ParkedRun>();
-  private timer: Timer | undefined;
-  private timerMs = Number.POSITIVE_INFINITY;
+  private readonly timer: EarliestTimer;
 
   /** @param wake is given each run that is due, which is not parked any more */
   constructor(
     private readonly clock: Clock,
     private readonly wake: (traceId: TraceId, parked: ParkedRun) => void,
-  ) {}
+  ) {
+    this.timer = new EarliestTimer(clock, () => this.wakeDue());
+  }
 
   add(traceId: TraceId, parked: ParkedRun): void {
     if (this.runs.size >= MAX_PARKED) return;
@@ -43,19 +45,15 @@ export class ParkedRuns {
   }
 
   stop(): void {
-    this.timer?.cancel();
+    this.timer.cancel();
     this.runs.clear();
   }
 
   private wakeAt(dueMs: number): void {
-    if (dueMs >= this.timerMs) return;
-    this.timer?.cancel();
-    this.timerMs = dueMs;
-    this.timer = this.clock.after(Math.max(1, dueMs - this.clock.monotonicMs()), () => this.wakeDue());
+    this.timer.within(dueMs - this.clock.monotonicMs());
   }
 
   private wakeDue(): void {
-    this.timerMs = Number.POSITIVE_INFINITY;
     const nowMs = this.clock.monotonicMs();
     let wokenCount = 0;
     let nextMs = Number.POSITIVE_INFINITY;

@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { errorCode } from '../component/error-code.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
 import { AppendFile } from './append-file.js';
 import type { ForeignEntry, ForeignListener, ForeignLogReader, ForeignPlace } from './foreign-log.js';
@@ -73,7 +74,7 @@ export class ForeignSegments implements ForeignLogReader {
     try {
       return (await readdir(this.folder)).filter((name) => SEGMENT.test(name)).sort();
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+      if (errorCode(error) === 'ENOENT') return [];
       throw error;
     }
   }

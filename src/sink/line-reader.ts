@@ -1,5 +1,4 @@
-import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { openIfThere } from './open-if-there.js';
 
 /** A line of a file, without its line break, and where it stands. */
 export interface FileLine {
@@ -53,13 +52,4 @@ function splitLines(bytes: Buffer, start: number): { lines: FileLine[]; used: nu
     used = end + 1;
   }
   return { lines, used };
-}
-
-async function openIfThere(path: string): Promise<FileHandle | undefined> {
-  try {
-    return await open(path, constants.O_RDONLY);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
 }

@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { errorCode } from '../component/error-code.js';
 
 /**
  * Makes a folder, and the one above it where `withParent` says so; never more: a data folder that has vanished (an
@@ -12,13 +13,9 @@ export async function makeFolder(folder: string, withParent: boolean): Promise<b
     await mkdir(folder);
     return true;
   } catch (error) {
-    if (codeOf(error) === 'EEXIST') return false;
-    if (codeOf(error) !== 'ENOENT' || !withParent) throw error;
+    if (errorCode(error) === 'EEXIST') return false;
+    if (errorCode(error) !== 'ENOENT' || !withParent) throw error;
   }
   await makeFolder(dirname(folder), false);
   return makeFolder(folder, false);
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined;
 }

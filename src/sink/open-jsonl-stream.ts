@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
+import { errorCode } from '../component/error-code.js';
 
 /** A file that records are streamed to cannot be opened; the message says what to do. */
 export class OutputError extends Error {
@@ -11,7 +12,7 @@ export async function openJsonlStream(path: string): Promise<Writable> {
   try {
     return (await open(path, 'a')).createWriteStream();
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+    const code = errorCode(cause) ?? String(cause);
     throw new OutputError(`${path} cannot be written (${code}); pass a file in a folder that is there with --jsonl`, {
       cause,
     });

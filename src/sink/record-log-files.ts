@@ -1,11 +1,13 @@
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { errorCode } from '../component/error-code.js';
 import type { TraceId } from '../record/ids.js';
 import { parseRecordLine, RecordParseError } from '../record/record-line.js';
 import { type FileLine, readLines } from './line-reader.js';
+import { readResourceIndex } from './read-resource-index.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from './record-log.js';
-import { ResourceIndex } from './resource-index.js';
-import { LOG_FILE, RESOURCES_FILE } from './trace-log.js';
+import type { ResourceIndex } from './resource-index.js';
+import { LOG_FILE } from './trace-log.js';
 
 /** Is told of a line in a record log that is not a record: the disk damaged it, or somebody edited the file. */
 export type DamageReport = (traceId: TraceId, offset: number, reason: string) => void;
@@ -33,7 +35,7 @@ export class RecordLogFiles implements RecordLogReader {
     let index: ResourceIndex | undefined;
     for await (const lines of chunks) {
       // Read after the chunk, so that it knows the resource of every record in it.
-      index = await readIndex(folder);
+      index = await readResourceIndex(folder);
       yield this.parseLines(traceId, lines, index);
     }
   }
@@ -44,7 +46,7 @@ export class RecordLogFiles implements RecordLogReader {
     try {
       return (await stat(join(this.folderOf(traceId), LOG_FILE))).size;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 0;
+      if (errorCode(error) === 'ENOENT') return 0;
       throw error;
     }
   }
@@ -64,14 +66,5 @@ export class RecordLogFiles implements RecordLogReader {
       }
     }
     return records;
-  }
-}
-
-async function readIndex(folder: string): Promise<ResourceIndex> {
-  try {
-    return ResourceIndex.parse(await readFile(join(folder, RESOURCES_FILE), 'utf8'));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return new ResourceIndex();
-    throw error;
   }
 }

@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises';
+import { errorCode } from '../component/error-code.js';
 import { formatOfFile } from './file-format.js';
 import { JsonlFile, unreadable } from './jsonl-file.js';
 import { OtlpJsonFile, type OtlpReading } from './otlp-json-file.js';
@@ -30,7 +31,7 @@ export async function openSource(path: string, otlp: OtlpReading): Promise<Recor
 }
 
 function sourceError(path: string, cause: unknown): unknown {
-  if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') {
+  if (errorCode(cause) === 'ENOENT') {
     return new SourceError('notFound', `${path} does not exist. Check the path`, { cause });
   }
   return unreadable(path, cause);

@@ -1,6 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'libsql';
+import { errorCode } from '../component/error-code.js';
 import { DataFolderInUseError } from './data-folder-in-use-error.js';
 import type { LockHolder } from './lock-holder.js';
 import { StoreError } from './store-error.js';
@@ -52,7 +53,7 @@ function openLocked(folder: string): Database.Database {
     return database;
   } catch (error) {
     database?.close();
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    const code = errorCode(error) ?? '';
     if (code.startsWith('SQLITE_BUSY')) throw new DataFolderInUseError(folder, readHolder(folder), { cause: error });
     throw new StoreError(
       'readOnly',

@@ -1,5 +1,6 @@
 import type { SqliteDatabase, SqliteStatement } from 'kysely';
 import Database from 'libsql';
+import { errorCode } from '../component/error-code.js';
 import { StoreError, type StoreErrorCode } from './store-error.js';
 
 /** One connection to an SQLite file, as Kysely's SQLite dialect wants it; whatever fails is a `StoreError`. */
@@ -75,7 +76,7 @@ const ADVICE: Readonly<Record<StoreErrorCode, string>> = {
 
 /** SQLite's result codes (https://www.sqlite.org/rescode.html), by the names that libsql gives them. */
 function storeErrorCode(error: unknown): StoreErrorCode {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = errorCode(error) ?? '';
   if (/^SQLITE_(BUSY|LOCKED|PROTOCOL)/.test(code)) return 'locked';
   if (/^SQLITE_(READONLY|PERM|AUTH)/.test(code)) return 'readOnly';
   if (code.startsWith('SQLITE_FULL')) return 'full';

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { errorCode } from '../component/error-code.js';
 import { DataFolderLock } from './data-folder-lock.js';
 import { StoreError } from './store-error.js';
 
@@ -12,7 +13,7 @@ export function takeDataFolder(folder: string, pid: number, nowUnixMs: number): 
   try {
     createFolder(folder);
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+    const code = errorCode(cause) ?? String(cause);
     throw new StoreError(
       'readOnly',
       `${folder}: the data folder cannot be created (${code}); pass a folder that this user can write with --data-dir`,

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createConnection } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { canConnect } from '../tool/can-connect.js';
 
 /** A server that is killed and started again, always by the same command line. */
 export interface VictimCommand {
@@ -90,15 +90,4 @@ export class Victim {
     }
     return child.exitCode;
   }
-}
-
-function canConnect(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = createConnection({ host: '127.0.0.1', port });
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', () => resolve(false));
-  });
 }

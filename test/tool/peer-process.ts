@@ -1,8 +1,8 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
-import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { cacheFolder } from './cache-folder.js';
+import { canConnect } from './can-connect.js';
 import { until } from './until.js';
 
 /** Programs that run-bridge is tested with, built from Go modules once into the cache: minutes the first time. */
@@ -58,15 +58,4 @@ export class PeerProcess {
     this.child.kill('SIGTERM');
     await ended;
   }
-}
-
-function canConnect(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = createConnection({ host: '127.0.0.1', port });
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', () => resolve(false));
-  });
 }

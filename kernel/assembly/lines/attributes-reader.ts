@@ -33,8 +33,6 @@ export let nameCount: u32 = 0;
 
 /** A name that came with the same attribute in this generation need not be taught again. */
 let generation: u32 = 1;
-/** Whether a name may turn out to be damaged, and its line no record: nothing that the line taught counts then. */
-let isUnsure: bool = false;
 let lineNumber: u32 = 0;
 
 /** What was taught so far is to be taught again. */
@@ -52,7 +50,6 @@ let valueEnd: usize = 0;
  */
 export function readAttributes(at: usize, line: usize, event: EventType, isEnd: bool, cell: u32, names: u32): usize {
   attributeCount = roles = nameCount = 0;
-  isUnsure = false;
   beginNames();
   lineNumber++;
   let previous = changetype<Plan>(event);
@@ -73,7 +70,7 @@ export function readAttributes(at: usize, line: usize, event: EventType, isEnd: 
       previous = plan;
       roles |= plan.role;
       at = readValue(at + plan.quotedLength);
-      if (at == 0) return 0;
+      if (at == 0 || (valueKind == OTHER_TEXT && plan.isReadAtOnce != 0)) return 0;
       store<u32>(cell, plan.cell | valueKind);
       store<u32>(cell + 4, <u32>(valueStart - line));
       store<u32>(cell + 8, <u32>(valueEnd - line));
@@ -85,8 +82,7 @@ export function readAttributes(at: usize, line: usize, event: EventType, isEnd: 
     }
   cellsEnd = cell;
   if (load<u16>(at) != 0x0a7d) return 0;
-  if (isUnsure) forgetNames();
-  else keepNames();
+  keepNames();
   return at + 1;
 }
 
@@ -94,10 +90,8 @@ export function readAttributes(at: usize, line: usize, event: EventType, isEnd: 
 @inline
 function isNew(plan: Plan): bool {
   if (plan.teaches == ADAPTER) return true;
-  if (valueKind != PLAIN_TEXT) {
-    isUnsure = true;
-    return true;
-  }
+  // Anything else is no text: one with escapes was left to JavaScript.
+  if (valueKind != PLAIN_TEXT) return false;
   const length = <u32>(valueEnd - valueStart);
   if (plan.generation == generation && plan.taughtLength == length && isSame(plan.taught, valueStart, length)) return false;
   plan.generation = generation;

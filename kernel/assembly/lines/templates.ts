@@ -17,6 +17,8 @@ export class Plan {
   role: u32;
   /** 0; `NAME` if it teaches names, `ADAPTER` if it tells the database. */
   teaches: u32;
+  /** Not 0 if a text of it is looked at before the line is done with, so that one with escapes is left to JavaScript. */
+  isReadAtOnce: u32;
   /** Number of the line that had it last. */
   lineNumber: u32;
   /** The name that it taught last, for as long as `generation` is that of the kernel. */

@@ -1,4 +1,5 @@
-import { type FieldPlan, isSame } from './field-plan.js';
+import { isSame } from '../../record/same-bytes.js';
+import type { FieldPlan } from './field-plan.js';
 import type { SpanSlice } from './span-slice.js';
 import { UNUSUAL } from './wire-cursor.js';
 

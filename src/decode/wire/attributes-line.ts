@@ -1,3 +1,4 @@
+import { isSame } from '../../record/same-bytes.js';
 import { CELL, type SpanPage } from '../../record/span-page.js';
 import { nestedJson } from '../attribute-json.js';
 import { modernEnumName } from '../spelling.js';
@@ -5,7 +6,6 @@ import { type AttributeLayout, attributeLayout, isLaidOut, NO_LAYOUT } from './a
 import {
   type FieldPlan,
   type FieldPlans,
-  isSame,
   MAX_REMEMBERED_BYTES,
   MAX_TYPES,
   ownBytes,

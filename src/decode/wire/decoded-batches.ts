@@ -1,11 +1,11 @@
 import type { TraceId } from '../../record/ids.js';
 import type { RecordBatch } from '../../record/record-batch.js';
 import type { Resource } from '../../record/resource.js';
+import { isSame } from '../../record/same-bytes.js';
 import { SpanBatch } from '../../record/span-batch.js';
 import type { SpanPage } from '../../record/span-page.js';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import { checkRecordCount } from '../record-count.js';
-import { isSame } from './field-plan.js';
 
 /**
  * What a request's spans become, in the order in which they came: stretches of the page, each of one trace and resource,

@@ -1,3 +1,4 @@
+import { isSame } from '../../record/same-bytes.js';
 import type { Severity } from '../../record/severity.js';
 import { CELL } from '../../record/span-page.js';
 import type { AttributeField, AttributeSchema, FieldKind } from '../attribute-schema.js';
@@ -162,11 +163,4 @@ export function ownBytes(bytes: Uint8Array): Buffer {
   const own = Buffer.allocUnsafeSlow(bytes.length);
   own.set(bytes);
   return own;
-}
-
-/** Whether the bytes from `start` to `end` are these. */
-export function isSame(bytes: Uint8Array, from: Uint8Array, start: number, end: number): boolean {
-  if (bytes.length !== end - start) return false;
-  for (let index = 0; index < bytes.length; index++) if (bytes[index] !== from[start + index]) return false;
-  return true;
 }

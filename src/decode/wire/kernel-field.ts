@@ -1,4 +1,5 @@
-import { type FieldPlan, isSame, ownBytes } from './field-plan.js';
+import { isSame } from '../../record/same-bytes.js';
+import { type FieldPlan, ownBytes } from './field-plan.js';
 import type { KernelHeap } from './kernel-heap.js';
 
 /** Values of an attribute that the kernel is taught, and how long each, and its JSON, may be. */

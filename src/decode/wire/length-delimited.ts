@@ -1,4 +1,4 @@
-import { LENGTH } from './wire-cursor.js';
+import { LENGTH } from '../../otlp/wire-type.js';
 
 /** A protobuf field of wire type 2: tag, length, content. */
 export function lengthDelimited(number: number, content: Uint8Array): Buffer {

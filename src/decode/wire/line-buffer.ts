@@ -1,21 +1,7 @@
+import { GrowingBytes } from '../../record/growing-bytes.js';
+
 /** Bytes of JSONL lines being assembled; grows as needed. Written to by position, without a string in between. */
-export class LineBuffer {
-  bytes: Buffer;
-  /** Where the next byte goes. */
-  length = 0;
-
-  constructor(sizeBytes: number) {
-    this.bytes = Buffer.allocUnsafeSlow(sizeBytes);
-  }
-
-  /** Makes room for so many bytes more. */
-  reserve(byteCount: number): void {
-    if (this.length + byteCount <= this.bytes.length) return;
-    const larger = Buffer.allocUnsafeSlow(Math.max(this.bytes.length * 2, this.length + byteCount));
-    this.bytes.copy(larger, 0, 0, this.length);
-    this.bytes = larger;
-  }
-
+export class LineBuffer extends GrowingBytes {
   /** Text that is known to be ASCII and to need no escape. */
   ascii(text: string): void {
     const { bytes } = this;

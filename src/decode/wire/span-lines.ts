@@ -1,9 +1,10 @@
+import { isSame } from '../../record/same-bytes.js';
 import { CELL, CELLS_PER_SPAN, type SpanPage } from '../../record/span-page.js';
 import type { AttributeSchema } from '../attribute-schema.js';
 import { NAME_BEGINNINGS, spanEventType } from '../span-event-type.js';
 import { spanSeverity } from '../span-severity.js';
 import { AttributesLine } from './attributes-line.js';
-import { FieldPlans, isSame, type TypePlan } from './field-plan.js';
+import { FieldPlans, type TypePlan } from './field-plan.js';
 import type { WrittenSpan } from './kernel-templates.js';
 import type { LineBuffer } from './line-buffer.js';
 import type { SpanSlice } from './span-slice.js';

@@ -1,4 +1,5 @@
-import { FIXED64, LENGTH, UNUSUAL, VARINT, type WireCursor } from './wire-cursor.js';
+import { FIXED64, LENGTH, VARINT } from '../../otlp/wire-type.js';
+import { UNUSUAL, type WireCursor } from './wire-cursor.js';
 
 /** How many attributes of a span the fast path takes. */
 const MAX_ATTRIBUTES = 128;

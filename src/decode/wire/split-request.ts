@@ -1,5 +1,6 @@
+import { LENGTH } from '../../otlp/wire-type.js';
 import { lengthDelimited } from './length-delimited.js';
-import { LENGTH, UNUSUAL, WireCursor } from './wire-cursor.js';
+import { UNUSUAL, WireCursor } from './wire-cursor.js';
 
 /** The largest resource or scope that is repeated in each piece, in bytes. */
 const MAX_HEAD_BYTES = 64 * 1024;

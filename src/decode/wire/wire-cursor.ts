@@ -1,3 +1,4 @@
+import { FIXED32, FIXED64, LENGTH, VARINT } from '../../otlp/wire-type.js';
 /** The bytes are not of the shape that the fast path knows; the general decoder reads them (and says what is wrong, if anything). */
 export class UnusualShape extends Error {
   override readonly name = 'UnusualShape';
@@ -5,11 +6,6 @@ export class UnusualShape extends Error {
 
 /** Thrown again and again, so that leaving the fast path costs no stack trace. */
 export const UNUSUAL = new UnusualShape('read it with the general decoder');
-
-export const VARINT = 0;
-export const FIXED64 = 1;
-export const LENGTH = 2;
-export const FIXED32 = 5;
 
 /** 64 bits in groups of seven. */
 const MAX_VARINT_BYTES = 10;

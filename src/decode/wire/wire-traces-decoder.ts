@@ -1,4 +1,5 @@
 import type { OtlpCodec } from '../../otlp/otlp-codec.js';
+import { LENGTH } from '../../otlp/wire-type.js';
 import type { Resource } from '../../record/resource.js';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import type { AttributeSchema } from '../attribute-schema.js';
@@ -13,7 +14,7 @@ import { PagePool } from './page-pool.js';
 import type { SpanKernel } from './span-kernel.js';
 import { SpanLines } from './span-lines.js';
 import { SpanSlice } from './span-slice.js';
-import { LENGTH, UNUSUAL, UnusualShape, WireCursor } from './wire-cursor.js';
+import { UNUSUAL, UnusualShape, WireCursor } from './wire-cursor.js';
 
 /** Resources that are remembered by their bytes. */
 const MAX_RESOURCES = 64;

@@ -32,6 +32,15 @@ export function roleIndexOf(name: string): number {
 
 const ROLE_INDEXES: ReadonlyMap<string, number> = new Map(ROLES.map((name, index) => [name, index]));
 
+/** Those that the run's memory asks for as soon as a line was read; the others are looked at when the span is sent. */
+const READ_AT_ONCE = new Set<string>([
+  'unique_id',
+  'database',
+  'schema',
+  'phase',
+  'query_outcome',
+] satisfies (typeof ROLES)[number][]);
+
 /** How one attribute of one event type is read and exported. */
 export class AttributePlan {
   /** `"name":` */
@@ -45,6 +54,8 @@ export class AttributePlan {
   readonly isName: boolean;
   /** Whether it tells the database that statements are for. */
   readonly isAdapter: boolean;
+  /** Whether a text of it is made as soon as the line was read, so that the line must not turn out to be damaged then. */
+  readonly isReadAtOnce: boolean;
   /** `0a <length> name 12`: a KeyValue up to the length of its value. */
   readonly keyBytes: Buffer;
   /** The attribute that followed this one in the last start, and in the last end: it mostly does in the next. */
@@ -64,6 +75,7 @@ export class AttributePlan {
     const isNaming = NAMING_EVENTS.test(eventType);
     this.isName = isNaming && NAME_ATTRIBUTES.some((one) => one === name);
     this.isAdapter = isNaming && name === 'adapter_type';
+    this.isReadAtOnce = this.isName || this.isAdapter || READ_AT_ONCE.has(name);
     this.keyBytes = Buffer.concat([Buffer.from([0x0a, name.length]), Buffer.from(name, 'latin1'), Buffer.from([0x12])]);
   }
 }

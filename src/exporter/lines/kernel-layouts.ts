@@ -39,12 +39,13 @@ export class KernelLayouts {
     const address = this.events.get(event);
     if (address === undefined) return;
     this.teach(() => {
-      const { quoted, cell, role } = plan;
+      const { quoted, cell, role, isReadAtOnce } = plan;
       const roleBit = role < 0 ? 0 : 1 << role;
       const teaches = plan.isAdapter ? ADAPTER : plan.isName ? NAME : 0;
       const text = this.place(quoted);
       const sibling = this.heap.get(address, FIRST_ATTRIBUTE);
-      const numbers = [0, 0, sibling, text, quoted.length, cell, roleBit, teaches, 0, 0, 0, 0];
+      const isAtOnce = isReadAtOnce ? 1 : 0;
+      const numbers = [0, 0, sibling, text, quoted.length, cell, roleBit, teaches, isAtOnce, 0, 0, 0, 0];
       this.heap.set(address, FIRST_ATTRIBUTE, this.heap.placeNumbers(numbers));
     });
   }

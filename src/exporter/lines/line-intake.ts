@@ -72,7 +72,7 @@ export class LineIntake {
     let damagedCount = 0;
     for (let start = 0; start < bytes.length; ) {
       if (this.areKnown(start)) {
-        damagedCount += this.pushKnown(bytes, offset, resource);
+        this.pushKnown(bytes, offset, resource);
         start = this.kernel?.stoppedAt ?? start;
         continue;
       }
@@ -80,9 +80,8 @@ export class LineIntake {
       const end = lineBreak === -1 ? bytes.length : lineBreak;
       // The scanner relies on the line break to stop at; the last line of damaged bytes may lack it.
       const isScanned = lineBreak !== -1 && this.scanner?.scan(start, end) === true;
-      const isTaken =
-        isScanned && this.scanner !== undefined && this.pushScanned(this.scanner, bytes, start, end, offset, resource);
-      if (!isTaken && !this.pushGeneral(bytes, start, end, offset, resource)) damagedCount++;
+      if (isScanned && this.scanner !== undefined) this.pushScanned(this.scanner, bytes, start, end, offset, resource);
+      else if (!this.pushGeneral(bytes, start, end, offset, resource)) damagedCount++;
       start = end + 1;
     }
     for (const start of this.starts) if (start.isOpen) start.keep();
@@ -114,21 +113,16 @@ export class LineIntake {
     return this.knownCount > 0;
   }
 
-  /** Takes the lines that the kernel has read. @returns how many were no records. */
-  private pushKnown(bytes: Buffer, offset: number, resource: Resource): number {
+  /** Takes the lines that the kernel has read. */
+  private pushKnown(bytes: Buffer, offset: number, resource: Resource): void {
     const { kernel, knownCount } = this;
-    if (kernel === undefined) return 0;
-    let damagedCount = 0;
+    if (kernel === undefined) return;
     for (let index = 0; index < knownCount; index++) {
       kernel.pointAt(index);
-      const { start, end } = kernel;
-      const isTaken = this.pushScanned(kernel, bytes, start, end, offset, resource);
-      if (!isTaken && !this.pushGeneral(bytes, start, end, offset, resource)) damagedCount++;
+      this.pushScanned(kernel, bytes, kernel.start, kernel.end, offset, resource);
     }
-    return damagedCount;
   }
 
-  /** @returns false where a line that looked like a span's turns out not to be JSON. */
   private pushScanned(
     scanned: ScannedLine,
     bytes: Buffer,
@@ -136,16 +130,10 @@ export class LineIntake {
     end: number,
     offset: number,
     resource: Resource,
-  ): boolean {
+  ): void {
     const { line, host, memory } = this;
     line.pointAtScanned(bytes, start, end, scanned);
-    try {
-      this.learnNames(scanned);
-      line.checkTexts();
-    } catch (error) {
-      if (error instanceof SyntaxError) return false;
-      throw error;
-    }
+    this.learnNames(scanned);
     const { tree, nodes, missingParents } = memory;
     if (!line.isEnd) {
       host.advance(line.cell(CELL.startSeconds) >>> 0, line.cell(CELL.startNanos));
@@ -153,19 +141,18 @@ export class LineIntake {
       if (tree.begin(line, lineStart)) this.starts.push(lineStart);
       missingParents.arrived(line.spanHigh, line.spanLow);
       nodes.seeSpan(line);
-      return true;
+      return;
     }
     const endSeconds = line.cell(CELL.endSeconds) >>> 0;
     const endNanos = line.cell(CELL.endNanos);
     host.advance(endSeconds, endNanos);
-    if (!tree.end(line)) return true;
+    if (!tree.end(line)) return;
     nodes.seeSpan(line);
     missingParents.arrived(line.spanHigh, line.spanLow);
     missingParents.seeChild(line, resource);
     const { uniqueId } = line;
     const kept = this.blocks.keep(bytes, start, end, scanned);
     host.hold({ anchorOffset: offset + start, resource, endSeconds, endNanos, line: kept, uniqueId });
-    return true;
   }
 
   /** As `learnNames` does of a record. */

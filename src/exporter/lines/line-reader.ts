@@ -202,21 +202,6 @@ export class LineReader implements SpanSight {
     return kind === OTHER_TEXT ? (JSON.parse(this.bytes.toString('utf8', start, end)) as string) : undefined;
   }
 
-  /** @throws SyntaxError when a text that the run's memory will ask for is damaged */
-  checkTexts(): void {
-    if ((this.cell(CELL.roles) & ASKED_ROLES) === 0) return;
-    const { cells } = this;
-    let cell = this.attributesCell;
-    for (let left = this.attributeCount; left > 0; left--, cell += ATTRIBUTE_CELLS) {
-      const first = cells[cell] as number;
-      if ((first & KIND_MASK) === OTHER_TEXT && ((first >> ROLE_SHIFT) & ROLE_MASK) > 0) this.checkText(cell);
-    }
-  }
-
-  private checkText(cell: number): void {
-    if ((ASKED_ROLES & (1 << this.planAt(cell).role)) !== 0) this.textAt(cell);
-  }
-
   interruption(): Interruption | undefined {
     if (!this.isEnd || !CANCELED.test(this.text('query_outcome') ?? '')) return undefined;
     const record = this.readRecord();
@@ -246,11 +231,6 @@ export function readSpanLine(line: Buffer): SpanStart | SpanEnd | undefined {
 }
 
 const UNIQUE_ID = roleIndexOf('unique_id');
-/** Those that are asked for as a line is read; a bit for each. */
-const ASKED_ROLES = ['unique_id', 'database', 'schema', 'phase', 'query_outcome'].reduce(
-  (bits, name) => bits | (1 << roleIndexOf(name)),
-  0,
-);
 const START_TRACE_ID = '{"record_type":"SpanStart","trace_id":"'.length;
 const END_TRACE_ID = '{"record_type":"SpanEnd","trace_id":"'.length;
 const EMPTY = Buffer.alloc(0);

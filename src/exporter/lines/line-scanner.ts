@@ -25,7 +25,8 @@ export const MAX_CELLS = CELL.links + MAX_LINKS * LINK_CELLS + MAX_ATTRIBUTES * 
 /**
  * Reads lines of spans that are laid out as the engine lays out its own, from their bytes to cells: nothing is made of
  * them but numbers. Any line that is not of that layout to the letter is left to the general parser. Of values that are
- * neither plain texts nor plain numbers only the end is found: whether they are JSON shows when they are parsed.
+ * neither plain texts nor plain numbers only the end is found: whether they are JSON shows when they are parsed, except of
+ * the texts that are read at once.
  */
 export class LineScanner implements ScannedLine {
   readonly cells = new Int32Array(MAX_CELLS);
@@ -240,7 +241,7 @@ export class LineScanner implements ScannedLine {
         previous = plan;
         if (plan.role >= 0) roles |= 1 << plan.role;
         if (plan.isName || plan.isAdapter) nameCells[nameCount++] = cell;
-        if (!this.readValue(cell, plan.cell)) return false;
+        if (!this.readValue(cell, plan)) return false;
         cell += ATTRIBUTE_CELLS;
         const next = bytes[this.at++];
         if (next === CLOSE) break;
@@ -265,13 +266,12 @@ export class LineScanner implements ScannedLine {
     return plan !== undefined && this.passes(plan.quoted) ? plan : undefined;
   }
 
-  /** @param plan the attribute's first cell, but for the kind */
-  private readValue(cell: number, plan: number): boolean {
+  private readValue(cell: number, { cell: plan, isReadAtOnce }: AttributePlan): boolean {
     const { bytes, at } = this;
     const first = bytes[at] as number;
     if (first === QUOTE) {
       const end = this.endOfPlain(at + 1);
-      if (bytes[end] !== QUOTE) return this.readOther(cell, plan, OTHER_TEXT);
+      if (bytes[end] !== QUOTE) return this.readOther(cell, plan, OTHER_TEXT) && (!isReadAtOnce || this.isJson(at));
       return this.setValue(cell, plan, PLAIN_TEXT, at + 1, end, end + 1);
     }
     if ((first - ZERO) >>> 0 < 10) {
@@ -295,6 +295,16 @@ export class LineScanner implements ScannedLine {
     cells[cell + 2] = end - lineStart;
     this.at = next;
     return true;
+  }
+
+  /** Whether what was read from `start` on is JSON. */
+  private isJson(start: number): boolean {
+    try {
+      JSON.parse(this.bytes.toString('utf8', start, this.at));
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   /** A value up to the comma or brace behind it. */

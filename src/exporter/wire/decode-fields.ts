@@ -1,5 +1,5 @@
 import type { Attributes, AttributeValue, HrTime } from '@opentelemetry/api';
-import { FIXED32, FIXED64, LENGTH, VARINT } from './wire-writer.js';
+import { FIXED32, FIXED64, LENGTH, VARINT } from '../../otlp/wire-type.js';
 
 /** One field of a message: its number, and its value as its wire type has it. */
 export interface WireField {

@@ -1,5 +1,6 @@
 import type { Attributes, AttributeValue } from '@opentelemetry/api';
-import { FIXED64, LENGTH, tagOf, VARINT, type WireWriter } from './wire-writer.js';
+import { FIXED64, LENGTH, tagOf, VARINT } from '../../otlp/wire-type.js';
+import type { WireWriter } from './wire-writer.js';
 
 const KEY = tagOf(1, LENGTH);
 const VALUE = tagOf(2, LENGTH);

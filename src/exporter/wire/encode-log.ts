@@ -1,7 +1,8 @@
 import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
+import { FIXED32, FIXED64, LENGTH, tagOf, VARINT } from '../../otlp/wire-type.js';
 import { encodeAttributes, encodeValue } from './encode-attributes.js';
 import { RECORD } from './encode-span.js';
-import { FIXED32, FIXED64, LENGTH, tagOf, VARINT, type WireWriter } from './wire-writer.js';
+import type { WireWriter } from './wire-writer.js';
 
 const TIME = tagOf(1, FIXED64);
 const SEVERITY_NUMBER = tagOf(2, VARINT);

@@ -1,7 +1,8 @@
 import { type Link, type SpanContext, type SpanStatus, TraceFlags } from '@opentelemetry/api';
 import type { ReadableSpan, TimedEvent } from '@opentelemetry/sdk-trace-base';
+import { FIXED32, FIXED64, LENGTH, tagOf, VARINT } from '../../otlp/wire-type.js';
 import { encodeAttributes } from './encode-attributes.js';
-import { FIXED32, FIXED64, LENGTH, tagOf, VARINT, type WireWriter } from './wire-writer.js';
+import type { WireWriter } from './wire-writer.js';
 
 /** Tag of a span in its ScopeSpans, and of a log record in its ScopeLogs. */
 export const RECORD = tagOf(2, LENGTH);

@@ -1,7 +1,8 @@
 import type { InstrumentationScope } from '@opentelemetry/core';
 import type { Resource } from '@opentelemetry/resources';
+import { LENGTH, tagOf, VARINT } from '../../otlp/wire-type.js';
 import { encodeAttributes } from './encode-attributes.js';
-import { LENGTH, tagOf, VARINT, WireWriter } from './wire-writer.js';
+import { WireWriter } from './wire-writer.js';
 
 const RESOURCE = tagOf(1, LENGTH);
 const RESOURCE_ATTRIBUTES = tagOf(1, LENGTH);

@@ -1,5 +1,6 @@
+import { LENGTH, tagOf } from '../../otlp/wire-type.js';
 import type { EncodedItem } from './encoded-item.js';
-import { LENGTH, tagOf, varintSize, WireWriter } from './wire-writer.js';
+import { varintSize, WireWriter } from './wire-writer.js';
 
 const RESOURCE_GROUP = tagOf(1, LENGTH);
 const SCOPE_GROUP = tagOf(2, LENGTH);

@@ -1,34 +1,10 @@
-/** Field numbers and wire types are written as whole tag bytes; `tagOf(9, LENGTH)` is 0x4a. */
-export function tagOf(field: number, wireType: number): number {
-  return (field << 3) | wireType;
-}
-
-export const VARINT = 0;
-export const FIXED64 = 1;
-export const LENGTH = 2;
-export const FIXED32 = 5;
+import { GrowingBytes } from '../../record/growing-bytes.js';
 
 /**
  * Writes protobuf's wire format into bytes that grow as needed. Numbers and short texts go byte by byte: a call into
  * native code costs more than they do. Each method makes room for what it writes, except where it says otherwise.
  */
-export class WireWriter {
-  bytes: Buffer;
-  /** Where the next byte goes. */
-  length = 0;
-
-  constructor(sizeBytes: number) {
-    this.bytes = Buffer.allocUnsafeSlow(sizeBytes);
-  }
-
-  /** Makes room for so many bytes more. */
-  reserve(byteCount: number): void {
-    if (this.length + byteCount <= this.bytes.length) return;
-    const larger = Buffer.allocUnsafeSlow(Math.max(this.bytes.length * 2, this.length + byteCount));
-    this.bytes.copy(larger, 0, 0, this.length);
-    this.bytes = larger;
-  }
-
+export class WireWriter extends GrowingBytes {
   /** A tag (of one byte up to field 15, of two bytes beyond). */
   tag(tag: number): void {
     this.varint(tag);

@@ -32,12 +32,34 @@ it('a span whose line turns out to be damaged as it is sent is passed over', () 
   expect(difference).toBe(1);
 });
 
-it('a span whose node has a damaged name is counted and passed over', () => {
-  const log = Buffer.from(LOG);
-  const lines = log.toString('latin1').split('\n');
-  const at = lines.findIndex((line) => line.startsWith('{"record_type":"SpanEnd"') && line.includes('"unique_id":"m'));
-  const offset = lines.slice(0, at).join('\n').length + 1;
-  log[offset + (lines[at]?.indexOf('"unique_id":"m') ?? 0) + '"unique_id":"m'.length] = 7;
-  const mapper = new OtelRunMapper();
-  expect(mapper.pushLines({ resource: ENGINE, offset: 0, lines: log })).toBe(1);
+it.each([
+  ['a raw control character', String.fromCharCode(1)],
+  ['an escape that is none', '\\q'],
+])('a span with %s in any text is counted, or passed over as it is sent, and the others are not', (_what, damage) => {
+  const lines = LOG.toString().trimEnd().split('\n');
+  const places = lines.flatMap((line, index) => {
+    const attributes = line.indexOf('"attributes":{');
+    return line.startsWith('{"record_type":"Span')
+      ? [...line.slice(attributes).matchAll(/"([a-z_]+)":"[^"]/g)].map((match) => ({
+          index,
+          name: `${line.slice(16, 25)} ${line.match(/event_type":"([^"]*)/)?.[1]} ${match[1]}`,
+          at: attributes + match.index + match[0].length - 1,
+        }))
+      : [];
+  });
+  // One of each kind of span, start or end, and of attribute.
+  const kinds = new Map(places.map((place) => [place.name, place]));
+  expect(kinds.size).toBeGreaterThan(100);
+  for (const { index, at } of kinds.values()) {
+    const line = lines[index] ?? '';
+    const damaged = lines.with(index, line.slice(0, at) + damage + line.slice(at));
+    const mapper = new OtelRunMapper();
+    const countedCount = mapper.pushLines({
+      resource: ENGINE,
+      offset: 0,
+      lines: Buffer.from(`${damaged.join('\n')}\n`),
+    });
+    expect(countedCount).toBeLessThanOrEqual(1);
+    expect(mapper.take(true).length).toBeGreaterThan(0);
+  }
 });
