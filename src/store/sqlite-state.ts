@@ -1,9 +1,11 @@
 import { Kysely, SqliteDialect } from 'kysely';
 import type { CursorStore } from './cursor-store.js';
+import type { ExecutionStore } from './execution-store.js';
 import { LibsqlDatabase } from './libsql-database.js';
 import { migrateToLatest } from './migrations.js';
 import type { RunStore } from './run-store.js';
 import { SqlCursorStore } from './sql-cursor-store.js';
+import { SqlExecutionStore } from './sql-execution-store.js';
 import { SqlRunStore } from './sql-run-store.js';
 import type { StateTables } from './state-tables.js';
 
@@ -27,12 +29,14 @@ export class SqliteState {
       await db.destroy();
       throw error;
     }
-    return new SqliteState(new SqlRunStore(db), new SqlCursorStore(db), () => db.destroy());
+    const stores = [new SqlRunStore(db), new SqlCursorStore(db), new SqlExecutionStore(db)] as const;
+    return new SqliteState(...stores, () => db.destroy());
   }
 
   private constructor(
     readonly runs: RunStore,
     readonly cursors: CursorStore,
+    readonly executions: ExecutionStore,
     private readonly destroy: () => Promise<void>,
   ) {}
 

@@ -25,6 +25,45 @@ export interface StateTables {
     readonly logs_offset: number;
     readonly finished_at_bytes: number | null;
   };
+  /** The last id given of each kind of numbered thing. */
+  readonly last_ids: {
+    readonly kind: 'execution';
+    readonly last_id: number;
+  };
+  /** Runs as executions of a job; `runs` are the traces. */
+  readonly executions: {
+    readonly id: number;
+    readonly run_key: string | null;
+    readonly job: string;
+    readonly environment: string | null;
+    readonly project: string | null;
+    readonly reason: string | null;
+    readonly state: 'open' | 'closing' | 'finished';
+    readonly started_unix_ms: number;
+    readonly ended_unix_ms: number | null;
+    readonly step_count: number;
+  };
+  readonly execution_steps: {
+    readonly step_id: string;
+    readonly execution_id: number;
+    readonly step_index: number;
+    /** A JSON array of texts. */
+    readonly command: string;
+    readonly teller: 'local' | 'remote';
+    /** 0 or 1: SQLite has no booleans. */
+    readonly is_last: number;
+    readonly started_unix_ms: number;
+    readonly ended_unix_ms: number | null;
+    readonly ending: 'exited' | 'killed' | 'notStarted' | 'unknown' | null;
+    readonly exit_code: number | null;
+    /** The signal, or the reason why it was not started. */
+    readonly ending_detail: string | null;
+  };
+  /** Which traces hold records of which steps. */
+  readonly step_traces: {
+    readonly trace_id: string;
+    readonly step_id: string;
+  };
 }
 
 /** A connection to the state. */

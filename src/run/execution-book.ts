@@ -1,0 +1,25 @@
+import type { TraceId } from '../record/ids.js';
+import type { CommandEnding } from '../store/command-ending.js';
+import type { FinishResult } from '../store/execution-store.js';
+import type { StepPlace, StepStart } from '../store/step-start.js';
+
+/**
+ * Where whoever runs a command says so: which run it is a step of, which traces its telemetry has, and how it ended.
+ * Everything may be said again (an answer may be lost on the way); it counts once.
+ */
+export interface ExecutionBook {
+  /** A command begins. To be said before it is started; what cannot be started ends as `notStarted`. @throws ExecutionBookError */
+  begin(start: StepStart): Promise<StepPlace>;
+  /**
+   * A trace's records are, or will be, of this step. Need not be said where the records' resource carries
+   * `run_bridge.step.id`. @throws ExecutionBookError
+   */
+  attach(stepId: string, traceId: TraceId): Promise<void>;
+  /**
+   * The command has ended, and all its records were handed over: its traces are judged at once.
+   * @throws ExecutionBookError
+   */
+  end(stepId: string, ending: CommandEnding, endedUnixMs: number): Promise<void>;
+  /** The run takes no more steps. @throws ExecutionBookError */
+  finish(runKey: string): Promise<FinishResult>;
+}

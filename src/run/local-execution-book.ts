@@ -1,0 +1,145 @@
+import type { Clock, Timer } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import type { Logger } from '../component/logger.js';
+import type { TraceId } from '../record/ids.js';
+import type { CommandEnding } from '../store/command-ending.js';
+import type { ExecutionRow, ExecutionStore, FinishResult, StepRow, StepTeller } from '../store/execution-store.js';
+import type { RunStore } from '../store/run-store.js';
+import type { StepPlace, StepStart } from '../store/step-start.js';
+import { StoreError } from '../store/store-error.js';
+import type { ExecutionBook } from './execution-book.js';
+import { ExecutionBookError } from './execution-book-error.js';
+import type { StepListener } from './step-listener.js';
+
+/** What a book works with. */
+export interface LocalExecutionBookDeps {
+  readonly store: ExecutionStore;
+  /** Says when a trace's last record came. */
+  readonly runs: Pick<RunStore, 'find'>;
+  readonly listeners: readonly StepListener[];
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** A program elsewhere that runs a command says so again and again; after so long without it has gone. In milliseconds. */
+export const TELLER_LEASE_MS = 600_000;
+/** A run without a step under way for so long is finished although nobody said so, in milliseconds: a day. */
+const IDLE_RUN_MS = 86_400_000;
+const SWEEP_MS = 60_000;
+
+/**
+ * The book of a data folder, kept by the program that holds the folder. Steps whose teller has died do not stay open:
+ * those of an earlier process of this folder end at the start, those of programs elsewhere when they have been silent.
+ */
+export class LocalExecutionBook implements ExecutionBook, Component {
+  readonly name = 'execution book';
+  /** When each step told from elsewhere was heard of, in monotonic milliseconds. */
+  private readonly heardOf = new Map<string, number>();
+  private timer: Timer | null = null;
+  private isStopped = false;
+
+  constructor(private readonly deps: LocalExecutionBookDeps) {}
+
+  /** Closes what the last process left open. */
+  async start(): Promise<void> {
+    for (const step of await this.deps.store.listRunning()) {
+      if (step.teller === 'local') await this.giveUp(step);
+      else this.heardOf.set(step.stepId, this.deps.clock.monotonicMs());
+    }
+    await this.finishIdle();
+    this.sweepLater();
+  }
+
+  async shutdown(): Promise<void> {
+    this.isStopped = true;
+    this.timer?.cancel();
+  }
+
+  /** @param teller who will say how it ends; default: this program itself */
+  async begin(start: StepStart, teller: StepTeller = 'local'): Promise<StepPlace> {
+    if (teller === 'remote') this.heardOf.set(start.stepId, this.deps.clock.monotonicMs());
+    return await this.guard(() => this.deps.store.begin(start, teller));
+  }
+
+  async attach(stepId: string, traceId: TraceId): Promise<void> {
+    if (!(await this.guard(() => this.deps.store.attach(stepId, traceId)))) throw unknownStep(stepId);
+    for (const listener of this.deps.listeners) listener.onStepChanged([traceId]);
+  }
+
+  async end(stepId: string, ending: CommandEnding, endedUnixMs: number): Promise<void> {
+    const ended = await this.guard(() => this.deps.store.end(stepId, ending, endedUnixMs));
+    if (ended === undefined) throw unknownStep(stepId);
+    this.heardOf.delete(stepId);
+    const traceIds = await this.guard(() => this.deps.store.tracesOf(stepId));
+    for (const listener of this.deps.listeners) listener.onStepChanged(traceIds);
+    if (ended.isNew && ended.step.run.state === 'finished') this.sayFinished(ended.step.run);
+  }
+
+  async finish(runKey: string): Promise<FinishResult> {
+    const result = await this.guard(() => this.deps.store.finish(runKey));
+    if (result.kind === 'finished') this.sayFinished(result.run);
+    return result;
+  }
+
+  private async giveUp(step: StepRow): Promise<void> {
+    this.heardOf.delete(step.stepId);
+    await this.end(step.stepId, { kind: 'unknown' }, await this.lastSignOf(step));
+  }
+
+  /** When something was last heard of a step: its last record, else its beginning. */
+  private async lastSignOf({ stepId, startedUnixMs }: StepRow): Promise<number> {
+    let latest = startedUnixMs;
+    for (const traceId of await this.deps.store.tracesOf(stepId)) {
+      latest = Math.max(latest, (await this.deps.runs.find(traceId))?.lastSeenUnixMs ?? 0);
+    }
+    return latest;
+  }
+
+  private sayFinished({ runId, runKey, job, stepCount }: ExecutionRow): void {
+    this.deps.logger.info({ run: runId, runKey, job, stepCount }, 'a run has no more steps: it is finished');
+  }
+
+  private sweepLater(): void {
+    if (this.isStopped) return;
+    this.timer = this.deps.clock.after(SWEEP_MS, () => {
+      this.sweep()
+        .catch((error: unknown) =>
+          this.deps.logger.error(
+            { error: String(error) },
+            'steps that nobody ends could not be closed; it is tried again',
+          ),
+        )
+        .finally(() => this.sweepLater());
+    });
+  }
+
+  private async sweep(): Promise<void> {
+    const beforeMs = this.deps.clock.monotonicMs() - TELLER_LEASE_MS;
+    for (const [stepId, heardMs] of this.heardOf) {
+      if (heardMs > beforeMs) continue;
+      this.heardOf.delete(stepId);
+      const step = await this.deps.store.findStep(stepId);
+      if (step !== undefined && step.ending === null) await this.giveUp(step);
+    }
+    await this.finishIdle();
+  }
+
+  private async finishIdle(): Promise<void> {
+    for (const { runKey } of await this.deps.store.listIdle(this.deps.clock.nowUnixMs() - IDLE_RUN_MS)) {
+      if (runKey !== null) await this.finish(runKey);
+    }
+  }
+
+  private async guard<T>(action: () => Promise<T>): Promise<T> {
+    try {
+      return await action();
+    } catch (cause) {
+      if (!(cause instanceof StoreError)) throw cause;
+      throw new ExecutionBookError('unavailable', `the step could not be noted: ${cause.message}`, { cause });
+    }
+  }
+}
+
+function unknownStep(stepId: string): ExecutionBookError {
+  return new ExecutionBookError('unknownStep', `no step ${stepId} has begun here; begin it first`);
+}

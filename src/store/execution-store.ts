@@ -1,0 +1,83 @@
+import type { TraceId } from '../record/ids.js';
+import type { CommandEnding } from './command-ending.js';
+import type { StepPlace, StepStart } from './step-start.js';
+
+/**
+ * Whether a run takes further steps (`open`), ends with those that are under way (`closing`), or is over (`finished`).
+ */
+export type ExecutionState = 'open' | 'closing' | 'finished';
+
+/** A run: one execution of a job, made of steps. */
+export interface ExecutionRow {
+  readonly runId: number;
+  /** The user's name for it (`--run-id`); `null` where there is none. */
+  readonly runKey: string | null;
+  readonly job: string;
+  readonly environment: string | null;
+  readonly project: string | null;
+  readonly reason: string | null;
+  readonly state: ExecutionState;
+  readonly startedUnixMs: number;
+  /** `null` until it is over. */
+  readonly endedUnixMs: number | null;
+  /** Steps begun so far. */
+  readonly stepCount: number;
+}
+
+/** A step: one command of a run. */
+export interface StepRow {
+  readonly stepId: string;
+  readonly stepIndex: number;
+  readonly run: ExecutionRow;
+  readonly command: readonly string[];
+  readonly startedUnixMs: number;
+  /** Both `null` while it is under way. */
+  readonly endedUnixMs: number | null;
+  readonly ending: CommandEnding | null;
+  /** Who will say how it ends: this very program (`local`), or another one over HTTP (`remote`). */
+  readonly teller: StepTeller;
+}
+
+/** See `StepRow.teller`. */
+export type StepTeller = 'local' | 'remote';
+
+/** A step that ended. */
+export interface EndedStep {
+  readonly step: StepRow;
+  /** Whether it was not known before. */
+  readonly isNew: boolean;
+}
+
+/** What became of the wish to finish a run. */
+export type FinishResult =
+  | { readonly kind: 'finished'; readonly run: ExecutionRow }
+  /** Steps of it are under way; it is over when they have ended. */
+  | { readonly kind: 'closing'; readonly run: ExecutionRow; readonly runningCount: number }
+  | { readonly kind: 'alreadyFinished'; readonly run: ExecutionRow }
+  | { readonly kind: 'unknownRun' };
+
+/** Rows of runs, their steps, and the traces that the steps' telemetry has. */
+export interface ExecutionStore {
+  /** Adds a step, and its run where there is none that takes it. A step that is known stays where it is. */
+  begin(start: StepStart, teller: StepTeller): Promise<StepPlace>;
+  /** Notes that a trace holds records of a step; `false` for an unknown step. */
+  attach(stepId: string, traceId: TraceId): Promise<boolean>;
+  /**
+   * Notes how a step ended, and that its run is over where it was the last. What is known already stays, unless it is
+   * that nobody knows. `undefined` for an unknown step.
+   */
+  end(stepId: string, ending: CommandEnding, endedUnixMs: number): Promise<EndedStep | undefined>;
+  /** The run takes no more steps, and is over when none is under way. */
+  finish(runKey: string): Promise<FinishResult>;
+  findStep(stepId: string): Promise<StepRow | undefined>;
+  /** Steps that a trace holds records of, in the order in which they began. */
+  stepsOf(traceId: TraceId): Promise<readonly StepRow[]>;
+  /** Traces that hold records of a step. */
+  tracesOf(stepId: string): Promise<readonly TraceId[]>;
+  /** A run's steps, by their position. */
+  listSteps(runId: number): Promise<readonly StepRow[]>;
+  /** Steps under way, oldest first. */
+  listRunning(): Promise<readonly StepRow[]>;
+  /** Runs that take steps and have had none under way since that time, oldest first. */
+  listIdle(sinceUnixMs: number): Promise<readonly ExecutionRow[]>;
+}

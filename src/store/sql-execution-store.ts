@@ -1,0 +1,244 @@
+import type { Transaction } from 'kysely';
+import { parseTraceId, type TraceId } from '../record/ids.js';
+import type { CommandEnding } from './command-ending.js';
+import type { EndedStep, ExecutionRow, ExecutionStore, FinishResult, StepRow, StepTeller } from './execution-store.js';
+import type { StateDb, StateTables } from './state-tables.js';
+import { fromEnding, type RunColumns, STEP_COLUMNS, type StepColumns, toRun, toStep } from './step-columns.js';
+import type { StepPlace, StepStart } from './step-start.js';
+
+/** Rows of runs and their steps in an SQL database. */
+export class SqlExecutionStore implements ExecutionStore {
+  constructor(private readonly db: StateDb) {}
+
+  begin(start: StepStart, teller: StepTeller): Promise<StepPlace> {
+    return this.change(async (transaction) => {
+      const known = await findStep(transaction, start.stepId);
+      if (known !== undefined) return placeOf(toStep(known));
+      const run = (await openRun(transaction, start.runKey)) ?? (await addRun(transaction, start));
+      const stepIndex = run.step_count + 1;
+      await transaction
+        .updateTable('executions')
+        .set({ step_count: stepIndex })
+        .where('id', '=', run.execution_id)
+        .execute();
+      await transaction
+        .insertInto('execution_steps')
+        .values({
+          step_id: start.stepId,
+          execution_id: run.execution_id,
+          step_index: stepIndex,
+          command: JSON.stringify(start.command),
+          teller,
+          is_last: start.isLast ? 1 : 0,
+          started_unix_ms: start.startedUnixMs,
+          ended_unix_ms: null,
+          ending: null,
+          exit_code: null,
+          ending_detail: null,
+        })
+        .execute();
+      return { runId: run.execution_id, stepIndex, job: run.job };
+    });
+  }
+
+  attach(stepId: string, traceId: TraceId): Promise<boolean> {
+    return this.change(async (transaction) => {
+      if ((await findStep(transaction, stepId)) === undefined) return false;
+      await transaction
+        .insertInto('step_traces')
+        .values({ trace_id: traceId, step_id: stepId })
+        .onConflict((conflict) => conflict.columns(['trace_id', 'step_id']).doNothing())
+        .execute();
+      return true;
+    });
+  }
+
+  end(stepId: string, ending: CommandEnding, endedUnixMs: number): Promise<EndedStep | undefined> {
+    return this.change(async (transaction) => {
+      const step = await findStep(transaction, stepId);
+      if (step === undefined) return undefined;
+      if (step.ending === null || step.ending === 'unknown') {
+        await transaction
+          .updateTable('execution_steps')
+          .set({ ...fromEnding(ending), ended_unix_ms: endedUnixMs })
+          .where('step_id', '=', stepId)
+          .execute();
+      }
+      if (step.is_last !== 0) await close(transaction, step.execution_id);
+      await finishIfOver(transaction, step.execution_id);
+      const ended = await findStep(transaction, stepId);
+      return ended && { step: toStep(ended), isNew: step.ending === null };
+    });
+  }
+
+  finish(runKey: string): Promise<FinishResult> {
+    return this.change(async (transaction) => {
+      const found = await latestRun(transaction, runKey);
+      if (found === undefined) return { kind: 'unknownRun' };
+      if (found.state === 'finished') return { kind: 'alreadyFinished', run: toRun(found) };
+      await close(transaction, found.execution_id);
+      const runningCount = await finishIfOver(transaction, found.execution_id);
+      const run = toRun((await latestRun(transaction, runKey)) ?? found);
+      return runningCount === 0 ? { kind: 'finished', run } : { kind: 'closing', run, runningCount };
+    });
+  }
+
+  async findStep(stepId: string): Promise<StepRow | undefined> {
+    const row = await findStep(this.db, stepId);
+    return row && toStep(row);
+  }
+
+  async stepsOf(traceId: TraceId): Promise<readonly StepRow[]> {
+    const rows = await steps(this.db)
+      .innerJoin('step_traces', 'step_traces.step_id', 'step.step_id')
+      .where('step_traces.trace_id', '=', traceId)
+      .orderBy('step.started_unix_ms')
+      .orderBy('step.step_index')
+      .execute();
+    return rows.map(toStep);
+  }
+
+  async tracesOf(stepId: string): Promise<readonly TraceId[]> {
+    const rows = await this.db
+      .selectFrom('step_traces')
+      .select('trace_id')
+      .where('step_id', '=', stepId)
+      .orderBy('trace_id')
+      .execute();
+    return rows.flatMap((row) => parseTraceId(row.trace_id) ?? []);
+  }
+
+  async listSteps(runId: number): Promise<readonly StepRow[]> {
+    const rows = await steps(this.db).where('step.execution_id', '=', runId).orderBy('step.step_index').execute();
+    return rows.map(toStep);
+  }
+
+  async listRunning(): Promise<readonly StepRow[]> {
+    const rows = await steps(this.db).where('step.ending', 'is', null).orderBy('step.execution_id').execute();
+    return rows.map(toStep);
+  }
+
+  async listIdle(sinceUnixMs: number): Promise<readonly ExecutionRow[]> {
+    const rows = await runs(this.db)
+      .where('run.state', '=', 'open')
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom('execution_steps as step')
+              .select('step.step_id')
+              .whereRef('step.execution_id', '=', 'run.id')
+              .where(({ or, eb }) => or([eb('step.ending', 'is', null), eb('step.ended_unix_ms', '>', sinceUnixMs)])),
+          ),
+        ),
+      )
+      .orderBy('run.id')
+      .execute();
+    return rows.map(toRun);
+  }
+
+  /** Begins with a write, so that of several programs one waits for the other instead of failing half-way. */
+  private change<T>(body: (transaction: Transaction<StateTables>) => Promise<T>): Promise<T> {
+    return this.db.transaction().execute(async (transaction) => {
+      await transaction
+        .updateTable('last_ids')
+        .set(({ ref }) => ({ last_id: ref('last_id') }))
+        .where('kind', '=', 'execution')
+        .execute();
+      return body(transaction);
+    });
+  }
+}
+
+function runs(db: StateDb) {
+  return db
+    .selectFrom('executions as run')
+    .select([
+      'run.id as execution_id',
+      'run.run_key',
+      'run.job',
+      'run.environment',
+      'run.project',
+      'run.reason',
+      'run.state',
+      'run.started_unix_ms as run_started_unix_ms',
+      'run.ended_unix_ms as run_ended_unix_ms',
+      'run.step_count',
+    ]);
+}
+
+function steps(db: StateDb) {
+  return db
+    .selectFrom('execution_steps as step')
+    .innerJoin('executions as run', 'run.id', 'step.execution_id')
+    .select(STEP_COLUMNS);
+}
+
+function findStep(db: StateDb, stepId: string): Promise<StepColumns | undefined> {
+  return steps(db).where('step.step_id', '=', stepId).executeTakeFirst();
+}
+
+async function openRun(db: StateDb, runKey: string | null): Promise<RunColumns | undefined> {
+  if (runKey === null) return undefined;
+  return await runs(db).where('run.run_key', '=', runKey).where('run.state', '=', 'open').executeTakeFirst();
+}
+
+function latestRun(db: StateDb, runKey: string): Promise<RunColumns | undefined> {
+  return runs(db).where('run.run_key', '=', runKey).orderBy('run.id', 'desc').limit(1).executeTakeFirst();
+}
+
+/** A run that nobody named takes one step only. */
+async function addRun(transaction: Transaction<StateTables>, start: StepStart): Promise<RunColumns> {
+  const { last_id: id } = await transaction
+    .updateTable('last_ids')
+    .set(({ eb }) => ({ last_id: eb('last_id', '+', 1) }))
+    .where('kind', '=', 'execution')
+    .returning('last_id')
+    .executeTakeFirstOrThrow();
+  const row: StateTables['executions'] = {
+    id,
+    run_key: start.runKey,
+    job: start.job,
+    environment: start.environment,
+    project: start.project,
+    reason: start.reason,
+    state: start.runKey === null ? 'closing' : 'open',
+    started_unix_ms: start.startedUnixMs,
+    ended_unix_ms: null,
+    step_count: 0,
+  };
+  await transaction.insertInto('executions').values(row).execute();
+  return { ...row, execution_id: id, run_started_unix_ms: row.started_unix_ms, run_ended_unix_ms: null };
+}
+
+async function close(transaction: Transaction<StateTables>, runId: number): Promise<void> {
+  await transaction
+    .updateTable('executions')
+    .set({ state: 'closing' })
+    .where('id', '=', runId)
+    .where('state', '=', 'open')
+    .execute();
+}
+
+/** Ends a run that takes no more steps once none is under way. Returns how many are. */
+async function finishIfOver(transaction: Transaction<StateTables>, runId: number): Promise<number> {
+  const { running, ended } = await transaction
+    .selectFrom('execution_steps')
+    .where('execution_id', '=', runId)
+    .select(({ fn }) => [
+      fn.countAll<number>().filterWhere('ending', 'is', null).as('running'),
+      fn.max('ended_unix_ms').as('ended'),
+    ])
+    .executeTakeFirstOrThrow();
+  if (running > 0) return running;
+  await transaction
+    .updateTable('executions')
+    .set({ state: 'finished', ended_unix_ms: ended })
+    .where('id', '=', runId)
+    .where('state', '=', 'closing')
+    .execute();
+  return 0;
+}
+
+function placeOf({ run, stepIndex }: StepRow): StepPlace {
+  return { runId: run.runId, stepIndex, job: run.job };
+}

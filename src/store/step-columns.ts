@@ -1,0 +1,97 @@
+import type { CommandEnding } from './command-ending.js';
+import type { ExecutionRow, StepRow } from './execution-store.js';
+import type { StateTables } from './state-tables.js';
+
+/** What is read of a run's row. */
+export type RunColumns = Omit<StateTables['executions'], 'id' | 'started_unix_ms' | 'ended_unix_ms'> & {
+  readonly execution_id: number;
+  readonly run_started_unix_ms: number;
+  readonly run_ended_unix_ms: number | null;
+};
+
+/** What is read of a step's row, its run's beside it. */
+export type StepColumns = StateTables['execution_steps'] & RunColumns;
+
+/** Columns of both tables, as `run` and `step`. */
+export const STEP_COLUMNS = [
+  'run.run_key',
+  'run.job',
+  'run.environment',
+  'run.project',
+  'run.reason',
+  'run.state',
+  'run.started_unix_ms as run_started_unix_ms',
+  'run.ended_unix_ms as run_ended_unix_ms',
+  'run.step_count',
+  'step.step_id',
+  'step.execution_id',
+  'step.step_index',
+  'step.command',
+  'step.teller',
+  'step.is_last',
+  'step.started_unix_ms',
+  'step.ended_unix_ms',
+  'step.ending',
+  'step.exit_code',
+  'step.ending_detail',
+] as const;
+
+export function toRun(row: RunColumns): ExecutionRow {
+  return {
+    runId: row.execution_id,
+    runKey: row.run_key,
+    job: row.job,
+    environment: row.environment,
+    project: row.project,
+    reason: row.reason,
+    state: row.state,
+    startedUnixMs: row.run_started_unix_ms,
+    endedUnixMs: row.run_ended_unix_ms,
+    stepCount: row.step_count,
+  };
+}
+
+export function toStep(row: StepColumns): StepRow {
+  return {
+    stepId: row.step_id,
+    stepIndex: row.step_index,
+    run: toRun(row),
+    // Only `begin` writes the column, from a list of texts.
+    command: JSON.parse(row.command) as readonly string[],
+    startedUnixMs: row.started_unix_ms,
+    endedUnixMs: row.ended_unix_ms,
+    ending: toEnding(row),
+    teller: row.teller,
+  };
+}
+
+/** The columns that say how a step ended. */
+type EndingColumns = Pick<StateTables['execution_steps'], 'ending' | 'exit_code' | 'ending_detail'>;
+
+export function fromEnding(ending: CommandEnding): EndingColumns {
+  switch (ending.kind) {
+    case 'exited':
+      return { ending: ending.kind, exit_code: ending.exitCode, ending_detail: null };
+    case 'killed':
+      return { ending: ending.kind, exit_code: null, ending_detail: ending.signal };
+    case 'notStarted':
+      return { ending: ending.kind, exit_code: null, ending_detail: ending.reason };
+    case 'unknown':
+      return { ending: ending.kind, exit_code: null, ending_detail: null };
+  }
+}
+
+function toEnding({ ending, exit_code, ending_detail }: EndingColumns): CommandEnding | null {
+  switch (ending) {
+    case null:
+      return null;
+    case 'exited':
+      return { kind: ending, exitCode: exit_code ?? 0 };
+    case 'killed':
+      return { kind: ending, signal: ending_detail ?? 'a signal' };
+    case 'notStarted':
+      return { kind: ending, reason: ending_detail ?? '' };
+    case 'unknown':
+      return { kind: ending };
+  }
+}

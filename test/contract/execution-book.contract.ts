@@ -1,0 +1,164 @@
+import { describe, expect, it } from 'vitest';
+import { parseTraceId, type TraceId } from '../../src/record/ids.js';
+import type { ExecutionBook } from '../../src/run/execution-book.js';
+import type { ExecutionStore, StepRow } from '../../src/store/execution-store.js';
+import { DEFAULT_JOB, type StepStart } from '../../src/store/step-start.js';
+
+/**
+ * What every ExecutionBook does. `withBook` gives the body an empty book with the store that it fills, and clears both
+ * away afterwards.
+ */
+export function executionBookContract(
+  kind: string,
+  withBook: (body: (book: ExecutionBook, store: ExecutionStore) => Promise<void>) => Promise<void>,
+): void {
+  describe(kind, () => {
+    it('makes a run of one step of a command that names no run', () =>
+      withBook(async (book, store) => {
+        const command = ['dbt', 'build', '--select', 'ü "quoted"'];
+        const details = { job: 'nightly', environment: 'prod', project: 'shop', reason: 'by hand', command };
+        const place = await book.begin(stepStart('a', details));
+        expect(place).toEqual({ runId: place.runId, stepIndex: 1, job: 'nightly' });
+        expect(await step(store, 'a')).toMatchObject({ command, ending: null, startedUnixMs: 1_000 });
+        await book.end('a', { kind: 'exited', exitCode: 0 }, 2_000);
+        expect((await step(store, 'a')).run).toEqual({
+          runId: place.runId,
+          runKey: null,
+          job: 'nightly',
+          environment: 'prod',
+          project: 'shop',
+          reason: 'by hand',
+          state: 'finished',
+          startedUnixMs: 1_000,
+          endedUnixMs: 2_000,
+          stepCount: 1,
+        });
+      }));
+
+    it('never gives a number of a run again', () =>
+      withBook(async (book) => {
+        const ids: number[] = [];
+        for (const name of ['a', 'b', 'c']) {
+          ids.push((await book.begin(stepStart(name, {}))).runId);
+          await book.end(name, { kind: 'exited', exitCode: 0 }, 2_000);
+        }
+        expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b));
+        expect(ids[0]).toBeGreaterThan(0);
+      }));
+
+    it('counts the commands of one named run as its steps, the first of which says whose it is', () =>
+      withBook(async (book, store) => {
+        const first = await book.begin(stepStart('a', { runKey: 'night 7', job: 'nightly' }));
+        await book.end('a', { kind: 'exited', exitCode: 0 }, 2_000);
+        const second = await book.begin(stepStart('b', { runKey: 'night 7', job: 'other' }));
+        expect(second).toEqual({ runId: first.runId, stepIndex: 2, job: 'nightly' });
+        expect((await step(store, 'a')).run).toMatchObject({ state: 'open', stepCount: 2, endedUnixMs: null });
+      }));
+
+    it('gives steps that begin at the same time numbers of their own', () =>
+      withBook(async (book) => {
+        const names = Array.from({ length: 12 }, (_, index) => `step ${index}`);
+        const places = await Promise.all(names.map((name) => book.begin(stepStart(name, { runKey: 'night' }))));
+        expect(new Set(places.map(({ runId }) => runId)).size).toBe(1);
+        expect(places.map(({ stepIndex }) => stepIndex).sort((a, b) => a - b)).toEqual(
+          names.map((_, index) => index + 1),
+        );
+      }));
+
+    it('ends a run with its last step, and with those that are under way then', () =>
+      withBook(async (book, store) => {
+        await book.begin(stepStart('a', { runKey: 'night' }));
+        await book.begin(stepStart('b', { runKey: 'night', isLast: true }));
+        await book.end('b', { kind: 'exited', exitCode: 0 }, 5_000);
+        expect((await step(store, 'a')).run.state).toBe('closing');
+        await book.end('a', { kind: 'killed', signal: 'SIGKILL' }, 6_000);
+        expect((await step(store, 'a')).run).toMatchObject({ state: 'finished', endedUnixMs: 6_000 });
+        expect((await step(store, 'a')).ending).toEqual({ kind: 'killed', signal: 'SIGKILL' });
+      }));
+
+    it('begins a new run under a name whose run takes no more steps', () =>
+      withBook(async (book) => {
+        const first = await book.begin(stepStart('a', { runKey: 'night', isLast: true }));
+        await book.end('a', { kind: 'exited', exitCode: 0 }, 2_000);
+        const second = await book.begin(stepStart('b', { runKey: 'night' }));
+        expect(second.stepIndex).toBe(1);
+        expect(second.runId).not.toBe(first.runId);
+      }));
+
+    it('finishes a run when told, once its steps have ended', () =>
+      withBook(async (book, store) => {
+        const { runId } = await book.begin(stepStart('a', { runKey: 'night' }));
+        expect(await book.finish('night')).toMatchObject({ kind: 'closing', runningCount: 1, run: { runId } });
+        await book.end('a', { kind: 'notStarted', reason: 'not found' }, 3_000);
+        expect((await step(store, 'a')).run).toMatchObject({ state: 'finished', endedUnixMs: 3_000 });
+        expect((await step(store, 'a')).ending).toEqual({ kind: 'notStarted', reason: 'not found' });
+        expect(await book.finish('night')).toMatchObject({ kind: 'alreadyFinished', run: { runId } });
+
+        await book.begin(stepStart('b', { runKey: 'noon' }));
+        await book.end('b', { kind: 'exited', exitCode: 3 }, 4_000);
+        expect(await book.finish('noon')).toMatchObject({ kind: 'finished', run: { stepCount: 1, state: 'finished' } });
+        expect(await book.finish('never heard of')).toEqual({ kind: 'unknownRun' });
+      }));
+
+    it('may be told everything twice', () =>
+      withBook(async (book, store) => {
+        const start = stepStart('a', { runKey: 'night' });
+        const place = await book.begin(start);
+        expect(await book.begin(start)).toEqual(place);
+        await book.attach('a', traceId(1));
+        await book.attach('a', traceId(1));
+        await book.end('a', { kind: 'exited', exitCode: 1 }, 2_000);
+        await book.end('a', { kind: 'exited', exitCode: 0 }, 9_000);
+        expect(await book.begin(start)).toEqual(place);
+        expect(await step(store, 'a')).toMatchObject({ ending: { kind: 'exited', exitCode: 1 }, endedUnixMs: 2_000 });
+        expect(await store.tracesOf('a')).toEqual([traceId(1)]);
+      }));
+
+    it('knows which steps a trace holds, and which traces a step has', () =>
+      withBook(async (book, store) => {
+        await book.begin(stepStart('a', { runKey: 'night', startedUnixMs: 1_000 }));
+        await book.begin(stepStart('b', { runKey: 'night', startedUnixMs: 1_500 }));
+        await book.attach('b', traceId(1));
+        await book.attach('a', traceId(1));
+        await book.attach('a', traceId(2));
+        expect((await store.stepsOf(traceId(1))).map(({ stepId }) => stepId)).toEqual(['a', 'b']);
+        expect(await store.tracesOf('a')).toEqual([traceId(1), traceId(2)]);
+        expect(await store.stepsOf(traceId(3))).toEqual([]);
+      }));
+
+    it('refuses what it is told of a step that never began', () =>
+      withBook(async (book) => {
+        const unknown = { name: 'ExecutionBookError', code: 'unknownStep' };
+        await expect(book.attach('nobody', traceId(1))).rejects.toMatchObject(unknown);
+        await expect(book.end('nobody', { kind: 'exited', exitCode: 0 }, 1)).rejects.toMatchObject(unknown);
+      }));
+  });
+}
+
+/** A step's beginning, with what the test says of it. */
+export function stepStart(stepId: string, details: Partial<StepStart>): StepStart {
+  return {
+    stepId,
+    runKey: null,
+    job: DEFAULT_JOB,
+    environment: null,
+    project: null,
+    reason: null,
+    command: ['dbt', 'build'],
+    startedUnixMs: 1_000,
+    isLast: false,
+    ...details,
+  };
+}
+
+async function step(store: ExecutionStore, stepId: string): Promise<StepRow> {
+  const found = await store.findStep(stepId);
+  if (found === undefined) throw new Error(`no step ${stepId}`);
+  return found;
+}
+
+function traceId(number: number): TraceId {
+  const id = parseTraceId(number.toString(16).padStart(32, '0'));
+  if (id === undefined) throw new Error('not a trace id');
+  return id;
+}
