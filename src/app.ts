@@ -18,6 +18,7 @@ import type { DestinationStatus } from './exporter/destination-status.js';
 import { createLimits, STATE_FILE } from './limits.js';
 import { JsonCodec } from './otlp/json-codec.js';
 import { ProtobufCodec } from './otlp/protobuf-codec.js';
+import { ExportIntake } from './receiver/export-intake.js';
 import { OtlpHttpReceiver } from './receiver/otlp-http-receiver.js';
 import { WatchedConsumer } from './receiver/watched-consumer.js';
 import type { TraceId } from './record/ids.js';
@@ -185,10 +186,11 @@ export class App {
     const limits = createLimits(configuration, { machine: deps.machine, clock, logger, health });
     const { guards, maxInFlightBytes } = limits;
     const consumer = new WatchedConsumer(recordLog, limits.watch);
-    this.receiver = new OtlpHttpReceiver(
-      { ...configuration.http, maxBodyBytes: configuration['max-body-bytes'], maxInFlightBytes },
-      { codecs: CODECS, decoder, protobuf, consumer, guards, clock, logger, health },
+    const intake = new ExportIntake(
+      { maxBodyBytes: configuration['max-body-bytes'], maxInFlightBytes },
+      { codecs: CODECS, decoder, protobuf, consumer, guards, clock, logger },
     );
+    this.receiver = new OtlpHttpReceiver(configuration.http, { intake, logger, health });
     this.web = new WebServer(configuration.web, { logger, health, routers: [] });
     const exports = opened.exports === undefined ? [] : [opened.exports];
     for (const one of exports) {

@@ -13,28 +13,36 @@ export interface Refusal {
   readonly reason: string;
   readonly message: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** When the same may be sent again, in milliseconds: whole seconds, at least one. `null`: not at all. */
+  readonly retryAfterMs: number | null;
 }
 
 /** Codes of google/rpc/code.proto. */
 const INVALID_ARGUMENT = 3;
+const DEADLINE_EXCEEDED = 4;
 const NOT_FOUND = 5;
 const RESOURCE_EXHAUSTED = 8;
 const UNIMPLEMENTED = 12;
 const INTERNAL = 13;
 const UNAVAILABLE = 14;
 
+/** When to come back after `slow`, in milliseconds: the sender, or its way here, was at fault. */
+const SLOW_RETRY_AFTER_MS = 1_000;
+
 /** When to come back after `busy`, in milliseconds: bodies in flight are gone within about this time. */
 const BUSY_RETRY_AFTER_MS = 1_000;
 
 /**
  * The one place where errors become HTTP and gRPC statuses. Senders try again after 429 and 503 alone (OTLP
- * specification, "Retryable Response Codes"), so only what passes by itself gets those.
+ * specification, "Retryable Response Codes"), and over gRPC after UNAVAILABLE and DEADLINE_EXCEEDED, but after
+ * RESOURCE_EXHAUSTED only with a RetryInfo ("Failures" of OTLP/gRPC). So only what passes by itself gets those, and
+ * a body that is too large RESOURCE_EXHAUSTED without one.
  */
 export function refusalOf(error: unknown): Refusal {
   if (error instanceof RequestError) return fromRequestError(error);
   if (error instanceof ShortageError) {
     const { message, retryAfterMs } = error.shortage;
-    return refuse(503, UNAVAILABLE, 'shortage', message, retryAfter(retryAfterMs));
+    return refuseForNow(503, UNAVAILABLE, 'shortage', message, retryAfterMs);
   }
   if (error instanceof OtlpDecodeError) return refuse(400, INVALID_ARGUMENT, 'malformed', error.message);
   if (error instanceof ConsumeError) return fromConsumeError(error);
@@ -59,16 +67,22 @@ function fromRequestError(error: RequestError): Refusal {
     case 'unsupported_encoding':
       return refuse(415, UNIMPLEMENTED, error.code, error.message, { 'Accept-Encoding': 'gzip, deflate' });
     case 'busy':
-      return refuse(503, UNAVAILABLE, error.code, error.message, retryAfter(BUSY_RETRY_AFTER_MS));
+      return refuseForNow(503, UNAVAILABLE, error.code, error.message, BUSY_RETRY_AFTER_MS);
+    case 'slow':
+      return refuseForNow(408, DEADLINE_EXCEEDED, error.code, error.message, SLOW_RETRY_AFTER_MS);
+    case 'unknown_method':
+      return refuse(404, UNIMPLEMENTED, error.code, error.message);
+    case 'protocol':
+      return refuse(400, INVALID_ARGUMENT, error.code, error.message);
   }
 }
 
 function fromConsumeError(error: ConsumeError): Refusal {
   switch (error.code) {
     case 'overloaded':
-      return refuse(429, RESOURCE_EXHAUSTED, error.code, error.message, retryAfter(error.retryAfterMs));
+      return refuseForNow(429, UNAVAILABLE, error.code, error.message, error.retryAfterMs);
     case 'unavailable':
-      return refuse(503, UNAVAILABLE, error.code, error.message, retryAfter(error.retryAfterMs));
+      return refuseForNow(503, UNAVAILABLE, error.code, error.message, error.retryAfterMs);
     case 'refused':
       return refuse(400, INVALID_ARGUMENT, error.code, error.message);
   }
@@ -81,10 +95,12 @@ function refuse(
   message: string,
   headers: Readonly<Record<string, string>> = {},
 ): Refusal {
-  return { status, grpcCode, reason, message, headers };
+  return { status, grpcCode, reason, message, headers, retryAfterMs: null };
 }
 
 /** The header counts whole seconds; rounded up, and never 0, which would be an invitation to hammer. */
-function retryAfter(delayMs: number): Readonly<Record<string, string>> {
-  return { 'Retry-After': String(Math.max(1, Math.ceil(delayMs / 1_000))) };
+function refuseForNow(status: number, grpcCode: number, reason: string, message: string, delayMs: number): Refusal {
+  const seconds = Math.max(1, Math.ceil(delayMs / 1_000));
+  const headers = { 'Retry-After': String(seconds) };
+  return { status, grpcCode, reason, message, headers, retryAfterMs: seconds * 1_000 };
 }

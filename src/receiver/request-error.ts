@@ -8,6 +8,12 @@ export type RequestErrorCode =
   | 'unsupported_encoding'
   /** No memory for one more body just now. */
   | 'busy'
+  /** It did not arrive in time. */
+  | 'slow'
+  /** A method of gRPC that is not there. */
+  | 'unknown_method'
+  /** Another protocol than the port's. */
+  | 'protocol'
   /** The sender went away; nobody is there to be answered. */
   | 'aborted';
 

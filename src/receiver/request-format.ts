@@ -29,9 +29,8 @@ export function parseEncoding(headers: IncomingHttpHeaders): OtlpEncoding {
   );
 }
 
-/** @throws RequestError `unsupported_encoding` */
-export function parseContentCoding(headers: IncomingHttpHeaders): ContentCoding {
-  const given = headers['content-encoding'] ?? '';
+/** @param given as the sender names it; none counts as `identity`. @throws RequestError `unsupported_encoding` */
+export function parseContentCoding(given = ''): ContentCoding {
   switch (given.trim().toLowerCase()) {
     case '':
     case 'identity':
@@ -44,7 +43,7 @@ export function parseContentCoding(headers: IncomingHttpHeaders): ContentCoding 
     default:
       throw new RequestError(
         'unsupported_encoding',
-        `Content-Encoding ${quote(given)} is not taken; send gzip, deflate or no compression.`,
+        `The encoding ${quote(given)} is not taken; send gzip, deflate or no compression.`,
       );
   }
 }

@@ -3,6 +3,7 @@ import type { Guard } from '../../src/component/guard.js';
 import { Health } from '../../src/component/health.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
+import { ExportIntake, type ExportIntakeConfig } from '../../src/receiver/export-intake.js';
 import { OtlpHttpReceiver } from '../../src/receiver/otlp-http-receiver.js';
 import type { OtlpHttpReceiverConfig } from '../../src/receiver/otlp-http-receiver-config.js';
 import { ForeignDecoder } from './foreign-decoder.js';
@@ -12,6 +13,9 @@ import { RecordingLogger } from './recording-logger.js';
 
 const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
 
+/** Limits of the receiver and of what stands behind it. */
+type BenchConfig = Partial<OtlpHttpReceiverConfig> & ExportIntakeConfig;
+
 /** A real receiver on a free port, with a consumer in memory, and a client to it. */
 export class ReceiverBench {
   readonly consumer = new MemoryConsumer();
@@ -19,25 +23,14 @@ export class ReceiverBench {
   readonly health = new Health();
   readonly receiver: OtlpHttpReceiver;
 
-  private constructor(config: Partial<OtlpHttpReceiverConfig>, guards: readonly Guard[]) {
-    this.receiver = new OtlpHttpReceiver(
-      { host: '127.0.0.1', port: 0, ...config },
-      {
-        codecs,
-        decoder: new ForeignDecoder(),
-        consumer: this.consumer,
-        guards,
-        clock: systemClock,
-        logger: this.logger,
-        health: this.health,
-      },
-    );
+  private constructor(config: BenchConfig, guards: readonly Guard[]) {
+    const { consumer, logger, health } = this;
+    const decoder = new ForeignDecoder();
+    const intake = new ExportIntake(config, { codecs, decoder, consumer, guards, clock: systemClock, logger });
+    this.receiver = new OtlpHttpReceiver({ host: '127.0.0.1', port: 0, ...config }, { intake, logger, health });
   }
 
-  static async start(
-    config: Partial<OtlpHttpReceiverConfig> = {},
-    guards: readonly Guard[] = [],
-  ): Promise<ReceiverBench> {
+  static async start(config: BenchConfig = {}, guards: readonly Guard[] = []): Promise<ReceiverBench> {
     const bench = new ReceiverBench(config, guards);
     await bench.receiver.start();
     return bench;

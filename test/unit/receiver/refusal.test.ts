@@ -12,12 +12,15 @@ test.each<[RequestErrorCode, number, number]>([
   ['unsupported_type', 415, 12],
   ['unsupported_encoding', 415, 12],
   ['busy', 503, 14],
+  ['slow', 408, 4],
+  ['unknown_method', 404, 12],
+  ['protocol', 400, 3],
 ])('a request error %s is HTTP %i and gRPC %i', (code, status, grpcCode) => {
   expect(refusalOf(new RequestError(code, 'why'))).toMatchObject({ status, grpcCode, reason: code, message: 'why' });
 });
 
 test.each<[ConsumeErrorCode, number, number]>([
-  ['overloaded', 429, 8],
+  ['overloaded', 429, 14],
   ['unavailable', 503, 14],
   ['refused', 400, 3],
 ])('a consumer that says %s is HTTP %i and gRPC %i', (code, status, grpcCode) => {
