@@ -18,6 +18,7 @@ import type { DestinationStatus } from './exporter/destination-status.js';
 import { createLimits, STATE_FILE } from './limits.js';
 import { JsonCodec } from './otlp/json-codec.js';
 import { ProtobufCodec } from './otlp/protobuf-codec.js';
+import { ParquetThread } from './parquet-thread/parquet-thread.js';
 import { ExportIntake } from './receiver/export-intake.js';
 import { OtlpHttpReceiver } from './receiver/otlp-http-receiver.js';
 import { WatchedConsumer } from './receiver/watched-consumer.js';
@@ -39,7 +40,6 @@ import { listTraces } from './sink/list-traces.js';
 import { openJsonlStream } from './sink/open-jsonl-stream.js';
 import type { RecordLogReader } from './sink/record-log.js';
 import { RecordLogFiles } from './sink/record-log-files.js';
-import { LOG_FILE } from './sink/trace-log.js';
 import type { DataFolderLock } from './store/data-folder-lock.js';
 import type { RunStore } from './store/run-store.js';
 import { SqliteState } from './store/sqlite-state.js';
@@ -144,16 +144,11 @@ export class App {
       (traceId, offset, reason) => logger.warn({ traceId, offset, reason }, 'a damaged line was passed over'),
       (traceId) => recordLog.durableLength(traceId),
     );
-    const parquet = new InvocationParquet(dataFolder, {
-      reader: this.reader,
-      createParquet: async (path) => (await import('./sink/parquet/parquet-writer.js')).ParquetWriter.create(path),
-      writeLog: async (traceId, byteCount, path) => {
-        const { writeLogAsParquet } = await import('./sink/parquet/log-parquet.js');
-        await writeLogAsParquet(join(dataFolder, 'runs', traceId, LOG_FILE), byteCount, path, (line, reason) =>
-          logger.warn({ traceId, line, reason }, 'a damaged line was passed over'),
-        );
-      },
-    });
+    const parquetThread = new ParquetThread(
+      { dataFolder },
+      { entry: new URL('./parquet-thread/thread-main.js', import.meta.url), clock, logger },
+    );
+    const parquet = new InvocationParquet(dataFolder, parquetThread);
     const runListeners: RunListener[] = [...(configuration.parquet ? [parquet] : []), new RunLog(logger)];
     this.tracker = new RunTracker(
       {
@@ -208,8 +203,8 @@ export class App {
     runListeners.push(...exports);
     this.lifecycle = new Lifecycle(
       purpose === 'serve'
-        ? [...exports, ...output, this.tracker, recordLog, ...guards, this.receiver, this.web]
-        : [...exports, ...output, recordLog],
+        ? [...exports, parquetThread, ...output, this.tracker, recordLog, ...guards, this.receiver, this.web]
+        : [...exports, parquetThread, ...output, recordLog],
     );
   }
 

@@ -11,8 +11,8 @@ const MAX_LINE_BYTES = 256 * 1024 * 1024;
 
 /**
  * Writes a record log as a Parquet file, straight from its bytes: the rows of the file that `ParquetWriter` makes of its
- * records. Logs of more than 8 MiB are read by a thread of their own, which ends with the file, so that neither the
- * event loop nor an idle process has to carry it. The file appears under its name only when it is complete.
+ * records. Keeps the thread that it is called in busy for about as long as it takes. The file appears under its name only
+ * when it is complete.
  * @param byteCount length of the part to be written; it ends with a line
  * @throws when the log cannot be read or the file cannot be written; an earlier file of that name is left as it was.
  */
@@ -28,7 +28,7 @@ export async function writeLogAsParquet(
     try {
       await jsonlToParquet(log.fd, output, {
         byteCount,
-        threads: 1,
+        threads: 0,
         limits: { ...DEFAULT_LIMITS, maxLineBytes: MAX_LINE_BYTES, isRecordLog: true },
         signal: new AbortController().signal,
         onReject: ({ line, reason = `longer than ${MAX_LINE_BYTES} bytes` }) => onDamage(line, reason),

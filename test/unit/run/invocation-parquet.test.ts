@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
+import { InvocationFiles } from '../../../src/run/invocation-files.js';
 import { InvocationParquet } from '../../../src/run/invocation-parquet.js';
 import { writeLogAsParquet } from '../../../src/sink/parquet/log-parquet.js';
 import { readParquetRows } from '../../../src/sink/parquet/parquet-reader.js';
@@ -21,7 +22,10 @@ beforeEach(async () => {
   brokenAfter = Number.POSITIVE_INFINITY;
   bench = await TrackerBench.open();
   bench.furtherListeners.push(
-    new InvocationParquet(bench.folder, { reader: bench.reader, createParquet: (path) => createFile(path) }),
+    new InvocationParquet(
+      bench.folder,
+      new InvocationFiles(bench.folder, { reader: bench.reader, createParquet: (path) => createFile(path) }),
+    ),
   );
   await bench.restart();
 });
@@ -76,15 +80,18 @@ it('writes the log of a run of one invocation as a whole where it can, and then 
   bench.furtherListeners.splice(
     0,
     1,
-    new InvocationParquet(bench.folder, {
-      reader: bench.reader,
-      createParquet: (path) => createFile(path),
-      writeLog: async (traceId, byteCount, path) => {
-        logs.push(path.slice(path.lastIndexOf('/') + 1));
-        const log = join(bench.folder, 'runs', traceId, 'telemetry.jsonl');
-        await writeLogAsParquet(log, byteCount, path, () => {});
-      },
-    }),
+    new InvocationParquet(
+      bench.folder,
+      new InvocationFiles(bench.folder, {
+        reader: bench.reader,
+        createParquet: (path) => createFile(path),
+        writeLog: async (traceId, byteCount, path) => {
+          logs.push(path.slice(path.lastIndexOf('/') + 1));
+          const log = join(bench.folder, 'runs', traceId, 'telemetry.jsonl');
+          await writeLogAsParquet(log, byteCount, path, () => {});
+        },
+      }),
+    ),
   );
   await bench.restart();
   const records = fromOtlp('build-clean');
