@@ -1,8 +1,6 @@
 import type { Clock } from '../component/clock.js';
-import type { RecordBatch } from '../record/record-batch.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
-import { resourceKey } from '../record/resource.js';
-import type { TelemetryRecord } from '../record/telemetry-record.js';
+import { joinBatches } from './join-batches.js';
 import { openSource } from './open-source.js';
 import type { OtlpReading } from './otlp-json-file.js';
 import { type ReadingProgress, type ReadingResult, ReadingTally } from './reading-tally.js';
@@ -35,25 +33,13 @@ export async function importPaths(
   let finishedBytes = 0;
   for (const source of sources) {
     for await (const chunk of source.read(options.signal)) {
-      await offer(consumer, oneBatchATrace(chunk.delivery), options);
+      await offer(consumer, joinBatches(chunk.delivery), options);
       tally.add(chunk, sources.length > 1 ? source.path : '');
       options.onProgress?.({ ...tally.progress(finishedBytes + chunk.bytesRead, totalBytes), path: source.path });
     }
     finishedBytes += source.sizeBytes;
   }
   return tally.result();
-}
-
-/** Joins the stretches of one trace and resource. */
-function oneBatchATrace({ batches, foreign }: Delivery): Delivery {
-  const joined = new Map<string, RecordBatch & { readonly records: TelemetryRecord[] }>();
-  for (const batch of batches) {
-    const key = batch.traceId + resourceKey(batch.resource);
-    const known = joined.get(key);
-    if (known === undefined) joined.set(key, { ...batch, records: [...batch.records] });
-    else for (const record of batch.records) known.records.push(record);
-  }
-  return { batches: [...joined.values()], foreign };
 }
 
 async function offer(consumer: RecordConsumer, delivery: Delivery, options: ImportOptions): Promise<void> {

@@ -2,8 +2,9 @@ import { open } from 'node:fs/promises';
 import { jsonlToParquet } from '../sink/parquet/jsonl-parquet.js';
 import type { ParquetOutput } from '../sink/parquet/parquet-output.js';
 import { DEFAULT_LIMITS } from '../sink/parquet/row-group-limits.js';
-import { tooLongReject, unreadable } from './jsonl-file.js';
-import { MAX_LINE_BYTES } from './line-stream.js';
+import { unreadable } from './jsonl-file.js';
+import { tooLongReason } from './line-reject.js';
+import { MAX_LINE_BYTES } from './line-splitter.js';
 import type { ReadingTally } from './reading-tally.js';
 
 /** What goes on while a file is converted. */
@@ -37,9 +38,7 @@ export async function convertJsonlToParquet(
       signal,
       limits: { ...DEFAULT_LIMITS, maxLineBytes: MAX_LINE_BYTES, isRecordLog: false },
       onReject: ({ line, reason }) =>
-        tally.addReject(
-          reason === undefined ? tooLongReject(line, MAX_LINE_BYTES) : { place: `line ${line}`, reason, count: 1 },
-        ),
+        tally.addReject({ place: `line ${line}`, reason: reason ?? tooLongReason(MAX_LINE_BYTES), count: 1 }),
       onProgress(bytesRead, recordCount) {
         tally.addRecords(recordCount - counted);
         counted = recordCount;

@@ -2,8 +2,10 @@ import type { RequestDecoder } from '../decode/request-decoder.js';
 import { type OtlpCodec, OtlpDecodeError } from '../otlp/otlp-codec.js';
 import { isJsonObject, type JsonValue } from '../record/json.js';
 import type { ForeignBatch, RecordBatch, Signal } from '../record/record-batch.js';
-import { tooLongReject, unreadable } from './jsonl-file.js';
-import { MAX_LINE_BYTES, readLineChunks, type TextLine } from './line-stream.js';
+import { unreadable } from './jsonl-file.js';
+import { rejectLine, rejectLongLine } from './line-reject.js';
+import { type ByteLine, MAX_LINE_BYTES } from './line-splitter.js';
+import { readLineChunks, textOf } from './line-stream.js';
 import type { RecordSource, Reject, SourceChunk } from './record-source.js';
 
 /** What it takes to read OTLP. */
@@ -29,7 +31,7 @@ export class OtlpJsonFile implements RecordSource {
       for await (const { lines, tooLong, bytesRead } of readLineChunks(this.path, signal)) {
         const batches: RecordBatch[] = [];
         const foreign: ForeignBatch[] = [];
-        const rejects = tooLong.map((number) => tooLongReject(number, MAX_LINE_BYTES));
+        const rejects = tooLong.map((line) => rejectLongLine(line, MAX_LINE_BYTES));
         for (const line of lines) this.decode(line, batches, foreign, rejects);
         yield { delivery: { batches, foreign }, rejects, bytesRead };
       }
@@ -38,24 +40,23 @@ export class OtlpJsonFile implements RecordSource {
     }
   }
 
-  private decode(line: TextLine, batches: RecordBatch[], foreign: ForeignBatch[], rejects: Reject[]): void {
-    const place = `line ${line.number}`;
-    const signals = signalsOf(line.text);
+  private decode(line: ByteLine, batches: RecordBatch[], foreign: ForeignBatch[], rejects: Reject[]): void {
+    const signals = signalsOf(textOf(line));
     if (typeof signals === 'string') {
-      rejects.push({ place, reason: signals, count: 1 });
+      rejects.push(rejectLine(line, signals));
       return;
     }
     for (const signal of signals) {
       try {
-        const decoded = this.otlp.decoder.decode(this.otlp.codec.decode(signal, Buffer.from(line.text)));
+        const decoded = this.otlp.decoder.decode(this.otlp.codec.decode(signal, line.bytes));
         batches.push(...decoded.delivery.batches);
         foreign.push(...decoded.delivery.foreign);
         if (decoded.rejectedCount > 0) {
-          rejects.push({ place, reason: decoded.rejectionMessage, count: decoded.rejectedCount });
+          rejects.push(rejectLine(line, decoded.rejectionMessage, decoded.rejectedCount));
         }
       } catch (error) {
         if (!(error instanceof OtlpDecodeError)) throw error;
-        rejects.push({ place, reason: error.message, count: 1 });
+        rejects.push(rejectLine(line, error.message));
       }
     }
   }

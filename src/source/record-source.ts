@@ -7,6 +7,10 @@ export interface Reject {
   readonly reason: string;
   /** How many records that were: 1 for a line or row, more where a request was kept in part. */
   readonly count: number;
+  /** Where the line begins, in bytes from the file's beginning; not for what has no lines. */
+  readonly offset?: number;
+  /** The line, or as much of it as is kept: at most 4 KiB. */
+  readonly text?: string;
 }
 
 /** A stretch of a source. */
