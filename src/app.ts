@@ -34,6 +34,7 @@ import { PublicSchema } from './schema/public-schema.js';
 import type { AppendListener } from './sink/appended.js';
 import type { ForeignListener } from './sink/foreign-log.js';
 import { ForeignSegments } from './sink/foreign-segments.js';
+import { GuardedConsumer } from './sink/guarded-consumer.js';
 import { JsonlOutput } from './sink/jsonl-output.js';
 import { JsonlRecordLog } from './sink/jsonl-record-log.js';
 import { listTraces } from './sink/list-traces.js';
@@ -64,8 +65,11 @@ export interface AppDeps {
   readonly version: string;
 }
 
-/** `serve` listens; `import` takes files and judges their runs once everything is there. */
-export type AppPurpose = 'serve' | 'import';
+/**
+ * `serve` listens. `follow` is the same without listening: whoever started it hands records to `consumer`. `import` takes
+ * records too, and judges their runs once everything is there.
+ */
+export type AppPurpose = 'serve' | 'follow' | 'import';
 
 /** What was opened before the components are made. */
 interface Opened {
@@ -109,7 +113,7 @@ export class App {
     }
   }
 
-  /** Takes records as a receiver does: resolves when they are durable. */
+  /** Takes records as a receiver does: resolves when they are durable. Where nobody listens, the disk is looked at before. */
   readonly consumer: RecordConsumer;
   readonly reader: RecordLogReader;
   readonly tracker: RunTracker;
@@ -138,7 +142,6 @@ export class App {
       { dataFolder, durability, maxOpenLogs: 256, maxQueuedRecords: 200_000, nameHoldMs: 6_000 },
       { clock, logger, foreign, listeners },
     );
-    this.consumer = recordLog;
     this.reader = new RecordLogFiles(
       dataFolder,
       (traceId, offset, reason) => logger.warn({ traceId, offset, reason }, 'a damaged line was passed over'),
@@ -153,21 +156,21 @@ export class App {
     this.tracker = new RunTracker(
       {
         ...RUN_TRACKER_DEFAULTS,
-        ...(purpose === 'serve' ? servingTimes(configuration) : IMPORT_TIMES),
+        ...(purpose === 'import' ? IMPORT_TIMES : servingTimes(configuration)),
       },
       {
         reader: this.reader,
-        store: purpose === 'serve' ? opened.state.runs : onlyImported(opened.state.runs, imported),
+        store: purpose === 'import' ? onlyImported(opened.state.runs, imported) : opened.state.runs,
         listeners: runListeners,
         clock,
         logger,
         file: new RunFile(dataFolder),
-        listTraces: async () => (purpose === 'serve' ? listTraces(dataFolder) : [...imported]),
+        listTraces: async () => (purpose === 'import' ? [...imported] : listTraces(dataFolder)),
       },
     );
     const output = opened.stream === undefined ? [] : [new JsonlOutput(opened.stream, { reader: this.reader, logger })];
     // An import judges its runs when all files are in: a file that comes later may hold a run's end.
-    listeners.push(...(purpose === 'serve' ? [this.tracker] : []), ...output);
+    listeners.push(...(purpose === 'import' ? [] : [this.tracker]), ...output);
     const schema = new PublicAttributeSchema(opened.schema);
     const decoder = new OtlpRequestDecoder(schema, CODECS.json);
     const general = { codec: CODECS.protobuf, decoder };
@@ -181,6 +184,10 @@ export class App {
     const limits = createLimits(configuration, { machine: deps.machine, clock, logger, health });
     const { guards, maxInFlightBytes } = limits;
     const consumer = new WatchedConsumer(recordLog, limits.watch);
+    this.consumer =
+      purpose === 'serve'
+        ? recordLog
+        : new GuardedConsumer(recordLog, limits.disk, purpose === 'import' ? 'refused' : 'unavailable');
     const intake = new ExportIntake(
       { maxBodyBytes: configuration['max-body-bytes'], maxInFlightBytes },
       { codecs: CODECS, decoder, protobuf, consumer, guards, clock, logger },
@@ -201,11 +208,13 @@ export class App {
     listeners.push(...exports);
     foreignListeners.push(...exports);
     runListeners.push(...exports);
-    this.lifecycle = new Lifecycle(
-      purpose === 'serve'
-        ? [...exports, parquetThread, ...output, this.tracker, recordLog, ...guards, this.receiver, this.web]
-        : [...exports, parquetThread, ...output, recordLog],
-    );
+    const outward = [...exports, parquetThread, ...output];
+    const inward = {
+      serve: [this.tracker, recordLog, ...guards, this.receiver, this.web],
+      follow: [this.tracker, recordLog, limits.disk],
+      import: [recordLog, limits.disk],
+    };
+    this.lifecycle = new Lifecycle([...outward, ...inward[purpose]]);
   }
 
   /** Where OTLP is received; only after `start()`. */

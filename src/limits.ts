@@ -19,6 +19,8 @@ export const STATE_FILE = 'state.db';
 /** What decides on accepting. */
 export interface Limits {
   readonly guards: readonly (Guard & Component)[];
+  /** The one of them that looks at the disk. */
+  readonly disk: Guard & Component;
   /** Is told whether records could be written. */
   readonly watch: WriteWatch;
   /** What all bodies in flight may take together, in bytes. */
@@ -38,8 +40,10 @@ export function createLimits(configuration: Configuration, deps: LimitsDeps): Li
   const { 'data-dir': path, 'max-memory': maxMemoryBytes } = configuration;
   const disk = { path, maxBytes: maxDiskBytes(configuration), reserveBytes: reserveBytes(configuration) };
   const folder = new DataFolderOnDisk(path, STATE_FILE);
+  const guard = new DiskGuard(disk, { ...deps, folder });
   return {
-    guards: [new DiskGuard(disk, { ...deps, folder }), new MemoryGuard(maxMemoryBytes, deps)],
+    guards: [guard, new MemoryGuard(maxMemoryBytes, deps)],
+    disk: guard,
     watch: new WriteWatch({ ...deps, probe: () => probeFolder(join(path, 'runs')) }),
     maxInFlightBytes: inFlightLimit(maxMemoryBytes),
   };

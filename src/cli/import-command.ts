@@ -5,7 +5,17 @@ export const importCommand: CliCommand = {
   name: 'import',
   operands: '<PATH...>',
   summary: 'take JSONL, Parquet and OTLP JSON files as if their records were received now',
-  settings: ['data-dir', 'parquet', 'jsonl', 'redaction', 'log-level', 'log-format'],
+  settings: [
+    'data-dir',
+    'parquet',
+    'jsonl',
+    'durability',
+    'max-disk',
+    'disk-reserve',
+    'redaction',
+    'log-level',
+    'log-format',
+  ],
   flags: [['--to <URL>', 'send the records to a bridge that is running, instead of writing them here']],
   examples: [
     ['run-bridge import logs/otel.jsonl', "the engine's own file: JSONL, Parquet and exports are made of it"],

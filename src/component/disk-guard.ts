@@ -64,8 +64,8 @@ export class DiskGuard implements Guard, Component {
     private readonly deps: DiskGuardDeps,
   ) {
     const words = {
-      began: 'the disk takes no more: requests are answered 503 until it does',
-      ended: 'the disk takes more again: requests are taken',
+      began: 'the disk takes no more: nothing is taken in until it does',
+      ended: 'the disk takes more again: records are taken in',
     };
     this.period = new RefusalPeriod(words, deps.clock, deps.logger);
     if (config.maxBytes !== null) this.size = new SizeEstimate(deps.folder, deps.clock);

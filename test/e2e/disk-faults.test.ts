@@ -87,8 +87,8 @@ function said(): string[] {
   return told.filter(({ level, msg }) => level !== 'info' || / again/.test(msg)).map(({ msg }) => msg);
 }
 
-const DISK_BEGAN = 'the disk takes no more: requests are answered 503 until it does';
-const DISK_ENDED = 'the disk takes more again: requests are taken';
+const DISK_BEGAN = 'the disk takes no more: nothing is taken in until it does';
+const DISK_ENDED = 'the disk takes more again: records are taken in';
 const WRITE_BEGAN = 'telemetry could not be written to the data folder; senders are told to try again';
 const WRITE_ENDED = 'telemetry is written to the data folder again';
 

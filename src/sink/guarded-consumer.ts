@@ -1,0 +1,32 @@
+import type { Guard } from '../component/guard.js';
+import { ConsumeError, type ConsumeErrorCode, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
+
+/** A record that has no text yet, as it is reckoned, in bytes. */
+const RECORD_BYTES = 1024;
+
+/** Asks a guard before it hands deliveries on, where no receiver has asked it: for records of files. */
+export class GuardedConsumer implements RecordConsumer {
+  /** @param code of the error when the guard refuses: `refused` for who does not wait until there is room. */
+  constructor(
+    private readonly consumer: RecordConsumer,
+    private readonly guard: Guard,
+    private readonly code: ConsumeErrorCode,
+  ) {}
+
+  /** @throws ConsumeError */
+  async consume(delivery: Delivery): Promise<void> {
+    const bodyBytes = bodyBytesOf(delivery);
+    const shortage = this.guard.findShortage(bodyBytes);
+    if (shortage !== undefined) throw new ConsumeError(this.code, shortage.message, shortage.retryAfterMs);
+    await this.consumer.consume(delivery);
+    this.guard.onBody(bodyBytes);
+  }
+}
+
+/** About what the records would be as a request body, which is less than half of their lines. */
+function bodyBytesOf({ batches, foreign }: Delivery): number {
+  let lineBytes = 0;
+  for (const { records } of batches) for (const { line } of records) lineBytes += line?.length ?? RECORD_BYTES;
+  for (const { body } of foreign) lineBytes += body.length;
+  return Math.ceil(lineBytes / 2);
+}
