@@ -1,6 +1,7 @@
 import type { Clock } from '../component/clock.js';
-import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
+import type { RecordConsumer } from '../record/record-consumer.js';
 import { joinBatches } from './join-batches.js';
+import { offerDelivery } from './offer-delivery.js';
 import { openSource } from './open-source.js';
 import type { OtlpReading } from './otlp-json-file.js';
 import { type ReadingProgress, type ReadingResult, ReadingTally } from './reading-tally.js';
@@ -13,9 +14,6 @@ export interface ImportOptions {
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ReadingProgress & { readonly path: string }) => void;
 }
-
-/** How often a chunk is offered again to a consumer that cannot take more just now. */
-const MAX_ATTEMPTS = 20;
 
 /**
  * Hands files to a consumer as if their records were received now: JSONL, Parquet and OTLP JSON lines, in the order
@@ -33,37 +31,11 @@ export async function importPaths(
   let finishedBytes = 0;
   for (const source of sources) {
     for await (const chunk of source.read(options.signal)) {
-      await offer(consumer, joinBatches(chunk.delivery), options);
+      await offerDelivery(consumer, joinBatches(chunk.delivery), options.clock, options.signal);
       tally.add(chunk, sources.length > 1 ? source.path : '');
       options.onProgress?.({ ...tally.progress(finishedBytes + chunk.bytesRead, totalBytes), path: source.path });
     }
     finishedBytes += source.sizeBytes;
   }
   return tally.result();
-}
-
-async function offer(consumer: RecordConsumer, delivery: Delivery, options: ImportOptions): Promise<void> {
-  if (delivery.batches.length === 0 && delivery.foreign.length === 0) return;
-  for (let attempt = 1; ; attempt++) {
-    options.signal.throwIfAborted();
-    try {
-      return await consumer.consume(delivery);
-    } catch (error) {
-      const isPassing = error instanceof ConsumeError && error.code !== 'refused';
-      if (!isPassing || attempt === MAX_ATTEMPTS) throw error;
-      await pause(error.retryAfterMs, options);
-    }
-  }
-}
-
-function pause(delayMs: number, { clock, signal }: ImportOptions): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = clock.after(delayMs, done);
-    signal.addEventListener('abort', done, { once: true });
-    function done() {
-      timer.cancel();
-      signal.removeEventListener('abort', done);
-      resolve();
-    }
-  });
 }

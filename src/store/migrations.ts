@@ -8,6 +8,7 @@ import { StoreError } from './store-error.js';
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0001-runs-and-cursors': { up: createRunsAndCursors },
   '0002-executions': { up: createExecutions },
+  '0003-hosted-runs': { up: createHostedRuns },
 };
 
 /**
@@ -142,4 +143,33 @@ async function createExecutions(db: Kysely<unknown>): Promise<void> {
     .addPrimaryKeyConstraint('step_traces_key', ['trace_id', 'step_id'])
     .execute();
   await db.schema.createIndex('step_traces_by_step').on('step_traces').column('step_id').execute();
+}
+
+async function createHostedRuns(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('hosted_runs')
+    .addColumn('platform', 'text', (column) => column.notNull())
+    .addColumn('account_id', 'text', (column) => column.notNull())
+    .addColumn('run_id', 'text', (column) => column.notNull())
+    .addColumn('state', 'text', (column) => column.notNull())
+    .addColumn('noted_unix_ms', 'bigint', (column) => column.notNull())
+    .addColumn('due_unix_ms', 'bigint', (column) => column.notNull())
+    .addColumn('attempt_count', 'integer', (column) => column.notNull())
+    .addColumn('done_steps', 'text', (column) => column.notNull())
+    .addPrimaryKeyConstraint('hosted_runs_key', ['platform', 'account_id', 'run_id'])
+    .execute();
+  await db.schema
+    .createIndex('hosted_runs_waiting')
+    .on('hosted_runs')
+    .columns(['platform', 'due_unix_ms'])
+    .where(sql<boolean>`state = 'waiting'`)
+    .execute();
+  await db.schema
+    .createTable('watch_cursors')
+    .addColumn('platform', 'text', (column) => column.notNull())
+    .addColumn('account_id', 'text', (column) => column.notNull())
+    .addColumn('job_id', 'text', (column) => column.notNull())
+    .addColumn('created_unix_ms', 'bigint', (column) => column.notNull())
+    .addPrimaryKeyConstraint('watch_cursors_key', ['platform', 'account_id', 'job_id'])
+    .execute();
 }

@@ -1,11 +1,13 @@
-import { Kysely, SqliteDialect } from 'kysely';
+import { Kysely, SqliteDialect, sql } from 'kysely';
 import type { CursorStore } from './cursor-store.js';
 import type { ExecutionStore } from './execution-store.js';
 import { LibsqlDatabase } from './libsql-database.js';
 import { migrateToLatest } from './migrations.js';
+import type { PullStore } from './pull-store.js';
 import type { RunStore } from './run-store.js';
 import { SqlCursorStore } from './sql-cursor-store.js';
 import { SqlExecutionStore } from './sql-execution-store.js';
+import { SqlPullStore } from './sql-pull-store.js';
 import { SqlRunStore } from './sql-run-store.js';
 import type { StateTables } from './state-tables.js';
 
@@ -29,7 +31,11 @@ export class SqliteState {
       await db.destroy();
       throw error;
     }
-    const stores = [new SqlRunStore(db), new SqlCursorStore(db), new SqlExecutionStore(db)] as const;
+    const pulls = new SqlPullStore(db, async () => {
+      // A commit in this mode is synced with the next checkpoint only.
+      await sql`PRAGMA wal_checkpoint(PASSIVE)`.execute(db);
+    });
+    const stores = [new SqlRunStore(db), new SqlCursorStore(db), new SqlExecutionStore(db), pulls] as const;
     return new SqliteState(...stores, () => db.destroy());
   }
 
@@ -37,6 +43,7 @@ export class SqliteState {
     readonly runs: RunStore,
     readonly cursors: CursorStore,
     readonly executions: ExecutionStore,
+    readonly pulls: PullStore,
     private readonly destroy: () => Promise<void>,
   ) {}
 

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SqliteState } from '../../../src/store/sqlite-state.js';
 import { StoreError } from '../../../src/store/store-error.js';
 import { cursorStoreContract } from '../../contract/cursor-store.contract.js';
+import { pullStoreContract } from '../../contract/pull-store.contract.js';
 import { runStoreContract } from '../../contract/run-store.contract.js';
 
 let folder: string;
@@ -28,6 +29,7 @@ async function withState(body: (state: SqliteState) => Promise<void>): Promise<v
 
 runStoreContract((body) => withState((state) => body(state.runs)));
 cursorStoreContract((body) => withState(body));
+pullStoreContract((body) => withState((state) => body(state.pulls)));
 
 describe('the SQLite state', () => {
   it('keeps what was saved across a restart', async () => {
