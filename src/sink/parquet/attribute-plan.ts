@@ -1,3 +1,4 @@
+import { type Field, type FieldUse, readFieldValue } from './attribute-field.js';
 import { ByteBuffer } from './byte-buffer.js';
 import type { ByteCursor, TextSlice } from './byte-cursor.js';
 import { textSlice } from './byte-cursor.js';
@@ -5,35 +6,19 @@ import { ByteSource } from './byte-source.js';
 import { MESSAGE_KEY_ORDERS, ONEOF_KEY_ORDERS } from './key-order.js';
 import { MESSAGE_LAYOUTS, type MessageLayout, ONEOF_FIELD, ONEOF_MEMBERS } from './message-layout.js';
 import { OrderedCopy } from './ordered-copy.js';
+import { OtherFields } from './other-fields.js';
 import type { AttributeWriter, RowGroupColumns } from './row-group-columns.js';
 import type { TextColumn } from './typed-column.js';
 
 const OBJECT = 0x7b;
 const OBJECT_END = 0x7d;
-const QUOTE = 0x22;
 const COMMA = 0x2c;
-const COLON = 0x3a;
-/** Digits of a count that every reader of JSON holds exactly. */
-const SAFE_DIGITS = 15;
-
-/** What becomes of a field. `place` is where its value was found, and in which line. */
-interface Field {
-  /** The key with its colon, as it stands in a line. */
-  readonly key: ByteSource;
-  readonly use: FieldUse;
-  readonly place: TextSlice & { foundIn: number };
-}
-
-type FieldUse =
-  | { readonly to: 'column'; readonly writer: AttributeWriter; readonly zero: ByteSource | number | undefined }
-  | { readonly to: 'payload'; readonly zero: ByteSource | undefined; readonly isUint64: boolean }
-  /** The map whose entries are the payload. */
-  | { readonly to: 'map' }
-  | { readonly to: 'oneof'; readonly head: ByteSource; readonly order: OrderedCopy | undefined };
+const QUOTE = 0x22;
 
 /**
  * How the attributes of one event type become cells, worked out once: `spreadAttributes` on bytes. Fields are met in
- * the order of their names, in which lines have them, so each is compared with the next that the message knows.
+ * the order of their names, in which lines have them, so each is compared with the next that the message knows. Those that
+ * it does not know (a newer engine's, or a collector's on the way) go to the payload as they are.
  */
 export class AttributePlan {
   private readonly fields: readonly Field[];
@@ -44,6 +29,7 @@ export class AttributePlan {
   private readonly constant: { readonly column: TextColumn; readonly text: ByteSource } | undefined;
   private readonly payloadColumn: TextColumn;
   private readonly payload = new ByteBuffer();
+  private readonly others = new OtherFields();
   private hasPayload = false;
   private readonly layout: MessageLayout | undefined;
   /** Lines read so far. */
@@ -106,20 +92,35 @@ export class AttributePlan {
   private readFields(cursor: ByteCursor): boolean {
     const { fields } = this;
     const line = ++this.line;
+    this.others.clear();
     cursor.at++;
     if (cursor.bytes[cursor.at] === OBJECT_END) {
       cursor.at++;
       return true;
     }
-    for (const field of fields) {
-      if (!cursor.pass(field.key)) continue;
-      if (!readValue(field, cursor)) return false;
-      field.place.foundIn = line;
+    let previousStart = 0;
+    let previousEnd = 0;
+    for (let index = 0; ; ) {
+      const start = cursor.at;
+      const field = fields[index];
+      if (field !== undefined && cursor.pass(field.key)) {
+        previousEnd = cursor.at - 1;
+        if (!readFieldValue(field, cursor)) return false;
+        field.place.foundIn = line;
+        index++;
+      } else if (field !== undefined && isKeyBefore(field.key.bytes, cursor)) {
+        index++;
+        continue;
+      } else {
+        if (this.layout?.payloadMap !== undefined || !this.others.read(cursor, previousStart, previousEnd))
+          return false;
+        previousEnd = this.others.keyEnd;
+      }
+      previousStart = start;
       const next = cursor.bytes[cursor.at++];
       if (next === OBJECT_END) return true;
       if (next !== COMMA) return false;
     }
-    return false;
   }
 
   private readPayload(cursor: ByteCursor): boolean {
@@ -152,6 +153,10 @@ export class AttributePlan {
       }
     }
     cursor.at = end;
+    if (this.others.count > 0) {
+      this.separate();
+      this.others.append(cursor.source, payload);
+    }
     this.hasPayload = payload.length > 0 || layout?.payloadIs === 'always';
     if (payload.length === 0) payload.appendUint8(OBJECT);
     payload.appendUint8(OBJECT_END);
@@ -160,84 +165,6 @@ export class AttributePlan {
 
   private separate(): void {
     this.payload.appendUint8(this.payload.length === 0 ? OBJECT : COMMA);
-  }
-}
-
-/** Passes a field's value if it is one that fits its place. */
-function readValue({ use, place }: Field, cursor: ByteCursor): boolean {
-  const { bytes, at } = cursor;
-  place.start = at;
-  switch (use.to) {
-    case 'column':
-      return readCell(use.writer.kind, place, cursor);
-    case 'oneof':
-      if (bytes[at] !== OBJECT || !cursor.value()) return false;
-      place.end = cursor.at;
-      return true;
-    case 'map':
-      if (!passDebugMap(cursor)) return false;
-      place.end = cursor.at;
-      return true;
-    case 'payload':
-      // A field that is null counts as left out; that is rare enough for the general reader.
-      if (bytes[at] === 0x6e || !cursor.value()) return false;
-      place.end = cursor.at;
-      return !use.isUint64 || bytes[at] !== QUOTE || unquoteCount(bytes, place);
-  }
-}
-
-/** Passes an object that maps names to `DebugValue`s: `isDebugValue` on bytes. */
-function passDebugMap(cursor: ByteCursor): boolean {
-  if (!cursor.passByte(OBJECT)) return false;
-  if (cursor.bytes[cursor.at] === OBJECT_END) return cursor.passByte(OBJECT_END);
-  let keyStart = 0;
-  let keyEnd = 0;
-  for (;;) {
-    const start = cursor.at;
-    if (!cursor.keyAfter(keyStart, keyEnd)) return false;
-    keyStart = start;
-    keyEnd = cursor.at;
-    if (!cursor.passByte(COLON) || !cursor.passByte(OBJECT)) return false;
-    if (DEBUG_KEYS.some((key) => cursor.pass(key)) && !cursor.value()) return false;
-    if (!cursor.passByte(OBJECT_END)) return false;
-    const next = cursor.bytes[cursor.at++];
-    if (next === OBJECT_END) return true;
-    if (next !== COMMA) return false;
-  }
-}
-
-/** Takes the quotes off a count, which is a number in the payload. */
-function unquoteCount(bytes: Uint8Array, place: TextSlice): boolean {
-  place.start++;
-  place.end--;
-  const count = place.end - place.start;
-  if (count < 1 || count > SAFE_DIGITS || (count > 1 && bytes[place.start] === 0x30)) return false;
-  for (let at = place.start; at < place.end; at++) {
-    const byte = bytes[at] ?? 0;
-    if (byte < 0x30 || byte > 0x39) return false;
-  }
-  return true;
-}
-
-function readCell(kind: AttributeWriter['kind'], place: TextSlice, cursor: ByteCursor): boolean {
-  switch (kind) {
-    case 'text':
-      return cursor.text(place);
-    case 'boolean':
-      return cursor.bytes[cursor.at] !== QUOTE && (cursor.pass(TRUE) || cursor.pass(FALSE));
-    case 'uint64': {
-      const { bytes } = cursor;
-      const isCount = cursor.passByte(QUOTE) && cursor.uint64() && cursor.passByte(QUOTE);
-      place.start++;
-      // Needless zeros make it a text.
-      return isCount && (bytes[place.start] !== 0x30 || cursor.at === place.start + 2);
-    }
-    case 'uint32':
-    case 'int32': {
-      const number = cursor.integer();
-      if (number === undefined) return false;
-      return kind === 'uint32' ? number >>> 0 === number : (number | 0) === number;
-    }
   }
 }
 
@@ -267,6 +194,17 @@ function writeZero(writer: AttributeWriter, zero: ByteSource | number, row: numb
   else if ((writer.kind === 'int32' || writer.kind === 'uint32') && typeof zero === 'number') {
     writer.column.appendNumber(row, zero);
   }
+}
+
+/** Whether a field's name comes before the one at the cursor, in the order of their bytes. */
+function isKeyBefore(key: Uint8Array, { bytes, at }: ByteCursor): boolean {
+  for (let i = 1; i < key.length; i++) {
+    const own = key[i] ?? 0;
+    const other = bytes[at + i] ?? 0;
+    // The quote that ends a name comes before whatever goes on in a longer one.
+    if (own !== other) return own === QUOTE || (other !== QUOTE && own < other);
+  }
+  return false;
 }
 
 function columnFieldsOf(layout: MessageLayout, columns: RowGroupColumns): Field[] {
@@ -308,7 +246,3 @@ function textColumn(writer: AttributeWriter): TextColumn {
   if (writer.kind !== 'text') throw new Error('a text column was expected');
   return writer.column;
 }
-
-const DEBUG_KEYS = ['float64', 'bool', 'string', 'bytes'].map((name) => ByteSource.of(`"${name}":`));
-const TRUE = ByteSource.of('true');
-const FALSE = ByteSource.of('false');

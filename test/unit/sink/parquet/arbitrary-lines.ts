@@ -64,6 +64,11 @@ const debugMaps = fc
   })
   .map((entries) => Object.fromEntries([...entries].sort(([a], [b]) => (a < b ? -1 : 1))));
 
+/** Names that no message has: before, between and after those that it has. */
+const UNKNOWN_NAMES = ['_debug_info', 'nam', 'name2', 'name ', 'other', 'phase_of', 'zz', 'é'];
+/** Such as keep no order, and one that the payload gives to something else. */
+const AWKWARD_NAMES = ['7', '__proto__', ONEOF_FIELD];
+
 /** Attributes of a message: mostly what its fields hold, sometimes anything. */
 function attributesOf(eventType: string): fc.Arbitrary<unknown> {
   const layout = MESSAGE_LAYOUTS.get(eventType);
@@ -72,8 +77,9 @@ function attributesOf(eventType: string): fc.Arbitrary<unknown> {
     ...(layout?.fields.has(ONEOF_FIELD) ? ONEOF_MEMBERS.keys() : []),
     ...Object.keys(MESSAGE_KEY_ORDERS.get(eventType) ?? {}),
     ...(layout?.payloadMap === undefined ? [] : [layout.payloadMap]),
-    'other',
   ].filter((name) => name !== ONEOF_FIELD);
+  const few = (some: readonly string[]) =>
+    fc.oneof({ weight: 4, arbitrary: fc.constant<string[]>([]) }, { weight: 1, arbitrary: fc.subarray([...some]) });
   const fitting = (name: string) => {
     if (ONEOF_MEMBERS.has(name)) return objects;
     if (name === layout?.payloadMap) return debugMaps;
@@ -83,7 +89,8 @@ function attributesOf(eventType: string): fc.Arbitrary<unknown> {
     return texts;
   };
   return fc
-    .subarray(names)
+    .tuple(fc.subarray(names), few(UNKNOWN_NAMES), few(AWKWARD_NAMES))
+    .map((parts) => parts.flat())
     .chain((chosen) =>
       fc.tuple(
         ...chosen.map((name) =>
