@@ -22,9 +22,9 @@ export class SignalProgress {
   private waiting: MappedItem[] = [];
   private readonly underWay = new Set<ExportStretch>();
   /** Items that the present replay gives although an older one gave them to a request. */
-  private repeated: ReadonlySet<string> = new Set();
+  private repeated: ReadonlySet<ItemKey> = new Set();
   /** Items that were answered beyond the cursor, with their anchors. */
-  private readonly answeredAhead = new Map<string, number>();
+  private readonly answeredAhead = new Map<ItemKey, number>();
   /** Every item anchored before this offset was handed out. */
   private handedTo = 0;
   /** Anchor of the run's last items, which stand for no record there; `undefined` before. */
@@ -160,9 +160,10 @@ export class SignalProgress {
   }
 }
 
-/** What tells an item from the others of its run and signal: a span is sent once as it ended, and once as one that never did. */
-function keyOf(item: MappedItem, closingAt: number | undefined): string {
-  if (item.signal === 'logs') return String(item.anchorOffset);
-  const { spanId } = item.span.spanContext();
-  return item.anchorOffset === closingAt ? `${spanId} closed` : spanId;
+/** What tells an item from the others of its run and signal: its anchor, and the span's id where it is one of the last. */
+type ItemKey = number | string;
+
+function keyOf(item: MappedItem, closingAt: number | undefined): ItemKey {
+  if (item.anchorOffset !== closingAt || item.signal === 'logs') return item.anchorOffset;
+  return item.span.spanContext().spanId;
 }

@@ -10,8 +10,8 @@ const FREE = 0;
  * addressing over the id's two halves; the hash is seeded, so that a sender cannot choose ids that all meet in one place.
  */
 export class SpanIdTable {
-  private high = new Uint32Array(MIN_CAPACITY);
-  private low = new Uint32Array(MIN_CAPACITY);
+  private high = new Int32Array(MIN_CAPACITY);
+  private low = new Int32Array(MIN_CAPACITY);
   /** Value plus one; 0 marks a free slot. */
   private values = new Uint32Array(MIN_CAPACITY);
   private count = 0;
@@ -38,7 +38,7 @@ export class SpanIdTable {
     this.setHalves(halfOf(id, 0), halfOf(id, 8), value);
   }
 
-  /** As `get`, for any 64 bits given as two unsigned 32-bit integers, the first the more significant one. */
+  /** As `get`, for any 64 bits given as two 32-bit integers, with a sign or without, the first the more significant one. */
   getHalves(high: number, low: number): number | undefined {
     const value = this.values[this.slotOf(high, low)] ?? FREE;
     return value === FREE ? undefined : value - 1;
@@ -59,7 +59,7 @@ export class SpanIdTable {
     this.values[slot] = value + 1;
   }
 
-  /** As `set`, for any 64 bits given as two unsigned 32-bit integers. */
+  /** As `set`, for any 64 bits given as two 32-bit integers. */
   setHalves(high: number, low: number, value: number): void {
     this.setValueAt(this.slotFor(high, low), value);
   }
@@ -82,14 +82,18 @@ export class SpanIdTable {
   private slotOf(high: number, low: number): number {
     const mask = this.values.length - 1;
     let slot = mix(high, low, this.seed) & mask;
-    while (this.values[slot] !== FREE && (this.high[slot] !== high || this.low[slot] !== low)) slot = (slot + 1) & mask;
+    const ownHigh = high | 0;
+    const ownLow = low | 0;
+    while (this.values[slot] !== FREE && (this.high[slot] !== ownHigh || this.low[slot] !== ownLow)) {
+      slot = (slot + 1) & mask;
+    }
     return slot;
   }
 
   private grow(): void {
     const { high, low, values } = this;
-    this.high = new Uint32Array(2 * high.length);
-    this.low = new Uint32Array(2 * low.length);
+    this.high = new Int32Array(2 * high.length);
+    this.low = new Int32Array(2 * low.length);
     this.values = new Uint32Array(2 * values.length);
     // Tables are made and grown by the thousand: an iterator's pair for each slot would be most of what it costs.
     for (let from = 0; from < values.length; from++) {

@@ -93,8 +93,8 @@ export class InvocationAssigner {
     if (index === undefined) return undefined;
     if (!this.table.hasRecord(index)) {
       this.table.markRecord(index);
-      const { likelyInvocations } = this.groupAt(index);
-      if (likelyInvocations.size > 0) likelyInvocations.delete(page.spanId(span));
+      const likely = this.groups.get(this.table.rootOf(index))?.likelyInvocations;
+      if (likely !== undefined && likely.size > 0) likely.delete(page.spanId(span));
     }
     const parentHigh = page.cell(span, CELL.parentHigh);
     const parentLow = page.cell(span, CELL.parentLow);
@@ -194,11 +194,15 @@ export class InvocationAssigner {
     const a = this.table.rootOf(index);
     const b = this.table.rootOf(otherIndex);
     if (a === b) return;
-    const [groupA, groupB] = [this.groupAt(a), this.groupAt(b)];
-    const [into, from] = groupA.nodes.size >= groupB.nodes.size ? [a, b] : [b, a];
-    const [target, source] = into === a ? [groupA, groupB] : [groupB, groupA];
-    target.merge(source);
-    this.groups.delete(from);
+    // Most spans are joined before they have said anything: they have no group yet, and need none of their own.
+    const groupA = this.groups.get(a);
+    const groupB = this.groups.get(b);
+    const isInA = groupA !== undefined && (groupB === undefined || groupA.nodes.size >= groupB.nodes.size);
+    const [into, from] = isInA ? [a, b] : [b, a];
+    if (groupA !== undefined && groupB !== undefined) {
+      (isInA ? groupA : groupB).merge(isInA ? groupB : groupA);
+      this.groups.delete(from);
+    }
     this.table.join(into, from);
   }
 

@@ -40,19 +40,28 @@ export interface LinePlace {
   readonly firstCell: number;
 }
 
+/** One for all lines that are kept. */
+interface KeptPlace extends LinePlace {
+  block: LineBlock;
+  start: number;
+  end: number;
+  firstCell: number;
+}
+
 /**
  * Keeps lines and their cells, copied out of bytes that are only lent. Lines come and go in the same order, so a block is
  * used again, or let go, once its last line has gone.
  */
 export class LineBlocks {
   private block: LineBlock | undefined;
+  private place: KeptPlace | undefined;
   private spare: LineBlock[] = [];
 
-  /** Keeps a line until it is let go. */
+  /** Keeps a line until its block is told that it is not wanted. @returns its place, good until the next line is kept */
   keep(bytes: Buffer, start: number, end: number, { cells, firstCell, cellCount }: ScannedLine): LinePlace {
     const byteCount = end - start;
     const block = this.blockFor(byteCount, cellCount);
-    const place = { block, start: block.length, end: block.length + byteCount, firstCell: block.cellCount };
+    const at = block.length;
     bytes.copy(block.bytes, block.length, start, end);
     const kept = block.cells;
     const to = block.cellCount;
@@ -60,11 +69,20 @@ export class LineBlocks {
     block.length += byteCount;
     block.cellCount += cellCount;
     block.lineCount++;
-    return place;
+    return this.placeAt(block, at, at + byteCount, to);
   }
 
-  /** The line at a place is not wanted any more; to be called once for each place. */
-  letGo({ block }: LinePlace): void {
+  private placeAt(block: LineBlock, start: number, end: number, firstCell: number): LinePlace {
+    this.place ??= { block, start, end, firstCell };
+    this.place.block = block;
+    this.place.start = start;
+    this.place.end = end;
+    this.place.firstCell = firstCell;
+    return this.place;
+  }
+
+  /** A line of a block is not wanted any more; to be called once for each line. */
+  letGo(block: LineBlock): void {
     if (--block.lineCount > 0) return;
     block.length = block.cellCount = 0;
     const isUsable = block !== this.block && block.bytes.length === BLOCK_BYTES;

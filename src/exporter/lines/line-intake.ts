@@ -2,7 +2,6 @@ import { tryParseRecordLine } from '../../record/record-line.js';
 import type { Resource } from '../../record/resource.js';
 import type { LoggedRecord } from '../../sink/record-log.js';
 import type { LoggedLines } from '../logged-lines.js';
-import type { HeldSpan } from '../mapping/held-spans.js';
 import type { MissingParents } from '../mapping/missing-parents.js';
 import type { NodeIndex } from '../mapping/node-index.js';
 import type { SpanTree } from '../mapping/span-tree.js';
@@ -10,7 +9,7 @@ import type { Redactor } from '../redaction/redactor.js';
 import { EventPlans } from './event-plans.js';
 import type { KernelLines } from './kernel-lines.js';
 import type { KnownLayouts } from './known-layouts.js';
-import { LineBlocks, type LinePlace } from './line-blocks.js';
+import { type LineBlock, LineBlocks, type LinePlace } from './line-blocks.js';
 import { CELL, PLAIN_TEXT } from './line-cells.js';
 import { LineReader } from './line-reader.js';
 import { LineScanner } from './line-scanner.js';
@@ -29,13 +28,15 @@ export interface RunMemory {
 export interface LineHost {
   /** Time has passed in the run. */
   advance(seconds: number, nanos: number): void;
-  /** A span has ended and waits for its events. */
-  hold(span: HeldSpan): void;
+  /** A span has ended and waits for its events. @param line is to be read at once */
+  hold(anchorOffset: number, resource: Resource, endSeconds: number, endNanos: number, line: LinePlace): void;
   /** A line that the fast path leaves alone: all log records, and any span in an unusual layout. */
   pushRecord(logged: LoggedRecord): void;
 }
 
 const NO_BYTES = Buffer.alloc(0);
+/** As many spans as begin in half a megabyte. */
+const MAX_SPARE_STARTS = 512;
 
 /** Takes a run's records as the bytes of their lines: what `OtelRunMapper.push` does with records, without making any. */
 export class LineIntake {
@@ -51,6 +52,8 @@ export class LineIntake {
   private knownCount = 0;
   /** Starts that came with this push. */
   private starts: LineStart[] = [];
+  /** To be used again: most spans end in the push that they begin in. */
+  private readonly spareStarts: LineStart[] = [];
 
   constructor(
     private readonly memory: RunMemory,
@@ -84,8 +87,7 @@ export class LineIntake {
       else if (!this.pushGeneral(bytes, start, end, offset, resource)) damagedCount++;
       start = end + 1;
     }
-    for (const start of this.starts) if (start.isOpen) start.keep();
-    this.starts = [];
+    this.keepOpenStarts();
     this.isTaken = true;
     // Open runs are many, and each would keep the latest megabyte that it was given.
     this.scanner?.use(NO_BYTES);
@@ -94,9 +96,19 @@ export class LineIntake {
     return damagedCount;
   }
 
-  /** A line that the host was given to hold is not wanted any more. */
-  letGo(place: LinePlace): void {
-    this.blocks.letGo(place);
+  /** A line in this block that the host was given to hold is not wanted any more. */
+  letGo(block: LineBlock): void {
+    this.blocks.letGo(block);
+  }
+
+  /** Those of spans that ended meanwhile are nobody's any more. */
+  private keepOpenStarts(): void {
+    for (const start of this.starts) {
+      if (start.isOpen) start.keep();
+      else if (this.spareStarts.length < MAX_SPARE_STARTS) this.spareStarts.push(start);
+    }
+    for (const start of this.spareStarts) start.forget();
+    this.starts = [];
   }
 
   private use(bytes: Buffer): void {
@@ -137,8 +149,9 @@ export class LineIntake {
     const { tree, nodes, missingParents } = memory;
     if (!line.isEnd) {
       host.advance(line.cell(CELL.startSeconds) >>> 0, line.cell(CELL.startNanos));
-      const lineStart = new LineStart(bytes, start, end, resource);
-      if (tree.begin(line, lineStart)) this.starts.push(lineStart);
+      const lineStart = this.spareStarts.pop() ?? new LineStart();
+      lineStart.pointAt(bytes, start, end, resource);
+      (tree.begin(line, lineStart) ? this.starts : this.spareStarts).push(lineStart);
       missingParents.arrived(line.spanHigh, line.spanLow);
       nodes.seeSpan(line);
       return;
@@ -150,9 +163,7 @@ export class LineIntake {
     nodes.seeSpan(line);
     missingParents.arrived(line.spanHigh, line.spanLow);
     missingParents.seeChild(line, resource);
-    const { uniqueId } = line;
-    const kept = this.blocks.keep(bytes, start, end, scanned);
-    host.hold({ anchorOffset: offset + start, resource, endSeconds, endNanos, line: kept, uniqueId });
+    host.hold(offset + start, resource, endSeconds, endNanos, this.blocks.keep(bytes, start, end, scanned));
   }
 
   /** As `learnNames` does of a record. */

@@ -81,19 +81,19 @@ export class LineReader implements SpanSight {
   }
 
   get spanHigh(): number {
-    return this.cell(CELL.spanHigh) >>> 0;
+    return this.cell(CELL.spanHigh);
   }
 
   get spanLow(): number {
-    return this.cell(CELL.spanLow) >>> 0;
+    return this.cell(CELL.spanLow);
   }
 
   get parentHigh(): number {
-    return this.cell(CELL.parentHigh) >>> 0;
+    return this.cell(CELL.parentHigh);
   }
 
   get parentLow(): number {
-    return this.cell(CELL.parentLow) >>> 0;
+    return this.cell(CELL.parentLow);
   }
 
   get linkHigh(): number {
@@ -216,7 +216,7 @@ export class LineReader implements SpanSight {
   private linkHalf(at: number): number {
     if (this.cell(CELL.linkCount) === 0) return 0;
     const start = this.start + this.cell(CELL.links + 1) + at;
-    return Number.parseInt(this.bytes.toString('latin1', start, start + 8), 16);
+    return Number.parseInt(this.bytes.toString('latin1', start, start + 8), 16) | 0;
   }
 
   private time(cell: number): UnixNano {

@@ -49,11 +49,12 @@ export class SpanRelease {
       return this.encodeRecord(held.record, resource, buffer.take(spanId));
     }
     const { line } = this;
+    if (held.line === undefined) return undefined;
     line.pointAt(held.line);
     this.spanHigh = line.spanHigh;
     this.spanLow = line.spanLow;
     const events = buffer.takeHalves(line.spanHigh, line.spanLow);
-    const transcoded = this.transcode(held.uniqueId, resource, events);
+    const transcoded = this.transcode(line.uniqueId, resource, events);
     if (transcoded !== undefined) return transcoded;
     const record = line.readRecord();
     return record?.recordType === 'SpanEnd' ? this.encodeRecord(record, resource, events) : undefined;

@@ -308,6 +308,7 @@ const SKIP_DETAIL = roleIndexOf('node_skip_upstream_detail');
 /** Attributes by which a check (test, unit test, freshness) tells its result. */
 const CHECKS = ['test_outcome', 'node_test_detail', 'node_freshness_outcome', 'node_outcome_detail'];
 const CHECK_ROLES = CHECKS.map(roleIndexOf);
+const CHECK_BITS = CHECK_ROLES.reduce((bits, role) => bits | (1 << role), 0);
 const TRACE_ID_DIGITS = 32;
 const ZERO = 0x30;
 /** Longest integer that is surely exact. */
@@ -319,15 +320,12 @@ function nodeVerdict(line: LineReader): KnownVerdict | undefined {
   if (outcome === 'NODE_OUTCOME_SKIPPED') return 'skipped';
   if (outcome === 'NODE_OUTCOME_ERROR') return 'error';
   if (outcome !== 'NODE_OUTCOME_SUCCESS') return undefined;
+  if ((line.cell(CELL.roles) & CHECK_BITS) === 0) return 'success';
   const checks: Record<string, JsonValue> = {};
-  let isCheck = false;
-  for (const [index, role] of CHECK_ROLES.entries()) {
-    const found = line.find(role);
-    if (found === 0) continue;
-    isCheck = true;
-    checks[CHECKS[index] ?? ''] = valueAt(line, found);
+  for (let index = 0; index < CHECKS.length; index++) {
+    const found = line.find(CHECK_ROLES[index] as number);
+    if (found !== 0) checks[CHECKS[index] as string] = valueAt(line, found);
   }
-  if (!isCheck) return 'success';
   const attributes: JsonObject = { node_outcome: outcome, ...checks };
   const verdict = nodeVerdictOf({ attributes: Attributes.of(attributes), status: null }, 'none');
   return verdict === 'success' ? verdict : undefined;

@@ -1,49 +1,133 @@
 import type { Resource } from '../../record/resource.js';
 import type { SpanEnd } from '../../record/telemetry-record.js';
-import type { LinePlace } from '../lines/line-blocks.js';
+import type { LineBlock, LinePlace } from '../lines/line-blocks.js';
 
-interface Held {
+/** A span's end that waited for late events: its record, or (in half the memory) the place of its line. */
+export interface HeldSpan {
   readonly anchorOffset: number;
   readonly resource: Resource;
-  readonly endSeconds: number;
-  readonly endNanos: number;
+  /** `undefined` for one that is held as a line. */
+  readonly record: SpanEnd | undefined;
+  readonly line: LinePlace | undefined;
 }
 
-/** A span's end that waits for late events: its record, or (in half the memory) its line. */
-export type HeldSpan =
-  | (Held & { readonly record: SpanEnd })
-  | (Held & { readonly record?: undefined; readonly line: LinePlace; readonly uniqueId: string | undefined });
+const MIN_CAPACITY = 64;
+/** More places than these are given back once nothing is held. */
+const MAX_IDLE_CAPACITY = 4096;
 
-/** Ended spans in the order of the log, first in, first out. */
+/**
+ * Ended spans in the order of the log, first in, first out. At full load they are a hundred thousand, so they are kept in
+ * columns of numbers, a ring in each: as objects they are most of what V8 has to look at and to move when it collects garbage.
+ */
 export class HeldSpans {
-  private spans: (HeldSpan | undefined)[] = [];
-  /** Those before it are gone. */
+  private capacity = MIN_CAPACITY;
   private from = 0;
+  private heldCount = 0;
+  private columns = new Columns(MIN_CAPACITY);
 
   get count(): number {
-    return this.spans.length - this.from;
+    return this.heldCount;
   }
 
-  get oldest(): HeldSpan | undefined {
-    return this.spans[this.from];
+  addRecord(anchorOffset: number, resource: Resource, endSeconds: number, endNanos: number, record: SpanEnd): void {
+    const at = this.add(anchorOffset, resource, endSeconds, endNanos);
+    this.columns.contents[at] = record;
+    this.columns.firstCells[at] = IS_RECORD;
   }
 
-  add(span: HeldSpan): void {
-    this.spans.push(span);
+  /** @param line is read at once, and may be another's afterwards */
+  addLine(anchorOffset: number, resource: Resource, endSeconds: number, endNanos: number, line: LinePlace): void {
+    const at = this.add(anchorOffset, resource, endSeconds, endNanos);
+    const { contents, starts, ends, firstCells } = this.columns;
+    contents[at] = line.block;
+    starts[at] = line.start;
+    ends[at] = line.end;
+    firstCells[at] = line.firstCell;
+  }
+
+  /** Whether the oldest one ended before a time; not where there is none. */
+  isOldestBefore(seconds: number, nanos: number): boolean {
+    if (this.heldCount === 0) return false;
+    const { endSeconds, endNanos } = this.columns;
+    const own = endSeconds[this.from] as number;
+    return own < seconds || (own === seconds && (endNanos[this.from] as number) < nanos);
   }
 
   takeOldest(): HeldSpan | undefined {
-    const oldest = this.spans[this.from];
-    if (oldest === undefined) return undefined;
+    if (this.heldCount === 0) return undefined;
+    const at = this.from;
+    const { anchorOffsets, resources, contents, starts, ends, firstCells } = this.columns;
+    const anchorOffset = anchorOffsets[at] as number;
+    const firstCell = firstCells[at] as number;
+    const resource = resources[at] as Resource;
+    const content = contents[at];
     // Let go at once: it keeps a block of lines.
-    this.spans[this.from++] = undefined;
-    if (this.from > COMPACT_AFTER && this.from * 2 > this.spans.length) {
-      this.spans = this.spans.slice(this.from);
-      this.from = 0;
+    contents[at] = undefined;
+    this.from = (at + 1) & (this.capacity - 1);
+    this.heldCount--;
+    if (this.heldCount === 0 && this.capacity > MAX_IDLE_CAPACITY) this.resize(MIN_CAPACITY);
+    if (firstCell === IS_RECORD) return { anchorOffset, resource, record: content as SpanEnd, line: undefined };
+    const line = { block: content as LineBlock, start: starts[at] as number, end: ends[at] as number, firstCell };
+    return { anchorOffset, resource, record: undefined, line };
+  }
+
+  /** Fills what all have. @returns the place in the columns */
+  private add(anchorOffset: number, resource: Resource, endSeconds: number, endNanos: number): number {
+    if (this.heldCount === this.capacity) this.resize(2 * this.capacity);
+    const { columns } = this;
+    const at = (this.from + this.heldCount) & (this.capacity - 1);
+    this.heldCount++;
+    columns.anchorOffsets[at] = anchorOffset;
+    columns.resources[at] = resource;
+    columns.endSeconds[at] = endSeconds;
+    columns.endNanos[at] = endNanos;
+    return at;
+  }
+
+  private resize(capacity: number): void {
+    const columns = new Columns(capacity);
+    for (let index = 0; index < this.heldCount; index++) {
+      columns.take(index, this.columns, (this.from + index) & (this.capacity - 1));
     }
-    return oldest;
+    this.columns = columns;
+    this.capacity = capacity;
+    this.from = 0;
   }
 }
 
-/** Handed-out spans that may stay in the list before it is shortened. */
-const COMPACT_AFTER = 1024;
+/** What is held, one place in each column a span. */
+class Columns {
+  readonly anchorOffsets: Float64Array;
+  readonly endSeconds: Uint32Array;
+  readonly endNanos: Int32Array;
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+  /** `IS_RECORD` for a record. */
+  readonly firstCells: Int32Array;
+  readonly resources: (Resource | undefined)[];
+  readonly contents: (LineBlock | SpanEnd | undefined)[];
+
+  constructor(capacity: number) {
+    this.anchorOffsets = new Float64Array(capacity);
+    this.endSeconds = new Uint32Array(capacity);
+    this.endNanos = new Int32Array(capacity);
+    this.starts = new Int32Array(capacity);
+    this.ends = new Int32Array(capacity);
+    this.firstCells = new Int32Array(capacity);
+    this.resources = new Array(capacity).fill(undefined);
+    this.contents = new Array(capacity).fill(undefined);
+  }
+
+  take(at: number, from: Columns, place: number): void {
+    this.anchorOffsets[at] = from.anchorOffsets[place] as number;
+    this.endSeconds[at] = from.endSeconds[place] as number;
+    this.endNanos[at] = from.endNanos[place] as number;
+    this.starts[at] = from.starts[place] as number;
+    this.ends[at] = from.ends[place] as number;
+    this.firstCells[at] = from.firstCells[place] as number;
+    this.resources[at] = from.resources[place];
+    this.contents[at] = from.contents[place];
+  }
+}
+
+const IS_RECORD = -1;

@@ -1,13 +1,13 @@
 import type { SpanId } from '../../record/ids.js';
 
-/** The more significant half of a span id, as an unsigned 32-bit integer. */
+/** The more significant half of a span id, as a 32-bit integer with a sign: one without would be an object to V8 as often as not. */
 export function highOf(id: SpanId): number {
-  return Number.parseInt(id.slice(0, 8), 16);
+  return Number.parseInt(id.slice(0, 8), 16) | 0;
 }
 
 /** The less significant half. */
 export function lowOf(id: SpanId): number {
-  return Number.parseInt(id.slice(8), 16);
+  return Number.parseInt(id.slice(8), 16) | 0;
 }
 
 /** The span id of two halves, as 32-bit integers with a sign or without. */

@@ -50,7 +50,7 @@ export class MissingParents {
     if (known === undefined) {
       const missing = { spanId: parentSpanId, resource, startTimeUnixNano, endTimeUnixNano, phase, uniqueId };
       this.byId.set(parentSpanId, missing);
-      this.mayMiss[parentLow % FILTER_SIZE] = 1;
+      this.mayMiss[parentLow & FILTER_MASK] = 1;
       return;
     }
     if (startTimeUnixNano < known.startTimeUnixNano) known.startTimeUnixNano = startTimeUnixNano;
@@ -61,7 +61,7 @@ export class MissingParents {
 
   /** A span was seen. */
   arrived(high: number, low: number): void {
-    if (this.mayMiss[low % FILTER_SIZE] === 1) this.byId.delete(spanIdOf(high, low));
+    if (this.mayMiss[low & FILTER_MASK] === 1) this.byId.delete(spanIdOf(high, low));
   }
 
   /** Those that did not come. */
@@ -71,3 +71,4 @@ export class MissingParents {
 }
 
 const FILTER_SIZE = 4096;
+const FILTER_MASK = FILTER_SIZE - 1;

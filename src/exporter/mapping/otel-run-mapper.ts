@@ -14,7 +14,7 @@ import { ItemEncoder } from '../wire/item-encoder.js';
 import { ClosingSpans } from './closing-spans.js';
 import { EventBuffer } from './event-buffer.js';
 import { EVENT_TYPE } from './event-types.js';
-import { type HeldSpan, HeldSpans } from './held-spans.js';
+import { HeldSpans } from './held-spans.js';
 import { hrTimeOf } from './hr-time.js';
 import { learnNames } from './learn-names.js';
 import { LogMapper } from './map-log.js';
@@ -72,7 +72,10 @@ export class OtelRunMapper implements RunMapper {
       { redactor, tree, nodes, missingParents },
       {
         advance: (seconds, nanos) => this.advance(seconds, nanos),
-        hold: (span) => this.hold(span),
+        hold: (anchorOffset, resource, endSeconds, endNanos, line) => {
+          this.held.addLine(anchorOffset, resource, endSeconds, endNanos, line);
+          this.boundHeld();
+        },
         pushRecord: (logged) => this.pushRecord(logged),
       },
       layouts,
@@ -141,7 +144,8 @@ export class OtelRunMapper implements RunMapper {
     this.missingParents.arrived(span.spanHigh, span.spanLow);
     this.missingParents.seeChild(span, resource);
     const [endSeconds, endNanos] = hrTimeOf(record.endTimeUnixNano);
-    this.hold({ anchorOffset: offset, resource, endSeconds, endNanos, record });
+    this.held.addRecord(offset, resource, endSeconds, endNanos, record);
+    this.boundHeld();
   }
 
   private pushLog(logged: LoggedRecord, record: LogRecord): void {
@@ -161,8 +165,7 @@ export class OtelRunMapper implements RunMapper {
     this.buffer.add(target, { event, timeUnixNano: record.timeUnixNano });
   }
 
-  private hold(span: HeldSpan): void {
-    this.held.add(span);
+  private boundHeld(): void {
     if (this.heldCount > this.options.maxHeldSpans) this.releaseOldest();
   }
 
@@ -179,10 +182,7 @@ export class OtelRunMapper implements RunMapper {
     const borrowed = nanos < this.holdNanos ? 1 : 0;
     const sinceSeconds = seconds - this.holdSeconds - borrowed;
     const sinceNanos = nanos - this.holdNanos + borrowed * NANOS_PER_SECOND;
-    for (let { oldest } = this.held; oldest !== undefined; { oldest } = this.held) {
-      if (!isBefore(oldest.endSeconds, oldest.endNanos, sinceSeconds, sinceNanos)) break;
-      this.releaseOldest();
-    }
+    while (this.held.isOldestBefore(sinceSeconds, sinceNanos)) this.releaseOldest();
   }
 
   private releaseOldest(): void {
@@ -191,7 +191,7 @@ export class OtelRunMapper implements RunMapper {
     const { record } = oldest;
     if (record?.eventType === EVENT_TYPE.invocation) this.closing.adoptOrphanEvents([record]);
     const span = this.release.encode(oldest, this.buffer);
-    if (oldest.record === undefined) this.intake.letGo(oldest.line);
+    if (oldest.line !== undefined) this.intake.letGo(oldest.line.block);
     const { spanHigh, spanLow } = this.release;
     this.tree.sent(spanHigh, spanLow);
     if (span !== undefined) this.ready.push({ signal: 'traces', anchorOffset: oldest.anchorOffset, span });

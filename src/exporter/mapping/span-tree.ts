@@ -43,13 +43,13 @@ export class SpanTree {
   /** Places by id. The place of a span that was forgotten is another's: its id there tells. */
   private places = new SpanIdTable();
   private count = 0;
-  private high = new Uint32Array(MIN_PLACES);
-  private low = new Uint32Array(MIN_PLACES);
-  private parentHigh = new Uint32Array(MIN_PLACES);
-  private parentLow = new Uint32Array(MIN_PLACES);
+  private high = new Int32Array(MIN_PLACES);
+  private low = new Int32Array(MIN_PLACES);
+  private parentHigh = new Int32Array(MIN_PLACES);
+  private parentLow = new Int32Array(MIN_PLACES);
   /** The node's own NodeProcessed span, which a NodeEvaluated span links to; both 0 for none. */
-  private processedHigh = new Uint32Array(MIN_PLACES);
-  private processedLow = new Uint32Array(MIN_PLACES);
+  private processedHigh = new Int32Array(MIN_PLACES);
+  private processedLow = new Int32Array(MIN_PLACES);
   private flags = new Uint8Array(MIN_PLACES);
   private readonly starts: (OpenStart | undefined)[] = [];
 
@@ -258,8 +258,8 @@ function idOrNone(high: number, low: number): SpanId | undefined {
   return high === 0 && low === 0 ? undefined : spanIdOf(high, low);
 }
 
-function larger(array: Uint32Array): Uint32Array<ArrayBuffer> {
-  const copy = new Uint32Array(2 * array.length);
+function larger(array: Int32Array): Int32Array<ArrayBuffer> {
+  const copy = new Int32Array(2 * array.length);
   copy.set(array);
   return copy;
 }

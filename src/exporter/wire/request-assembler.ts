@@ -25,21 +25,23 @@ interface ResourceItems {
  */
 export class RequestAssembler {
   private readonly resources = new Map<string, ResourceItems>();
-  private last: { readonly item: EncodedItem; readonly scope: ScopeItems } | undefined;
+  private lastGroup: EncodedItem['group'] | undefined;
+  private lastScope: ScopeItems | undefined;
   /** The request's length in bytes so far, or a few more. */
   byteCount = 0;
   itemCount = 0;
 
   add(item: EncodedItem): void {
-    const { last } = this;
-    const scope = last?.item.group === item.group ? last.scope : this.scopeOf(item);
+    const { lastScope } = this;
+    const scope = lastScope !== undefined && this.lastGroup === item.group ? lastScope : this.scopeOf(item);
     const stretch = scope.stretches.at(-1);
     if (stretch?.block === item.block && stretch.end === item.start) stretch.end = item.end;
     else scope.stretches.push({ block: item.block, start: item.start, end: item.end });
     scope.byteCount += item.end - item.start;
     this.byteCount += item.end - item.start;
     this.itemCount++;
-    this.last = { item, scope };
+    this.lastGroup = item.group;
+    this.lastScope = scope;
   }
 
   /** The request's body. */

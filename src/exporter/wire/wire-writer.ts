@@ -108,8 +108,8 @@ export class WireWriter extends GrowingBytes {
   id(high: number, low: number): void {
     this.reserve(9);
     this.bytes[this.length++] = 8;
-    this.bytes.writeUInt32BE(high, this.length);
-    this.bytes.writeUInt32BE(low, this.length + 4);
+    this.bytes.writeInt32BE(high | 0, this.length);
+    this.bytes.writeInt32BE(low | 0, this.length + 4);
     this.length += 8;
   }
 
