@@ -1,9 +1,11 @@
+import type { HrTime } from '@opentelemetry/api';
 import type { SpanId } from '../../record/ids.js';
 import { tryParseRecordLine } from '../../record/record-line.js';
 import type { SpanEnd, SpanStart, SpanStatus } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
 import { type Interruption, interruptionOf } from '../../run/node-outcome.js';
 import { spanIdOf } from '../mapping/id-halves.js';
+import type { EndedSpan } from '../mapping/span-outcome.js';
 import type { SpanSight } from '../mapping/span-sight.js';
 import { type AttributePlan, roleIndexOf } from './attribute-plan.js';
 import type { EventPlan } from './event-plan.js';
@@ -23,7 +25,7 @@ import {
 import type { ScannedLine } from './scanned-line.js';
 
 /** Reads a scanned line through its cells. One object for all lines: what it says is about the line it was pointed at last. */
-export class LineReader implements SpanSight {
+export class LineReader implements SpanSight, EndedSpan {
   bytes: Buffer = EMPTY;
   view: DataView = NO_VIEW;
   start = 0;
@@ -128,6 +130,17 @@ export class LineReader implements SpanSight {
     const end = this.start + this.cell(CELL.messageEnd);
     const hasMessage = start > this.start;
     return { code, message: hasMessage ? this.bytes.toString('latin1', start, end) : null };
+  }
+
+  /** Its texts, by `text`. */
+  get attributes(): this {
+    return this;
+  }
+
+  /** When it ended, in seconds and nanoseconds. */
+  get endTime(): HrTime {
+    const seconds = this.isEnd ? CELL.endSeconds : CELL.startSeconds;
+    return [this.cell(seconds) >>> 0, this.cell(seconds + 1)];
   }
 
   get name(): string {

@@ -266,10 +266,8 @@ export class SpanTranscoder {
 
   /** How a failed node is shown; writes what that adds to the attributes. */
   private failureOf(out: WireWriter, line: LineReader): SpanOutcome {
-    const { spanId, startTimeUnixNano, endTimeUnixNano, status } = line;
     const attributes: OtelAttributes = {};
-    const ended = { spanId, startTimeUnixNano, endTimeUnixNano, status, attributes: line };
-    const outcome = this.deps.outcomes.ofFailedNode(ended, attributes);
+    const outcome = this.deps.outcomes.ofFailedNode(line, attributes);
     encodeAttributes(out, SPAN.attributes, attributes);
     return outcome;
   }

@@ -1,4 +1,4 @@
-import { type Attributes as OtelAttributes, type SpanStatus, SpanStatusCode } from '@opentelemetry/api';
+import { type HrTime, type Attributes as OtelAttributes, type SpanStatus, SpanStatusCode } from '@opentelemetry/api';
 import type { TimedEvent } from '@opentelemetry/sdk-trace-base';
 import type { SpanEnd } from '../../record/telemetry-record.js';
 import { freshnessOutcomeOf, nodeVerdictOf, testOutcomeOf } from '../../run/node-outcome.js';
@@ -21,6 +21,8 @@ export interface SpanOutcome {
 export interface EndedSpan extends Interval {
   readonly attributes: TextAttributes;
   readonly status: { readonly message: string | null } | null;
+  /** `endTimeUnixNano`, where it is to be had without a bigint. */
+  readonly endTime?: HrTime;
 }
 
 /** A failure before it is written: what backends group by, and what people read. */
@@ -186,7 +188,7 @@ export class SpanOutcomes {
       status: { code: SpanStatusCode.ERROR, message: failure.headline ?? headlineOf(failure.message) },
       event: {
         name: 'exception',
-        time: hrTimeOf(record.endTimeUnixNano),
+        time: record.endTime ?? hrTimeOf(record.endTimeUnixNano),
         attributes: { 'exception.type': failure.type, 'exception.message': failure.message },
         droppedAttributesCount: 0,
       },
@@ -210,6 +212,8 @@ const MAX_HEADLINE_LENGTH = 512;
 
 /** The first two lines in one, which is where the engine and databases say what is wrong. */
 function headlineOf(message: string): string {
+  const isShort = message.length <= MAX_HEADLINE_LENGTH;
+  if (isShort && !message.includes('\n')) return message.trim().startsWith('LINE ') ? '' : message.trim();
   const lines = message.split('\n').map((line) => line.trim());
   const headline = lines
     .filter((line) => line !== '' && !line.startsWith('LINE '))
