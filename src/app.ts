@@ -25,6 +25,7 @@ import { WatchedConsumer } from './receiver/watched-consumer.js';
 import type { TraceId } from './record/ids.js';
 import type { RecordConsumer } from './record/record-consumer.js';
 import { InvocationParquet } from './run/invocation-parquet.js';
+import { LocalExecutionBook } from './run/local-execution-book.js';
 import type { RunListener } from './run/run-event.js';
 import { RunFile } from './run/run-file.js';
 import { RunLog } from './run/run-log.js';
@@ -117,6 +118,8 @@ export class App {
   readonly consumer: RecordConsumer;
   readonly reader: RecordLogReader;
   readonly tracker: RunTracker;
+  /** Where whoever runs a command under this program says so. */
+  readonly book: LocalExecutionBook;
   private readonly receiver: OtlpHttpReceiver;
   private readonly web: WebServer;
   private readonly clock: Clock;
@@ -162,12 +165,15 @@ export class App {
         reader: this.reader,
         store: purpose === 'import' ? onlyImported(opened.state.runs, imported) : opened.state.runs,
         listeners: runListeners,
+        steps: opened.state.executions,
         clock,
         logger,
         file: new RunFile(dataFolder),
         listTraces: async () => (purpose === 'import' ? [...imported] : listTraces(dataFolder)),
       },
     );
+    const { executions, runs } = opened.state;
+    this.book = new LocalExecutionBook({ store: executions, runs, listeners: [this.tracker], clock, logger });
     const output = opened.stream === undefined ? [] : [new JsonlOutput(opened.stream, { reader: this.reader, logger })];
     // An import judges its runs when all files are in: a file that comes later may hold a run's end.
     listeners.push(...(purpose === 'import' ? [] : [this.tracker]), ...output);
@@ -210,8 +216,8 @@ export class App {
     runListeners.push(...exports);
     const outward = [...exports, parquetThread, ...output];
     const inward = {
-      serve: [this.tracker, recordLog, ...guards, this.receiver, this.web],
-      follow: [this.tracker, recordLog, limits.disk],
+      serve: [this.tracker, this.book, recordLog, ...guards, this.receiver, this.web],
+      follow: [this.tracker, this.book, recordLog, limits.disk],
       import: [recordLog, limits.disk],
     };
     this.lifecycle = new Lifecycle([...outward, ...inward[purpose]]);

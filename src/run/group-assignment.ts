@@ -17,7 +17,7 @@ const MAX_CANDIDATES = 200;
  * - A process span goes to the invocation that it encloses (see `matchProcesses`); one that encloses none is an invocation
  *   of which nothing else came.
  * - Any other group hangs on a span that never ended (over OTLP) or was lost: it goes to the one invocation that the
- *   resource, the times, the nodes in it and the missing end leave, else to one of them, marked ambiguous.
+ *   step, the resource, the times, the nodes in it and the missing end leave, else to one of them, marked ambiguous.
  * @returns invocations in the order in which they were first seen.
  */
 export function assignGroups(groups: Iterable<SpanGroup>): readonly InvocationParts[] {
@@ -31,12 +31,37 @@ export function assignGroups(groups: Iterable<SpanGroup>): readonly InvocationPa
     else if (group.processes.size > 0) processGroups.push(group);
     else rest.push(group);
   }
-  if (invocations.length === 0) invocations.push(...invocationsWithoutSpan(rest.splice(0)));
+  const strays = straysAmong(rest, invocations);
+  invocations.push(...invocationsWithoutSpan([...strays]));
   for (const group of matchProcesses(invocations, processGroups)) invocations.push(processAlone(group));
   invocations.sort(byId);
-  for (const group of rest.sort((a, b) => a.firstOffset - b.firstOffset)) place(group, invocations);
+  const ofSteps = byStep(invocations);
+  for (const group of rest.sort((a, b) => a.firstOffset - b.firstOffset)) {
+    if (!strays.has(group)) place(group, ofSteps.get(group.stepId ?? '') ?? invocations);
+  }
   const byOffset = invocations.map((invocation) => ({ invocation, offset: invocation.firstOffset }));
   return byOffset.sort((a, b) => a.offset - b.offset).map(({ invocation }) => invocation);
+}
+
+/** Groups that can hang on none of the invocations: there is none, or all are surely of other steps. */
+function straysAmong(groups: readonly SpanGroup[], invocations: readonly InvocationParts[]): ReadonlySet<SpanGroup> {
+  if (invocations.length === 0) return new Set(groups);
+  const stepIds = new Set(invocations.map(({ own }) => own.stepId));
+  if (stepIds.has(null)) return new Set();
+  return new Set(groups.filter(({ stepId }) => stepId !== null && !stepIds.has(stepId)));
+}
+
+/** Invocations by the step that their resources name. */
+function byStep(invocations: readonly InvocationParts[]): ReadonlyMap<string, readonly InvocationParts[]> {
+  const found = new Map<string, InvocationParts[]>();
+  for (const invocation of invocations) {
+    const { stepId } = invocation;
+    if (stepId === null) continue;
+    const same = found.get(stepId);
+    if (same === undefined) found.set(stepId, [invocation]);
+    else same.push(invocation);
+  }
+  return found;
 }
 
 /** The group's invocation span: one that came, else the likeliest by its children. */
@@ -66,16 +91,16 @@ function processAlone(group: SpanGroup): InvocationParts {
   return parts;
 }
 
-/** Nothing tells an invocation span: what came from one resource is taken for one invocation. */
+/** Nothing tells an invocation span: what came from one step, or one resource, is taken for one invocation. */
 function invocationsWithoutSpan(groups: readonly SpanGroup[]): InvocationParts[] {
-  const byResource = new Map<string, SpanGroup[]>();
+  const byOrigin = new Map<string, SpanGroup[]>();
   for (const group of groups) {
-    const same = byResource.get(group.resourceKey);
-    if (same === undefined) byResource.set(group.resourceKey, [group]);
+    const same = byOrigin.get(group.originKey);
+    if (same === undefined) byOrigin.set(group.originKey, [group]);
     else same.push(group);
   }
   const invocations: InvocationParts[] = [];
-  for (const same of byResource.values()) {
+  for (const same of byOrigin.values()) {
     const ids = same.flatMap((group) => invocationIdOf(group, 1) ?? []);
     const [first, ...others] = same;
     if (first === undefined) continue;
@@ -102,7 +127,7 @@ function candidatesFor(group: SpanGroup, invocations: readonly InvocationParts[]
   if (invocations.length === 1) return invocations;
   if (invocations.length > MAX_CANDIDATES) return invocations.slice(0, 2);
   const { startTimeUnixNano: start, endTimeUnixNano: end } = group;
-  let left = narrow(invocations, (invocation) => invocation.own.resourceKey === group.resourceKey);
+  let left = narrow(invocations, (invocation) => invocation.own.originKey === group.originKey);
   if (start === null || end === null) return left;
   left = narrow(left, (invocation) => invocation.mayEnclose(start, end));
   left = narrow(left, (invocation) => !knowsBetter(invocation, group));

@@ -54,6 +54,11 @@ export class InvocationParts {
     return this.groups.find((group) => group.resource !== null)?.resource ?? UNKNOWN_RESOURCE;
   }
 
+  /** The step that its resource names; `null` where it names none. */
+  get stepId(): string | null {
+    return this.groups.find((group) => group.stepId !== null)?.stepId ?? null;
+  }
+
   /** The group that it was made of. */
   get own(): SpanGroup {
     return this.groups[0];

@@ -10,6 +10,7 @@ import { RunState } from './run-state.js';
 import type { RunSummary } from './run-summary.js';
 import type { RunTrackerConfig } from './run-tracker-config.js';
 import type { RunTrackerDeps } from './run-tracker-deps.js';
+import { TraceSteps } from './trace-steps.js';
 
 const END_OF_ROOT = /\.(Invocation|Process)$/;
 /** After a record log could not be read, or a row not be written, how long until the next try, in milliseconds. */
@@ -51,6 +52,7 @@ export class OpenRun {
   private hasFailed = false;
   private isStopped = false;
   private readonly timer: EarliestTimer;
+  private readonly steps: TraceSteps;
 
   /** @param isNew whether its log begins now: there is neither a row nor a record of an earlier time. */
   constructor(
@@ -65,6 +67,7 @@ export class OpenRun {
     this.lastSeenUnixMs = this.firstSeenUnixMs;
     this.lastArrivalMs = deps.clock.monotonicMs();
     this.timer = new EarliestTimer(deps.clock, () => this.work());
+    this.steps = new TraceSteps(traceId, deps.steps);
   }
 
   get isLoaded(): boolean {
@@ -108,6 +111,12 @@ export class OpenRun {
   /** The log is at least this long, as the disk says. */
   noteLength(bytes: number): void {
     this.knownBytes = Math.max(this.knownBytes, bytes);
+  }
+
+  /** More is known of the steps that its records are of. */
+  noteSteps(): void {
+    this.steps.markStale();
+    this.work();
   }
 
   /** Takes in what is not taken in, says what is new, and sleeps until something is due. */
@@ -170,6 +179,7 @@ export class OpenRun {
         this.hasFailed = false;
         if (!this.hasRow) await this.readRow();
         await this.load();
+        await this.steps.refresh(this.state?.stepIds ?? []);
         await this.sayNews();
       }
     } catch (error) {
@@ -248,6 +258,8 @@ export class OpenRun {
       if (invocation.verdict === null || this.said.get(invocation.index) === text) continue;
       const isRevision = this.said.has(invocation.index);
       this.said.set(invocation.index, text);
+      // The log may be as long as it was: only more is known of its steps.
+      this.finishedBytes = null;
       await this.say({ type: 'invocationEnded', run, invocation, isRevision });
     }
     const isLater = this.retryMs !== null && this.deps.clock.monotonicMs() < this.retryMs;
@@ -293,7 +305,7 @@ export class OpenRun {
   }
 
   private summarize(state: RunState): { run: RunSummary; isOver: boolean; nextEndMs: number | null } {
-    const { invocations, nextEndMs } = state.judge(this.deps.clock.monotonicMs());
+    const { invocations, nextEndMs } = state.judge(this.deps.clock.monotonicMs(), this.steps);
     const isOver = nextEndMs === null && invocations.length > 0;
     const run: RunSummary = {
       traceId: this.traceId,

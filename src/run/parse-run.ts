@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { parseSpanId, parseTraceId, type SpanId } from '../record/ids.js';
 import { parseUnixNano } from '../record/unix-nano.js';
-import type { InvocationSummary, RunSummary } from './run-summary.js';
+import { endingSchema } from './ending-schema.js';
+import type { InvocationStep, InvocationSummary, RunSummary } from './run-summary.js';
 
 const nanoSchema = z.string().transform((text, context) => {
   const value = parseUnixNano(text);
@@ -26,6 +27,19 @@ const resourceSchema = z.object({
   scope: z.object({ name: z.string(), version: z.string() }),
 });
 const verdictSchema = z.enum(['success', 'error', 'canceled', 'lost']);
+
+/** The step of an invocation; what the job says of itself stands in each. */
+const placeSchema = z.object({
+  id: z.string(),
+  index: countSchema,
+  run_id: countSchema,
+  run_key: z.string().nullable(),
+  job: z.string(),
+  environment: z.string().nullable(),
+  project: z.string().nullable(),
+  reason: z.string().nullable(),
+  ending: endingSchema.nullable(),
+});
 
 const stepSchema = z.object({
   index: countSchema,
@@ -55,6 +69,8 @@ const stepSchema = z.object({
   }),
   record_count: countSchema,
   parquet_file: z.string(),
+  /** Missing in what earlier versions wrote. */
+  step: placeSchema.nullable().default(null),
 });
 
 const runSchema = z.object({
@@ -68,6 +84,9 @@ const runSchema = z.object({
 
 /** An invocation in a run's document, as it is written. */
 export type StepDocument = z.input<typeof stepSchema>;
+
+/** An invocation's step in it, likewise. */
+export type PlaceDocument = z.input<typeof placeSchema>;
 
 /** Reads what `formatRun` wrote; `undefined` for anything else, which is then built anew from the record log. */
 export function parseRun(text: string): RunSummary | undefined {
@@ -110,5 +129,10 @@ function invocationOf(step: z.output<typeof stepSchema>): InvocationSummary {
     nodeCounts: step.node_counts,
     recordCount: step.record_count,
     parquetFile: step.parquet_file,
+    step: step.step === null ? null : placeOf(step.step),
   };
+}
+
+function placeOf({ id, index, run_id, run_key, ending, ...job }: z.output<typeof placeSchema>): InvocationStep {
+  return { stepId: id, stepIndex: index, runId: run_id, runKey: run_key, ...job, ending };
 }

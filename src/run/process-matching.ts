@@ -20,7 +20,7 @@ interface Pair extends Candidate {
 }
 
 /**
- * Gives each process span to the invocation of the same resource (and outer parent) whose times it encloses, the closest
+ * Gives each process span to the invocation of the same step or resource (and outer parent) whose times it encloses, the closest
  * first and one to one; where two processes enclose both of their invocations, both are marked ambiguous.
  * @returns the process groups that enclose no invocation.
  */
@@ -92,7 +92,7 @@ function markInterchangeable(matched: readonly Pair[]): void {
 
 function isSameOrigin({ process, group }: Candidate, { invocation, own }: InvocationParts): boolean {
   if (invocation !== null && invocation.outerParentSpanId !== process.outerParentSpanId) return false;
-  const [key, other] = [group.resourceKey, own.resourceKey];
+  const [key, other] = [group.originKey, own.originKey];
   return key === other || key === UNKNOWN_KEY || other === UNKNOWN_KEY;
 }
 

@@ -1,10 +1,12 @@
 import { invocationIdOf } from '../record/ids.js';
 import { UNKNOWN_RESOURCE } from '../record/resource.js';
-import type { StepDocument } from './parse-run.js';
-import type { InvocationSummary, RunSummary } from './run-summary.js';
+import { endingDocument } from './ending-document.js';
+import type { PlaceDocument, StepDocument } from './parse-run.js';
+import type { InvocationStep, InvocationSummary, RunSummary } from './run-summary.js';
 
 /**
- * A run's summary as JSON: the content of `run.json` and of the run's row. `job` is kept free for what started the run.
+ * A run's summary as JSON: the content of `run.json` and of the run's row. `job` says
+ * what the first of its invocations was run for; `null` where nobody said.
  * @param indent spaces a level; none when left out
  */
 export function formatRun(run: RunSummary, indent?: number): string {
@@ -16,7 +18,7 @@ export function formatRun(run: RunSummary, indent?: number): string {
     last_seen_unix_ms: run.lastSeenUnixMs,
     log_bytes: run.logBytes,
     resource: run.invocations[0]?.resource ?? UNKNOWN_RESOURCE,
-    job: null,
+    job: jobOf(run),
     steps: run.invocations.map(stepOf),
   };
   return JSON.stringify(document, undefined, indent);
@@ -25,6 +27,13 @@ export function formatRun(run: RunSummary, indent?: number): string {
 /** What an invocation's summary says, as text: equal texts say the same. */
 export function formatStep(invocation: InvocationSummary): string {
   return JSON.stringify(stepOf(invocation));
+}
+
+function jobOf({ invocations }: RunSummary) {
+  const step = invocations.find((invocation) => invocation.step !== null)?.step;
+  if (step === undefined || step === null) return null;
+  const { job: name, environment, project, reason, runId: run_id, runKey: run_key } = step;
+  return { name, environment, project, reason, run_id, run_key };
 }
 
 function stepOf(invocation: InvocationSummary): StepDocument {
@@ -54,5 +63,17 @@ function stepOf(invocation: InvocationSummary): StepDocument {
     node_counts: invocation.nodeCounts,
     record_count: invocation.recordCount,
     parquet_file: invocation.parquetFile,
+    step: invocation.step && placeOf(invocation.step),
+  };
+}
+
+function placeOf({ stepId, stepIndex, runId, runKey, ending, ...job }: InvocationStep): PlaceDocument {
+  return {
+    id: stepId,
+    index: stepIndex,
+    run_id: runId,
+    run_key: runKey,
+    ...job,
+    ending: ending && endingDocument(ending),
   };
 }

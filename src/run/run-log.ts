@@ -1,7 +1,8 @@
-import type { Logger } from '../component/logger.js';
+import type { LogFields, Logger } from '../component/logger.js';
 import type { RunEvent, RunListener } from './run-event.js';
+import type { InvocationSummary, RunSummary } from './run-summary.js';
 
-/** Says in the program's log when a run starts and how its commands end. */
+/** Says in the program's log when a run starts and how its commands end, with job and step where somebody said which. */
 export class RunLog implements RunListener {
   constructor(private readonly logger: Logger) {}
 
@@ -9,18 +10,38 @@ export class RunLog implements RunListener {
     const { traceId } = event.run;
     switch (event.type) {
       case 'started':
-        this.logger.info({ traceId }, 'a run started');
+        this.logger.info({ traceId, ...stepsOf(event.run) }, 'a run started');
         return;
       case 'invocationEnded': {
         const { command, verdict, recordCount, nodeCounts } = event.invocation;
         const { error, failed } = nodeCounts;
-        const message = event.isRevision ? 'late records joined a command' : 'a command ended';
-        this.logger.info({ traceId, command, verdict, errors: error, failedTests: failed, recordCount }, message);
+        const message = event.isRevision ? 'more is known of a command that had ended' : 'a command ended';
+        const counts = { errors: error, failedTests: failed, recordCount };
+        this.logger.info({ traceId, command, verdict, ...stepOf(event.invocation), ...counts }, message);
         return;
       }
       case 'finished':
-        if (event.isRepeated !== true) this.logger.info({ traceId }, 'a run is finished');
+        if (event.isRepeated !== true) this.logger.info({ traceId, ...stepsOf(event.run) }, 'a run is finished');
         return;
     }
   }
+}
+
+/** `undefined` fields are left out of the line. */
+function stepOf({ step }: InvocationSummary): LogFields {
+  if (step === null) return {};
+  const { job, runId: run, stepIndex, ending } = step;
+  const exitCode = ending?.kind === 'exited' ? ending.exitCode : undefined;
+  const signal = ending?.kind === 'killed' ? ending.signal : undefined;
+  return { job, run, step: stepIndex, exitCode, signal };
+}
+
+/** The job, and the steps that the trace holds: `step=2`, or `step=1,2` of several. */
+function stepsOf({ invocations }: RunSummary): LogFields {
+  const steps = invocations.flatMap(({ step }) => step ?? []);
+  const [first] = steps;
+  if (first === undefined) return {};
+  const own = steps.filter(({ runId }) => runId === first.runId).map(({ stepIndex }) => stepIndex);
+  const step = [...new Set(own)].sort((a, b) => a - b).join(',');
+  return { job: first.job, run: first.runId, step };
 }

@@ -1,19 +1,33 @@
 import type { UnixNano } from '../record/unix-nano.js';
 import type { InvocationParts } from './invocation-parts.js';
 import { NodeFacts } from './node-facts.js';
-import type { InvocationSummary, NodeVerdict } from './run-summary.js';
-import { type VerdictEvidence, verdictOf } from './verdict.js';
+import type { InvocationStep, InvocationSummary, NodeVerdict } from './run-summary.js';
+import { type VerdictEvidence, type VerdictWithReason, verdictOf } from './verdict.js';
+import { withEnding } from './verdict-with-ending.js';
+
+/** The step of an invocation. */
+export interface ToldStep {
+  readonly step: InvocationStep;
+  /** Whether the step has no other invocation, as far as known. */
+  readonly isSole: boolean;
+}
 
 /**
  * Sums up an invocation; a pure function of its parts.
  * @param index its position in the trace, from 1.
  * @param isOver whether it has ended, or is silent for good: then it gets its verdict.
+ * @param told the step that it belongs to, where somebody said so
  */
-export function summarizeInvocation(parts: InvocationParts, index: number, isOver: boolean): InvocationSummary {
+export function summarizeInvocation(
+  parts: InvocationParts,
+  index: number,
+  isOver: boolean,
+  told: ToldStep | null = null,
+): InvocationSummary {
   const nodes = nodesOf(parts);
   const nodeCounts = countNodes(nodes);
   const { invocation } = parts;
-  const verdict = isOver ? verdictOf(evidenceOf(parts, nodes, nodeCounts)) : null;
+  const verdict = isOver ? judge(evidenceOf(parts, nodes, nodeCounts), told) : null;
   return {
     index,
     spanId: parts.spanId,
@@ -34,7 +48,14 @@ export function summarizeInvocation(parts: InvocationParts, index: number, isOve
     nodeCounts,
     recordCount: parts.groups.reduce((sum, group) => sum + group.recordCount, 0),
     parquetFile: index === 1 ? 'telemetry.parquet' : `telemetry-${index}.parquet`,
+    step: told?.step ?? null,
   };
+}
+
+function judge(evidence: VerdictEvidence, told: ToldStep | null): VerdictWithReason {
+  const verdict = verdictOf(evidence);
+  const ending = told?.step.ending ?? null;
+  return told === null || ending === null ? verdict : withEnding(verdict, evidence, { ending, isSole: told.isSole });
 }
 
 /** The nodes of all groups of an invocation; those of its only group as they are. */

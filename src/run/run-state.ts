@@ -1,10 +1,12 @@
 import { type AppendedPiece, loggedRecords } from '../sink/appended.js';
 import type { LoggedRecord } from '../sink/record-log.js';
+import type { StepRow } from '../store/execution-store.js';
 import { InvocationAssigner } from './invocation-assigner.js';
 import type { InvocationParts } from './invocation-parts.js';
-import { summarizeInvocation } from './run-reducer.js';
-import type { InvocationSummary } from './run-summary.js';
+import { summarizeInvocation, type ToldStep } from './run-reducer.js';
+import type { InvocationStep, InvocationSummary } from './run-summary.js';
 import type { RunTrackerConfig } from './run-tracker-config.js';
+import type { TraceSteps } from './trace-steps.js';
 
 /** The waiting times of a tracker's configuration. */
 export type EndingTimes = Pick<RunTrackerConfig, 'quietAfterProcessMs' | 'quietAfterInvocationMs' | 'silenceMs'>;
@@ -41,22 +43,43 @@ export class RunState {
     }
   }
 
-  judge(nowMs: number): RunJudgement {
+  /** Ids of the steps that its invocations' resources name. */
+  get stepIds(): ReadonlySet<string> {
+    return new Set(this.assigner.invocations.flatMap(({ stepId }) => stepId ?? []));
+  }
+
+  /** @param steps whose commands they were; left out where nobody runs commands here */
+  judge(nowMs: number, steps?: Pick<TraceSteps, 'stepOf'>): RunJudgement {
+    const { invocations: all } = this.assigner;
+    const rows = all.map(({ stepId, startTimeUnixNano }) => steps?.stepOf(stepId, startTimeUnixNano));
     let nextEndMs: number | null = null;
-    const invocations = this.assigner.invocations.map((parts, position) => {
-      const endMs = this.endOf(parts);
+    const invocations = all.map((parts, position) => {
+      const row = rows[position];
+      const endMs = this.endOf(parts, row, nowMs);
       const isOver = endMs <= nowMs;
       if (!isOver) nextEndMs = Math.min(endMs, nextEndMs ?? endMs);
-      return summarizeInvocation(parts, position + 1, isOver);
+      return summarizeInvocation(parts, position + 1, isOver, row === undefined ? null : toldStep(row, rows));
     });
     return { invocations, nextEndMs };
   }
 
   /** When an invocation is over unless more of its records come. */
-  private endOf(parts: InvocationParts): number {
+  private endOf(parts: InvocationParts, step: StepRow | undefined, nowMs: number): number {
+    // Whoever ran its command has handed over everything, and says that it ended.
+    if (step?.ending !== undefined && step.ending !== null && step.ending.kind !== 'unknown')
+      return Number.NEGATIVE_INFINITY;
     const { hasInvocationEnd, hasProcessEnd, lastArrivalMs } = parts;
     if (hasInvocationEnd && hasProcessEnd) return lastArrivalMs + this.times.quietAfterProcessMs;
     if (hasInvocationEnd || hasProcessEnd) return lastArrivalMs + this.times.quietAfterInvocationMs;
-    return lastArrivalMs + this.times.silenceMs;
+    // A command that is known to be under way may be silent for as long as it likes.
+    return (step?.ending === null ? nowMs : lastArrivalMs) + this.times.silenceMs;
   }
+}
+
+function toldStep(row: StepRow, rows: readonly (StepRow | undefined)[]): ToldStep {
+  const isSole = row.traceCount <= 1 && rows.filter((other) => other?.stepId === row.stepId).length === 1;
+  const { stepId, stepIndex, run, ending } = row;
+  const { runId, runKey, job, environment, project, reason } = run;
+  const step: InvocationStep = { stepId, stepIndex, runId, runKey, job, environment, project, reason, ending };
+  return { step, isSole };
 }

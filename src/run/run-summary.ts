@@ -1,6 +1,7 @@
 import type { SpanId, TraceId } from '../record/ids.js';
 import type { Resource } from '../record/resource.js';
 import type { UnixNano } from '../record/unix-nano.js';
+import type { CommandEnding } from '../store/command-ending.js';
 
 /** How an invocation ended; `lost` means that no end was seen. */
 export type Verdict = 'success' | 'error' | 'canceled' | 'lost';
@@ -40,6 +41,24 @@ export interface InvocationSummary {
   readonly recordCount: number;
   /** File name in the run's folder: `telemetry.parquet`, or `telemetry-2.parquet` … for the further ones. */
   readonly parquetFile: string;
+  /** The step whose command it was (part of); `null` where nobody said. */
+  readonly step: InvocationStep | null;
+}
+
+/** The step of a run that an invocation belongs to. */
+export interface InvocationStep {
+  readonly stepId: string;
+  /** Position in its run, from 1. */
+  readonly stepIndex: number;
+  readonly runId: number;
+  /** The user's name for the run (`--run-id`). */
+  readonly runKey: string | null;
+  readonly job: string;
+  readonly environment: string | null;
+  readonly project: string | null;
+  readonly reason: string | null;
+  /** How its command ended; `null` while it is under way. */
+  readonly ending: CommandEnding | null;
 }
 
 /** What became of a node, read across outcome, test outcome, freshness and the truth about interruptions. */

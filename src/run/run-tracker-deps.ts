@@ -5,6 +5,7 @@ import type { RecordLogReader } from '../sink/record-log.js';
 import type { RunStore } from '../store/run-store.js';
 import type { RunListener } from './run-event.js';
 import type { RunSummary } from './run-summary.js';
+import type { StepReader } from './trace-steps.js';
 
 /** What a tracker works with. */
 export interface RunTrackerDeps {
@@ -12,6 +13,8 @@ export interface RunTrackerDeps {
   readonly store: RunStore;
   /** Told in this order, one event of a run at a time. */
   readonly listeners: readonly RunListener[];
+  /** Whose step a trace's records are; left out where nobody runs commands here. */
+  readonly steps?: StepReader;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Keeps `run.json` beside the log; left out, none is written. */

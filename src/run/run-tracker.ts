@@ -7,6 +7,7 @@ import { type ParkedRun, ParkedRuns } from './parked-runs.js';
 import type { RunSummary } from './run-summary.js';
 import type { RunTrackerConfig } from './run-tracker-config.js';
 import type { RunTrackerDeps } from './run-tracker-deps.js';
+import type { StepListener } from './step-listener.js';
 
 /**
  * Follows every run from its first record to its verdicts, and beyond when late records come. What it knows is a
@@ -14,7 +15,7 @@ import type { RunTrackerDeps } from './run-tracker-deps.js';
  * Intervals are measured on the monotonic clock, so that a jump of the wall clock ends nothing; after a restart silence is
  * counted anew, since nobody listened before.
  */
-export class RunTracker implements Component, AppendListener {
+export class RunTracker implements Component, AppendListener, StepListener {
   readonly name = 'run tracker';
   private readonly runs = new Map<TraceId, OpenRun>();
   /** Those among them whose records may be summed up in memory. */
@@ -25,6 +26,8 @@ export class RunTracker implements Component, AppendListener {
   private readonly parked: ParkedRuns;
   private isStopped = false;
   private replaying: Promise<void> = Promise.resolve();
+  /** Runs that are being read again since more is known of their steps. */
+  private readonly noting = new Map<TraceId, Promise<void>>();
   private sweepTimer: Timer | null = null;
 
   constructor(
@@ -59,6 +62,15 @@ export class RunTracker implements Component, AppendListener {
     this.noteAppended(appended);
   }
 
+  onStepChanged(traceIds: readonly TraceId[]): void {
+    if (this.isStopped) return;
+    for (const traceId of traceIds) {
+      const known = this.runs.get(traceId);
+      if (known !== undefined) known.noteSteps();
+      else this.noting.set(traceId, this.noteSteps(traceId, this.noting.get(traceId)));
+    }
+  }
+
   /** The run as it is known now; `undefined` for an unknown trace. */
   async find(traceId: TraceId): Promise<RunSummary | undefined> {
     const live = this.runs.get(traceId)?.summary();
@@ -78,12 +90,13 @@ export class RunTracker implements Component, AppendListener {
   async isSettled(traceId: TraceId): Promise<boolean> {
     const run = this.runs.get(traceId);
     if (run !== undefined) return run.isSettled;
+    if (this.noting.has(traceId)) return false;
     return (await this.deps.store.find(traceId))?.state === 'finished';
   }
 
   /** Resolves when no run is at work: what is due has been told. */
   async idle(): Promise<void> {
-    await this.replaying;
+    await Promise.all([this.replaying, ...this.noting.values()]);
     for (let busy = this.busyRuns(); busy.length > 0; busy = this.busyRuns()) {
       await Promise.all(busy.map((run) => run.work()));
     }
@@ -93,7 +106,11 @@ export class RunTracker implements Component, AppendListener {
     this.isStopped = true;
     this.sweepTimer?.cancel();
     this.parked.stop();
-    const stopping = Promise.all([this.replaying, ...[...this.runs.values()].map((run) => this.stop(run))]);
+    const stopping = Promise.all([
+      this.replaying,
+      ...this.noting.values(),
+      ...[...this.runs.values()].map((run) => this.stop(run)),
+    ]);
     await Promise.race([stopping, aborted(deadline)]);
   }
 
@@ -122,6 +139,29 @@ export class RunTracker implements Component, AppendListener {
       this.deps.logger.error({ traceId, error: String(error) }, 'A run could not be read again after the restart');
     }
     this.noteActive(run);
+  }
+
+  /** A run that is not in memory is read again: how a command ended may change its verdict. */
+  private async noteSteps(traceId: TraceId, before: Promise<void> | undefined): Promise<void> {
+    await before;
+    const hasRecords = await this.hasRecords(traceId);
+    const run = this.runs.get(traceId);
+    if (run !== undefined) {
+      run.noteSteps();
+    } else if (hasRecords) {
+      this.parked.delete(traceId);
+      await this.replay(traceId);
+    }
+    this.noting.delete(traceId);
+  }
+
+  private async hasRecords(traceId: TraceId): Promise<boolean> {
+    try {
+      return (await this.deps.reader.lengthBytes(traceId)) > 0;
+    } catch (error) {
+      this.deps.logger.error({ traceId, error: String(error) }, 'A run could not be read again');
+      return false;
+    }
   }
 
   private park(run: OpenRun): void {

@@ -2,6 +2,7 @@ import type { SpanId } from '../record/ids.js';
 import { ownText } from '../record/own-text.js';
 import { type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
 import { CELL } from '../record/span-page.js';
+import { stepIdOf } from '../record/step-attribute.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { LoggedRecord } from '../sink/record-log.js';
@@ -36,6 +37,8 @@ export class SpanGroup {
   /** When its last record came, on the tracker's monotonic clock. */
   lastArrivalMs = Number.NEGATIVE_INFINITY;
   resource: Resource | null = null;
+  /** The step that its resource names; `null` where it names none. */
+  stepId: string | null = null;
   /** Invocation spans, by id; one, unless the telemetry contradicts itself. */
   readonly invocations = new Map<SpanId, RootSpan>();
   /** Process spans, by id. */
@@ -53,7 +56,7 @@ export class SpanGroup {
   errorLogCount = 0;
   /** Whether the log records in it name no span. */
   isSpanless = false;
-  private keyOfResource: string | null = null;
+  private keyOfOrigin: string | null = null;
 
   add({ record, resource, offset, endOffset }: LoggedRecord, arrivalMs: number): void {
     this.recordCount += 1;
@@ -124,10 +127,13 @@ export class SpanGroup {
     return this.processes.size === 1 && this.recordCount <= 2 && !this.isInvocation;
   }
 
-  /** Equal for groups of equal resources; made once, since assigning compares it often. */
-  get resourceKey(): string {
-    this.keyOfResource ??= resourceKey(this.resource ?? UNKNOWN_RESOURCE);
-    return this.keyOfResource;
+  /**
+   * Equal for groups of one step, and, where no step is named, of equal resources; made once, since assigning compares it
+   * often. The JSONL of a command names less of its resource than its OTLP does.
+   */
+  get originKey(): string {
+    this.keyOfOrigin ??= this.stepId ?? resourceKey(this.resource ?? UNKNOWN_RESOURCE);
+    return this.keyOfOrigin;
   }
 
   /** Takes over what the other group knows; that one is not used any more. */
@@ -136,6 +142,7 @@ export class SpanGroup {
     this.firstOffset = Math.min(this.firstOffset, other.firstOffset);
     this.endOffset = Math.max(this.endOffset, other.endOffset);
     this.lastArrivalMs = Math.max(this.lastArrivalMs, other.lastArrivalMs);
+    this.stepId ??= other.stepId;
     if (other.resource !== null) this.noteResource(other.resource);
     if (other.startTimeUnixNano !== null && other.endTimeUnixNano !== null) {
       this.noteTime(other.startTimeUnixNano, other.endTimeUnixNano);
@@ -205,9 +212,10 @@ export class SpanGroup {
   /** The resource that says most; among several, one that does not depend on the order in which they came. */
   private noteResource(resource: Resource): void {
     if (resource === this.resource) return;
+    this.stepId ??= stepIdOf(resource);
+    this.keyOfOrigin = null;
     if (this.resource !== null && preference(resource) <= preference(this.resource)) return;
     this.resource = resource;
-    this.keyOfResource = null;
   }
 
   private node(uniqueId: string): NodeFacts {

@@ -22,6 +22,8 @@ export interface ExecutionRow {
   readonly endedUnixMs: number | null;
   /** Steps begun so far. */
   readonly stepCount: number;
+  /** Those that ended, and not with exit code 0. */
+  readonly failedStepCount: number;
 }
 
 /** A step: one command of a run. */
@@ -34,6 +36,8 @@ export interface StepRow {
   /** Both `null` while it is under way. */
   readonly endedUnixMs: number | null;
   readonly ending: CommandEnding | null;
+  /** Traces that hold records of it, as far as known. */
+  readonly traceCount: number;
   /** Who will say how it ends: this very program (`local`), or another one over HTTP (`remote`). */
   readonly teller: StepTeller;
 }

@@ -1,9 +1,9 @@
-import type { Transaction } from 'kysely';
+import { sql, type Transaction } from 'kysely';
 import { parseTraceId, type TraceId } from '../record/ids.js';
 import type { CommandEnding } from './command-ending.js';
 import type { EndedStep, ExecutionRow, ExecutionStore, FinishResult, StepRow, StepTeller } from './execution-store.js';
 import type { StateDb, StateTables } from './state-tables.js';
-import { fromEnding, type RunColumns, STEP_COLUMNS, type StepColumns, toRun, toStep } from './step-columns.js';
+import { fromEnding, type RunColumns, type StepColumns, toRun, toStep } from './step-columns.js';
 import type { StepPlace, StepStart } from './step-start.js';
 
 /** Rows of runs and their steps in an SQL database. */
@@ -152,26 +152,37 @@ export class SqlExecutionStore implements ExecutionStore {
 function runs(db: StateDb) {
   return db
     .selectFrom('executions as run')
-    .select([
-      'run.id as execution_id',
-      'run.run_key',
-      'run.job',
-      'run.environment',
-      'run.project',
-      'run.reason',
-      'run.state',
-      'run.started_unix_ms as run_started_unix_ms',
-      'run.ended_unix_ms as run_ended_unix_ms',
-      'run.step_count',
-    ]);
+    .select(['run.id as execution_id', ...RUN_COLUMNS])
+    .select(FAILED_STEP_COUNT);
 }
 
 function steps(db: StateDb) {
   return db
     .selectFrom('execution_steps as step')
     .innerJoin('executions as run', 'run.id', 'step.execution_id')
-    .select(STEP_COLUMNS);
+    .selectAll('step')
+    .select(RUN_COLUMNS)
+    .select([FAILED_STEP_COUNT, TRACE_COUNT]);
 }
+
+/** A run's columns, beside those of a step. */
+const RUN_COLUMNS = [
+  'run.run_key',
+  'run.job',
+  'run.environment',
+  'run.project',
+  'run.reason',
+  'run.state',
+  'run.started_unix_ms as run_started_unix_ms',
+  'run.ended_unix_ms as run_ended_unix_ms',
+  'run.step_count',
+] as const;
+const FAILED_STEP_COUNT = sql<number>`(
+  select count(*) from execution_steps as other
+  where other.execution_id = run.id and (other.ending <> 'exited' or other.exit_code <> 0))`.as('failed_step_count');
+const TRACE_COUNT = sql<number>`(select count(*) from step_traces as trace where trace.step_id = step.step_id)`.as(
+  'trace_count',
+);
 
 function findStep(db: StateDb, stepId: string): Promise<StepColumns | undefined> {
   return steps(db).where('step.step_id', '=', stepId).executeTakeFirst();
@@ -207,7 +218,13 @@ async function addRun(transaction: Transaction<StateTables>, start: StepStart): 
     step_count: 0,
   };
   await transaction.insertInto('executions').values(row).execute();
-  return { ...row, execution_id: id, run_started_unix_ms: row.started_unix_ms, run_ended_unix_ms: null };
+  return {
+    ...row,
+    execution_id: id,
+    run_started_unix_ms: row.started_unix_ms,
+    run_ended_unix_ms: null,
+    failed_step_count: 0,
+  };
 }
 
 async function close(transaction: Transaction<StateTables>, runId: number): Promise<void> {

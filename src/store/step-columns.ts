@@ -7,34 +7,11 @@ export type RunColumns = Omit<StateTables['executions'], 'id' | 'started_unix_ms
   readonly execution_id: number;
   readonly run_started_unix_ms: number;
   readonly run_ended_unix_ms: number | null;
+  readonly failed_step_count: number;
 };
 
 /** What is read of a step's row, its run's beside it. */
-export type StepColumns = StateTables['execution_steps'] & RunColumns;
-
-/** Columns of both tables, as `run` and `step`. */
-export const STEP_COLUMNS = [
-  'run.run_key',
-  'run.job',
-  'run.environment',
-  'run.project',
-  'run.reason',
-  'run.state',
-  'run.started_unix_ms as run_started_unix_ms',
-  'run.ended_unix_ms as run_ended_unix_ms',
-  'run.step_count',
-  'step.step_id',
-  'step.execution_id',
-  'step.step_index',
-  'step.command',
-  'step.teller',
-  'step.is_last',
-  'step.started_unix_ms',
-  'step.ended_unix_ms',
-  'step.ending',
-  'step.exit_code',
-  'step.ending_detail',
-] as const;
+export type StepColumns = StateTables['execution_steps'] & RunColumns & { readonly trace_count: number };
 
 export function toRun(row: RunColumns): ExecutionRow {
   return {
@@ -48,6 +25,7 @@ export function toRun(row: RunColumns): ExecutionRow {
     startedUnixMs: row.run_started_unix_ms,
     endedUnixMs: row.run_ended_unix_ms,
     stepCount: row.step_count,
+    failedStepCount: row.failed_step_count,
   };
 }
 
@@ -61,6 +39,7 @@ export function toStep(row: StepColumns): StepRow {
     startedUnixMs: row.started_unix_ms,
     endedUnixMs: row.ended_unix_ms,
     ending: toEnding(row),
+    traceCount: row.trace_count,
     teller: row.teller,
   };
 }

@@ -32,6 +32,7 @@ export function executionBookContract(
           startedUnixMs: 1_000,
           endedUnixMs: 2_000,
           stepCount: 1,
+          failedStepCount: 0,
         });
       }));
 
@@ -96,7 +97,10 @@ export function executionBookContract(
 
         await book.begin(stepStart('b', { runKey: 'noon' }));
         await book.end('b', { kind: 'exited', exitCode: 3 }, 4_000);
-        expect(await book.finish('noon')).toMatchObject({ kind: 'finished', run: { stepCount: 1, state: 'finished' } });
+        expect(await book.finish('noon')).toMatchObject({
+          kind: 'finished',
+          run: { stepCount: 1, failedStepCount: 1, state: 'finished' },
+        });
         expect(await book.finish('never heard of')).toEqual({ kind: 'unknownRun' });
       }));
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TraceId } from '../../../src/record/ids.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
+import { LocalExecutionBook } from '../../../src/run/local-execution-book.js';
 import type { RunEvent, RunListener } from '../../../src/run/run-event.js';
 import { RunFile } from '../../../src/run/run-file.js';
 import { RunTracker } from '../../../src/run/run-tracker.js';
@@ -50,6 +51,7 @@ export class TrackerBench {
   private state: SqliteState | undefined;
   private log: JsonlRecordLog | undefined;
   private current: RunTracker | undefined;
+  private currentBook: LocalExecutionBook | undefined;
 
   private constructor(
     readonly folder: string,
@@ -59,6 +61,12 @@ export class TrackerBench {
   get tracker(): RunTracker {
     if (this.current === undefined) throw new Error('the bench is not open');
     return this.current;
+  }
+
+  /** Where commands are said to begin and end. */
+  get book(): LocalExecutionBook {
+    if (this.currentBook === undefined) throw new Error('the bench is not open');
+    return this.currentBook;
   }
 
   get reader(): RecordLogFiles {
@@ -91,6 +99,7 @@ export class TrackerBench {
   async restart(isCrash = false): Promise<void> {
     if (!isCrash) await this.tracker.shutdown(new AbortController().signal);
     await this.log?.shutdown(new AbortController().signal);
+    await this.book.shutdown();
     await this.state?.close();
     this.listener = new RecordingListener();
     await this.begin();
@@ -99,6 +108,7 @@ export class TrackerBench {
   async close(): Promise<void> {
     await this.tracker.shutdown(new AbortController().signal);
     await this.log?.shutdown(new AbortController().signal);
+    await this.book.shutdown();
     await this.state?.close();
     await rm(this.folder, { recursive: true, force: true });
   }
@@ -114,11 +124,15 @@ export class TrackerBench {
       reader: this.reader,
       store: this.state.runs,
       listeners: [this.listener, ...this.furtherListeners],
+      steps: this.state.executions,
       clock,
       logger,
       file: new RunFile(folder),
       listTraces: async () => (await readdir(join(folder, 'runs')).catch(() => [])) as TraceId[],
     });
+    const { executions, runs } = this.state;
+    const { current } = this;
+    this.currentBook = new LocalExecutionBook({ store: executions, runs, listeners: [current], clock, logger });
     this.log = new JsonlRecordLog(
       { dataFolder: folder, durability: 'os', maxOpenLogs: 256, maxQueuedRecords: 200_000, nameHoldMs: 6_000 },
       {
@@ -129,6 +143,7 @@ export class TrackerBench {
       },
     );
     await this.current.start();
+    await this.currentBook.start();
     await this.log.start();
     await this.current.idle();
   }

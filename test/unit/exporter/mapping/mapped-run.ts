@@ -54,6 +54,7 @@ export function invocationSummary(told: Partial<InvocationSummary>): InvocationS
     nodeCounts: { success: 0, warned: 0, failed: 0, error: 0, canceled: 0, skipped: 0, unfinished: 0 },
     recordCount: 0,
     parquetFile: 'telemetry.parquet',
+    step: null,
     ...told,
   };
 }

@@ -1,0 +1,15 @@
+import type { CommandEnding } from '../store/command-ending.js';
+import type { EndingDocument } from './ending-schema.js';
+
+/** How a command ended, as `run.json` and the API spell it. */
+export function endingDocument(ending: CommandEnding): EndingDocument {
+  switch (ending.kind) {
+    case 'exited':
+      return { kind: 'exited', exit_code: ending.exitCode };
+    case 'notStarted':
+      return { kind: 'not_started', reason: ending.reason };
+    case 'killed':
+    case 'unknown':
+      return ending;
+  }
+}

@@ -1,0 +1,65 @@
+import type { TraceId } from '../record/ids.js';
+import type { UnixNano } from '../record/unix-nano.js';
+import type { ExecutionStore, StepRow } from '../store/execution-store.js';
+
+/** What is asked of an execution store about a trace. */
+export type StepReader = Pick<ExecutionStore, 'stepsOf' | 'findStep' | 'attach'>;
+
+/** Steps that one trace's resources name and that are looked up at a time; a trace of an orchestrator has dozens. */
+const MAX_LOOKED_UP = 200;
+/** A command's first record may be stamped so much after the end that was told of it: clocks are read one after the other. */
+const SLACK_NANO = 1_000_000_000n;
+const NANO_PER_MS = 1_000_000n;
+
+/** The steps that a trace holds records of, as they are known now. */
+export class TraceSteps {
+  private steps: ReadonlyMap<string, StepRow> = new Map();
+  private isStale = true;
+
+  constructor(
+    private readonly traceId: TraceId,
+    private readonly reader: StepReader | undefined,
+  ) {}
+
+  /** More is known of them than was read. */
+  markStale(): void {
+    this.isStale = true;
+  }
+
+  /**
+   * Reads what is new. A step that a resource names and that nobody attached to the trace is attached.
+   * @param stepIds those that the trace's resources name
+   */
+  async refresh(stepIds: Iterable<string>): Promise<void> {
+    if (this.reader === undefined) return;
+    if (this.isStale) {
+      this.isStale = false;
+      const rows = await this.reader.stepsOf(this.traceId);
+      this.steps = new Map(rows.map((step) => [step.stepId, step]));
+    }
+    let lookedUpCount = 0;
+    for (const stepId of stepIds) {
+      if (this.steps.has(stepId)) continue;
+      lookedUpCount += 1;
+      if (lookedUpCount > MAX_LOOKED_UP) return;
+      if (!(await this.reader.attach(stepId, this.traceId))) continue;
+      const step = await this.reader.findStep(stepId);
+      if (step !== undefined) this.steps = new Map([...this.steps, [stepId, step]]);
+    }
+  }
+
+  /**
+   * The step of an invocation: the one that its resource names, else the only one that was under way when it began.
+   * @param stepId that its resource names; `null` for none
+   */
+  stepOf(stepId: string | null, startTimeUnixNano: UnixNano): StepRow | undefined {
+    if (stepId !== null) return this.steps.get(stepId);
+    const possible = [...this.steps.values()].filter((step) => mayHaveBegun(step, startTimeUnixNano));
+    return possible.length === 1 ? possible[0] : undefined;
+  }
+}
+
+function mayHaveBegun({ startedUnixMs, endedUnixMs }: StepRow, time: UnixNano): boolean {
+  if (time < BigInt(Math.floor(startedUnixMs)) * NANO_PER_MS - SLACK_NANO) return false;
+  return endedUnixMs === null || time <= BigInt(Math.ceil(endedUnixMs)) * NANO_PER_MS + SLACK_NANO;
+}
