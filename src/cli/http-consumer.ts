@@ -7,10 +7,20 @@ import { ProtobufCodec } from '../otlp/protobuf-codec.js';
 import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
 import { CliError } from './cli-error.js';
 import { EXIT } from './exit-code.js';
-import { postOtlp } from './post-otlp.js';
+import { type OtlpBody, postOtlp } from './post-otlp.js';
+import { UnreachableError } from './unreachable-error.js';
 
 /** How often a body is sent to a bridge that cannot take more just now. */
 const MAX_ATTEMPTS = 20;
+/** How long to wait for a bridge that does not answer, in milliseconds. */
+const UNREACHABLE_WAIT_MS = 1_000;
+
+/** Who waits for a bridge as long as it takes, and is told about it. */
+export interface Patience {
+  /** The bridge takes nothing just now. @param reason one sentence. */
+  onWaiting(reason: string): void;
+  onGoingOn(): void;
+}
 
 /** Hands records to a bridge that runs, over OTLP. */
 export class HttpConsumer implements RecordConsumer {
@@ -23,6 +33,7 @@ export class HttpConsumer implements RecordConsumer {
     private readonly baseUrl: string,
     private readonly clock: Clock,
     private readonly stop: AbortSignal,
+    private readonly patience?: Patience,
   ) {}
 
   /** @throws CliError when the bridge does not take it. */
@@ -31,7 +42,7 @@ export class HttpConsumer implements RecordConsumer {
     for (const { signal, body } of foreign) await this.sendAll([this.json.decode(signal, Buffer.from(body))]);
   }
 
-  /** Sends the spans that never ended; called once, at the end. */
+  /** Sends the starts of spans that have not ended: at the end, or for the bridge to know them so far. */
   async finish(): Promise<void> {
     await this.sendAll(this.requests.finish());
   }
@@ -42,9 +53,12 @@ export class HttpConsumer implements RecordConsumer {
 
   private async send(request: ExportRequest): Promise<void> {
     const body = { signal: request.signal, bytes: this.codec.encode(request) };
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-      const waitMs = await postOtlp(this.baseUrl, body);
-      if (waitMs === null) return;
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS || this.patience !== undefined; attempt++) {
+      const waitMs = await this.post(body);
+      if (waitMs === null) {
+        this.patience?.onGoingOn();
+        return;
+      }
       await pause(this.clock, waitMs, this.stop);
       this.stop.throwIfAborted();
     }
@@ -52,5 +66,18 @@ export class HttpConsumer implements RecordConsumer {
       EXIT.failed,
       `${this.baseUrl} takes no more; import the same again later, nothing is written twice`,
     );
+  }
+
+  /** How long to wait before another attempt, in milliseconds; `null` when it was taken. */
+  private async post(body: OtlpBody): Promise<number | null> {
+    try {
+      const waitMs = await postOtlp(this.baseUrl, body);
+      if (waitMs !== null) this.patience?.onWaiting(`${this.baseUrl} takes no more just now`);
+      return waitMs;
+    } catch (error) {
+      if (this.patience === undefined || !(error instanceof UnreachableError)) throw error;
+      this.patience.onWaiting(error.message);
+      return UNREACHABLE_WAIT_MS;
+    }
   }
 }

@@ -1,6 +1,7 @@
 import type { Signal } from '../record/record-batch.js';
 import { CliError } from './cli-error.js';
 import { EXIT } from './exit-code.js';
+import { UnreachableError } from './unreachable-error.js';
 
 /** One OTLP body in protobuf. */
 export interface OtlpBody {
@@ -14,7 +15,7 @@ const TIMEOUT_MS = 60_000;
  * Posts a body to a bridge; one attempt.
  * @param baseUrl as in OTEL_EXPORTER_OTLP_ENDPOINT
  * @returns how long to wait before another attempt, in milliseconds; `null` when it was taken.
- * @throws CliError when another attempt would not help.
+ * @throws UnreachableError when nothing answers, CliError when another attempt would not help.
  */
 export async function postOtlp(baseUrl: string, { signal, bytes }: OtlpBody): Promise<number | null> {
   const url = `${baseUrl.replace(/\/+$/, '')}/v1/${signal}`;
@@ -37,6 +38,6 @@ async function post(url: string, bytes: Uint8Array): Promise<Response> {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     return await fetch(url, { method: 'POST', headers, body: Buffer.from(bytes), signal });
   } catch (cause) {
-    throw new CliError(EXIT.failed, `${url} cannot be reached; start a bridge there with run-bridge serve`, { cause });
+    throw new UnreachableError(`${url} cannot be reached; start a bridge there with run-bridge serve`, { cause });
   }
 }

@@ -12,6 +12,7 @@ import { configCommand } from './config-command.js';
 import { convertCommand } from './convert-command.js';
 import { demoCommand } from './demo-command.js';
 import { EXIT, type ExitCode } from './exit-code.js';
+import { followCommand } from './follow-command.js';
 import { importCommand } from './import-command.js';
 import { packageVersion } from './package-info.js';
 import type { ProcessContext } from './process-context.js';
@@ -19,7 +20,15 @@ import { serveCommand } from './serve-command.js';
 import { versionCommand } from './version-command.js';
 
 /** Every command, in the order of help texts. */
-const COMMANDS = [serveCommand, demoCommand, importCommand, convertCommand, configCommand, versionCommand];
+const COMMANDS = [
+  serveCommand,
+  demoCommand,
+  followCommand,
+  importCommand,
+  convertCommand,
+  configCommand,
+  versionCommand,
+];
 
 /**
  * The whole program. Whatever goes wrong in a foreseen way is told in one line each on standard error.

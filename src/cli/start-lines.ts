@@ -1,3 +1,5 @@
+import { reachableUrl } from './reachable-url.js';
+
 /** What `serve` says of itself. */
 export interface StartFacts {
   readonly otlpUrl: string;
@@ -24,11 +26,6 @@ export function startLines(facts: StartFacts): readonly string[] {
     `health    ${facts.webUrl}/readyz`,
     `writes    ${facts.dataFolder}/runs (${formats}${streamed})`,
     `exports   ${exported || 'nothing; set OTEL_EXPORTER_OTLP_ENDPOINT, or destinations in run-bridge.yaml, to change that'}`,
-    `now run   OTEL_EXPORTER_OTLP_ENDPOINT=${reachable(facts.otlpUrl)} ${ENGINE_QUEUES} dbt build --export-to-otlp`,
+    `now run   OTEL_EXPORTER_OTLP_ENDPOINT=${reachableUrl(facts.otlpUrl)} ${ENGINE_QUEUES} dbt build --export-to-otlp`,
   ];
-}
-
-/** An address that listens everywhere is reached from this machine by its loopback address. */
-function reachable(url: string): string {
-  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
 }

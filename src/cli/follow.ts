@@ -1,0 +1,53 @@
+import { join } from 'node:path';
+import { FileFollower } from '../source/file-follower.js';
+import { FollowPositions, POSITIONS_FOLDER } from '../source/follow-positions.js';
+import { PatientConsumer } from '../source/patient-consumer.js';
+import { ReadingTally } from '../source/reading-tally.js';
+import { REJECTS_FILE, RejectFile } from '../source/reject-file.js';
+import type { Invocation } from './command-line.js';
+import { createLogger } from './create-logger.js';
+import { EXIT, type ExitCode } from './exit-code.js';
+import { openIntake } from './open-intake.js';
+import { reportReading } from './report-reading.js';
+import { resolveForCommand } from './resolve-for-command.js';
+import { whereLines } from './where-lines.js';
+
+/** What `run-bridge follow` does. @throws CliError, ConfigurationError, StoreError, OutputError, ConsumeError */
+export async function follow(invocation: Invocation): Promise<ExitCode> {
+  const { context, operands } = invocation;
+  const { clock, stop, stderr, workingDir } = context;
+  const { configuration, warnings } = await resolveForCommand(invocation);
+  for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);
+  const { 'log-level': level, 'log-format': format, 'data-dir': dataFolder } = configuration;
+  const logger = createLogger({ level, format, stream: stderr, isTerminal: context.isStderrTerminal });
+  const intake = await openIntake(invocation, configuration, logger, 'follow');
+  const positions = new FollowPositions(join(dataFolder, POSITIONS_FOLDER), intake.url ?? '');
+  const rejectFile = new RejectFile(join(dataFolder, REJECTS_FILE), clock, (reason) => logger.error({}, reason));
+  const tally = new ReadingTally();
+  stderr.write(`follows   ${operands.join(' ')}\n`);
+  for (const line of whereLines(configuration, intake)) stderr.write(`${line}\n`);
+  try {
+    await positions.prune(clock.nowUnixMs());
+    const follower = new FileFollower(operands, {
+      consumer: new PatientConsumer(intake.consumer, clock, stop),
+      positions,
+      clock,
+      workingDir,
+      settle: () => intake.settle(),
+      async onTaken(path, { recordCount, rejects }) {
+        tally.addRecords(recordCount);
+        for (const reject of rejects) tally.addReject({ ...reject, place: `${path} ${reject.place}` });
+        await rejectFile.add(path, rejects);
+        const [first] = rejects;
+        if (first === undefined) return;
+        logger.warn({ path, place: first.place, count: rejects.length }, 'lines could not be read and were left out');
+      },
+      onTrouble: (reason) => logger.warn({ reason }, 'a file is not followed just now'),
+    });
+    await follower.run(stop);
+  } finally {
+    await intake.shutdown();
+  }
+  const done = intake.url === undefined ? `taken into ${dataFolder}/runs` : `sent to ${intake.url}`;
+  return reportReading(tally.result(), done, stderr, rejectFile.path) ? EXIT.ok : EXIT.unreadable;
+}

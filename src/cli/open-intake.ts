@@ -1,0 +1,89 @@
+import { App, type AppPurpose } from '../app.js';
+import type { Logger } from '../component/logger.js';
+import { pause } from '../component/pause.js';
+import type { Configuration } from '../config/configuration.js';
+import type { RecordConsumer } from '../record/record-consumer.js';
+import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
+import { appDeps } from './app-deps.js';
+import { CliError } from './cli-error.js';
+import type { Invocation } from './command-line.js';
+import { EXIT } from './exit-code.js';
+import { HttpConsumer, type Patience } from './http-consumer.js';
+import { checkBaseUrl } from './post-otlp.js';
+import { reachableUrl } from './reachable-url.js';
+
+/** Where a command's records go: its own data folder, or a bridge that runs. */
+export interface Intake {
+  readonly consumer: RecordConsumer;
+  /** The program's parts; `undefined` where the records are handed over. */
+  readonly app: App | undefined;
+  /** The bridge that they are handed over to; `undefined` where there is none. */
+  readonly url: string | undefined;
+  /** Sends what is held back until a span ends. */
+  settle(): Promise<void>;
+  /** @throws AggregateError when not everything ended cleanly. */
+  shutdown(): Promise<void>;
+}
+
+const DRAIN_MS = 7_000;
+/** How long to wait for a bridge that holds the folder to say where it listens, in milliseconds: it may be starting. */
+const ADDRESS_WAIT_MS = 3_000;
+const ADDRESS_POLL_MS = 100;
+
+/**
+ * Takes the data folder, or finds the bridge that holds it.
+ * @param purpose of the parts where the folder is free.
+ * @throws CliError, ConfigurationError, StoreError, OutputError
+ */
+export async function openIntake(
+  { context, flags }: Pick<Invocation, 'context' | 'flags'>,
+  configuration: Configuration,
+  logger: Logger,
+  purpose: AppPurpose,
+): Promise<Intake> {
+  const { clock, stop } = context;
+  if (flags.to !== undefined) return handOver(checkBaseUrl(flags.to));
+  for (const startMs = clock.monotonicMs(); ; await pause(clock, ADDRESS_POLL_MS, stop)) {
+    try {
+      const app = await App.open(configuration, appDeps(context, logger), purpose);
+      await app.start();
+      const shutdown = () => app.shutdown(AbortSignal.timeout(DRAIN_MS));
+      return { consumer: app.consumer, app, url: undefined, settle: async () => {}, shutdown };
+    } catch (error) {
+      if (!(error instanceof DataFolderInUseError)) throw error;
+      const address = error.holder?.address ?? undefined;
+      if (address !== undefined) return handOver(reachableUrl(address));
+      if (stop.aborted || clock.monotonicMs() - startMs > ADDRESS_WAIT_MS) throw inUse(error);
+    }
+  }
+
+  function handOver(url: string): Intake {
+    const consumer = new HttpConsumer(url, clock, stop, patience(logger));
+    return { consumer, app: undefined, url, settle: () => consumer.finish(), shutdown: async () => {} };
+  }
+}
+
+/** Says once that the bridge is waited for, and once that it goes on. */
+function patience(logger: Logger): Patience {
+  let isWaiting = false;
+  return {
+    onWaiting(reason) {
+      if (!isWaiting) logger.warn({ reason }, 'the bridge takes nothing just now: waiting until it does');
+      isWaiting = true;
+    },
+    onGoingOn() {
+      if (isWaiting) logger.info({}, 'the bridge takes records again');
+      isWaiting = false;
+    },
+  };
+}
+
+/** Somebody holds the folder and does not listen: another command that follows or imports files. */
+function inUse(error: DataFolderInUseError): CliError {
+  const holder = error.holder === undefined ? 'another process' : `process ${error.holder.pid}`;
+  const hint =
+    'wait until it is done, pass another --data-dir, or run run-bridge serve there, which takes from several';
+  return new CliError(EXIT.usage, `${error.folder} is in use by ${holder}, which does not listen; ${hint}`, {
+    cause: error,
+  });
+}

@@ -1,0 +1,155 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { isDynamicPattern } from 'tinyglobby';
+import type { Clock } from '../component/clock.js';
+import { pause } from '../component/pause.js';
+import type { RecordConsumer } from '../record/record-consumer.js';
+import { feedTail, type TakenStretch } from './feed-tail.js';
+import { findPaths } from './find-paths.js';
+import type { FollowPositions } from './follow-positions.js';
+import { JsonlTail } from './jsonl-tail.js';
+import { SourceError } from './record-source.js';
+
+/** What following works with. */
+export interface FollowerDeps {
+  readonly consumer: RecordConsumer;
+  readonly positions: FollowPositions;
+  readonly clock: Clock;
+  readonly workingDir: string;
+  /** What must be so before a position is saved. */
+  settle(): Promise<void>;
+  /** Something was taken. */
+  onTaken(path: string, taken: TakenStretch): Promise<void>;
+  /** A file cannot be read just now; it is tried again. */
+  onTrouble(message: string): void;
+}
+
+/** What is taken of a folder: the engine's JSONL. */
+const NAMES = '*.{jsonl,ndjson}';
+/** How often folders and patterns are looked at, and positions saved, in milliseconds. */
+const ROUND_MS = 1_000;
+/** Files that are read at the same time; of more, those wait that changed last. */
+const MAX_OPEN = 64;
+/** A file of a folder or pattern is closed when it has been quiet for so long, in milliseconds, and opened when it changes. */
+const IDLE_MS = 10_000;
+/** Stands for the positions where paths that make trouble are remembered. */
+const POSITIONS = '';
+
+/**
+ * Follows files while they are written: those named, and those that folders and patterns come to have. Each goes on where
+ * it was left; its position is saved every second, once its records are durable.
+ */
+export class FileFollower {
+  private readonly open = new Map<string, Promise<void>>();
+  /** Files that were closed when they were quiet, with what tells whether they changed. */
+  private readonly quiet = new Map<string, string>();
+  private readonly troubled = new Set<string>();
+  private failure: { readonly cause: unknown } | undefined;
+
+  /** @param operands paths, folders and patterns. */
+  constructor(
+    private readonly operands: readonly string[],
+    private readonly deps: FollowerDeps,
+  ) {}
+
+  /**
+   * Resolves when the signal aborts and everything that was taken is told.
+   * @throws what the consumer throws.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    const stop = new AbortController();
+    const ended = AbortSignal.any([signal, stop.signal]);
+    while (!ended.aborted && this.failure === undefined) {
+      for (const [path, isNamed] of await this.findFiles()) {
+        if (this.open.size < MAX_OPEN && !this.open.has(path) && (isNamed || (await this.hasChanged(path)))) {
+          this.begin(path, isNamed, ended);
+        }
+      }
+      await pause(this.deps.clock, ROUND_MS, ended);
+      await this.savePositions();
+    }
+    stop.abort();
+    await Promise.all(this.open.values());
+    await this.savePositions();
+    if (this.failure !== undefined) throw this.failure.cause;
+  }
+
+  /** A position that is not saved costs reading again, no more. */
+  private async savePositions(): Promise<void> {
+    try {
+      await this.deps.positions.save(() => this.deps.settle());
+      this.troubled.delete(POSITIONS);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.tell(POSITIONS, `how far files were taken is not saved: ${reason}; the next start reads some of them again`);
+    }
+  }
+
+  private async findFiles(): Promise<ReadonlyMap<string, boolean>> {
+    const { workingDir } = this.deps;
+    const files = new Map<string, boolean>();
+    for (const operand of this.operands) {
+      const path = resolve(workingDir, operand);
+      const isFolder = (await stat(path).catch(() => undefined))?.isDirectory() === true;
+      // A name that does not exist yet may begin to any time.
+      if (!isFolder && !isDynamicPattern(operand)) files.set(path, true);
+      else for (const found of await this.find(operand)) files.set(resolve(workingDir, found), false);
+    }
+    return files;
+  }
+
+  private async find(operand: string): Promise<readonly string[]> {
+    try {
+      return await findPaths(operand, { workingDir: this.deps.workingDir, names: NAMES });
+    } catch (error) {
+      if (error instanceof SourceError && error.code === 'notFound') return [];
+      throw error;
+    }
+  }
+
+  private async hasChanged(path: string): Promise<boolean> {
+    return this.quiet.get(path) !== (await stateOf(path));
+  }
+
+  private begin(path: string, isNamed: boolean, signal: AbortSignal): void {
+    const following = this.follow(path, isNamed, signal)
+      .catch((cause: unknown) => {
+        if (cause instanceof SourceError) this.tell(path, cause.message);
+        else if (!signal.aborted) this.failure ??= { cause };
+      })
+      .finally(() => this.open.delete(path));
+    this.open.set(path, following);
+  }
+
+  private async follow(path: string, isNamed: boolean, signal: AbortSignal): Promise<void> {
+    const { clock, consumer, positions } = this.deps;
+    const idle = new AbortController();
+    const tail = new JsonlTail(path, { from: await positions.find(path) }, clock);
+    const state = await stateOf(path);
+    this.quiet.set(path, state);
+    let timer = isNamed ? undefined : clock.after(IDLE_MS, () => idle.abort());
+    try {
+      await feedTail(tail, consumer, AbortSignal.any([signal, idle.signal]), async (taken) => {
+        this.troubled.delete(path);
+        if (taken.position !== undefined) positions.note(path, taken.position);
+        await this.deps.onTaken(path, taken);
+        if (isNamed) return;
+        timer?.cancel();
+        timer = clock.after(IDLE_MS, () => idle.abort());
+        this.quiet.set(path, await stateOf(path));
+      });
+    } finally {
+      timer?.cancel();
+    }
+  }
+
+  private tell(path: string, message: string): void {
+    if (!this.troubled.has(path)) this.deps.onTrouble(message);
+    this.troubled.add(path);
+  }
+}
+
+async function stateOf(path: string): Promise<string> {
+  const found = await stat(path, { bigint: true }).catch(() => undefined);
+  return found === undefined ? 'gone' : `${found.dev}:${found.ino}:${found.size}:${found.mtimeNs}`;
+}
