@@ -12,6 +12,16 @@ export interface Configuration extends SettingValues {
   readonly environmentDestination: DestinationConfig | undefined;
   /** Resource attributes that exports carry in place of the engine's. */
   readonly resourceOverrides: Readonly<Record<string, string>>;
+  /** What the environment alone says of the hosted platform; never shown. `null` where it is not set. */
+  readonly platformSecrets: PlatformSecrets;
+}
+
+/** Secrets of the hosted platform. */
+export interface PlatformSecrets {
+  /** Of a service account or a person: RUN_BRIDGE_PLATFORM_TOKEN. */
+  readonly token: string | null;
+  /** Of the webhook subscription: RUN_BRIDGE_PLATFORM_HOOK_SECRET. */
+  readonly hookSecret: string | null;
 }
 
 /** One value of the configuration and where it came from, as `run-bridge config` prints it. */

@@ -6,6 +6,7 @@ import { ConfigurationError } from './configuration-error.js';
 import { destinationRows } from './destination-rows.js';
 import { type Environment, nonEmpty } from './environment.js';
 import { environmentRows } from './environment-rows.js';
+import { PLATFORM_SECRET_NAMES, readPlatformSecrets } from './platform-secrets.js';
 import type { FileReading } from './read-configuration-file.js';
 import type { SettingContext } from './setting.js';
 import { environmentName, SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
@@ -52,10 +53,11 @@ export function resolveConfiguration(
     rows.push({ name: `mapping.${name}`, value: mapping[name] ? 'on' : 'off', origin });
   }
   const standard = readOtlpEnvironment(environment);
-  problems.push(...standard.problems);
+  const platform = readPlatformSecrets(environment);
+  problems.push(...standard.problems, ...platform.problems);
   if (problems.length > 0) throw new ConfigurationError(problems);
   const destinations = fileValues?.destinations ?? [];
-  rows.push(...environmentRows(standard));
+  rows.push(...platform.rows, ...environmentRows(standard));
   for (const destination of destinations) {
     if (destination.name === standard.destination?.name) continue;
     rows.push(...destinationRows(destination, file?.locate(['destinations', destination.name]) ?? ''));
@@ -68,6 +70,7 @@ export function resolveConfiguration(
       destinations,
       environmentDestination: standard.destination,
       resourceOverrides: standard.resourceOverrides,
+      platformSecrets: platform.secrets,
     } satisfies Configuration,
     rows,
     file: file?.path ?? null,
@@ -117,7 +120,7 @@ function machineDefault(key: SettingKey, { environment, homeDir, maxMemoryBytes 
  * as RUN_BRIDGE_PORT for a service called run-bridge.
  */
 function misspeltVariables(environment: Environment): string[] {
-  const known = ['RUN_BRIDGE_CONFIG', ...SETTING_KEYS.map(environmentName)];
+  const known = ['RUN_BRIDGE_CONFIG', ...PLATFORM_SECRET_NAMES, ...SETTING_KEYS.map(environmentName)];
   const warnings: string[] = [];
   for (const name of Object.keys(environment)) {
     if (!name.startsWith('RUN_BRIDGE_') || known.includes(name)) continue;

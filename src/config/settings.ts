@@ -1,5 +1,6 @@
 import { formatDuration, parseDurationMs } from './duration.js';
 import { formatListenAddress, type ListenAddress, parseListenAddress } from './listen-address.js';
+import { platformAccountSetting, platformIntervalSetting, platformUrlSetting } from './platform-settings.js';
 import { choiceSetting, parsePath, type Setting, switchSetting } from './setting.js';
 import { sizeOrWordSetting, sizeSetting } from './size-setting.js';
 
@@ -31,6 +32,14 @@ export interface SettingValues {
   readonly 'event-hold': number;
   /** In milliseconds, or `off`. */
   readonly 'max-backlog-age': number | 'off';
+  /** Without a slash at its end, or `off`. */
+  readonly 'platform-url': string;
+  /** A text of digits, or `off`. */
+  readonly 'platform-account': string;
+  /** In milliseconds. */
+  readonly 'platform-interval': number;
+  /** In bytes. */
+  readonly 'platform-max-file': number;
   readonly redaction: (typeof REDACTION_LEVELS)[number];
   readonly 'log-level': (typeof LOG_LEVELS)[number];
   readonly 'log-format': (typeof LOG_FORMATS)[number];
@@ -94,6 +103,10 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
     parse: (text) => parseAge(text),
     format: (value) => (value === 'off' ? 'off' : formatDuration(value)),
   },
+  'platform-url': platformUrlSetting,
+  'platform-account': platformAccountSetting,
+  'platform-interval': platformIntervalSetting,
+  'platform-max-file': sizeSetting('512MiB', "largest Parquet file of a hosted run's step that is downloaded"),
   redaction: choiceSetting(
     REDACTION_LEVELS,
     'literals',

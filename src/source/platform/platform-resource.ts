@@ -6,6 +6,8 @@ export interface PlacedStep {
   readonly accountId: string;
   readonly run: PlatformRun;
   readonly step: PlatformStep;
+  /** The step's id in the book of runs; `null` where it is not entered there. */
+  readonly stepId: string | null;
 }
 
 /**
@@ -13,8 +15,9 @@ export interface PlacedStep {
  * exports, so that runs are found by it in any backend. Names are OpenTelemetry's (CI/CD, VCS and deployment) where there
  * are some. Commands, causes and messages are left out, since they may hold literals.
  */
-export function platformResource({ accountId, run, step }: PlacedStep): Resource {
+export function platformResource({ accountId, run, step, stepId }: PlacedStep): Resource {
   const attributes: Readonly<Record<string, ResourceValue | null>> = {
+    'run_bridge.step.id': stepId,
     'cicd.pipeline.name': run.jobName,
     'cicd.pipeline.run.id': run.runId,
     'cicd.pipeline.run.url.full': run.href,

@@ -9,9 +9,10 @@ import { offerDelivery } from '../offer-delivery.js';
 import { ParquetFile } from '../parquet-file.js';
 import { type ReadingProgress, ReadingTally } from '../reading-tally.js';
 import { SourceError } from '../record-source.js';
+import type { HostedSteps } from './hosted-steps.js';
 import type { PlatformApi } from './platform-api.js';
 import { PlatformError } from './platform-error.js';
-import { platformResource } from './platform-resource.js';
+import { type PlacedStep, platformResource } from './platform-resource.js';
 import type { PlatformRun, PlatformStep } from './platform-run.js';
 import type { PulledRun, PulledStep } from './pulled-run.js';
 
@@ -26,6 +27,8 @@ export interface RunPullerDeps {
   readonly maxFileBytes: number;
   /** Gives what takes a step's records. */
   readonly openConsumer: () => StepConsumer;
+  /** Gets the run's steps entered; none when left out. */
+  readonly steps?: HostedSteps;
   /** Asked before a download; none when left out. */
   readonly guards?: readonly Guard[];
   readonly clock: Clock;
@@ -51,7 +54,10 @@ const FILES_DUE_MS = 15 * 60_000;
 export class RunPuller {
   constructor(private readonly deps: RunPullerDeps) {}
 
-  /** @throws PlatformError for the run itself, ConsumeError when records are not taken, what `signal` aborts with. */
+  /**
+   * @throws PlatformError for the run itself, ConsumeError when records are not taken, ExecutionBookError, what `signal`
+   * aborts with.
+   */
   async pull(api: PlatformApi, runId: string, options: PullOptions, signal: AbortSignal): Promise<PulledRun> {
     const run = await api.findRun(runId, signal);
     if (!run.isComplete) return { run, steps: [], isFinal: false };
@@ -59,9 +65,11 @@ export class RunPuller {
       return { run, steps: [], isFinal: !this.mayFilesCome(run) };
     }
     const steps: PulledStep[] = [];
+    await this.deps.steps?.begin(api.accountId, run);
     for (const step of run.steps) {
       const pulled = await this.pullStep(api, run, step, options, signal);
       steps.push(pulled);
+      if (pulled.outcome !== 'failed') await this.deps.steps?.end(api.accountId, run, step, pulled.traceIds);
       if (pulled.outcome === 'taken' || pulled.outcome === 'broken') await options.onStepDone?.(step.index);
     }
     const hasSome = steps.some(({ outcome }) => outcome !== 'none');
@@ -107,11 +115,12 @@ export class RunPuller {
   /** A file that breaks off gives what could be read of it. */
   private async read(
     file: ParquetFile,
-    placed: Parameters<typeof platformResource>[0],
+    placed: Omit<PlacedStep, 'stepId'>,
     { onProgress }: PullOptions,
     signal: AbortSignal,
   ): Promise<PulledStep> {
-    const resource = platformResource(placed);
+    const stepId = this.deps.steps?.stepId(placed.accountId, placed.run, placed.step) ?? null;
+    const resource = platformResource({ ...placed, stepId });
     const consumer = this.deps.openConsumer();
     const tally = new ReadingTally();
     const traceIds = new Set<TraceId>();

@@ -59,6 +59,10 @@ describe('without anything said', () => {
       'invocation-silence': 600_000,
       'event-hold': 2_000,
       'max-backlog-age': 604_800_000,
+      'platform-url': 'off',
+      'platform-account': 'off',
+      'platform-interval': 60_000,
+      'platform-max-file': 536_870_912,
       redaction: 'literals',
       'log-level': 'info',
       'log-format': 'auto',
@@ -66,6 +70,7 @@ describe('without anything said', () => {
       destinations: [],
       environmentDestination: undefined,
       resourceOverrides: {},
+      platformSecrets: { token: null, hookSecret: null },
     });
   });
 
@@ -267,5 +272,58 @@ describe('variables that no setting has', () => {
   test('that Kubernetes sets for a service of that name are passed over', () => {
     const environment = { RUN_BRIDGE_PORT: 'tcp://10.0.0.1:4318', RUN_BRIDGE_SERVICE_HOST: '10.0.0.1' };
     expect(resolve({ environment }).warnings).toEqual([]);
+  });
+});
+
+describe('the hosted platform', () => {
+  const url = (text: string) => resolve({ flags: { 'platform-url': text } }).configuration['platform-url'];
+
+  test('is told by its address, with or without a slash and the path of its API', () => {
+    for (const end of ['', '/', '/api', '/api/v2', '/api/v2/']) {
+      expect(url(`https://platform.example${end}`)).toBe('https://platform.example');
+      expect(url(`http://127.0.0.1:8080/proxy${end}`)).toBe('http://127.0.0.1:8080/proxy');
+    }
+    expect(url('off')).toBe('off');
+  });
+
+  test.each(['platform.example', 'ftp://platform.example', 'https://user:word@platform.example'])(
+    'has no address such as %s',
+    (text) => {
+      expect(problemsOf({ flags: { 'platform-url': text } })).toEqual([
+        `--platform-url: "${text}" is not a URL such as https://cloud.example.com, or off`,
+      ]);
+    },
+  );
+
+  test('is asked no more often than every 5 s, and once a day at least', () => {
+    for (const interval of ['4s', '25h', 'soon']) {
+      expect(problemsOf({ flags: { 'platform-interval': interval } })).toEqual([
+        `--platform-interval: "${interval}" is not a time from 5s to 1d`,
+      ]);
+    }
+  });
+
+  test('has accounts with numbers of any length', () => {
+    const account = (text: string) =>
+      resolve({ flags: { 'platform-account': text } }).configuration['platform-account'];
+    expect([account('00070471823'), account('99999999999999999')]).toEqual(['70471823', '99999999999999999']);
+    expect(problemsOf({ flags: { 'platform-account': '12/../13' } })).toHaveLength(1);
+  });
+
+  test('has its secrets from the environment alone, and shows none of them', () => {
+    const environment = { RUN_BRIDGE_PLATFORM_TOKEN: ' a-token\n', RUN_BRIDGE_PLATFORM_HOOK_SECRET: 'a secret' };
+    const { configuration, rows, warnings } = resolve({ environment });
+    expect(configuration.platformSecrets).toEqual({ token: 'a-token', hookSecret: 'a secret' });
+    expect(JSON.stringify(rows)).not.toMatch(/a-token|a secret/);
+    expect(rows).toContainEqual({ name: 'platform-token', value: '****', origin: 'RUN_BRIDGE_PLATFORM_TOKEN' });
+    expect(warnings).toEqual([]);
+    write('platform-token: secret\n');
+    expect(problemsOf()).toEqual([expect.stringMatching(/^run-bridge.yaml:1: platform-token is not a setting/)]);
+  });
+
+  test('has no token with a space in it, which is not repeated', () => {
+    expect(problemsOf({ environment: { RUN_BRIDGE_PLATFORM_TOKEN: 'Token abc' } })).toEqual([
+      'RUN_BRIDGE_PLATFORM_TOKEN: holds what no token has, a space or a line break; set it to the token alone',
+    ]);
   });
 });

@@ -1,0 +1,114 @@
+import express, { type Request, type Response, Router } from 'express';
+import type { Clock } from '../component/clock.js';
+import type { Logger } from '../component/logger.js';
+import type { PullStore } from '../store/pull-store.js';
+import { StoreError } from '../store/store-error.js';
+import { parseHookPayload } from './hook-payload.js';
+import { isSignedWith } from './hook-signature.js';
+
+/** Which webhooks are taken. */
+export interface PlatformHookConfig {
+  /** The platform's base URL, as the store has it. */
+  readonly platform: string;
+  /** What deliveries are signed with. */
+  readonly secret: string;
+  /** The only account whose runs are taken; `null` for any. */
+  readonly accountId: string | null;
+  /** No more runs than this wait to be brought in; a webhook beyond them is answered 503. */
+  readonly maxWaiting: number;
+}
+
+/** What the hook works with. */
+export interface PlatformHookDeps {
+  readonly store: PullStore;
+  /** Called when a run was noted. */
+  readonly onNoted: () => void;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const PATH = '/hooks/platform';
+/** A real payload has about 1 KiB. */
+const MAX_BODY_BYTES = 64 * 1024;
+/** Bodies that are read at a time. */
+const MAX_BODIES = 32;
+/** When to come back, in seconds. */
+const RETRY_AFTER_S = 60;
+const WANTED = 'job.run.completed';
+
+/**
+ * `POST /hooks/platform`: notes the run that a signed `job.run.completed` tells of, durably, and answers 202; it is brought
+ * in afterwards. A delivery that is repeated changes nothing. Other events are answered 200 and have no effect, 401 a
+ * wrong signature, 503 when too many runs wait or the state cannot be written.
+ */
+export function platformHook(config: PlatformHookConfig, deps: PlatformHookDeps): Router {
+  let bodyCount = 0;
+  let refusedCount = 0;
+  const router = Router();
+  router.post(
+    PATH,
+    (_request, response, next) => {
+      if (bodyCount >= MAX_BODIES) {
+        later(response, 'Too many webhooks at a time.');
+        return;
+      }
+      bodyCount += 1;
+      response.once('close', () => {
+        bodyCount -= 1;
+      });
+      next();
+    },
+    // The signature is that of the bytes on the wire.
+    express.raw({ type: () => true, limit: MAX_BODY_BYTES, inflate: false }),
+    async (request: Request, response: Response) => {
+      const body: unknown = request.body;
+      const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+      if (!isSignedWith(config.secret, bytes, request.headers.authorization)) {
+        refusedCount += 1;
+        // At 1, 10, 100 …: whoever guesses fills no disk.
+        if (/^10*$/.test(String(refusedCount)))
+          deps.logger.warn({ refusedCount }, 'a webhook is not signed as it should');
+        say(
+          response,
+          401,
+          'The signature is wrong: RUN_BRIDGE_PLATFORM_HOOK_SECRET must be the secret of this webhook.',
+        );
+        return;
+      }
+      await take(bytes, response);
+    },
+  );
+  router.all(PATH, (_request, response) => say(response.set('Allow', 'POST'), 405, 'Webhooks come with POST.'));
+  return router;
+
+  async function take(bytes: Buffer, response: Response): Promise<void> {
+    const payload = parseHookPayload(bytes);
+    if (payload === undefined) return say(response, 400, "This is not a webhook's body: JSON with an eventType.");
+    const { eventType, accountId, runId } = payload;
+    if (eventType !== WANTED) return say(response, 200, `Nothing to do: only ${WANTED} brings a run in.`);
+    if (accountId === null || runId === null) return say(response, 200, 'Nothing to do: it names no account and run.');
+    if (config.accountId !== null && accountId !== config.accountId) {
+      return say(response, 403, `This bridge takes account ${config.accountId} alone (--platform-account).`);
+    }
+    try {
+      const key = { platform: config.platform, accountId, runId };
+      const isNoted = await deps.store.add([key], deps.clock.nowUnixMs(), config.maxWaiting);
+      if (!isNoted)
+        return later(response, `${config.maxWaiting} runs wait to be brought in; that is all there is room for.`);
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      deps.logger.error({ reason: error.message }, 'a webhook could not be noted; the platform sends it again');
+      return later(response, 'The run cannot be noted just now; the log of run-bridge says why.');
+    }
+    deps.onNoted();
+    say(response, 202, 'The run is noted and will be brought in.');
+  }
+}
+
+function later(response: Response, text: string): void {
+  say(response.set('Retry-After', String(RETRY_AFTER_S)), 503, text);
+}
+
+function say(response: Response, status: number, text: string): void {
+  response.status(status).set('Cache-Control', 'no-store').type('text/plain').send(`${text}\n`);
+}
