@@ -266,6 +266,20 @@ export class App {
     return isDrained;
   }
 
+  /**
+   * A command whose records were handed to `consumer` has ended: waits for its runs' verdicts and files, and for
+   * destinations to take everything, until `deadline`; what is left then, the next start goes on with.
+   * @returns whether everything was exported.
+   */
+  async finishCommand(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<boolean> {
+    for (const traceId of traceIds) {
+      while (!deadline.aborted && !(await this.tracker.isSettled(traceId))) {
+        await pause(this.clock, SETTLE_POLL_MS, deadline);
+      }
+    }
+    return (await this.opened.exports?.flush(deadline)) ?? true;
+  }
+
   async shutdown(deadline: AbortSignal): Promise<void> {
     try {
       await this.lifecycle.shutdown(deadline);

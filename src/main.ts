@@ -1,4 +1,7 @@
 #!/usr/bin/env node
+import type { CommandExit } from './cli/exit-code.js';
+import type { ProcessTakeover } from './cli/process-context.js';
+
 // The only file that touches argv, the environment, exit codes and signals. It imports nothing of the program before
 // it knows that this Node can run it.
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
@@ -19,6 +22,8 @@ const [{ homedir, hostname, networkInterfaces, tmpdir }, { fileURLToPath }, { sy
 
 /** How long the process may go on when its work is done, in milliseconds: connections that nobody closes. */
 const LINGER_MS = 500;
+/** How long a signal to itself may take to end the process, in milliseconds. */
+const DEATH_MS = 100;
 const SIGNAL_NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
 
 /**
@@ -29,8 +34,10 @@ const SAME_SIGNAL_MS = 500;
 
 const stop = new AbortController();
 let stoppedAtMs = 0;
+let takeover: ProcessTakeover | undefined;
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
+    if (takeover !== undefined) return;
     const nowMs = performance.now();
     if (!stop.signal.aborted) stoppedAtMs = nowMs;
     else if (nowMs - stoppedAtMs > SAME_SIGNAL_MS) process.exit(128 + SIGNAL_NUMBERS[signal]);
@@ -42,13 +49,17 @@ process.stdout.on('error', () => {});
 process.stderr.on('error', () => {});
 for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
   process.on(event, (error: unknown) => {
+    if (takeover !== undefined) {
+      takeover.onFault(error);
+      return;
+    }
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
     process.stderr.write(`run-bridge: a fault in run-bridge itself; please report it with this: ${text}\n`);
     process.exit(1);
   });
 }
 
-process.exitCode = await runCli(process.argv.slice(2), {
+const ending = await runCli(process.argv.slice(2), {
   environment: process.env,
   workingDir: process.cwd(),
   homeDir: homedir(),
@@ -66,7 +77,26 @@ process.exitCode = await runCli(process.argv.slice(2), {
   clock: systemClock,
   random: Math.random,
   stop: stop.signal,
+  takeOver(taken) {
+    takeover = taken;
+    for (const signal of taken.signals) process.on(signal, () => taken.onSignal(signal));
+  },
 });
-setTimeout(() => process.exit(), LINGER_MS).unref();
+if (typeof ending === 'number') {
+  process.exitCode = ending;
+  setTimeout(() => process.exit(), LINGER_MS).unref();
+} else {
+  endAs(ending);
+}
 
-export {};
+/** Ends the process at once as a command did that it stood in for. */
+function endAs({ exitCode, signal }: CommandExit): void {
+  if (signal !== null) {
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+    // The first process of a container does not die by its own signal; a moment later it exits.
+    setTimeout(() => process.exit(exitCode), DEATH_MS);
+    return;
+  }
+  process.exit(exitCode);
+}

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { SETTINGS, type SettingKey } from '../config/settings.js';
-import { EXIT, type ExitCode } from './exit-code.js';
+import { type CommandExit, EXIT, type ExitCode } from './exit-code.js';
 import type { ProcessContext } from './process-context.js';
 
 /** What the parser hands to a command. */
@@ -25,7 +25,9 @@ export interface CliCommand {
   readonly flags: readonly (readonly [string, string])[];
   /** Lines of examples: a command and what it does. */
   readonly examples: readonly (readonly [string, string])[];
-  run(invocation: Invocation): Promise<ExitCode>;
+  /** Its operands are a command line of its own: from the first of them on nothing is an option. */
+  readonly takesCommand?: boolean;
+  run(invocation: Invocation): Promise<ExitCode | CommandExit>;
 }
 
 const CONFIG_FLAG = [
@@ -49,12 +51,13 @@ export async function runCommandLine(
   commands: readonly CliCommand[],
   context: ProcessContext,
   version: string,
-): Promise<ExitCode> {
-  let exitCode: ExitCode = EXIT.ok;
+): Promise<ExitCode | CommandExit> {
+  let exitCode: ExitCode | CommandExit = EXIT.ok;
   const parser = new Command('run-bridge')
     .description("Receives the telemetry of a data-transformation engine's runs, keeps every record and passes it on.")
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
+    .enablePositionalOptions()
     .helpCommand('help [command]', 'print help on a command')
     .addHelpText('after', `${examples(commands.flatMap((command) => command.examples.slice(0, 1)))}${EXIT_CODES}`);
   for (const command of commands) {
@@ -62,6 +65,7 @@ export async function runCommandLine(
       .description(sentence(command.summary))
       .helpOption('-h, --help', 'print this help')
       .addHelpText('after', `${examples(command.examples)}${EXIT_CODES}`);
+    if (command.takesCommand === true) sub.passThroughOptions();
     for (const [flag, summary] of command.flags) sub.option(flag, summary);
     for (const key of command.settings) sub.option(`--${key} <${SETTINGS[key].placeholder}>`, settingHelp(key));
     if (command.settings.length > 0) sub.option(...CONFIG_FLAG);

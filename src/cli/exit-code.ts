@@ -14,3 +14,11 @@ export const EXIT = {
 } as const;
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+/** The process is to end as a command that it stood in for did: with any code, or by a signal. */
+export interface CommandExit {
+  /** Where the signal does not end the process: 128 and the signal's number, as shells have it. */
+  readonly exitCode: number;
+  /** `null` for an exit. */
+  readonly signal: NodeJS.Signals | null;
+}

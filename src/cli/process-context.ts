@@ -27,4 +27,15 @@ export interface ProcessContext {
   readonly random: () => number;
   /** Aborts at the first SIGINT or SIGTERM. */
   readonly stop: AbortSignal;
+  /** Hands signals and faults of the program to a command that must outlive them. */
+  takeOver(takeover: ProcessTakeover): void;
+}
+
+/** A command that stands in for another program takes its signals, and does not end by a fault of its own. */
+export interface ProcessTakeover {
+  /** Called for each of these signals, in place of what they do otherwise. */
+  readonly signals: readonly NodeJS.Signals[];
+  onSignal(signal: NodeJS.Signals): void;
+  /** Called for what nobody caught, in place of ending the process. */
+  onFault(error: unknown): void;
 }

@@ -11,7 +11,8 @@ import { runCommandLine } from './command-line.js';
 import { configCommand } from './config-command.js';
 import { convertCommand } from './convert-command.js';
 import { demoCommand } from './demo-command.js';
-import { EXIT, type ExitCode } from './exit-code.js';
+import { execCommand } from './exec-command.js';
+import { type CommandExit, EXIT, type ExitCode } from './exit-code.js';
 import { followCommand } from './follow-command.js';
 import { importCommand } from './import-command.js';
 import { packageVersion } from './package-info.js';
@@ -22,6 +23,7 @@ import { versionCommand } from './version-command.js';
 /** Every command, in the order of help texts. */
 const COMMANDS = [
   serveCommand,
+  execCommand,
   demoCommand,
   followCommand,
   importCommand,
@@ -34,7 +36,7 @@ const COMMANDS = [
  * The whole program. Whatever goes wrong in a foreseen way is told in one line each on standard error.
  * @param args without the program's own name.
  */
-export async function runCli(args: readonly string[], context: ProcessContext): Promise<ExitCode> {
+export async function runCli(args: readonly string[], context: ProcessContext): Promise<ExitCode | CommandExit> {
   try {
     return await runCommandLine(args, COMMANDS, context, packageVersion(context.packageDir));
   } catch (error) {

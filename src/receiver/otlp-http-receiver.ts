@@ -1,3 +1,4 @@
+import type { RequestListener } from 'node:http';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import type { Component } from '../component/component.js';
 import type { Health, HealthState } from '../component/health.js';
@@ -25,6 +26,8 @@ export interface OtlpHttpReceiverDeps {
  */
 export class OtlpHttpReceiver implements Component {
   readonly name = 'otlp-http-receiver';
+  /** Answers requests that came to another listener than its own. */
+  readonly answer: RequestListener;
   private readonly listener: HttpListener;
   private readonly handler: ExportHandler;
 
@@ -34,7 +37,8 @@ export class OtlpHttpReceiver implements Component {
   ) {
     this.handler = new ExportHandler(deps.intake);
     const listenerConfig = { ...config, option: '--http HOST:PORT', handlerContinues: true };
-    this.listener = new HttpListener(listenerConfig, this.createApp(), deps.logger);
+    this.answer = this.createApp();
+    this.listener = new HttpListener(listenerConfig, this.answer, deps.logger);
     deps.health.register(this.name, () => this.check());
   }
 

@@ -1,5 +1,4 @@
-import { existsSync, mkdirSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { createFolder } from '../component/create-folder.js';
 import { errorCode } from '../component/error-code.js';
 import { DataFolderLock } from './data-folder-lock.js';
 import { StoreError } from './store-error.js';
@@ -21,11 +20,4 @@ export function takeDataFolder(folder: string, pid: number, nowUnixMs: number): 
     );
   }
   return DataFolderLock.acquire(folder, { pid, since: new Date(nowUnixMs).toISOString(), address: null });
-}
-
-/** Node's own recursive mkdir never returns where a parent refuses with ENOENT, as in `/proc`. */
-function createFolder(folder: string): void {
-  if (existsSync(folder)) return;
-  if (dirname(folder) !== folder) createFolder(dirname(folder));
-  mkdirSync(folder);
 }

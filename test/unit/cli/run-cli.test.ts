@@ -33,6 +33,7 @@ async function run(args: readonly string[], stop: AbortSignal) {
     clock: systemClock,
     random: () => 0.5,
     stop,
+    takeOver() {},
   };
   const exitCode = await runCli(args, context);
   return { exitCode, stdout: String(stdout.read() ?? ''), stderr: String(stderr.read() ?? '') };

@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { type Logger, silentLogger } from '../../component/logger.js';
+import type { Configuration } from '../../config/configuration.js';
+import { type Environment, nonEmpty } from '../../config/environment.js';
+import type { Invocation } from '../command-line.js';
+import { createLogger } from '../create-logger.js';
+import type { ProcessContext } from '../process-context.js';
+import { resolveForCommand } from '../resolve-for-command.js';
+import type { ChildEnding } from './child-ending.js';
+import { childEnvironment } from './child-environment.js';
+import type { CommandFacts } from './command-facts.js';
+import { readEngineSwitches } from './engine-switches.js';
+import type { ExecOptions } from './exec-options.js';
+import type { LiveRecords } from './live-records.js';
+import type { Notices } from './notices.js';
+import { OtlpInlet } from './otlp-inlet.js';
+import { makePrivateFolder } from './private-folder.js';
+import { parseTraceparent, type TraceContext } from './trace-context.js';
+import { findUserFile } from './user-file.js';
+
+/** The bridge of one wrapped command, from the port that is open before it starts to the last record. */
+export class CommandBridge {
+  /** Prepares what must be there before the command starts, and no more: its start waits for this. @throws whatever is in the way. */
+  static async prepare(invocation: Invocation, options: ExecOptions, notices: Notices): Promise<CommandBridge> {
+    const { context, operands: command } = invocation;
+    const { configuration: asked, rows, warnings } = await resolveForCommand(invocation);
+    for (const warning of warnings) notices.say(warning);
+    const isSet = (name: string) => rows.some((row) => row.name === name && row.origin !== 'default');
+    const logger = isSet('log-level') ? loggerOf(asked, context) : silentLogger;
+    // Standard output is the command's.
+    const configuration: Configuration = asked.jsonl === '-' ? { ...asked, jsonl: 'off' } : asked;
+    const stepId = randomUUID();
+    const inlet = await OtlpInlet.open(logger);
+    const folder = makePrivateFolder([
+      join(configuration['data-dir'], 'spool', stepId),
+      join(context.tempDir, `run-bridge-${stepId}`),
+    ]);
+    const switches = readEngineSwitches(command, context.environment);
+    const userFile = findUserFile(switches, context.workingDir);
+    const ownFile = folder === undefined ? undefined : { path: join(folder, 'otel.jsonl'), fromOffset: 0 };
+    const environment = childEnvironment(context.environment, {
+      otlpUrl: inlet.url,
+      jsonlPath: userFile === undefined ? (ownFile?.path ?? null) : null,
+      stepId,
+      parent: switches.hasOwnTrace ? null : callersTrace(context.environment, notices),
+      isParentOwn: false,
+    });
+    return new CommandBridge({
+      ...{ context, options, configuration, isFolderChosen: isSet('data-dir'), logger, notices, stepId, command },
+      ...{ startedUnixMs: context.clock.nowUnixMs(), inlet, folder, file: userFile ?? ownFile, environment },
+    });
+  }
+
+  private live: Promise<LiveRecords> | undefined;
+
+  private constructor(private readonly facts: CommandFacts) {}
+
+  get environment(): Environment {
+    return this.facts.environment;
+  }
+
+  /** The command was started: loads the rest, and takes in what comes. */
+  begin(): void {
+    this.live = import('./live-records.js').then(({ LiveRecords }) => new LiveRecords(this.facts));
+    // Awaited at the end; until then its failure is nobody's.
+    this.live.catch(() => undefined);
+  }
+
+  /** The command has ended. Resolves when everything is where it belongs, or time is up; says what could not be done. */
+  async end(ending: ChildEnding, stop: AbortSignal): Promise<void> {
+    await (await this.live)?.end(ending, stop);
+  }
+}
+
+function loggerOf(configuration: Configuration, { stderr, isStderrTerminal }: ProcessContext): Logger {
+  const { 'log-level': level, 'log-format': format } = configuration;
+  return createLogger({ level, format, stream: stderr, isTerminal: isStderrTerminal });
+}
+
+function callersTrace(environment: Environment, notices: Notices): TraceContext | null {
+  const text = nonEmpty(environment.TRACEPARENT);
+  if (text === undefined) return null;
+  const parent = parseTraceparent(text);
+  if (parent === undefined)
+    notices.say(`TRACEPARENT is ${JSON.stringify(text)}, which is no W3C trace context; it is ignored`);
+  return parent ?? null;
+}

@@ -1,0 +1,18 @@
+import type { TraceId } from '../../record/ids.js';
+import type { RecordConsumer } from '../../record/record-consumer.js';
+import type { ExecutionBook } from '../../run/execution-book.js';
+
+/** Where the records of a wrapped command go: a store of this process's own, or a bridge that runs. */
+export interface ExecTarget {
+  readonly consumer: RecordConsumer;
+  /** Where runs and their steps are told; `undefined` where nobody wants to know. */
+  readonly book: ExecutionBook | undefined;
+  /** Where the runs are, in words. */
+  readonly where: string;
+  /**
+   * Everything was consumed: judges the runs and passes on what is to be passed on, as far as that goes before `deadline`.
+   * @returns what is left to do, as a sentence; `null` when nothing is.
+   */
+  finish(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<string | null>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,97 @@
+import type { Clock } from '../../component/clock.js';
+import { Health } from '../../component/health.js';
+import type { Logger } from '../../component/logger.js';
+import { OtlpRequestDecoder } from '../../decode/otlp-request-decoder.js';
+import { PublicAttributeSchema } from '../../decode/public-attribute-schema.js';
+import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../../decode/request-decoder.js';
+import { LargeBodyDecoder } from '../../decode/wire/large-body-decoder.js';
+import { loadSpanKernel } from '../../decode/wire/span-kernel.js';
+import { WireTracesDecoder } from '../../decode/wire/wire-traces-decoder.js';
+import type { ExportRequest } from '../../otlp/export-request.js';
+import { JsonCodec } from '../../otlp/json-codec.js';
+import { ProtobufCodec } from '../../otlp/protobuf-codec.js';
+import { ExportIntake } from '../../receiver/export-intake.js';
+import { OtlpHttpReceiver } from '../../receiver/otlp-http-receiver.js';
+import type { Signal } from '../../record/record-batch.js';
+import { ConsumeError, type Delivery } from '../../record/record-consumer.js';
+import { PublicSchema } from '../../schema/public-schema.js';
+
+/** A request that was received: what is in it, and its bytes in protobuf. */
+export type TapListener = (decoded: DecodedRequest, signal: Signal, bytes: Uint8Array) => Promise<void>;
+
+/** The bridge's receiver, which keeps each request's bytes for whoever wants to decode it later. */
+export class OtlpTap {
+  readonly codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
+  readonly receiver: OtlpHttpReceiver;
+  private readonly decoder: OtlpRequestDecoder;
+  private readonly received = new WeakMap<Delivery, Received>();
+
+  constructor(
+    { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+    private readonly listener: TapListener,
+  ) {
+    const schema = new PublicAttributeSchema(PublicSchema.load());
+    this.decoder = new OtlpRequestDecoder(schema, this.codecs.json);
+    const general = { codec: this.codecs.protobuf, decoder: this.decoder };
+    const intake = new ExportIntake(
+      {},
+      {
+        codecs: this.codecs,
+        decoder: this.keepRequests(),
+        protobuf: {
+          traces: this.keepBodies('traces', new WireTracesDecoder(schema, general, loadSpanKernel())),
+          logs: this.keepBodies('logs', new LargeBodyDecoder('logs', general)),
+        },
+        consumer: { consume: (delivery) => this.take(delivery) },
+        clock,
+        logger,
+      },
+    );
+    // Its own listener is never started.
+    this.receiver = new OtlpHttpReceiver({ host: '127.0.0.1', port: 0 }, { intake, logger, health: new Health() });
+  }
+
+  /** The records of a request that was kept. */
+  decode(request: ExportRequest): DecodedRequest {
+    return this.decoder.decode(request);
+  }
+
+  private async take(delivery: Delivery): Promise<void> {
+    const received = this.received.get(delivery);
+    if (received === undefined) return;
+    try {
+      await this.listener(received.decoded, received.signal, received.bytes);
+    } catch (cause) {
+      throw new ConsumeError('unavailable', `the request cannot be kept: ${String(cause)}`, RETRY_MS, { cause });
+    }
+  }
+
+  private keepBodies(signal: Signal, inner: BodyDecoder): BodyDecoder {
+    return {
+      decode: (body) => {
+        const decoded = inner.decode(body);
+        this.received.set(decoded.delivery, { decoded, signal, bytes: Uint8Array.from(body) });
+        return decoded;
+      },
+    };
+  }
+
+  private keepRequests(): RequestDecoder {
+    return {
+      decode: (request) => {
+        const decoded = this.decoder.decode(request);
+        const bytes = this.codecs.protobuf.encode(request);
+        this.received.set(decoded.delivery, { decoded, signal: request.signal, bytes });
+        return decoded;
+      },
+    };
+  }
+}
+
+interface Received {
+  readonly decoded: DecodedRequest;
+  readonly signal: Signal;
+  readonly bytes: Uint8Array;
+}
+
+const RETRY_MS = 1_000;

@@ -1,0 +1,34 @@
+import { App } from '../../app.js';
+import type { Logger } from '../../component/logger.js';
+import type { Configuration } from '../../config/configuration.js';
+import { appDeps } from '../app-deps.js';
+import type { ProcessContext } from '../process-context.js';
+import type { ExecTarget } from './exec-target.js';
+import { PatientConsumer } from './patient-consumer.js';
+
+/** How long the parts of the store may take to close, in milliseconds. */
+const CLOSE_MS = 2_000;
+
+/**
+ * Opens the data folder for this process alone.
+ * @throws DataFolderInUseError, StoreError, ConfigurationError
+ */
+export async function openOwnStore(
+  configuration: Configuration,
+  context: ProcessContext,
+  { logger, giveUp, onTrouble }: { logger: Logger; giveUp: AbortSignal; onTrouble: (message: string) => void },
+): Promise<ExecTarget> {
+  const app = await App.open(configuration, appDeps(context, logger), 'follow');
+  await app.start();
+  return {
+    consumer: new PatientConsumer(app.consumer, context.clock, giveUp, onTrouble),
+    book: app.book,
+    where: `${configuration['data-dir']}/runs`,
+    async finish(traceIds, deadline) {
+      const isExported = await app.finishCommand(traceIds, deadline);
+      if (isExported || app.destinations.length === 0) return null;
+      return 'some of it is not exported yet; the next start of run-bridge goes on with it';
+    },
+    close: () => app.shutdown(AbortSignal.timeout(CLOSE_MS)),
+  };
+}

@@ -1,0 +1,67 @@
+import { ConfigurationError } from '../../config/configuration-error.js';
+import type { Invocation } from '../command-line.js';
+import type { CommandExit } from '../exit-code.js';
+import type { ChildEnding } from './child-ending.js';
+import { type ChildProcess, startChild } from './child-process.js';
+import { CommandBridge } from './command-bridge.js';
+import { readExecOptions } from './exec-options.js';
+import { Notices } from './notices.js';
+import { FORWARDED_SIGNALS, isForwarded } from './signal-forwarding.js';
+import { signalStatus } from './signal-status.js';
+import { isInTerminalForeground } from './terminal-foreground.js';
+
+/**
+ * What `run-bridge exec` does: runs the command as if nothing stood between it and the caller, with the bridge at its side.
+ * Whatever goes wrong with the bridge is a line on standard error.
+ * @throws CliError for options that are none.
+ */
+export async function runExec(invocation: Invocation): Promise<CommandExit> {
+  const { context, operands: command } = invocation;
+  const options = readExecOptions(invocation);
+  const notices = new Notices(context.stderr, options.isQuiet);
+  const stop = new AbortController();
+  let child: ChildProcess | undefined;
+  let hasEnded = false;
+  const early: NodeJS.Signals[] = [];
+  context.takeOver({
+    signals: FORWARDED_SIGNALS,
+    onSignal(signal) {
+      if (hasEnded) stop.abort();
+      else if (child === undefined) early.push(signal);
+      else if (isForwarded(signal, () => isInTerminalForeground(context.isStderrTerminal))) child.signal(signal);
+    },
+    onFault: (error) =>
+      notices.say(`a fault in run-bridge itself, which the command does not notice: ${String(error)}`),
+  });
+  const bridge = await CommandBridge.prepare(invocation, options, notices).catch((error: unknown) => {
+    notices.say(`${reasonOf(error)}; the command runs, its telemetry is not kept`);
+    return undefined;
+  });
+  child = startChild(command, bridge?.environment ?? context.environment);
+  for (const signal of early) child.signal(signal);
+  bridge?.begin();
+  const ending = await child.ended;
+  hasEnded = true;
+  if (ending.kind === 'notStarted') context.stderr.write(`run-bridge: ${ending.reason}\n`);
+  await bridge?.end(ending, stop.signal).catch((error: unknown) => {
+    notices.say(`${reasonOf(error)}; the telemetry of the command may be incomplete`);
+  });
+  return exitOf(ending);
+}
+
+function exitOf(ending: ChildEnding): CommandExit {
+  if (ending.kind !== 'killed') return { exitCode: ending.exitCode, signal: null };
+  return { exitCode: signalStatus(ending.signal), signal: DEADLY.has(ending.signal) ? ending.signal : null };
+}
+
+/**
+ * Signals by which this process ends, too, so that the caller sees just what it would have seen: a shell that ran the
+ * command knows by SIGINT that it is to stop its script. Those that dump core end in 128 and their number: a dump of this
+ * process would help nobody.
+ */
+const DEADLY: ReadonlySet<NodeJS.Signals> = new Set(['SIGHUP', 'SIGINT', 'SIGTERM', 'SIGKILL', 'SIGPIPE', 'SIGALRM']);
+
+function reasonOf(error: unknown): string {
+  if (error instanceof ConfigurationError) return error.problems.join('; ');
+  return error instanceof Error ? error.message : String(error);
+}

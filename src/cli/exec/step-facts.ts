@@ -1,0 +1,27 @@
+import { sanitizeCommand } from '../../exporter/redaction/sanitize-command.js';
+import type { CommandEnding } from '../../store/command-ending.js';
+import { DEFAULT_JOB, type StepStart } from '../../store/step-start.js';
+import type { ChildEnding } from './child-ending.js';
+import type { CommandFacts } from './command-facts.js';
+
+/** What the book of runs is told of a command that begins. */
+export function stepStartOf({ stepId, startedUnixMs, command, options }: CommandFacts): StepStart {
+  const { runKey, job, environment, project, reason, isLast } = options.run;
+  return {
+    ...{ stepId, runKey, environment, project, reason, isLast, startedUnixMs },
+    job: job ?? DEFAULT_JOB,
+    command: sanitizeCommand(command.join(' ')).split(' '),
+  };
+}
+
+/** What the book of runs is told of a command that ended. */
+export function toCommandEnding(ending: ChildEnding): CommandEnding {
+  switch (ending.kind) {
+    case 'exited':
+      return { kind: 'exited', exitCode: ending.exitCode };
+    case 'killed':
+      return { kind: 'killed', signal: ending.signal };
+    case 'notStarted':
+      return { kind: 'notStarted', reason: ending.reason };
+  }
+}

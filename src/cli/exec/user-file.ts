@@ -1,0 +1,35 @@
+import { existsSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import type { EngineSwitches } from './engine-switches.js';
+
+/** A JSONL file that the user has the engine write. */
+export interface UserFile {
+  readonly path: string;
+  /** Its length before the command began: the engine appends. */
+  readonly fromOffset: number;
+}
+
+/**
+ * Where the engine writes the file that the user asked for: `<log path>/NAME`, the log path being `logs` in the project
+ * folder unless it is told. `undefined` where the user asked for none.
+ */
+export function findUserFile(switches: EngineSwitches, workingDir: string): UserFile | undefined {
+  const { fileName, logPath = 'logs', projectDir } = switches;
+  if (fileName === undefined) return undefined;
+  const project = projectDir === undefined ? findProject(workingDir) : resolve(workingDir, projectDir);
+  const path = resolve(project, logPath, fileName);
+  return { path, fromOffset: lengthOf(path) };
+}
+
+/** The engine looks for its project in the working folder and those above it. */
+function findProject(workingDir: string): string {
+  for (let folder = workingDir; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, 'dbt_project.yml'))) return folder;
+    if (dirname(folder) === folder) return workingDir;
+  }
+}
+
+function lengthOf(path: string): number {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found?.isFile() === true ? found.size : 0;
+}

@@ -1,0 +1,166 @@
+import type { Clock } from '../component/clock.js';
+import { pause } from '../component/pause.js';
+import type { DecodedRequest } from '../decode/request-decoder.js';
+import type { ExportRequest } from '../otlp/export-request.js';
+import type { TraceId } from '../record/ids.js';
+import type { RecordBatch } from '../record/record-batch.js';
+import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
+import type { Resource } from '../record/resource.js';
+import type { TelemetryRecord } from '../record/telemetry-record.js';
+import { RecordKeys } from '../sink/record-keys.js';
+import type { HeldRequests } from './held-requests.js';
+import type { TailChunk } from './jsonl-tail.js';
+import { readRecord } from './read-record.js';
+
+/** What the records of one wrapped command come from and go to. */
+export interface CommandRecordsDeps {
+  /** Lines of the engine's JSONL while it is written; they end after `finish()`. */
+  readonly lines: AsyncIterable<TailChunk> | Iterable<TailChunk>;
+  readonly held: HeldRequests;
+  readonly decode: (request: ExportRequest) => DecodedRequest;
+  /** Takes everything; is asked again until it does, or `giveUp` aborts. */
+  readonly target: RecordConsumer;
+  /** The resource of a trace's records, of what the JSONL itself says, where nothing came over OTLP to tell it. */
+  readonly guessResource: (first: TelemetryRecord) => Resource;
+  /** Whether the engine sends OTLP at all, as far as is known. */
+  readonly isOtlpExpected: boolean;
+  readonly clock: Clock;
+}
+
+/** How long the JSONL of a trace that came over OTLP is waited for, in milliseconds: the engine writes each line at once. */
+const JSONL_GRACE_MS = 2_000;
+/** How long the JSONL of a trace waits for its resource, which comes over OTLP: the engine sends logs every second. */
+const RESOURCE_GRACE_MS = 1_500;
+/** How often held requests are looked at, in milliseconds. */
+const LOOK_MS = 250;
+
+/**
+ * Brings in the records of a command from both ways they come: the JSONL that the engine writes, which is complete, and
+ * the OTLP that it sends, which is held until the JSONL has ended and gives what that lacks (a level filter, a full disk).
+ * Where a trace has no JSONL, its OTLP is appended as it comes, after a short grace.
+ */
+export class CommandRecords {
+  /** Which of their records the JSONL of each trace brought. */
+  private readonly inJsonl = new Map<TraceId, RecordKeys>();
+  private readonly resources = new Map<TraceId, Resource>();
+  private readonly firstOverOtlpMs = new Map<TraceId, number>();
+  private readonly ended = new AbortController();
+  rejectCount = 0;
+
+  constructor(private readonly deps: CommandRecordsDeps) {}
+
+  /** Traces of the engine that were seen. */
+  get traceIds(): ReadonlySet<TraceId> {
+    return new Set([...this.inJsonl.keys(), ...this.firstOverOtlpMs.keys()]);
+  }
+
+  /** Takes a request in: it is held. @throws what holding it throws. */
+  async hold({ delivery }: DecodedRequest, signal: 'traces' | 'logs', bytes: Uint8Array): Promise<void> {
+    const nowMs = this.deps.clock.monotonicMs();
+    for (const { traceId, resource } of delivery.batches) {
+      if (!this.firstOverOtlpMs.has(traceId)) this.firstOverOtlpMs.set(traceId, nowMs);
+      if (!this.resources.has(traceId)) this.resources.set(traceId, resource);
+    }
+    const traceIds = delivery.batches.map(({ traceId }) => traceId);
+    await this.deps.held.add({ signal, traceIds, hasForeign: delivery.foreign.length > 0 }, bytes);
+  }
+
+  /** Brings everything in until `end()` was called and nothing is left. @throws what the target throws for good. */
+  async run(giveUp: AbortSignal): Promise<void> {
+    await Promise.all([this.takeLines(giveUp), this.takeDueRequests(giveUp)]);
+    await this.deps.held.drain(
+      () => true,
+      (request) => this.deliver(this.lacking(this.deps.decode(request).delivery)),
+    );
+  }
+
+  /** The command has ended, and nothing more is written or sent. */
+  end(): void {
+    this.ended.abort();
+  }
+
+  private async takeLines(giveUp: AbortSignal): Promise<void> {
+    for await (const { lines, rejects } of this.deps.lines) {
+      giveUp.throwIfAborted();
+      const records: TelemetryRecord[] = [];
+      this.rejectCount += rejects.length;
+      for (const line of lines) {
+        const read = readRecord(line);
+        if ('reason' in read) this.rejectCount += 1;
+        else records.push(read);
+      }
+      const batches: RecordBatch[] = [];
+      for (const [traceId, list] of byTrace(records)) {
+        const keys = this.inJsonl.get(traceId) ?? new RecordKeys();
+        this.inJsonl.set(traceId, keys);
+        const occurrences = new Map<string, number>();
+        for (const record of list) keys.add(record, occurrences);
+        batches.push({ traceId, resource: await this.resourceOf(list), records: list });
+      }
+      await this.deliver({ batches, foreign: [] });
+    }
+  }
+
+  private async takeDueRequests(giveUp: AbortSignal): Promise<void> {
+    while (!this.ended.signal.aborted) {
+      giveUp.throwIfAborted();
+      await this.deps.held.drain(
+        ({ hasForeign, traceIds }) => hasForeign || traceIds.some((traceId) => this.isWithoutJsonl(traceId)),
+        (request) => this.deliver(this.deps.decode(request).delivery),
+      );
+      await pause(this.deps.clock, LOOK_MS, AbortSignal.any([this.ended.signal, giveUp]));
+    }
+  }
+
+  private isWithoutJsonl(traceId: TraceId): boolean {
+    const firstMs = this.firstOverOtlpMs.get(traceId);
+    if (firstMs === undefined || this.inJsonl.has(traceId)) return false;
+    return this.deps.clock.monotonicMs() - firstMs >= JSONL_GRACE_MS;
+  }
+
+  /** The engine says its resource over OTLP alone; what it said of one trace goes for all of it. */
+  private async resourceOf(records: readonly TelemetryRecord[]): Promise<Resource> {
+    const [first] = records;
+    if (first === undefined) throw new Error('a batch without records');
+    const known = this.resources.get(first.traceId) ?? (await this.waitForResource(first.traceId));
+    if (known !== undefined) return known;
+    const guessed = this.deps.guessResource(first);
+    this.resources.set(first.traceId, guessed);
+    return guessed;
+  }
+
+  private async waitForResource(traceId: TraceId): Promise<Resource | undefined> {
+    const { clock, isOtlpExpected } = this.deps;
+    if (!isOtlpExpected) return undefined;
+    const untilMs = clock.monotonicMs() + RESOURCE_GRACE_MS;
+    while (!this.resources.has(traceId) && !this.ended.signal.aborted && clock.monotonicMs() < untilMs) {
+      await pause(clock, LOOK_MS / 5, this.ended.signal);
+    }
+    return this.resources.get(traceId);
+  }
+
+  /** What the JSONL of its trace did not bring. */
+  private lacking({ batches, foreign }: Delivery): Delivery {
+    const occurrences = new Map<string, number>();
+    const left = batches.flatMap(({ traceId, resource, records: all }): RecordBatch[] => {
+      const keys = this.inJsonl.get(traceId);
+      const records = keys === undefined ? all : all.filter((record) => keys.add(record, occurrences));
+      return records.length === 0 ? [] : [{ traceId, resource, records }];
+    });
+    return { batches: left, foreign };
+  }
+
+  private async deliver(delivery: Delivery): Promise<void> {
+    if (delivery.batches.length > 0 || delivery.foreign.length > 0) await this.deps.target.consume(delivery);
+  }
+}
+
+function byTrace(records: readonly TelemetryRecord[]): Map<TraceId, TelemetryRecord[]> {
+  const found = new Map<TraceId, TelemetryRecord[]>();
+  for (const record of records) {
+    const list = found.get(record.traceId);
+    if (list === undefined) found.set(record.traceId, [record]);
+    else list.push(record);
+  }
+  return found;
+}

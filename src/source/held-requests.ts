@@ -1,0 +1,114 @@
+import type { FileHandle } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
+import type { ExportRequest } from '../otlp/export-request.js';
+import type { OtlpCodec } from '../otlp/otlp-codec.js';
+import type { TraceId } from '../record/ids.js';
+import type { Signal } from '../record/record-batch.js';
+
+/** An OTLP request that was answered and whose records are not appended yet. */
+export interface HeldRequest {
+  readonly signal: Signal;
+  /** Traces of the engine's records in it. */
+  readonly traceIds: readonly TraceId[];
+  /** Whether it holds telemetry of another service, too. */
+  readonly hasForeign: boolean;
+}
+
+interface Entry {
+  readonly request: HeldRequest;
+  /** In protobuf; `undefined` once it stands in the file. */
+  bytes: Uint8Array | undefined;
+  /** In the file. */
+  offset: number;
+  byteCount: number;
+}
+
+/** Where and how much is held. */
+export interface HeldRequestsOptions {
+  /** File for what goes beyond memory: OTLP JSON lines, so that it can be imported as it is. Created when needed. */
+  readonly path: string;
+  /** What bodies may take in memory, in bytes; beyond it the new ones go to the file. */
+  readonly maxMemoryBytes: number;
+  readonly protobuf: OtlpCodec;
+  readonly json: OtlpCodec;
+}
+
+const LINE_FEED = '\n';
+
+/** OTLP requests in the order in which they came, in memory up to a limit and beyond it in a file. */
+export class HeldRequests {
+  private entries: Entry[] = [];
+  private memoryBytes = 0;
+  private file: FileHandle | undefined;
+  private fileBytes = 0;
+  /** Writes to the file stand one after the other. */
+  private writing: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly options: HeldRequestsOptions) {}
+
+  get count(): number {
+    return this.entries.length;
+  }
+
+  /** @param bytes the request in protobuf; not to be changed any more. @throws what the file system throws when the file takes no more. */
+  async add(request: HeldRequest, bytes: Uint8Array): Promise<void> {
+    const entry: Entry = { request, bytes, offset: 0, byteCount: bytes.length };
+    if (this.memoryBytes + bytes.length > this.options.maxMemoryBytes) await this.toFile(entry);
+    else this.memoryBytes += bytes.length;
+    this.entries.push(entry);
+  }
+
+  /** Hands over, one after the other, those that `isDue` picks; one is let go when `deliver` has resolved. @throws what `deliver` throws. */
+  async drain(
+    isDue: (request: HeldRequest) => boolean,
+    deliver: (request: ExportRequest) => Promise<void>,
+  ): Promise<void> {
+    for (const entry of this.entries.filter(({ request }) => isDue(request))) {
+      await deliver(await this.read(entry));
+      this.entries.splice(this.entries.indexOf(entry), 1);
+      if (entry.bytes !== undefined) this.memoryBytes -= entry.bytes.length;
+    }
+  }
+
+  /** Writes all that is left in memory to the file, for whoever goes on with it. @throws what the file system throws. */
+  async saveAll(): Promise<void> {
+    for (const entry of this.entries) {
+      if (entry.bytes === undefined) continue;
+      this.memoryBytes -= entry.bytes.length;
+      await this.toFile(entry);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.writing.catch(() => undefined);
+    await this.file?.close();
+    this.file = undefined;
+  }
+
+  private async toFile(entry: Entry): Promise<void> {
+    const { bytes } = entry;
+    if (bytes === undefined) return;
+    const written = this.writing.then(async () => {
+      const { protobuf, json, path } = this.options;
+      const request = protobuf.decode(entry.request.signal, bytes);
+      const line = Buffer.concat([json.encode(request), Buffer.from(LINE_FEED)]);
+      // What a failed write left is written over.
+      this.file ??= await open(path, 'w+', 0o600);
+      await this.file.writev([line], this.fileBytes);
+      entry.offset = this.fileBytes;
+      entry.byteCount = line.length - LINE_FEED.length;
+      entry.bytes = undefined;
+      this.fileBytes += line.length;
+    });
+    this.writing = written.catch(() => undefined);
+    await written;
+  }
+
+  private async read({ request, bytes, offset, byteCount }: Entry): Promise<ExportRequest> {
+    const { protobuf, json } = this.options;
+    if (bytes !== undefined) return protobuf.decode(request.signal, bytes);
+    const buffer = Buffer.alloc(byteCount);
+    await this.file?.read(buffer, 0, byteCount, offset);
+    return json.decode(request.signal, buffer);
+  }
+}

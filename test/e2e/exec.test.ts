@@ -1,0 +1,216 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { until } from '../tool/until.js';
+import { runBridge } from './run-bridge.js';
+
+const main = new URL('../../dist/main.js', import.meta.url).pathname;
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'run-bridge-exec-'));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const env = () => ({ PATH: process.env.PATH ?? '', HOME: dir, TMPDIR: dir, RUN_BRIDGE_DATA_DIR: join(dir, 'data') });
+const exec = (
+  command: readonly string[],
+  more: Readonly<Record<string, string>> = {},
+  options: readonly string[] = [],
+) => runBridge(['exec', ...options, '--', ...command], { cwd: dir, env: { ...env(), ...more } });
+const sh = (script: string, more: Readonly<Record<string, string>> = {}) => exec(['sh', '-c', script], more);
+
+/** Starts a command under `exec`, to be sent signals; resolves when the command says `ready`. */
+async function started(
+  script: string,
+): Promise<{ child: ChildProcess; output: () => string; ended: Promise<unknown[]> }> {
+  const child = spawn(process.execPath, [main, 'exec', '--', 'sh', '-c', script], { cwd: dir, env: env() });
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    output += chunk.toString();
+  });
+  const ended = new Promise<unknown[]>((resolve) => child.once('close', (...how) => resolve(how)));
+  await until('the command to be ready', () => output.includes('ready'));
+  return { child, output: () => output, ended };
+}
+
+describe('the exit code', () => {
+  test.each([0, 1, 2, 3, 77, 255])('%i of the command is passed on, and nothing is said', async (code) => {
+    expect(await sh(`exit ${code}`)).toEqual({ exitCode: code, stdout: '', stderr: '' });
+  });
+
+  test('is 127 where there is no such command, as a shell has it', async () => {
+    const stderr = 'run-bridge: no-such-command: command not found\n';
+    expect(await exec(['no-such-command'])).toEqual({ exitCode: 127, stdout: '', stderr });
+  });
+
+  test('is 126 for what cannot be executed', async () => {
+    writeFileSync(join(dir, 'plain'), 'echo never\n');
+    chmodSync(join(dir, 'plain'), 0o644);
+    const { exitCode, stderr } = await exec([join(dir, 'plain')]);
+    expect([exitCode, stderr.split('\n').length]).toEqual([126, 2]);
+    expect((await exec([dir])).exitCode).toBe(126);
+  });
+
+  test('is 2, and nothing is run, when the command is missing or an option is none', async () => {
+    expect(await runBridge(['exec'], { cwd: dir, env: env() })).toMatchObject({ exitCode: 2, stdout: '' });
+    expect(await exec(['echo', 'no'], {}, ['--jbo', 'x'])).toMatchObject({ exitCode: 2, stdout: '' });
+    expect(await exec(['echo', 'no'], {}, ['--flush-timeout', 'soon'])).toMatchObject({ exitCode: 2, stdout: '' });
+  });
+
+  test.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGKILL'])(
+    'is none when %s kills the command: the same signal ends the program',
+    async (signal) => {
+      const { child, ended } = await started(`echo ready; kill -${signal.slice(3)} $$; sleep 9`);
+      expect(await ended).toEqual([null, signal]);
+      expect(child.signalCode).toBe(signal);
+    },
+  );
+
+  test('is 128 and the number for a signal that dumps core', async () => {
+    expect((await sh('ulimit -c 0; kill -SEGV $$')).exitCode).toBe(139);
+  });
+});
+
+describe('a command under exec', () => {
+  test('is run without -- too, and keeps its own options', async () => {
+    const { stdout } = await runBridge(['exec', 'printf', '%s|', '--job', '-x', '--', 'a'], { cwd: dir, env: env() });
+    expect(stdout).toBe('--job|-x|--|a|');
+  });
+
+  test('gets arguments as they are', async () => {
+    const words = ['', 'a b', '*', '$HOME', '"', "'", '\\', 'ü', 'two\nlines', '--', '-h'];
+    expect((await exec(['printf', '%s|', ...words])).stdout).toBe(words.map((word) => `${word}|`).join(''));
+  });
+
+  test('is run by sh when it is a script without an interpreter line, as shells do', async () => {
+    writeFileSync(join(dir, 'script'), 'echo from the script\n');
+    chmodSync(join(dir, 'script'), 0o755);
+    expect((await exec(['./script'])).stdout).toBe('from the script\n');
+  });
+
+  test('writes 64 MiB of any bytes, to a reader that is slow to begin', async () => {
+    const bytes = 64 * 1024 * 1024;
+    const script = `head -c ${bytes} /dev/zero | tr '\\000' '\\377'; echo done >&2`;
+    const command = `"$NODE" "$MAIN" exec -- sh -c '${script.replaceAll("'", `'\\''`)}' | { sleep 1; sha256sum; }`;
+    const result = spawnSync('sh', ['-c', command], {
+      env: { ...env(), NODE: process.execPath, MAIN: main },
+      cwd: dir,
+      encoding: 'utf8',
+    });
+    const expected = createHash('sha256').update(Buffer.alloc(bytes, 0xff)).digest('hex');
+    expect([result.stdout.slice(0, 64), result.stderr]).toEqual([expected, 'done\n']);
+  }, 60_000);
+
+  test('has descriptors that block, whatever Node does with its own', async () => {
+    const script = `python3 -c 'import fcntl, os; print([bool(fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_NONBLOCK) for fd in (0, 1, 2)])'; sleep 0.5;
+      python3 -c 'import fcntl, os; print([bool(fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_NONBLOCK) for fd in (0, 1, 2)])'`;
+    expect((await sh(script)).stdout).toBe('[False, False, False]\n[False, False, False]\n');
+  });
+
+  test('reads standard input, all of it and nothing but it', () => {
+    const input = Buffer.from(Array.from({ length: 300_000 }, (_, index) => index % 251));
+    const { stdout } = spawnSync(process.execPath, [main, 'exec', '--', 'cat'], { env: env(), cwd: dir, input });
+    expect(Buffer.compare(stdout, input)).toBe(0);
+  });
+
+  test('keeps its environment, but for what wires it', async () => {
+    const { stdout } = await sh('env', { MY_OWN: 'value', DBT_TARGET: 'prod', OTEL_RESOURCE_ATTRIBUTES: 'team=shop' });
+    expect(stdout).toMatch(/^MY_OWN=value$/m);
+    expect(stdout).toMatch(/^DBT_TARGET=prod$/m);
+    expect(stdout).toMatch(/^DBT_EXPORT_TO_OTLP=true$/m);
+    expect(stdout).toMatch(/^OTEL_EXPORTER_OTLP_ENDPOINT=http:\/\/127\.0\.0\.1:\d+$/m);
+    expect(stdout).toMatch(/^OTEL_RESOURCE_ATTRIBUTES=team=shop,run_bridge\.step\.id=[0-9a-f-]{36}$/m);
+    expect(stdout).toMatch(/^DBT_OTEL_FILE_NAME=\/.*\/otel\.jsonl$/m);
+  });
+
+  test('leaves nothing behind but its data', async () => {
+    await sh('test -d "$(dirname "$DBT_OTEL_FILE_NAME")"');
+    expect(readdirSync(join(dir, 'data', 'spool'))).toEqual([]);
+  });
+});
+
+describe('a signal to the program', () => {
+  test.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const)(
+    '%s reaches the command once, which may go on',
+    async (signal) => {
+      const name = signal.slice(3);
+      const { child, output, ended } = await started(
+        `trap 'echo got ${name}' ${name}; echo ready; i=0; while [ $i -lt 20 ]; do sleep 0.1; i=$((i+1)); done; exit 5`,
+      );
+      child.kill(signal);
+      expect(await ended).toEqual([5, null]);
+      expect(output()).toBe(`ready\ngot ${name}\n`);
+    },
+    20_000,
+  );
+});
+
+describe('a bridge that fails', () => {
+  const succeeds = async (more: Readonly<Record<string, string>>, pattern: RegExp) => {
+    const { exitCode, stdout, stderr } = await sh('echo out; exit 4', more);
+    expect([exitCode, stdout]).toEqual([4, 'out\n']);
+    expect(stderr).toMatch(pattern);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+  };
+
+  test('says so in a line when its configuration is wrong; the command runs, wired to nothing', async () => {
+    await succeeds({ RUN_BRIDGE_REDACTION: 'everything' }, /RUN_BRIDGE_REDACTION.*the command runs/);
+    const { stdout } = await sh('env', { RUN_BRIDGE_REDACTION: 'everything' });
+    expect(stdout).not.toMatch(/OTLP/);
+  });
+
+  test('says so in a line when the data folder cannot be made', async () => {
+    writeFileSync(join(dir, 'file'), '');
+    await succeeds({ RUN_BRIDGE_DATA_DIR: join(dir, 'file', 'data') }, /data folder cannot be created/);
+  });
+
+  test('says nothing at all where it is to be quiet', async () => {
+    writeFileSync(join(dir, 'file'), '');
+    const more = { RUN_BRIDGE_DATA_DIR: join(dir, 'file', 'data') };
+    expect(await exec(['sh', '-c', 'exit 4'], more, ['--quiet'])).toEqual({ exitCode: 4, stdout: '', stderr: '' });
+  });
+});
+
+const hasPython = spawnSync('python3', ['--version']).status === 0;
+describe.skipIf(!hasPython)('in a terminal', () => {
+  const pty = (...args: readonly string[]) => {
+    const { stdout, stderr } = spawnSync('python3', [join('test', 'tool', 'terminal.py'), ...args], {
+      env: { ...process.env, ...env() },
+      encoding: 'utf8',
+      timeout: 30_000,
+    });
+    expect(stderr).toBe('');
+    return JSON.parse(stdout) as { exit: number; output: string };
+  };
+  const wrapped = (script: string) => [process.execPath, main, 'exec', '--', 'sh', '-c', script];
+
+  test('the command has the terminal, its size, and is in its foreground', () => {
+    const script = 'for fd in 0 1 2; do test -t $fd && printf "$fd "; done; stty size; ps -o stat= -p $$ | grep -c +';
+    expect(pty('none', ...wrapped(script))).toEqual({ exit: 0, output: '0 1 2 40 132\r\n1\r\n' });
+  });
+
+  test('Ctrl+C reaches the command once', () => {
+    const script = 'trap "echo got INT" INT; echo ready; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done; exit 6';
+    const { exit, output } = pty('ctrl-c', ...wrapped(script));
+    expect(exit).toBe(6);
+    expect(output.match(/got INT/g)).toHaveLength(1);
+  });
+
+  test('Ctrl+C that kills the command ends the program by SIGINT', () => {
+    expect(pty('ctrl-c', ...wrapped('echo ready; sleep 9')).exit).toBe(-2);
+  });
+
+  test('Ctrl+Z stops both, and both go on', () => {
+    const { exit, output } = pty('ctrl-z', ...wrapped('echo ready; sleep 0.5; echo went on; exit 8'));
+    expect(exit).toBe(8);
+    expect(output).toContain('stopped');
+    expect(output).toContain('went on');
+  });
+
+  test('a program that reads keys gets them', () => {
+    expect(pty('type', ...wrapped('echo ready; read line; echo "read: $line"')).output).toContain('read: typed');
+  });
+});
