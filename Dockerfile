@@ -20,8 +20,8 @@ COPY demo demo
 RUN mkdir /data && chown node:node /data
 USER node
 VOLUME /data
-ENV RUN_BRIDGE_DATA_DIR=/data RUN_BRIDGE_HTTP=0.0.0.0:4318 RUN_BRIDGE_WEB=0.0.0.0:4380
-EXPOSE 4318 4380
+ENV RUN_BRIDGE_DATA_DIR=/data RUN_BRIDGE_HTTP=0.0.0.0:4318 RUN_BRIDGE_GRPC=0.0.0.0:4317 RUN_BRIDGE_WEB=0.0.0.0:4380
+EXPOSE 4317 4318 4380
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=3s --start-period=5s --retries=6 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:4380/readyz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]

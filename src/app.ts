@@ -6,6 +6,7 @@ import { Lifecycle } from './component/lifecycle.js';
 import type { Logger } from './component/logger.js';
 import type { Machine } from './component/machine.js';
 import { pause } from './component/pause.js';
+import { Together } from './component/together.js';
 import type { Configuration } from './config/configuration.js';
 import { OtlpRequestDecoder } from './decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from './decode/public-attribute-schema.js';
@@ -20,6 +21,7 @@ import { JsonCodec } from './otlp/json-codec.js';
 import { ProtobufCodec } from './otlp/protobuf-codec.js';
 import { ParquetThread } from './parquet-thread/parquet-thread.js';
 import { ExportIntake } from './receiver/export-intake.js';
+import { OtlpGrpcReceiver } from './receiver/grpc/otlp-grpc-receiver.js';
 import { OtlpHttpReceiver } from './receiver/otlp-http-receiver.js';
 import { WatchedConsumer } from './receiver/watched-consumer.js';
 import type { TraceId } from './record/ids.js';
@@ -121,6 +123,7 @@ export class App {
   /** Where whoever runs a command under this program says so. */
   readonly book: LocalExecutionBook;
   private readonly receiver: OtlpHttpReceiver;
+  private readonly grpc: OtlpGrpcReceiver | undefined;
   private readonly web: WebServer;
   private readonly clock: Clock;
   private readonly lifecycle: Lifecycle;
@@ -199,6 +202,15 @@ export class App {
       { codecs: CODECS, decoder, protobuf, consumer, guards, clock, logger },
     );
     this.receiver = new OtlpHttpReceiver(configuration.http, { intake, logger, health });
+    const httpUrl = () => this.otlpUrl;
+    const { grpc } = configuration;
+    this.grpc =
+      grpc === 'off'
+        ? undefined
+        : new OtlpGrpcReceiver(
+            { ...grpc, isOptional: !configuration.chosen.has('grpc') },
+            { intake, clock, logger, health, httpUrl },
+          );
     this.web = new WebServer(configuration.web, { logger, health, routers: [] });
     const exports = opened.exports === undefined ? [] : [opened.exports];
     for (const one of exports) {
@@ -214,9 +226,10 @@ export class App {
     listeners.push(...exports);
     foreignListeners.push(...exports);
     runListeners.push(...exports);
+    const receivers = new Together('receivers', [this.receiver, ...(this.grpc === undefined ? [] : [this.grpc])]);
     const outward = [...exports, parquetThread, ...output];
     const inward = {
-      serve: [this.tracker, this.book, recordLog, ...guards, this.receiver, this.web],
+      serve: [this.tracker, this.book, recordLog, ...guards, receivers, this.web],
       follow: [this.tracker, this.book, recordLog, limits.disk],
       import: [recordLog, limits.disk],
     };
@@ -226,6 +239,11 @@ export class App {
   /** Where OTLP is received; only after `start()`. */
   get otlpUrl(): string {
     return this.receiver.address.url;
+  }
+
+  /** Where OTLP is received over gRPC; `null` where it is not. Only after `start()`. */
+  get grpcUrl(): string | null {
+    return this.grpc?.address?.url ?? null;
   }
 
   /** Where health is served; only after `start()`. */

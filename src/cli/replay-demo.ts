@@ -34,7 +34,7 @@ export async function replayDemo(invocation: Invocation): Promise<ExitCode> {
 async function replayHere(invocation: Invocation, traceId: TraceId, bodies: readonly OtlpBody[]): Promise<ExitCode> {
   const { context, flags } = invocation;
   const dataDir = flags['data-dir'] ?? mkdtempSync(join(context.tempDir, 'run-bridge-demo-'));
-  const given = { http: '127.0.0.1:0', web: '127.0.0.1:0', ...flags, 'data-dir': dataDir };
+  const given = { http: '127.0.0.1:0', grpc: 'off', web: '127.0.0.1:0', ...flags, 'data-dir': dataDir };
   const { configuration } = await resolveForCommand({ ...invocation, flags: given });
   const { clock, stdout, stderr, stop } = context;
   const logger = createLogger({ level: 'warn', format: 'auto', stream: stderr, isTerminal: context.isStderrTerminal });

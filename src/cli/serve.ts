@@ -31,6 +31,7 @@ export async function serve(invocation: Invocation): Promise<ExitCode> {
   youngGeneration.release();
   const lines = startLines({
     otlpUrl: app.otlpUrl,
+    grpcUrl: app.grpcUrl,
     webUrl: app.webUrl,
     dataFolder: configuration['data-dir'],
     isParquetOn: configuration.parquet,

@@ -3,6 +3,8 @@ import { reachableUrl } from './reachable-url.js';
 /** What `serve` says of itself. */
 export interface StartFacts {
   readonly otlpUrl: string;
+  /** Where OTLP is received over gRPC; `null` where it is not. */
+  readonly grpcUrl: string | null;
   readonly webUrl: string;
   readonly dataFolder: string;
   readonly isParquetOn: boolean;
@@ -16,13 +18,14 @@ export interface StartFacts {
 const ENGINE_QUEUES =
   'OTEL_BSP_MAX_QUEUE_SIZE=100000 OTEL_BSP_MAX_EXPORT_BATCH_SIZE=4096 OTEL_BLRP_MAX_QUEUE_SIZE=100000 OTEL_BLRP_MAX_EXPORT_BATCH_SIZE=4096';
 
-/** Five lines: where it listens, where it writes, where it exports and what to run. */
+/** Five or six lines: where it listens, where it writes, where it exports and what to run. */
 export function startLines(facts: StartFacts): readonly string[] {
   const formats = ['JSONL', ...(facts.isParquetOn ? ['Parquet'] : [])].join(' and ');
   const streamed = facts.jsonl === null ? '' : `, streamed to ${facts.jsonl}`;
   const exported = facts.destinations.map(([name, where]) => `${name} (${where})`).join(', ');
   return [
     `receives  OTLP over HTTP at ${facts.otlpUrl}`,
+    ...(facts.grpcUrl === null ? [] : [`          OTLP over gRPC at ${facts.grpcUrl}`]),
     `health    ${facts.webUrl}/readyz`,
     `writes    ${facts.dataFolder}/runs (${formats}${streamed})`,
     `exports   ${exported || 'nothing; set OTEL_EXPORTER_OTLP_ENDPOINT, or destinations in run-bridge.yaml, to change that'}`,

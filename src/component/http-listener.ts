@@ -1,15 +1,11 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { type Socket, Server as TcpServer } from 'node:net';
-import { ListenError } from './listen-error.js';
+import { DroppedConnections } from './dropped-connections.js';
 import type { Logger } from './logger.js';
+import { type ListenAddress, openPort, type PortChoice } from './open-port.js';
 
 /** Where to listen, and how long a sender may take. */
-export interface HttpListenerConfig {
-  readonly host: string;
-  /** 0 lets the system pick a free one. */
-  readonly port: number;
-  /** How a user chooses the address, for error messages: for example `--http HOST:PORT`. */
-  readonly option: string;
+export interface HttpListenerConfig extends PortChoice {
   /** Until a request's header has arrived whole; then 408. Default 15 s. */
   readonly headersTimeoutMs?: number | undefined;
   /** Until a request has arrived whole, header and body; then 408. Default 60 s. */
@@ -25,14 +21,6 @@ export interface HttpListenerConfig {
   readonly handlerContinues?: boolean | undefined;
 }
 
-/** Where a listener listens. */
-export interface ListenAddress {
-  readonly host: string;
-  readonly port: number;
-  /** For example `http://127.0.0.1:4318`. */
-  readonly url: string;
-}
-
 /**
  * How long an idle connection stays open when the end begins, in milliseconds: its sender may be sending the next
  * request just then, and would meet a reset. Such a request is answered, and told that the connection ends.
@@ -46,7 +34,7 @@ export class HttpListener {
   private readonly connections = new Map<Socket, Set<ServerResponse>>();
   private boundAddress: ListenAddress | undefined;
   private closing = false;
-  private dropped = 0;
+  private readonly dropped: DroppedConnections;
 
   constructor(
     private readonly config: HttpListenerConfig,
@@ -69,7 +57,7 @@ export class HttpListener {
     if (config.handlerContinues === true) {
       this.server.on('checkContinue', (request, response) => this.server.emit('request', request, response));
     }
-    this.server.on('drop', () => this.countDropped());
+    this.dropped = new DroppedConnections(this.server, logger);
   }
 
   /** @throws Error before `start()` has resolved. */
@@ -90,27 +78,13 @@ export class HttpListener {
 
   /** Connections closed at once because `maxConnections` were open. */
   get droppedConnectionCount(): number {
-    return this.dropped;
+    return this.dropped.count;
   }
 
   /** @throws ListenError */
   async start(): Promise<void> {
-    const { host, port, option } = this.config;
-    try {
-      await new Promise<void>((resolve, reject) => {
-        this.server.once('error', reject);
-        this.server.listen(port, host, () => {
-          this.server.off('error', reject);
-          resolve();
-        });
-      });
-    } catch (error) {
-      throw ListenError.from(error, hostAndPort(host, port), option);
-    }
+    this.boundAddress = await openPort(this.server, this.config);
     this.server.on('error', (error) => this.logger.error({ reason: error.message }, 'connection could not be taken'));
-    const bound = this.server.address();
-    const boundPort = typeof bound === 'object' && bound !== null ? bound.port : port;
-    this.boundAddress = { host, port: boundPort, url: `http://${hostAndPort(host, boundPort)}` };
   }
 
   /** Takes no more connections, closes the idle ones soon, lets requests in flight finish; on abort cuts off the rest. */
@@ -147,14 +121,6 @@ export class HttpListener {
     socket.once('close', () => this.connections.delete(socket));
   }
 
-  private countDropped(): void {
-    this.dropped += 1;
-    // At 1, 10, 100 …: a flood of connections is no flood of lines.
-    if (!/^10*$/.test(String(this.dropped))) return;
-    const fields = { droppedConnectionCount: this.dropped, maxConnections: this.server.maxConnections };
-    this.logger.warn(fields, 'connection closed at once: too many are open');
-  }
-
   private trackRequest(socket: Socket, response: ServerResponse): void {
     const responses = this.connections.get(socket);
     responses?.add(response);
@@ -168,8 +134,4 @@ export class HttpListener {
 
 function closeAfter(response: ServerResponse): void {
   if (!response.headersSent) response.setHeader('Connection', 'close');
-}
-
-function hostAndPort(host: string, port: number): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

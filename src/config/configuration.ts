@@ -1,9 +1,11 @@
 import type { DestinationConfig } from '../exporter/destination-config.js';
 import type { DestinationSettings } from './destination-settings.js';
-import type { SettingValues } from './settings.js';
+import type { SettingKey, SettingValues } from './settings.js';
 
 /** Everything the program can be told, parsed and complete. */
 export interface Configuration extends SettingValues {
+  /** Which settings somebody has set; the others have their default. */
+  readonly chosen: ReadonlySet<SettingKey>;
   /** Mapping switches by name; those left out have their default. */
   readonly mapping: Readonly<Record<string, boolean>>;
   /** The destinations that the configuration file names. */

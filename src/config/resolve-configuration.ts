@@ -38,18 +38,20 @@ export function resolveConfiguration(
   const problems: string[] = [...(file?.problems ?? [])];
   const fileValues = file?.values;
   const values: Partial<Record<SettingKey, unknown>> = {};
+  const chosen = new Set<SettingKey>();
   const rows: ConfigurationRow[] = [];
   for (const key of SETTING_KEYS) {
     const found = resolveSetting(key, sources, file, problems);
     if (found === undefined) continue;
     values[key] = found.value;
+    if (found.origin !== DEFAULT) chosen.add(key);
     rows.push({ name: key, value: found.text, origin: found.origin });
   }
   const mapping: Record<string, boolean> = {};
   for (const [name, byDefault] of Object.entries(sources.mappingDefaults)) {
     const set = fileValues?.mapping[name];
     mapping[name] = set ?? byDefault;
-    const origin = set === undefined ? 'default' : (file?.locate(['mapping', name]) ?? 'default');
+    const origin = set === undefined ? DEFAULT : (file?.locate(['mapping', name]) ?? DEFAULT);
     rows.push({ name: `mapping.${name}`, value: mapping[name] ? 'on' : 'off', origin });
   }
   const standard = readOtlpEnvironment(environment);
@@ -66,6 +68,7 @@ export function resolveConfiguration(
     // Every key of SETTING_KEYS was set just now, or a problem was thrown.
     configuration: {
       ...(values as unknown as SettingValues),
+      chosen,
       mapping,
       destinations,
       environmentDestination: standard.destination,
@@ -77,6 +80,9 @@ export function resolveConfiguration(
     warnings: [...misspeltVariables(environment), ...standard.warnings],
   };
 }
+
+/** Where a value comes from that nobody has set. */
+const DEFAULT = 'default';
 
 interface Found {
   readonly value: unknown;
@@ -106,7 +112,7 @@ function resolveSetting<K extends SettingKey>(
   if (value !== undefined && file !== undefined) {
     return { value, text: setting.format(value), origin: file.locate([key]) };
   }
-  return read(setting.defaultText ?? machineDefault(key, sources), 'default');
+  return read(setting.defaultText ?? machineDefault(key, sources), DEFAULT);
 }
 
 /** The defaults that depend on the machine: a folder and a size. */

@@ -14,6 +14,7 @@ export const LOG_FORMATS = ['auto', 'text', 'json'] as const;
 /** The values of the settings that are one word or number, by the name that file, flag and environment share. */
 export interface SettingValues {
   readonly http: ListenAddress;
+  readonly grpc: ListenAddress | 'off';
   readonly web: ListenAddress;
   readonly 'data-dir': string;
   readonly parquet: boolean;
@@ -53,6 +54,13 @@ const MIN_MEMORY_BYTES = 384 * 2 ** 20;
 /** Every such setting, in the order of help texts, `run-bridge config` and the documentation. */
 export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> } = {
   http: address('127.0.0.1:4318', 'where OTLP over HTTP is received; port 0 picks a free one'),
+  grpc: {
+    ...address('127.0.0.1:4317', 'where OTLP over gRPC is received; port 0 picks a free one; off for not at all'),
+    placeholder: 'HOST:PORT|off',
+    expected: 'off, an address such as 127.0.0.1:4317 or a port from 0 to 65535',
+    parse: (text) => (text.trim().toLowerCase() === 'off' ? 'off' : parseListenAddress(text)),
+    format: (value) => (value === 'off' ? 'off' : formatListenAddress(value)),
+  },
   web: address('127.0.0.1:4380', 'where health is served; port 0 picks a free one'),
   'data-dir': {
     placeholder: 'DIR',

@@ -2,13 +2,14 @@ import type { RequestListener } from 'node:http';
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import type { Component } from '../component/component.js';
 import type { Health, HealthState } from '../component/health.js';
-import { HttpListener, type ListenAddress } from '../component/http-listener.js';
+import { HttpListener } from '../component/http-listener.js';
 import type { Logger } from '../component/logger.js';
+import type { ListenAddress } from '../component/open-port.js';
 import { ExportHandler } from './export-handler.js';
 import type { ExportIntake } from './export-intake.js';
 import { healthRouter } from './health-router.js';
 import type { OtlpHttpReceiverConfig } from './otlp-http-receiver-config.js';
-import { RequestError } from './request-error.js';
+import { NO_METRICS, RequestError } from './request-error.js';
 import { findEncoding, MEDIA_TYPES } from './request-format.js';
 
 /** What the receiver works with. */
@@ -102,6 +103,6 @@ export class OtlpHttpReceiver implements Component {
 
 function unknownPath(path: string): string {
   return path === '/v1/metrics'
-    ? 'run-bridge takes traces and logs; it has no use for metrics: set OTEL_METRICS_EXPORTER=none at the sender.'
+    ? NO_METRICS
     : 'Nothing is here; send OTLP to POST /v1/traces or POST /v1/logs, ask for health at GET /healthz or GET /readyz.';
 }

@@ -54,7 +54,8 @@ export function readBody(request: Readable, shape: BodyShape, room: BodyRoom): P
     request.on('aborted', onAbort);
     request.on('error', onAbort);
     stop?.addEventListener('abort', onStop);
-    if (request.destroyed) onAbort();
+    if (request.readableEnded) onWireEnd();
+    else if (request.destroyed) onAbort();
     else if (stop?.aborted === true) onStop();
 
     function onWireData(chunk: Buffer): void {

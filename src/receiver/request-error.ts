@@ -20,6 +20,10 @@ export type RequestErrorCode =
 /** No memory for one more body. */
 export const NO_ROOM = 'Too many bodies are being read; send this one again later. --max-memory sets how many are.';
 
+/** No metrics are taken. */
+export const NO_METRICS =
+  'run-bridge takes traces and logs; it has no use for metrics: set OTEL_METRICS_EXPORTER=none at the sender.';
+
 /** A request that is not taken; the message is one sentence for whoever configured the sender. */
 export class RequestError extends Error {
   override readonly name = 'RequestError';

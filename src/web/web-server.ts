@@ -1,8 +1,9 @@
 import express, { type Express, type NextFunction, type Request, type Response, type Router } from 'express';
 import type { Component } from '../component/component.js';
 import type { Health } from '../component/health.js';
-import { HttpListener, type HttpListenerConfig, type ListenAddress } from '../component/http-listener.js';
+import { HttpListener, type HttpListenerConfig } from '../component/http-listener.js';
 import type { Logger } from '../component/logger.js';
+import type { ListenAddress } from '../component/open-port.js';
 import { healthRouter } from '../receiver/health-router.js';
 
 /** The web server's address; time-outs and connections as in `HttpListenerConfig`. */

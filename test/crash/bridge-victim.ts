@@ -16,7 +16,7 @@ export interface BridgeVictimOptions {
 export function bridgeVictim(options: BridgeVictimOptions): VictimCommand {
   const main = process.env.CRASH_MAIN ?? 'dist/main.js';
   const addresses = ['--http', `127.0.0.1:${options.httpPort}`, '--web', `127.0.0.1:${options.webPort}`];
-  const serve = ['serve', ...addresses, '--data-dir', options.dataFolder, '--log-level', 'warn'];
+  const serve = ['serve', ...addresses, '--grpc', 'off', '--data-dir', options.dataFolder, '--log-level', 'warn'];
   return {
     name: 'run-bridge',
     command: process.execPath,

@@ -21,17 +21,17 @@ const sample = new URL(`../fixture/samples/${RUN}/`, import.meta.url);
 const traceId: string = JSON.parse(readFileSync(new URL('otel.jsonl', sample), 'utf8').split('\n')[0] ?? '').trace_id;
 
 describe('serve', () => {
-  test('says in five lines on standard error where it listens, writes, exports and what to run', async () => {
+  test('says in six lines on standard error where it listens, writes, exports and what to run', async () => {
     const bridge = await serve();
     const lines = bridge.stderr.trim().split('\n');
     expect(lines.map((line) => line.split(/ {2,}/)[0])).toEqual(
-      ['receives', 'health', 'writes', 'exports', 'now run'].map((word) => expect.stringContaining(word)),
+      ['receives', '', 'health', 'writes', 'exports', 'now run'].map((word) => expect.stringContaining(word)),
     );
-    expect(lines).toHaveLength(5);
-    expect(lines[3]).toBe(
+    expect(lines).toHaveLength(6);
+    expect(lines[4]).toBe(
       'exports   nothing; set OTEL_EXPORTER_OTLP_ENDPOINT, or destinations in run-bridge.yaml, to change that',
     );
-    expect(lines[4]).toMatch(
+    expect(lines[5]).toMatch(
       new RegExp(`^now run {3}OTEL_EXPORTER_OTLP_ENDPOINT=${bridge.otlpUrl} .* dbt build --export-to-otlp$`),
     );
     expect(bridge.stdout).toBe('');
@@ -83,7 +83,7 @@ describe('serve', () => {
     const bridge = await serve();
     const holder = `${bridge.dataFolder} is in use by process ${bridge.child.pid}`;
     const cwd = bridge.dataFolder;
-    const second = await runBridge(['serve', '--http', '0', '--web', '0', '--data-dir', '.'], { cwd });
+    const second = await runBridge(['serve', '--http', '0', '--grpc', 'off', '--web', '0', '--data-dir', '.'], { cwd });
     expect(second).toMatchObject({ exitCode: 2, stderr: expect.stringMatching(`^run-bridge: ${holder} since .*\n$`) });
     const path = new URL('otel.jsonl', sample).pathname;
     const refused = await runBridge(['import', path, '--data-dir', '.'], { cwd });

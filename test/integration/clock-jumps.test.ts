@@ -42,7 +42,7 @@ afterEach(async () => {
 
 async function start(): Promise<App> {
   const sources = {
-    flags: { http: '127.0.0.1:0', web: '127.0.0.1:0', 'data-dir': dataFolder },
+    flags: { http: '127.0.0.1:0', grpc: 'off', web: '127.0.0.1:0', 'data-dir': dataFolder },
     environment: { OTEL_EXPORTER_OTLP_ENDPOINT: destination.url },
     workingDir: dataFolder,
     homeDir: dataFolder,

@@ -78,6 +78,7 @@ describe('docker-compose.yml', () => {
     expect(mounts).toContainEqual(['data', values['data-dir']]);
     expect(file.services['run-bridge']?.ports).toEqual([
       `127.0.0.1:4318:${values.http?.port}`,
+      `127.0.0.1:4317:${values.grpc === 'off' ? 'off' : values.grpc?.port}`,
       `127.0.0.1:4380:${values.web?.port}`,
     ]);
   });

@@ -26,7 +26,8 @@ export class BridgeProcess {
     } = {},
   ): Promise<BridgeProcess> {
     const dataFolder = options.dataFolder ?? mkdtempSync(join(tmpdir(), 'run-bridge-data-'));
-    const args = ['dist/main.js', 'serve', '--http', '127.0.0.1:0', '--web', '127.0.0.1:0', '--data-dir', dataFolder];
+    const addresses = ['--http', '127.0.0.1:0', '--grpc', '127.0.0.1:0', '--web', '127.0.0.1:0'];
+    const args = ['dist/main.js', 'serve', ...addresses, '--data-dir', dataFolder];
     const child = spawn(process.execPath, [...args, ...(options.args ?? [])], {
       env: { PATH: process.env.PATH ?? '', HOME: dataFolder, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -58,6 +59,11 @@ export class BridgeProcess {
   /** Base address of the OTLP service. */
   get otlpUrl(): string {
     return this.find(/OTLP over HTTP at (http:\S+)/);
+  }
+
+  /** Address of the OTLP service over gRPC. */
+  get grpcUrl(): string {
+    return this.find(/OTLP over gRPC at (http:\S+)/);
   }
 
   /** Base address of the web service. */

@@ -3,6 +3,7 @@ import { type StartFacts, startLines } from '../../../src/cli/start-lines.js';
 
 const facts: StartFacts = {
   otlpUrl: 'http://127.0.0.1:4318',
+  grpcUrl: null,
   webUrl: 'http://127.0.0.1:4380',
   dataFolder: '/data',
   isParquetOn: true,
@@ -11,8 +12,12 @@ const facts: StartFacts = {
 };
 
 describe('the start lines', () => {
-  test('are five', () => {
+  test('are five, and one more where gRPC is received', () => {
     expect(startLines(facts)).toHaveLength(5);
+    expect(startLines({ ...facts, grpcUrl: 'http://127.0.0.1:4317' }).slice(0, 2)).toEqual([
+      'receives  OTLP over HTTP at http://127.0.0.1:4318',
+      '          OTLP over gRPC at http://127.0.0.1:4317',
+    ]);
   });
 
   test('say what is written', () => {

@@ -46,6 +46,7 @@ describe('without anything said', () => {
   test('every setting has its default', () => {
     expect(resolve().configuration).toEqual({
       http: { host: '127.0.0.1', port: 4318 },
+      grpc: { host: '127.0.0.1', port: 4317 },
       web: { host: '127.0.0.1', port: 4380 },
       'data-dir': '/home/me/.local/share/run-bridge',
       parquet: true,
@@ -66,12 +67,21 @@ describe('without anything said', () => {
       redaction: 'literals',
       'log-level': 'info',
       'log-format': 'auto',
+      chosen: new Set(),
       mapping: { 'stable-names': true },
       destinations: [],
       environmentDestination: undefined,
       resourceOverrides: {},
       platformSecrets: { token: null, hookSecret: null },
     });
+  });
+
+  test('gRPC is off, or somewhere else, for who says so; a setting that is set counts as chosen', () => {
+    const { configuration } = resolve({ flags: { grpc: 'off' }, environment: { RUN_BRIDGE_WEB: '1' } });
+    expect(configuration.grpc).toBe('off');
+    expect(configuration.chosen).toEqual(new Set(['grpc', 'web']));
+    expect(resolve({ flags: { grpc: '1' } }).configuration.grpc).toEqual({ host: '127.0.0.1', port: 1 });
+    expect(() => resolve({ flags: { grpc: 'no' } })).toThrow(/is not off, an address such as 127.0.0.1:4317/);
   });
 
   test('data goes to XDG_DATA_HOME where that is set', () => {

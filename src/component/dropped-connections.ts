@@ -1,0 +1,21 @@
+import type { Server } from 'node:net';
+import type { Logger } from './logger.js';
+
+/** Counts the connections that a server closes at once because its `maxConnections` are open, and tells the log. */
+export class DroppedConnections {
+  private dropped = 0;
+
+  constructor(server: Server, logger: Logger) {
+    server.on('drop', () => {
+      this.dropped += 1;
+      // At 1, 10, 100 …: a flood of connections is no flood of lines.
+      if (!/^10*$/.test(String(this.dropped))) return;
+      const fields = { droppedConnectionCount: this.dropped, maxConnections: server.maxConnections };
+      logger.warn(fields, 'connection closed at once: too many are open');
+    });
+  }
+
+  get count(): number {
+    return this.dropped;
+  }
+}

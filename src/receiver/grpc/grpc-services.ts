@@ -1,0 +1,162 @@
+import type { Duplex } from 'node:stream';
+import {
+  type ConnectionInjector,
+  type handleClientStreamingCall,
+  Metadata,
+  Server,
+  ServerCredentials,
+  type ServerErrorResponse,
+  ServerInterceptingCall,
+  type ServerInterceptor,
+  type ServerReadableStream,
+  type sendUnaryData,
+} from '@grpc/grpc-js';
+import type { Clock } from '../../component/clock.js';
+import type { OtlpCodec } from '../../otlp/otlp-codec.js';
+import type { Signal } from '../../record/record-batch.js';
+import type { BodyBuffer } from '../body-buffer.js';
+import type { ExportIntake } from '../export-intake.js';
+import type { BodyRoom } from '../read-body.js';
+import type { Refusal } from '../refusal.js';
+import { NO_METRICS, RequestError } from '../request-error.js';
+import { type ContentCoding, parseContentCoding } from '../request-format.js';
+import { type IncomingCall, takeOver } from './incoming-call.js';
+import type { OtlpGrpcReceiverConfig } from './otlp-grpc-receiver-config.js';
+import { readMessage } from './read-message.js';
+import { encodeRetryInfo } from './retry-info.js';
+
+const COLLECTOR = '/opentelemetry.proto.collector';
+
+/** What is sent on after a refusal is thrown away for so long, in milliseconds: the sender reads its answer meanwhile. */
+const AFTER_REFUSAL_MS = 2_000;
+
+/** What the services work with. */
+export interface GrpcServicesDeps {
+  readonly intake: ExportIntake;
+  readonly clock: Clock;
+}
+
+type Call = ServerReadableStream<Buffer, Uint8Array>;
+type Respond = sendUnaryData<Uint8Array>;
+type MakeRoom = (announcedBytes: number) => BodyRoom;
+
+/**
+ * OTLP's services TraceService and LogsService on connections that are handed to them. grpc-js does HTTP/2 and gRPC;
+ * messages are read, decoded and kept as those over HTTP. Loading this file loads grpc-js.
+ */
+export class GrpcServices {
+  private readonly server: Server;
+  private readonly connections: ConnectionInjector;
+  /** Calls between their headers and their handler, by what both are given. */
+  private readonly incoming = new WeakMap<Metadata, IncomingCall>();
+
+  constructor(
+    private readonly config: OtlpGrpcReceiverConfig,
+    private readonly deps: GrpcServicesDeps,
+  ) {
+    this.server = new Server({
+      'grpc.enable_channelz': 0,
+      'grpc.max_concurrent_streams': config.maxCallsPerConnection ?? 100,
+      'grpc.max_connection_idle_ms': config.idleTimeoutMs ?? 120_000,
+      'grpc.keepalive_time_ms': config.keepaliveMs ?? 60_000,
+      'grpc.keepalive_timeout_ms': 20_000,
+      interceptors: [this.interceptor()],
+    });
+    this.serve(`${COLLECTOR}.trace.v1.TraceService/Export`, (call, respond) => this.export('traces', call, respond));
+    this.serve(`${COLLECTOR}.logs.v1.LogsService/Export`, (call, respond) => this.export('logs', call, respond));
+    this.serve(`${COLLECTOR}.metrics.v1.MetricsService/Export`, (_call, respond) =>
+      this.refuse(new RequestError('unknown_method', NO_METRICS), respond),
+    );
+    this.connections = this.server.createConnectionInjector(ServerCredentials.createInsecure());
+  }
+
+  /** @param connection nothing of which was read. */
+  take(connection: Duplex): void {
+    this.connections.injectConnection(connection);
+  }
+
+  /** Takes no more calls; each connection ends with its last one. */
+  drain(): void {
+    this.server.tryShutdown(() => {});
+  }
+
+  /**
+   * For grpc-js the client streams: so the handler is called before anything is read, and can refuse. `readMessage`
+   * sees to it that one message comes, and no more.
+   */
+  private serve(path: string, handler: handleClientStreamingCall<Buffer, Uint8Array>): void {
+    const same = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.server.register(path, handler, same, same, 'clientStream');
+  }
+
+  private interceptor(): ServerInterceptor {
+    return (_method, call) => {
+      const incoming = takeOver(call);
+      return new ServerInterceptingCall(call, {
+        start: (next) =>
+          next({
+            onReceiveMetadata: (metadata, pass) => {
+              if (incoming !== undefined) this.incoming.set(metadata, incoming);
+              pass(metadata);
+            },
+          }),
+      });
+    };
+  }
+
+  private async export(signal: Signal, call: Call, respond: Respond): Promise<void> {
+    const { intake, clock } = this.deps;
+    const incoming = this.incoming.get(call.metadata);
+    let room: BodyRoom | undefined;
+    try {
+      if (incoming === undefined) throw new Error('this version of @grpc/grpc-js does not give its streams');
+      const coding = parseContentCoding(incoming.encoding);
+      // Most refusals need not wait for the length, which comes with the message.
+      room = intake.makeRoom(0);
+      const body = await this.read(incoming.stream, coding, (announcedBytes) => {
+        room?.reservation.release();
+        room = undefined;
+        room = intake.makeRoom(announcedBytes);
+        return room;
+      });
+      respond(null, await intake.take(signal, 'protobuf', body));
+    } catch (error) {
+      this.refuse(error, respond);
+      clock.after(AFTER_REFUSAL_MS, () => incoming?.stream.destroy());
+    } finally {
+      room?.reservation.release();
+    }
+  }
+
+  private async read(stream: Duplex, coding: ContentCoding, makeRoom: MakeRoom): Promise<BodyBuffer> {
+    const timeoutMs = this.config.requestTimeoutMs ?? 60_000;
+    const stop = new AbortController();
+    const timer = this.deps.clock.after(timeoutMs, () => stop.abort(tooSlow(timeoutMs)));
+    try {
+      return await readMessage(stream, coding, makeRoom, stop.signal);
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  private refuse(error: unknown, respond: Respond): void {
+    const { intake } = this.deps;
+    respond(toServiceError(intake.refuse(error), intake.codecs.protobuf));
+  }
+}
+
+function toServiceError(refusal: Refusal, codec: OtlpCodec): Partial<ServerErrorResponse> & { code: number } {
+  const { grpcCode, retryAfterMs, message } = refusal;
+  const metadata = new Metadata();
+  if (refusal.reason === 'unsupported_encoding') metadata.set('grpc-accept-encoding', 'identity,deflate,gzip');
+  if (retryAfterMs !== null) {
+    const status = Buffer.concat([codec.encodeStatus(grpcCode, message), encodeRetryInfo(retryAfterMs)]);
+    metadata.set('grpc-status-details-bin', status);
+  }
+  // Half a surrogate pair would make grpc-js throw when it encodes the text.
+  return { code: grpcCode, details: Buffer.from(message).toString(), metadata };
+}
+
+function tooSlow(timeoutMs: number): RequestError {
+  return new RequestError('slow', `A message has to arrive within ${timeoutMs / 1_000} s; this one did not.`);
+}

@@ -1,0 +1,173 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import type { Clock } from '../../component/clock.js';
+import type { Component } from '../../component/component.js';
+import { DroppedConnections } from '../../component/dropped-connections.js';
+import type { Health, HealthState } from '../../component/health.js';
+import { ListenError } from '../../component/listen-error.js';
+import type { Logger } from '../../component/logger.js';
+import { type ListenAddress, openPort } from '../../component/open-port.js';
+import type { ExportIntake } from '../export-intake.js';
+import { RequestError } from '../request-error.js';
+import { type ConnectionProtocol, tellProtocol } from './connection-protocol.js';
+import type { GrpcServices } from './grpc-services.js';
+import type { OtlpGrpcReceiverConfig } from './otlp-grpc-receiver-config.js';
+
+/** A sender has so long to close a connection that was ended, in milliseconds. */
+const AFTER_END_MS = 500;
+
+/** What the receiver works with. */
+export interface OtlpGrpcReceiverDeps {
+  readonly intake: ExportIntake;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Gets the receiver's own check. */
+  readonly health: Health;
+  /** Where OTLP over HTTP is received, to tell those who came to the wrong port. */
+  readonly httpUrl: () => string;
+}
+
+/**
+ * OTLP over gRPC, without TLS: TraceService/Export and LogsService/Export, plain, gzip or deflate. OK is sent when the
+ * consumer has made the records durable, not before. Limits: those of its intake, and of `OtlpGrpcReceiverConfig`.
+ *
+ * The port is opened with nothing behind it: grpc-js takes 40 ms and 12 MiB, so it is loaded when the first connection
+ * comes that is HTTP/2.
+ */
+export class OtlpGrpcReceiver implements Component {
+  readonly name = 'otlp-grpc-receiver';
+  private readonly server: Server;
+  private readonly dropped: DroppedConnections;
+  private readonly connections = new Set<Socket>();
+  /** Those whose protocol is not known yet. */
+  private readonly strangers = new Set<Socket>();
+  private services: Promise<GrpcServices> | undefined;
+  private boundAddress: ListenAddress | undefined;
+  private whyOff = '';
+  private isClosing = false;
+
+  constructor(
+    private readonly config: OtlpGrpcReceiverConfig,
+    private readonly deps: OtlpGrpcReceiverDeps,
+  ) {
+    this.server = createServer((socket) => this.greet(socket));
+    this.server.maxConnections = config.maxConnections ?? 1_024;
+    this.dropped = new DroppedConnections(this.server, deps.logger);
+    deps.health.register(this.name, () => this.check());
+  }
+
+  /** `undefined` before `start()` has resolved, and where the port is another program's. */
+  get address(): ListenAddress | undefined {
+    return this.boundAddress;
+  }
+
+  /** @throws ListenError */
+  async start(): Promise<void> {
+    const { logger } = this.deps;
+    try {
+      this.boundAddress = await openPort(this.server, { ...this.config, option: '--grpc HOST:PORT' });
+    } catch (error) {
+      if (!(error instanceof ListenError) || error.code !== 'in_use' || this.config.isOptional !== true) throw error;
+      this.whyOff = error.message;
+      logger.warn({ reason: error.message }, 'OTLP over gRPC is not received');
+      return;
+    }
+    this.server.on('error', (error) => logger.error({ reason: error.message }, 'connection could not be taken'));
+  }
+
+  /** Takes no more connections and calls, lets calls under way finish; on abort cuts off the rest. */
+  async shutdown(deadline: AbortSignal): Promise<void> {
+    if (this.isClosing || this.boundAddress === undefined) return;
+    this.isClosing = true;
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    const cutOff = () => destroyAll(this.connections);
+    deadline.addEventListener('abort', cutOff);
+    if (deadline.aborted) cutOff();
+    destroyAll(this.strangers);
+    (await this.services?.catch(() => undefined))?.drain();
+    await closed;
+    deadline.removeEventListener('abort', cutOff);
+  }
+
+  /** Finds out what a connection is, before anything is loaded for it. */
+  private greet(socket: Socket): void {
+    const { clock } = this.deps;
+    const timer = clock.after(this.config.prefaceTimeoutMs ?? 15_000, () => socket.destroy());
+    this.connections.add(socket);
+    this.strangers.add(socket);
+    socket.once('close', () => {
+      timer.cancel();
+      this.connections.delete(socket);
+      this.strangers.delete(socket);
+    });
+    // A reset is one of the ways in which a sender ends a connection.
+    socket.on('error', () => {});
+    socket.once('finish', () => clock.after(AFTER_END_MS, () => socket.destroy()));
+    let head: Buffer = Buffer.alloc(0);
+    const look = () => {
+      const piece: Buffer | null = socket.read();
+      if (piece === null) return;
+      head = Buffer.concat([head, piece]);
+      const protocol = tellProtocol(head);
+      if (protocol === undefined) return;
+      socket.off('readable', look);
+      timer.cancel();
+      this.strangers.delete(socket);
+      if (protocol !== 'http2') this.turnAway(socket, protocol);
+      else {
+        socket.unshift(head);
+        this.take(socket);
+      }
+    };
+    socket.on('readable', look);
+  }
+
+  private take(socket: Socket): void {
+    const { deps, config } = this;
+    this.services ??= import('./grpc-services.js').then(({ GrpcServices }) => new GrpcServices(config, deps));
+    this.services.then(
+      (services) => {
+        if (this.isClosing || socket.destroyed) socket.destroy();
+        else services.take(socket);
+      },
+      (error: unknown) => {
+        deps.logger.error({ reason: String(error) }, 'gRPC could not be loaded');
+        socket.destroy();
+      },
+    );
+  }
+
+  private turnAway(socket: Socket, protocol: Exclude<ConnectionProtocol, 'http2'>): void {
+    const { message } = this.deps.intake.refuse(new RequestError('protocol', this.whyNot(protocol)));
+    const text = `${message}\n`;
+    const header = `HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: ${text.length}\r\nConnection: close\r\n\r\n`;
+    socket.resume();
+    if (protocol === 'http1') socket.end(header + text);
+    else socket.destroy();
+  }
+
+  private whyNot(protocol: Exclude<ConnectionProtocol, 'http2'>): string {
+    const { url } = this.boundAddress ?? { url: '' };
+    switch (protocol) {
+      case 'http1':
+        return `${url} takes OTLP over gRPC alone; send OTLP over HTTP to ${this.deps.httpUrl()}.`;
+      case 'tls':
+        return `${url} takes gRPC without TLS; tell the sender so, with http:// in its endpoint or OTEL_EXPORTER_OTLP_INSECURE=true.`;
+      case 'unknown':
+        return `${url} takes OTLP over gRPC; what came is not HTTP/2.`;
+    }
+  }
+
+  private check(): HealthState {
+    const { connections, dropped, boundAddress } = this;
+    const details = { connectionCount: connections.size, droppedConnectionCount: dropped.count };
+    if (this.whyOff !== '') return { ready: true, details: { state: 'off', reason: this.whyOff } };
+    if (boundAddress !== undefined && !this.isClosing) {
+      return { ready: true, details: { ...details, url: boundAddress.url } };
+    }
+    return { ready: false, reason: 'not listening: starting or shutting down', details };
+  }
+}
+
+function destroyAll(sockets: Iterable<Socket>): void {
+  for (const socket of sockets) socket.destroy();
+}
