@@ -1,10 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { ExportRequest, OtlpSpan } from '../../src/otlp/export-request.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { invocationIdOf, parseTraceId } from '../../src/record/ids.js';
 import type { Signal } from '../../src/record/record-batch.js';
-import { SAMPLES, sampleTraceId } from '../fake/sample-run.js';
+import { sampleBodies, sampleTraceId } from '../fake/sample-run.js';
 import { spanKey, spanNumber, traceIdOf } from './load-ids.js';
 
 /** A body of a run, and what has to come of it. */
@@ -42,10 +40,7 @@ export class RunTemplate {
   /** @param sample a folder of test/fixture/samples with OTLP bodies */
   static read(sample: string): RunTemplate {
     const codec = new ProtobufCodec();
-    const folder = join(SAMPLES, sample, 'otlp');
-    const requests = readdirSync(folder)
-      .sort()
-      .map((file) => codec.decode(file.includes('traces') ? 'traces' : 'logs', readFileSync(join(folder, file))));
+    const requests = sampleBodies(sample).map(({ signal, body }) => codec.decode(signal, body));
     const spans = requests.flatMap((request) => (request.signal === 'traces' ? recordsOf<OtlpSpan>(request) : []));
     const logSpanIds = requests.flatMap((request) =>
       request.signal === 'logs' ? recordsOf<{ spanId: string }>(request).map(({ spanId }) => spanId) : [],

@@ -1,5 +1,3 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../../src/decode/public-attribute-schema.js';
 import { LargeBodyDecoder } from '../../src/decode/wire/large-body-decoder.js';
@@ -8,7 +6,7 @@ import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import type { Delivery } from '../../src/record/record-consumer.js';
 import { PublicSchema } from '../../src/schema/public-schema.js';
-import { SAMPLES } from './sample-run.js';
+import { sampleBodies } from './sample-run.js';
 
 const schema = new PublicAttributeSchema(PublicSchema.load());
 const general = { codec: new ProtobufCodec(), decoder: new OtlpRequestDecoder(schema, new JsonCodec()) };
@@ -17,18 +15,14 @@ const logs = new LargeBodyDecoder('logs', general);
 
 /** A sample's OTLP bodies as the receiver decodes them: spans straight from the wire, into pages. */
 export function* sampleDeliveries(run: string): Iterable<Delivery> {
-  const folder = join(SAMPLES, run, 'otlp');
-  for (const file of readdirSync(folder).sort()) {
-    const body = readFileSync(join(folder, file));
-    yield (file.includes('traces') ? straight : logs).decode(body).delivery;
+  for (const { signal, body } of sampleBodies(run)) {
+    yield (signal === 'traces' ? straight : logs).decode(body).delivery;
   }
 }
 
 /** The same, all of it decoded by the general decoder. */
 export function* sampleDeliveriesOfRecords(run: string): Iterable<Delivery> {
-  const folder = join(SAMPLES, run, 'otlp');
-  for (const file of readdirSync(folder).sort()) {
-    const signal = file.includes('traces') ? 'traces' : 'logs';
-    yield general.decoder.decode(general.codec.decode(signal, readFileSync(join(folder, file)))).delivery;
+  for (const { signal, body } of sampleBodies(run)) {
+    yield general.decoder.decode(general.codec.decode(signal, body)).delivery;
   }
 }

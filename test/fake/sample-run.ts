@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TraceId } from '../../src/record/ids.js';
+import type { Signal } from '../../src/record/record-batch.js';
 import { parseRecordLine } from '../../src/record/record-line.js';
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
 
@@ -25,3 +26,38 @@ export function sampleTraceId(run: string): TraceId {
   if (first === undefined) throw new Error(`the sample ${run} is empty`);
   return first.traceId;
 }
+
+/** An OTLP body, as the engine sent it. */
+export interface SampleBody {
+  readonly file: string;
+  readonly signal: Signal;
+  readonly body: Buffer;
+}
+
+/** A sample's OTLP bodies, in the order in which they were sent. */
+export function sampleBodies(run: string): readonly SampleBody[] {
+  return bodiesIn(join(SAMPLES, run, 'otlp'));
+}
+
+/** The bodies in a folder whose files are named by their order and signal. */
+export function bodiesIn(folder: string): readonly SampleBody[] {
+  return readdirSync(folder)
+    .sort()
+    .map((file) => ({
+      file,
+      signal: file.includes('traces') ? 'traces' : 'logs',
+      body: readFileSync(join(folder, file)),
+    }));
+}
+
+/** The bodies of spans of all samples, each with a name. */
+export function allTracesBodies(): readonly (readonly [string, Buffer])[] {
+  return readdirSync(SAMPLES, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && entry.name !== WITHOUT_BODIES)
+    .flatMap(({ name }) => sampleBodies(name).map((one) => ({ ...one, name: `${name}/${one.file}` })))
+    .filter(({ signal }) => signal === 'traces')
+    .map(({ name, body }) => [name, body] as const);
+}
+
+/** Its OTLP was not kept. */
+const WITHOUT_BODIES = 'preview-120-failed';

@@ -1,5 +1,3 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { inferLogSpanName } from '../../src/decode/log-span-name.js';
 import { OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
@@ -11,7 +9,7 @@ import { formatRecordLine, parseRecordLine } from '../../src/record/record-line.
 import { UNKNOWN_RESOURCE } from '../../src/record/resource.js';
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
 import { PublicSchema } from '../../src/schema/public-schema.js';
-import { SAMPLES, sampleRecords, sampleTraceId } from '../fake/sample-run.js';
+import { sampleBodies, sampleRecords, sampleTraceId } from '../fake/sample-run.js';
 
 const runs = ['build-mixed', 'build-mixed-fusion', 'build-clean', 'joined', 'parse', 'fail-fast', 'interrupted'];
 const schema = new PublicAttributeSchema(PublicSchema.load());
@@ -20,16 +18,12 @@ const json = new JsonCodec();
 const decoder = new OtlpRequestDecoder(schema, json);
 
 function decodedSample(run: string): TelemetryRecord[] {
-  const folder = join(SAMPLES, run, 'otlp');
-  return readdirSync(folder)
-    .sort()
-    .flatMap((file) => {
-      const signal = file.includes('traces') ? 'traces' : 'logs';
-      const { delivery, rejectedCount } = decoder.decode(protobuf.decode(signal, readFileSync(join(folder, file))));
-      expect(rejectedCount).toBe(0);
-      expect(delivery.foreign).toEqual([]);
-      return delivery.batches.flatMap((batch) => batch.records);
-    });
+  return sampleBodies(run).flatMap(({ signal, body }) => {
+    const { delivery, rejectedCount } = decoder.decode(protobuf.decode(signal, body));
+    expect(rejectedCount).toBe(0);
+    expect(delivery.foreign).toEqual([]);
+    return delivery.batches.flatMap((batch) => batch.records);
+  });
 }
 
 /** A record as JSON text, less what OTLP leaves out, for comparing in any order. */

@@ -1,5 +1,3 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../../src/decode/public-attribute-schema.js';
@@ -12,6 +10,7 @@ import type { OtlpEncoding } from '../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { PublicSchema } from '../../src/schema/public-schema.js';
 import type { LoggedRecord } from '../../src/sink/record-log.js';
+import { bodiesIn } from '../fake/sample-run.js';
 
 const FOLDER = 'test/fixture/redaction/otlp';
 const MARKERS = /zq[a-z]+\d{3}|7700\d{5}|7700\.\d{5}|7\.7\d{6}e8|7700-\d\d-\d\d|0x7700\d?/gi;
@@ -21,9 +20,8 @@ const protobuf = new ProtobufCodec();
 /** The records that the engine's own request bodies brought, by trace. */
 function received(): readonly (readonly LoggedRecord[])[] {
   const byTrace = new Map<string, LoggedRecord[]>();
-  for (const file of readdirSync(FOLDER).sort()) {
-    const signal = file.includes('traces') ? 'traces' : 'logs';
-    const { delivery } = decoder.decode(protobuf.decode(signal, readFileSync(join(FOLDER, file))));
+  for (const { signal, body } of bodiesIn(FOLDER)) {
+    const { delivery } = decoder.decode(protobuf.decode(signal, body));
     for (const { traceId, resource, records } of delivery.batches) {
       const log = byTrace.get(traceId) ?? [];
       byTrace.set(traceId, log);
@@ -68,7 +66,7 @@ describe.each<OtlpEncoding>(['protobuf', 'json'])(
     });
 
     it('the bytes show every marked value that the engine sent at level off', () => {
-      const sent = readdirSync(FOLDER).map((file) => readFileSync(join(FOLDER, file), 'latin1'));
+      const sent = bodiesIn(FOLDER).map(({ body }) => body.toString('latin1'));
       expect(markersIn(exportedBytes('off', encoding))).toEqual(markersIn(sent.join('\n')));
     });
   },

@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { endianness } from 'node:os';
+import { type KernelNumber, loadKernel } from './load-kernel.js';
 
 /** The compiled kernel: beside this file where that is compiled, too; in `dist/` where this is run from its source. */
 const PLACES = ['./span-kernel.wasm', '../../../dist/decode/wire/span-kernel.wasm'];
@@ -32,20 +31,8 @@ export interface SpanKernel {
 
 /** `undefined` where the compiled kernel is missing or this machine has no WebAssembly with SIMD: JavaScript does all, then. */
 export function loadSpanKernel(): SpanKernel | undefined {
-  // The page's cells have the machine's order of bytes, the kernel's memory is little-endian.
-  if (endianness() !== 'LE') return undefined;
-  for (const place of PLACES) {
-    try {
-      return spanKernel(new WebAssembly.Module(readFileSync(new URL(place, import.meta.url))));
-    } catch {
-      // The next place, or none.
-    }
-  }
-  return undefined;
-}
-
-function spanKernel(module: object): SpanKernel {
-  const exports = new WebAssembly.Instance(module).exports as KernelExports;
+  const exports = loadKernel(PLACES.map((place) => new URL(place, import.meta.url))) as KernelExports | undefined;
+  if (exports === undefined) return undefined;
   return {
     memory: new Uint8Array(exports.memory.buffer),
     body: exports.BODY.value,
@@ -62,28 +49,18 @@ function spanKernel(module: object): SpanKernel {
   };
 }
 
-/** Node's, as far as it is used here; its type declarations lack it. */
-declare const WebAssembly: {
-  readonly Module: new (bytes: Uint8Array) => object;
-  readonly Instance: new (module: object) => { readonly exports: unknown };
-};
-
-interface Address {
-  readonly value: number;
-}
-
 /** What `kernel/assembly/index.ts` exports. */
 interface KernelExports {
   readonly memory: { readonly buffer: ArrayBuffer };
-  readonly BODY: Address;
-  readonly BODY_END: Address;
-  readonly CELLS: Address;
-  readonly OUT: Address;
-  readonly TEMPLATES: Address;
-  readonly TEMPLATES_END: Address;
-  readonly stoppedAt: Address;
-  readonly outEnd: Address;
-  readonly traceIdAt: Address;
+  readonly BODY: KernelNumber;
+  readonly BODY_END: KernelNumber;
+  readonly CELLS: KernelNumber;
+  readonly OUT: KernelNumber;
+  readonly TEMPLATES: KernelNumber;
+  readonly TEMPLATES_END: KernelNumber;
+  readonly stoppedAt: KernelNumber;
+  readonly outEnd: KernelNumber;
+  readonly traceIdAt: KernelNumber;
   readonly setEventTypes: (address: number) => void;
   readonly run: (at: number, end: number, linesLength: number) => number;
 }

@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { endianness } from 'node:os';
+import { type KernelNumber, loadKernel } from '../../decode/wire/load-kernel.js';
 
 /** The compiled kernel: beside this file where that is compiled, too; in `dist/` where this is run from its source. */
 const PLACES = ['./line-kernel.wasm', '../../../dist/exporter/lines/line-kernel.wasm'];
@@ -30,20 +29,8 @@ export interface LineKernel {
 
 /** `undefined` where the compiled kernel is missing or this machine has no WebAssembly with SIMD: JavaScript does all, then. */
 export function loadLineKernel(): LineKernel | undefined {
-  // Cells have the machine's order of bytes, the kernel's memory is little-endian.
-  if (endianness() !== 'LE') return undefined;
-  for (const place of PLACES) {
-    try {
-      return lineKernel(new WebAssembly.Module(readFileSync(new URL(place, import.meta.url))));
-    } catch {
-      // The next place, or none.
-    }
-  }
-  return undefined;
-}
-
-function lineKernel(module: object): LineKernel {
-  const exports = new WebAssembly.Instance(module).exports as KernelExports;
+  const exports = loadKernel(PLACES.map((place) => new URL(place, import.meta.url))) as KernelExports | undefined;
+  if (exports === undefined) return undefined;
   return {
     memory: new Uint8Array(exports.memory.buffer),
     chunk: exports.CHUNK.value,
@@ -60,26 +47,16 @@ function lineKernel(module: object): LineKernel {
   };
 }
 
-/** Node's, as far as it is used here; its type declarations lack it. */
-declare const WebAssembly: {
-  readonly Module: new (bytes: Uint8Array) => object;
-  readonly Instance: new (module: object) => { readonly exports: unknown };
-};
-
-interface Address {
-  readonly value: number;
-}
-
 /** What `kernel/assembly/lines/index.ts` exports. */
 interface KernelExports {
   readonly memory: { readonly buffer: ArrayBuffer };
-  readonly CHUNK: Address;
-  readonly CHUNK_END: Address;
-  readonly LINES: Address;
-  readonly TEMPLATES: Address;
-  readonly TEMPLATES_END: Address;
-  readonly TRACE_ID: Address;
-  readonly stoppedAt: Address;
+  readonly CHUNK: KernelNumber;
+  readonly CHUNK_END: KernelNumber;
+  readonly LINES: KernelNumber;
+  readonly TEMPLATES: KernelNumber;
+  readonly TEMPLATES_END: KernelNumber;
+  readonly TRACE_ID: KernelNumber;
+  readonly stoppedAt: KernelNumber;
   readonly setEvents: (address: number) => void;
   readonly setRun: (run: number) => void;
   readonly forgetNames: () => void;

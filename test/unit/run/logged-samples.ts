@@ -1,5 +1,3 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { OtlpRequestDecoder } from '../../../src/decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../../../src/decode/public-attribute-schema.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
@@ -9,14 +7,7 @@ import { type Resource, UNKNOWN_RESOURCE } from '../../../src/record/resource.js
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { PublicSchema } from '../../../src/schema/public-schema.js';
 import type { LoggedRecord } from '../../../src/sink/record-log.js';
-import { SAMPLES } from '../../fake/sample-run.js';
-
-/** The engine's own lines of a sample. */
-export function sampleLines(run: string): string[] {
-  return readFileSync(join(SAMPLES, run, 'otel.jsonl'), 'utf8')
-    .trimEnd()
-    .split('\n');
-}
+import { sampleBodies, sampleLines } from '../../fake/sample-run.js';
 
 /** Records as a record log would hold them. */
 export function logged(records: readonly TelemetryRecord[], resource: Resource = UNKNOWN_RESOURCE): LoggedRecord[] {
@@ -43,17 +34,14 @@ const decoder = new OtlpRequestDecoder(schema, new JsonCodec());
  * @param bodyCount how many of the bodies came; all when left out
  */
 export function fromOtlp(run: string, bodyCount = Number.POSITIVE_INFINITY): LoggedRecord[] {
-  const folder = join(SAMPLES, run, 'otlp');
   let offset = 0;
-  return readdirSync(folder)
-    .sort()
+  return sampleBodies(run)
     .slice(0, bodyCount)
-    .flatMap((file) => {
-      const request = protobuf.decode(file.includes('traces') ? 'traces' : 'logs', readFileSync(join(folder, file)));
-      return decoder
-        .decode(request)
-        .delivery.batches.flatMap(({ resource, records }) => records.map((record) => ({ record, resource })));
-    })
+    .flatMap(({ signal, body }) =>
+      decoder
+        .decode(protobuf.decode(signal, body))
+        .delivery.batches.flatMap(({ resource, records }) => records.map((record) => ({ record, resource }))),
+    )
     .map(({ record, resource }) => {
       const endOffset = offset + Buffer.byteLength(formatRecordLine(record)) + 1;
       const item = { record, resource, offset, endOffset };
@@ -63,5 +51,5 @@ export function fromOtlp(run: string, bodyCount = Number.POSITIVE_INFINITY): Log
 }
 
 export function bodyCount(run: string): number {
-  return readdirSync(join(SAMPLES, run, 'otlp')).length;
+  return sampleBodies(run).length;
 }

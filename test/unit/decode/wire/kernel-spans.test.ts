@@ -1,5 +1,3 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
@@ -15,7 +13,7 @@ import { formatRecordLine } from '../../../../src/record/record-line.js';
 import { SpanBatch } from '../../../../src/record/span-batch.js';
 import { CELLS_PER_SPAN } from '../../../../src/record/span-page.js';
 import { PublicSchema } from '../../../../src/schema/public-schema.js';
-import { SAMPLES } from '../../../fake/sample-run.js';
+import { allTracesBodies } from '../../../fake/sample-run.js';
 
 const schema = new PublicAttributeSchema(PublicSchema.load());
 const codec = new ProtobufCodec();
@@ -40,13 +38,7 @@ function countedKernel() {
   return counts;
 }
 
-const bodies = readdirSync(SAMPLES, { withFileTypes: true })
-  .filter((entry) => entry.isDirectory() && entry.name !== 'preview-120-failed')
-  .flatMap(({ name }) =>
-    readdirSync(join(SAMPLES, name, 'otlp'))
-      .filter((file) => file.includes('traces'))
-      .map((file) => [`${name}/${file}`, readFileSync(join(SAMPLES, name, 'otlp', file))] as const),
-  );
+const bodies = allTracesBodies();
 const spans = bodies.flatMap(([, body]) => {
   const request = codec.decode('traces', body);
   return request.signal === 'traces'

@@ -1,5 +1,3 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../../../../src/decode/public-attribute-schema.js';
@@ -10,19 +8,14 @@ import { WireTracesDecoder } from '../../../../src/decode/wire/wire-traces-decod
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { OtlpDecodeError } from '../../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
-import type { Signal } from '../../../../src/record/record-batch.js';
 import { formatRecordLine } from '../../../../src/record/record-line.js';
 import { PublicSchema } from '../../../../src/schema/public-schema.js';
-import { SAMPLES } from '../../../fake/sample-run.js';
+import { sampleBodies } from '../../../fake/sample-run.js';
 
 const schema = new PublicAttributeSchema(PublicSchema.load());
 const general = { codec: new ProtobufCodec(), decoder: new OtlpRequestDecoder(schema, new JsonCodec()) };
 
-const folder = join(SAMPLES, 'joined', 'otlp');
-const bodies = readdirSync(folder).map((file) => {
-  const signal: Signal = file.includes('traces') ? 'traces' : 'logs';
-  return [file, signal, readFileSync(join(folder, file))] as const;
-});
+const bodies = sampleBodies('joined').map(({ file, signal, body }) => [file, signal, body] as const);
 /** A span or log record of which nothing is known. */
 const RECORD = Buffer.from([0x48, 1]);
 

@@ -1,5 +1,3 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
@@ -17,7 +15,7 @@ import { type Resource, resourceKey } from '../../../../src/record/resource.js';
 import { SpanBatch } from '../../../../src/record/span-batch.js';
 import type { TelemetryRecord } from '../../../../src/record/telemetry-record.js';
 import { PublicSchema } from '../../../../src/schema/public-schema.js';
-import { SAMPLES } from '../../../fake/sample-run.js';
+import { allTracesBodies } from '../../../fake/sample-run.js';
 
 const schema = new PublicAttributeSchema(PublicSchema.load());
 const codec = new ProtobufCodec();
@@ -27,13 +25,7 @@ const fast = new WireTracesDecoder(schema, general);
 /** What JavaScript wrote once, the kernel can write from then on. */
 const withKernel = new WireTracesDecoder(schema, general, loadSpanKernel());
 
-const bodies = readdirSync(SAMPLES, { withFileTypes: true })
-  .filter((entry) => entry.isDirectory() && entry.name !== 'preview-120-failed')
-  .flatMap(({ name }) =>
-    readdirSync(join(SAMPLES, name, 'otlp'))
-      .filter((file) => file.includes('traces'))
-      .map((file) => [`${name}/${file}`, readFileSync(join(SAMPLES, name, 'otlp', file))] as const),
-  );
+const bodies = allTracesBodies();
 
 /** Everything that a record says, and its line. */
 function told(record: TelemetryRecord): unknown {
