@@ -20,12 +20,14 @@ import { createLimits, STATE_FILE } from './limits.js';
 import { JsonCodec } from './otlp/json-codec.js';
 import { ProtobufCodec } from './otlp/protobuf-codec.js';
 import { ParquetThread } from './parquet-thread/parquet-thread.js';
+import { aboutRouter } from './receiver/about-router.js';
 import { ExportIntake } from './receiver/export-intake.js';
 import { OtlpGrpcReceiver } from './receiver/grpc/otlp-grpc-receiver.js';
 import { OtlpHttpReceiver } from './receiver/otlp-http-receiver.js';
 import { WatchedConsumer } from './receiver/watched-consumer.js';
 import type { TraceId } from './record/ids.js';
 import type { RecordConsumer } from './record/record-consumer.js';
+import { API_PATH } from './run/api-path.js';
 import { InvocationParquet } from './run/invocation-parquet.js';
 import { LocalExecutionBook } from './run/local-execution-book.js';
 import type { RunListener } from './run/run-event.js';
@@ -48,6 +50,7 @@ import type { DataFolderLock } from './store/data-folder-lock.js';
 import type { RunStore } from './store/run-store.js';
 import { SqliteState } from './store/sqlite-state.js';
 import { takeDataFolder } from './store/take-data-folder.js';
+import { lazyRouter } from './web/lazy-router.js';
 import { WebServer } from './web/web-server.js';
 
 /** What the program gets from outside. */
@@ -175,8 +178,8 @@ export class App {
         listTraces: async () => (purpose === 'import' ? [...imported] : listTraces(dataFolder)),
       },
     );
-    const { executions, runs } = opened.state;
-    this.book = new LocalExecutionBook({ store: executions, runs, listeners: [this.tracker], clock, logger });
+    const { executions: store, runs } = opened.state;
+    this.book = new LocalExecutionBook({ store, runs, listeners: [this.tracker], clock, logger });
     const output = opened.stream === undefined ? [] : [new JsonlOutput(opened.stream, { reader: this.reader, logger })];
     // An import judges its runs when all files are in: a file that comes later may hold a run's end.
     listeners.push(...(purpose === 'import' ? [] : [this.tracker]), ...output);
@@ -201,7 +204,21 @@ export class App {
       { maxBodyBytes: configuration['max-body-bytes'], maxInFlightBytes },
       { codecs: CODECS, decoder, protobuf, consumer, guards, clock, logger },
     );
-    this.receiver = new OtlpHttpReceiver(configuration.http, { intake, logger, health });
+    const about = {
+      version: deps.version,
+      otlpAddress: () => this.receiver.address,
+      webAddress: () => this.web.address,
+    };
+    const executions = lazyRouter(`${API_PATH}/executions`, async () => {
+      const { executionRouter } = await import('./web/execution-router.js');
+      return executionRouter({ book: this.book, logger });
+    });
+    this.receiver = new OtlpHttpReceiver(configuration.http, {
+      intake,
+      logger,
+      health,
+      routers: [aboutRouter(about, 'otlp'), executions],
+    });
     const httpUrl = () => this.otlpUrl;
     const { grpc } = configuration;
     this.grpc =
@@ -211,7 +228,7 @@ export class App {
             { ...grpc, isOptional: !configuration.chosen.has('grpc') },
             { intake, clock, logger, health, httpUrl },
           );
-    this.web = new WebServer(configuration.web, { logger, health, routers: [] });
+    this.web = new WebServer(configuration.web, { logger, health, routers: [aboutRouter(about, 'web'), executions] });
     const exports = opened.exports === undefined ? [] : [opened.exports];
     for (const one of exports) {
       one.connect({

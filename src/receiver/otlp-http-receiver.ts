@@ -1,5 +1,5 @@
 import type { RequestListener } from 'node:http';
-import express, { type Express, type NextFunction, type Request, type Response } from 'express';
+import express, { type Express, type NextFunction, type Request, type Response, type Router } from 'express';
 import type { Component } from '../component/component.js';
 import type { Health, HealthState } from '../component/health.js';
 import { HttpListener } from '../component/http-listener.js';
@@ -18,6 +18,8 @@ export interface OtlpHttpReceiverDeps {
   readonly logger: Logger;
   /** Gets the receiver's own check, and is answered at `/healthz` and `/readyz`. */
   readonly health: Health;
+  /** Mounted at `/` after OTLP's own paths and health. Default: none. */
+  readonly routers?: readonly Router[];
 }
 
 /**
@@ -67,6 +69,7 @@ export class OtlpHttpReceiver implements Component {
       throw new RequestError('method', `${request.path} takes POST alone, not ${request.method}.`);
     });
     app.use(healthRouter(this.deps.health));
+    for (const router of this.deps.routers ?? []) app.use(router);
     app.use((request) => {
       throw new RequestError('unknown_path', unknownPath(request.path));
     });

@@ -58,7 +58,7 @@ export function executionBookContract(
 
     it('gives steps that begin at the same time numbers of their own', () =>
       withBook(async (book) => {
-        const names = Array.from({ length: 12 }, (_, index) => `step ${index}`);
+        const names = Array.from({ length: 12 }, (_, index) => `step-${index}`);
         const places = await Promise.all(names.map((name) => book.begin(stepStart(name, { runKey: 'night' }))));
         expect(new Set(places.map(({ runId }) => runId)).size).toBe(1);
         expect(places.map(({ stepIndex }) => stepIndex).sort((a, b) => a - b)).toEqual(

@@ -1,0 +1,43 @@
+import { Router } from 'express';
+import type { ListenAddress } from '../component/open-port.js';
+import { API_PATH } from '../run/api-path.js';
+
+/** What a bridge says of itself at `GET /api/run-bridge/v1`. */
+export interface AboutDocument {
+  readonly name: 'run-bridge';
+  readonly version: string;
+  /** Which of its two ports answers. */
+  readonly port: BridgePort;
+  /** Where OTLP goes, and where people and tools go, as whoever asks may reach it. */
+  readonly otlp_url: string;
+  readonly web_url: string;
+}
+
+/** `otlp` takes telemetry, `web` is for people and tools; both answer the bridge's own API. */
+export type BridgePort = 'otlp' | 'web';
+
+/** What is told of a bridge; the addresses once it listens. */
+export interface About {
+  readonly version: string;
+  readonly otlpAddress: () => ListenAddress;
+  readonly webAddress: () => ListenAddress;
+}
+
+/** By which programs find out whether a run-bridge answers somewhere, and where its other port is. */
+export function aboutRouter({ version, otlpAddress, webAddress }: About, port: BridgePort): Router {
+  const router = Router();
+  router.get(API_PATH, (request, response) => {
+    const { host } = request.headers;
+    const urls = { otlp_url: urlFor(otlpAddress(), host), web_url: urlFor(webAddress(), host) };
+    const document: AboutDocument = { name: 'run-bridge', version, port, ...urls };
+    response.set('Cache-Control', 'no-store').json(document);
+  });
+  return router;
+}
+
+/** An address that listens everywhere is reached by the name by which the asker came. */
+function urlFor({ url, host, port }: ListenAddress, askedHost: string | undefined): string {
+  if ((host !== '0.0.0.0' && host !== '::') || askedHost === undefined) return url;
+  const asked = `http://${askedHost}`;
+  return URL.canParse(asked) ? `http://${new URL(asked).hostname}:${port}` : url;
+}

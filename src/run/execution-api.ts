@@ -1,0 +1,134 @@
+import { z } from 'zod';
+import type { ExecutionRow, FinishResult } from '../store/execution-store.js';
+import { DEFAULT_JOB, type StepPlace, type StepStart } from '../store/step-start.js';
+import { endingSchema } from './ending-schema.js';
+
+// What goes between a book over HTTP and the bridge that keeps it. Both sides are here, so that they cannot drift apart.
+
+/** The most bytes that a body of it may have: a command line is the longest thing in it. */
+export const MAX_API_BODY_BYTES = 256 * 1024;
+
+const nameSchema = z.string().trim().min(1).max(200);
+const unixMsSchema = z.number().nonnegative().max(8.64e15);
+
+/** A step's beginning; its id stands in the path. */
+export const stepStartSchema = z
+  .object({
+    run_key: nameSchema.nullable().default(null),
+    job: nameSchema.default(DEFAULT_JOB),
+    environment: nameSchema.nullable().default(null),
+    project: nameSchema.nullable().default(null),
+    reason: z.string().max(2_000).nullable().default(null),
+    command: z.array(z.string()).min(1),
+    started_unix_ms: unixMsSchema,
+    is_last: z.boolean().default(false),
+  })
+  .strict();
+
+/** A step's id, made up by whoever runs the command. */
+export const stepIdSchema = z.string().regex(/^[\w.:-]{1,100}$/, 'must be 1 to 100 letters, digits or _ . : -');
+
+export const stepEndSchema = z.object({ ending: endingSchema, ended_unix_ms: unixMsSchema }).strict();
+
+export const finishSchema = z.object({ run_key: nameSchema }).strict();
+
+export const placeSchema = z
+  .object({ run_id: z.number().int(), step_index: z.number().int(), job: z.string() })
+  .transform(({ run_id, step_index, job }): StepPlace => ({ runId: run_id, stepIndex: step_index, job }));
+
+const runSchema = z
+  .object({
+    run_id: z.number().int(),
+    run_key: z.string().nullable(),
+    job: z.string(),
+    environment: z.string().nullable(),
+    project: z.string().nullable(),
+    reason: z.string().nullable(),
+    state: z.enum(['open', 'closing', 'finished']),
+    started_unix_ms: z.number(),
+    ended_unix_ms: z.number().nullable(),
+    step_count: z.number().int(),
+    failed_step_count: z.number().int(),
+  })
+  .transform(
+    (run): ExecutionRow => ({
+      runId: run.run_id,
+      runKey: run.run_key,
+      job: run.job,
+      environment: run.environment,
+      project: run.project,
+      reason: run.reason,
+      state: run.state,
+      startedUnixMs: run.started_unix_ms,
+      endedUnixMs: run.ended_unix_ms,
+      stepCount: run.step_count,
+      failedStepCount: run.failed_step_count,
+    }),
+  );
+
+/** What became of the wish to finish a run; a run that is not known is a 404 instead. */
+export const finishResultSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('finished'), run: runSchema }),
+  z.object({ kind: z.literal('closing'), run: runSchema, running_count: z.number().int() }),
+  z.object({ kind: z.literal('already_finished'), run: runSchema }),
+]);
+
+/** What is wrong with a request, in a line for people. */
+export const apiErrorSchema = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
+
+export function stepStartDocument(start: StepStart): z.input<typeof stepStartSchema> {
+  const { runKey, job, environment, project, reason, command, startedUnixMs, isLast } = start;
+  const ids = { run_key: runKey, job, environment, project, reason };
+  return { ...ids, command: [...command], started_unix_ms: startedUnixMs, is_last: isLast };
+}
+
+export function stepStartOf(stepId: string, body: z.output<typeof stepStartSchema>): StepStart {
+  const { run_key, job, environment, project, reason, command, started_unix_ms, is_last } = body;
+  const ids = { stepId, runKey: run_key, job, environment, project, reason };
+  return { ...ids, command, startedUnixMs: started_unix_ms, isLast: is_last };
+}
+
+export function placeDocument({ runId, stepIndex, job }: StepPlace): z.input<typeof placeSchema> {
+  return { run_id: runId, step_index: stepIndex, job };
+}
+
+export function finishDocument(
+  result: Exclude<FinishResult, { kind: 'unknownRun' }>,
+): z.input<typeof finishResultSchema> {
+  const run = runDocument(result.run);
+  switch (result.kind) {
+    case 'finished':
+      return { kind: 'finished', run };
+    case 'closing':
+      return { kind: 'closing', run, running_count: result.runningCount };
+    case 'alreadyFinished':
+      return { kind: 'already_finished', run };
+  }
+}
+
+export function finishResultOf(document: z.output<typeof finishResultSchema>): FinishResult {
+  switch (document.kind) {
+    case 'finished':
+      return document;
+    case 'closing':
+      return { kind: 'closing', run: document.run, runningCount: document.running_count };
+    case 'already_finished':
+      return { kind: 'alreadyFinished', run: document.run };
+  }
+}
+
+function runDocument(run: ExecutionRow): z.input<typeof runSchema> {
+  return {
+    run_id: run.runId,
+    run_key: run.runKey,
+    job: run.job,
+    environment: run.environment,
+    project: run.project,
+    reason: run.reason,
+    state: run.state,
+    started_unix_ms: run.startedUnixMs,
+    ended_unix_ms: run.endedUnixMs,
+    step_count: run.stepCount,
+    failed_step_count: run.failedStepCount,
+  };
+}

@@ -1,0 +1,43 @@
+import { z } from 'zod';
+import type { AboutDocument, BridgePort } from '../receiver/about-router.js';
+import { API_PATH } from '../run/api-path.js';
+
+/** A bridge that answered. */
+export interface FoundBridge {
+  readonly version: string;
+  /** Where OTLP goes, without `/v1/…`. */
+  readonly otlpUrl: string;
+  /** Where people and tools go; the bridge's own API is on both ports. */
+  readonly webUrl: string;
+}
+
+/** How long a bridge may take to say that it is one, in milliseconds; on the same machine it takes 1 or 2. */
+const ANSWER_MS = 1_000;
+
+const aboutSchema: z.ZodType<Omit<AboutDocument, 'port'> & { port: BridgePort }> = z.object({
+  name: z.literal('run-bridge'),
+  version: z.string(),
+  port: z.enum(['otlp', 'web']),
+  otlp_url: z.url(),
+  web_url: z.url(),
+});
+
+/**
+ * Asks whether a run-bridge answers at a URL, either of its ports, and where the other one is. The port that was asked is
+ * given as it was asked for: a proxy or a container may show it under another number than the bridge knows.
+ * @returns `undefined` where nothing, or something else, answers.
+ */
+export async function askBridge(baseUrl: string, timeoutMs = ANSWER_MS): Promise<FoundBridge | undefined> {
+  const url = baseUrl.replace(/\/+$/, '');
+  let document: unknown;
+  try {
+    const answer = await fetch(`${url}${API_PATH}`, { signal: AbortSignal.timeout(timeoutMs), redirect: 'manual' });
+    document = await answer.json();
+  } catch {
+    return undefined;
+  }
+  const { data } = aboutSchema.safeParse(document);
+  if (data === undefined) return undefined;
+  const { version, port, otlp_url: otlpUrl, web_url: webUrl } = data;
+  return port === 'otlp' ? { version, otlpUrl: url, webUrl } : { version, otlpUrl, webUrl: url };
+}

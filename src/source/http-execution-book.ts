@@ -1,0 +1,164 @@
+import type { Clock, Timer } from '../component/clock.js';
+import { pause } from '../component/pause.js';
+import type { TraceId } from '../record/ids.js';
+import { API_PATH } from '../run/api-path.js';
+import { endingDocument } from '../run/ending-document.js';
+import {
+  apiErrorSchema,
+  finishResultOf,
+  finishResultSchema,
+  placeSchema,
+  stepStartDocument,
+} from '../run/execution-api.js';
+import type { ExecutionBook } from '../run/execution-book.js';
+import { ExecutionBookError } from '../run/execution-book-error.js';
+import type { CommandEnding } from '../store/command-ending.js';
+import type { FinishResult } from '../store/execution-store.js';
+import type { StepPlace, StepStart } from '../store/step-start.js';
+
+/** What a book over HTTP works with. */
+export interface HttpExecutionBookDeps {
+  readonly clock: Clock;
+  /** Ends all waiting. */
+  readonly signal: AbortSignal;
+}
+
+/** How long one answer may take, in milliseconds. */
+const ANSWER_MS = 5_000;
+/** How often something is said before it is given up, and how long to wait before the next time, in milliseconds; then twice as long. */
+const MAX_ATTEMPTS = 4;
+const FIRST_PAUSE_MS = 200;
+/** A step under way is told of again so often, in milliseconds: a bridge that hears nothing for ten minutes closes it. */
+const ALIVE_MS = 60_000;
+
+/** An answer that is no success. */
+interface Refusal {
+  readonly status: number;
+  readonly code: string;
+  readonly message: string;
+}
+
+/** The book of a bridge that runs elsewhere. A step under way is told of again every minute, until it ends or `close()`. */
+export class HttpExecutionBook implements ExecutionBook {
+  private readonly begun = new Map<string, StepStart>();
+  private readonly timers = new Map<string, Timer>();
+
+  /** @param baseUrl of the bridge, either port, for example `http://127.0.0.1:4380` */
+  constructor(
+    private readonly baseUrl: string,
+    private readonly deps: HttpExecutionBookDeps,
+  ) {}
+
+  async begin(start: StepStart): Promise<StepPlace> {
+    this.begun.set(start.stepId, start);
+    this.sayAgainLater(start);
+    const answer = await this.ask('PUT', stepPath(start.stepId), stepStartDocument(start));
+    if (!('ok' in answer)) throw toError(answer);
+    return read(placeSchema, answer.ok);
+  }
+
+  async attach(stepId: string, traceId: TraceId): Promise<void> {
+    await this.tell(stepId, `${stepPath(stepId)}/traces/${traceId}`);
+  }
+
+  async end(stepId: string, ending: CommandEnding, endedUnixMs: number): Promise<void> {
+    this.timers.get(stepId)?.cancel();
+    this.timers.delete(stepId);
+    const body = { ending: endingDocument(ending), ended_unix_ms: endedUnixMs };
+    await this.tell(stepId, `${stepPath(stepId)}/end`, body);
+    this.begun.delete(stepId);
+  }
+
+  async finish(runKey: string): Promise<FinishResult> {
+    const answer = await this.ask('POST', '/executions/finish', { run_key: runKey });
+    if ('ok' in answer) return finishResultOf(read(finishResultSchema, answer.ok));
+    if (answer.code === 'unknown_run') return { kind: 'unknownRun' };
+    throw toError(answer);
+  }
+
+  /** Says nothing any more. */
+  close(): void {
+    for (const timer of this.timers.values()) timer.cancel();
+    this.timers.clear();
+  }
+
+  /** A bridge that does not know the step was not reached at its beginning, or has another data folder now: it is begun again. */
+  private async tell(stepId: string, path: string, body?: object): Promise<void> {
+    let answer = await this.ask('PUT', path, body);
+    const start = this.begun.get(stepId);
+    if (!('ok' in answer) && answer.code === 'unknown_step' && start !== undefined) {
+      await this.ask('PUT', stepPath(stepId), stepStartDocument(start));
+      answer = await this.ask('PUT', path, body);
+    }
+    if (!('ok' in answer)) throw toError(answer);
+  }
+
+  private sayAgainLater(start: StepStart): void {
+    this.timers.get(start.stepId)?.cancel();
+    const timer = this.deps.clock.after(ALIVE_MS, () => {
+      // A bridge that cannot be reached now is told the next time.
+      this.ask('PUT', stepPath(start.stepId), stepStartDocument(start)).catch(() => undefined);
+      this.sayAgainLater(start);
+    });
+    this.timers.set(start.stepId, timer);
+  }
+
+  /** Asks again where the bridge cannot be reached, or cannot do it just now. @throws ExecutionBookError when it never could. */
+  private async ask(method: 'PUT' | 'POST', path: string, body?: object): Promise<{ ok: unknown } | Refusal> {
+    const { clock, signal } = this.deps;
+    let pauseMs = FIRST_PAUSE_MS;
+    for (let attempt = 1; ; attempt++) {
+      const isLast = attempt === MAX_ATTEMPTS || signal.aborted;
+      try {
+        const answer = await this.askOnce(method, path, body);
+        if ('ok' in answer || answer.status < 500 || isLast) return answer;
+      } catch (cause) {
+        if (isLast) {
+          const message = `the bridge at ${this.baseUrl} cannot be reached; check that it runs and that --to is right`;
+          throw new ExecutionBookError('unavailable', message, { cause });
+        }
+      }
+      await pause(clock, pauseMs, signal);
+      pauseMs *= 2;
+    }
+  }
+
+  private async askOnce(method: 'PUT' | 'POST', path: string, body?: object): Promise<{ ok: unknown } | Refusal> {
+    const answer = await fetch(`${this.baseUrl.replace(/\/+$/, '')}${API_PATH}${path}`, {
+      method,
+      headers: body === undefined ? {} : { 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(ANSWER_MS),
+    });
+    const text = await answer.text();
+    const document = parseJson(text);
+    if (answer.ok) return { ok: document };
+    const error = apiErrorSchema.safeParse(document).data?.error;
+    const message = error?.message ?? `it answered ${answer.status}; is a run-bridge listening there?`;
+    return { status: answer.status, code: error?.code ?? '', message };
+  }
+}
+
+function stepPath(stepId: string): string {
+  return `/executions/steps/${encodeURIComponent(stepId)}`;
+}
+
+function toError({ status, code, message }: Refusal): ExecutionBookError {
+  if (code === 'unknown_step') return new ExecutionBookError('unknownStep', message);
+  return new ExecutionBookError(status >= 500 ? 'unavailable' : 'refused', message);
+}
+
+/** @throws ExecutionBookError for what no run-bridge answers. */
+function read<T>(schema: { safeParse(value: unknown): { data?: T | undefined } }, value: unknown): T {
+  const { data } = schema.safeParse(value);
+  if (data !== undefined) return data;
+  throw new ExecutionBookError('refused', 'the answer is none of a run-bridge of this version');
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,118 @@
+import express, { type NextFunction, type Request, type Response, Router } from 'express';
+import type { z } from 'zod';
+import type { Logger } from '../component/logger.js';
+import { parseTraceId } from '../record/ids.js';
+import { API_PATH } from '../run/api-path.js';
+import {
+  finishDocument,
+  finishSchema,
+  MAX_API_BODY_BYTES,
+  placeDocument,
+  stepEndSchema,
+  stepIdSchema,
+  stepStartOf,
+  stepStartSchema,
+} from '../run/execution-api.js';
+import { ExecutionBookError, type ExecutionBookErrorCode } from '../run/execution-book-error.js';
+import type { LocalExecutionBook } from '../run/local-execution-book.js';
+
+/** What the router works with. */
+export interface ExecutionRouterDeps {
+  readonly book: Pick<LocalExecutionBook, 'begin' | 'attach' | 'end' | 'finish'>;
+  readonly logger: Logger;
+}
+
+/** What is wrong with a request: its status, and a line that says what to do. */
+class ApiError extends Error {
+  override readonly name = 'ApiError';
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+const STATUS: Readonly<Record<ExecutionBookErrorCode, number>> = { unknownStep: 404, refused: 400, unavailable: 503 };
+
+/** The book over HTTP, for programs elsewhere that run commands: bodies and answers are JSON. */
+export function executionRouter({ book, logger }: ExecutionRouterDeps): Router {
+  const router = Router();
+  const json = express.json({ limit: MAX_API_BODY_BYTES });
+  const steps = `${API_PATH}/executions/steps/:stepId`;
+  router.put(steps, json, async (request, response) => {
+    const start = stepStartOf(stepIdIn(request), parsed(stepStartSchema, bodyOf(request)));
+    response.json(placeDocument(await book.begin(start, 'remote')));
+  });
+  router.put(`${steps}/traces/:traceId`, async (request, response) => {
+    const traceId = parseTraceId(String(request.params.traceId));
+    if (traceId === undefined) throw new ApiError(400, 'invalid', 'the trace id must be 32 hexadecimal characters');
+    await book.attach(stepIdIn(request), traceId);
+    response.status(204).end();
+  });
+  router.put(`${steps}/end`, json, async (request, response) => {
+    const { ending, ended_unix_ms } = parsed(stepEndSchema, bodyOf(request));
+    await book.end(stepIdIn(request), ending, ended_unix_ms);
+    response.status(204).end();
+  });
+  router.post(`${API_PATH}/executions/finish`, json, async (request, response) => {
+    const { run_key } = parsed(finishSchema, bodyOf(request));
+    const result = await book.finish(run_key);
+    if (result.kind === 'unknownRun')
+      throw new ApiError(404, 'unknown_run', `no run ${JSON.stringify(run_key)} is known`);
+    response.json(finishDocument(result));
+  });
+  router.use(`${API_PATH}/executions`, (request) => {
+    throw new ApiError(404, 'unknown_path', `${request.method} ${request.originalUrl} is nothing that this API has`);
+  });
+  router.use(API_PATH, (error: unknown, _request: Request, response: Response, next: NextFunction) => {
+    if (response.headersSent) next(error);
+    else refuse(error, response, logger);
+  });
+  return router;
+}
+
+function stepIdIn(request: Request): string {
+  return parsed(stepIdSchema, request.params.stepId);
+}
+
+function bodyOf(request: Request): unknown {
+  if (request.is('application/json') === false) {
+    throw new ApiError(415, 'media_type', 'send a body with Content-Type: application/json');
+  }
+  return request.body;
+}
+
+function parsed<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const problems = result.error.issues.map(({ path, message }) => `${path.join('.') || 'the value'}: ${message}`);
+  throw new ApiError(400, 'invalid', problems.join('; '));
+}
+
+function refuse(error: unknown, response: Response, logger: Logger): void {
+  const { status, code, message } = toApiError(error);
+  if (status === 500) {
+    logger.error({ stack: error instanceof Error ? error.stack : String(error) }, 'request failed');
+  }
+  if (status === 503) response.set('Retry-After', '1');
+  response.status(status).json({ error: { code, message } });
+}
+
+function toApiError(error: unknown): Pick<ApiError, 'status' | 'code' | 'message'> {
+  if (error instanceof ApiError) return error;
+  if (error instanceof ExecutionBookError) {
+    const code = error.code === 'unknownStep' ? 'unknown_step' : error.code;
+    return { status: STATUS[error.code], code, message: error.message };
+  }
+  // Express's own, about a body that it cannot read.
+  const status = error instanceof Error && 'status' in error ? error.status : undefined;
+  if (status === 413) {
+    return { status, code: 'too_large', message: `the body is larger than ${MAX_API_BODY_BYTES} bytes` };
+  }
+  if (typeof status === 'number' && status >= 400 && status < 500) {
+    return { status, code: 'invalid', message: `the request cannot be read: ${String(error)}` };
+  }
+  return { status: 500, code: 'failed', message: 'run-bridge failed on this request; its log says why' };
+}

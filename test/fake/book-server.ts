@@ -1,0 +1,61 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Health } from '../../src/component/health.js';
+import { aboutRouter } from '../../src/receiver/about-router.js';
+import { LocalExecutionBook } from '../../src/run/local-execution-book.js';
+import type { ExecutionStore } from '../../src/store/execution-store.js';
+import { SqliteState } from '../../src/store/sqlite-state.js';
+import { executionRouter } from '../../src/web/execution-router.js';
+import { WebServer } from '../../src/web/web-server.js';
+import { FakeClock } from './fake-clock.js';
+import { RecordingLogger } from './recording-logger.js';
+
+/** A bridge's book behind a real port, in a folder of its own. */
+export class BookServer {
+  static async open(host = '127.0.0.1', port = 0): Promise<BookServer> {
+    const folder = await mkdtemp(join(tmpdir(), 'run-bridge-book-'));
+    const state = await SqliteState.open(join(folder, 'state.db'));
+    const opened = new BookServer(folder, state, host, port);
+    await opened.web.start();
+    return opened;
+  }
+
+  readonly clock = new FakeClock();
+  readonly logger = new RecordingLogger();
+  readonly book: LocalExecutionBook;
+  private readonly web: WebServer;
+
+  private constructor(
+    private readonly folder: string,
+    private readonly state: SqliteState,
+    host: string,
+    port: number,
+  ) {
+    const { clock, logger } = this;
+    this.book = new LocalExecutionBook({ store: state.executions, runs: state.runs, listeners: [], clock, logger });
+    const otlpAddress = { host, port: 4318, url: `http://${host}:4318` };
+    const about = { version: '1.2.3', otlpAddress: () => otlpAddress, webAddress: () => this.web.address };
+    const routers = [aboutRouter(about, 'web'), executionRouter({ book: this.book, logger })];
+    this.web = new WebServer({ host, port }, { logger, health: new Health(), routers });
+  }
+
+  get store(): ExecutionStore {
+    return this.state.executions;
+  }
+
+  get port(): number {
+    return this.web.address.port;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  async close(): Promise<void> {
+    await this.web.shutdown(AbortSignal.abort());
+    await this.book.shutdown();
+    await this.state.close();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,49 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, it } from 'vitest';
+import { askBridge } from '../../../src/source/ask-bridge.js';
+import { BookServer } from '../../fake/book-server.js';
+import { send } from '../../fake/http-client.js';
+
+it('finds a bridge by one of its ports, and learns where the other one is', async () => {
+  const server = await BookServer.open();
+  try {
+    expect(await askBridge(`${server.url}/`)).toEqual({
+      version: '1.2.3',
+      otlpUrl: 'http://127.0.0.1:4318',
+      webUrl: server.url,
+    });
+  } finally {
+    await server.close();
+  }
+});
+
+it('is told the address by which it came where the bridge listens everywhere', async () => {
+  const server = await BookServer.open('0.0.0.0');
+  try {
+    expect((await askBridge(server.url))?.otlpUrl).toBe('http://127.0.0.1:4318');
+    const headers = { Host: 'bridge.example:8080' };
+    const answer = await send(server.port, { method: 'GET', path: '/api/run-bridge/v1', headers });
+    expect(JSON.parse(answer.body.toString())).toMatchObject({
+      name: 'run-bridge',
+      port: 'web',
+      otlp_url: 'http://bridge.example:4318',
+    });
+  } finally {
+    await server.close();
+  }
+});
+
+it('finds none where nothing or something else answers, or no answer comes', async () => {
+  expect(await askBridge('http://127.0.0.1:1')).toBeUndefined();
+  expect(await askBridge('not a URL')).toBeUndefined();
+  const other = createServer((request, response) => {
+    if (request.url?.startsWith('/slow') !== true) response.end('{"name":"collector"}');
+  });
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+  expect(await askBridge(url)).toBeUndefined();
+  expect(await askBridge(`${url}/slow`, 50)).toBeUndefined();
+  other.closeAllConnections();
+  other.close();
+});

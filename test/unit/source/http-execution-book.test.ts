@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
+import { HttpExecutionBook } from '../../../src/source/http-execution-book.js';
+import { executionBookContract, stepStart } from '../../contract/execution-book.contract.js';
+import { BookServer } from '../../fake/book-server.js';
+import { FakeClock } from '../../fake/fake-clock.js';
+import { until } from '../../tool/until.js';
+
+const TRACE = parseTraceId('0af7651916cd43dd8448eb211c80319c') as TraceId;
+const EXIT_0 = { kind: 'exited', exitCode: 0 } as const;
+
+let server: BookServer;
+beforeEach(async () => {
+  server = await BookServer.open();
+});
+afterEach(() => server.close());
+
+function bookAt(url: string, clock = new FakeClock()): HttpExecutionBook {
+  return new HttpExecutionBook(url, { clock, signal: new AbortController().signal });
+}
+
+executionBookContract('a book over HTTP', async (body) => {
+  const book = bookAt(`${server.url}/`);
+  await body(book, server.store);
+  book.close();
+});
+
+describe('a book over HTTP', () => {
+  it('is told of as run elsewhere, so that a restart of the bridge leaves its step open', async () => {
+    await bookAt(server.url).begin(stepStart('a', {}));
+    expect((await server.store.findStep('a'))?.teller).toBe('remote');
+  });
+
+  it('keeps a step alive while its command is under way, and not longer', async () => {
+    const clock = new FakeClock();
+    const book = bookAt(server.url, clock);
+    await book.begin(stepStart('a', {}));
+    clock.advance(60_000);
+    expect(clock.nextTimerMs).toBe(60_000);
+    await book.end('a', EXIT_0, 2_000);
+    expect(clock.nextTimerMs).toBeUndefined();
+  });
+
+  it('tries again when the bridge cannot be reached, then says so in a line', async () => {
+    const clock = new FakeClock();
+    const { port } = server;
+    await server.close();
+    const failing = bookAt(`http://127.0.0.1:${port}`, clock).begin(stepStart('a', {}));
+    const failure = expect(failing).rejects.toMatchObject({
+      name: 'ExecutionBookError',
+      code: 'unavailable',
+      message: `the bridge at http://127.0.0.1:${port} cannot be reached; check that it runs and that --to is right`,
+    });
+    await advanceUntilSettled(clock, failing);
+    await failure;
+    const waiting = bookAt(`http://127.0.0.1:${port}`, clock);
+    const begun = waiting.begin(stepStart('b', {}));
+    server = await BookServer.open('127.0.0.1', port);
+    await advanceUntilSettled(clock, begun);
+    expect(await begun).toMatchObject({ stepIndex: 1 });
+  });
+
+  it('begins a step again at a bridge that does not know it', async () => {
+    const book = bookAt(server.url);
+    await book.begin(stepStart('a', { job: 'nightly' }));
+    const { port } = server;
+    await server.close();
+    server = await BookServer.open('127.0.0.1', port);
+    await book.attach('a', TRACE);
+    await book.end('a', EXIT_0, 2_000);
+    expect(await server.store.findStep('a')).toMatchObject({
+      ending: EXIT_0,
+      run: { job: 'nightly', state: 'finished' },
+    });
+  });
+
+  it('says so where something else answers', async () => {
+    const elsewhere = bookAt(`${server.url}/nothing`);
+    await expect(elsewhere.begin(stepStart('a', {}))).rejects.toMatchObject({
+      code: 'refused',
+      message: 'it answered 404; is a run-bridge listening there?',
+    });
+  });
+});
+
+async function advanceUntilSettled(clock: FakeClock, promise: Promise<unknown>): Promise<void> {
+  let isSettled = false;
+  const settled = () => {
+    isSettled = true;
+  };
+  promise.then(settled, settled);
+  await until('the book to be done', () => {
+    // Its other timer, once a minute, is not due.
+    clock.advance(100);
+    return isSettled;
+  });
+}
