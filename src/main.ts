@@ -67,6 +67,13 @@ const ending = await runCli(process.argv.slice(2), {
   pid: process.pid,
   nodeVersion: process.versions.node,
   packageDir: fileURLToPath(new URL('..', import.meta.url)),
+  // Looking at it opens it, which only those do who read it.
+  get stdin() {
+    return process.stdin;
+  },
+  get isStdinTerminal() {
+    return process.stdin.isTTY === true;
+  },
   stdout: process.stdout,
   stderr: process.stderr,
   isStderrTerminal: process.stderr.isTTY === true,

@@ -15,8 +15,10 @@ const MAX_ATTEMPTS = 20;
 /** How long to wait for a bridge that does not answer, in milliseconds. */
 const UNREACHABLE_WAIT_MS = 1_000;
 
-/** Who waits for a bridge as long as it takes, and is told about it. */
+/** Who waits for a bridge, and is told about it. */
 export interface Patience {
+  /** How long it is waited for at a time, in milliseconds; `Infinity` for ever. */
+  readonly maxWaitMs: number;
   /** The bridge takes nothing just now. @param reason one sentence. */
   onWaiting(reason: string): void;
   onGoingOn(): void;
@@ -53,7 +55,8 @@ export class HttpConsumer implements RecordConsumer {
 
   private async send(request: ExportRequest): Promise<void> {
     const body = { signal: request.signal, bytes: this.codec.encode(request) };
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS || this.patience !== undefined; attempt++) {
+    const startMs = this.clock.monotonicMs();
+    for (let attempt = 1; this.isPatient(attempt, startMs); attempt++) {
       const waitMs = await this.post(body);
       if (waitMs === null) {
         this.patience?.onGoingOn();
@@ -64,8 +67,13 @@ export class HttpConsumer implements RecordConsumer {
     }
     throw new CliError(
       EXIT.failed,
-      `${this.baseUrl} takes no more; import the same again later, nothing is written twice`,
+      `${this.baseUrl} takes no more; send the same again later, nothing is written twice`,
     );
+  }
+
+  private isPatient(attempt: number, startMs: number): boolean {
+    if (this.patience === undefined) return attempt <= MAX_ATTEMPTS;
+    return this.clock.monotonicMs() - startMs <= this.patience.maxWaitMs;
   }
 
   /** How long to wait before another attempt, in milliseconds; `null` when it was taken. */

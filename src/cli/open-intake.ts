@@ -33,6 +33,7 @@ const ADDRESS_POLL_MS = 100;
 /**
  * Takes the data folder, or finds the bridge that holds it.
  * @param purpose of the parts where the folder is free.
+ * @param maxWaitMs how long a bridge that takes nothing is waited for at a time, in milliseconds. Default: for ever.
  * @throws CliError, ConfigurationError, StoreError, OutputError
  */
 export async function openIntake(
@@ -40,6 +41,7 @@ export async function openIntake(
   configuration: Configuration,
   logger: Logger,
   purpose: AppPurpose,
+  maxWaitMs = Number.POSITIVE_INFINITY,
 ): Promise<Intake> {
   const { clock, stop } = context;
   if (flags.to !== undefined) return handOver(checkBaseUrl(flags.to));
@@ -58,15 +60,16 @@ export async function openIntake(
   }
 
   function handOver(url: string): Intake {
-    const consumer = new HttpConsumer(url, clock, stop, patience(logger));
+    const consumer = new HttpConsumer(url, clock, stop, patience(logger, maxWaitMs));
     return { consumer, app: undefined, url, settle: () => consumer.finish(), shutdown: async () => {} };
   }
 }
 
 /** Says once that the bridge is waited for, and once that it goes on. */
-function patience(logger: Logger): Patience {
+function patience(logger: Logger, maxWaitMs: number): Patience {
   let isWaiting = false;
   return {
+    maxWaitMs,
     onWaiting(reason) {
       if (!isWaiting) logger.warn({ reason }, 'the bridge takes nothing just now: waiting until it does');
       isWaiting = true;

@@ -1,4 +1,4 @@
-import type { Writable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '../component/clock.js';
 import type { Environment } from '../config/environment.js';
 
@@ -14,6 +14,9 @@ export interface ProcessContext {
   readonly nodeVersion: string;
   /** Folder of the installed package, with `package.json` in it. */
   readonly packageDir: string;
+  readonly stdin: Readable;
+  /** Whether a person types into `stdin`. */
+  readonly isStdinTerminal: boolean;
   /** Carries only what was asked for. */
   readonly stdout: Writable;
   /** Carries start lines, the log, progress and errors. */

@@ -16,6 +16,7 @@ import { type CommandExit, EXIT, type ExitCode } from './exit-code.js';
 import { followCommand } from './follow-command.js';
 import { importCommand } from './import-command.js';
 import { packageVersion } from './package-info.js';
+import { pipeCommand } from './pipe-command.js';
 import type { ProcessContext } from './process-context.js';
 import { serveCommand } from './serve-command.js';
 import { versionCommand } from './version-command.js';
@@ -26,6 +27,7 @@ const COMMANDS = [
   execCommand,
   demoCommand,
   followCommand,
+  pipeCommand,
   importCommand,
   convertCommand,
   configCommand,

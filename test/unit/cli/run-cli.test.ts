@@ -26,6 +26,8 @@ async function run(args: readonly string[], stop: AbortSignal) {
     pid: 1,
     nodeVersion: '20.0.0',
     packageDir: root,
+    stdin: new PassThrough().end(),
+    isStdinTerminal: false,
     stdout,
     stderr,
     isStderrTerminal: false,
