@@ -6,6 +6,7 @@ import { announce } from './announce.js';
 import type { ParkedRun } from './parked-runs.js';
 import { formatRun, formatStep } from './run-document.js';
 import type { RunEvent } from './run-event.js';
+import type { RunForecast } from './run-forecast.js';
 import { RunState } from './run-state.js';
 import type { RunSummary } from './run-summary.js';
 import type { RunTrackerConfig } from './run-tracker-config.js';
@@ -24,6 +25,8 @@ const MAX_RETRY_MS = 60_000;
  */
 export class OpenRun {
   private state: RunState | null;
+  /** Stands for the state where that was dropped and nothing came since. */
+  private forecast: RunForecast | null = null;
   /** Bytes of the log that the state has taken in. */
   private loadedBytes = 0;
   /** Bytes of the log that are durable. */
@@ -71,12 +74,13 @@ export class OpenRun {
   }
 
   get isLoaded(): boolean {
-    return this.state !== null;
+    // Before its first round a run that was foretold holds nothing, and has a forecast to lose.
+    return this.known !== null && this.loadedBytes > 0;
   }
 
   /** Memory that its records' sum takes, in bytes, about. */
   get heldBytes(): number {
-    return this.state?.heldBytes ?? 0;
+    return this.known?.heldBytes ?? 0;
   }
 
   get isWorking(): boolean {
@@ -128,13 +132,14 @@ export class OpenRun {
 
   /** The run as it is known; `undefined` while its records are not in memory. */
   summary(): RunSummary | undefined {
-    if (this.state === null || this.loadedBytes < this.knownBytes) return undefined;
-    return this.summarize(this.state).run;
+    if (this.known === null || this.loadedBytes < this.knownBytes) return undefined;
+    return this.summarize(this.known).run;
   }
 
   /** Drops what the records add up to; it is read again from the log when needed. */
   park(): void {
     this.state = null;
+    this.forecast = null;
     this.loadedBytes = 0;
   }
 
@@ -145,14 +150,17 @@ export class OpenRun {
   get remainder(): ParkedRun | undefined {
     const isInRow = this.savedState === 'open' && this.said.size === 0 && !this.hasFailed && !this.isWorking;
     if (!isInRow) return undefined;
-    const dueMs = Math.min(this.timer.dueMs, this.lastArrivalMs + this.config.silenceMs);
-    return { dueMs, lastArrivalMs: this.lastArrivalMs, lastSeenUnixMs: this.lastSeenUnixMs };
+    const isWhole = this.loadedBytes === this.knownBytes && this.steps.isEmpty;
+    const forecast = isWhole ? (this.forecast ?? this.state?.forecast(this.loadedBytes)) : undefined;
+    const dueMs = forecast?.endMs ?? Math.min(this.timer.dueMs, this.lastArrivalMs + this.config.silenceMs);
+    return { dueMs, lastArrivalMs: this.lastArrivalMs, lastSeenUnixMs: this.lastSeenUnixMs, forecast };
   }
 
   /** Takes up a run that was dropped where it was left. */
-  resume({ lastArrivalMs, lastSeenUnixMs }: ParkedRun): void {
+  resume({ lastArrivalMs, lastSeenUnixMs, forecast }: ParkedRun): void {
     this.lastArrivalMs = lastArrivalMs;
     this.lastSeenUnixMs = lastSeenUnixMs;
+    this.forecast = forecast ?? null;
   }
 
   /** Lets go of what would wake it. */
@@ -165,8 +173,13 @@ export class OpenRun {
     this.isStopped = true;
     this.timer.cancel();
     await this.working;
-    if (this.state === null || this.isSettled || this.retryMs !== null) return;
-    await this.save('open', this.summarize(this.state).run);
+    if (this.known === null || this.isSettled || this.retryMs !== null) return;
+    await this.save('open', this.summarize(this.known).run);
+  }
+
+  /** What the records add up to: as far as it is in memory, or as it was foretold. */
+  private get known(): RunState | RunForecast | null {
+    return this.state ?? this.forecast;
   }
 
   private async runRounds(): Promise<void> {
@@ -178,6 +191,7 @@ export class OpenRun {
         this.hasMore = false;
         this.hasFailed = false;
         if (!this.hasRow) await this.readRow();
+        if (this.forecast !== null) await this.checkForecast(this.forecast);
         await this.load();
         await this.steps.refresh(this.state?.stepIds ?? []);
         await this.sayNews();
@@ -214,9 +228,17 @@ export class OpenRun {
     if (row.state === 'finished') this.finishedBytes = row.logBytes;
   }
 
+  /** Drops a forecast that was made of less than is known now. */
+  private async checkForecast({ logBytes }: RunForecast): Promise<void> {
+    await this.steps.refresh([]);
+    const isRight = logBytes === this.knownBytes && this.steps.isEmpty;
+    if (!isRight) this.forecast = null;
+    this.loadedBytes = isRight ? logBytes : 0;
+  }
+
   /** Reads the log from where the state is to where it is durable. Appends meanwhile make it read on. */
   private async load(): Promise<void> {
-    if (this.state !== null && this.loadedBytes >= this.knownBytes) return;
+    if (this.known !== null && this.loadedBytes >= this.knownBytes) return;
     this.isLoading = true;
     try {
       const state = this.state ?? new RunState(this.config);
@@ -244,9 +266,8 @@ export class OpenRun {
   }
 
   private async sayNews(): Promise<void> {
-    if (this.state === null) return;
-    const { run, isOver } = this.summarize(this.state);
-    if (run.invocations.length === 0) return;
+    if (this.known === null || !this.mayHaveNews(this.known)) return;
+    const { run, isOver } = this.summarize(this.known);
     if (this.savedState === null) {
       await this.save('open', run);
       await this.say({ type: 'started', run });
@@ -264,6 +285,12 @@ export class OpenRun {
     }
     const isLater = this.retryMs !== null && this.deps.clock.monotonicMs() < this.retryMs;
     if (isOver && this.finishedBytes !== run.logBytes && !isLater) await this.finish(run);
+  }
+
+  /** Whether summing up is worth its time: nothing is said of a run that is known, as long as none of it is over. */
+  private mayHaveNews(known: RunState | RunForecast): boolean {
+    const { count, overCount } = known.ending(this.deps.clock.monotonicMs(), this.steps);
+    return count > 0 && (overCount > 0 || this.savedState !== 'open');
   }
 
   private async finish(run: RunSummary): Promise<void> {
@@ -304,8 +331,8 @@ export class OpenRun {
     this.savedState = state;
   }
 
-  private summarize(state: RunState): { run: RunSummary; isOver: boolean; nextEndMs: number | null } {
-    const { invocations, nextEndMs } = state.judge(this.deps.clock.monotonicMs(), this.steps);
+  private summarize(known: RunState | RunForecast): { run: RunSummary; isOver: boolean } {
+    const { invocations, nextEndMs } = known.judge(this.deps.clock.monotonicMs(), this.steps);
     const isOver = nextEndMs === null && invocations.length > 0;
     const run: RunSummary = {
       traceId: this.traceId,
@@ -315,17 +342,17 @@ export class OpenRun {
       logBytes: this.loadedBytes,
       invocations,
     };
-    return { run, isOver, nextEndMs };
+    return { run, isOver };
   }
 
   private sleep(): void {
     if (this.hasFailed) this.wakeWithin(RETRY_MS);
     else if (this.retryMs !== null) this.wakeWithin(this.retryMs - this.deps.clock.monotonicMs());
-    else if (this.state !== null) {
-      const { isOver, nextEndMs } = this.summarize(this.state);
+    else if (this.known !== null) {
+      const { count, nextEndMs } = this.known.ending(this.deps.clock.monotonicMs(), this.steps);
       if (nextEndMs !== null) this.wakeWithin(nextEndMs - this.deps.clock.monotonicMs());
       // It became due after it was last judged: in the time between, or because a timer fired a little early.
-      else if (isOver && this.finishedBytes !== this.loadedBytes) this.wakeWithin(0);
+      else if (count > 0 && this.finishedBytes !== this.loadedBytes) this.wakeWithin(0);
     }
   }
 

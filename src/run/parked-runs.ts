@@ -1,6 +1,7 @@
 import type { Clock } from '../component/clock.js';
 import { EarliestTimer } from '../component/earliest-timer.js';
 import type { TraceId } from '../record/ids.js';
+import type { RunForecast } from './run-forecast.js';
 
 /** What is remembered of a run that has no end and was dropped from memory. */
 export interface ParkedRun {
@@ -9,10 +10,14 @@ export interface ParkedRun {
   /** When its last record came, in monotonic milliseconds. */
   readonly lastArrivalMs: number;
   readonly lastSeenUnixMs: number;
+  /** How it ends if no more records come, where that is known. */
+  readonly forecast: RunForecast | undefined;
 }
 
 /** Runs that are remembered, about 150 bytes each; one that comes on top is judged at the next start. */
 const MAX_PARKED = 200_000;
+/** Runs whose forecast is kept; the log of one that comes on top is read again at its end. */
+const MAX_FORECASTS = 2_000;
 /** Runs that are woken together at most; the next ones a moment later, when these are judged. */
 const MAX_WOKEN = 16;
 const NEXT_WAKE_MS = 50;
@@ -24,6 +29,7 @@ const NEXT_WAKE_MS = 50;
 export class ParkedRuns {
   private readonly runs = new Map<TraceId, ParkedRun>();
   private readonly timer: EarliestTimer;
+  private forecastCount = 0;
 
   /** @param wake is given each run that is due, which is not parked any more */
   constructor(
@@ -35,18 +41,24 @@ export class ParkedRuns {
 
   add(traceId: TraceId, parked: ParkedRun): void {
     if (this.runs.size >= MAX_PARKED) return;
-    this.runs.set(traceId, parked);
+    this.delete(traceId);
+    const hasRoom = this.forecastCount < MAX_FORECASTS;
+    const kept = hasRoom ? parked : { ...parked, forecast: undefined };
+    if (kept.forecast !== undefined) this.forecastCount += 1;
+    this.runs.set(traceId, kept);
     this.wakeAt(parked.dueMs);
   }
 
   /** The run is looked after elsewhere. */
   delete(traceId: TraceId): void {
+    if (this.runs.get(traceId)?.forecast !== undefined) this.forecastCount -= 1;
     this.runs.delete(traceId);
   }
 
   stop(): void {
     this.timer.cancel();
     this.runs.clear();
+    this.forecastCount = 0;
   }
 
   private wakeAt(dueMs: number): void {
@@ -63,7 +75,7 @@ export class ParkedRuns {
       else if (wokenCount >= MAX_WOKEN) nextMs = Math.min(nextMs, nowMs + NEXT_WAKE_MS);
       else {
         wokenCount += 1;
-        this.runs.delete(traceId);
+        this.delete(traceId);
         this.wake(traceId, parked);
       }
     }

@@ -3,21 +3,21 @@ import type { LoggedRecord } from '../sink/record-log.js';
 import type { StepRow } from '../store/execution-store.js';
 import { InvocationAssigner } from './invocation-assigner.js';
 import type { InvocationParts } from './invocation-parts.js';
+import { RunForecast } from './run-forecast.js';
+import type { RunEnding, RunJudgement } from './run-judgement.js';
 import { summarizeInvocation, type ToldStep } from './run-reducer.js';
-import type { InvocationStep, InvocationSummary } from './run-summary.js';
+import type { InvocationStep } from './run-summary.js';
 import type { RunTrackerConfig } from './run-tracker-config.js';
 import type { TraceSteps } from './trace-steps.js';
 
 /** The waiting times of a tracker's configuration. */
 export type EndingTimes = Pick<RunTrackerConfig, 'quietAfterProcessMs' | 'quietAfterInvocationMs' | 'silenceMs'>;
 
-/** A run's invocations at one moment. */
-export interface RunJudgement {
-  /** With a verdict each where it is over. */
-  readonly invocations: readonly InvocationSummary[];
-  /** When the next of them is over unless more records come, in monotonic milliseconds; `null` when all are. */
-  readonly nextEndMs: number | null;
-}
+/** Tells whose command an invocation was. */
+type StepFinder = Pick<TraceSteps, 'stepOf'>;
+
+/** A trace of more invocations is not foretold: its forecast would be as large as what it stands for. */
+const MAX_FORECAST = 8;
 
 /** What a trace's records add up to so far. */
 export class RunState {
@@ -49,18 +49,46 @@ export class RunState {
   }
 
   /** @param steps whose commands they were; left out where nobody runs commands here */
-  judge(nowMs: number, steps?: Pick<TraceSteps, 'stepOf'>): RunJudgement {
+  judge(nowMs: number, steps?: StepFinder): RunJudgement {
     const { invocations: all } = this.assigner;
-    const rows = all.map(({ stepId, startTimeUnixNano }) => steps?.stepOf(stepId, startTimeUnixNano));
-    let nextEndMs: number | null = null;
+    const rows = all.map((parts) => rowOf(parts, steps));
     const invocations = all.map((parts, position) => {
       const row = rows[position];
-      const endMs = this.endOf(parts, row, nowMs);
-      const isOver = endMs <= nowMs;
-      if (!isOver) nextEndMs = Math.min(endMs, nextEndMs ?? endMs);
+      const isOver = this.endOf(parts, row, nowMs) <= nowMs;
       return summarizeInvocation(parts, position + 1, isOver, row === undefined ? null : toldStep(row, rows));
     });
-    return { invocations, nextEndMs };
+    return { invocations, nextEndMs: this.endingOf(all, nowMs, steps).nextEndMs };
+  }
+
+  /** As `judge`, without summing up a single invocation. */
+  ending(nowMs: number, steps?: StepFinder): RunEnding {
+    return this.endingOf(this.assigner.invocations, nowMs, steps);
+  }
+
+  /**
+   * How it ends when no more records come and nothing is told of steps; `undefined` where that is not known: where
+   * invocations end at different times, one after the other, or are of steps.
+   */
+  forecast(logBytes: number): RunForecast | undefined {
+    const { invocations } = this.assigner;
+    const [first] = invocations;
+    if (first === undefined || invocations.length > MAX_FORECAST) return undefined;
+    const endMs = this.endOf(first, undefined, 0);
+    const isKnown = invocations.every((parts) => parts.stepId === null && this.endOf(parts, undefined, 0) === endMs);
+    if (!isKnown) return undefined;
+    const summaries = invocations.map((parts, position) => summarizeInvocation(parts, position + 1, true, null));
+    return new RunForecast(summaries, endMs, logBytes);
+  }
+
+  private endingOf(invocations: readonly InvocationParts[], nowMs: number, steps?: StepFinder): RunEnding {
+    let nextEndMs: number | null = null;
+    let overCount = 0;
+    for (const parts of invocations) {
+      const endMs = this.endOf(parts, rowOf(parts, steps), nowMs);
+      if (endMs <= nowMs) overCount += 1;
+      else nextEndMs = Math.min(endMs, nextEndMs ?? endMs);
+    }
+    return { count: invocations.length, overCount, nextEndMs };
   }
 
   /** When an invocation is over unless more of its records come. */
@@ -74,6 +102,10 @@ export class RunState {
     // A command that is known to be under way may be silent for as long as it likes.
     return (step?.ending === null ? nowMs : lastArrivalMs) + this.times.silenceMs;
   }
+}
+
+function rowOf({ stepId, startTimeUnixNano }: InvocationParts, steps: StepFinder | undefined): StepRow | undefined {
+  return steps?.stepOf(stepId, startTimeUnixNano);
 }
 
 function toldStep(row: StepRow, rows: readonly (StepRow | undefined)[]): ToldStep {

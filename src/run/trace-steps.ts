@@ -21,6 +21,11 @@ export class TraceSteps {
     private readonly reader: StepReader | undefined,
   ) {}
 
+  /** Whether none is known. */
+  get isEmpty(): boolean {
+    return this.steps.size === 0;
+  }
+
   /** More is known of them than was read. */
   markStale(): void {
     this.isStale = true;

@@ -258,16 +258,44 @@ it.each([{ maxOpenRuns: 2 }, { maxHeldBytes: 10_000 }])(
   },
 );
 
-it('ends a run that was dropped from memory when its silence is over', async () => {
-  await bench.close();
-  bench = await TrackerBench.open({ maxOpenRuns: 1 });
-  const records = fromJsonl('parse').slice(0, 20);
-  const [first, second] = ['1', '2'].flatMap((digit) => parseTraceId(digit.repeat(32)) ?? []);
-  if (first === undefined || second === undefined) throw new Error('no trace ids');
-  await bench.append(asTrace(records, first));
-  await bench.pass(300_000);
-  await bench.append(asTrace(records, second));
-  await bench.pass(300_000);
-  expect(bench.listener.story.filter((line) => line === 'ended 1 lost')).toHaveLength(1);
-  expect(bench.listener.events.at(-1)?.run.traceId).toBe(first);
+describe('a run that was dropped from memory', () => {
+  const RECORDS = fromJsonl('parse');
+  const HALF = RECORDS.slice(0, 20);
+  const [FIRST, SECOND] = ['1'.repeat(32), '2'.repeat(32)] as [TraceId, TraceId];
+  beforeEach(async () => {
+    await bench.close();
+    bench = await TrackerBench.open({ maxOpenRuns: 1 });
+    await bench.append(asTrace(HALF, FIRST));
+    await bench.pass(300_000);
+    await bench.append(asTrace(HALF, SECOND));
+  });
+
+  it('ends when its silence is over, without its log being read again', async () => {
+    await bench.pass(299_000);
+    expect(bench.listener.story).toEqual(['started', 'started']);
+    await bench.pass(1_000);
+    expect(bench.listener.story).toEqual(['started', 'started', 'ended 1 lost', 'finished']);
+    expect(bench.readTraceIds).toEqual([]);
+    await bench.pass(300_000);
+    const [first, second] = bench.listener.events.filter(({ type }) => type === 'finished').map(({ run }) => run);
+    expect(first?.traceId).toBe(FIRST);
+    expect(first?.invocations).toEqual(second?.invocations);
+    expect(first?.logBytes).toBe(second?.logBytes);
+  });
+
+  it('is read again when more of it comes', async () => {
+    await bench.pass(299_000);
+    await bench.append(asTrace(RECORDS.slice(20), FIRST));
+    await bench.pass(10_000);
+    expect(bench.readTraceIds).toEqual([FIRST]);
+    expect(bench.listener.story).toEqual(['started', 'started', 'ended 1 success', 'finished']);
+    expect((await bench.tracker.find(FIRST))?.invocations[0]?.recordCount).toBe(RECORDS.length);
+  });
+
+  it('is reopened by what comes after its end', async () => {
+    await bench.pass(300_000);
+    await bench.append(asTrace(RECORDS.slice(20), FIRST));
+    await bench.pass(10_000);
+    expect(bench.listener.story.slice(2)).toEqual(['ended 1 lost', 'finished', 'revised 1 success', 'finished']);
+  });
 });

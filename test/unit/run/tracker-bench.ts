@@ -10,7 +10,7 @@ import { RunTracker } from '../../../src/run/run-tracker.js';
 import { RUN_TRACKER_DEFAULTS, type RunTrackerConfig } from '../../../src/run/run-tracker-config.js';
 import { ForeignSegments } from '../../../src/sink/foreign-segments.js';
 import { JsonlRecordLog } from '../../../src/sink/jsonl-record-log.js';
-import type { LoggedRecord } from '../../../src/sink/record-log.js';
+import type { LoggedRecord, RecordLogReader } from '../../../src/sink/record-log.js';
 import { RecordLogFiles } from '../../../src/sink/record-log-files.js';
 import { SqliteState } from '../../../src/store/sqlite-state.js';
 import { FakeClock } from '../../fake/fake-clock.js';
@@ -48,6 +48,8 @@ export class TrackerBench {
   readonly logger = new RecordingLogger();
   listener = new RecordingListener();
   readonly furtherListeners: RunListener[] = [];
+  /** Traces whose log the tracker has read, in that order. */
+  readonly readTraceIds: TraceId[] = [];
   private state: SqliteState | undefined;
   private log: JsonlRecordLog | undefined;
   private current: RunTracker | undefined;
@@ -117,11 +119,21 @@ export class TrackerBench {
     return this.state?.runs.find(traceId);
   }
 
+  private noting(reader: RecordLogReader): RecordLogReader {
+    return {
+      read: (traceId, range) => {
+        this.readTraceIds.push(traceId);
+        return reader.read(traceId, range);
+      },
+      lengthBytes: (traceId) => reader.lengthBytes(traceId),
+    };
+  }
+
   private async begin(): Promise<void> {
     const { clock, logger, folder } = this;
     this.state = await SqliteState.open(join(folder, 'state.db'));
     this.current = new RunTracker(this.config, {
-      reader: this.reader,
+      reader: this.noting(this.reader),
       store: this.state.runs,
       listeners: [this.listener, ...this.furtherListeners],
       steps: this.state.executions,
