@@ -13,6 +13,7 @@ import { convertCommand } from './convert-command.js';
 import { demoCommand } from './demo-command.js';
 import { execCommand } from './exec-command.js';
 import { type CommandExit, EXIT, type ExitCode } from './exit-code.js';
+import { finishCommand } from './finish-command.js';
 import { followCommand } from './follow-command.js';
 import { importCommand } from './import-command.js';
 import { packageVersion } from './package-info.js';
@@ -25,6 +26,7 @@ import { versionCommand } from './version-command.js';
 const COMMANDS = [
   serveCommand,
   execCommand,
+  finishCommand,
   demoCommand,
   followCommand,
   pipeCommand,

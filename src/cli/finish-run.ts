@@ -1,0 +1,127 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { silentLogger } from '../component/logger.js';
+import { pause } from '../component/pause.js';
+import { STATE_FILE } from '../limits.js';
+import type { ExecutionBook } from '../run/execution-book.js';
+import { ExecutionBookError } from '../run/execution-book-error.js';
+import { LocalExecutionBook } from '../run/local-execution-book.js';
+import { HttpExecutionBook } from '../source/http-execution-book.js';
+import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
+import type { DataFolderLock } from '../store/data-folder-lock.js';
+import type { ExecutionRow, FinishResult } from '../store/execution-store.js';
+import { SqliteState } from '../store/sqlite-state.js';
+import { takeDataFolder } from '../store/take-data-folder.js';
+import { CliError } from './cli-error.js';
+import type { Invocation } from './command-line.js';
+import { EXIT, type ExitCode } from './exit-code.js';
+import { checkBaseUrl } from './post-otlp.js';
+import type { ProcessContext } from './process-context.js';
+import { reachableUrl } from './reachable-url.js';
+import { resolveForCommand } from './resolve-for-command.js';
+
+/** How long a folder is waited for that a command without a port holds, in milliseconds: another `exec` that is about to end. */
+const FOLDER_WAIT_MS = 10_000;
+const FOLDER_POLL_MS = 100;
+
+/** What `run-bridge finish` does. @throws CliError, ConfigurationError, StoreError */
+export async function finishRun(invocation: Invocation): Promise<ExitCode> {
+  const { context, operands, flags } = invocation;
+  const runKey = (operands[0] ?? context.environment.RUN_BRIDGE_RUN_ID ?? '').trim();
+  if (runKey === '') {
+    throw new CliError(EXIT.usage, 'which run? Give the --run-id of its exec commands, or set RUN_BRIDGE_RUN_ID');
+  }
+  if (flags.to !== undefined) return await finishAt(checkBaseUrl(flags.to), runKey, context);
+  const { configuration, warnings } = await resolveForCommand(invocation);
+  for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  const folder = configuration['data-dir'];
+  // Nothing is made where nothing was: a mistyped folder stays away.
+  if (!existsSync(join(folder, STATE_FILE))) throw unknownRun(runKey, folder);
+  const lock = await takeFolder(folder, context);
+  if (typeof lock === 'string') return await finishAt(lock, runKey, context);
+  try {
+    return await finishHere(folder, runKey, context);
+  } finally {
+    lock.release();
+  }
+}
+
+async function finishHere(folder: string, runKey: string, context: ProcessContext): Promise<ExitCode> {
+  const state = await SqliteState.open(join(folder, STATE_FILE));
+  const { executions: store, runs } = state;
+  const { clock } = context;
+  const book = new LocalExecutionBook({ store, runs, listeners: [], clock, logger: silentLogger });
+  try {
+    // Whoever ran its steps has gone with the folder's lock: they do not keep it open.
+    await book.start();
+    return say(await ask(book, runKey), runKey, folder, context);
+  } finally {
+    await book.shutdown();
+    await state.close();
+  }
+}
+
+async function finishAt(url: string, runKey: string, context: ProcessContext): Promise<ExitCode> {
+  const book = new HttpExecutionBook(url, { clock: context.clock, signal: context.stop });
+  return say(await ask(book, runKey), runKey, url, context);
+}
+
+/** The folder's lock, or the address of the bridge that holds it. */
+async function takeFolder(folder: string, { clock, pid, stop }: ProcessContext): Promise<DataFolderLock | string> {
+  for (const startMs = clock.monotonicMs(); ; await pause(clock, FOLDER_POLL_MS, stop)) {
+    try {
+      return takeDataFolder(folder, pid, clock.nowUnixMs());
+    } catch (error) {
+      if (!(error instanceof DataFolderInUseError)) throw error;
+      const address = error.holder?.address ?? undefined;
+      if (address !== undefined) return reachableUrl(address);
+      stop.throwIfAborted();
+      if (clock.monotonicMs() - startMs > FOLDER_WAIT_MS) throw error;
+    }
+  }
+}
+
+async function ask(book: ExecutionBook, runKey: string): Promise<FinishResult> {
+  try {
+    return await book.finish(runKey);
+  } catch (error) {
+    if (error instanceof ExecutionBookError) throw new CliError(EXIT.failed, error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** @throws CliError for a run that is not known. */
+function say(result: FinishResult, runKey: string, where: string, { stderr }: ProcessContext): ExitCode {
+  switch (result.kind) {
+    case 'unknownRun':
+      throw unknownRun(runKey, where);
+    case 'finished':
+      stderr.write(`${named(result.run)} is finished: ${steps(result.run)}\n`);
+      return EXIT.ok;
+    case 'closing':
+      stderr.write(`${named(result.run)} takes no more steps; it is finished when ${underWay(result.runningCount)}\n`);
+      return EXIT.ok;
+    case 'alreadyFinished':
+      stderr.write(`${named(result.run)} was finished already: ${steps(result.run)}\n`);
+      return EXIT.ok;
+  }
+}
+
+function unknownRun(runKey: string, where: string): CliError {
+  const hint = 'check the spelling; runs are named with exec --run-id, and --data-dir or --to say where they are';
+  return new CliError(EXIT.failed, `no run ${JSON.stringify(runKey)} is known in ${where}; ${hint}`);
+}
+
+function named({ runId, runKey, job }: ExecutionRow): string {
+  return `run ${runId} (${JSON.stringify(runKey)}, job ${job})`;
+}
+
+function steps({ stepCount, failedStepCount }: ExecutionRow): string {
+  const all = stepCount === 1 ? '1 step' : `${stepCount} steps`;
+  if (failedStepCount === 0) return all;
+  return stepCount === 1 ? `${all}, which failed` : `${all}, ${failedStepCount} of them failed`;
+}
+
+function underWay(count: number): string {
+  return count === 1 ? 'the step that is under way has ended' : `the ${count} steps that are under way have ended`;
+}

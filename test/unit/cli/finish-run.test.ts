@@ -1,0 +1,113 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { runCli } from '../../../src/cli/run-cli.js';
+import { systemClock } from '../../../src/component/clock.js';
+import { silentLogger } from '../../../src/component/logger.js';
+import { LocalExecutionBook } from '../../../src/run/local-execution-book.js';
+import { SqliteState } from '../../../src/store/sqlite-state.js';
+import { takeDataFolder } from '../../../src/store/take-data-folder.js';
+import { stepStart } from '../../contract/execution-book.contract.js';
+import { BookServer } from '../../fake/book-server.js';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'run-bridge-finish-'));
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+async function finish(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const exitCode = await runCli(['finish', ...args], {
+    environment,
+    workingDir: dir,
+    homeDir: dir,
+    tempDir: dir,
+    pid: 1,
+    nodeVersion: '20.0.0',
+    packageDir: root,
+    stdout,
+    stderr,
+    isStderrTerminal: false,
+    stdin: new PassThrough().end(),
+    isStdinTerminal: false,
+    ownHosts: [],
+    clock: systemClock,
+    random: () => 0.5,
+    stop: new AbortController().signal,
+    takeOver() {},
+  });
+  return { exitCode, stdout: String(stdout.read() ?? ''), stderr: String(stderr.read() ?? '') };
+}
+
+async function inFolder(body: (book: LocalExecutionBook) => Promise<void>): Promise<void> {
+  const state = await SqliteState.open(join(dir, 'state.db'));
+  const { executions: store, runs } = state;
+  await body(new LocalExecutionBook({ store, runs, listeners: [], clock: systemClock, logger: silentLogger }));
+  await state.close();
+}
+
+describe('run-bridge finish', () => {
+  it('finishes a run of the data folder, and says what it was', async () => {
+    const startedUnixMs = Date.now();
+    await inFolder(async (book) => {
+      await book.begin(stepStart('a', { runKey: 'night 7', job: 'nightly', startedUnixMs }));
+      await book.end('a', { kind: 'exited', exitCode: 0 }, startedUnixMs);
+      await book.begin(stepStart('b', { runKey: 'night 7', startedUnixMs }));
+      await book.end('b', { kind: 'exited', exitCode: 2 }, startedUnixMs);
+    });
+    const line = 'run 1 ("night 7", job nightly) is finished: 2 steps, 1 of them failed\n';
+    expect(await finish(['night 7', '--data-dir', dir])).toEqual({ exitCode: 0, stdout: '', stderr: line });
+    const again = line.replace('is finished', 'was finished already');
+    expect(await finish(['--data-dir', dir], { RUN_BRIDGE_RUN_ID: 'night 7' })).toMatchObject({ stderr: again });
+  });
+
+  it('finishes a run whose step was left by an exec that was killed', async () => {
+    await inFolder(async (book) => {
+      await book.begin(stepStart('a', { runKey: 'night', startedUnixMs: Date.now() }));
+    });
+    expect(await finish(['night', '--data-dir', dir])).toMatchObject({
+      exitCode: 0,
+      stderr: 'run 1 ("night", job adhoc) is finished: 1 step, which failed\n',
+    });
+  });
+
+  it('asks the bridge that holds the data folder, or the one that is named', async () => {
+    const server = await BookServer.open();
+    const lock = takeDataFolder(dir, 1, 0);
+    try {
+      lock.announce(server.url);
+      await inFolder(async () => {});
+      await server.book.begin(stepStart('a', { runKey: 'night', job: 'nightly' }));
+      const line =
+        'run 1 ("night", job nightly) takes no more steps; it is finished when the step that is under way has ended\n';
+      expect(await finish(['night', '--data-dir', dir])).toMatchObject({ exitCode: 0, stderr: line });
+      expect(await finish(['night', '--to', server.url])).toMatchObject({ exitCode: 0, stderr: line });
+      expect(await finish(['noon', '--to', server.url])).toMatchObject({
+        exitCode: 1,
+        stderr: expect.stringContaining(`run-bridge: no run "noon" is known in ${server.url}; check the spelling`),
+      });
+    } finally {
+      lock.release();
+      await server.close();
+    }
+  });
+
+  it('says what is wrong, and makes nothing', async () => {
+    const folder = join(dir, 'nowhere');
+    expect(await finish(['night', '--data-dir', folder])).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining(`no run "night" is known in ${folder}`),
+    });
+    expect(await finish([])).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('which run?') });
+    expect(await finish(['night', '--to', 'bridge:4318'])).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('--to: "bridge:4318" is not a URL'),
+    });
+    expect(readdirSync(dir)).toEqual([]);
+  });
+});
