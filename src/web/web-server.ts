@@ -27,7 +27,7 @@ This port is for people and tools:
   POST /hooks/platform    webhooks of the hosted platform, where they are set up
   GET /api/run-bridge/v1  who answers here, and where the other port is, for programs
 
-Telemetry goes to the other port: POST /v1/traces and POST /v1/logs (OTLP over HTTP, 127.0.0.1:4318 by default).
+Telemetry goes to the other port: POST /v1/traces and POST /v1/logs (OTLP over HTTP, 127.0.0.1:4318 by default; over gRPC 127.0.0.1:4317).
 `;
 
 /** The port for people and tools: health, and whatever routers are mounted. */

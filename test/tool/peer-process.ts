@@ -6,9 +6,9 @@ import { canConnect } from './can-connect.js';
 import { until } from './until.js';
 
 /** Programs that run-bridge is tested with, built from Go modules once into the cache: minutes the first time. */
-export type Peer = 'jaeger' | 'otelcol';
+export type Peer = 'jaeger' | 'otelcol' | 'telemetrygen';
 
-const PARTS: Readonly<Record<Peer, string>> = { jaeger: 'jaeger', otelcol: 'collector' };
+const PARTS: Readonly<Record<Peer, string>> = { jaeger: 'jaeger', otelcol: 'collector', telemetrygen: 'telemetrygen' };
 
 /** Where the peers are built and write. */
 export function peersFolder(): string {
@@ -22,6 +22,11 @@ export function buildPeer(peer: Peer): void {
     env: { ...process.env, PEERS: peersFolder() },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
+}
+
+/** Runs a peer that ends by itself. @returns what it said. @throws Error when it fails. */
+export function runPeer(peer: Peer, args: readonly string[]): string {
+  return execFileSync(join(peersFolder(), 'bin', peer), args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
 /** A peer that runs with a configuration of test/peers/conf or test/tool/peers/conf. */
