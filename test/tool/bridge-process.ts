@@ -23,10 +23,13 @@ export class BridgeProcess {
       readonly env?: Readonly<Record<string, string>>;
       dataFolder?: string;
       readonly user?: number | undefined;
+      /** Leaves the address of gRPC at its default. */
+      readonly usesDefaultGrpc?: boolean;
     } = {},
   ): Promise<BridgeProcess> {
     const dataFolder = options.dataFolder ?? mkdtempSync(join(tmpdir(), 'run-bridge-data-'));
-    const addresses = ['--http', '127.0.0.1:0', '--grpc', '127.0.0.1:0', '--web', '127.0.0.1:0'];
+    const grpc = options.usesDefaultGrpc === true ? [] : ['--grpc', '127.0.0.1:0'];
+    const addresses = ['--http', '127.0.0.1:0', ...grpc, '--web', '127.0.0.1:0'];
     const args = ['dist/main.js', 'serve', ...addresses, '--data-dir', dataFolder];
     const child = spawn(process.execPath, [...args, ...(options.args ?? [])], {
       env: { PATH: process.env.PATH ?? '', HOME: dataFolder, ...options.env },
