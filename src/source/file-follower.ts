@@ -2,6 +2,7 @@ import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { isDynamicPattern } from 'tinyglobby';
 import type { Clock } from '../component/clock.js';
+import { errorCode } from '../component/error-code.js';
 import { pause } from '../component/pause.js';
 import type { RecordConsumer } from '../record/record-consumer.js';
 import { feedTail, type TakenStretch } from './feed-tail.js';
@@ -114,6 +115,8 @@ export class FileFollower {
   private begin(path: string, isNamed: boolean, signal: AbortSignal): void {
     const following = this.follow(path, isNamed, signal)
       .catch((cause: unknown) => {
+        // A name that became a folder's is looked into from the next round on.
+        if (cause instanceof SourceError && errorCode(cause.cause) === 'EISDIR') return;
         if (cause instanceof SourceError) this.tell(path, cause.message);
         else if (!signal.aborted) this.failure ??= { cause };
       })

@@ -36,7 +36,21 @@ export class Engine {
     env: Readonly<Record<string, string>>,
     onStart: (kill: (signal: NodeJS.Signals) => void) => void = () => {},
   ): Promise<EngineResult> {
-    const child = spawn(join(this.folder, 'venv', 'bin', 'dbt'), args, {
+    return this.spawn(join(this.folder, 'venv', 'bin', 'dbt'), args, env, onStart);
+  }
+
+  /** Runs a line of shell in the project, in which `dbt` is the engine. */
+  runShell(line: string): Promise<EngineResult> {
+    return this.spawn('bash', ['-c', line], {}, () => {});
+  }
+
+  private spawn(
+    command: string,
+    args: readonly string[],
+    env: Readonly<Record<string, string>>,
+    onStart: (kill: (signal: NodeJS.Signals) => void) => void,
+  ): Promise<EngineResult> {
+    const child = spawn(command, args, {
       cwd: this.project,
       env: {
         HOME: join(this.folder, 'home'),
