@@ -31,6 +31,6 @@ export const convertCommand: CliCommand = {
       threads: Math.min(MAX_THREADS, availableParallelism()),
       onProgress: (at) => progress.show(at),
     }).finally(() => progress.end());
-    return reportReading(result, `wrote ${outPath}`, context.stderr) ? EXIT.ok : EXIT.unreadable;
+    return reportReading(result, { done: `wrote ${outPath}` }, context.stderr) ? EXIT.ok : EXIT.unreadable;
   },
 };

@@ -49,5 +49,5 @@ export async function follow(invocation: Invocation): Promise<ExitCode> {
     await intake.shutdown();
   }
   const done = intake.url === undefined ? `taken into ${dataFolder}/runs` : `sent to ${intake.url}`;
-  return reportReading(tally.result(), done, stderr, rejectFile.path) ? EXIT.ok : EXIT.unreadable;
+  return reportReading(tally.result(), { done, rejectsPath: rejectFile.path }, stderr) ? EXIT.ok : EXIT.unreadable;
 }

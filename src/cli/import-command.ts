@@ -4,7 +4,8 @@ import type { CliCommand } from './command-line.js';
 export const importCommand: CliCommand = {
   name: 'import',
   operands: '<PATH...>',
-  summary: 'take JSONL, Parquet and OTLP JSON files as if their records were received now',
+  summary:
+    'take JSONL, Parquet and OTLP JSON files, also .gz and .zst, as if their records were received now; folders and patterns stand for files',
   settings: [
     'data-dir',
     'parquet',
@@ -19,7 +20,7 @@ export const importCommand: CliCommand = {
   flags: [['--to <URL>', 'send the records to a bridge that is running, instead of writing them here']],
   examples: [
     ['run-bridge import logs/otel.jsonl', "the engine's own file: JSONL, Parquet and exports are made of it"],
-    ['run-bridge import old/*.parquet', 'several files; what is known already is written once'],
+    ["run-bridge import old/ '*.jsonl.zst'", 'folders, patterns, packed files; what is known is written once'],
     ['run-bridge import otel.jsonl --to http://127.0.0.1:4318', 'while a bridge serves the data folder'],
   ],
   async run(invocation) {

@@ -1,7 +1,10 @@
+import { join, resolve } from 'node:path';
 import { App } from '../app.js';
+import type { Configuration } from '../config/configuration.js';
 import type { TraceId } from '../record/ids.js';
 import type { RecordConsumer } from '../record/record-consumer.js';
 import { importPaths } from '../source/import-paths.js';
+import { REJECTS_FILE, RejectFile } from '../source/reject-file.js';
 import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import { appDeps } from './app-deps.js';
 import { CliError } from './cli-error.js';
@@ -12,6 +15,7 @@ import { HttpConsumer } from './http-consumer.js';
 import { otlpReading } from './otlp-reading.js';
 import { checkBaseUrl } from './post-otlp.js';
 import { ProgressLine } from './progress-line.js';
+import { describeRate } from './reading-rate.js';
 import { reportReading } from './report-reading.js';
 import { resolveForCommand } from './resolve-for-command.js';
 
@@ -21,18 +25,18 @@ const EXPORT_MS = 60_000;
 
 /** What `run-bridge import` does. @throws CliError, ConfigurationError, SourceError, StoreError, ConsumeError */
 export async function importFiles(invocation: Invocation): Promise<ExitCode> {
-  const { context, flags, operands } = invocation;
-  if (flags.to === undefined) return await importHere(invocation);
+  const { context, flags } = invocation;
+  const { configuration, warnings } = await resolveForCommand(invocation);
+  for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  if (flags.to === undefined) return await importHere(invocation, configuration);
   const consumer = new HttpConsumer(checkBaseUrl(flags.to), context.clock, context.stop);
-  const exitCode = await importTo(consumer, `sent to ${flags.to}`, operands, context);
+  const exitCode = await importTo(consumer, `sent to ${flags.to}`, invocation, configuration);
   await consumer.finish();
   return exitCode;
 }
 
-async function importHere(invocation: Invocation): Promise<ExitCode> {
-  const { context, operands } = invocation;
-  const { configuration, warnings } = await resolveForCommand(invocation);
-  for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+async function importHere(invocation: Invocation, configuration: Configuration): Promise<ExitCode> {
+  const { context } = invocation;
   const { 'log-level': level, 'log-format': format } = configuration;
   const logger = createLogger({ level, format, stream: context.stderr, isTerminal: context.isStderrTerminal });
   const app = await App.open(configuration, appDeps(context, logger), 'import').catch((error: unknown) => {
@@ -48,7 +52,7 @@ async function importHere(invocation: Invocation): Promise<ExitCode> {
       },
     };
     const done = `imported into ${configuration['data-dir']}/runs`;
-    const exitCode = await importTo(consumer, done, operands, context);
+    const exitCode = await importTo(consumer, done, invocation, configuration);
     const isExported = await app.finishImport(traceIds, context.stop, EXPORT_MS);
     if (!isExported && app.destinations.length > 0) {
       context.stderr.write('run-bridge: some of it is not exported yet; the next run-bridge serve goes on with it\n');
@@ -62,17 +66,25 @@ async function importHere(invocation: Invocation): Promise<ExitCode> {
 async function importTo(
   consumer: RecordConsumer,
   done: string,
-  paths: readonly string[],
-  context: Invocation['context'],
+  { context, operands }: Invocation,
+  configuration: Configuration,
 ): Promise<ExitCode> {
+  const { clock, stderr, stop, workingDir } = context;
   const progress = new ProgressLine(context);
-  const result = await importPaths(paths, consumer, {
+  const rejectFile = new RejectFile(join(configuration['data-dir'], REJECTS_FILE), clock, (trouble) =>
+    stderr.write(`run-bridge: ${trouble}\n`),
+  );
+  const startMs = clock.monotonicMs();
+  const result = await importPaths(operands, consumer, {
     otlp: otlpReading(),
-    clock: context.clock,
-    signal: context.stop,
+    clock,
+    workingDir,
+    signal: stop,
     onProgress: (at) => progress.show(at),
+    onRejects: (path, rejects) => rejectFile.add(resolve(workingDir, path), rejects),
   }).finally(() => progress.end());
-  return reportReading(result, done, context.stderr) ? EXIT.ok : EXIT.unreadable;
+  const rate = describeRate({ ...result, elapsedMs: clock.monotonicMs() - startMs });
+  return reportReading(result, { done, rate, rejectsPath: rejectFile.path }, stderr) ? EXIT.ok : EXIT.unreadable;
 }
 
 function inUse(error: DataFolderInUseError): CliError {

@@ -76,7 +76,7 @@ export async function pipe(invocation: Invocation): Promise<ExitCode> {
   }
   await finish(invocation, intake, records).catch((error: unknown) => complain(invocation, error));
   const done = intake.url === undefined ? `taken into ${dataFolder}/runs` : `sent to ${intake.url}`;
-  return reportReading(tally.result(), done, stderr, rejectFile.path) ? EXIT.ok : EXIT.unreadable;
+  return reportReading(tally.result(), { done, rejectsPath: rejectFile.path }, stderr) ? EXIT.ok : EXIT.unreadable;
 }
 
 function loggerOf({ context }: Invocation, configuration: Configuration): Logger {

@@ -4,15 +4,22 @@ import type { ReadingResult } from '../source/reading-tally.js';
 /** What could not be read that is listed one by one. */
 const MAX_LISTED = 10;
 
-/**
- * Says in a line what was read, and what was not.
- * @param rejectsPath where those that could not be read are kept; `undefined` where they are not.
- * @returns whether everything could be read.
- */
-export function reportReading(result: ReadingResult, done: string, stderr: Writable, rejectsPath?: string): boolean {
+/** How a reading is told. */
+export interface ReadingWords {
+  /** What was done, for example `wrote out.parquet`. */
+  readonly done: string;
+  /** How fast, to be put behind the count; default nothing. */
+  readonly rate?: string;
+  /** Where those that could not be read are kept; default nowhere. */
+  readonly rejectsPath?: string;
+}
+
+/** Says in a line what was read, and what was not. Returns whether everything could be read. */
+export function reportReading(result: ReadingResult, words: ReadingWords, stderr: Writable): boolean {
   const { recordCount, foreignCount, rejectCount, rejects } = result;
+  const { done, rate = '', rejectsPath } = words;
   const foreign = foreignCount > 0 ? ` and ${foreignCount} of other services` : '';
-  stderr.write(`${done}: ${recordCount} records${foreign}\n`);
+  stderr.write(`${done}: ${recordCount} records${foreign}${rate && ` ${rate}`}\n`);
   if (rejectCount === 0) return true;
   const kept = rejectsPath === undefined ? '' : `, and are kept in ${rejectsPath}`;
   stderr.write(`run-bridge: ${rejectCount} could not be read and were left out${kept}:\n`);

@@ -4,6 +4,7 @@ import { JsonlWriter } from '../sink/jsonl-writer.js';
 import { OtlpJsonWriter } from '../sink/otlp-json-writer.js';
 import { ParquetDeliveryWriter } from '../sink/parquet/parquet-delivery-writer.js';
 import { ParquetOutput } from '../sink/parquet/parquet-output.js';
+import { compressionOf } from './compression.js';
 import { ConvertError } from './convert-error.js';
 import { type FileFormat, formatByEnding } from './file-format.js';
 import { JsonlFile } from './jsonl-file.js';
@@ -32,8 +33,9 @@ export async function convertFile(inPath: string, outPath: string, options: Conv
   const source = await openSource(inPath, options.otlp);
   const outFormat = formatByEnding(outPath);
   await refuseSameFile(inPath, outPath);
-  // A pipe can be read only once and in order, which the general way does.
-  if (source instanceof JsonlFile && source.sizeBytes > 0 && outFormat === 'parquet') {
+  // A pipe, and what is packed, can be read only once and in order, which the general way does.
+  const isPlain = source.sizeBytes > 0 && compressionOf(inPath) === undefined;
+  if (source instanceof JsonlFile && isPlain && outFormat === 'parquet') {
     return jsonlToParquetFile(source, outPath, options);
   }
   const writer = await writable(outPath, () => createWriter(outPath, outFormat, options.otlp));

@@ -1,4 +1,6 @@
 import { open } from 'node:fs/promises';
+import { compressionOf, uncompressedName } from './compression.js';
+import { readBytes } from './read-bytes.js';
 import { SourceError } from './record-source.js';
 
 /** The public formats of a run's telemetry. */
@@ -35,14 +37,27 @@ export function formatByEnding(path: string): FileFormat {
  * @throws SourceError for an unknown ending; what the file system throws when the file cannot be read.
  */
 export async function formatOfFile(path: string, isPipe: boolean): Promise<FileFormat> {
-  const format = formatByEnding(path);
+  const format = formatByEnding(uncompressedName(path));
+  if (format === 'parquet' && compressionOf(path) !== undefined) {
+    throw new SourceError('unknownFormat', `${path} is packed Parquet, which cannot be read in order. Unpack it first`);
+  }
   // What is looked at in a pipe is gone.
   if (format !== 'jsonl' || isPipe) return format;
+  const head = (await headOf(path)).toString('utf8').trimStart();
+  return /^\{\s*"resource_?(spans|logs|metrics)"/i.test(head) ? 'otlpJson' : 'jsonl';
+}
+
+async function headOf(path: string): Promise<Buffer> {
+  if (compressionOf(path) !== undefined) {
+    for await (const { bytes } of readBytes(path, new AbortController().signal)) {
+      return Buffer.from(bytes.subarray(0, HEAD_BYTES));
+    }
+    return Buffer.alloc(0);
+  }
   const file = await open(path, 'r');
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
-    const head = buffer.toString('utf8', 0, bytesRead).trimStart();
-    return /^\{\s*"resource_?(spans|logs|metrics)"/i.test(head) ? 'otlpJson' : 'jsonl';
+    return buffer.subarray(0, bytesRead);
   } finally {
     await file.close();
   }

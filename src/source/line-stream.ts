@@ -1,17 +1,18 @@
-import { createReadStream } from 'node:fs';
+import { compressionOf } from './compression.js';
 import { type ByteLine, LineSplitter, MAX_LINE_BYTES, type SplitLines } from './line-splitter.js';
+import { readBytes } from './read-bytes.js';
 
 /** Lines that were read together. */
 export interface LineChunk extends SplitLines {
-  /** Bytes read so far. */
+  /** Bytes read so far, as they lie on the disk. */
   readonly bytesRead: number;
 }
 
-/** Bytes asked for at a time. */
-const READ_BYTES = 1024 * 1024;
+/** Bytes whose lines are given together, about. */
+const CHUNK_BYTES = 1024 * 1024;
 
 /**
- * Reads a file or pipe line by line. Lines end in LF or CRLF; blank ones are passed over; the last one needs no line
+ * Reads a file or pipe line by line, unpacking `.gz` and `.zst`. Lines end in LF or CRLF; blank ones are passed over; the last one needs no line
  * break. Holds about one read of 1 MiB and the line that is not complete yet, at most `maxLineBytes`.
  */
 export async function* readLineChunks(
@@ -21,11 +22,22 @@ export async function* readLineChunks(
 ): AsyncGenerator<LineChunk> {
   const splitter = new LineSplitter(maxLineBytes);
   let bytesRead = 0;
-  const stream = createReadStream(path, { highWaterMark: READ_BYTES, signal });
-  for await (const bytes of stream as AsyncIterable<Buffer>) {
-    bytesRead += bytes.length;
-    splitter.push(bytes);
-    yield { ...splitter.take(), bytesRead };
+  let pushedBytes = 0;
+  // What is packed comes in small pieces; of a pipe nothing is to wait for more.
+  const chunkBytes = compressionOf(path) === undefined ? 0 : CHUNK_BYTES;
+  try {
+    for await (const piece of readBytes(path, signal)) {
+      bytesRead = piece.bytesRead;
+      splitter.push(piece.bytes);
+      pushedBytes += piece.bytes.length;
+      if (pushedBytes < chunkBytes) continue;
+      pushedBytes = 0;
+      yield { ...splitter.take(), bytesRead };
+    }
+  } catch (error) {
+    // What came before the damage counts.
+    if (pushedBytes > 0) yield { ...splitter.take(), bytesRead };
+    throw error;
   }
   splitter.end();
   yield { ...splitter.take(), bytesRead };

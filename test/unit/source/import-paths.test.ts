@@ -1,3 +1,5 @@
+import { mkdirSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../../src/component/clock.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../../../src/record/record-consumer.js';
@@ -35,7 +37,7 @@ class JumpingClock implements Clock {
 }
 
 function importing(paths: readonly string[], consumer: RecordConsumer, clock = new JumpingClock()) {
-  return importPaths(paths, consumer, { otlp, clock, signal: running });
+  return importPaths(paths, consumer, { otlp, clock, workingDir: folder.path('.'), signal: running });
 }
 
 describe('importPaths', () => {
@@ -43,7 +45,7 @@ describe('importPaths', () => {
     const consumer = new Taking();
     const paths = [samplePath('build-clean'), samplePath('parse', 'otel.parquet')];
     const result = await importing(paths, consumer);
-    expect(result).toEqual({ recordCount: 254 + 63, foreignCount: 0, rejectCount: 0, rejects: [] });
+    expect(result).toMatchObject({ recordCount: 254 + 63, foreignCount: 0, rejectCount: 0, rejects: [], fileCount: 2 });
     expect(new Set(consumer.batches.map((batch) => batch.resource))).toEqual(new Set([UNKNOWN_RESOURCE]));
     expect(consumer.batches.flatMap((batch) => batch.records).map(formatRecordLine)).toEqual([
       ...sampleLines('build-clean'),
@@ -73,6 +75,40 @@ describe('importPaths', () => {
     const bad = folder.write('many.jsonl', 'nonsense\n'.repeat(250));
     const result = await importing([bad], new Taking());
     expect([result.rejectCount, result.rejects.length]).toEqual([250, 100]);
+  });
+
+  it('takes folders and patterns, each file once, and packed ones', async () => {
+    mkdirSync(folder.path('runs/deep'), { recursive: true });
+    folder.write('runs/a.jsonl', `${sampleLines('parse').join('\n')}\n`);
+    folder.write('runs/deep/b.jsonl.gz', gzipSync(`${sampleLines('build-clean').join('\n')}\n`));
+    folder.write('runs/manifest.json', '{}');
+    const result = await importing([folder.path('runs'), folder.path('runs/*.jsonl')], new Taking());
+    expect(result).toMatchObject({ fileCount: 2, recordCount: 63 + 254, rejectCount: 0 });
+  });
+
+  it('passes over a damaged file among several, and tells it and other rejects as they come', async () => {
+    const bad = folder.write('empty.parquet', '');
+    const torn = folder.write('torn.jsonl', `${sampleLines('parse')[0]}\n{"record_type":"SpanE`);
+    const told: unknown[] = [];
+    const result = await importPaths([bad, torn], new Taking(), {
+      otlp,
+      clock: new JumpingClock(),
+      workingDir: folder.path('.'),
+      signal: running,
+      onRejects: async (path, rejects) => void told.push([path, ...rejects]),
+    });
+    expect(result).toMatchObject({ recordCount: 1, rejectCount: 2 });
+    expect(told).toEqual([
+      [
+        bad,
+        expect.objectContaining({
+          place: 'the file',
+          reason: expect.stringContaining('is empty: the engine was killed'),
+        }),
+      ],
+      [torn, expect.objectContaining({ place: 'line 2', text: '{"record_type":"SpanE' })],
+    ]);
+    await expect(importing([bad], new Taking())).rejects.toThrow('is empty');
   });
 
   it('takes nothing when one of the files is not there', async () => {
