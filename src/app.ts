@@ -8,6 +8,7 @@ import type { Machine } from './component/machine.js';
 import { pause } from './component/pause.js';
 import { Together } from './component/together.js';
 import type { Configuration } from './config/configuration.js';
+import { missingForHooks } from './config/missing-for-hooks.js';
 import { OtlpRequestDecoder } from './decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from './decode/public-attribute-schema.js';
 import { LargeBodyDecoder } from './decode/wire/large-body-decoder.js';
@@ -47,10 +48,12 @@ import { openJsonlStream } from './sink/open-jsonl-stream.js';
 import type { RecordLogReader } from './sink/record-log.js';
 import { RecordLogFiles } from './sink/record-log-files.js';
 import type { DataFolderLock } from './store/data-folder-lock.js';
+import type { PullStore } from './store/pull-store.js';
 import type { RunStore } from './store/run-store.js';
 import { SqliteState } from './store/sqlite-state.js';
 import { takeDataFolder } from './store/take-data-folder.js';
 import { lazyRouter } from './web/lazy-router.js';
+import { platformHookOff } from './web/platform-hook-off.js';
 import { WebServer } from './web/web-server.js';
 
 /** What the program gets from outside. */
@@ -85,6 +88,8 @@ interface Opened {
   /** `undefined` where nothing is exported. */
   readonly exports: ExportThread | undefined;
   readonly schema: PublicSchema;
+  /** What brings in hosted runs; loaded where webhooks ask for it. */
+  readonly hostedRuns: typeof import('./hosted-runs.js') | undefined;
 }
 
 const CODECS = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
@@ -109,7 +114,10 @@ export class App {
       // Both are done while the other thread starts, which takes as long.
       const schema = PublicSchema.load();
       state = await SqliteState.open(join(folder, STATE_FILE));
-      return new App(configuration, deps, { lock, state, stream, exports: await exporting, schema }, purpose);
+      const hasHooks = purpose === 'serve' && missingForHooks(configuration).length === 0;
+      const hostedRuns = hasHooks ? await import('./hosted-runs.js') : undefined;
+      const opened = { lock, state, stream, exports: await exporting, schema, hostedRuns };
+      return new App(configuration, deps, opened, purpose);
     } catch (error) {
       const exports = await exporting?.catch(() => undefined);
       await exports?.close();
@@ -125,6 +133,8 @@ export class App {
   readonly tracker: RunTracker;
   /** Where whoever runs a command under this program says so. */
   readonly book: LocalExecutionBook;
+  /** Hosted runs that are to be brought in, or were. */
+  readonly pulls: PullStore;
   private readonly receiver: OtlpHttpReceiver;
   private readonly grpc: OtlpGrpcReceiver | undefined;
   private readonly web: WebServer;
@@ -140,6 +150,7 @@ export class App {
   ) {
     const { clock, logger } = deps;
     this.clock = clock;
+    this.pulls = opened.state.pulls;
     const dataFolder = configuration['data-dir'];
     const health = new Health();
     const listeners: AppendListener[] = [];
@@ -228,7 +239,11 @@ export class App {
             { ...grpc, isOptional: !configuration.chosen.has('grpc') },
             { intake, clock, logger, health, httpUrl },
           );
-    this.web = new WebServer(configuration.web, { logger, health, routers: [aboutRouter(about, 'web'), executions] });
+    const fromHosted = { ...deps, store: this.pulls, openConsumer: () => consumer, book: this.book, guards };
+    const hosted = opened.hostedRuns && new opened.hostedRuns.HostedRuns(configuration, fromHosted);
+    const hook = hosted?.openHook(health) ?? platformHookOff(missingForHooks(configuration));
+    const routers = [aboutRouter(about, 'web'), executions, hook];
+    this.web = new WebServer(configuration.web, { logger, health, routers });
     const exports = opened.exports === undefined ? [] : [opened.exports];
     for (const one of exports) {
       one.connect({
@@ -246,7 +261,7 @@ export class App {
     const receivers = new Together('receivers', [this.receiver, ...(this.grpc === undefined ? [] : [this.grpc])]);
     const outward = [...exports, parquetThread, ...output];
     const inward = {
-      serve: [this.tracker, this.book, recordLog, ...guards, receivers, this.web],
+      serve: [this.tracker, this.book, recordLog, ...guards, ...(hosted?.components ?? []), receivers, this.web],
       follow: [this.tracker, this.book, recordLog, limits.disk],
       import: [recordLog, limits.disk],
     };

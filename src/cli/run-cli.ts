@@ -1,8 +1,10 @@
 import { ListenError } from '../component/listen-error.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { ConsumeError } from '../record/record-consumer.js';
+import { ExecutionBookError } from '../run/execution-book-error.js';
 import { OutputError } from '../sink/open-jsonl-stream.js';
 import { ConvertError } from '../source/convert-error.js';
+import { PlatformError } from '../source/platform/platform-error.js';
 import { SourceError } from '../source/record-source.js';
 import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import { StoreError } from '../store/store-error.js';
@@ -19,6 +21,7 @@ import { importCommand } from './import-command.js';
 import { packageVersion } from './package-info.js';
 import { pipeCommand } from './pipe-command.js';
 import type { ProcessContext } from './process-context.js';
+import { pullCommand } from './pull-command.js';
 import { serveCommand } from './serve-command.js';
 import { versionCommand } from './version-command.js';
 
@@ -31,6 +34,7 @@ const COMMANDS = [
   followCommand,
   pipeCommand,
   importCommand,
+  pullCommand,
   convertCommand,
   configCommand,
   versionCommand,
@@ -68,8 +72,13 @@ function explain(error: unknown): readonly [ExitCode, readonly string[]] {
     error instanceof DataFolderInUseError ||
     error instanceof StoreError ||
     error instanceof OutputError;
-  if (error instanceof SourceError || error instanceof ConvertError || error instanceof ConsumeError)
-    return [EXIT.failed, [error.message]];
+  const isFailure =
+    error instanceof SourceError ||
+    error instanceof ConvertError ||
+    error instanceof ConsumeError ||
+    error instanceof PlatformError ||
+    error instanceof ExecutionBookError;
+  if (isFailure) return [EXIT.failed, [error.message]];
   if (isForeseen) return [EXIT.usage, [error.message]];
   throw error;
 }

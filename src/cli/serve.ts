@@ -1,6 +1,8 @@
 import { App } from '../app.js';
 import { pause } from '../component/pause.js';
 import { youngGeneration } from '../component/young-generation.js';
+import type { Configuration } from '../config/configuration.js';
+import { missingForHooks } from '../config/missing-for-hooks.js';
 import { appDeps } from './app-deps.js';
 import type { Invocation } from './command-line.js';
 import { createLogger } from './create-logger.js';
@@ -38,7 +40,7 @@ export async function serve(invocation: Invocation): Promise<ExitCode> {
     jsonl: describeJsonl(configuration.jsonl),
     destinations: app.destinations,
   });
-  for (const line of lines) context.stderr.write(`${line}\n`);
+  for (const line of [...lines, ...hookLines(configuration, app.webUrl)]) context.stderr.write(`${line}\n`);
   await stopped(context.stop);
   logger.info({}, 'stopping: finishing what was accepted');
   const isEnded = new AbortController();
@@ -52,6 +54,14 @@ export async function serve(invocation: Invocation): Promise<ExitCode> {
   const exitCode = await Promise.race([shutdown, pause(clock, GIVE_UP_MS, isEnded.signal)]);
   isEnded.abort();
   return exitCode ?? EXIT.ok;
+}
+
+/** Where webhooks of the hosted platform are taken, or why they are not; nothing where nobody asked for them. */
+function hookLines(configuration: Configuration, webUrl: string): readonly string[] {
+  if (configuration.platformSecrets.hookSecret === null) return [];
+  const missing = missingForHooks(configuration);
+  if (missing.length > 0) return [`run-bridge: webhooks of the hosted platform are off: set ${missing.join(' and ')}`];
+  return [`webhooks  of ${configuration['platform-url']} at ${webUrl}/hooks/platform`];
 }
 
 function describeJsonl(jsonl: string): string | null {

@@ -2,15 +2,18 @@ const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000,
 /** Timers of the platform hold no more than this (about 24 days). */
 const MAX_DURATION_MS = 2 ** 31 - 1;
 
-/** Reads `500ms`, `2s`, `1.5m`, `1h` or `7d` as milliseconds; `0` needs no unit. `undefined` when it is no duration or too long. */
-export function parseDurationMs(text: string): number | undefined {
+/**
+ * Reads `500ms`, `2s`, `1.5m`, `1h` or `7d` as milliseconds; `0` needs no unit. `undefined` when it is no duration or too long.
+ * @param maxMs the longest; default what a timer holds, about 24 days
+ */
+export function parseDurationMs(text: string, maxMs = MAX_DURATION_MS): number | undefined {
   const trimmed = text.trim();
   if (trimmed === '0') return 0;
   const match = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)$/i.exec(trimmed);
   const unitMs = UNITS_MS[(match?.[2] ?? '').toLowerCase()];
   if (match === null || unitMs === undefined) return undefined;
   const durationMs = Math.round(Number(match[1]) * unitMs);
-  return durationMs <= MAX_DURATION_MS ? durationMs : undefined;
+  return durationMs <= maxMs ? durationMs : undefined;
 }
 
 /** Spells milliseconds as `parseDurationMs` reads them, in the largest unit that divides them. */

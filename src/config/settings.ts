@@ -156,7 +156,7 @@ function duration(defaultText: string, summary: string): Setting<number> {
     summary,
     expected: 'a time such as 500ms, 2s or 10m',
     defaultText,
-    parse: parseDurationMs,
+    parse: (text) => parseDurationMs(text),
     format: formatDuration,
   };
 }

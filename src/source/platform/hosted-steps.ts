@@ -1,15 +1,26 @@
+import { createHash } from 'node:crypto';
 import type { TraceId } from '../../record/ids.js';
 import type { ExecutionBook } from '../../run/execution-book.js';
 import type { CommandEnding } from '../../store/command-ending.js';
 import type { PlatformRun, PlatformStep } from './platform-run.js';
 
+/** The longest names and reasons that the book takes. */
+const MAX_NAME_LENGTH = 200;
+const MAX_REASON_LENGTH = 2_000;
+
 /** Enters hosted runs into the book of runs: a run with all its steps at the same positions, their commands and ends. */
 export class HostedSteps {
+  private readonly host: string;
+  private readonly digest: string;
+
   /** @param platform base URL, which tells equal numbers of two platforms apart */
   constructor(
     private readonly book: ExecutionBook,
-    private readonly platform: string,
-  ) {}
+    platform: string,
+  ) {
+    this.host = new URL(platform).host;
+    this.digest = createHash('sha256').update(platform).digest('hex').slice(0, 12);
+  }
 
   /** Begins every step of a run; what is known already stays. @throws ExecutionBookError */
   async begin(accountId: string, run: PlatformRun): Promise<void> {
@@ -18,11 +29,11 @@ export class HostedSteps {
       startedUnixMs = step.startedUnixMs ?? startedUnixMs;
       await this.book.begin({
         stepId: this.stepId(accountId, run, step),
-        runKey: `${this.platform}/${accountId}/${run.runId}`,
-        job: run.jobName ?? run.jobId ?? `account ${accountId}`,
-        environment: run.environmentName ?? run.environmentId,
-        project: run.projectId,
-        reason: run.cause,
+        runKey: nameOf(`${this.host}/${accountId}/${run.runId}`),
+        job: nameOf(run.jobName ?? run.jobId) ?? `account ${accountId}`,
+        environment: nameOf(run.environmentName ?? run.environmentId),
+        project: nameOf(run.projectId),
+        reason: run.cause?.slice(0, MAX_REASON_LENGTH) ?? null,
         command: [step.command ?? step.name],
         startedUnixMs,
         isLast: step === run.steps.at(-1),
@@ -32,7 +43,7 @@ export class HostedSteps {
 
   /** What the records of a step carry as `run_bridge.step.id`. */
   stepId(accountId: string, { runId }: PlatformRun, { index }: PlatformStep): string {
-    return `${this.platform}/${accountId}/${runId}/${index}`;
+    return `hosted:${this.digest}:${accountId}:${runId}:${index}`;
   }
 
   /** A step has ended, and its records are there as far as there are any. @throws ExecutionBookError */
@@ -42,6 +53,10 @@ export class HostedSteps {
     const endedUnixMs = step.finishedUnixMs ?? run.finishedUnixMs ?? step.startedUnixMs ?? run.createdUnixMs ?? 0;
     await this.book.end(stepId, endingOf(step), endedUnixMs);
   }
+}
+
+function nameOf(text: string | null): string | null {
+  return text?.slice(0, MAX_NAME_LENGTH).trim() || null;
 }
 
 /** The platform tells no exit codes: that of a failed step is the engine's usual one, a cancelled one was told to end. */

@@ -45,8 +45,13 @@ export class RunWatch implements Component {
     private readonly deps: RunWatchDeps,
   ) {}
 
-  /** Looks once, so that a wrong token or account is told at once, then goes on in the background. @throws PlatformError */
-  async start(): Promise<void> {
+  /**
+   * Looks once, so that a wrong token or account is told at once, then goes on in the background.
+   * @param stop gives up the first look
+   * @throws PlatformError
+   */
+  async start(stop?: AbortSignal): Promise<void> {
+    stop?.addEventListener('abort', () => this.stop.abort(stop.reason), { once: true });
     const cursor = await this.deps.store.findCursor(this.config.scope);
     await this.look(Math.min(cursor ?? Number.POSITIVE_INFINITY, this.config.sinceUnixMs));
     this.working = this.work();

@@ -1,0 +1,81 @@
+import { join } from 'node:path';
+import type { AppPurpose } from '../../app.js';
+import { createFolder } from '../../component/create-folder.js';
+import type { Logger } from '../../component/logger.js';
+import type { Configuration } from '../../config/configuration.js';
+import { HostedRuns } from '../../hosted-runs.js';
+import { STATE_FILE } from '../../limits.js';
+import { askBridge } from '../../source/ask-bridge.js';
+import { HttpExecutionBook } from '../../source/http-execution-book.js';
+import type { PullStore } from '../../store/pull-store.js';
+import { SqliteState } from '../../store/sqlite-state.js';
+import type { Invocation } from '../command-line.js';
+import { type Intake, openIntake } from '../open-intake.js';
+import { packageVersion } from '../package-info.js';
+
+/** What a pull works with. */
+export interface OpenedPull {
+  readonly intake: Intake;
+  readonly hosted: HostedRuns;
+  readonly store: PullStore;
+  /** @throws AggregateError when not everything ended cleanly. */
+  close(): Promise<void>;
+}
+
+/**
+ * Takes the data folder, or finds the bridge that holds it; what was pulled is remembered in the folder's `state.db` in
+ * both cases, which several programs may write.
+ * @throws CliError, ConfigurationError, StoreError, OutputError
+ */
+export async function openPull(
+  { context, flags }: Invocation,
+  configuration: Configuration,
+  logger: Logger,
+  purpose: AppPurpose,
+): Promise<OpenedPull> {
+  const { clock, random, pid } = context;
+  const dataFolder = configuration['data-dir'];
+  const intake = await openIntake({ context, flags }, configuration, logger, purpose);
+  let own: SqliteState | undefined;
+  try {
+    if (intake.app === undefined) {
+      createFolder(dataFolder);
+      own = await SqliteState.open(join(dataFolder, STATE_FILE));
+    }
+    const store = (intake.app ?? own)?.pulls;
+    if (store === undefined) throw new Error('neither the parts nor the state are open');
+    const { consumer } = intake;
+    const remoteBook = intake.url === undefined ? undefined : await bookOf(intake.url, context);
+    const hosted = new HostedRuns(configuration, {
+      store,
+      // What one bridge has got, another one has not.
+      ...(flags.to === undefined ? {} : { storeName: `${configuration['platform-url']} to ${flags.to}` }),
+      openConsumer: () => ({ consume: (delivery) => consumer.consume(delivery), finish: () => intake.settle() }),
+      book: intake.app?.book ?? remoteBook,
+      guards: [],
+      clock,
+      logger,
+      pid,
+      random,
+      version: packageVersion(context.packageDir),
+    });
+    await hosted.folder.start();
+    const close = async () => {
+      remoteBook?.close();
+      await hosted.folder.shutdown();
+      await intake.shutdown();
+      await own?.close();
+    };
+    return { intake, hosted, store, close };
+  } catch (error) {
+    await intake.shutdown();
+    await own?.close();
+    throw error;
+  }
+}
+
+/** The book of the bridge that takes the records; `undefined` where something else takes them. */
+async function bookOf(url: string, { clock, stop }: Invocation['context']): Promise<HttpExecutionBook | undefined> {
+  const isBridge = (await askBridge(url)) !== undefined;
+  return isBridge ? new HttpExecutionBook(url, { clock, signal: stop }) : undefined;
+}

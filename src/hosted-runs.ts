@@ -1,0 +1,114 @@
+import type { Router } from 'express';
+import type { Clock } from './component/clock.js';
+import type { Component } from './component/component.js';
+import type { Guard } from './component/guard.js';
+import type { Health } from './component/health.js';
+import type { Logger } from './component/logger.js';
+import type { Configuration } from './config/configuration.js';
+import { DEFAULT_RETRY_POLICY, RetryPolicy } from './delivery/retry-policy.js';
+import type { ExecutionBook } from './run/execution-book.js';
+import { DownloadFolder } from './source/platform/download-folder.js';
+import { HostedSteps } from './source/platform/hosted-steps.js';
+import { PlatformApi } from './source/platform/platform-api.js';
+import { PlatformHttp } from './source/platform/platform-http.js';
+import { PullWorker } from './source/platform/pull-worker.js';
+import { RunPuller, type StepConsumer } from './source/platform/run-puller.js';
+import type { PullStore } from './store/pull-store.js';
+import { platformHook } from './web/platform-hook.js';
+
+/** What bringing in hosted runs takes from outside. */
+export interface HostedRunsDeps {
+  readonly store: PullStore;
+  /** What the store has the platform's runs under where the records go to a bridge elsewhere; else the base URL. */
+  readonly storeName?: string;
+  /** Gives what takes a step's records. */
+  readonly openConsumer: () => StepConsumer;
+  /** Gets the runs and their steps; `undefined` where a bridge elsewhere takes the records. */
+  readonly book: ExecutionBook | undefined;
+  /** Asked before a download. */
+  readonly guards: readonly Guard[];
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly pid: number;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** The program's version. */
+  readonly version: string;
+}
+
+/** No more runs than this wait to be brought in. */
+export const MAX_WAITING_RUNS = 10_000;
+/** For a run that could not be had, and for a platform that gives none. */
+const RUN_RETRY_POLICY = { baseMs: 5_000, maxMs: 600_000, maxRetryAfterMs: 600_000 };
+
+/** The parts that bring in runs of the hosted platform that a configuration names, not yet started. */
+export class HostedRuns {
+  readonly folder: DownloadFolder;
+  readonly puller: RunPuller;
+  readonly worker: PullWorker;
+  /** What the store has the platform's runs under. */
+  readonly storeName: string;
+  private readonly http: PlatformHttp;
+
+  constructor(
+    private readonly configuration: Configuration,
+    private readonly deps: HostedRunsDeps,
+  ) {
+    const { clock, logger, random, store, book } = deps;
+    const { 'platform-url': platform, platformSecrets } = configuration;
+    this.storeName = deps.storeName ?? platform;
+    this.folder = new DownloadFolder(configuration['data-dir'], deps.pid, clock);
+    this.http = new PlatformHttp(
+      {
+        baseUrl: new URL(platform),
+        token: platformSecrets.token ?? '',
+        userAgent: `run-bridge/${deps.version}`,
+      },
+      { clock, logger, retryPolicy: new RetryPolicy(DEFAULT_RETRY_POLICY, random) },
+    );
+    this.puller = new RunPuller({
+      folder: this.folder.path,
+      maxFileBytes: configuration['platform-max-file'],
+      openConsumer: deps.openConsumer,
+      ...(book === undefined ? {} : { steps: new HostedSteps(book, platform) }),
+      guards: deps.guards,
+      clock,
+    });
+    this.worker = new PullWorker(
+      { platform: this.storeName, intervalMs: configuration['platform-interval'] },
+      {
+        store,
+        puller: this.puller,
+        apiOf: (accountId) => this.apiOf(accountId),
+        retryPolicy: new RetryPolicy(RUN_RETRY_POLICY, random),
+        clock,
+        logger,
+      },
+    );
+  }
+
+  apiOf(accountId: string): PlatformApi {
+    return new PlatformApi(this.http, accountId);
+  }
+
+  /** Parts that run as long as the program, the ones that others need first. */
+  get components(): readonly Component[] {
+    return [this.folder, this.worker];
+  }
+
+  /** The route for webhooks, which wake the worker; and the worker's say in health. */
+  openHook(health: Health): Router {
+    const { 'platform-account': account, platformSecrets } = this.configuration;
+    const secret = platformSecrets.hookSecret;
+    if (secret === null) throw new Error('webhooks need a secret');
+    health.register(this.worker.name, () => {
+      const { lastError, counts } = this.worker;
+      return { ready: true, details: { ...counts, lastError } };
+    });
+    const accountId = account === 'off' ? null : account;
+    return platformHook(
+      { platform: this.storeName, secret, accountId, maxWaiting: MAX_WAITING_RUNS },
+      { ...this.deps, onNoted: () => this.worker.wake() },
+    );
+  }
+}
