@@ -93,11 +93,12 @@ export class RunState {
 
   /** When an invocation is over unless more of its records come. */
   private endOf(parts: InvocationParts, step: StepRow | undefined, nowMs: number): number {
+    const ending = step?.ending ?? null;
     // Whoever ran its command has handed over everything, and says that it ended.
-    if (step?.ending !== undefined && step.ending !== null && step.ending.kind !== 'unknown')
-      return Number.NEGATIVE_INFINITY;
+    if (ending !== null && ending.kind !== 'unknown') return Number.NEGATIVE_INFINITY;
     const { hasInvocationEnd, hasProcessEnd, lastArrivalMs } = parts;
-    if (hasInvocationEnd && hasProcessEnd) return lastArrivalMs + this.times.quietAfterProcessMs;
+    // Nobody is left who hands anything over, beside what is on its way.
+    if ((hasInvocationEnd && hasProcessEnd) || ending !== null) return lastArrivalMs + this.times.quietAfterProcessMs;
     if (hasInvocationEnd || hasProcessEnd) return lastArrivalMs + this.times.quietAfterInvocationMs;
     // A command that is known to be under way may be silent for as long as it likes.
     return (step?.ending === null ? nowMs : lastArrivalMs) + this.times.silenceMs;
