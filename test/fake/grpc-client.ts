@@ -25,6 +25,14 @@ export function frame(message: Uint8Array, flag = 0, length = message.byteLength
   return Buffer.concat([prefix, message]);
 }
 
+/** A connection's beginning, with a frame of SETTINGS that says nothing and one of HEADERS that announces others after it. */
+export function endlessHeader(): Buffer {
+  const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+  const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+  const headers = Buffer.from([0, 0, 1, 1, 0, 0, 0, 0, 1, 0x83]);
+  return Buffer.concat([preface, settings, headers]);
+}
+
 /** A client of gRPC that sends whatever a test likes, over one connection of HTTP/2. */
 export class GrpcClient {
   private readonly session: ClientHttp2Session;

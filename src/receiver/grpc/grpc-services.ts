@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import {
   type ConnectionInjector,
@@ -20,6 +21,7 @@ import type { BodyRoom } from '../read-body.js';
 import type { Refusal } from '../refusal.js';
 import { NO_METRICS, RequestError } from '../request-error.js';
 import { type ContentCoding, parseContentCoding } from '../request-format.js';
+import { IdleWatch } from './idle-watch.js';
 import { type IncomingCall, takeOver } from './incoming-call.js';
 import type { OtlpGrpcReceiverConfig } from './otlp-grpc-receiver-config.js';
 import { readMessage } from './read-message.js';
@@ -47,6 +49,9 @@ type MakeRoom = (announcedBytes: number) => BodyRoom;
 export class GrpcServices {
   private readonly server: Server;
   private readonly connections: ConnectionInjector;
+  private readonly idleTimeoutMs: number;
+  /** By the sender's address and port, as grpc-js spells them. */
+  private readonly watches = new Map<string, IdleWatch>();
   /** Calls between their headers and their handler, by what both are given. */
   private readonly incoming = new WeakMap<Metadata, IncomingCall>();
 
@@ -54,10 +59,11 @@ export class GrpcServices {
     private readonly config: OtlpGrpcReceiverConfig,
     private readonly deps: GrpcServicesDeps,
   ) {
+    this.idleTimeoutMs = config.idleTimeoutMs ?? 120_000;
     this.server = new Server({
       'grpc.enable_channelz': 0,
       'grpc.max_concurrent_streams': config.maxCallsPerConnection ?? 100,
-      'grpc.max_connection_idle_ms': config.idleTimeoutMs ?? 120_000,
+      'grpc.max_connection_idle_ms': this.idleTimeoutMs,
       'grpc.keepalive_time_ms': config.keepaliveMs ?? 60_000,
       'grpc.keepalive_timeout_ms': 20_000,
       interceptors: [this.interceptor()],
@@ -71,13 +77,17 @@ export class GrpcServices {
   }
 
   /** @param connection nothing of which was read. */
-  take(connection: Duplex): void {
+  take(connection: Socket): void {
+    const peer = `${connection.remoteAddress}:${connection.remotePort}`;
+    this.watches.set(peer, new IdleWatch(connection, 2 * this.idleTimeoutMs, this.deps.clock));
+    connection.once('close', () => this.watches.delete(peer));
     this.connections.injectConnection(connection);
   }
 
   /** Takes no more calls; each connection ends with its last one. */
   drain(): void {
     this.server.tryShutdown(() => {});
+    for (const watch of this.watches.values()) watch.drain();
   }
 
   /**
@@ -107,6 +117,8 @@ export class GrpcServices {
   private async export(signal: Signal, call: Call, respond: Respond): Promise<void> {
     const { intake, clock } = this.deps;
     const incoming = this.incoming.get(call.metadata);
+    const watch = this.watches.get(call.getPeer());
+    watch?.begin();
     let room: BodyRoom | undefined;
     try {
       if (incoming === undefined) throw new Error('this version of @grpc/grpc-js does not give its streams');
@@ -125,6 +137,7 @@ export class GrpcServices {
       clock.after(AFTER_REFUSAL_MS, () => incoming?.stream.destroy());
     } finally {
       room?.reservation.release();
+      watch?.end();
     }
   }
 

@@ -13,7 +13,7 @@ export interface OtlpGrpcReceiverConfig {
   readonly prefaceTimeoutMs?: number | undefined;
   /** Until a call's message has arrived whole; then DEADLINE_EXCEEDED. Default 60 s. */
   readonly requestTimeoutMs?: number | undefined;
-  /** How long a connection may be without a call; then it is closed with a GOAWAY. Default 120 s. */
+  /** How long a connection may be without a call; then it is closed with a GOAWAY, and after as long again cut off. Default 120 s. */
   readonly idleTimeoutMs?: number | undefined;
   /** How often a connection is asked whether it is still there; it has 20 s to answer. Default 60 s. */
   readonly keepaliveMs?: number | undefined;

@@ -30,7 +30,7 @@ export interface OtlpGrpcReceiverDeps {
  * OTLP over gRPC, without TLS: TraceService/Export and LogsService/Export, plain, gzip or deflate. OK is sent when the
  * consumer has made the records durable, not before. Limits: those of its intake, and of `OtlpGrpcReceiverConfig`.
  *
- * The port is opened with nothing behind it: grpc-js takes 40 ms and 12 MiB, so it is loaded when the first connection
+ * The port is opened with nothing behind it: grpc-js takes some 40 ms and 4 to 12 MiB, so it is loaded when the first connection
  * comes that is HTTP/2.
  */
 export class OtlpGrpcReceiver implements Component {

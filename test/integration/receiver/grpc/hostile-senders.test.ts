@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { GrpcBench } from '../../../fake/grpc-bench.js';
-import { frame, GrpcClient, TRACES_PATH } from '../../../fake/grpc-client.js';
+import { endlessHeader, frame, GrpcClient, TRACES_PATH } from '../../../fake/grpc-client.js';
 import { paddedBody } from '../../../fake/padded-body.js';
 import { until } from '../../../tool/until.js';
 
@@ -61,7 +61,7 @@ test.each([
   ['zeros', Buffer.alloc(1_000)],
   ['half the preface and something else', Buffer.from(`${PREFACE.slice(0, 12)}garbage`)],
   ['the preface and garbage', Buffer.concat([Buffer.from(PREFACE), Buffer.alloc(1_000, 0xff)])],
-  ['the preface and a header that never ends', Buffer.concat([Buffer.from(PREFACE), settings(), headersWithoutEnd()])],
+  ['the preface and a header that never ends', endlessHeader()],
 ])('%s: the connection is closed, or waits to be', async (_name, bytes) => {
   const connection = await bench.connect();
   for (const byte of bytes.subarray(0, 30)) connection.write(Buffer.of(byte));
@@ -101,14 +101,4 @@ test('1,000 calls of one connection, each reset at once, are taken one after the
 
 function connectionCount(): number {
   return Number(bench.health.report().checks[0]?.state.details?.connectionCount);
-}
-
-/** A frame of SETTINGS that says nothing. */
-function settings(): Buffer {
-  return Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
-}
-
-/** A frame of HEADERS that announces others after it. */
-function headersWithoutEnd(): Buffer {
-  return Buffer.from([0, 0, 1, 1, 0, 0, 0, 0, 1, 0x83]);
 }

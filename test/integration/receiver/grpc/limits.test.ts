@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, expect, test } from 'vitest';
 import type { Guard } from '../../../../src/component/guard.js';
 import { GrpcBench } from '../../../fake/grpc-bench.js';
-import { frame, GrpcClient, TRACES_PATH } from '../../../fake/grpc-client.js';
+import { endlessHeader, frame, GrpcClient, TRACES_PATH } from '../../../fake/grpc-client.js';
 import { paddedBody } from '../../../fake/padded-body.js';
 import { until } from '../../../tool/until.js';
 
@@ -122,4 +122,31 @@ test('connections beyond the limit are closed at once, silent ones soon, idle on
   expect(await silent.untilClosed()).toBe('');
   await client.untilClosed();
   expect(bench.health.report().checks[0]?.state.details).toMatchObject({ droppedConnectionCount: 1 });
+});
+
+test('a connection whose header never ends is cut off, and so is one whose call of another service never ends', async () => {
+  bench = await GrpcBench.start({ idleTimeoutMs: 100 });
+  const connection = await bench.connect();
+  connection.write(endlessHeader());
+  await connection.untilClosed();
+  const client = bench.client();
+  client.begin('/a.B/C').write(Buffer.alloc(10));
+  await client.untilClosed();
+});
+
+test('a connection with a call under way is not idle', async () => {
+  bench = await GrpcBench.start({ idleTimeoutMs: 50 });
+  bench.consumer.hold();
+  const client = bench.client();
+  const received = bench.consumer.nextDelivery();
+  // resource_spans { scope_spans { spans { trace_id, span_id } } }
+  const span = `0a10${'01'.repeat(16)}1208${'02'.repeat(8)}`;
+  const answer = client.call(frame(Buffer.from(`0a20121e121c${span}`, 'hex')));
+  await received;
+  const other = await bench.connect();
+  other.write(endlessHeader());
+  await other.untilClosed();
+  expect(client.isClosed).toBe(false);
+  bench.consumer.release();
+  expect(await answer).toMatchObject(OK);
 });

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { GrpcBench } from '../../../fake/grpc-bench.js';
-import { frame, GrpcClient } from '../../../fake/grpc-client.js';
+import { endlessHeader, frame, GrpcClient } from '../../../fake/grpc-client.js';
+import { until } from '../../../tool/until.js';
 
 const ONE_SPAN = frame(oneSpan());
 const NEVER = new AbortController().signal;
@@ -44,8 +45,11 @@ test('idle connections do not hold it up, whether they were ever used or not', a
   const silent = await bench.connect();
   const halfPreface = await bench.connect();
   halfPreface.write('PRI * ');
+  const halfHeader = await bench.connect();
+  halfHeader.write(endlessHeader());
+  await until('all of them', () => bench.health.report().checks[0]?.state.details?.connectionCount === 4);
   await bench.receiver.shutdown(NEVER);
-  await Promise.all([used.untilClosed(), silent.untilClosed(), halfPreface.untilClosed()]);
+  await Promise.all([used, silent, halfPreface, halfHeader].map((one) => one.untilClosed()));
 });
 
 test('what is not done at the deadline is cut off', async () => {
