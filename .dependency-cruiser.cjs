@@ -8,7 +8,18 @@ const layers = [
   ['receiver', 'source', 'exporter'],
   ['web'],
   ['config'],
-  ['export-thread', 'parquet-thread', 'cli', 'app.ts', 'exports.ts', 'hosted-runs.ts', 'limits.ts', 'main.ts'],
+  [
+    'export-thread',
+    'parquet-thread',
+    'cli',
+    'app.ts',
+    'exports.ts',
+    'hosted-runs.ts',
+    'late-exports.ts',
+    'limits.ts',
+    'otlp-destinations.ts',
+    'main.ts',
+  ],
 ];
 
 const pattern = (name) => (name.endsWith('.ts') ? `^src/${name.replace('.', '\\.')}$` : `^src/${name}/`);

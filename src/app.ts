@@ -15,11 +15,12 @@ import { LargeBodyDecoder } from './decode/wire/large-body-decoder.js';
 import { loadSpanKernel } from './decode/wire/span-kernel.js';
 import { WireTracesDecoder } from './decode/wire/wire-traces-decoder.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from './delivery/retry-policy.js';
-import type { ExportThread } from './export-thread/export-thread.js';
 import type { DestinationStatus } from './exporter/destination-status.js';
+import { LateExports, type LateThread } from './late-exports.js';
 import { createLimits, STATE_FILE } from './limits.js';
 import { JsonCodec } from './otlp/json-codec.js';
 import { ProtobufCodec } from './otlp/protobuf-codec.js';
+import { checkDestinations, type NamedPlace } from './otlp-destinations.js';
 import { ParquetThread } from './parquet-thread/parquet-thread.js';
 import { aboutRouter } from './receiver/about-router.js';
 import { ExportIntake } from './receiver/export-intake.js';
@@ -86,7 +87,7 @@ interface Opened {
   readonly state: SqliteState;
   readonly stream: Writable | undefined;
   /** `undefined` where nothing is exported. */
-  readonly exports: ExportThread | undefined;
+  readonly exports: LateThread | undefined;
   readonly schema: PublicSchema;
   /** What brings in hosted runs; loaded where webhooks ask for it. */
   readonly hostedRuns: typeof import('./hosted-runs.js') | undefined;
@@ -103,17 +104,22 @@ export class App {
   static async open(configuration: Configuration, deps: AppDeps, purpose: AppPurpose = 'serve'): Promise<App> {
     const folder = configuration['data-dir'];
     const lock = takeDataFolder(folder, deps.pid, deps.clock.nowUnixMs());
-    let exporting: Promise<ExportThread> | undefined;
+    let exporting: Promise<LateThread | undefined> | undefined;
     let state: SqliteState | undefined;
     try {
       const { jsonl } = configuration;
       const stream = jsonl === 'off' ? undefined : jsonl === '-' ? deps.stdout : await openJsonlStream(jsonl);
-      exporting = (await threadOpener(configuration))?.(configuration, deps);
+      const places = purpose === 'serve' ? await checkDestinations(configuration, deps.ownHosts) : undefined;
+      const openThread = await threadOpener(configuration, deps);
+      if (places === undefined) exporting = openThread?.();
       // Awaited below; until then its failure is nobody's.
       exporting?.catch(() => undefined);
       // Both are done while the other thread starts, which takes as long.
       const schema = PublicSchema.load();
       state = await SqliteState.open(join(folder, STATE_FILE));
+      if (places !== undefined && openThread !== undefined) {
+        exporting = Promise.resolve(lateExports(places, openThread, state, deps));
+      }
       const hasHooks = purpose === 'serve' && missingForHooks(configuration).length === 0;
       const hostedRuns = hasHooks ? await import('./hosted-runs.js') : undefined;
       const opened = { lock, state, stream, exports: await exporting, schema, hostedRuns };
@@ -345,14 +351,26 @@ export class App {
 }
 
 /** What starts the thread that exports; `undefined` where nothing is exported, which saves its memory and time. */
-async function threadOpener({ destinations, environmentDestination }: Configuration) {
+async function threadOpener(configuration: Configuration, { clock, logger, ownHosts, version, random }: AppDeps) {
+  const { destinations, environmentDestination } = configuration;
   if (destinations.length === 0 && environmentDestination === undefined) return undefined;
   const { ExportThread } = await import('./export-thread/export-thread.js');
-  return (configuration: Configuration, { clock, logger, ownHosts, version, random }: AppDeps) => {
+  return () => {
     const retryPolicy = new RetryPolicy(DEFAULT_RETRY_POLICY, random);
     const entry = new URL('./export-thread/thread-main.js', import.meta.url);
     return ExportThread.open({ configuration, ownHosts, version }, { entry, clock, logger, retryPolicy });
   };
+}
+
+/** Exports whose thread a start does not wait for. */
+function lateExports(
+  places: readonly NamedPlace[],
+  open: () => Promise<LateThread>,
+  { cursors }: SqliteState,
+  { clock, logger, random }: AppDeps,
+): LateThread {
+  const retryPolicy = new RetryPolicy(DEFAULT_RETRY_POLICY, random);
+  return new LateExports(places, { open, cursors, clock, logger, retryPolicy });
 }
 
 /** How often a run that is being judged is looked at, in milliseconds. */

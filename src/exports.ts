@@ -2,9 +2,7 @@ import type { Clock } from './component/clock.js';
 import type { Logger } from './component/logger.js';
 import type { Configuration } from './config/configuration.js';
 import { ConfigurationError } from './config/configuration-error.js';
-import { maskUrl } from './config/destination-rows.js';
 import type { DestinationSettings } from './config/destination-settings.js';
-import { toDestinationConfig } from './config/to-destination-config.js';
 import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from './delivery/retry-policy.js';
 import type { Destination } from './exporter/destination.js';
 import type { DestinationConfig } from './exporter/destination-config.js';
@@ -19,6 +17,7 @@ import { OtelRunMapper } from './exporter/mapping/otel-run-mapper.js';
 import { OtlpDestination, type OtlpDestinationDeps } from './exporter/otlp-destination.js';
 import type { LineSource } from './exporter/record-log-lines.js';
 import { SpanExporterDestination } from './exporter/span-exporter-destination.js';
+import { otlpDestinations, placeOf } from './otlp-destinations.js';
 import type { TraceId } from './record/ids.js';
 import type { RunSummary } from './run/run-summary.js';
 import type { ForeignLogReader } from './sink/foreign-log.js';
@@ -47,8 +46,7 @@ export async function openExports(
 ): Promise<readonly OpenedExport[]> {
   const { environmentDestination: fromEnvironment, http, web } = configuration;
   const fromFile = configuration.destinations.filter(({ name }) => name !== fromEnvironment?.name);
-  const otlp = fromFile.filter(({ exporterModule }) => exporterModule === null).map(toDestinationConfig);
-  if (fromEnvironment !== undefined) otlp.unshift(fromEnvironment);
+  const otlp = otlpDestinations(configuration);
   const problems = [...findLoops(otlp, [http, web], ownHosts)];
   const opened: OpenedExport[] = [];
   const collect = async (open: () => Promise<OpenedExport>) => {
@@ -109,12 +107,11 @@ async function openOtlp(
   configuration: Configuration,
   deps: OtlpDestinationDeps,
 ): Promise<OpenedExport> {
-  const urls = Object.values(config.endpoints).map(({ url }) => maskUrl(url));
   return {
     destination: await OtlpDestination.open(config, deps),
     mapping: mappingOptions(config, configuration),
     maxBacklogAgeMs: backlogAge(config.maxBacklogAgeMs, configuration),
-    where: [...new Set(urls.map((url) => new URL(url).origin))].join(' and '),
+    where: placeOf(config),
   };
 }
 

@@ -5,6 +5,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { systemClock } from '../../src/component/clock.js';
 import { RetryPolicy } from '../../src/delivery/retry-policy.js';
 import { ExportThread } from '../../src/export-thread/export-thread.js';
+import { LateExports } from '../../src/late-exports.js';
+import { checkDestinations } from '../../src/otlp-destinations.js';
 import { exportsContract } from '../contract/exports.contract.js';
 import { DirectExports } from '../fake/direct-exports.js';
 import { ExportsBench, type OpenExports } from '../fake/exports-bench.js';
@@ -30,6 +32,78 @@ exportsContract('exports in this thread', (setup, { state, foreign, logger }) =>
   DirectExports.open(setup, { cursors: state.cursors, foreign, logger }),
 );
 exportsContract('exports in a thread of their own', inThread);
+
+const late =
+  (openThread = inThread): OpenExports =>
+  async (setup, bench) => {
+    const places = await checkDestinations(setup.configuration, setup.ownHosts);
+    if (places === undefined) return openThread(setup, bench);
+    return new LateExports(places, {
+      open: async () => (await openThread(setup, bench)) as ExportThread,
+      cursors: bench.state.cursors,
+      clock: systemClock,
+      logger: bench.logger,
+      retryPolicy: new RetryPolicy({ baseMs: 50, maxMs: 200, maxRetryAfterMs: 200 }, Math.random),
+    });
+  };
+exportsContract('exports in a thread that is not waited for', late());
+
+describe('exports in a thread that comes late', () => {
+  const RUN = sampleTraceId('build-mixed');
+  const RECORDS = sampleRecords('build-mixed');
+  const ENDED = RECORDS.flatMap((record) => (record.recordType === 'SpanEnd' ? [`${RUN} ${record.spanId}`] : []));
+  let bench: ExportsBench;
+  beforeEach(async () => {
+    bench = await ExportsBench.open();
+  });
+  afterEach(() => bench.close());
+
+  const untilDone = () =>
+    until('the end of the run', async () => (await bench.state.cursors.listPending('jaeger')).length === 0);
+  const missing = () => ENDED.filter((id) => !bench.receiver.spanIds.includes(id));
+
+  it('send a run that came and ended before the thread was there', async () => {
+    let admit = () => {};
+    const gate = new Promise<void>((resolve) => {
+      admit = resolve;
+    });
+    const exports = await bench.start(
+      late(async (...args) => {
+        await gate;
+        return inThread(...args);
+      }),
+    );
+    expect(exports.statuses()).toEqual([]);
+    await bench.append(RUN, RECORDS);
+    await bench.finish(RUN);
+    admit();
+    await untilDone();
+    expect(missing()).toEqual([]);
+  });
+
+  it('try again where the thread cannot be started, say so, and lose nothing', async () => {
+    let failures = 0;
+    await bench.start(
+      late(async (...args) => {
+        if (failures < 2) throw new Error(`failure ${++failures}`);
+        return inThread(...args);
+      }),
+    );
+    await bench.append(RUN, RECORDS);
+    await bench.finish(RUN);
+    await untilDone();
+    expect(missing()).toEqual([]);
+    const errors = bench.logger.lines.filter(({ level }) => level === 'error');
+    expect(errors.map(({ fields }) => fields.error)).toEqual(['failure 1', 'failure 2']);
+  });
+
+  it('end in good order where the thread never came', async () => {
+    const exports = await bench.start(late(() => Promise.reject(new Error('no luck'))));
+    await bench.append(RUN, RECORDS);
+    expect(await exports.flush(AbortSignal.timeout(50))).toBe(false);
+    await bench.stop(exports);
+  });
+});
 
 /** An exporter that takes its thread down with the first spans it gets, again and again until it has done so often enough. */
 const MURDEROUS = (deaths: number, how: string) => `

@@ -1,0 +1,50 @@
+import type { Configuration } from './config/configuration.js';
+import { ConfigurationError } from './config/configuration-error.js';
+import { maskUrl } from './config/destination-rows.js';
+import { toDestinationConfig } from './config/to-destination-config.js';
+import type { DestinationConfig } from './exporter/destination-config.js';
+import { findLoops } from './exporter/destination-loop.js';
+import { loadTls } from './exporter/destination-tls.js';
+
+/** A destination's name, and where it is: without secrets. */
+export type NamedPlace = readonly [name: string, where: string];
+
+/** Destinations that speak OTLP; the environment's comes first, and in place of one of its name in the file. */
+export function otlpDestinations({
+  destinations,
+  environmentDestination,
+}: Configuration): readonly DestinationConfig[] {
+  const fromFile = destinations.filter(({ name }) => name !== environmentDestination?.name);
+  const otlp = fromFile.filter(({ exporterModule }) => exporterModule === null).map(toDestinationConfig);
+  return environmentDestination === undefined ? otlp : [environmentDestination, ...otlp];
+}
+
+/** Where a destination's signals go, for start lines. */
+export function placeOf({ endpoints }: DestinationConfig): string {
+  const origins = Object.values(endpoints).map(({ url }) => new URL(maskUrl(url)).origin);
+  return [...new Set(origins)].join(' and ');
+}
+
+/**
+ * Looks whether destinations can be used, as far as that is known without their code, which takes a while to load.
+ * @returns where they are; `undefined` where there is an exporter of one's own, of which only loading it tells.
+ * @throws ConfigurationError when one is the bridge itself, or a certificate cannot be read.
+ */
+export async function checkDestinations(
+  configuration: Configuration,
+  ownHosts: readonly string[],
+): Promise<readonly NamedPlace[] | undefined> {
+  const otlp = otlpDestinations(configuration);
+  const { environmentDestination: fromEnvironment, http, web } = configuration;
+  const problems = [...findLoops(otlp, [http, web], ownHosts)];
+  for (const { endpoints } of otlp) {
+    for (const { tls } of Object.values(endpoints)) {
+      await loadTls(tls).catch((error: unknown) => problems.push(error instanceof Error ? error.message : `${error}`));
+    }
+  }
+  if (problems.length > 0) throw new ConfigurationError([...new Set(problems)]);
+  const hasModule = configuration.destinations.some(
+    ({ name, exporterModule }) => exporterModule !== null && name !== fromEnvironment?.name,
+  );
+  return hasModule ? undefined : otlp.map((config) => [config.name, placeOf(config)]);
+}
