@@ -8,9 +8,10 @@ import { REJECTS_FILE, RejectFile } from '../source/reject-file.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { createLogger } from './create-logger.js';
-import { EXIT, type ExitCode } from './exit-code.js';
+import { type CommandExit, EXIT, type ExitCode } from './exit-code.js';
 import { type Intake, openIntake } from './open-intake.js';
 import { PassOn } from './pass-on.js';
+import { PipeInput } from './pipe-input.js';
 import { reportReading } from './report-reading.js';
 import { resolveForCommand } from './resolve-for-command.js';
 
@@ -21,31 +22,46 @@ const BRIDGE_WAIT_MS = 30_000;
 const INPUT = 'standard input';
 
 /**
- * What `run-bridge pipe` does. Whatever goes wrong with keeping records, lines are passed on to the end, and only a wrong
- * command line or configuration makes it fail.
+ * What `run-bridge pipe` does. Whatever goes wrong with keeping records, lines are passed on to the end; only a wrong command
+ * line or configuration makes it fail.
  * @throws CliError
  */
-export async function pipe(invocation: Invocation): Promise<ExitCode> {
-  const { context, switches } = invocation;
-  const { stdin, stderr, clock, isStdinTerminal } = context;
-  if (isStdinTerminal) {
+export async function pipe(invocation: Invocation): Promise<ExitCode | CommandExit> {
+  const { context } = invocation;
+  if (context.isStdinTerminal) {
     throw new CliError(EXIT.usage, 'nothing comes in; use it as in: dbt build --log-format otel | run-bridge pipe');
   }
   const output = new PassOn(context.stdout);
+  const input = new PipeInput(context, (error) => complain(context, `a fault in run-bridge itself: ${String(error)}`));
   const passAll = async () => {
-    for await (const bytes of stdin) await output.write(bytes as Uint8Array);
+    for await (const bytes of input.bytes()) await output.write(bytes);
     await output.end();
   };
-  const resolved = await resolveForCommand(invocation).catch(async (error: unknown) => {
-    if (!(error instanceof ConfigurationError)) throw error;
-    for (const problem of error.problems) stderr.write(`run-bridge: ${problem}; nothing is kept, all is passed on\n`);
-    await passAll();
-    return undefined;
-  });
-  if (resolved === undefined) return EXIT.usage;
-  for (const warning of resolved.warnings) stderr.write(`run-bridge: ${warning}\n`);
+  const working = async () => {
+    try {
+      const { configuration, warnings } = await resolveForCommand(invocation);
+      for (const warning of warnings) complain(context, warning);
+      return await keepRecords(invocation, configuration, input, output);
+    } catch (error) {
+      const problems = error instanceof ConfigurationError ? error.problems : [messageOf(error)];
+      for (const problem of problems) complain(context, `${problem}; nothing more is kept, all is passed on`);
+      await passAll();
+      return error instanceof ConfigurationError ? EXIT.usage : EXIT.ok;
+    }
+  };
+  return await Promise.race([working(), input.cut]);
+}
+
+async function keepRecords(
+  invocation: Invocation,
+  given: Configuration,
+  input: PipeInput,
+  output: PassOn,
+): Promise<ExitCode> {
+  const { context, switches } = invocation;
+  const { clock, stderr } = context;
   // Standard output belongs to the lines that are passed on.
-  const configuration = { ...resolved.configuration, jsonl: 'off' };
+  const configuration = { ...given, jsonl: 'off' };
   const dataFolder = configuration['data-dir'];
   const logger = loggerOf(invocation, configuration);
   const opening = open(invocation, configuration, logger);
@@ -63,20 +79,22 @@ export async function pipe(invocation: Invocation): Promise<ExitCode> {
         await rejectFile.add(INPUT, [reject]);
       },
       onFailed: (error) =>
-        stderr.write(`run-bridge: the records are not kept, and passed on from here on: ${messageOf(error)}\n`),
+        complain(context, `the records are not kept, and passed on from here on: ${messageOf(error)}`),
     },
   );
-  await records.run(stdin);
+  await records.run(input.bytes());
   await output.end();
   tally.addRecords(records.store.recordCount);
-  const intake = await opening.catch(() => undefined);
-  if (intake === undefined) {
-    if (!records.store.hasFailed) await opening.catch((error: unknown) => complain(invocation, error));
+  try {
+    const intake = await opening;
+    await finish(invocation, intake, records);
+    const done = intake.url === undefined ? `taken into ${dataFolder}/runs` : `sent to ${intake.url}`;
+    return reportReading(tally.result(), { done, rejectsPath: rejectFile.path }, stderr) ? EXIT.ok : EXIT.unreadable;
+  } catch (error) {
+    // Where records came, it was told with the first of them.
+    if (!records.store.hasFailed) complain(context, messageOf(error));
     return EXIT.ok;
   }
-  await finish(invocation, intake, records).catch((error: unknown) => complain(invocation, error));
-  const done = intake.url === undefined ? `taken into ${dataFolder}/runs` : `sent to ${intake.url}`;
-  return reportReading(tally.result(), { done, rejectsPath: rejectFile.path }, stderr) ? EXIT.ok : EXIT.unreadable;
 }
 
 function loggerOf({ context }: Invocation, configuration: Configuration): Logger {
@@ -103,8 +121,8 @@ async function finish({ context }: Invocation, intake: Intake, { store }: Record
   }
 }
 
-function complain({ context }: Invocation, error: unknown): void {
-  context.stderr.write(`run-bridge: ${messageOf(error)}\n`);
+function complain({ stderr }: Invocation['context'], message: string): void {
+  stderr.write(`run-bridge: ${message}\n`);
 }
 
 function messageOf(error: unknown): string {

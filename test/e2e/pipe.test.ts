@@ -71,6 +71,20 @@ describe('pipe', () => {
     expect(sorted(recorded()).length).toBe(sorted(sample).length - 1);
   });
 
+  test('ends at once by a second SIGTERM', async () => {
+    const command = pipe();
+    command.child.stdin.write('here\n');
+    await until('a line', () => command.stdout.includes('here'));
+    const ended = command.stop();
+    await until('the end', async () => {
+      // As long as it takes until one is not taken for the same as the first.
+      command.child.kill('SIGTERM');
+      return command.child.signalCode !== null || command.child.exitCode !== null;
+    });
+    await ended;
+    expect(command.child.signalCode).toBe('SIGTERM');
+  });
+
   test('goes on keeping when nobody reads what it passes on', async () => {
     const main = new URL('../../dist/main.js', import.meta.url).pathname;
     writeFileSync(join(dir, 'in.jsonl'), Buffer.concat([Buffer.from('x\n'.repeat(200_000)), sample]));
@@ -107,7 +121,7 @@ describe('pipe', () => {
     command.child.stdin.end(sample);
     expect(await command.ended()).toBe(2);
     expect(command.stdout.equals(sample)).toBe(true);
-    expect(command.stderr).toMatch(/parquet.*nothing is kept, all is passed on/);
+    expect(command.stderr).toMatch(/parquet.*nothing more is kept, all is passed on/);
   });
 });
 
