@@ -12,8 +12,8 @@ export interface PipedRecord {
   readonly raw: Uint8Array;
 }
 
-/** What waits for a slow store, as bytes of lines; beyond it the pipe waits, too: 16 MiB. */
-const MAX_WAITING_BYTES = 16 * 1024 * 1024;
+/** What waits for a slow store, as bytes of lines; beyond it the pipe waits, too: 8 MiB. */
+const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 /** How long a store that takes nothing is tried again, in milliseconds. */
 const GIVE_UP_MS = 30_000;
 const never = new AbortController().signal;

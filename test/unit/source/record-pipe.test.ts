@@ -74,7 +74,7 @@ describe('RecordPipe', () => {
     ]);
   });
 
-  it('goes on while the consumer is slow, up to 16 MiB', async () => {
+  it('goes on while the consumer is slow, up to 8 MiB', async () => {
     const { pipe, consumer, passed, kept } = piping();
     consumer.hold();
     const filler = records[0]?.replace('"attributes":{', `"attributes":{"x":"${'z'.repeat(2 ** 20)}",`) ?? '';
