@@ -48,6 +48,7 @@ import { listTraces } from './sink/list-traces.js';
 import { openJsonlStream } from './sink/open-jsonl-stream.js';
 import type { RecordLogReader } from './sink/record-log.js';
 import { RecordLogFiles } from './sink/record-log-files.js';
+import { Spool } from './source/spool.js';
 import type { DataFolderLock } from './store/data-folder-lock.js';
 import type { PullStore } from './store/pull-store.js';
 import type { RunStore } from './store/run-store.js';
@@ -265,10 +266,18 @@ export class App {
     foreignListeners.push(...exports);
     runListeners.push(...exports);
     const receivers = new Together('receivers', [this.receiver, ...(this.grpc === undefined ? [] : [this.grpc])]);
+    const spool = new Spool(dataFolder, null, {
+      consumer: this.consumer,
+      book: this.book,
+      otlp: () => ({ codec: CODECS.json, decoder }),
+      clock,
+      logger,
+      pid: deps.pid,
+    });
     const outward = [...exports, parquetThread, ...output];
     const inward = {
-      serve: [this.tracker, this.book, recordLog, ...guards, ...(hosted?.components ?? []), receivers, this.web],
-      follow: [this.tracker, this.book, recordLog, limits.disk],
+      serve: [this.tracker, this.book, recordLog, ...guards, ...(hosted?.components ?? []), receivers, this.web, spool],
+      follow: [this.tracker, this.book, recordLog, limits.disk, spool],
       import: [recordLog, limits.disk],
     };
     this.lifecycle = new Lifecycle([...outward, ...inward[purpose]]);

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,27 +30,32 @@ export class Engine {
     readonly project: string,
   ) {}
 
+  /** The engine's program. */
+  get dbt(): string {
+    return join(this.folder, 'venv', 'bin', 'dbt');
+  }
+
   /** Runs `dbt` with these arguments in the project. `onStart` is given what ends it: a function that sends a signal. */
   run(
     args: readonly string[],
     env: Readonly<Record<string, string>>,
     onStart: (kill: (signal: NodeJS.Signals) => void) => void = () => {},
   ): Promise<EngineResult> {
-    return this.spawn(join(this.folder, 'venv', 'bin', 'dbt'), args, env, onStart);
+    return this.runCommand([this.dbt, ...args], env, (child) => onStart((signal) => child.kill(signal)));
   }
 
   /** Runs a line of shell in the project, in which `dbt` is the engine. */
   runShell(line: string): Promise<EngineResult> {
-    return this.spawn('bash', ['-c', line], {}, () => {});
+    return this.runCommand(['bash', '-c', line], {});
   }
 
-  private spawn(
-    command: string,
-    args: readonly string[],
+  /** Runs any command in the project, with the engine on its path. */
+  runCommand(
+    [program = '', ...args]: readonly string[],
     env: Readonly<Record<string, string>>,
-    onStart: (kill: (signal: NodeJS.Signals) => void) => void,
+    onStart: (child: ChildProcess) => void = () => {},
   ): Promise<EngineResult> {
-    const child = spawn(command, args, {
+    const child = spawn(program, args, {
       cwd: this.project,
       env: {
         HOME: join(this.folder, 'home'),
@@ -68,7 +73,7 @@ export class Engine {
         output += chunk.toString();
       });
     }
-    onStart((signal) => child.kill(signal));
+    onStart(child);
     return new Promise((resolve, reject) => {
       child.once('error', reject);
       child.once('close', (exitCode, signal) => resolve({ exitCode, signal, output }));

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { type Logger, silentLogger } from '../../component/logger.js';
 import type { Configuration } from '../../config/configuration.js';
 import { type Environment, nonEmpty } from '../../config/environment.js';
+import { ENGINE_FILE, SPOOL_FOLDER } from '../../source/spool-folder.js';
 import type { Invocation } from '../command-line.js';
 import { createLogger } from '../create-logger.js';
 import type { ProcessContext } from '../process-context.js';
@@ -33,12 +34,12 @@ export class CommandBridge {
     const stepId = randomUUID();
     const inlet = await OtlpInlet.open(logger);
     const folder = makePrivateFolder([
-      join(configuration['data-dir'], 'spool', stepId),
+      join(configuration['data-dir'], SPOOL_FOLDER, stepId),
       join(context.tempDir, `run-bridge-${stepId}`),
     ]);
     const switches = readEngineSwitches(command, context.environment);
     const userFile = findUserFile(switches, context.workingDir);
-    const ownFile = folder === undefined ? undefined : { path: join(folder, 'otel.jsonl'), fromOffset: 0 };
+    const ownFile = folder === undefined ? undefined : { path: join(folder, ENGINE_FILE), fromOffset: 0 };
     const environment = childEnvironment(context.environment, {
       otlpUrl: inlet.url,
       jsonlPath: userFile === undefined ? (ownFile?.path ?? null) : null,

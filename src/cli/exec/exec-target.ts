@@ -5,12 +5,14 @@ import type { ExecutionBook } from '../../run/execution-book.js';
 /** Where the records of a wrapped command go: a store of this process's own, or a bridge that runs. */
 export interface ExecTarget {
   readonly consumer: RecordConsumer;
-  /** Where runs and their steps are told; `undefined` where nobody wants to know. */
-  readonly book: ExecutionBook | undefined;
+  /** Where runs and their steps are told. */
+  readonly book: ExecutionBook;
   /** Where the runs are, in words. */
   readonly where: string;
+  /** Sends what is held back until a span ends: everything was consumed. */
+  settle(): Promise<void>;
   /**
-   * Everything was consumed: judges the runs and passes on what is to be passed on, as far as that goes before `deadline`.
+   * The command has ended and the book was told: judges the runs and passes on what is to be passed on, as far as that goes before `deadline`.
    * @returns what is left to do, as a sentence; `null` when nothing is.
    */
   finish(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<string | null>;

@@ -1,24 +1,36 @@
-import type { Clock } from '../../component/clock.js';
+import { HttpExecutionBook } from '../../source/http-execution-book.js';
+import { Spool } from '../../source/spool.js';
+import { HttpConsumer } from '../http-consumer.js';
+import { otlpReading } from '../otlp-reading.js';
 import type { ExecTarget } from './exec-target.js';
-import { HandOverConsumer } from './hand-over-consumer.js';
+import type { TargetChoice } from './target-choice.js';
 
-/** Hands over to a bridge that runs. */
-export function handOverTo(
+/** Hands over to a bridge that runs, and takes along what earlier commands could not hand over to the same `--to`. */
+export async function handOverTo(
   baseUrl: string,
-  clock: Clock,
-  { giveUp, onTrouble }: { giveUp: AbortSignal; onTrouble: (message: string) => void },
-): ExecTarget {
-  const consumer = new HandOverConsumer(baseUrl, clock, giveUp, onTrouble);
+  { context, configuration, to, logger, giveUp, onTrouble }: TargetChoice,
+): Promise<ExecTarget> {
+  const { clock, pid } = context;
+  const patience = { maxWaitMs: Number.POSITIVE_INFINITY, onWaiting: onTrouble, onGoingOn() {} };
+  const consumer = new HttpConsumer(baseUrl, clock, giveUp, patience);
+  const book = new HttpExecutionBook(baseUrl, { clock, signal: giveUp });
+  const spooled = new HttpConsumer(baseUrl, clock, giveUp, { ...patience, onWaiting() {} });
+  const spool = new Spool(configuration['data-dir'], to ?? null, {
+    ...{ consumer: spooled, book, otlp: otlpReading, settle: () => spooled.finish(), clock, logger, pid },
+  });
+  // Without `--to` the bridge that has the folder takes it in itself.
+  if (to !== undefined) await spool.start();
   return {
     consumer,
-    book: undefined,
+    book,
     where: baseUrl,
     async finish() {
-      await consumer.finish();
       return null;
     },
+    settle: () => consumer.finish(),
     async close() {
-      consumer.close();
+      await spool.shutdown();
+      book.close();
     },
   };
 }

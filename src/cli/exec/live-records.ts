@@ -1,19 +1,21 @@
 import { existsSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
+import type { TraceId } from '../../record/ids.js';
 import { CommandRecords } from '../../source/command-records.js';
+import { guessResource } from '../../source/guess-resource.js';
 import { HeldRequests } from '../../source/held-requests.js';
 import { JsonlTail } from '../../source/jsonl-tail.js';
-import { hashOfHead, type TailPosition } from '../../source/tail-position.js';
+import { SPOOLED_OTLP_FILE, type SpoolEntry, writeSpoolEntry } from '../../source/spool-entry.js';
+import { SPOOL_FOLDER } from '../../source/spool-folder.js';
+import { startPosition } from '../../source/start-position.js';
+import { DataFolderLock } from '../../store/data-folder-lock.js';
 import type { ChildEnding } from './child-ending.js';
 import { chooseTarget } from './choose-target.js';
 import type { CommandFacts } from './command-facts.js';
 import type { ExecTarget } from './exec-target.js';
-import { guessResource } from './guess-resource.js';
 import { OtlpTap } from './otlp-tap.js';
 import { removePrivateFolder } from './private-folder.js';
 import { stepStartOf, toCommandEnding } from './step-facts.js';
-import type { UserFile } from './user-file.js';
 
 /** What OTLP bodies may take in memory while the JSONL is read, in bytes: 64 MiB; beyond it they go to the private folder. */
 const MAX_HELD_BYTES = 64 * 1024 * 1024;
@@ -30,23 +32,37 @@ export class LiveRecords {
   private readonly held: HeldRequests;
   private readonly target: Promise<ExecTarget>;
   private readonly running: Promise<void>;
+  /** Says to others that the command's folder is not left behind. */
+  private lock: DataFolderLock | undefined;
+  private writing: Promise<void> = Promise.resolve();
   private trouble: string | undefined;
 
   constructor(private readonly facts: CommandFacts) {
     const { context, inlet, logger, folder, file } = facts;
     const { clock } = context;
+    // The lock says that the rest is there: it comes last.
+    if (folder !== undefined) {
+      this.writing = this.writeEntry(folder, null).then(
+        () => {
+          this.lock = lockFolder(facts);
+        },
+        () => undefined,
+      );
+    }
     const tap = new OtlpTap({ clock, logger }, async (decoded, signal, bytes) => {
       await (await this.records).hold(decoded, signal, bytes);
     });
     inlet.answerWith(tap.receiver.answer);
     this.held = new HeldRequests({
-      path: join(folder ?? context.tempDir, 'otel.otlp.jsonl'),
+      path: join(folder ?? context.tempDir, SPOOLED_OTLP_FILE),
       maxMemoryBytes: MAX_HELD_BYTES,
       ...tap.codecs,
     });
     this.target = this.openTarget();
     this.target.catch(() => undefined);
-    this.tail = startOf(file).then((from) => new JsonlTail(file?.path ?? '', { from }, clock));
+    this.tail = startPosition(file?.path ?? '', file?.fromOffset ?? 0).then(
+      (from) => new JsonlTail(file?.path ?? '', { from }, clock),
+    );
     this.records = this.tail.then(
       (tail) =>
         new CommandRecords({
@@ -65,7 +81,7 @@ export class LiveRecords {
 
   /** Brings in what is left, judges and exports; says what could not be done. */
   async end(ending: ChildEnding, stop: AbortSignal): Promise<void> {
-    const { context, options, inlet, notices, folder, stepId } = this.facts;
+    const { context, options, inlet, notices, folder } = this.facts;
     const { clock } = context;
     const endedUnixMs = clock.nowUnixMs();
     const deadline = new AbortController();
@@ -76,22 +92,23 @@ export class LiveRecords {
     ];
     stop.addEventListener('abort', giveUp, { once: true });
     await inlet.close(AbortSignal.timeout(LAST_REQUESTS_MS));
+    await this.writing;
     const records = await this.records;
     (await this.tail).finish();
     records.end();
     try {
       await this.running;
       const target = await this.target;
-      const { book } = target;
-      await book
-        ?.end(stepId, toCommandEnding(ending), endedUnixMs)
-        .catch((error: unknown) => notices.say(messageOf(error)));
+      await target.settle();
+      await this.tellEnd(target, records.traceIds, { ending: toCommandEnding(ending), endedUnixMs });
       const left = await target.finish(records.traceIds, AbortSignal.any([deadline.signal, stop]));
       if (left !== null) notices.say(left);
       if (options.isSummaryWanted) notices.say(`${[...records.traceIds].join(', ')} in ${target.where}`);
+      this.lock?.release();
       if (folder !== undefined) removePrivateFolder(folder);
     } catch (error) {
-      await this.leave(error);
+      await this.leave(error, { ending: toCommandEnding(ending), endedUnixMs });
+      this.lock?.release();
     } finally {
       for (const timer of timers) timer.cancel();
       await this.held.close();
@@ -100,32 +117,58 @@ export class LiveRecords {
     }
   }
 
+  /** Older engines, and recorded telemetry, do not carry the step in their resource: their traces are named, too. */
+  private async tellEnd(
+    { book }: ExecTarget,
+    traceIds: Iterable<TraceId>,
+    { ending, endedUnixMs }: NonNullable<SpoolEntry['end']>,
+  ): Promise<void> {
+    const { notices, stepId } = this.facts;
+    try {
+      for (const traceId of traceIds) await book.attach(stepId, traceId);
+      await book.end(stepId, ending, endedUnixMs);
+    } catch (error) {
+      notices.say(messageOf(error));
+    }
+  }
+
   /** What could not be brought in stays where the next start, or the user, finds it. */
-  private async leave(error: unknown): Promise<void> {
-    const { notices, folder, file, configuration } = this.facts;
+  private async leave(error: unknown, end: NonNullable<SpoolEntry['end']>): Promise<void> {
+    const { notices, folder, file, configuration, options } = this.facts;
     const reason = this.trouble ?? messageOf(error);
-    const isSaved = await this.held.saveAll().then(
-      () => true,
-      () => false,
-    );
-    const isWritten =
-      folder !== undefined && file !== undefined && dirname(file.path) === folder && existsSync(file.path);
-    if (folder === undefined || !isSaved || (this.held.count === 0 && !isWritten)) {
+    const isLeft = folder !== undefined && (await this.save(folder, end));
+    if (!isLeft || (this.held.count === 0 && (file === undefined || !existsSync(file.path)))) {
       if (folder !== undefined) removePrivateFolder(folder);
       notices.say(`${reason}; telemetry of the command is not kept`);
       return;
     }
-    const next = folder.startsWith(configuration['data-dir'])
-      ? 'the next start takes it in'
-      : 'run-bridge import takes it in';
-    notices.say(`${reason}; the command's telemetry is in ${folder}: ${next}`);
+    const isSpooled = folder.startsWith(join(configuration['data-dir'], SPOOL_FOLDER));
+    const next = options.to === undefined ? 'the next start of run-bridge' : `the next exec --to ${options.to}`;
+    const rest = isSpooled ? `${next} takes it in` : 'run-bridge import takes it in';
+    notices.say(`${reason}; telemetry of the command is left in ${folder}: ${rest}`);
   }
 
-  /** The step begins before its first record comes. */
+  private async save(folder: string, end: NonNullable<SpoolEntry['end']>): Promise<boolean> {
+    try {
+      await this.held.saveAll();
+      await this.writeEntry(folder, end);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  private async writeEntry(folder: string, end: SpoolEntry['end']): Promise<void> {
+    const { options, file, environment } = this.facts;
+    const resourceAttributes = environment.OTEL_RESOURCE_ATTRIBUTES ?? '';
+    const start = stepStartOf(this.facts);
+    await writeSpoolEntry(folder, { start, to: options.to ?? null, file: file ?? null, resourceAttributes, end });
+  }
+
   private async openTarget(): Promise<ExecTarget> {
-    const { notices } = this.facts;
     const target = await this.chooseTarget();
-    await target.book?.begin(stepStartOf(this.facts)).catch((error: unknown) => notices.say(messageOf(error)));
+    // Where it fails, the end says it, once more with the beginning.
+    await target.book.begin(stepStartOf(this.facts)).catch(() => undefined);
     return target;
   }
 
@@ -143,20 +186,16 @@ export class LiveRecords {
   }
 }
 
-/** Where a file is to be read from that has been written before; `undefined` for its beginning. */
-async function startOf(file: UserFile | undefined): Promise<TailPosition | undefined> {
-  if (file === undefined || file.fromOffset === 0) return undefined;
-  const found = await stat(file.path, { bigint: true }).catch(() => undefined);
-  if (found === undefined) return undefined;
-  return {
-    inode: String(found.ino),
-    offset: file.fromOffset,
-    line: 1,
-    headBytes: 0,
-    headHash: hashOfHead(new Uint8Array(0)),
-  };
-}
-
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** The kernel takes it back when this process dies in whatever way. */
+function lockFolder({ folder, context: { pid }, startedUnixMs }: CommandFacts): DataFolderLock | undefined {
+  if (folder === undefined) return undefined;
+  try {
+    return DataFolderLock.acquire(folder, { pid, since: new Date(startedUnixMs).toISOString(), address: null });
+  } catch {
+    return undefined;
+  }
 }

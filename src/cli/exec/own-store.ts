@@ -1,10 +1,11 @@
 import { App } from '../../app.js';
 import type { Logger } from '../../component/logger.js';
 import type { Configuration } from '../../config/configuration.js';
+import { ConsumeError, type RecordConsumer } from '../../record/record-consumer.js';
+import { PatientConsumer } from '../../source/patient-consumer.js';
 import { appDeps } from '../app-deps.js';
 import type { ProcessContext } from '../process-context.js';
 import type { ExecTarget } from './exec-target.js';
-import { PatientConsumer } from './patient-consumer.js';
 
 /** How long the parts of the store may take to close, in milliseconds. */
 const CLOSE_MS = 2_000;
@@ -20,10 +21,21 @@ export async function openOwnStore(
 ): Promise<ExecTarget> {
   const app = await App.open(configuration, appDeps(context, logger), 'follow');
   await app.start();
+  const watched: RecordConsumer = {
+    async consume(delivery) {
+      try {
+        await app.consumer.consume(delivery);
+      } catch (error) {
+        if (error instanceof ConsumeError) onTrouble(error.message);
+        throw error;
+      }
+    },
+  };
   return {
-    consumer: new PatientConsumer(app.consumer, context.clock, giveUp, onTrouble),
+    consumer: new PatientConsumer(watched, context.clock, giveUp),
     book: app.book,
     where: `${configuration['data-dir']}/runs`,
+    settle: async () => {},
     async finish(traceIds, deadline) {
       const isExported = await app.finishCommand(traceIds, deadline);
       if (isExported || app.destinations.length === 0) return null;

@@ -1,5 +1,5 @@
-import type { Resource } from '../../record/resource.js';
-import type { TelemetryRecord } from '../../record/telemetry-record.js';
+import type { Resource } from '../record/resource.js';
+import type { TelemetryRecord } from '../record/telemetry-record.js';
 
 /**
  * The resource of records of which nothing came over OTLP, the only way by which the engine says it: what the user and

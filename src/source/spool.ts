@@ -1,0 +1,166 @@
+import { readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock, Timer } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import { errorCode } from '../component/error-code.js';
+import type { Logger } from '../component/logger.js';
+import type { RecordConsumer } from '../record/record-consumer.js';
+import type { ExecutionBook } from '../run/execution-book.js';
+import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
+import { DataFolderLock } from '../store/data-folder-lock.js';
+import { batchesOf } from './batch-builder.js';
+import { guessResource } from './guess-resource.js';
+import { JsonlTail } from './jsonl-tail.js';
+import { OtlpJsonFile, type OtlpReading } from './otlp-json-file.js';
+import { PatientConsumer } from './patient-consumer.js';
+import { readRecord } from './read-record.js';
+import { readSpoolEntry, SPOOLED_OTLP_FILE, type SpoolEntry } from './spool-entry.js';
+import { ENGINE_FILE, SPOOL_FOLDER } from './spool-folder.js';
+import { startPosition } from './start-position.js';
+
+/** What taking in spooled commands needs. */
+export interface SpoolDeps {
+  readonly consumer: RecordConsumer;
+  readonly book: Pick<ExecutionBook, 'begin' | 'end'>;
+  readonly otlp: () => OtlpReading;
+  /** Sends what the consumer holds back; called when a command's records were consumed. */
+  readonly settle?: () => Promise<void>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Process id, for the lock's message. */
+  readonly pid: number;
+}
+
+/** How often the folder is looked at, in milliseconds. */
+const LOOK_MS = 30_000;
+/** A folder without a lock is left alone for so long after it was made, in milliseconds: its command may just be starting. */
+const YOUNG_MS = 60_000;
+
+/**
+ * Takes in what commands under `exec` could not bring to where it belongs: their process was killed, their bridge died,
+ * the data folder was full. Each command's folder is locked while the command is at work, by the kernel, so that one that
+ * died is known. What was taken in before is taken again, and written once.
+ */
+export class Spool implements Component {
+  readonly name = 'spool';
+  private readonly stop = new AbortController();
+  private timer: Timer | undefined;
+  private working: Promise<void> = Promise.resolve();
+
+  /** @param to only commands that were to go to this bridge; those that may go anywhere where it is `null`. */
+  constructor(
+    private readonly dataFolder: string,
+    private readonly to: string | null,
+    private readonly deps: SpoolDeps,
+  ) {}
+
+  async start(): Promise<void> {
+    this.look();
+  }
+
+  async shutdown(): Promise<void> {
+    this.timer?.cancel();
+    this.stop.abort();
+    await this.working;
+  }
+
+  private look(): void {
+    this.working = this.takeAll().catch((error: unknown) => {
+      if (this.stop.signal.aborted) return;
+      this.deps.logger.error({ error: String(error) }, 'spooled telemetry could not be taken in; it is tried again');
+    });
+    this.timer = this.deps.clock.after(LOOK_MS, () => void this.working.then(() => this.look()));
+  }
+
+  private async takeAll(): Promise<void> {
+    const folder = join(this.dataFolder, SPOOL_FOLDER);
+    for (const name of await namesIn(folder)) {
+      if (this.stop.signal.aborted) return;
+      await this.tryOne(join(folder, name));
+    }
+  }
+
+  private async tryOne(folder: string): Promise<void> {
+    const { clock, pid, logger } = this.deps;
+    const made = await stat(folder).catch(() => undefined);
+    const isLockable = (await stat(join(folder, 'lock.db')).catch(() => undefined)) !== undefined;
+    if (made === undefined || (!isLockable && clock.nowUnixMs() - made.mtimeMs < YOUNG_MS)) return;
+    const entry = await readSpoolEntry(folder);
+    if ((entry?.to ?? null) !== this.to) return;
+    let lock: DataFolderLock;
+    try {
+      lock = DataFolderLock.acquire(folder, { pid, since: new Date(clock.nowUnixMs()).toISOString(), address: null });
+    } catch (error) {
+      // Its command is at work.
+      if (error instanceof DataFolderInUseError) return;
+      throw error;
+    }
+    try {
+      const recordCount = await this.take(folder, entry);
+      logger.info({ folder, recordCount }, "a command's telemetry was taken in that was left behind");
+      await rm(folder, { recursive: true, force: true });
+    } finally {
+      lock.release();
+    }
+  }
+
+  /** @param entry `undefined` where it was not written, or is damaged: then the records are taken, of no known step. */
+  private async take(folder: string, entry: SpoolEntry | undefined): Promise<number> {
+    const { book, settle, clock } = this.deps;
+    const consumer = new PatientConsumer(this.deps.consumer, clock, this.stop.signal);
+    const file = entry === undefined ? { path: join(folder, ENGINE_FILE), fromOffset: 0 } : entry.file;
+    if (entry !== undefined) await book.begin(entry.start);
+    const recordCount =
+      (await this.takeJsonl(file, entry?.resourceAttributes ?? '', consumer)) + (await this.takeOtlp(folder, consumer));
+    await settle?.();
+    if (entry !== undefined) {
+      const { ending, endedUnixMs } = entry.end ?? { ending: { kind: 'unknown' }, endedUnixMs: clock.nowUnixMs() };
+      await book.end(entry.start.stepId, ending, endedUnixMs);
+    }
+    return recordCount;
+  }
+
+  private async takeJsonl(
+    file: SpoolEntry['file'],
+    resourceAttributes: string,
+    consumer: RecordConsumer,
+  ): Promise<number> {
+    if (file === null) return 0;
+    const from = await startPosition(file.path, file.fromOffset);
+    const tail = new JsonlTail(file.path, { from }, this.deps.clock);
+    tail.finish();
+    let recordCount = 0;
+    for await (const { lines } of tail.chunks(this.stop.signal)) {
+      const records = lines.map(readRecord).flatMap((read) => ('reason' in read ? [] : [read]));
+      recordCount += records.length;
+      const batches = batchesOf(records).map((batch) => {
+        const [first] = batch.records;
+        return first === undefined ? batch : { ...batch, resource: guessResource(first, resourceAttributes) };
+      });
+      if (batches.length > 0) await consumer.consume({ batches, foreign: [] });
+    }
+    this.stop.signal.throwIfAborted();
+    return recordCount;
+  }
+
+  private async takeOtlp(folder: string, consumer: RecordConsumer): Promise<number> {
+    const path = join(folder, SPOOLED_OTLP_FILE);
+    const found = await stat(path).catch(() => undefined);
+    if (found === undefined) return 0;
+    let recordCount = 0;
+    for await (const { delivery } of new OtlpJsonFile(path, found.size, this.deps.otlp()).read(this.stop.signal)) {
+      for (const batch of delivery.batches) recordCount += batch.records.length;
+      if (delivery.batches.length > 0 || delivery.foreign.length > 0) await consumer.consume(delivery);
+    }
+    return recordCount;
+  }
+}
+
+async function namesIn(folder: string): Promise<readonly string[]> {
+  try {
+    return (await readdir(folder)).sort();
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}

@@ -1,0 +1,209 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { OtlpReceiver } from '../fake/otlp-receiver.js';
+import { SAMPLES } from '../fake/sample-run.js';
+import { BridgeProcess } from '../tool/bridge-process.js';
+import { until } from '../tool/until.js';
+import { runBridge } from './run-bridge.js';
+
+const main = new URL('../../dist/main.js', import.meta.url).pathname;
+const standIn = new URL('../tool/stand-in-engine.mjs', import.meta.url).pathname;
+const samples = resolve(SAMPLES);
+const sample = join(samples, 'build-mixed');
+const jsonl = readFileSync(join(sample, 'otel.jsonl'), 'utf8');
+const traceId = /"trace_id":"([0-9a-f]{32})"/.exec(jsonl)?.[1] ?? '';
+
+let dir: string;
+let data: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'run-bridge-exec-'));
+  data = join(dir, 'data');
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const env = () => ({ PATH: process.env.PATH ?? '', HOME: dir, TMPDIR: dir, RUN_BRIDGE_DATA_DIR: data });
+const engine = (...flags: readonly string[]) => [process.execPath, standIn, sample, ...flags];
+const exec = (
+  command: readonly string[],
+  more: Readonly<Record<string, string>> = {},
+  options: readonly string[] = [],
+) => runBridge(['exec', ...options, '--', ...command], { cwd: dir, env: { ...env(), ...more } });
+const logIn = (folder: string) => readFileSync(join(folder, 'runs', traceId, 'telemetry.jsonl'), 'utf8');
+const runIn = (folder: string) => JSON.parse(readFileSync(join(folder, 'runs', traceId, 'run.json'), 'utf8'));
+const DONE = { exitCode: 0, stdout: '', stderr: '' };
+
+/** Records without what only JSONL carries, in any order. */
+function comparable(text: string, type: string): readonly string[] {
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+    .filter((record) => record.record_type === type)
+    .map(({ event_id: _id, ...record }) => {
+      const { line: _line, file: _file, ...attributes } = record.attributes;
+      return JSON.stringify({ ...record, attributes });
+    })
+    .sort();
+}
+
+describe('a command alone', () => {
+  test("leaves the engine's JSONL, byte for byte, and the resource that came over OTLP", async () => {
+    expect(await exec(engine())).toEqual(DONE);
+    expect(logIn(data)).toBe(jsonl);
+    const run = runIn(data);
+    expect(run.state).toBe('finished');
+    expect(run.resource.attributes).toMatchObject({ 'service.name': 'dbt-core' });
+    expect(existsSync(join(data, 'runs', traceId, 'telemetry.parquet'))).toBe(true);
+  });
+
+  test('does without OTLP: the resource is then what can be told', async () => {
+    expect(await exec(engine('--no-otlp'), { OTEL_RESOURCE_ATTRIBUTES: 'team=shop' })).toEqual(DONE);
+    expect(logIn(data)).toBe(jsonl);
+    const { attributes } = runIn(data).resource;
+    expect(attributes).toMatchObject({ team: 'shop', 'service.version': '2.0.0-alpha.4' });
+    expect(attributes['run_bridge.step.id']).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  test('does without JSONL: OTLP is all there is', async () => {
+    expect(await exec(engine('--no-file'))).toEqual(DONE);
+    for (const type of ['SpanEnd', 'LogRecord']) expect(comparable(logIn(data), type)).toEqual(comparable(jsonl, type));
+  });
+
+  test('appends OTLP as it comes where no JSONL appears', async () => {
+    const command = engine('--no-file', '--stay');
+    const child = spawn(process.execPath, [main, 'exec', '--', ...command], { cwd: dir, env: env() });
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    try {
+      await until('the record log', () => existsSync(join(data, 'runs', traceId, 'telemetry.jsonl')));
+      expect(child.exitCode).toBeNull();
+    } finally {
+      child.kill('SIGTERM');
+      await ended;
+    }
+  });
+
+  test("follows the user's own file from where it ends", async () => {
+    const file = join(dir, 'mine.jsonl');
+    writeFileSync(file, `${readFileSync(join(samples, 'parse', 'otel.jsonl'), 'utf8')}`);
+    expect(await exec(engine(), { DBT_OTEL_FILE_NAME: file })).toEqual(DONE);
+    expect(readdirSync(join(data, 'runs'))).toEqual([traceId]);
+    expect(logIn(data)).toBe(jsonl);
+  });
+
+  test("sends to the user's own endpoint, before it ends", async () => {
+    const receiver = await OtlpReceiver.listen();
+    try {
+      expect(await exec(engine(), { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url })).toEqual(DONE);
+      expect(receiver.requests.map(({ signal }) => signal)).toContain('traces');
+    } finally {
+      receiver.close();
+    }
+  });
+
+  test('waits for a destination no longer than it is told, and says what is left', async () => {
+    const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' };
+    const { exitCode, stderr } = await exec(engine(), endpoint, ['--flush-timeout', '300ms']);
+    expect(exitCode).toBe(0);
+    expect(stderr).toBe('run-bridge: some of it is not exported yet; the next start of run-bridge goes on with it\n');
+    expect(logIn(data)).toBe(jsonl);
+  });
+
+  test('waits for another command at work in the same data folder', async () => {
+    const command = engine('--stay');
+    const other = spawn(process.execPath, [main, 'exec', '--', ...command], { cwd: dir, env: env() });
+    const ended = new Promise((resolve) => other.once('close', resolve));
+    await until('the first command', () => existsSync(join(data, 'runs', traceId, 'telemetry.jsonl')));
+    const parse = [process.execPath, standIn, join(samples, 'parse')];
+    const second = exec(['sh', '-c', `${parse.join(' ')}; touch done`], {}, ['--flush-timeout', '20s']);
+    await until('the second command to be done', () => existsSync(join(dir, 'done')));
+    other.kill('SIGTERM');
+    await ended;
+    expect(await second).toEqual(DONE);
+    expect(readdirSync(join(data, 'runs'))).toHaveLength(2);
+  });
+
+  test('leaves nothing unread when its own process is killed: the next start takes it in', async () => {
+    const command = engine('--slow', '5', '--stay');
+    const child = spawn(process.execPath, [main, 'exec', '--', ...command], { cwd: dir, env: env() });
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    await until('its folder', () => existsSync(join(data, 'spool')) && readdirSync(join(data, 'spool')).length === 1);
+    const [name = ''] = readdirSync(join(data, 'spool'));
+    const file = join(data, 'spool', name, 'otel.jsonl');
+    await until('its lock', () => existsSync(join(data, 'spool', name, 'lock.db')));
+    const engineId = Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').split(' ')[0]);
+    child.kill('SIGKILL');
+    await until('the engine to write on', () => readFileSync(file, 'utf8').length === jsonl.length);
+    process.kill(engineId);
+    await ended;
+
+    expect(await exec(['true'])).toEqual(DONE);
+    await until('the rest', async () => {
+      const isThere = existsSync(join(data, 'runs', traceId, 'telemetry.jsonl'));
+      if (isThere && logIn(data).length === jsonl.length) return true;
+      await exec(['sleep', '1']);
+      return false;
+    });
+    expect(logIn(data)).toBe(jsonl);
+    expect(readdirSync(join(data, 'spool'))).toEqual([]);
+  }, 60_000);
+});
+
+describe('a command whose bridge runs', () => {
+  let bridge: BridgeProcess;
+  beforeEach(async () => {
+    bridge = await BridgeProcess.start();
+  });
+  afterEach(() => bridge.remove());
+
+  const expectHandedOver = async () => {
+    await until('the run', () => existsSync(join(bridge.dataFolder, 'runs', traceId, 'run.json')));
+    const log = logIn(bridge.dataFolder);
+    const theirs = jsonl.trimEnd().split('\n').sort();
+    expect(log.trimEnd().split('\n').sort()).toEqual(theirs);
+  };
+
+  test('hands over to it by --to, in another folder', async () => {
+    expect(await exec(engine('--no-otlp'), {}, ['--to', bridge.otlpUrl, '--job', 'nightly'])).toEqual(DONE);
+    await expectHandedOver();
+    await until('the job', () => runIn(bridge.dataFolder).job?.name === 'nightly');
+    expect(existsSync(join(data, 'runs'))).toBe(false);
+  });
+
+  test('hands over to the one that holds the data folder', async () => {
+    expect(await exec(engine(), { RUN_BRIDGE_DATA_DIR: bridge.dataFolder })).toEqual(DONE);
+    await expectHandedOver();
+  });
+
+  test("hands over to the user's own endpoint, where it is one", async () => {
+    expect(await exec(engine(), { OTEL_EXPORTER_OTLP_ENDPOINT: bridge.otlpUrl })).toEqual(DONE);
+    await expectHandedOver();
+  });
+
+  test('loses nothing when it dies meanwhile: what is left goes to the next', async () => {
+    const options = ['--to', bridge.otlpUrl, '--flush-timeout', '1s'];
+    const command = engine('--slow', '3');
+    const running = exec(command, {}, options);
+    await until('the first records', () => existsSync(join(bridge.dataFolder, 'runs', traceId, 'telemetry.jsonl')));
+    const url = new URL(bridge.otlpUrl);
+    bridge.child.kill('SIGKILL');
+    const { exitCode, stderr } = await running;
+    expect(exitCode).toBe(0);
+    expect(stderr).toMatch(/cannot be reached.*left in .*spool.*the next exec --to/);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+
+    const args = ['--http', url.host];
+    const next = await BridgeProcess.start({ dataFolder: bridge.dataFolder, args });
+    try {
+      await until('the spool to be empty', async () => {
+        expect((await exec(['sleep', '1'], {}, options)).stderr).toBe('');
+        return readdirSync(join(data, 'spool')).length === 0;
+      });
+      await expectHandedOver();
+    } finally {
+      await next.remove();
+    }
+  }, 60_000);
+});

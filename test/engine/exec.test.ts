@@ -1,0 +1,159 @@
+import type { ChildProcess } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Engine, type EngineResult } from '../tool/engine.js';
+import { until } from '../tool/until.js';
+
+const main = new URL('../../dist/main.js', import.meta.url).pathname;
+const terminal = new URL('../tool/terminal.py', import.meta.url).pathname;
+const OWN_FILE = ['--otel-file-name', 'otel.jsonl'];
+const SLOW = ['build', '--select', '+slow_a', '+slow_b', ...OWN_FILE];
+
+interface RunFile {
+  readonly job: { readonly name: string } | null;
+  readonly steps: readonly { readonly verdict: string; readonly status_message: string | null }[];
+}
+
+describe('exec', () => {
+  let engine: Engine;
+  let dataFolder: string;
+
+  beforeAll(() => {
+    engine = Engine.up('core');
+  }, 300_000);
+  afterAll(() => engine.remove());
+  beforeEach(() => {
+    dataFolder = mkdtempSync(join(tmpdir(), 'run-bridge-exec-data-'));
+    for (const made of ['logs', 'target', 'shop.duckdb']) {
+      rmSync(join(engine.project, made), { recursive: true, force: true });
+    }
+  });
+  afterEach(() => rmSync(dataFolder, { recursive: true, force: true }));
+
+  const wrap = (...command: readonly string[]) => [process.execPath, main, 'exec', '--', ...command];
+  const exec = (
+    command: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+    onStart?: (child: ChildProcess) => void,
+  ): Promise<EngineResult> => engine.runCommand(wrap(...command), { RUN_BRIDGE_DATA_DIR: dataFolder, ...env }, onStart);
+  const logOf = (traceId: string) => readFileSync(join(dataFolder, 'runs', traceId, 'telemetry.jsonl'), 'utf8');
+  const runOf = (traceId: string): RunFile =>
+    JSON.parse(readFileSync(join(dataFolder, 'runs', traceId, 'run.json'), 'utf8'));
+  const engines = () => readFileSync(join(engine.project, 'logs', 'otel.jsonl'), 'utf8');
+
+  /** The one run's steps, once its record log is what the engine wrote. */
+  function expectTheEnginesRecords(): RunFile['steps'] {
+    const [traceId = '', ...others] = readdirSync(join(dataFolder, 'runs'));
+    expect(others).toEqual([]);
+    // Told by a word: a difference of two long texts takes minutes to show.
+    expect(logOf(traceId) === engines() ? 'the same' : 'different').toBe('the same');
+    expect(readdirSync(join(dataFolder, 'spool'))).toEqual([]);
+    return runOf(traceId).steps;
+  }
+
+  it.each([
+    ['as the user’s own file', ['dbt', 'build', '--exclude', 'tag:slow', ...OWN_FILE]],
+    [
+      'in a file of its own, which a script sees no more than the command',
+      ['sh', '-c', 'dbt build --exclude tag:slow; code=$?; cp "$DBT_OTEL_FILE_NAME" logs/otel.jsonl; exit $code'],
+    ],
+    ['at trace level', ['dbt', 'build', '--exclude', 'tag:slow', '--log-level-file', 'trace', ...OWN_FILE]],
+  ])('keeps just the JSONL of the engine: %s', async (_name, command) => {
+    const { exitCode, output } = await exec(command);
+    expect(exitCode, output).toBe(1);
+    expect(output).not.toMatch(/run-bridge:/);
+    expect(expectTheEnginesRecords()).toMatchObject([{ verdict: 'error', status_message: 'Executed with errors' }]);
+  });
+
+  it('tells a run that succeeds, whose job was named', async () => {
+    const { exitCode } = await exec(['dbt', 'build', '--exclude', 'tag:slow', 'tag:bad', ...OWN_FILE], {
+      RUN_BRIDGE_JOB: 'nightly',
+    });
+    expect(exitCode).toBe(0);
+    expect(expectTheEnginesRecords()).toMatchObject([{ verdict: 'success' }]);
+    expect(runOf(readdirSync(join(dataFolder, 'runs'))[0] ?? '').job?.name).toBe('nightly');
+  });
+
+  it('fills up from OTLP what a level filter keeps out of the file', async () => {
+    await exec(['dbt', 'build', '--exclude', 'tag:slow', '--log-level-file', 'warn', ...OWN_FILE]);
+    const [traceId = ''] = readdirSync(join(dataFolder, 'runs'));
+    expect(engines()).not.toContain('SpanEnd');
+    const lines = logOf(traceId).trimEnd().split('\n');
+    for (const line of engines().trimEnd().split('\n')) expect(lines).toContain(line);
+    expect(lines.filter((line) => line.includes('"SpanEnd"')).length).toBeGreaterThan(50);
+    const logs = lines.map((line) => JSON.parse(line)).filter((record) => record.record_type === 'LogRecord');
+    const keys = logs.map((log) => `${log.span_id} ${log.time_unix_nano} ${log.event_type} ${log.body}`);
+    expect(new Set(keys).size).toBe(keys.length);
+    expect(runOf(traceId).steps).toMatchObject([{ verdict: 'error' }]);
+  });
+
+  it('stops by --fail-fast as the engine does', async () => {
+    const { exitCode } = await exec(['dbt', 'build', '--fail-fast', ...OWN_FILE]);
+    expect(exitCode).toBe(1);
+    const [step] = expectTheEnginesRecords();
+    expect(step).toMatchObject({ verdict: 'error', status_message: expect.stringMatching(/fail-fast/) });
+  });
+
+  it('keeps several commands of a script apart, each a run of its own', async () => {
+    const { exitCode } = await exec(['sh', '-c', 'dbt parse && dbt build --exclude tag:slow tag:bad']);
+    expect(exitCode).toBe(0);
+    const verdicts = readdirSync(join(dataFolder, 'runs')).flatMap((traceId) => runOf(traceId).steps);
+    expect(verdicts).toMatchObject([{ verdict: 'success' }, { verdict: 'success' }]);
+  });
+
+  it("joins the caller's trace", async () => {
+    const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+    await exec(['sh', '-c', 'dbt parse; dbt parse'], { TRACEPARENT: `00-${traceId}-00f067aa0ba902b7-01` });
+    expect(readdirSync(join(dataFolder, 'runs'))).toEqual([traceId]);
+    const roots = logOf(traceId).match(/"parent_span_id":"00f067aa0ba902b7"/g);
+    expect(roots).toHaveLength(8);
+    expect(runOf(traceId).steps).toMatchObject([{ verdict: 'success' }, { verdict: 'success' }]);
+  });
+
+  it.each(['SIGTERM', 'SIGKILL', 'SIGABRT'] as const)(
+    'keeps what an engine wrote that %s kills, and says so',
+    async (signal) => {
+      const { exitCode, signal: endedBy } = await exec(['dbt', ...SLOW], {}, (child) => {
+        void atWork().then(() => process.kill(childOf(child.pid ?? 0), signal));
+      });
+      expect(signal === 'SIGABRT' ? exitCode : endedBy).toBe(signal === 'SIGABRT' ? 134 : signal);
+      const [step] = expectTheEnginesRecords();
+      expect(step).toMatchObject({
+        verdict: signal === 'SIGTERM' ? 'canceled' : 'error',
+        status_message: expect.stringContaining(signal),
+      });
+    },
+  );
+
+  it('passes SIGTERM on', async () => {
+    const { signal } = await exec(['dbt', ...SLOW], {}, (child) => void atWork().then(() => child.kill('SIGTERM')));
+    expect(signal).toBe('SIGTERM');
+    expect(expectTheEnginesRecords()).toMatchObject([{ verdict: 'canceled' }]);
+  });
+
+  it('keeps a run that Ctrl+C in a terminal ends', async () => {
+    // Inside a script nobody sees a flag.
+    const watcher =
+      '(until grep -q "Node processed (model.shop.slow_a)" logs/otel.jsonl; do sleep 0.1; done; echo ready) &';
+    const script = `${watcher} exec dbt build --select +slow_a +slow_b`;
+    const { output } = await engine.runCommand(['python3', terminal, 'ctrl-c', ...wrap('sh', '-c', script)], {
+      RUN_BRIDGE_DATA_DIR: dataFolder,
+      DBT_OTEL_FILE_NAME: 'otel.jsonl',
+    });
+    expect(output).toMatch(/^\{"exit"/);
+    const [step] = expectTheEnginesRecords();
+    expect(step).toMatchObject({ verdict: 'canceled', status_message: expect.stringMatching(/Interrupted|SIGINT/) });
+  });
+
+  /** Resolves when a slow model is being built. */
+  async function atWork(): Promise<void> {
+    const file = join(engine.project, 'logs', 'otel.jsonl');
+    await until('a slow model', () => existsSync(file) && engines().includes('Node processed (model.shop.slow_a)'));
+  }
+});
+
+function childOf(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
+}

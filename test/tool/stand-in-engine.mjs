@@ -1,0 +1,28 @@
+// Does with telemetry what the engine does: appends the JSONL of a sample run to DBT_OTEL_FILE_NAME, line by line, and
+// sends its OTLP bodies to OTEL_EXPORTER_OTLP_ENDPOINT.
+// usage: stand-in-engine.mjs SAMPLE [--no-file] [--no-otlp] [--slow MS] [--stay]
+import { appendFileSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const [sample, ...flags] = process.argv.slice(2);
+const pauseMs = flags.includes('--slow') ? Number(flags[flags.indexOf('--slow') + 1]) : 0;
+const file = process.env.DBT_OTEL_FILE_NAME;
+if (file && !flags.includes('--no-file')) {
+  for (const line of readFileSync(join(sample, 'otel.jsonl'), 'utf8').trimEnd().split('\n')) {
+    appendFileSync(file, `${line}\n`);
+    if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+  }
+}
+const endpoint = process.env.OTEL_EXPORTER_OTLP_ENDPOINT;
+if (endpoint && !flags.includes('--no-otlp')) {
+  for (const name of readdirSync(join(sample, 'otlp')).sort()) {
+    const url = `${endpoint}/v1/${name.includes('traces') ? 'traces' : 'logs'}`;
+    const headers = { 'content-type': 'application/x-protobuf' };
+    const answer = await fetch(url, { method: 'POST', headers, body: readFileSync(join(sample, 'otlp', name)) });
+    if (answer.status !== 200) process.exitCode = 70;
+  }
+}
+if (flags.includes('--stay')) {
+  console.log('ready');
+  setInterval(() => {}, 1000);
+}
