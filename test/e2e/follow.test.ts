@@ -7,11 +7,13 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { BridgeProcess } from '../tool/bridge-process.js';
+import { MountedFolder } from '../tool/mounted-folder.js';
 import { SpawnedCommand } from '../tool/spawned-command.js';
 import { until } from '../tool/until.js';
 
@@ -140,4 +142,34 @@ describe('follow', () => {
       await bridge.stop('SIGKILL');
     }
   });
+});
+
+const mounted = MountedFolder.mount(32);
+afterAll(() => mounted?.remove());
+
+test.skipIf(mounted === undefined)('a disk that is nearly full makes it wait, and nothing is passed over', async () => {
+  const folder = join(mounted?.path ?? '', 'data');
+  const filler = join(mounted?.path ?? '', 'filler');
+  mkdirSync(folder);
+  writeFileSync(filler, Buffer.alloc(20 * 2 ** 20));
+  append(0);
+  const command = follow('otel.jsonl', '--data-dir', folder, '--disk-reserve', '16MiB');
+  await until('the waiting', () =>
+    command.stderr.includes('the disk takes no more: nothing is taken in until it does'),
+  );
+  expect(recorded(folder)).toEqual([]);
+  rmSync(filler);
+  await untilRecorded(lines.length, folder);
+  expect(await command.stop()).toBe(0);
+  expect(recorded(folder)).toEqual(lines);
+});
+
+test('a data folder that a program has which does not listen is named with it', async () => {
+  const first = follow('otel.jsonl');
+  await until('the start', () => first.stderr.includes('follows'));
+  const second = follow('other.jsonl');
+  expect(await second.ended()).toBe(2);
+  expect(second.stderr).toMatch(
+    /^run-bridge: .*data is in use by process \d+, which does not listen; wait until it is done, pass another --data-dir, or run run-bridge serve there/,
+  );
 });
