@@ -76,7 +76,7 @@ async function takeFolder(folder: string, { clock, pid, stop }: ProcessContext):
       const address = error.holder?.address ?? undefined;
       if (address !== undefined) return reachableUrl(address);
       stop.throwIfAborted();
-      if (clock.monotonicMs() - startMs > FOLDER_WAIT_MS) throw error;
+      if (clock.monotonicMs() - startMs > FOLDER_WAIT_MS) throw stillInUse(error);
     }
   }
 }
@@ -105,6 +105,13 @@ function say(result: FinishResult, runKey: string, where: string, { stderr }: Pr
       stderr.write(`${named(result.run)} was finished already: ${steps(result.run)}\n`);
       return EXIT.ok;
   }
+}
+
+/** Somebody holds the folder and does not listen: a step is under way, files are followed or imported. */
+function stillInUse(error: DataFolderInUseError): CliError {
+  const holder = error.holder === undefined ? 'another process' : `process ${error.holder.pid}`;
+  const hint = 'try again when it is done, or give the last step --last, which finishes the run with it';
+  return new CliError(EXIT.failed, `${error.folder} is in use by ${holder}; ${hint}`, { cause: error });
 }
 
 function unknownRun(runKey: string, where: string): CliError {

@@ -47,7 +47,9 @@ export class TraceSteps {
       if (this.steps.has(stepId)) continue;
       lookedUpCount += 1;
       if (lookedUpCount > MAX_LOOKED_UP) return;
-      if (!(await this.reader.attach(stepId, this.traceId))) continue;
+      // Asked first: another bridge may have passed on what it was told of, and an attempt to attach is a write.
+      if ((await this.reader.findStep(stepId)) === undefined) continue;
+      await this.reader.attach(stepId, this.traceId);
       const step = await this.reader.findStep(stepId);
       if (step !== undefined) this.steps = new Map([...this.steps, [stepId, step]]);
     }

@@ -121,6 +121,13 @@ describe('a run whose command somebody runs', () => {
   });
 });
 
+it('a step that only another bridge was told of is none here', async () => {
+  await bench.append(ofStep(RECORDS, 'elsewhere'));
+  await bench.pass(500);
+  expect(bench.listener.story).toEqual(['started', 'ended 1 success', 'finished']);
+  expect((await bench.tracker.find(TRACE))?.invocations[0]?.step).toBeNull();
+});
+
 describe('commands that share a trace', () => {
   const first = RECORDS;
   const second = asTrace(fromJsonl('build-mixed'), TRACE);
