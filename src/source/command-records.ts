@@ -7,8 +7,8 @@ import type { RecordBatch } from '../record/record-batch.js';
 import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
 import type { Resource } from '../record/resource.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
-import { RecordKeys } from '../sink/record-keys.js';
 import type { HeldRequests } from './held-requests.js';
+import { JsonlKeys } from './jsonl-keys.js';
 import type { TailChunk } from './jsonl-tail.js';
 import { readRecord } from './read-record.js';
 
@@ -41,7 +41,7 @@ const LOOK_MS = 250;
  */
 export class CommandRecords {
   /** Which of their records the JSONL of each trace brought. */
-  private readonly inJsonl = new Map<TraceId, RecordKeys>();
+  private readonly inJsonl = new Map<TraceId, JsonlKeys>();
   private readonly resources = new Map<TraceId, Resource>();
   private readonly firstOverOtlpMs = new Map<TraceId, number>();
   private readonly ended = new AbortController();
@@ -91,10 +91,9 @@ export class CommandRecords {
       }
       const batches: RecordBatch[] = [];
       for (const [traceId, list] of byTrace(records)) {
-        const keys = this.inJsonl.get(traceId) ?? new RecordKeys();
+        const keys = this.inJsonl.get(traceId) ?? new JsonlKeys();
         this.inJsonl.set(traceId, keys);
-        const occurrences = new Map<string, number>();
-        for (const record of list) keys.add(record, occurrences);
+        for (const record of list) keys.note(record);
         batches.push({ traceId, resource: await this.resourceOf(list), records: list });
       }
       await this.deliver({ batches, foreign: [] });
@@ -141,10 +140,9 @@ export class CommandRecords {
 
   /** What the JSONL of its trace did not bring. */
   private lacking({ batches, foreign }: Delivery): Delivery {
-    const occurrences = new Map<string, number>();
     const left = batches.flatMap(({ traceId, resource, records: all }): RecordBatch[] => {
       const keys = this.inJsonl.get(traceId);
-      const records = keys === undefined ? all : all.filter((record) => keys.add(record, occurrences));
+      const records = keys === undefined ? all : all.filter((record) => keys.lacks(record));
       return records.length === 0 ? [] : [{ traceId, resource, records }];
     });
     return { batches: left, foreign };

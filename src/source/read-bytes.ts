@@ -3,6 +3,7 @@ import { createGunzip } from 'node:zlib';
 import { Decompress } from 'fzstd';
 import { compressionOf } from './compression.js';
 import { SourceError } from './record-source.js';
+import { ZstdFrames } from './zstd-frames.js';
 
 /** A piece of a file, unpacked. */
 export interface FilePiece {
@@ -64,11 +65,13 @@ async function* gunzipped(path: string, signal: AbortSignal): AsyncGenerator<Fil
 
 async function* unpacked(path: string, signal: AbortSignal): AsyncGenerator<FilePiece> {
   let blocks: Uint8Array[] = [];
+  const frames = new ZstdFrames();
   const zstd = new Decompress((block) => {
     if (block.length > 0) blocks.push(block);
   });
   let bytesRead = 0;
   const push = (bytes: Uint8Array, isLast: boolean): readonly Uint8Array[] => {
+    checkWindow(path, frames, bytes);
     try {
       zstd.push(bytes, isLast);
     } catch (cause) {
@@ -90,6 +93,15 @@ async function* unpacked(path: string, signal: AbortSignal): AsyncGenerator<File
 
 function piecesOf(path: string, signal: AbortSignal, highWaterMark: number): AsyncIterable<Buffer> {
   return createReadStream(path, { highWaterMark, signal });
+}
+
+function checkWindow(path: string, frames: ZstdFrames, bytes: Uint8Array): void {
+  try {
+    frames.push(bytes);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new SourceError('unreadable', `${path} cannot be unpacked as zstd: ${reason}`, { cause });
+  }
 }
 
 function damaged(path: string, kind: string, cause: unknown): SourceError {

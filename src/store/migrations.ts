@@ -110,12 +110,6 @@ async function createExecutions(db: Kysely<unknown>): Promise<void> {
     .execute();
   await db.schema.createIndex('executions_by_key').on('executions').columns(['run_key', 'id']).execute();
   await db.schema
-    .createIndex('executions_unfinished')
-    .on('executions')
-    .column('id')
-    .where(sql<boolean>`state <> 'finished'`)
-    .execute();
-  await db.schema
     .createTable('execution_steps')
     .addColumn('step_id', 'text', (column) => column.primaryKey())
     .addColumn('execution_id', 'bigint', (column) => column.notNull())

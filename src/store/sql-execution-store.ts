@@ -120,7 +120,8 @@ export class SqlExecutionStore implements ExecutionStore {
 
   async listIdle(sinceUnixMs: number): Promise<readonly ExecutionRow[]> {
     const rows = await runs(this.db)
-      .where('run.state', '=', 'open')
+      // Spelt as the partial index spells it, or SQLite does not use it: finished runs cost a start nothing.
+      .where(sql<boolean>`run.state = 'open' and run.run_key is not null`)
       .where(({ not, exists, selectFrom }) =>
         not(
           exists(

@@ -6,6 +6,7 @@ import {
   parquetReadObjects,
   type RowGroup,
 } from 'hyparquet';
+import { checkPages } from './check-pages.js';
 import type { Row } from './record-from-row.js';
 
 /** A file cannot be read as Parquet; the message says what is wrong with it. */
@@ -38,7 +39,7 @@ export async function* readParquetRows(path: string): AsyncGenerator<RowChunk> {
     const file = await bufferOf(handle);
     const metadata = await readMetadata(path, file);
     const totalRows = Number(metadata.num_rows);
-    for (const { start, end } of rangesOf(path, metadata)) {
+    for await (const { start, end } of rangesOf(path, file, metadata)) {
       const rows = await parsed(path, () =>
         parquetReadObjects({ file, metadata, rowStart: start, rowEnd: end, useOffsetIndex: true, parsers: PARSERS }),
       );
@@ -91,9 +92,15 @@ async function readMetadata(path: string, file: AsyncBuffer): Promise<FileMetaDa
   return metadata;
 }
 
-function* rangesOf(path: string, metadata: FileMetaData): Generator<{ start: number; end: number }> {
+/** Stretches of rows to read at a time; a row group is looked at before its first one. */
+async function* rangesOf(
+  path: string,
+  file: AsyncBuffer,
+  metadata: FileMetaData,
+): AsyncGenerator<{ start: number; end: number }> {
   let groupStart = 0;
   for (const group of metadata.row_groups) {
+    await parsed(path, () => checkPages(file, group));
     const groupRows = Number(group.num_rows);
     const step = isIndexed(group) ? CHUNK_ROWS : groupRows;
     if (step > CHUNK_ROWS && group.total_byte_size > MAX_UNINDEXED_GROUP_BYTES) {

@@ -53,6 +53,11 @@ describe('readBytes', () => {
     ['cut.jsonl.gz', gzipSync(sample).subarray(0, 10_000), 'gzip: unexpected end of file'],
     ['bad.jsonl.gz', Buffer.from('no gzip at all, whatever its name'), 'gzip: incorrect header check'],
     ['cut.jsonl.zst', readFileSync(packedPath('build-mixed.jsonl.zst')).subarray(0, 10_000), 'zstd: unexpected EOF'],
+    [
+      'wide.jsonl.zst',
+      Buffer.from('28b52ffd04a8010000', 'hex'),
+      'zstd: it needs a window of 2048 MiB, and 32 are taken',
+    ],
     ['bad.jsonl.zst', Buffer.from('no zstd at all, whatever its name'), 'zstd: invalid zstd data'],
   ])('says what is wrong with %s', async (name, bytes, reason) => {
     const reading = unpack(folder.write(name, bytes));

@@ -53,6 +53,12 @@ describe('the SQLite state', () => {
       plan(`select run.trace_id from destinations as target
         join runs as run on run.first_seen_unix_ms >= target.since_unix_ms where target.name = 'jaeger'`),
     ).toContain('COVERING INDEX runs_by_first_seen');
+    expect(plan(`select id from executions as run where run.state = 'open' and run.run_key is not null`)).toContain(
+      'executions_open_by_key',
+    );
+    expect(plan('select step_id from execution_steps as step where step.ending is null')).toContain(
+      'execution_steps_running',
+    );
     database.close();
   });
 

@@ -1,0 +1,199 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { OtlpRequestDecoder } from '../../../src/decode/otlp-request-decoder.js';
+import { PublicAttributeSchema } from '../../../src/decode/public-attribute-schema.js';
+import { JsonCodec } from '../../../src/otlp/json-codec.js';
+import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
+import type { Signal } from '../../../src/record/record-batch.js';
+import { parseRecordLine } from '../../../src/record/record-line.js';
+import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
+import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
+import { PublicSchema } from '../../../src/schema/public-schema.js';
+import { CommandRecords } from '../../../src/source/command-records.js';
+import { HeldRequests } from '../../../src/source/held-requests.js';
+import { JsonlKeys } from '../../../src/source/jsonl-keys.js';
+import type { TailChunk } from '../../../src/source/jsonl-tail.js';
+import { FakeClock } from '../../fake/fake-clock.js';
+import { MemoryConsumer } from '../../fake/memory-consumer.js';
+import { SAMPLES } from '../../fake/sample-run.js';
+
+const protobuf = new ProtobufCodec();
+const json = new JsonCodec();
+const decoder = new OtlpRequestDecoder(new PublicAttributeSchema(PublicSchema.load()), json);
+
+interface Body {
+  readonly signal: Signal;
+  readonly bytes: Buffer;
+}
+
+function bodiesOf(run: string): Body[] {
+  const folder = join(SAMPLES, run, 'otlp');
+  return readdirSync(folder)
+    .sort()
+    .map((name) => ({ signal: name.includes('traces') ? 'traces' : 'logs', bytes: readFileSync(join(folder, name)) }));
+}
+
+function linesOf(run: string): string[] {
+  return readFileSync(join(SAMPLES, run, 'otel.jsonl'), 'utf8')
+    .trimEnd()
+    .split('\n');
+}
+
+/** What tells a record from others; OTLP has no event id and, of logs, no span name. */
+function keyOf(record: TelemetryRecord): string {
+  if (record.recordType !== 'LogRecord') return `${record.recordType} ${record.spanId}`;
+  return `log ${record.spanId} ${record.timeUnixNano} ${record.eventType} ${record.body}`;
+}
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'run-bridge-records-'));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+/** Lines that a test adds to while they are read. */
+class LiveLines implements AsyncIterable<TailChunk> {
+  private readonly chunks: TailChunk[] = [];
+  private isEnded = false;
+  private wake: () => void = () => {};
+
+  add(lines: readonly string[]): void {
+    const list = lines.map((text, index) => ({ number: index + 1, offset: 0, bytes: Buffer.from(text) }));
+    this.chunks.push({ lines: list, rejects: [], position: undefined });
+    this.wake();
+  }
+
+  end(): void {
+    this.isEnded = true;
+    this.wake();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<TailChunk> {
+    for (;;) {
+      const chunk = this.chunks.shift();
+      if (chunk !== undefined) yield chunk;
+      else if (this.isEnded) return;
+      else {
+        await new Promise<void>((resolve) => {
+          this.wake = resolve;
+        });
+      }
+    }
+  }
+}
+
+/** Brings both ways together in the given order; each turn takes a stretch of lines, or a body. */
+async function bringIn(
+  lines: readonly string[],
+  bodies: readonly Body[],
+  turns: readonly number[],
+  maxMemoryBytes = 1_000_000,
+): Promise<TelemetryRecord[]> {
+  const target = new MemoryConsumer();
+  const live = new LiveLines();
+  const held = new HeldRequests({ path: join(folder, 'held.otlp.jsonl'), maxMemoryBytes, protobuf, json });
+  const records = new CommandRecords({
+    lines: live,
+    held,
+    decode: (request) => decoder.decode(request),
+    target,
+    guessResource: () => UNKNOWN_RESOURCE,
+    isOtlpExpected: false,
+    clock: new FakeClock(),
+  });
+  const running = records.run(new AbortController().signal);
+  const [linesLeft, bodiesLeft] = [[...lines], [...bodies]];
+  for (const turn of [...turns, Number.MAX_SAFE_INTEGER]) {
+    const body = turn === 0 ? bodiesLeft.shift() : undefined;
+    if (body === undefined) live.add(linesLeft.splice(0, turn));
+    else await records.hold(decoder.decode(protobuf.decode(body.signal, body.bytes)), body.signal, body.bytes);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  for (const { signal, bytes } of bodiesLeft) {
+    await records.hold(decoder.decode(protobuf.decode(signal, bytes)), signal, bytes);
+  }
+  live.end();
+  records.end();
+  await running;
+  await held.close();
+  return target.deliveries.flatMap(({ batches }) => batches.flatMap((batch) => batch.records));
+}
+
+/** A body, or so many lines. */
+const turns = fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 200 })), { maxLength: 12 });
+
+describe.each(['build-clean', 'build-mixed-fusion', 'fail-fast', 'interrupted', 'parse'])('a run (%s)', (run) => {
+  const lines = linesOf(run);
+  const bodies = bodiesOf(run);
+  const all = lines.map((line) => keyOf(parseRecordLine(line)));
+
+  it('is its JSONL, record by record, whatever came first, and nothing of its OTLP', async () => {
+    await fc.assert(
+      fc.asyncProperty(turns, async (order) => {
+        const records = await bringIn(lines, bodies, order);
+        expect(records.slice(0, lines.length).map(({ line }) => line)).toEqual(lines);
+        expect(lackingIn(lines, records)).toEqual([]);
+      }),
+      { numRuns: 12 },
+    );
+  });
+
+  it.each([
+    ['spans', (line: string) => line.startsWith('{"record_type":"LogRecord"')],
+    ['what is below a warning', (line: string) => /"severity_number":(1[3-9]|2\d)/.test(line)],
+    ['DEBUG logs', (line: string) => !/"record_type":"LogRecord".*"severity_number":[1-5],/.test(line)],
+    ['ends of spans', (line: string) => !line.startsWith('{"record_type":"SpanEnd"')],
+    ['everything', () => false],
+  ])('is complete where the JSONL lacks %s, each record once', async (_what, isKept) => {
+    const kept = lines.filter(isKept);
+    const complete = new Set(
+      [...kept, ...overOtlp(bodies)].map((one) => (kept.includes(one) ? keyOf(parseRecordLine(one)) : one)),
+    );
+    await fc.assert(
+      fc.asyncProperty(turns, fc.constantFrom(0, 1_000_000), async (order, maxMemoryBytes) => {
+        const records = await bringIn(kept, bodies, order, maxMemoryBytes);
+        const keys = records.map(keyOf);
+        expect(new Set(keys)).toEqual(complete);
+        expect(keys).toHaveLength(complete.size);
+      }),
+      { numRuns: 6 },
+    );
+  });
+
+  it('has no record in its OTLP that its JSONL does not know', () => {
+    expect(overOtlp(bodies).filter((key) => !all.includes(key))).toEqual([]);
+  });
+});
+
+describe('log records that are equal', () => {
+  it('are counted: what came more often over OTLP than in the JSONL is lacking', () => {
+    const log = linesOf('build-clean')
+      .map(parseRecordLine)
+      .find(({ recordType }) => recordType === 'LogRecord');
+    if (log === undefined) throw new Error('no log record');
+    fc.assert(
+      fc.property(fc.nat(5), fc.nat(5), (jsonlCount, otlpCount) => {
+        const keys = new JsonlKeys();
+        for (let count = 0; count < jsonlCount; count++) keys.note(log);
+        const lacking = Array.from({ length: otlpCount }, () => keys.lacks(log)).filter(Boolean);
+        expect(lacking).toHaveLength(Math.max(0, otlpCount - jsonlCount));
+      }),
+    );
+  });
+});
+
+function overOtlp(bodies: readonly Body[]): string[] {
+  return bodies.flatMap(({ signal, bytes }) =>
+    decoder
+      .decode(protobuf.decode(signal, bytes))
+      .delivery.batches.flatMap(({ records }) => records.map((record) => keyOf(record))),
+  );
+}
+
+/** Records that came beside the JSONL. */
+function lackingIn(lines: readonly string[], records: readonly TelemetryRecord[]): string[] {
+  return records.slice(lines.length).map(keyOf);
+}
