@@ -55,7 +55,9 @@ export async function openIntake(
       if (!(error instanceof DataFolderInUseError)) throw error;
       const address = error.holder?.address ?? undefined;
       if (address !== undefined) return handOver(reachableUrl(address));
-      if (stop.aborted || clock.monotonicMs() - startMs > ADDRESS_WAIT_MS) throw inUse(error);
+      // Who waits for a bridge only so long waits as long for another command to end.
+      const waitMs = Number.isFinite(maxWaitMs) ? maxWaitMs : ADDRESS_WAIT_MS;
+      if (stop.aborted || clock.monotonicMs() - startMs > waitMs) throw inUse(error);
     }
   }
 

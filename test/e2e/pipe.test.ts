@@ -106,6 +106,17 @@ describe('pipe', () => {
     }
   });
 
+  test('waits a while for another that has the data folder and does not listen', async () => {
+    const first = pipe();
+    first.child.stdin.write(sample.subarray(0, 100_000));
+    await until('some records', () => existsSync(join(runFolder(), 'telemetry.jsonl')));
+    const second = pipe();
+    second.child.stdin.end(sample);
+    second.child.stdin.on('close', () => first.child.stdin.end());
+    expect([await first.ended(), await second.ended()]).toEqual([3, 0]);
+    expect(sorted(recorded())).toEqual(sorted(sample));
+  });
+
   test('passes the records on and succeeds when they cannot be kept', async () => {
     writeFileSync(data(), 'a file is in the place of the folder');
     const command = pipe();
