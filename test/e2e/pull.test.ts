@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { OtlpReceiver } from '../fake/otlp-receiver.js';
 import { PlatformServer } from '../fake/platform-server.js';
 import { SAMPLES, sampleLines, sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
@@ -63,6 +64,18 @@ describe('pull of a run', () => {
     platform.runs = [{ id: 9, steps: [{ telemetry: 'parse' }] }];
     for (let times = 0; times < 2; times++) expect(await pull('--run', '9')).toMatchObject({ exitCode: 0 });
     expect(logOf(sampleTraceId('parse')).trimEnd().split('\n')).toHaveLength(63);
+  });
+
+  test('exports it to your own backend, which finds it by what the platform says of it', async () => {
+    const backend = await OtlpReceiver.listen();
+    platform.runs = [{ id: 9, steps: [{ telemetry: 'parse' }] }];
+    const environment = env({ OTEL_EXPORTER_OTLP_ENDPOINT: backend.url });
+    const args = ['pull', ...named(), '--data-dir', 'data', '--run', '9'];
+    expect(await runBridge(args, { cwd: dir, env: environment })).toMatchObject({ exitCode: 0 });
+    backend.close();
+    expect(backend.spanNames.length).toBeGreaterThan(5);
+    for (const { body } of backend.requests) expect(body.includes('cicd.pipeline.run.url.full')).toBe(true);
+    expect(backend.requests.some(({ body }) => body.includes(platform.token))).toBe(false);
   });
 
   test('that is not complete ends with 1, and says so', async () => {
