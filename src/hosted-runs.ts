@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { Router } from 'express';
 import type { Clock } from './component/clock.js';
 import type { Component } from './component/component.js';
@@ -13,6 +14,7 @@ import { PlatformApi } from './source/platform/platform-api.js';
 import { PlatformHttp } from './source/platform/platform-http.js';
 import { PullWorker } from './source/platform/pull-worker.js';
 import { RunPuller, type StepConsumer } from './source/platform/run-puller.js';
+import { REJECTS_FILE, RejectFile } from './source/reject-file.js';
 import type { PullStore } from './store/pull-store.js';
 import { platformHook } from './web/platform-hook.js';
 
@@ -71,6 +73,9 @@ export class HostedRuns {
       maxFileBytes: configuration['platform-max-file'],
       openConsumer: deps.openConsumer,
       ...(book === undefined ? {} : { steps: new HostedSteps(book, platform) }),
+      rejects: new RejectFile(join(configuration['data-dir'], REJECTS_FILE), clock, (reason) =>
+        logger.error({}, reason),
+      ),
       guards: deps.guards,
       clock,
     });

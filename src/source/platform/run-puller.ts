@@ -9,6 +9,7 @@ import { offerDelivery } from '../offer-delivery.js';
 import { ParquetFile } from '../parquet-file.js';
 import { type ReadingProgress, ReadingTally } from '../reading-tally.js';
 import { SourceError } from '../record-source.js';
+import type { RejectFile } from '../reject-file.js';
 import type { HostedSteps } from './hosted-steps.js';
 import type { PlatformApi } from './platform-api.js';
 import { PlatformError } from './platform-error.js';
@@ -29,6 +30,8 @@ export interface RunPullerDeps {
   readonly openConsumer: () => StepConsumer;
   /** Gets the run's steps entered; none when left out. */
   readonly steps?: HostedSteps;
+  /** Keeps the rows that are no records, with their place; they are only counted when left out. */
+  readonly rejects?: Pick<RejectFile, 'add'>;
   /** Asked before a download; none when left out. */
   readonly guards?: readonly Guard[];
   readonly clock: Clock;
@@ -131,6 +134,7 @@ export class RunPuller {
         await offerDelivery(consumer, { batches, foreign: [] }, this.deps.clock, signal);
         for (const { traceId } of batches) traceIds.add(traceId);
         tally.add(chunk);
+        await this.deps.rejects?.add(`run ${placed.run.runId} step ${placed.step.index}`, chunk.rejects);
         onProgress?.(tally.progress(chunk.bytesRead, file.sizeBytes));
       }
     } catch (error) {

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parquetWriteBuffer } from 'hyparquet-writer';
 import { describe, expect, it } from 'vitest';
 import { formatRecordLine } from '../../../../src/record/record-line.js';
 import { type PullOptions, RunPuller, type RunPullerDeps } from '../../../../src/source/platform/run-puller.js';
@@ -118,6 +119,21 @@ describe('a step that cannot be brought in', () => {
     expect(outcomes(pulled)).toEqual(['broken', 'taken']);
     expect(pulled.steps[0]?.reason).toMatch(reason);
     expect(pulled.isFinal).toBe(true);
+  });
+
+  it('to its last row is taken but for the rows that are no records, which are kept', async () => {
+    const columnData = ['record_type', 'trace_id', 'event_type', 'attributes'].map((name) => ({
+      name,
+      data: ['nonsense', 'nonsense'],
+      type: 'STRING' as const,
+    }));
+    const telemetry = new Uint8Array(parquetWriteBuffer({ columnData }));
+    asking.server.runs = [{ id: 1, steps: [{ telemetry }] }];
+    const kept: unknown[] = [];
+    const rejects = { add: async (...given: unknown[]) => void kept.push(given) };
+    const { steps, isFinal } = await pulling({ rejects }).pulled;
+    expect([steps[0]?.outcome, steps[0]?.recordCount, steps[0]?.rejectCount, isFinal]).toEqual(['taken', 0, 2, true]);
+    expect(kept).toMatchObject([['run 1 step 1', [{ place: 'row 0' }, { place: 'row 1' }]]]);
   });
 
   it('because it is too large is told', async () => {
