@@ -151,6 +151,43 @@ describe('a command alone', () => {
   }, 60_000);
 });
 
+describe('--span', () => {
+  const spanIn = () => {
+    const [name = ''] = readdirSync(join(data, 'foreign'));
+    const text = readFileSync(join(data, 'foreign', name), 'utf8');
+    const [span] = JSON.parse(text.split('\n')[0] ?? '').resourceSpans[0].scopeSpans[0].spans;
+    const values = span.attributes.map((one: { key: string; value: object }) => [one.key, Object.values(one.value)[0]]);
+    return { ...span, attributes: Object.fromEntries(values) };
+  };
+
+  test("adds the command's own span below the caller's, which the command is told", async () => {
+    const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
+    const more = { TRACEPARENT: `00-${trace}-00f067aa0ba902b7-01`, TRACESTATE: 'a=1' };
+    const { exitCode, stdout } = await exec(['sh', '-c', 'env; exit 3'], more, ['--span']);
+    expect(exitCode).toBe(3);
+    const span = spanIn();
+    expect(span).toMatchObject({
+      traceId: trace,
+      parentSpanId: '00f067aa0ba902b7',
+      traceState: 'a=1',
+      name: 'exec sh',
+    });
+    expect(span.attributes['process.exit.code']).toBe('3');
+    expect(span.status).toEqual({ code: 2, message: 'exit code 3' });
+    expect(stdout).toContain(`TRACEPARENT=00-${trace}-${span.spanId}-01\n`);
+    expect(stdout).toContain(`DBT_PARENT_SPAN_ID=${span.spanId}\n`);
+    expect(stdout).toContain('DBT_INVOCATION_ID=4bf92f35-77b3-4da6-a3ce-929d0e0e4736\n');
+  });
+
+  test.skipIf(process.platform !== 'linux')('says what the command took', async () => {
+    const busy = 'let n = 0; const end = Date.now() + 700; while (Date.now() < end) n++;';
+    await exec([process.execPath, '-e', busy], {}, ['--span']);
+    const { attributes } = spanIn();
+    expect(attributes['run_bridge.command.cpu_seconds']).toBeGreaterThan(0.1);
+    expect(Number(attributes['run_bridge.command.peak_memory_bytes'])).toBeGreaterThan(10_000_000);
+  });
+});
+
 describe('a command whose bridge runs', () => {
   let bridge: BridgeProcess;
   beforeEach(async () => {

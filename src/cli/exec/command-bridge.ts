@@ -11,12 +11,16 @@ import { resolveForCommand } from '../resolve-for-command.js';
 import type { ChildEnding } from './child-ending.js';
 import { childEnvironment } from './child-environment.js';
 import type { CommandFacts } from './command-facts.js';
+import type { CommandSpan } from './command-span.js';
 import { readEngineSwitches } from './engine-switches.js';
 import type { ExecOptions } from './exec-options.js';
 import type { LiveRecords } from './live-records.js';
 import type { Notices } from './notices.js';
 import { OtlpInlet } from './otlp-inlet.js';
+import { placeInTrace } from './place-in-trace.js';
 import { makePrivateFolder } from './private-folder.js';
+import { endedChildrenCpuSeconds, ProcessUsage } from './process-usage.js';
+import { stepStartOf } from './step-facts.js';
 import { parseTraceparent, type TraceContext } from './trace-context.js';
 import { findUserFile } from './user-file.js';
 
@@ -40,20 +44,23 @@ export class CommandBridge {
     const switches = readEngineSwitches(command, context.environment);
     const userFile = findUserFile(switches, context.workingDir);
     const ownFile = folder === undefined ? undefined : { path: join(folder, ENGINE_FILE), fromOffset: 0 };
+    const { parent, span } = placeInTrace(callersTrace(context.environment, notices), options.isSpanWanted);
     const environment = childEnvironment(context.environment, {
       otlpUrl: inlet.url,
       jsonlPath: userFile === undefined ? (ownFile?.path ?? null) : null,
       stepId,
-      parent: switches.hasOwnTrace ? null : callersTrace(context.environment, notices),
-      isParentOwn: false,
+      parent: switches.hasOwnTrace ? null : parent,
+      isParentOwn: span !== null,
     });
     return new CommandBridge({
       ...{ context, options, configuration, isFolderChosen: isSet('data-dir'), logger, notices, stepId, command },
-      ...{ startedUnixMs: context.clock.nowUnixMs(), inlet, folder, file: userFile ?? ownFile, environment },
+      ...{ startedUnixMs: context.clock.nowUnixMs(), inlet, folder, file: userFile ?? ownFile, span, environment },
     });
   }
 
   private live: Promise<LiveRecords> | undefined;
+  private usage: ProcessUsage | undefined;
+  private pid: number | undefined;
 
   private constructor(private readonly facts: CommandFacts) {}
 
@@ -62,7 +69,9 @@ export class CommandBridge {
   }
 
   /** The command was started: loads the rest, and takes in what comes. */
-  begin(): void {
+  begin(pid: number | undefined): void {
+    if (this.facts.span !== null && pid !== undefined) this.usage = new ProcessUsage(pid, this.facts.context.clock);
+    this.pid = pid;
     this.live = import('./live-records.js').then(({ LiveRecords }) => new LiveRecords(this.facts));
     // Awaited at the end; until then its failure is nobody's.
     this.live.catch(() => undefined);
@@ -70,7 +79,21 @@ export class CommandBridge {
 
   /** The command has ended. Resolves when everything is where it belongs, or time is up; says what could not be done. */
   async end(ending: ChildEnding, stop: AbortSignal): Promise<void> {
-    await (await this.live)?.end(ending, stop);
+    this.usage?.stop();
+    await (await this.live)?.end(ending, stop, this.spanOf(ending));
+  }
+
+  private spanOf(ending: ChildEnding): CommandSpan | undefined {
+    const { span, context, stepId, startedUnixMs } = this.facts;
+    if (span === null) return undefined;
+    return {
+      ...span,
+      ...{ stepId, startedUnixMs, ending, pid: this.pid, endedUnixMs: context.clock.nowUnixMs() },
+      traceState: context.environment.TRACESTATE ?? '',
+      command: stepStartOf(this.facts).command,
+      cpuSeconds: endedChildrenCpuSeconds(),
+      peakMemoryBytes: this.usage?.peakMemoryBytes,
+    };
   }
 }
 

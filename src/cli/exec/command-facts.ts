@@ -5,6 +5,7 @@ import type { ProcessContext } from '../process-context.js';
 import type { ExecOptions } from './exec-options.js';
 import type { Notices } from './notices.js';
 import type { OtlpInlet } from './otlp-inlet.js';
+import type { PlaceInTrace } from './place-in-trace.js';
 import type { UserFile } from './user-file.js';
 
 /** What is known of a command before it starts. */
@@ -23,6 +24,8 @@ export interface CommandFacts {
   readonly folder: string | undefined;
   /** The JSONL to follow; `undefined` where there is nothing to follow. */
   readonly file: UserFile | undefined;
+  /** The command's own span, where there is to be one. */
+  readonly span: PlaceInTrace['span'];
   /** The environment that the command gets. */
   readonly environment: Environment;
 }

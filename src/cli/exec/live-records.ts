@@ -12,6 +12,7 @@ import { DataFolderLock } from '../../store/data-folder-lock.js';
 import type { ChildEnding } from './child-ending.js';
 import { chooseTarget } from './choose-target.js';
 import type { CommandFacts } from './command-facts.js';
+import { type CommandSpan, toForeignBatch } from './command-span.js';
 import type { ExecTarget } from './exec-target.js';
 import { OtlpTap } from './otlp-tap.js';
 import { removePrivateFolder } from './private-folder.js';
@@ -80,7 +81,7 @@ export class LiveRecords {
   }
 
   /** Brings in what is left, judges and exports; says what could not be done. */
-  async end(ending: ChildEnding, stop: AbortSignal): Promise<void> {
+  async end(ending: ChildEnding, stop: AbortSignal, span: CommandSpan | undefined): Promise<void> {
     const { context, options, inlet, notices, folder } = this.facts;
     const { clock } = context;
     const endedUnixMs = clock.nowUnixMs();
@@ -99,6 +100,7 @@ export class LiveRecords {
     try {
       await this.running;
       const target = await this.target;
+      if (span !== undefined) await target.consumer.consume({ batches: [], foreign: [toForeignBatch(span)] });
       await target.settle();
       await this.tellEnd(target, records.traceIds, { ending: toCommandEnding(ending), endedUnixMs });
       const left = await target.finish(records.traceIds, AbortSignal.any([deadline.signal, stop]));

@@ -39,7 +39,7 @@ export async function runExec(invocation: Invocation): Promise<CommandExit> {
   });
   child = startChild(command, bridge?.environment ?? context.environment);
   for (const signal of early) child.signal(signal);
-  bridge?.begin();
+  bridge?.begin(child.pid);
   const ending = await child.ended;
   hasEnded = true;
   if (ending.kind === 'notStarted') context.stderr.write(`run-bridge: ${ending.reason}\n`);
