@@ -5,6 +5,7 @@ import { App } from '../app.js';
 import { pause } from '../component/pause.js';
 import { ProtobufCodec } from '../otlp/protobuf-codec.js';
 import { invocationIdOf, parseTraceId, type TraceId } from '../record/ids.js';
+import { readMeasures } from '../run/measures/read-measures.js';
 import { appDeps } from './app-deps.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
@@ -13,8 +14,8 @@ import { EXIT, type ExitCode } from './exit-code.js';
 import { checkBaseUrl, type OtlpBody, postOtlp } from './post-otlp.js';
 import type { ProcessContext } from './process-context.js';
 import { latestTime, rebaseRequest } from './rebase-request.js';
+import { headLines, problemLines } from './report/problem-lines.js';
 import { resolveForCommand } from './resolve-for-command.js';
-import { RunReport } from './run-report.js';
 
 const DRAIN_MS = 5_000;
 const POLL_MS = 50;
@@ -50,27 +51,24 @@ async function replayHere(invocation: Invocation, traceId: TraceId, bodies: read
   } finally {
     await app.shutdown(AbortSignal.timeout(DRAIN_MS));
   }
-  const folder = join(configuration['data-dir'], 'runs', traceId);
-  for (const line of nextSteps(folder, app.destinations)) stdout.write(`${line}\n`);
+  for (const line of nextSteps(traceId, configuration['data-dir'], app.destinations)) stdout.write(`${line}\n`);
   return EXIT.ok;
 }
 
 async function describe(app: App, traceId: TraceId): Promise<readonly string[]> {
-  const report = new RunReport();
-  for await (const chunk of app.reader.read(traceId, { fromOffset: 0 })) {
-    for (const { record } of chunk) report.add(record);
-  }
   const run = await app.tracker.find(traceId);
-  const invocation = run?.invocations[0];
-  if (invocation === undefined) throw new CliError(EXIT.failed, 'the run was sent, yet no command was seen in it');
+  const [command] = run === undefined ? [] : await readMeasures(app.reader, run);
+  if (command === undefined) throw new CliError(EXIT.failed, 'the run was sent, yet no command was seen in it');
   return [
     `sent a recorded run to ${app.otlpUrl}: invocation ${invocationIdOf(traceId)}`,
     '',
-    ...report.lines(invocation),
+    ...headLines(command),
+    ...problemLines(command),
   ];
 }
 
-function nextSteps(folder: string, destinations: App['destinations']): readonly string[] {
+function nextSteps(traceId: TraceId, dataDir: string, destinations: App['destinations']): readonly string[] {
+  const folder = join(dataDir, 'runs', traceId);
   const exported = destinations.map(([name]) => name).join(', ');
   return [
     '',
@@ -82,6 +80,7 @@ function nextSteps(folder: string, destinations: App['destinations']): readonly 
     '',
     'next:',
     `  duckdb -c "select event_type, count(*) from '${join(folder, 'telemetry.parquet')}' group by all"`,
+    `  run-bridge report ${traceId} --data-dir ${dataDir}`,
     '  npm start, and then your own run: it says the command',
   ];
 }

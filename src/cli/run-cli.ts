@@ -22,6 +22,7 @@ import { packageVersion } from './package-info.js';
 import { pipeCommand } from './pipe-command.js';
 import type { ProcessContext } from './process-context.js';
 import { pullCommand } from './pull-command.js';
+import { reportCommand } from './report-command.js';
 import { serveCommand } from './serve-command.js';
 import { versionCommand } from './version-command.js';
 
@@ -30,6 +31,7 @@ const COMMANDS = [
   serveCommand,
   execCommand,
   finishCommand,
+  reportCommand,
   demoCommand,
   followCommand,
   pipeCommand,

@@ -1,7 +1,8 @@
 import type { Attributes } from '../record/attributes.js';
-import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
 import type { SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
+import { enumValue } from './enum-value.js';
 import { eventName } from './event-name.js';
+import { outcomeDetail } from './outcome-detail.js';
 import type { NodeVerdict } from './run-summary.js';
 
 /** LogMessage code of a node whose task was cancelled; carries the node's `unique_id`. */
@@ -87,7 +88,7 @@ export type CheckOutcome = 'passed' | 'warned' | 'failed';
 
 /** A test's result; `undefined` where the node is no test. A test without `test_outcome` has passed (it is enum value 0). */
 export function testOutcomeOf(attributes: Attributes): CheckOutcome | undefined {
-  const detail = detailOf(attributes, 'node_test_detail', 'NodeTestDetail');
+  const detail = outcomeDetail(attributes, 'node_test_detail', 'NodeTestDetail');
   const outcome = detail?.test_outcome ?? attributes.get('test_outcome');
   if (detail === undefined && outcome === undefined) return undefined;
   return checkOutcome(enumValue(outcome, 'TEST_OUTCOME_'));
@@ -95,7 +96,7 @@ export function testOutcomeOf(attributes: Attributes): CheckOutcome | undefined 
 
 /** A source's freshness; `undefined` where the node is no source that was checked. */
 export function freshnessOutcomeOf(attributes: Attributes): CheckOutcome | undefined {
-  const detail = detailOf(attributes, 'node_freshness_outcome', 'NodeFreshnessOutcome');
+  const detail = outcomeDetail(attributes, 'node_freshness_outcome', 'NodeFreshnessOutcome');
   if (detail === undefined) return undefined;
   return checkOutcome(enumValue(detail.node_freshness_outcome, 'SOURCE_FRESHNESS_OUTCOME_'));
 }
@@ -105,23 +106,8 @@ function checkOutcome(value: string | undefined): CheckOutcome {
   return value?.endsWith('WARNED') ? 'warned' : 'passed';
 }
 
-/** A detail of a node: a field of its own, or (in Parquet's spelling) wrapped in `node_outcome_detail`. */
-function detailOf(attributes: Attributes, field: string, wrapped: string): JsonObject | undefined {
-  const detail = attributes.object(field);
-  if (detail !== undefined) return detail;
-  const value: JsonValue | undefined = attributes.object('node_outcome_detail')?.[wrapped];
-  return isJsonObject(value) ? value : undefined;
-}
-
 /** Whether a node's last phase was RUN and it was reported as a success: a cancelled query did not stop it. */
 function ranThrough(attributes: Attributes): boolean {
   const phase = enumValue(attributes.get('last_phase') ?? attributes.get('phase'), 'EXECUTION_PHASE_');
   return phase === 'RUN' && enumValue(attributes.get('node_outcome'), 'NODE_OUTCOME_') === 'SUCCESS';
-}
-
-/** An enum's value without its prefix, in capitals: the schema's spelling and the documented one (`success`) read alike. */
-function enumValue(value: JsonValue | undefined, prefix: string): string | undefined {
-  if (typeof value !== 'string') return undefined;
-  const capitals = value.toUpperCase();
-  return capitals.startsWith(prefix) ? capitals.slice(prefix.length) : capitals;
 }

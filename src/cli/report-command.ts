@@ -1,0 +1,20 @@
+import type { CliCommand } from './command-line.js';
+
+/** `run-bridge report RUN` */
+export const reportCommand: CliCommand = {
+  name: 'report',
+  operands: '[RUN]',
+  summary:
+    'say what a run came to: time by phase, slowest nodes, what it waited for, what failed and why; RUN is a trace or invocation id or how it begins, or a --run-id (default: the latest run)',
+  settings: ['data-dir'],
+  flags: [['--json', 'print every node in every phase as JSON']],
+  examples: [
+    ['run-bridge report', 'the run of which records came last'],
+    ['run-bridge report 01a1fb8e', 'a run by the first characters of its trace or invocation id'],
+    ["run-bridge report --json | jq '.commands[].totals'", 'for a program'],
+  ],
+  async run(invocation) {
+    const { reportRun } = await import('./report/report-run.js');
+    return reportRun(invocation);
+  },
+};

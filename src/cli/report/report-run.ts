@@ -1,0 +1,81 @@
+import type { TraceId } from '../../record/ids.js';
+import type { CommandMeasures } from '../../run/measures/command-measures.js';
+import { compareWithEarlier } from '../../run/measures/comparison.js';
+import { measuresDocument } from '../../run/measures/measures-document.js';
+import { readMeasures } from '../../run/measures/read-measures.js';
+import type { RecordLogReader } from '../../sink/record-log.js';
+import { RecordLogFiles } from '../../sink/record-log-files.js';
+import type { Invocation } from '../command-line.js';
+import { EXIT, type ExitCode } from '../exit-code.js';
+import { resolveForCommand } from '../resolve-for-command.js';
+import { earlierLengthsMs } from './earlier-lengths.js';
+import { findRuns } from './find-runs.js';
+import { readRun } from './read-run.js';
+import { reportText } from './report-text.js';
+import { RunFiles } from './run-files.js';
+
+/**
+ * What `run-bridge report` does. It reads files and no more, so a bridge may be at work on the data folder.
+ * @throws CliError, ConfigurationError
+ */
+export async function reportRun(invocation: Invocation): Promise<ExitCode> {
+  const { context, operands, switches } = invocation;
+  const { configuration, warnings } = await resolveForCommand(invocation);
+  for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  const files = new RunFiles(configuration['data-dir']);
+  const recent = await files.recent();
+  let damagedCount = 0;
+  const reader = stoppable(
+    new RecordLogFiles(configuration['data-dir'], () => {
+      damagedCount += 1;
+    }),
+    context.stop,
+  );
+  const reports = [];
+  for (const traceId of await findRuns(operands[0], files, recent)) {
+    const run = await readRun(traceId, files, reader);
+    for (const command of await readMeasures(reader, run)) {
+      const earlier = await earlierLengthsMs(command.invocation, traceId, files, recent);
+      reports.push({ traceId, command, comparison: compareWithEarlier(lengthMs(command), earlier) });
+    }
+  }
+  // Of one log read twice, each damaged line was told twice: only whether there are any is said.
+  if (damagedCount > 0) {
+    context.stderr.write(
+      'run-bridge: lines of the record log that are no records were left out; the disk damaged them\n',
+    );
+  }
+  if (switches.has('json')) {
+    const commands = reports.map(({ command, traceId, comparison }) => ({
+      ...measuresDocument(command, traceId),
+      comparison: comparison && {
+        earlier_count: comparison.count,
+        median_ms: comparison.medianMs,
+        p95_ms: comparison.p95Ms,
+        ratio: comparison.ratio,
+        is_slow: comparison.isSlow,
+      },
+    }));
+    context.stdout.write(`${JSON.stringify({ commands }, null, 2)}\n`);
+  } else {
+    context.stdout.write(reports.map(reportText).join('\n'));
+  }
+  return damagedCount > 0 ? EXIT.unreadable : EXIT.ok;
+}
+
+function lengthMs({ totals }: CommandMeasures): number {
+  return Number(totals.lengthNano) / 1e6;
+}
+
+/** A reader that stops between two chunks. */
+function stoppable(reader: RecordLogReader, stop: AbortSignal): RecordLogReader {
+  return {
+    lengthBytes: (traceId: TraceId) => reader.lengthBytes(traceId),
+    async *read(traceId, range) {
+      for await (const chunk of reader.read(traceId, range)) {
+        stop.throwIfAborted();
+        yield chunk;
+      }
+    },
+  };
+}

@@ -1,0 +1,129 @@
+import { invocationIdOf, type TraceId } from '../../record/ids.js';
+import type { CommandMeasures } from '../../run/measures/command-measures.js';
+import type { Comparison } from '../../run/measures/comparison.js';
+import type { PathLink } from '../../run/measures/critical-path.js';
+import { slowestNodes } from '../../run/measures/slowest-nodes.js';
+import { headLines, problemLines } from './problem-lines.js';
+
+const MAX_SLOWEST = 10;
+/** Steps of the critical path that are shown: the longest ones with their waits. */
+const MAX_STEPS = 20;
+
+/** What is reported of one command. */
+interface CommandReport {
+  readonly traceId: TraceId;
+  readonly command: CommandMeasures;
+  readonly comparison: Comparison | null;
+}
+
+/** A command's report as text for people. Control characters of messages do not reach the terminal. */
+export function reportText({ traceId, command, comparison }: CommandReport): string {
+  const { invocation } = command;
+  const lines = [
+    `run ${invocationIdOf(traceId)}${stepText(command)}`,
+    ...headLines(command),
+    ...(invocation.statusMessage === null ? [] : [`reason: ${invocation.statusMessage}`]),
+    ...(invocation.rawCommand === null ? [] : [`command: ${invocation.rawCommand}`]),
+    ...totalLines(command),
+    ...comparisonLines(comparison),
+    ...phaseLines(command),
+    ...slowestLines(command),
+    ...pathLines(command),
+    ...problemLines(command),
+  ];
+  return lines.map((line) => `${line.replaceAll('\r\n', '\n').replaceAll(/(?![\n\t])\p{Cc}/gu, '\ufffd')}\n`).join('');
+}
+
+function stepText({ invocation }: CommandMeasures): string {
+  const { step } = invocation;
+  if (step === null) return '';
+  const name = step.runKey === null ? '' : ` (${JSON.stringify(step.runKey)})`;
+  return `, step ${step.stepIndex} of run ${step.runId}${name}, job ${step.job}`;
+}
+
+function totalLines({ totals, omittedNodeCount }: CommandMeasures): readonly string[] {
+  const { durationMs, idleTimeMs, warehouseTimeNano, queryCount, rows } = totals;
+  const idle = idleTimeMs === 0 ? '' : `, ${length(idleTimeMs)} of waiting`;
+  const queries = `${queryCount} ${queryCount === 1 ? 'query' : 'queries'}`;
+  return [
+    `work: ${length(durationMs)} on nodes${idle}; ${queries} took ${length(ms(warehouseTimeNano))}; ${rows} rows`,
+    ...(omittedNodeCount > 0 ? [`not measured: ${omittedNodeCount} further nodes`] : []),
+  ];
+}
+
+function comparisonLines(comparison: Comparison | null): readonly string[] {
+  if (comparison === null) return [];
+  const { count, medianMs, p95Ms, ratio, isSlow } = comparison;
+  const times = ratio === null ? '' : `, ${ratio.toFixed(2)} times the median`;
+  const slow = isSlow ? '; slower than 95 of 100' : '';
+  const those = count === 1 ? '1 earlier success' : `${count} earlier successes`;
+  return [`beside ${those}: median ${length(medianMs)}, p95 ${length(p95Ms)}${times}${slow}`];
+}
+
+function phaseLines({ phases }: CommandMeasures): readonly string[] {
+  if (phases.length === 0) return [];
+  const rows = phases.map((phase) => [
+    phase.phase,
+    phase.endTimeUnixNano === null ? 'no end' : length(ms(phase.spanTimeNano)),
+    ...(phase.nodeCount === 0
+      ? ['', '', '']
+      : [String(phase.nodeCount), length(ms(phase.nodeTimeNano)), length(ms(phase.warehouseTimeNano))]),
+  ]);
+  return ['', 'time by phase (phases overlap):', ...table([['', 'length', 'nodes', 'their time', 'queries'], ...rows])];
+}
+
+function slowestLines({ nodes }: CommandMeasures): readonly string[] {
+  const slowest = slowestNodes(nodes, MAX_SLOWEST);
+  if (slowest.length === 0) return [];
+  const rows = slowest.map((node) => [
+    node.uniqueId,
+    length(node.durationMs ?? 0),
+    node.idleTimeMs === null ? '' : length(node.idleTimeMs),
+    length(ms(node.warehouseTimeNano)),
+    node.rows === null ? '' : String(node.rows),
+  ]);
+  return ['', 'slowest nodes:', ...table([['', 'work', 'waiting', 'queries', 'rows'], ...rows])];
+}
+
+function pathLines({ criticalPath, totals }: CommandMeasures): readonly string[] {
+  const { links, tailNano } = criticalPath;
+  if (links.length === 0) return [];
+  const longest = new Set([...links].sort((a, b) => (weight(b) > weight(a) ? 1 : -1)).slice(0, MAX_STEPS));
+  const shown = links.filter((link) => longest.has(link));
+  const rows = shown.map(({ step, basis, waitNano, timeNano }) => [
+    `${step.phase} ${step.uniqueId ?? ''}`.trim() + (step.hasEnd ? '' : ' (not finished)'),
+    length(ms(waitNano)),
+    length(ms(timeNano)),
+    basis === 'told' ? 'told' : '',
+  ]);
+  const restCount = links.length - shown.length;
+  const restNano = links.filter((link) => !longest.has(link)).reduce((sum, link) => sum + weight(link), 0n);
+  return [
+    '',
+    `critical path of ${length(ms(totals.lengthNano))} (what ended last before each began; "told": by the engine):`,
+    ...table([['', 'wait', 'time', ''], ...rows, ['end of the command', length(ms(tailNano)), '', '']]),
+    ...(restCount > 0 ? [`  and ${restCount} shorter steps, ${length(ms(restNano))} together`] : []),
+  ];
+}
+
+function weight({ waitNano, timeNano }: PathLink): bigint {
+  return waitNano + timeNano;
+}
+
+function ms(nano: bigint): number {
+  return Number(nano) / 1e6;
+}
+
+/** Short lengths in milliseconds: `1.059 s`, `59 ms`, `0.3 ms`. */
+function length(milliseconds: number): string {
+  if (milliseconds >= 999.5) return `${(milliseconds / 1_000).toFixed(3)} s`;
+  return `${milliseconds.toFixed(milliseconds >= 9.95 || milliseconds === 0 ? 0 : 1)} ms`;
+}
+
+/** The first column to the left, the others to the right. */
+function table(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows.map((row) =>
+    `  ${row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0))).join('  ')}`.trimEnd(),
+  );
+}

@@ -1,0 +1,75 @@
+import type { Attributes } from '../../record/attributes.js';
+import { ownText } from '../../record/own-text.js';
+import { enumValue } from '../enum-value.js';
+import { type CheckOutcome, testOutcomeOf } from '../node-outcome.js';
+import { outcomeDetail } from '../outcome-detail.js';
+
+/** What the end of a NodeProcessed or NodeEvaluated span says of its node, in the words of the documentation. */
+export interface EngineOutcome {
+  /** `node_outcome`; `null` where it is missing or unspecified. */
+  readonly outcome: 'success' | 'error' | 'skipped' | 'canceled' | null;
+  /**
+   * `node_skip_reason` of a skipped node: `upstream`, `cached`, `phase_disabled`, `phase_skipped` or `noop`; a reason that
+   * came later into the schema in lower case.
+   */
+  readonly skipReason: string | null;
+  /** `node_skip_upstream_detail.upstream_unique_id`. */
+  readonly skipUpstream: string | null;
+  /** `node_test_detail.test_outcome` of a test that ran; one without it has passed, since that is the enum's zero. */
+  readonly testOutcome: CheckOutcome | null;
+  /** `node_test_detail.failing_rows`. */
+  readonly failingRows: number | null;
+  /** `node_test_detail.diff_table` of a unit test: expected and actual rows. */
+  readonly diffTable: string | null;
+}
+
+/** Of a node whose span has not ended. */
+export const UNKNOWN_OUTCOME: EngineOutcome = {
+  outcome: null,
+  skipReason: null,
+  skipUpstream: null,
+  testOutcome: null,
+  failingRows: null,
+  diffTable: null,
+};
+
+/** The longest table of differences that is kept, in characters. */
+const MAX_DIFF_CHARS = 4_000;
+
+/** Reads the attributes of the end of a node's span. */
+export function engineOutcomeOf(attributes: Attributes): EngineOutcome {
+  const outcome = outcomeOf(attributes);
+  const upstream = outcomeDetail(attributes, 'node_skip_upstream_detail', 'NodeSkipUpstreamDetail');
+  const upstreamId = upstream?.upstream_unique_id;
+  const test = outcomeDetail(attributes, 'node_test_detail', 'NodeTestDetail');
+  return {
+    outcome,
+    skipReason: outcome === 'skipped' ? skipReasonOf(attributes) : null,
+    skipUpstream: typeof upstreamId === 'string' && upstreamId !== '' ? ownText(upstreamId) : null,
+    testOutcome: outcome === 'success' ? (testOutcomeOf(attributes) ?? null) : null,
+    failingRows: typeof test?.failing_rows === 'number' ? test.failing_rows : null,
+    diffTable: typeof test?.diff_table === 'string' ? ownText(test.diff_table.slice(0, MAX_DIFF_CHARS)) : null,
+  };
+}
+
+function outcomeOf(attributes: Attributes): EngineOutcome['outcome'] {
+  switch (enumValue(attributes.get('node_outcome'), 'NODE_OUTCOME_')) {
+    case 'SUCCESS':
+      return 'success';
+    case 'ERROR':
+      return 'error';
+    case 'SKIPPED':
+      return 'skipped';
+    case 'CANCELED':
+    case 'CANCELLED':
+      return 'canceled';
+    default:
+      return null;
+  }
+}
+
+function skipReasonOf(attributes: Attributes): string | null {
+  const reason = enumValue(attributes.get('node_skip_reason'), 'NODE_SKIP_REASON_');
+  if (reason === undefined || reason === 'UNSPECIFIED') return null;
+  return reason === 'NO_OP' ? 'noop' : ownText(reason.toLowerCase());
+}

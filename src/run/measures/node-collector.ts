@@ -1,0 +1,133 @@
+import { ownText } from '../../record/own-text.js';
+import type { LogRecord, SpanEnd, SpanStart } from '../../record/telemetry-record.js';
+import type { UnixNano } from '../../record/unix-nano.js';
+import { enumValue } from '../enum-value.js';
+import { nodeEndOf } from '../node-end.js';
+import { NodeFacts } from '../node-facts.js';
+import type { Interruption } from '../node-outcome.js';
+import { type EngineOutcome, engineOutcomeOf, UNKNOWN_OUTCOME } from './engine-outcome.js';
+import { measuredPhase } from './measured-phase.js';
+import type { NodeMeasure } from './node-measure.js';
+import type { NodePhase } from './node-phase.js';
+import { previousStatusOf } from './previous-status.js';
+
+/** Phases of one node that are told apart; the schema has 19. */
+const MAX_PHASES = 32;
+/** The longest error message that is kept, in characters. */
+const MAX_MESSAGE_CHARS = 4_000;
+
+/** The NodeProcessed span's share of a node's measures. */
+type Processed = Pick<NodeMeasure, 'durationMs' | 'idleTimeMs' | 'lifetimeNano' | 'rows'> &
+  EngineOutcome & { readonly startTimeUnixNano: UnixNano; readonly endTimeUnixNano: UnixNano };
+
+/** Collects what the records say of one node, in any order; about 1 kB. */
+export class NodeCollector {
+  private readonly facts = new NodeFacts();
+  private readonly phases = new Map<string, NodePhase>();
+  private readonly queryNano = new Map<string, bigint>();
+  private processed: Processed | null = null;
+  private processedStart: UnixNano | null = null;
+  private nodeType: string | null = null;
+  private message: string | null = null;
+  private queryCount = 0;
+  private wasInterrupted = false;
+
+  addProcessed(record: SpanStart | SpanEnd): void {
+    const { attributes, startTimeUnixNano } = record;
+    this.noteType(record);
+    this.processedStart ??= startTimeUnixNano;
+    if (record.recordType === 'SpanStart') return;
+    const { endTimeUnixNano } = record;
+    this.facts.addProcessedEnd(nodeEndOf(record));
+    if (this.processed !== null && this.processed.endTimeUnixNano >= endTimeUnixNano) return;
+    this.processed = {
+      ...engineOutcomeOf(attributes),
+      startTimeUnixNano,
+      endTimeUnixNano,
+      durationMs: attributes.integer('duration_ms') ?? null,
+      idleTimeMs: attributes.integer('idle_time_ms') ?? null,
+      lifetimeNano: endTimeUnixNano - startTimeUnixNano,
+      rows: attributes.integer('rows_affected') ?? null,
+    };
+  }
+
+  addEvaluated(record: SpanStart | SpanEnd): void {
+    this.noteType(record);
+    if (record.recordType === 'SpanEnd') this.facts.addEvaluatedEnd(nodeEndOf(record));
+    const name = phaseName(record);
+    const known = this.phases.get(name);
+    if (known === undefined && this.phases.size >= MAX_PHASES) return;
+    const found = measuredPhase(record, ownText(name));
+    const isNews = known === undefined || (found.endTimeUnixNano ?? 0n) > (known.endTimeUnixNano ?? 0n);
+    if (isNews) this.phases.set(found.phase, found);
+  }
+
+  addQuery(record: SpanEnd): void {
+    const name = phaseName(record);
+    this.queryCount += 1;
+    const key = this.queryNano.has(name) || this.queryNano.size < MAX_PHASES ? name : '';
+    const nano = record.endTimeUnixNano - record.startTimeUnixNano;
+    this.queryNano.set(ownText(key), (this.queryNano.get(key) ?? 0n) + nano);
+  }
+
+  addInterruption(kind: Interruption['kind']): void {
+    this.wasInterrupted = true;
+    this.facts.addInterruption(kind);
+  }
+
+  addError({ body }: LogRecord): void {
+    this.message ??= ownText(body.slice(0, MAX_MESSAGE_CHARS));
+  }
+
+  /** Whether it is a node, and not something else (a hook) that queries or messages name by a `unique_id`. */
+  get isNode(): boolean {
+    return this.processedStart !== null || this.phases.size > 0 || this.wasInterrupted;
+  }
+
+  measure(uniqueId: string): NodeMeasure {
+    const phases = [...this.phases.values()]
+      .sort((a, b) => (a.startTimeUnixNano < b.startTimeUnixNano ? -1 : 1))
+      .map((phase) => ({ ...phase, warehouseTimeNano: this.queryNano.get(phase.phase) ?? 0n }));
+    const { verdict } = this.facts;
+    const told = this.processed ?? phases.findLast(({ outcome }) => outcome !== null);
+    const outcome = told ?? UNKNOWN_OUTCOME;
+    const startTimeUnixNano = earlier(this.processed?.startTimeUnixNano ?? this.processedStart, phases[0]);
+    return {
+      ...outcomeOf(outcome),
+      uniqueId,
+      nodeType: this.nodeType,
+      verdict,
+      previousStatus: verdict === 'canceled' || verdict === 'unfinished' ? null : previousStatusOf(outcome),
+      startTimeUnixNano,
+      endTimeUnixNano: this.processed?.endTimeUnixNano ?? null,
+      durationMs: this.processed?.durationMs ?? null,
+      idleTimeMs: this.processed?.idleTimeMs ?? null,
+      lifetimeNano: this.processed?.lifetimeNano ?? null,
+      warehouseTimeNano: [...this.queryNano.values()].reduce((sum, nano) => sum + nano, 0n),
+      queryCount: this.queryCount,
+      rows: this.processed?.rows ?? null,
+      message: this.message,
+      phases,
+    };
+  }
+
+  private noteType({ attributes }: SpanStart | SpanEnd): void {
+    const type = enumValue(attributes.get('node_type'), 'NODE_TYPE_');
+    if (this.nodeType === null && type !== undefined) this.nodeType = ownText(type.toLowerCase());
+  }
+}
+
+/** The phase of a record, without its prefix; empty for a query that names none. */
+function phaseName({ attributes }: SpanStart | SpanEnd): string {
+  return enumValue(attributes.get('phase'), 'EXECUTION_PHASE_') ?? '';
+}
+
+function outcomeOf({ outcome, skipReason, skipUpstream, testOutcome, failingRows, diffTable }: EngineOutcome) {
+  return { outcome, skipReason, skipUpstream, testOutcome, failingRows, diffTable };
+}
+
+function earlier(processed: UnixNano | null, first: NodePhase | undefined): UnixNano | null {
+  const evaluated = first?.startTimeUnixNano ?? null;
+  if (processed === null || evaluated === null) return processed ?? evaluated;
+  return processed < evaluated ? processed : evaluated;
+}

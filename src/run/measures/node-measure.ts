@@ -1,0 +1,35 @@
+import type { UnixNano } from '../../record/unix-nano.js';
+import type { NodeVerdict } from '../run-summary.js';
+import type { EngineOutcome } from './engine-outcome.js';
+import type { NodePhase } from './node-phase.js';
+import type { PreviousStatus } from './previous-status.js';
+
+/** All that is measured of one node of a command. Outcome and reasons are of its NodeProcessed span, else of its last phase. */
+export interface NodeMeasure extends EngineOutcome {
+  readonly uniqueId: string;
+  /** `node_type` without its prefix, in lower case, for example `model`. */
+  readonly nodeType: string | null;
+  /** What became of it, with the truth about interruptions that `outcome` does not tell. */
+  readonly verdict: NodeVerdict;
+  /** By the mapping table; `null` for what it does not have, and for nodes that were interrupted. */
+  readonly previousStatus: PreviousStatus | null;
+  /** Earliest start among its NodeProcessed and NodeEvaluated spans; `null` where only queries or messages name it. */
+  readonly startTimeUnixNano: UnixNano | null;
+  /** End of its NodeProcessed span; `null` where it never ended. */
+  readonly endTimeUnixNano: UnixNano | null;
+  /** NodeProcessed `duration_ms`, in milliseconds: the time of working on it, without waiting. What ranks nodes. */
+  readonly durationMs: number | null;
+  /** NodeProcessed `idle_time_ms`, in milliseconds: the time of waiting. */
+  readonly idleTimeMs: number | null;
+  /** NodeProcessed `end_time_unix_nano` − `start_time_unix_nano`: with busy threads mostly queueing. */
+  readonly lifetimeNano: bigint | null;
+  /** Sum of the lengths of the QueryExecuted spans with its `unique_id`, whatever came of them. */
+  readonly warehouseTimeNano: bigint;
+  readonly queryCount: number;
+  /** NodeProcessed `rows_affected`. */
+  readonly rows: number | null;
+  /** First log record of severity ERROR with its `unique_id`, at most 4,000 characters. */
+  readonly message: string | null;
+  /** In the order in which they began. */
+  readonly phases: readonly NodePhase[];
+}

@@ -1,0 +1,59 @@
+import type { NodeVerdict } from '../run-summary.js';
+import type { NodeMeasure } from './node-measure.js';
+
+/** What a command came to. Sums of nodes are time of all threads together, so they may exceed the command's length. */
+export interface RunTotals {
+  /** Latest end (or time) − earliest start among all its records. */
+  readonly lengthNano: bigint;
+  readonly nodeCount: number;
+  /** Nodes by what became of them. */
+  readonly nodeCounts: Readonly<Record<NodeVerdict, number>>;
+  /** Tests (data and unit) that ran, by their result. */
+  readonly testCounts: Readonly<Record<'passed' | 'warned' | 'failed', number>>;
+  /** Sum of NodeProcessed `duration_ms`, in milliseconds. */
+  readonly durationMs: number;
+  /** Sum of NodeProcessed `idle_time_ms`, in milliseconds. */
+  readonly idleTimeMs: number;
+  /** Sum of the lengths of all QueryExecuted spans, and of those among them that name no node. */
+  readonly warehouseTimeNano: bigint;
+  readonly otherWarehouseTimeNano: bigint;
+  /** QueryExecuted spans that ended. */
+  readonly queryCount: number;
+  /** Sum of NodeProcessed `rows_affected` of nodes that are no tests (a test's rows are its query's answer). */
+  readonly rows: number;
+}
+
+/** Queries that name no node: of hooks, and of the engine itself. */
+export interface OtherQueries {
+  readonly count: number;
+  readonly timeNano: bigint;
+}
+
+const TEST_TYPES: ReadonlySet<string | null> = new Set(['test', 'unit_test']);
+
+/** Sums up a command's nodes. @param lengthNano the command's own length */
+export function runTotals(nodes: readonly NodeMeasure[], other: OtherQueries, lengthNano: bigint): RunTotals {
+  const nodeCounts = { success: 0, warned: 0, failed: 0, error: 0, canceled: 0, skipped: 0, unfinished: 0 };
+  const testCounts = { passed: 0, warned: 0, failed: 0 };
+  const sums = { durationMs: 0, idleTimeMs: 0, queryCount: other.count, rows: 0 };
+  let warehouseTimeNano = other.timeNano;
+  for (const node of nodes) {
+    nodeCounts[node.verdict] += 1;
+    if (node.testOutcome !== null) testCounts[node.testOutcome] += 1;
+    sums.durationMs += node.durationMs ?? 0;
+    sums.idleTimeMs += node.idleTimeMs ?? 0;
+    sums.queryCount += node.queryCount;
+    if (!TEST_TYPES.has(node.nodeType)) sums.rows += node.rows ?? 0;
+    warehouseTimeNano += node.warehouseTimeNano;
+  }
+  const otherWarehouseTimeNano = other.timeNano;
+  return {
+    lengthNano,
+    nodeCount: nodes.length,
+    nodeCounts,
+    testCounts,
+    ...sums,
+    warehouseTimeNano,
+    otherWarehouseTimeNano,
+  };
+}

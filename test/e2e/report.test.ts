@@ -1,0 +1,124 @@
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { SAMPLES } from '../fake/sample-run.js';
+import { runBridge } from './run-bridge.js';
+
+let dir: string;
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'run-bridge-report-'));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const run = (args: readonly string[]) => runBridge(args, { cwd: dir });
+const sample = (name: string) => resolve(SAMPLES, name, 'otel.jsonl');
+const report = (...args: string[]) => run(['report', ...args, '--data-dir', 'data']);
+
+async function importSamples(...names: string[]): Promise<void> {
+  expect(await run(['import', ...names.map(sample), '--data-dir', 'data'])).toMatchObject({ exitCode: 0 });
+}
+
+test('a run is reported by the first characters of its invocation id', async () => {
+  await importSamples('build-mixed-fusion', 'build-clean');
+  const { exitCode, stdout, stderr } = await report('01a1fb8e-d');
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+  expect(stdout).toContain('run 01a1fb8e-d69e-7ef1-84c9-9d1f72b8766e\nbuild: error after 1.8 s\n');
+  expect(stdout).toContain('\nwork: 2.019 s on nodes; 38 queries took 304 ms; 9 rows\n');
+  expect(stdout).toMatch(/\n {2}PARSE +120 ms\n/);
+  expect(stdout).toMatch(/\nslowest nodes:\n.*\n {2}model\.shop\.broken +1\.059 s/);
+  expect(stdout).toMatch(/\n {2}RUN model\.shop\.broken +4\.3 ms +1\.028 s\n/);
+  expect(stdout).toContain('\nfailed with an error:\n  model.shop.broken: Database Error in model broken');
+  expect(stdout).toContain('\n  test.shop.status_strict.0c25ec6282: 1 failing row\n');
+  expect(stdout).toContain('\n  model.shop.after_broken: model.shop.broken stands before it, and did not go well\n');
+});
+
+test('as JSON, each command of the run is told with its nodes in their phases', async () => {
+  await importSamples('overlapping');
+  const { exitCode, stdout } = await report('--json');
+  expect(exitCode).toBe(0);
+  const { commands } = JSON.parse(stdout);
+  expect(commands.map(({ verdict }: { verdict: string }) => verdict).sort()).toEqual(['error', 'success']);
+  for (const { nodes, totals, critical_path } of commands) {
+    expect(nodes).toHaveLength(totals.node_count);
+    expect(nodes[0].phases[0]).toMatchObject({ phase: 'RENDER', outcome: 'success' });
+    const { links, tail_ms } = critical_path;
+    const sum = links.reduce(
+      (ms: number, link: { wait_ms: number; time_ms: number }) => ms + link.wait_ms + link.time_ms,
+      tail_ms,
+    );
+    expect(sum).toBeCloseTo(totals.length_ms, 3);
+  }
+});
+
+test('the latest is reported without a name, beside earlier successes of its command', async () => {
+  await importSamples('build-clean');
+  await importSamples('joined');
+  const { stdout } = await report();
+  expect(stdout).toContain('run 0af76519-16cd-43dd-8448-eb211c80319c');
+  expect(stdout).toMatch(/\nbeside 1 earlier success: median .*\n/);
+});
+
+test('a run that is under way, or was cut off, is reported as far as it came', async () => {
+  await importSamples('fail-fast');
+  const { stdout: whole } = await report('--json');
+  const [{ trace_id }] = JSON.parse(whole).commands;
+  const folder = join(dir, 'data/runs', trace_id);
+  rmSync(join(folder, 'run.json'));
+  expect(JSON.parse((await report('--json')).stdout)).toEqual(JSON.parse(whole));
+  writeFileSync(join(folder, 'telemetry.jsonl'), '');
+  expect(await report(trace_id)).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringMatching(/^run-bridge: no record of /),
+  });
+});
+
+test('what the disk damaged is left out and told', async () => {
+  await importSamples('build-clean');
+  const { stdout } = await report('--json');
+  const [{ trace_id, totals }] = JSON.parse(stdout).commands;
+  appendFileSync(join(dir, 'data/runs', trace_id, 'telemetry.jsonl'), '{"record_type":\u0000\n');
+  const damaged = await report('--json');
+  expect(damaged.exitCode).toBe(3);
+  expect(damaged.stderr).toMatch(/^run-bridge: lines of the record log that are no records were left out/);
+  expect(JSON.parse(damaged.stdout).commands[0].totals).toEqual(totals);
+});
+
+test('control characters of messages do not reach the terminal', async () => {
+  await importSamples('build-clean');
+  const { stdout } = await report('--json');
+  const [{ trace_id, index }] = JSON.parse(stdout).commands;
+  expect(index).toBe(1);
+  const line = JSON.stringify({
+    record_type: 'LogRecord',
+    trace_id,
+    span_id: null,
+    span_name: null,
+    event_id: null,
+    time_unix_nano: '1795221792690281654',
+    severity_number: 17,
+    severity_text: 'ERROR',
+    body: '\u001b[31mred\u0007',
+    event_type: 'v1.public.events.fusion.log.LogMessage',
+    attributes: {},
+  });
+  appendFileSync(join(dir, 'data/runs', trace_id, 'telemetry.jsonl'), `${line}\n`);
+  const { stdout: text } = await report(trace_id);
+  expect(text).toContain('\ufffd[31mred\ufffd');
+  expect(text).not.toContain('\u001b');
+});
+
+test('a run that is not there, and one that may be several, are told in one line', async () => {
+  expect(await report()).toMatchObject({
+    exitCode: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/^run-bridge: no run is in \S+; --data-dir says where runs are\n$/),
+  });
+  await importSamples('build-mixed-fusion', 'build-clean');
+  expect((await report('nightly')).stderr).toMatch(
+    /^run-bridge: no run "nightly" is in \S+; check the spelling; .*\n$/,
+  );
+  expect((await report('01a1fb8e')).stderr).toMatch(
+    /^run-bridge: 01a1fb8e may be any of 2 runs; give more of its id: .*\n$/,
+  );
+});

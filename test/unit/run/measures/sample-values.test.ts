@@ -1,0 +1,171 @@
+import { describe, expect, it } from 'vitest';
+import { slowestNodes } from '../../../../src/run/measures/slowest-nodes.js';
+import { fromJsonl } from '../logged-samples.js';
+import { measuresOf, nodeOf, sampleMeasures } from './sample-measures.js';
+
+const SAMPLES = [
+  'build-mixed',
+  'build-mixed-fusion',
+  'fail-fast',
+  'interrupted',
+  'joined',
+  'overlapping',
+  'preview-120-failed',
+];
+
+describe('what is measured of build-mixed-fusion', () => {
+  it('of a model that failed: work, lifetime, phases and the reason', async () => {
+    const broken = nodeOf(await sampleMeasures('build-mixed-fusion'), 'model.shop.broken');
+    expect(broken).toMatchObject({
+      nodeType: 'model',
+      verdict: 'error',
+      outcome: 'error',
+      previousStatus: 'error',
+      durationMs: 1059,
+      idleTimeMs: null,
+      rows: null,
+      message: expect.stringContaining('Database Error in model broken'),
+    });
+    expect(broken.phases.map(({ phase, outcome }) => [phase, outcome])).toEqual([
+      ['RENDER', 'success'],
+      ['ANALYZE', 'success'],
+      ['RUN', 'error'],
+    ]);
+  });
+
+  it('of nodes that were skipped: the reason, the upstream and the status that they would have had', async () => {
+    const measures = await sampleMeasures('build-mixed-fusion');
+    expect(nodeOf(measures, 'model.shop.after_broken')).toMatchObject({
+      verdict: 'skipped',
+      skipReason: 'upstream',
+      skipUpstream: 'model.shop.broken',
+      previousStatus: 'skipped',
+    });
+    expect(nodeOf(measures, 'model.shop.eph_paid')).toMatchObject({
+      skipReason: 'noop',
+      skipUpstream: null,
+      previousStatus: null,
+    });
+  });
+
+  it('of tests: result and failing rows', async () => {
+    const measures = await sampleMeasures('build-mixed-fusion');
+    expect(nodeOf(measures, 'test.shop.status_strict.0c25ec6282')).toMatchObject({
+      outcome: 'success',
+      testOutcome: 'failed',
+      failingRows: 1,
+      previousStatus: 'fail',
+    });
+    expect(nodeOf(measures, 'test.shop.no_negative')).toMatchObject({ testOutcome: 'passed', previousStatus: 'pass' });
+    expect(nodeOf(measures, 'test.shop.orders_customer_warn.d69b09940d')).toMatchObject({ previousStatus: 'warn' });
+    expect(nodeOf(measures, 'unit_test.shop.ut_target.ut_wrong').diffTable).toContain('| order_id |');
+  });
+
+  it('in all: length, work, rows of what is no test, and the slowest nodes', async () => {
+    const { totals, nodes, phases } = await sampleMeasures('build-mixed-fusion');
+    expect(totals).toMatchObject({
+      lengthNano: 1_753_314_563n,
+      nodeCount: 21,
+      nodeCounts: { success: 13, warned: 1, failed: 2, error: 1, canceled: 0, skipped: 4, unfinished: 0 },
+      testCounts: { passed: 6, warned: 1, failed: 2 },
+      durationMs: 2019,
+      rows: 9,
+    });
+    expect(slowestNodes(nodes, 3).map(({ uniqueId, durationMs }) => [uniqueId, durationMs])).toEqual([
+      ['model.shop.broken', 1059],
+      ['snapshot.shop.cust_snap', 113],
+      ['model.shop.stg_orders', 94],
+    ]);
+    expect(phases.map(({ phase, nodeCount }) => [phase, nodeCount])).toEqual([
+      ['LOAD_PROJECT', 0],
+      ['PARSE', 0],
+      ['SCHEDULE', 0],
+      ['TASK_GRAPH_BUILD', 0],
+      ['ON_RUN_START', 0],
+      ['RENDER', 21],
+      ['RUN', 21],
+      ['ANALYZE', 17],
+      ['ON_RUN_END', 0],
+    ]);
+  });
+});
+
+it('a node that was interrupted has no earlier status, whatever the engine calls it', async () => {
+  const measures = await sampleMeasures('interrupted');
+  expect(nodeOf(measures, 'model.shop.slow_a')).toMatchObject({
+    verdict: 'canceled',
+    outcome: 'success',
+    previousStatus: null,
+    durationMs: 4,
+  });
+  expect(nodeOf(measures, 'model.shop.slow_a').phases.at(-1)).toMatchObject({ phase: 'RUN', endTimeUnixNano: null });
+});
+
+it('a node whose NodeProcessed never ended has what its phases tell, and no duration', async () => {
+  expect(nodeOf(await sampleMeasures('fail-fast'), 'snapshot.shop.cust_snap')).toMatchObject({
+    durationMs: null,
+    lifetimeNano: null,
+    endTimeUnixNano: null,
+    previousStatus: null,
+  });
+});
+
+it('an older engine gives the same measures', async () => {
+  const { nodes } = await sampleMeasures('preview-120-failed');
+  expect(nodes.map(({ verdict, previousStatus, durationMs }) => [verdict, previousStatus, durationMs])).toEqual([
+    ['error', 'error', 366],
+    ['failed', 'fail', 2962],
+  ]);
+});
+
+it.each(SAMPLES)(
+  'the nodes of %s are counted as its summary counts them, whichever command they are of',
+  async (run) => {
+    const commands = await measuresOf(fromJsonl(run));
+    expect(commands).toHaveLength(run === 'overlapping' ? 2 : 1);
+    for (const { totals, invocation } of commands) expect(totals.nodeCounts).toEqual(invocation.nodeCounts);
+  },
+);
+
+it.each(SAMPLES)('the waits and steps of the critical path of %s add up to the command’s length', async (run) => {
+  for (const { criticalPath, totals } of await measuresOf(fromJsonl(run))) {
+    const { links, tailNano } = criticalPath;
+    expect(links.length).toBeGreaterThan(1);
+    expect(links.reduce((sum, { waitNano, timeNano }) => sum + waitNano + timeNano, tailNano)).toBe(totals.lengthNano);
+    expect(links.every(({ waitNano, timeNano }) => waitNano >= 0n && timeNano >= 0n)).toBe(true);
+  }
+});
+
+it('the critical path of build-mixed-fusion goes through the seed, the staging model and the model that failed', async () => {
+  const { criticalPath } = await sampleMeasures('build-mixed-fusion');
+  expect(criticalPath.links.map(({ step, basis }) => `${basis} ${step.phase} ${step.uniqueId ?? ''}`.trim())).toEqual([
+    'start LOAD_PROJECT',
+    'inferred PARSE',
+    'inferred SCHEDULE',
+    'inferred TASK_GRAPH_BUILD',
+    'inferred ON_RUN_START operation.shop.shop-on-run-start-0',
+    'inferred RENDER seed.shop.raw_orders',
+    'sameNode RUN seed.shop.raw_orders',
+    'inferred RENDER model.shop.stg_orders',
+    'sameNode ANALYZE model.shop.stg_orders',
+    'sameNode RUN model.shop.stg_orders',
+    'inferred RENDER test.shop.unique_stg_orders_order_id.e3b841c71a',
+    'sameNode ANALYZE test.shop.unique_stg_orders_order_id.e3b841c71a',
+    'sameNode RUN test.shop.unique_stg_orders_order_id.e3b841c71a',
+    'inferred RUN model.shop.broken',
+    'told RENDER test.shop.not_null_after_broken_nonexistent_column.2b51526aea',
+    'sameNode ANALYZE test.shop.not_null_after_broken_nonexistent_column.2b51526aea',
+    'sameNode RUN test.shop.not_null_after_broken_nonexistent_column.2b51526aea',
+    'inferred ON_RUN_END operation.shop.shop-on-run-end-0',
+  ]);
+});
+
+it('the critical path of an interrupted run ends with what was under way, for as long as it was', async () => {
+  const { criticalPath } = await sampleMeasures('interrupted');
+  const last = criticalPath.links.at(-1);
+  expect(last).toMatchObject({
+    basis: 'sameNode',
+    step: { uniqueId: 'model.shop.slow_a', phase: 'RUN', hasEnd: false },
+  });
+  expect(Number(last?.timeNano) / 1e6).toBeCloseTo(3306.3, 0);
+});
