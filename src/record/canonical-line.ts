@@ -189,7 +189,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const PLAIN = /^[^\\\u0000-\u001f]*$/;
-const SMALL_NUMBER = /^(0|[1-9]\d?)$/;
+const SMALL_NUMBER = /^(?:0|-?[1-9]\d{0,9})$/;
 
 function linksOf(value: JsonValue): readonly SpanLink[] | null {
   if (value === null) return null;

@@ -1,5 +1,6 @@
 import { Attributes } from './attributes.js';
 import { parseCanonicalLine } from './canonical-line.js';
+import { fieldText } from './field-text.js';
 import { parseSpanId, parseTraceId, type SpanId } from './ids.js';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.js';
 import type { LogRecord, SpanEnd, SpanLink, SpanStart, SpanStatus, TelemetryRecord } from './telemetry-record.js';
@@ -94,7 +95,7 @@ export function parseAnyLine(line: string): TelemetryRecord {
     severityNumber: integer(value, 'severity_number', 0),
     severityText: optionalText(value, 'severity_text') ?? '',
     eventType: text(value, 'event_type'),
-    attributes: attributesOf(value),
+    attributes: ownAttributes(value, line),
     ...(unknownFields === undefined ? {} : { unknownFields }),
     ...(isCanonical(line, value, KEYS[recordType]) ? { line } : {}),
   };
@@ -256,6 +257,18 @@ function attributesOf(value: JsonObject): Attributes {
   if (!isJsonObject(found)) throw new RecordParseError('attributes must be an object');
   return Attributes.of(found);
 }
+
+/** The record's own, with the text that they have in its line. */
+function ownAttributes(value: JsonObject, line: string): Attributes {
+  const { value: parsed } = attributesOf(value);
+  const json = LARGE_NUMBER.test(line) ? fieldText(line, 'attributes') : undefined;
+  return json === undefined || !isJsonObject(value.attributes)
+    ? Attributes.of(parsed)
+    : Attributes.parsed(json, parsed);
+}
+
+/** Digits that may be a number which comes out otherwise when it is parsed and written again. */
+const LARGE_NUMBER = /[\d.]{16}|\d[eE.]/;
 
 function linksOf(value: JsonObject): readonly SpanLink[] | null {
   const found = value.links;

@@ -50,8 +50,16 @@ export class InvocationParts {
     return this.groups.reduce((latest, group) => Math.max(latest, group.lastArrivalMs), Number.NEGATIVE_INFINITY);
   }
 
+  /** That of the invocation's own group; where nothing tells an invocation, that of the first record. */
   get resource(): Resource {
-    return this.groups.find((group) => group.resource !== null)?.resource ?? UNKNOWN_RESOURCE;
+    const [own] = this.groups;
+    if (this.spanId !== null && own.resource !== null) return own.resource;
+    let first: SpanGroup | undefined;
+    // Not the first of the list: in which order groups came into being depends on how their records were cut up.
+    for (const group of this.groups) {
+      if (group.resource !== null && (first === undefined || group.firstOffset < first.firstOffset)) first = group;
+    }
+    return first?.resource ?? UNKNOWN_RESOURCE;
   }
 
   /** The step that its resource names; `null` where it names none. */

@@ -235,7 +235,8 @@ function endOf(record: Exclude<TelemetryRecord, { recordType: 'LogRecord' }>): U
 
 function preference(resource: Resource): string {
   const isKnown = Object.keys(resource.attributes).length > 0 || resource.scope.name !== '';
-  return `${isKnown ? '1' : '0'}${resourceKey(resource)}`;
+  // Equal ones may still list their attributes in another order.
+  return `${isKnown ? '1' : '0'}${resourceKey(resource)}${JSON.stringify(resource)}`;
 }
 
 function rootOf(roots: Map<SpanId, RootSpan>, id: SpanId): RootSpan {

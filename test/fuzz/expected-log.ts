@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatRecordLine, parseRecordLine } from '../../src/record/record-line.js';
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
@@ -60,7 +60,8 @@ function wordsOf(record: TelemetryRecord): string {
 }
 
 function* linesBelow(runs: string): Generator<{ readonly traceId: string; readonly line: string }> {
-  for (const traceId of readdirSync(runs)) {
+  // Where nothing was accepted there is no folder.
+  for (const traceId of existsSync(runs) ? readdirSync(runs) : []) {
     for (const line of linesOf(join(runs, traceId, 'telemetry.jsonl'))) yield { traceId, line };
     for (const pending of linesOf(join(runs, traceId, PENDING_FILE))) {
       yield { traceId, line: (JSON.parse(pending) as { line: string }).line };

@@ -103,7 +103,9 @@ function tooLarge(body: FuzzBody, dice: Dice): Sending {
   return { body, bytes: isCompressed ? gzipSync(long) : long, isCompressed, status: 413, told };
 }
 
+/** An empty body is empty in every coding. */
 function tryGunzip(bytes: Uint8Array): Buffer | undefined {
+  if (bytes.length === 0) return Buffer.alloc(0);
   try {
     return gunzipSync(bytes);
   } catch {

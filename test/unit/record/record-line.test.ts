@@ -25,6 +25,21 @@ describe('a JSONL line', () => {
   });
 
   it.each([
+    ['an odd severity', (line: string) => line.replace(/"severity_number":\d+/, '"severity_number":-1')],
+    [
+      'another order of keys',
+      (line: string) => `{"event_type":"x",${line.slice(1)}`.replace(/"event_type":"v1[^,]*,/, ''),
+    ],
+    ['keys that are not known', (line: string) => `${line.slice(0, -1)},"newer":"\\"}{,"}`],
+  ])('with %s keeps numbers in its attributes as they were spelt', (_name, change) => {
+    const line = readFileSync(`${samples}/parse/otel.jsonl`, 'utf8').split('\n')[0] ?? '';
+    const attributes = '{"a\\"}": "{[,\\\\" , "b":{"attributes":[-3946347639757123698,1.0]},"":1e2}';
+    const changed = change(`${line.slice(0, line.indexOf('"attributes":'))}"attributes":${attributes}}`);
+    expect(parseRecordLine(changed).attributes.json).toBe(attributes);
+    expect(parseRecordLine(changed).attributes.value).toEqual(JSON.parse(attributes));
+  });
+
+  it.each([
     ['not JSON', 'dbt 2.0', 'not JSON'],
     ['a list', '[1]', 'not a JSON object'],
     ['another type', '{"record_type":"Span"}', 'record_type must be'],
