@@ -34,9 +34,13 @@ const GIB = 2 ** 30;
 const DEFAULT_RESERVE_PART = 0.05;
 /** How often the file system is asked for its room, in milliseconds. */
 const SAMPLE_MS = 1_000;
-/** A guard that refuses takes again when this much more than the reserve is free, and this part of the limit is used. */
-const ACCEPT_RESERVE = 1.25;
-const ACCEPT_LIMIT = 0.95;
+/**
+ * A guard that refuses takes again when there is room for the largest body that it refused: else it would begin anew
+ * with every body that is larger than what is left. That room is at least, and at most, this part of the reserve or the
+ * limit: a body that never fits must not hold up all others.
+ */
+const ACCEPT_RESERVE = { least: 0.25, most: 1 };
+const ACCEPT_LIMIT = { least: 0.05, most: 0.25 };
 const RETRY_AFTER_MS = 5_000;
 
 /** What is wrong: the folder is gone, the file system is nearly full, or the folder has reached its limit. */
@@ -56,6 +60,8 @@ export class DiskGuard implements Guard, Component {
   /** What bodies taken since the last look, and in the time before it, may still write, in bytes. */
   private expectedBytes = 0;
   private earlierBytes = 0;
+  /** What the largest body that was refused since refusing began would have written, in bytes. */
+  private wantedBytes = 0;
   private timer: Timer | undefined;
   private isStopped = false;
 
@@ -83,9 +89,11 @@ export class DiskGuard implements Guard, Component {
   }
 
   findShortage(bodyBytes: number): Shortage | undefined {
-    this.judge(bodyBytes * DISK_PER_BODY_BYTE);
+    const moreBytes = bodyBytes * DISK_PER_BODY_BYTE;
+    this.judge(moreBytes);
     const message = this.message();
     if (message === undefined) return undefined;
+    this.wantedBytes = Math.max(this.wantedBytes, moreBytes);
     this.period.add();
     return { message, retryAfterMs: RETRY_AFTER_MS };
   }
@@ -107,30 +115,43 @@ export class DiskGuard implements Guard, Component {
       this.goneReason = error instanceof Error ? error.message : String(error);
     }
     if (this.isStopped) return;
-    this.size?.refresh(this.isOverLimit(0));
     this.judge(0);
+    this.size?.refresh(this.trouble === 'disk limit');
     this.timer = this.deps.clock.after(SAMPLE_MS, () => void this.look());
   }
 
   private judge(moreBytes: number): void {
     const { totalBytes, freeBytes } = this.space;
     this.trouble = this.findTrouble(moreBytes);
+    if (this.trouble === undefined) this.wantedBytes = 0;
     const usedBytes = this.size?.bytes;
     this.period.update(this.trouble, { detail: this.message(), freeBytes, totalBytes, usedBytes });
   }
 
   private findTrouble(moreBytes: number): Trouble | undefined {
     if (this.goneReason !== undefined) return 'data folder';
-    const waitingBytes = this.expectedBytes + this.earlierBytes + moreBytes;
-    const reserve = this.reserveBytes * (this.trouble === 'disk reserve' ? ACCEPT_RESERVE : 1);
-    if (this.space.totalBytes > 0 && this.space.freeBytes - waitingBytes < reserve) return 'disk reserve';
-    return this.isOverLimit(moreBytes) ? 'disk limit' : undefined;
+    return this.isInReserve(moreBytes) ? 'disk reserve' : this.isOverLimit(moreBytes) ? 'disk limit' : undefined;
+  }
+
+  private isInReserve(moreBytes: number): boolean {
+    const { freeBytes, totalBytes } = this.space;
+    if (totalBytes === 0) return false;
+    const waitingBytes = this.expectedBytes + this.earlierBytes;
+    const isOn = this.trouble === 'disk reserve';
+    const roomBytes = this.roomFor(moreBytes, isOn ? this.reserveBytes : 0, ACCEPT_RESERVE);
+    return freeBytes - waitingBytes - roomBytes < this.reserveBytes;
   }
 
   private isOverLimit(moreBytes: number): boolean {
-    if (this.config.maxBytes === null || this.size?.bytes === undefined) return false;
-    const part = this.trouble === 'disk limit' ? ACCEPT_LIMIT : 1;
-    return this.size.bytes + moreBytes >= this.config.maxBytes * part;
+    const { maxBytes } = this.config;
+    if (maxBytes === null || this.size?.bytes === undefined) return false;
+    const isOn = this.trouble === 'disk limit';
+    return this.size.bytes + this.roomFor(moreBytes, isOn ? maxBytes : 0, ACCEPT_LIMIT) >= maxBytes;
+  }
+
+  /** What has to be free for so much more. @param ofBytes the limit or reserve that bodies are refused for; 0 while none are. */
+  private roomFor(moreBytes: number, ofBytes: number, part: typeof ACCEPT_LIMIT): number {
+    return Math.max(moreBytes, part.least * ofBytes, Math.min(this.wantedBytes, part.most * ofBytes));
   }
 
   private get reserveBytes(): number {

@@ -87,6 +87,16 @@ describe('the reserve', () => {
     expect(guard.findShortage(0)).toBeUndefined();
   });
 
+  test('is told once, though there is room above it for less than the body that was refused', async () => {
+    disk.freeBytes = 1.3 * GIB;
+    const guard = await start();
+    for (let second = 0; second < 5; second++) {
+      expect(guard.findShortage(GIB / 6)).toBeDefined();
+      await pass(1_000);
+    }
+    expect(logger.lines).toHaveLength(1);
+  });
+
   test('does not matter where the file system does not say how large it is', async () => {
     Object.assign(disk, { totalBytes: 0, freeBytes: 0 });
     expect((await start()).findShortage(0)).toBeUndefined();
@@ -114,6 +124,29 @@ describe('the limit of the folder', () => {
     disk.sizeBytes = 90 * MIB;
     await pass(3_000);
     expect(guard.findShortage(0)).toBeUndefined();
+  });
+
+  test('is told once, though the folder has room for less than the body that was refused', async () => {
+    disk.sizeBytes = 80 * MIB;
+    const guard = await start({ maxBytes: 100 * MIB });
+    for (let second = 0; second < 5; second++) {
+      expect(guard.findShortage(8 * MIB)).toBeDefined();
+      await pass(1_000);
+    }
+    expect(guard.findShortage(MIB)).toBeDefined();
+    expect(logger.lines).toHaveLength(1);
+    disk.sizeBytes = 70 * MIB;
+    await pass(3_000);
+    expect(guard.findShortage(8 * MIB)).toBeUndefined();
+    expect(logger.lines).toHaveLength(2);
+  });
+
+  test('holds up nobody for a body that is more than a quarter of it', async () => {
+    disk.sizeBytes = 70 * MIB;
+    const guard = await start({ maxBytes: 100 * MIB });
+    expect(guard.findShortage(50 * MIB)).toBeDefined();
+    await pass(1_000);
+    expect(guard.findShortage(MIB)).toBeUndefined();
   });
 });
 
