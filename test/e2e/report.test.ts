@@ -35,6 +35,7 @@ test('a run is reported by the first characters of its invocation id', async () 
 
 test('as JSON, each command of the run is told with its nodes in their phases', async () => {
   await importSamples('overlapping');
+  expect((await report()).stdout).toMatch(/^run \S+, command 1 of 2\n.*\n\nrun \S+, command 2 of 2\n/s);
   const { exitCode, stdout } = await report('--json');
   expect(exitCode).toBe(0);
   const { commands } = JSON.parse(stdout);

@@ -1,10 +1,12 @@
 import { join } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { beforeAll, describe, expect, it } from 'vitest';
+import type { CommandMeasures } from '../../src/run/measures/command-measures.js';
 import { compareWithEarlier } from '../../src/run/measures/comparison.js';
+import type { LoggedRecord } from '../../src/sink/record-log.js';
 import { SAMPLES } from '../fake/sample-run.js';
-import { fromOtlp } from '../unit/run/logged-samples.js';
-import { measuresOf, sampleMeasures } from '../unit/run/measures/sample-measures.js';
+import { fromJsonl, fromOtlp } from '../unit/run/logged-samples.js';
+import { measuresOf } from '../unit/run/measures/sample-measures.js';
 
 let duckdb: DuckDBConnection;
 beforeAll(async () => {
@@ -18,14 +20,31 @@ async function rows(sql: string): Promise<readonly unknown[]> {
 const NANO = 'epoch_ns(end_time_unix_nano) - epoch_ns(start_time_unix_nano)';
 const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
 
-describe.each(['build-mixed', 'build-mixed-fusion', 'build-clean', 'joined'])('of the sample %s', (run) => {
-  const ends = `from '${join(SAMPLES, run, 'otel.parquet')}' where record_type = 'SpanEnd' and event_type like`;
+/** A sample, its Parquet, and which of its commands that is of. */
+const CASES: readonly (readonly [string, string, number])[] = [
+  ['build-mixed', 'otel.parquet', 0],
+  ['build-mixed-fusion', 'otel.parquet', 0],
+  ['build-clean', 'otel.parquet', 0],
+  ['joined', 'otel.parquet', 0],
+  ['overlapping', 'otel-a.parquet', 0],
+];
+
+describe.each(CASES)('of the sample %s, %s', (run, file, index) => {
+  const measuresOfCase = async (records: readonly LoggedRecord[]): Promise<CommandMeasures> => {
+    // Which command of two is seen first differs between JSONL and OTLP.
+    const commands = [...(await measuresOf(records))].sort((a) => (a.invocation.verdict === 'success' ? -1 : 1));
+    const command = commands[index];
+    if (command === undefined) throw new Error(`no command ${index} in ${run}`);
+    return command;
+  };
+  const ends = `from '${join(SAMPLES, run, file)}' where record_type = 'SpanEnd' and event_type like`;
 
   it('nodes are what DuckDB finds in the NodeProcessed rows of its Parquet', async () => {
-    const { nodes } = await sampleMeasures(run);
+    const { nodes } = await measuresOfCase(fromJsonl(run));
     const expected = await rows(`
       select attributes.unique_id as id,
         attributes.duration_ms::varchar as duration_ms,
+        attributes.json_payload->>'$.idle_time_ms' as idle,
         attributes.rows_affected::varchar as rows,
         (${NANO})::varchar as lifetime,
         attributes.json_payload->>'$.node_outcome_detail.NodeSkipUpstreamDetail.upstream_unique_id' as upstream,
@@ -42,6 +61,7 @@ describe.each(['build-mixed', 'build-mixed-fusion', 'build-clean', 'joined'])('o
     const found = nodes.map((node) => ({
       id: node.uniqueId,
       duration_ms: node.durationMs === null ? null : String(node.durationMs),
+      idle: node.idleTimeMs === null ? null : String(node.idleTimeMs),
       rows: node.rows === null ? null : String(node.rows),
       lifetime: String(node.lifetimeNano),
       upstream: node.skipUpstream,
@@ -52,7 +72,7 @@ describe.each(['build-mixed', 'build-mixed-fusion', 'build-clean', 'joined'])('o
   });
 
   it('nodes in their phases are what DuckDB finds in the NodeEvaluated rows', async () => {
-    const { nodes, phases } = await sampleMeasures(run);
+    const { nodes, phases } = await measuresOfCase(fromJsonl(run));
     const expected = await rows(`
       select attributes.unique_id || ' ' || attributes.phase as id, (${NANO})::varchar as lifetime,
         attributes.rows_affected::varchar as rows, lower(replace(attributes.node_outcome, 'NODE_OUTCOME_', '')) as outcome
@@ -77,7 +97,7 @@ describe.each(['build-mixed', 'build-mixed-fusion', 'build-clean', 'joined'])('o
   });
 
   it('warehouse time is the sum of QueryExecuted spans, by node and in all', async () => {
-    const { nodes, totals } = await sampleMeasures(run);
+    const { nodes, totals } = await measuresOfCase(fromJsonl(run));
     const expected = await rows(`
       select attributes.unique_id as id, count(*)::varchar as queries, sum(${NANO})::varchar as nano
       ${ends} '%.QueryExecuted' and attributes.unique_id not like 'operation.%' group by all order by id`);
@@ -97,10 +117,10 @@ describe.each(['build-mixed', 'build-mixed-fusion', 'build-clean', 'joined'])('o
   });
 
   it('they are the same of the run as it came over OTLP', async () => {
-    const [command] = await measuresOf(fromOtlp(run));
-    const { nodes, totals } = await sampleMeasures(run);
-    expect(command?.totals).toEqual(totals);
-    expect(command?.nodes).toEqual(nodes);
+    const command = await measuresOfCase(fromOtlp(run));
+    const { nodes, totals } = await measuresOfCase(fromJsonl(run));
+    expect(command.totals).toEqual(totals);
+    expect(command.nodes).toEqual(nodes);
   });
 });
 

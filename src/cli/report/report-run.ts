@@ -36,7 +36,8 @@ export async function reportRun(invocation: Invocation): Promise<ExitCode> {
     const run = await readRun(traceId, files, reader);
     for (const command of await readMeasures(reader, run)) {
       const earlier = await earlierLengthsMs(command.invocation, traceId, files, recent);
-      reports.push({ traceId, command, comparison: compareWithEarlier(lengthMs(command), earlier) });
+      const comparison = compareWithEarlier(lengthMs(command), earlier);
+      reports.push({ traceId, command, commandCount: run.invocations.length, comparison });
     }
   }
   // Of one log read twice, each damaged line was told twice: only whether there are any is said.

@@ -13,14 +13,16 @@ const MAX_STEPS = 20;
 interface CommandReport {
   readonly traceId: TraceId;
   readonly command: CommandMeasures;
+  /** Commands that share the trace. */
+  readonly commandCount: number;
   readonly comparison: Comparison | null;
 }
 
 /** A command's report as text for people. Control characters of messages do not reach the terminal. */
-export function reportText({ traceId, command, comparison }: CommandReport): string {
+export function reportText({ traceId, command, commandCount, comparison }: CommandReport): string {
   const { invocation } = command;
   const lines = [
-    `run ${invocationIdOf(traceId)}${stepText(command)}`,
+    `run ${invocationIdOf(traceId)}${placeText(command, commandCount)}${stepText(command)}`,
     ...headLines(command),
     ...(invocation.statusMessage === null ? [] : [`reason: ${invocation.statusMessage}`]),
     ...(invocation.rawCommand === null ? [] : [`command: ${invocation.rawCommand}`]),
@@ -32,6 +34,10 @@ export function reportText({ traceId, command, comparison }: CommandReport): str
     ...problemLines(command),
   ];
   return lines.map((line) => `${line.replaceAll('\r\n', '\n').replaceAll(/(?![\n\t])\p{Cc}/gu, '\ufffd')}\n`).join('');
+}
+
+function placeText({ invocation }: CommandMeasures, commandCount: number): string {
+  return commandCount > 1 ? `, command ${invocation.index} of ${commandCount}` : '';
 }
 
 function stepText({ invocation }: CommandMeasures): string {
