@@ -12,6 +12,7 @@ const layers = [
     'export-thread',
     'parquet-thread',
     'cli',
+    'app',
     'app.ts',
     'exports.ts',
     'hosted-runs.ts',

@@ -1,7 +1,11 @@
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
+import { createDecoding } from './app/create-decoding.js';
+import { exportHealth } from './app/export-health.js';
+import { onlyImported } from './app/imported-runs.js';
+import { type OpeningExports, openExportsLate } from './app/open-exports-late.js';
 import type { Clock } from './component/clock.js';
-import { Health, type HealthState } from './component/health.js';
+import { Health } from './component/health.js';
 import { Lifecycle } from './component/lifecycle.js';
 import type { Logger } from './component/logger.js';
 import type { Machine } from './component/machine.js';
@@ -9,18 +13,8 @@ import { pause } from './component/pause.js';
 import { Together } from './component/together.js';
 import type { Configuration } from './config/configuration.js';
 import { missingForHooks } from './config/missing-for-hooks.js';
-import { OtlpRequestDecoder } from './decode/otlp-request-decoder.js';
-import { PublicAttributeSchema } from './decode/public-attribute-schema.js';
-import { LargeBodyDecoder } from './decode/wire/large-body-decoder.js';
-import { loadSpanKernel } from './decode/wire/span-kernel.js';
-import { WireTracesDecoder } from './decode/wire/wire-traces-decoder.js';
-import { DEFAULT_RETRY_POLICY, RetryPolicy } from './delivery/retry-policy.js';
-import type { DestinationStatus } from './exporter/destination-status.js';
-import { LateExports, type LateThread } from './late-exports.js';
+import type { LateThread } from './late-exports.js';
 import { createLimits, STATE_FILE } from './limits.js';
-import { JsonCodec } from './otlp/json-codec.js';
-import { ProtobufCodec } from './otlp/protobuf-codec.js';
-import { checkDestinations, type NamedPlace } from './otlp-destinations.js';
 import { ParquetThread } from './parquet-thread/parquet-thread.js';
 import { aboutRouter } from './receiver/about-router.js';
 import { ExportIntake } from './receiver/export-intake.js';
@@ -51,7 +45,6 @@ import { RecordLogFiles } from './sink/record-log-files.js';
 import { Spool } from './source/spool.js';
 import type { DataFolderLock } from './store/data-folder-lock.js';
 import type { PullStore } from './store/pull-store.js';
-import type { RunStore } from './store/run-store.js';
 import { SqliteState } from './store/sqlite-state.js';
 import { takeDataFolder } from './store/take-data-folder.js';
 import { lazyRouter } from './web/lazy-router.js';
@@ -94,8 +87,6 @@ interface Opened {
   readonly hostedRuns: typeof import('./hosted-runs.js') | undefined;
 }
 
-const CODECS = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
-
 /** The program without its command line: components made of a configuration and wired to each other. */
 export class App {
   /**
@@ -105,29 +96,21 @@ export class App {
   static async open(configuration: Configuration, deps: AppDeps, purpose: AppPurpose = 'serve'): Promise<App> {
     const folder = configuration['data-dir'];
     const lock = takeDataFolder(folder, deps.pid, deps.clock.nowUnixMs());
-    let exporting: Promise<LateThread | undefined> | undefined;
+    let exporting: OpeningExports | undefined;
     let state: SqliteState | undefined;
     try {
       const { jsonl } = configuration;
       const stream = jsonl === 'off' ? undefined : jsonl === '-' ? deps.stdout : await openJsonlStream(jsonl);
-      const places = purpose === 'serve' ? await checkDestinations(configuration, deps.ownHosts) : undefined;
-      const openThread = await threadOpener(configuration, deps);
-      if (places === undefined) exporting = openThread?.();
-      // Awaited below; until then its failure is nobody's.
-      exporting?.catch(() => undefined);
+      exporting = await openExportsLate(configuration, deps, purpose === 'serve');
       // Both are done while the other thread starts, which takes as long.
       const schema = PublicSchema.load();
       state = await SqliteState.open(join(folder, STATE_FILE));
-      if (places !== undefined && openThread !== undefined) {
-        exporting = Promise.resolve(lateExports(places, openThread, state, deps));
-      }
+      const exports = await exporting.with(state);
       const hasHooks = purpose === 'serve' && missingForHooks(configuration).length === 0;
       const hostedRuns = hasHooks ? await import('./hosted-runs.js') : undefined;
-      const opened = { lock, state, stream, exports: await exporting, schema, hostedRuns };
-      return new App(configuration, deps, opened, purpose);
+      return new App(configuration, deps, { lock, state, stream, exports, schema, hostedRuns }, purpose);
     } catch (error) {
-      const exports = await exporting?.catch(() => undefined);
-      await exports?.close();
+      await exporting?.close();
       await state?.close();
       lock.release();
       throw error;
@@ -201,16 +184,7 @@ export class App {
     const output = opened.stream === undefined ? [] : [new JsonlOutput(opened.stream, { reader: this.reader, logger })];
     // An import judges its runs when all files are in: a file that comes later may hold a run's end.
     listeners.push(...(purpose === 'import' ? [] : [this.tracker]), ...output);
-    const schema = new PublicAttributeSchema(opened.schema);
-    const decoder = new OtlpRequestDecoder(schema, CODECS.json);
-    const general = { codec: CODECS.protobuf, decoder };
-    const kernel = loadSpanKernel();
-    if (kernel === undefined)
-      logger.debug({}, 'WebAssembly with SIMD is not to be had here: spans are decoded more slowly');
-    const protobuf = {
-      traces: new WireTracesDecoder(schema, general, kernel),
-      logs: new LargeBodyDecoder('logs', general),
-    };
+    const decoding = createDecoding(opened.schema, logger);
     const limits = createLimits(configuration, { machine: deps.machine, clock, logger, health });
     const { guards, maxInFlightBytes } = limits;
     const consumer = new WatchedConsumer(recordLog, limits.watch);
@@ -220,7 +194,7 @@ export class App {
         : new GuardedConsumer(recordLog, limits.disk, purpose === 'import' ? 'refused' : 'unavailable');
     const intake = new ExportIntake(
       { maxBodyBytes: configuration['max-body-bytes'], maxInFlightBytes },
-      { codecs: CODECS, decoder, protobuf, consumer, guards, clock, logger },
+      { ...decoding, consumer, guards, clock, logger },
     );
     const about = {
       version: deps.version,
@@ -269,7 +243,7 @@ export class App {
     const spool = new Spool(dataFolder, null, {
       consumer: this.consumer,
       book: this.book,
-      otlp: () => ({ codec: CODECS.json, decoder }),
+      otlp: () => ({ codec: decoding.codecs.json, decoder: decoding.decoder }),
       clock,
       logger,
       pid: deps.pid,
@@ -359,29 +333,6 @@ export class App {
   }
 }
 
-/** What starts the thread that exports; `undefined` where nothing is exported, which saves its memory and time. */
-async function threadOpener(configuration: Configuration, { clock, logger, ownHosts, version, random }: AppDeps) {
-  const { destinations, environmentDestination } = configuration;
-  if (destinations.length === 0 && environmentDestination === undefined) return undefined;
-  const { ExportThread } = await import('./export-thread/export-thread.js');
-  return () => {
-    const retryPolicy = new RetryPolicy(DEFAULT_RETRY_POLICY, random);
-    const entry = new URL('./export-thread/thread-main.js', import.meta.url);
-    return ExportThread.open({ configuration, ownHosts, version }, { entry, clock, logger, retryPolicy });
-  };
-}
-
-/** Exports whose thread a start does not wait for. */
-function lateExports(
-  places: readonly NamedPlace[],
-  open: () => Promise<LateThread>,
-  { cursors }: SqliteState,
-  { clock, logger, random }: AppDeps,
-): LateThread {
-  const retryPolicy = new RetryPolicy(DEFAULT_RETRY_POLICY, random);
-  return new LateExports(places, { open, cursors, clock, logger, retryPolicy });
-}
-
 /** How often a run that is being judged is looked at, in milliseconds. */
 const SETTLE_POLL_MS = 20;
 /** Nothing more will come of a file that was read to its end. */
@@ -392,29 +343,4 @@ function servingTimes(configuration: Configuration) {
     quietAfterInvocationMs: configuration['invocation-quiet'],
     silenceMs: configuration['invocation-silence'],
   };
-}
-
-/** Runs that others left open are not for an import to judge. */
-function onlyImported(store: RunStore, imported: ReadonlySet<TraceId>): RunStore {
-  return {
-    find: (traceId) => store.find(traceId),
-    save: (rows) => store.save(rows),
-    list: (limit) => store.list(limit),
-    listUnfinished: async () => (await store.listUnfinished()).filter(({ traceId }) => imported.has(traceId)),
-  };
-}
-
-/** A destination that is down is no reason to send telemetry elsewhere: the bridge keeps it. */
-function exportHealth(status: DestinationStatus | undefined): HealthState {
-  if (status === undefined) return { ready: true, details: { state: 'starting' } };
-  const { name: _name, signals, ...details } = status;
-  const { traces, logs } = signals;
-  const counts = {
-    sentSpanCount: traces.sentCount,
-    sentLogCount: logs.sentCount,
-    refusedCount: traces.refusedCount + logs.refusedCount,
-    rejectedCount: traces.rejectedCount + logs.rejectedCount,
-    failedAttemptCount: traces.failedAttemptCount + logs.failedAttemptCount,
-  };
-  return { ready: true, details: { ...details, ...counts } };
 }

@@ -7,8 +7,6 @@ import { stepStartDocument, stepStartOf, stepStartSchema } from '../run/executio
 import type { CommandEnding } from '../store/command-ending.js';
 import type { StepStart } from '../store/step-start.js';
 
-/** What OTLP brought and was not appended yet, as OTLP JSON lines, in a command's folder. */
-export const SPOOLED_OTLP_FILE = 'otel.otlp.jsonl';
 /** What is known of the command, in its folder. */
 const ENTRY_FILE = 'command.json';
 

@@ -3,3 +3,5 @@ export const SPOOL_FOLDER = 'spool';
 
 /** The engine's JSONL in a command's folder. */
 export const ENGINE_FILE = 'otel.jsonl';
+/** What OTLP brought and was not appended yet, as OTLP JSON lines, in a command's folder. */
+export const SPOOLED_OTLP_FILE = 'otel.otlp.jsonl';

@@ -14,8 +14,8 @@ import { JsonlTail } from './jsonl-tail.js';
 import { OtlpJsonFile, type OtlpReading } from './otlp-json-file.js';
 import { PatientConsumer } from './patient-consumer.js';
 import { readRecord } from './read-record.js';
-import { readSpoolEntry, SPOOLED_OTLP_FILE, type SpoolEntry } from './spool-entry.js';
-import { ENGINE_FILE, SPOOL_FOLDER } from './spool-folder.js';
+import type { SpoolEntry } from './spool-entry.js';
+import { ENGINE_FILE, SPOOL_FOLDER, SPOOLED_OTLP_FILE } from './spool-folder.js';
 import { startPosition } from './start-position.js';
 
 /** What taking in spooled commands needs. */
@@ -85,6 +85,8 @@ export class Spool implements Component {
     const made = await stat(folder).catch(() => undefined);
     const isLockable = (await stat(join(folder, 'lock.db')).catch(() => undefined)) !== undefined;
     if (made === undefined || (!isLockable && clock.nowUnixMs() - made.mtimeMs < YOUNG_MS)) return;
+    // Loaded where there is one: most starts find none.
+    const { readSpoolEntry } = await import('./spool-entry.js');
     const entry = await readSpoolEntry(folder);
     if ((entry?.to ?? null) !== this.to) return;
     let lock: DataFolderLock;

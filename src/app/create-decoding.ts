@@ -1,0 +1,34 @@
+import type { Logger } from '../component/logger.js';
+import { OtlpRequestDecoder } from '../decode/otlp-request-decoder.js';
+import { PublicAttributeSchema } from '../decode/public-attribute-schema.js';
+import type { BodyDecoder, RequestDecoder } from '../decode/request-decoder.js';
+import { LargeBodyDecoder } from '../decode/wire/large-body-decoder.js';
+import { loadSpanKernel } from '../decode/wire/span-kernel.js';
+import { WireTracesDecoder } from '../decode/wire/wire-traces-decoder.js';
+import { JsonCodec } from '../otlp/json-codec.js';
+import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
+import { ProtobufCodec } from '../otlp/protobuf-codec.js';
+import type { Signal } from '../record/record-batch.js';
+import type { PublicSchema } from '../schema/public-schema.js';
+
+/** What makes records of OTLP. */
+export interface Decoding {
+  readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>;
+  readonly decoder: RequestDecoder;
+  /** Reads requests in protobuf from their bytes. */
+  readonly protobuf: Readonly<Record<Signal, BodyDecoder>>;
+}
+
+/** The general decoder, and the fast ones before it. */
+export function createDecoding(publicSchema: PublicSchema, logger: Logger): Decoding {
+  const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
+  const schema = new PublicAttributeSchema(publicSchema);
+  const decoder = new OtlpRequestDecoder(schema, codecs.json);
+  const general = { codec: codecs.protobuf, decoder };
+  const kernel = loadSpanKernel();
+  if (kernel === undefined) {
+    logger.debug({}, 'WebAssembly with SIMD is not to be had here: spans are decoded more slowly');
+  }
+  const traces = new WireTracesDecoder(schema, general, kernel);
+  return { codecs, decoder, protobuf: { traces, logs: new LargeBodyDecoder('logs', general) } };
+}

@@ -1,0 +1,17 @@
+import type { HealthState } from '../component/health.js';
+import type { DestinationStatus } from '../exporter/destination-status.js';
+
+/** What `/readyz` says of a destination. One that is down is no reason to send telemetry elsewhere: the bridge keeps it. */
+export function exportHealth(status: DestinationStatus | undefined): HealthState {
+  if (status === undefined) return { ready: true, details: { state: 'starting' } };
+  const { name: _name, signals, ...details } = status;
+  const { traces, logs } = signals;
+  const counts = {
+    sentSpanCount: traces.sentCount,
+    sentLogCount: logs.sentCount,
+    refusedCount: traces.refusedCount + logs.refusedCount,
+    rejectedCount: traces.rejectedCount + logs.rejectedCount,
+    failedAttemptCount: traces.failedAttemptCount + logs.failedAttemptCount,
+  };
+  return { ready: true, details: { ...details, ...counts } };
+}
