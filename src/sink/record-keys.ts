@@ -3,37 +3,99 @@ import { SpanIdTable } from '../record/span-id-table.js';
 import type { LogRecord, TelemetryRecord } from '../record/telemetry-record.js';
 import { KnownSpans } from './known-spans.js';
 
+/** Of more equal log records than this, repeats are no longer told. */
+const MAX_EQUAL = 0xfffe;
+/** A content's value in the table: how many the log holds, above how many of them no event id has come for. */
+const COUNT_SHIFT = 16;
+const NAMELESS = 0xffff;
+
 /**
  * What a trace's record log holds already, so that what is sent twice is written once. A span's start and end are known
- * by its id; a log record by span, time, event type and body, and, among equal ones of one delivery, by its position:
- * the n-th of a repeated batch is the n-th of the first. (Two equal log records in different batches count as one.)
- * A log record is remembered by 64 bits of a SHA-1. Memory: about 30 bytes a span or log record while the log is open.
+ * by its id. Of log records that are equal (span, time, event type and body), those with an event id are told by that;
+ * those without one, as OTLP has them, by their position: the n-th of a delivery is the n-th that the log holds. An event
+ * id that is new stands for a record that came without one, as long as there is such a record left.
+ *
+ * (Two equal log records without an event id in different deliveries count as one. Which event ids stand for records that
+ * came without one is forgotten when the log is closed: the first ones that come again stand for them then.)
+ * Contents and event ids are remembered by 64 bits of a SHA-1. Memory: about 30 bytes a span, a log record's content and
+ * an event id each, while the log is open.
  */
 export class RecordKeys {
   readonly spans = new KnownSpans();
   private readonly logs = new SpanIdTable();
+  private readonly eventIds = new SpanIdTable();
 
-  /** Adds the record; false when it was there. `occurrences` counts equal log records within one delivery. */
+  /** Adds a record that came; false when it was there. `occurrences` counts equal log records within one delivery. */
   add(record: TelemetryRecord, occurrences: Map<string, number>): boolean {
-    return record.recordType === 'LogRecord' ? this.addLog(record, occurrences) : this.spans.add(record);
+    if (record.recordType !== 'LogRecord') return this.spans.add(record);
+    const content = contentOf(record);
+    return record.eventId === null ? this.addNameless(content, occurrences) : this.addNamed(content, record.eventId);
+  }
+
+  /** Adds a record that the log holds, so that it counts whatever came before. */
+  learn(record: TelemetryRecord): void {
+    if (record.recordType !== 'LogRecord') {
+      this.spans.add(record);
+      return;
+    }
+    const content = contentOf(record);
+    if (record.eventId !== null) this.addEventId(content, record.eventId);
+    this.count(this.slotOf(digestOf(content)), record.eventId === null);
   }
 
   /** Memory that they take, in bytes, about. */
   get byteCount(): number {
-    return this.spans.byteCount + this.logs.byteCount;
+    return this.spans.byteCount + this.logs.byteCount + this.eventIds.byteCount;
   }
 
-  private addLog(record: LogRecord, occurrences: Map<string, number>): boolean {
-    const key = `${record.spanId}|${record.timeUnixNano}|${record.eventType}|${record.body}`;
-    const digest = createHash('sha1').update(key).digest();
+  private addNameless(content: string, occurrences: Map<string, number>): boolean {
+    const digest = digestOf(content);
     const name = digest.toString('latin1', 0, 8);
     const occurrence = (occurrences.get(name) ?? 0) + 1;
     occurrences.set(name, occurrence);
-    const high = digest.readUInt32LE(0);
-    // The n-th of equal ones is another key than the first.
-    const low = (digest.readUInt32LE(4) + occurrence - 1) >>> 0;
-    if (this.logs.getHalves(high, low) !== undefined) return false;
-    this.logs.setHalves(high, low, 0);
+    const slot = this.slotOf(digest);
+    if (occurrence <= this.logs.valueAt(slot) >>> COUNT_SHIFT) return false;
+    this.count(slot, true);
     return true;
   }
+
+  private addNamed(content: string, eventId: string): boolean {
+    if (!this.addEventId(content, eventId)) return false;
+    const slot = this.slotOf(digestOf(content));
+    const value = this.logs.valueAt(slot);
+    if ((value & NAMELESS) === 0) {
+      this.count(slot, false);
+      return true;
+    }
+    this.logs.setValueAt(slot, value - 1);
+    return false;
+  }
+
+  /** With the content: a sender that gives all its records one id loses none of them. */
+  private addEventId(content: string, eventId: string): boolean {
+    const digest = digestOf(`${content}|${eventId}`);
+    const [high, low] = [digest.readUInt32LE(0), digest.readUInt32LE(4)];
+    if (this.eventIds.getHalves(high, low) !== undefined) return false;
+    this.eventIds.setHalves(high, low, 0);
+    return true;
+  }
+
+  private slotOf(digest: Buffer): number {
+    return this.logs.slotFor(digest.readUInt32LE(0), digest.readUInt32LE(4));
+  }
+
+  private count(slot: number, isNameless: boolean): void {
+    const value = this.logs.valueAt(slot);
+    const count = Math.min((value >>> COUNT_SHIFT) + 1, MAX_EQUAL);
+    const nameless = Math.min((value & NAMELESS) + (isNameless ? 1 : 0), MAX_EQUAL);
+    this.logs.setValueAt(slot, ((count << COUNT_SHIFT) | nameless) >>> 0);
+  }
+}
+
+function contentOf({ spanId, timeUnixNano, eventType, body }: LogRecord): string {
+  return `${spanId}|${timeUnixNano}|${eventType}|${body}`;
+}
+
+function digestOf(text: string): Buffer {
+  return createHash('sha1').update(text).digest();
 }

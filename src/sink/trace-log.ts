@@ -222,13 +222,12 @@ export class TraceLog {
 
   /** Reads the log once, so that what it holds is known. */
   private async learn(): Promise<void> {
-    const occurrences = new Map<string, number>();
     for await (const lines of readLines(this.log.path)) {
       for (const { text, offset } of lines) {
         // A line that the disk damaged is passed over here; reading the log says so.
         const record = tryParseRecordLine(text);
         if (record === undefined) continue;
-        this.keys.add(record, occurrences);
+        this.keys.learn(record);
         if (record.recordType !== 'LogRecord') this.noteSpan(record, this.index.at(offset));
       }
     }

@@ -130,6 +130,19 @@ describe('the record log', () => {
     expect(appended).toEqual([]);
   });
 
+  it('writes equal log records with event ids of their own, in whatever delivery they come, also after a restart', async () => {
+    const [first] = logsOf(records).map((record) => record as LogRecord);
+    if (first === undefined) throw new Error('no log record');
+    const named = (eventId: string) => ({ ...overOtlp(first), spanName: 'a', eventId });
+    await log.consume(delivery([named('one')]));
+    await log.consume(delivery([named('two')]));
+    await close();
+    await open();
+    await log.consume(delivery([named('two'), named('one'), named('three')]));
+    await log.consume(delivery([overOtlp(first)]));
+    expect(lines().map((line) => JSON.parse(line).event_id)).toEqual(['one', 'two', 'three']);
+  });
+
   it('writes each span once whether it comes in a page, as records, half of it, or again', async () => {
     const consumeAll = async () => {
       for (const page of sampleDeliveries(RUN)) {
@@ -165,8 +178,8 @@ describe('the record log', () => {
     expect(told.at(-1)?.endOffset).toBe(bytes.length);
   });
 
-  it('keeps two equal log records of one delivery, and only those two when it is repeated', async () => {
-    const [first] = logsOf(records);
+  it('keeps two equal log records without event ids of one delivery, and only those two when it is repeated', async () => {
+    const [first] = logsOf(records).map((record) => ({ ...overOtlp(record as LogRecord), spanName: 'a' }));
     if (first === undefined) throw new Error('the sample has a log record');
     await log.consume(delivery([first, first]));
     await log.consume(delivery([first, first]));
