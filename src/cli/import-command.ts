@@ -5,7 +5,7 @@ export const importCommand: CliCommand = {
   name: 'import',
   operands: '<PATH...>',
   summary:
-    'take JSONL, Parquet and OTLP JSON files, also .gz and .zst, as if their records were received now; folders and patterns stand for files',
+    'take JSONL, Parquet and OTLP JSON files, also .gz and .zst, as if their records were received now; folders and patterns stand for files; a bridge that has the data folder gets them',
   settings: [
     'data-dir',
     'parquet',
@@ -21,7 +21,7 @@ export const importCommand: CliCommand = {
   examples: [
     ['run-bridge import logs/otel.jsonl', "the engine's own file: JSONL, Parquet and exports are made of it"],
     ["run-bridge import old/ '*.jsonl.zst'", 'folders, patterns, packed files; what is known is written once'],
-    ['run-bridge import otel.jsonl --to http://127.0.0.1:4318', 'while a bridge serves the data folder'],
+    ['run-bridge import otel.jsonl --to http://bridge:4318', 'hand the records to a bridge elsewhere'],
   ],
   async run(invocation) {
     const { importFiles } = await import('./import-files.js');

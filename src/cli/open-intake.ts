@@ -33,7 +33,8 @@ const ADDRESS_POLL_MS = 100;
 /**
  * Takes the data folder, or finds the bridge that holds it.
  * @param purpose of the parts where the folder is free.
- * @param maxWaitMs how long a bridge that takes nothing is waited for at a time, in milliseconds. Default: for ever.
+ * @param maxWaitMs how long a bridge that takes nothing is waited for at a time, in milliseconds; `null` to wait for none
+ *   that does not answer, and to ask one that takes no more 20 times. Default: for ever.
  * @throws CliError, ConfigurationError, StoreError, OutputError
  */
 export async function openIntake(
@@ -41,7 +42,7 @@ export async function openIntake(
   configuration: Configuration,
   logger: Logger,
   purpose: AppPurpose,
-  maxWaitMs = Number.POSITIVE_INFINITY,
+  maxWaitMs: number | null = Number.POSITIVE_INFINITY,
 ): Promise<Intake> {
   const { clock, stop } = context;
   if (flags.to !== undefined) return handOver(checkBaseUrl(flags.to));
@@ -56,13 +57,14 @@ export async function openIntake(
       const address = error.holder?.address ?? undefined;
       if (address !== undefined) return handOver(reachableUrl(address));
       // Who waits for a bridge only so long waits as long for another command to end.
-      const waitMs = Number.isFinite(maxWaitMs) ? maxWaitMs : ADDRESS_WAIT_MS;
+      const waitMs = maxWaitMs !== null && Number.isFinite(maxWaitMs) ? maxWaitMs : ADDRESS_WAIT_MS;
       if (stop.aborted || clock.monotonicMs() - startMs > waitMs) throw inUse(error);
     }
   }
 
   function handOver(url: string): Intake {
-    const consumer = new HttpConsumer(url, clock, stop, patience(logger, maxWaitMs));
+    const patient = maxWaitMs === null ? undefined : patience(logger, maxWaitMs);
+    const consumer = new HttpConsumer(url, clock, stop, patient);
     return { consumer, app: undefined, url, settle: () => consumer.finish(), shutdown: async () => {} };
   }
 }

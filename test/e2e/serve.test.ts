@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { afterEach, describe, expect, test } from 'vitest';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { sendSample } from '../tool/send-sample.js';
@@ -79,20 +80,27 @@ describe('serve', () => {
     expect(await bridge.stop()).toBe(0);
   });
 
-  test('holds its data folder: a second one names the holder and ends with 2, import says how to hand over', async () => {
+  test('holds its data folder: a second one names the holder and ends with 2, import hands over to it', async () => {
     const bridge = await serve();
     const holder = `${bridge.dataFolder} is in use by process ${bridge.child.pid}`;
     const cwd = bridge.dataFolder;
     const second = await runBridge(['serve', '--http', '0', '--grpc', 'off', '--web', '0', '--data-dir', '.'], { cwd });
     expect(second).toMatchObject({ exitCode: 2, stderr: expect.stringMatching(`^run-bridge: ${holder} since .*\n$`) });
     const path = new URL('otel.jsonl', sample).pathname;
-    const refused = await runBridge(['import', path, '--data-dir', '.'], { cwd });
-    expect(refused).toMatchObject({
-      exitCode: 2,
-      stderr: `run-bridge: ${holder}; hand the files to it with --to ${bridge.otlpUrl}, or pass another --data-dir\n`,
-    });
-    expect(await runBridge(['import', path, '--to', bridge.otlpUrl], { cwd })).toMatchObject({ exitCode: 0 });
+    for (const where of [
+      ['--data-dir', '.'],
+      ['--to', bridge.otlpUrl],
+    ]) {
+      const sent = expect.stringMatching(`^sent to ${bridge.otlpUrl}: 254 records .*\n$`);
+      expect(await runBridge(['import', path, ...where], { cwd })).toMatchObject({ exitCode: 0, stderr: sent });
+    }
     await bridge.finished(traceId);
+  });
+
+  test('is named by an import that it cannot be handed over to, and that ends with 1', async () => {
+    const path = new URL('otel.jsonl', sample).pathname;
+    const failed = await runBridge(['import', path, '--to', 'http://127.0.0.1:1'], { cwd: tmpdir() });
+    expect(failed).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/cannot be reached; start a bridge/) });
   });
 
   test('takes the entry point and configuration of the container', async () => {
