@@ -74,7 +74,7 @@ export class ExportThread implements Exports {
     private readonly setup: ThreadSetup,
     private readonly deps: ExportThreadDeps,
   ) {
-    this.mailbox = new ThreadMailbox((message, transfer) => this.link?.post(message, transfer));
+    this.mailbox = new ThreadMailbox((message) => this.link?.post(message));
   }
 
   /** Says where the thread finds what it asks for; called once, before `start`. */
@@ -189,7 +189,7 @@ export class ExportThread implements Exports {
   private take(message: FromThread, link: ThreadLink): void {
     switch (message.type) {
       case 'took':
-        if (link === this.link) this.mailbox.took(message.messages, message.bytes);
+        if (link === this.link) this.mailbox.took(message.messages);
         return;
       case 'ask':
         void this.answer(message, link);

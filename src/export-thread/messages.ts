@@ -4,7 +4,6 @@ import type { DestinationStatus } from '../exporter/destination-status.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunEvent } from '../run/run-event.js';
 import type { RunSummary } from '../run/run-summary.js';
-import type { AppendedPiece } from '../sink/appended.js';
 import type { ForeignPlace } from '../sink/foreign-log.js';
 
 /** What the thread is started with. */
@@ -16,17 +15,11 @@ export interface ThreadSetup {
   readonly version: string;
 }
 
-/** Whole lines of a record log, all of one resource, with their place in it. */
-export type AppendedLines = Pick<AppendedPiece, 'resource' | 'offset' | 'lines'>;
-
-/** Something became durable in the record log of a trace. */
-export interface AppendedMessage {
+/** The record log of a trace is durable up to a length; the thread reads it itself. */
+interface AppendedMessage {
   readonly type: 'appended';
   readonly traceId: TraceId;
-  readonly offset: number;
   readonly lengthBytes: number;
-  /** Its lines; none where the thread is to read them from the log. */
-  readonly pieces: readonly AppendedLines[];
 }
 
 /** Events of runs that concern exports. */
@@ -58,8 +51,8 @@ export type FromThread =
   | { readonly type: 'opened'; readonly destinations: readonly (readonly [string, string])[] }
   /** The configuration cannot be used. */
   | { readonly type: 'refused'; readonly problems: readonly string[] }
-  /** So many messages, with so many bytes of lines, were taken in. */
-  | { readonly type: 'took'; readonly messages: number; readonly bytes: number }
+  /** So many messages were taken in. */
+  | { readonly type: 'took'; readonly messages: number }
   | { readonly type: 'ask'; readonly id: number; readonly what: 'run' | 'length'; readonly traceId: TraceId }
   | { readonly type: 'status'; readonly statuses: readonly DestinationStatus[] }
   /** A task has come to its end: whether everything was exported, or why it failed. */

@@ -14,7 +14,7 @@ import { SqliteState } from '../store/sqlite-state.js';
 import { BoundedForeignReader } from './bounded-foreign-reader.js';
 import { InternedResources } from './interned-resources.js';
 import { MainQuestions } from './main-questions.js';
-import type { AppendedMessage, FromThread, TaskMessage, ThreadSetup, ToThread } from './messages.js';
+import type { FromThread, TaskMessage, ThreadSetup, ToThread } from './messages.js';
 import { StatusReport } from './status-report.js';
 
 /** The part of the program's memory that open runs may take, over all destinations; more than the bytes below is not of use. */
@@ -30,11 +30,11 @@ export class ThreadExports {
   private readonly questions: MainQuestions;
   private readonly report: StatusReport;
   private readonly logger: Logger;
-  private readonly resources = new InternedResources();
   private readonly deadlines = new Map<number, AbortController>();
   /** What came before the workers were made. */
   private early: (() => void)[] | undefined = [];
-  private took = { messages: 0, bytes: 0 };
+  /** Messages that were taken in and not yet acknowledged. */
+  private tookCount = 0;
 
   constructor(
     private readonly setup: ThreadSetup,
@@ -69,11 +69,13 @@ export class ThreadExports {
   take(message: ToThread): void {
     switch (message.type) {
       case 'appended':
-        this.acknowledge(message.pieces.reduce((sum, { lines }) => sum + lines.length, 0));
-        this.whenReady(() => this.takeAppended(message));
+        this.acknowledge();
+        this.whenReady(() => {
+          for (const worker of this.workers) worker.onAppended(message);
+        });
         break;
       case 'run':
-        this.acknowledge(0);
+        this.acknowledge();
         this.whenReady(() => {
           for (const worker of this.workers) void worker.onRunEvent(message.event);
         });
@@ -104,16 +106,6 @@ export class ThreadExports {
     else this.early.push(action);
   }
 
-  private takeAppended({ traceId, offset, lengthBytes, pieces }: AppendedMessage): void {
-    const run = { traceId, offset, lengthBytes };
-    if (pieces.length === 0) {
-      for (const worker of this.workers) worker.take(run);
-      return;
-    }
-    const own = pieces.map((piece) => ({ ...piece, resource: this.resources.intern(piece.resource) }));
-    for (const worker of this.workers) worker.take({ ...run, content: { lines: own } });
-  }
-
   private damaged(traceId: string, offset: number, reason: string): void {
     this.logger.warn({ traceId, offset, reason }, 'a damaged line was passed over');
   }
@@ -140,11 +132,12 @@ export class ThreadExports {
     this.state = await SqliteState.open(join(dataFolder, STATE_FILE));
     const maxOpenBytes = Math.min(MAX_OPEN_RUNS_BYTES, maxMemoryBytes * OPEN_RUNS_PART);
     const files = new RecordLogFiles(dataFolder, (traceId, at, reason) => this.damaged(traceId, at, reason));
+    const resources = new InternedResources();
     const deps = {
       cursors: this.state.cursors,
       // What is durable of a log, only the thread that writes it knows.
       reader: { read: files.read.bind(files), lengthBytes: this.questions.lengthBytes.bind(this.questions) },
-      lines: new RecordLogLines(dataFolder, (resource) => this.resources.intern(resource)),
+      lines: new RecordLogLines(dataFolder, (resource) => resources.intern(resource)),
       foreign: this.foreign,
       runs: this.questions,
       clock: systemClock,
@@ -170,14 +163,14 @@ export class ThreadExports {
   }
 
   /** Says what was taken in, once for all messages that wait. */
-  private acknowledge(bytes: number): void {
-    if (this.took.messages === 0) {
+  private acknowledge(): void {
+    if (this.tookCount === 0) {
       setImmediate(() => {
-        this.post({ type: 'took', ...this.took });
-        this.took = { messages: 0, bytes: 0 };
+        this.post({ type: 'took', messages: this.tookCount });
+        this.tookCount = 0;
       });
     }
-    this.took = { messages: this.took.messages + 1, bytes: this.took.bytes + bytes };
+    this.tookCount += 1;
   }
 }
 

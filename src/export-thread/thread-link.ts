@@ -1,4 +1,4 @@
-import type { TransferListItem, Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import type { FromThread, TaskMessage, ToThread } from './messages.js';
 
 /** What comes of a thread. */
@@ -29,8 +29,8 @@ export class ThreadLink {
     worker.on('exit', (code) => this.end(new Error(`it ended by itself with code ${code}`)));
   }
 
-  post(message: ToThread, transfer: readonly TransferListItem[] = []): void {
-    if (!this.hasEnded) this.worker.postMessage(message, transfer);
+  post(message: ToThread): void {
+    if (!this.hasEnded) this.worker.postMessage(message);
   }
 
   /**

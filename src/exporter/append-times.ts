@@ -19,15 +19,15 @@ export class AppendTimes {
     return this.stretches.length === 0;
   }
 
-  /** The bytes from `offset` to `endOffset` came between two times, which are one where only one is given. */
-  note(offset: number, endOffset: number, fromMs: number, toMs = fromMs): void {
+  /** All before `endOffset` that did not come earlier came between two times, which are one where only one is given. */
+  note(endOffset: number, fromMs: number, toMs = fromMs): void {
     const last = this.stretches.at(-1);
     if (last !== undefined && (fromMs - last.fromMs < STRETCH_MS || endOffset <= last.endOffset)) {
       last.endOffset = Math.max(last.endOffset, endOffset);
       last.toMs = Math.max(last.toMs, toMs);
       return;
     }
-    this.stretches.push({ offset, endOffset, fromMs, toMs });
+    this.stretches.push({ offset: last?.endOffset ?? 0, endOffset, fromMs, toMs });
     if (this.stretches.length > MAX_STRETCHES) this.stretches = halved(this.stretches);
   }
 

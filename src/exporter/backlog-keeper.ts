@@ -79,7 +79,7 @@ export class BacklogKeeper {
     if (!run.times.isEmpty) return;
     const nowMs = this.deps.clock.monotonicMs();
     const firstMs = nowMs - Math.max(0, nowUnixMs - seen.firstSeenUnixMs);
-    run.times.note(0, seen.logBytes, firstMs, nowMs - Math.max(0, nowUnixMs - seen.lastSeenUnixMs));
+    run.times.note(seen.logBytes, firstMs, nowMs - Math.max(0, nowUnixMs - seen.lastSeenUnixMs));
   }
 
   /** Gives up what is too old, now and whenever some more may be, until the worker stops. */

@@ -4,18 +4,9 @@ import type { Signal } from '../record/record-batch.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { ExportCursor } from '../store/cursor-store.js';
 import { AppendTimes } from './append-times.js';
-import type { AppendedContent, AppendedRun } from './appended-run.js';
 import type { RunReplay } from './run-replay.js';
 import { SignalProgress } from './signal-progress.js';
 
-/** A part of the look-ahead, and how many bytes of the log it is. */
-export interface KeptContent {
-  readonly content: readonly AppendedContent[];
-  readonly bytes: number;
-}
-
-/** As much as is taken from the look-ahead at once, and about as much as is read from a log at once. */
-const MAX_CHUNK_BYTES = 1024 * 1024;
 /** What an open run takes at least, in bytes: a block for lines and one for items. */
 const OPEN_RUN_BYTES = 512 * 1024;
 /** What a mapper remembers of each byte it has read: ids, parents and names of spans. Measured with lines of 1 KB. */
@@ -59,9 +50,6 @@ export class ExportRun {
   /** Woken during its turn: there is more to do after it. */
   isWokenAgain = false;
   quietTimer: Timer | undefined;
-  /** Records that were just appended and follow on what the mapper has read; kept to save reading them again. */
-  private lookAhead: AppendedRun[] = [];
-  lookAheadBytes = 0;
 
   /** @param lastAppendMs monotonic time of the last append, or of the first time that the worker heard of the run. */
   constructor(
@@ -111,41 +99,13 @@ export class ExportRun {
     this.settledBytes = Math.max(this.settledBytes, Math.min(...ends));
   }
 
-  /** Keeps appended records if they follow on what is read or kept. Returns the bytes that it keeps more. */
-  keep(appended: AppendedRun, roomBytes: number): number {
-    const bytes = appended.lengthBytes - appended.offset;
-    if (appended.content === undefined || bytes <= 0 || bytes > roomBytes) return 0;
-    if (appended.offset !== this.readOffset + this.lookAheadBytes) return 0;
-    this.lookAhead.push(appended);
-    this.lookAheadBytes += bytes;
-    return bytes;
-  }
-
-  /** What is kept for the place where the mapper stands, at most about a chunk; `undefined` when it has to be read. */
-  takeKept(): KeptContent | undefined {
-    const content: AppendedContent[] = [];
-    let bytes = 0;
-    while (bytes < MAX_CHUNK_BYTES) {
-      const next = this.lookAhead.shift();
-      if (next?.content === undefined) break;
-      content.push(next.content);
-      bytes += next.lengthBytes - next.offset;
-    }
-    this.lookAheadBytes -= bytes;
-    return bytes === 0 ? undefined : { content, bytes };
-  }
-
-  /** Throws away what can be found again. Returns the look-ahead bytes that it gave back. */
-  close(): number {
+  /** Throws away what can be found again. */
+  close(): void {
     this.noteSettled();
-    const bytes = this.lookAheadBytes;
     this.quietTimer?.cancel();
     this.quietTimer = undefined;
     this.closingAtBytes = undefined;
     this.progressMs = undefined;
     this.replay = undefined;
-    this.lookAhead = [];
-    this.lookAheadBytes = 0;
-    return bytes;
   }
 }

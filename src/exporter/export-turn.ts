@@ -6,7 +6,6 @@ import type { ExportWorkerDeps } from './export-worker-deps.js';
 import type { ExportWorkerOptions } from './export-worker-options.js';
 import { type LaneSenders, SIGNALS } from './lane-senders.js';
 import type { MappedItem } from './mapped-item.js';
-import type { LineSource } from './record-log-lines.js';
 import { RunReplay } from './run-replay.js';
 
 /** What comes after a run's turn: `again` there is more to read at once, `idle` it waits, `done` it is not to be sent, or was. */
@@ -16,7 +15,6 @@ export type TurnEnd = 'again' | 'idle' | 'done';
 export interface TurnHost {
   opened(run: ExportRun): void;
   close(run: ExportRun): void;
-  tookLookAhead(bytes: number): void;
   wakeAfter(run: ExportRun, delayMs: number): Timer;
   isFlushing(): boolean;
 }
@@ -85,7 +83,7 @@ export class ExportTurn {
 
   private async readOn(run: ExportRun, replay: RunReplay): Promise<void> {
     if (replay.readOffset < run.knownBytes) {
-      this.route(run, await this.pushNext(run, replay));
+      this.route(run, await this.pushLines(run, replay));
       return;
     }
     run.isBehind = false;
@@ -98,38 +96,16 @@ export class ExportTurn {
     }
   }
 
-  private async pushNext(run: ExportRun, replay: RunReplay): Promise<readonly MappedItem[]> {
-    const from = replay.readOffset;
-    const kept = run.takeKept();
-    if (kept !== undefined) {
-      this.host.tookLookAhead(kept.bytes);
-      const items = kept.content.flatMap(({ lines, records }) =>
-        lines === undefined ? replay.push(records) : replay.pushLines(lines),
-      );
-      replay.skipTo(from + kept.bytes);
-      return items;
-    }
-    return this.deps.lines === undefined ? this.pushRecords(run, replay) : this.pushLines(run, replay, this.deps.lines);
-  }
-
-  private async pushLines(run: ExportRun, replay: RunReplay, source: LineSource): Promise<readonly MappedItem[]> {
-    return source.read(run.traceId, replay.readOffset, run.knownBytes, (lines) => {
-      if (lines.length === 0) throw new Error(missing(replay.readOffset, run.knownBytes));
-      return replay.pushLines(lines);
-    });
-  }
-
-  private async pushRecords(run: ExportRun, replay: RunReplay): Promise<readonly MappedItem[]> {
+  private async pushLines(run: ExportRun, replay: RunReplay): Promise<readonly MappedItem[]> {
     // Not beyond what is known to be durable.
-    const range = { fromOffset: replay.readOffset, toOffset: run.knownBytes };
-    for await (const records of this.deps.reader.read(run.traceId, range)) {
-      if (records.length > 0) return replay.push(records);
-    }
-    // No records up to the end: the lines there are damaged, which the reader has reported.
-    const length = await this.deps.reader.lengthBytes(run.traceId);
-    if (length < run.knownBytes) throw new Error(missing(length, run.knownBytes));
-    replay.skipTo(run.knownBytes);
-    return [];
+    const { readOffset } = replay;
+    const { knownBytes } = run;
+    return this.deps.lines.read(run.traceId, readOffset, knownBytes, (lines) => {
+      if (lines.length > 0) return replay.pushLines(lines);
+      throw new Error(
+        `the record log has ${readOffset} bytes where ${knownBytes} were expected; was it cut or removed?`,
+      );
+    });
   }
 
   /** The summary of a run that is finished just where its log was read to. */
@@ -157,8 +133,4 @@ export class ExportTurn {
       this.senders.hand(run.progress[signal], own, closingAtBytes);
     }
   }
-}
-
-function missing(length: number, expected: number): string {
-  return `the record log has ${length} bytes where ${expected} were expected; was it cut or removed?`;
 }

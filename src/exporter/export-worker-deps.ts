@@ -14,9 +14,10 @@ import type { RunMapper } from './run-mapper.js';
 export interface ExportWorkerDeps {
   readonly destination: Destination;
   readonly cursors: CursorStore;
+  /** How long logs are, and the records of those that are given up, to be counted. */
   readonly reader: RecordLogReader;
-  /** The same logs as lines, which costs less; records are read where it is left out. */
-  readonly lines?: LineSource;
+  /** The same logs as lines: what is exported. */
+  readonly lines: LineSource;
   /** The telemetry of other services; left out where it is not forwarded. */
   readonly foreign?: ForeignLogReader;
   /** Finds a run's summary, for runs that were finished before the worker started. */

@@ -16,8 +16,6 @@ export interface ExportWorkerOptions {
   readonly maxOpenBytes: number;
   /** How long an open run may keep its mapper while others wait for one. Default 30,000 ms. */
   readonly openSliceMs: number;
-  /** Appended records kept in memory to save reading them again, over all runs; beyond it they are read from the log. Default 8 MiB. */
-  readonly maxLookAheadBytes: number;
   /** What waits longer than this is given up. Default 7 days; `null`: nothing is. */
   readonly maxBacklogAgeMs: number | null;
 }
@@ -32,6 +30,5 @@ export const DEFAULT_EXPORT_WORKER_OPTIONS: ExportWorkerOptions = {
   maxOpenRuns: 1_024,
   maxOpenBytes: 64 * 1024 * 1024,
   openSliceMs: 30_000,
-  maxLookAheadBytes: 8 * 1024 * 1024,
   maxBacklogAgeMs: 7 * 86_400_000,
 };

@@ -6,7 +6,6 @@ import type { Appended, AppendListener } from '../sink/appended.js';
 import type { ForeignListener } from '../sink/foreign-log.js';
 import type { ExportCursor } from '../store/cursor-store.js';
 import { AnsweredRuns } from './answered-runs.js';
-import type { AppendedRun } from './appended-run.js';
 import { BacklogKeeper } from './backlog-keeper.js';
 import { createLaneSenders } from './create-lane-senders.js';
 import { CursorSaver } from './cursor-saver.js';
@@ -40,14 +39,13 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   private readonly foreign: ForeignForwarder | undefined;
   private readonly schedule: ExportSchedule;
   private readonly lingering: ExportLinger;
-  private lookAheadBytes = 0;
   private isStarted = false;
   private isFlushing = false;
   private readonly stop = new AbortController();
   private readonly rest = new RestSignal();
 
   constructor(
-    private readonly options: ExportWorkerOptions,
+    options: ExportWorkerOptions,
     private readonly deps: ExportWorkerDeps,
   ) {
     const { destination, clock } = deps;
@@ -81,9 +79,6 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     this.turn = new ExportTurn(options, deps, this.senders, {
       opened: (run) => this.queue.opened(run),
       close: (run) => this.close(run),
-      tookLookAhead: (bytes) => {
-        this.lookAheadBytes -= bytes;
-      },
       wakeAfter: (run, delayMs) => clock.after(delayMs, () => this.schedule.wake(run)),
       isFlushing: () => this.isFlushing,
     });
@@ -133,20 +128,13 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     this.backlog.watch(this.stop.signal);
   }
 
-  onAppended({ traceId, offset, lengthBytes, records }: Appended): void {
-    // Asked for now: what they are made of is lent.
-    this.take({ traceId, offset, lengthBytes, content: { records } });
-  }
-
-  /** Takes what became durable. */
-  take(appended: AppendedRun): void {
+  onAppended({ traceId, lengthBytes }: Pick<Appended, 'traceId' | 'lengthBytes'>): void {
     if (this.stop.signal.aborted) return;
-    const run = this.runFor(appended.traceId);
+    const run = this.runFor(traceId);
     const nowMs = this.deps.clock.monotonicMs();
-    run.knownBytes = Math.max(run.knownBytes, appended.lengthBytes);
+    run.knownBytes = Math.max(run.knownBytes, lengthBytes);
     run.lastAppendMs = nowMs;
-    run.times.note(appended.offset, appended.lengthBytes, nowMs);
-    this.lookAheadBytes += run.keep(appended, this.options.maxLookAheadBytes - this.lookAheadBytes);
+    run.times.note(lengthBytes, nowMs);
     if (this.isFlushing) this.schedule.wake(run);
     else this.lingering.add(run);
   }
@@ -225,7 +213,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   }
 
   private close(run: ExportRun): void {
-    this.lookAheadBytes -= run.close();
+    run.close();
     this.senders.drop(run.progress);
     this.queue.closed(run);
   }

@@ -25,10 +25,13 @@ export interface LineSource {
 const CHUNK_BYTES = 1024 * 1024;
 const LINE_BREAK = 0x0a;
 
-/** The lines of record logs on disk. */
+/** Chunks whose memory is kept between reads: as many destinations may read at once before more is asked for. */
+const MAX_SPARES = 4;
+
+/** The lines of record logs on disk. What was just appended comes from the operating system's memory. */
 export class RecordLogLines implements LineSource {
-  /** A chunk's memory between two reads: a megabyte for each would have the collector at work all the time. */
-  private spare: Buffer | undefined;
+  /** Memory of chunks between reads: a megabyte for each would have the collector at work all the time. */
+  private readonly spares: Buffer[] = [];
 
   /** @param intern gives one object for equal resources, so that what is made of a resource is made once. */
   constructor(
@@ -43,13 +46,12 @@ export class RecordLogLines implements LineSource {
     use: (lines: readonly LoggedLines[]) => T,
   ): Promise<T> {
     const folder = join(this.dataFolder, 'runs', traceId);
-    const memory = this.spare ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);
-    this.spare = undefined;
+    const memory = this.spares.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);
     try {
       const lines = await readWholeLines(join(folder, LOG_FILE), fromOffset, toOffset, memory);
       return use(lines.length === 0 ? [] : await this.withResources(folder, fromOffset, lines));
     } finally {
-      this.spare = memory;
+      if (this.spares.length < MAX_SPARES) this.spares.push(memory);
     }
   }
 

@@ -1,5 +1,4 @@
 import type { RunSummary } from '../run/run-summary.js';
-import type { LoggedRecord } from '../sink/record-log.js';
 import type { LoggedLines } from './logged-lines.js';
 import type { MappedItem } from './mapped-item.js';
 
@@ -8,11 +7,9 @@ import type { MappedItem } from './mapped-item.js';
  * options; fed with the record log from its first byte (or replayed from there after a restart).
  */
 export interface RunMapper {
-  /** Takes the next records of the log. */
-  push(records: readonly LoggedRecord[]): void;
   /**
-   * Takes the next lines of the log instead, which costs a fraction: most are never made records of. The items are the same,
-   * whichever way and in whatever pieces the log is pushed. Keeps nothing of the bytes.
+   * Takes the next lines of the log; most are never made records of. The items are the same in whatever pieces the log is
+   * pushed. Keeps nothing of the bytes.
    * @returns how many lines were no records; they are passed over.
    */
   pushLines(lines: LoggedLines): number;

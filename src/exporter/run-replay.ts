@@ -1,6 +1,5 @@
 import type { Signal } from '../record/record-batch.js';
 import type { RunSummary } from '../run/run-summary.js';
-import type { LoggedRecord } from '../sink/record-log.js';
 import type { ExportCursor } from '../store/cursor-store.js';
 import { cutLines, type LoggedLines } from './logged-lines.js';
 import type { MappedItem } from './mapped-item.js';
@@ -11,7 +10,7 @@ import type { RunMapper } from './run-mapper.js';
  * What was released then is released at the same places now, so that late events go where they went.
  */
 export class RunReplay {
-  /** Offset up to which records were pushed. */
+  /** Offset up to which lines were pushed. */
   readOffset = 0;
   /** Lines that were no records. */
   damagedCount = 0;
@@ -40,24 +39,7 @@ export class RunReplay {
     return this.mapper.heldCount;
   }
 
-  /** Takes the next records of the log and gives what became ready and was not sent. */
-  push(records: readonly LoggedRecord[]): readonly MappedItem[] {
-    const items: MappedItem[] = [];
-    let rest = records;
-    for (let boundary = this.boundaries[0]; boundary !== undefined; boundary = this.boundaries[0]) {
-      const limit = boundary;
-      const cut = rest.findIndex((record) => record.offset >= limit);
-      if (cut === -1) break;
-      this.pushPart(rest.slice(0, cut));
-      rest = rest.slice(cut);
-      for (const item of this.passBoundary(limit)) items.push(item);
-    }
-    this.pushPart(rest);
-    for (const item of this.mapper.take(false)) items.push(item);
-    return this.onlyNew(items);
-  }
-
-  /** Takes the next lines of the log instead, and gives the same. */
+  /** Takes the next lines of the log and gives what became ready and was not sent. */
   pushLines(pieces: readonly LoggedLines[]): readonly MappedItem[] {
     const items: MappedItem[] = [];
     let rest = pieces;
@@ -73,11 +55,6 @@ export class RunReplay {
     for (const piece of rest) this.pushPiece(piece);
     for (const item of this.mapper.take(false)) items.push(item);
     return this.onlyNew(items);
-  }
-
-  /** There are no records from here up to an offset. */
-  skipTo(offset: number): void {
-    this.readOffset = Math.max(this.readOffset, offset);
   }
 
   /** The log is read to its end and was quiet for the hold time: everything held is ready. */
@@ -96,19 +73,10 @@ export class RunReplay {
     return items;
   }
 
-  private pushPart(records: readonly LoggedRecord[]): void {
-    const last = records.at(-1);
-    if (last === undefined) return;
-    this.shadow?.push(records);
-    // What the shadow has ready went out long ago; taking it keeps it small.
-    this.shadow?.take(false);
-    this.mapper.push(records);
-    this.readOffset = last.endOffset;
-  }
-
   private pushPiece(piece: LoggedLines): void {
     if (piece.lines.length === 0) return;
     this.shadow?.pushLines(piece);
+    // What the shadow has ready went out long ago; taking it keeps it small.
     this.shadow?.take(false);
     this.damagedCount += this.mapper.pushLines(piece);
     this.readOffset = piece.offset + piece.lines.length;

@@ -93,6 +93,7 @@ export class ExportBench {
         destination,
         cursors: this.state.cursors,
         reader: this.log,
+        lines: this.log.lines,
         runs: { find: async (traceId) => this.summaries.get(traceId) },
         createMapper: () => this.mapper(),
         requestRetryPolicy: new RetryPolicy({ baseMs: 100, maxMs: 5_000, maxRetryAfterMs: 600_000 }, () => 0.5),

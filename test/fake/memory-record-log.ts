@@ -1,23 +1,37 @@
+import type { LineSource } from '../../src/exporter/record-log-lines.js';
 import { Attributes } from '../../src/record/attributes.js';
 import { parseSpanId, parseTraceId, type SpanId, type TraceId } from '../../src/record/ids.js';
+import { formatRecordLine } from '../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../src/record/resource.js';
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
 import type { Appended, AppendListener } from '../../src/sink/appended.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from '../../src/sink/record-log.js';
 import { appendedRecords } from './appended-records.js';
 
-/** Every record of the fake takes this many bytes of its log. */
-export const RECORD_BYTES = 100;
-/** Records in one chunk that `read` yields. */
+/** Every record of the fake takes this many bytes of its log; a longer one is refused. */
+export const RECORD_BYTES = 512;
+/** Records that are read at once. */
 const CHUNK_RECORDS = 8;
 
-/** A record log in memory, whose records are all `RECORD_BYTES` long. */
+/** A record log in memory, whose lines are all `RECORD_BYTES` long: they are filled up with blanks. */
 export class MemoryRecordLog implements RecordLogReader {
   private readonly logs = new Map<TraceId, LoggedRecord[]>();
   /** Told of every append. */
   readonly listeners: AppendListener[] = [];
-  /** How often a log was read. */
+  /** How often lines of a log were read. */
   readCount = 0;
+  /** The logs as lines. */
+  readonly lines: LineSource = {
+    read: async (traceId, fromOffset, toOffset, use) => {
+      this.readCount += 1;
+      const log = this.logs.get(traceId) ?? [];
+      const from = fromOffset / RECORD_BYTES;
+      const records = log.slice(from, Math.min(from + CHUNK_RECORDS, toOffset / RECORD_BYTES));
+      if (records.length === 0) return use([]);
+      const lines = Buffer.from(records.map(lineOf).join(''));
+      return use([{ resource: UNKNOWN_RESOURCE, offset: fromOffset, lines }]);
+    },
+  };
 
   append(traceId: TraceId, ...records: readonly TelemetryRecord[]): Appended {
     const log = this.logs.get(traceId) ?? [];
@@ -33,7 +47,6 @@ export class MemoryRecordLog implements RecordLogReader {
   }
 
   async *read(traceId: TraceId, range: LogRange): AsyncIterable<readonly LoggedRecord[]> {
-    this.readCount += 1;
     const log = this.logs.get(traceId) ?? [];
     const end = range.toOffset ?? log.length * RECORD_BYTES;
     for (let from = range.fromOffset / RECORD_BYTES; from * RECORD_BYTES < end; from += CHUNK_RECORDS) {
@@ -44,6 +57,12 @@ export class MemoryRecordLog implements RecordLogReader {
   async lengthBytes(traceId: TraceId): Promise<number> {
     return (this.logs.get(traceId)?.length ?? 0) * RECORD_BYTES;
   }
+}
+
+function lineOf({ record }: LoggedRecord): string {
+  const line = formatRecordLine(record);
+  if (Buffer.byteLength(line) >= RECORD_BYTES) throw new Error(`a record of the fake is too long: ${line}`);
+  return `${line}${' '.repeat(RECORD_BYTES - 1 - Buffer.byteLength(line))}\n`;
 }
 
 /** The trace id of a number. */

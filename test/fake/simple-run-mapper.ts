@@ -4,7 +4,7 @@ import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { LoggedLines } from '../../src/exporter/logged-lines.js';
 import type { MappedItem } from '../../src/exporter/mapped-item.js';
 import type { RunMapper } from '../../src/exporter/run-mapper.js';
-import { parseRecordLine } from '../../src/record/record-line.js';
+import { tryParseRecordLine } from '../../src/record/record-line.js';
 import type { RunSummary } from '../../src/run/run-summary.js';
 import type { LoggedRecord } from '../../src/sink/record-log.js';
 
@@ -60,12 +60,16 @@ export class SimpleRunMapper implements RunMapper {
 
   pushLines({ lines, offset, resource }: LoggedLines): number {
     let at = offset;
+    let damagedCount = 0;
     for (const line of Buffer.from(lines).toString().split('\n').slice(0, -1)) {
       const endOffset = at + Buffer.byteLength(line) + 1;
-      this.push([{ record: parseRecordLine(line), resource, offset: at, endOffset }]);
+      const record = tryParseRecordLine(line);
+      if (record === undefined) damagedCount += 1;
+      else this.push([{ record, resource, offset: at, endOffset }]);
+      this.endOffset = endOffset;
       at = endOffset;
     }
-    return 0;
+    return damagedCount;
   }
 
   take(isQuiet: boolean): readonly MappedItem[] {

@@ -89,6 +89,7 @@ export class OtelRunMapper implements RunMapper {
     return this.held.count;
   }
 
+  /** Takes records that were parsed before: what their lines have to give, for tests to compare. */
   push(records: readonly LoggedRecord[]): void {
     for (const logged of records) this.pushRecord(logged);
   }

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { RecordLogLines } from '../../../src/exporter/record-log-lines.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import type { RunSummary } from '../../../src/run/run-summary.js';
 import type { AppendListener } from '../../../src/sink/appended.js';
@@ -40,10 +41,11 @@ it('exports a real run from the record log on disk, half of it live and half aft
     () => {},
     (traceId) => log.durableLength(traceId),
   );
+  const lines = new RecordLogLines(folder, (resource) => resource);
   const consume = (records: typeof RECORDS) =>
     log.consume({ batches: [{ traceId: RUN, resource: UNKNOWN_RESOURCE, records }], foreign: [] });
 
-  const first = await bench.worker({ deps: { reader } });
+  const first = await bench.worker({ deps: { reader, lines } });
   listeners.push(first);
   const half = Math.floor(RECORDS.length / 2);
   for (let from = 0; from < half; from += 10) await consume(RECORDS.slice(from, Math.min(half, from + 10)));
@@ -62,7 +64,7 @@ it('exports a real run from the record log on disk, half of it live and half aft
   };
   bench.summaries.set(RUN, run);
   await bench.state.runs.save([{ ...run, summary: '{}', parquetBytes: null }]);
-  const second = await bench.worker({ deps: { reader } });
+  const second = await bench.worker({ deps: { reader, lines } });
   await until(() => second.status().pendingRuns === 0);
 
   const ends = RECORDS.flatMap((record) => (record.recordType === 'SpanEnd' ? [record.spanName] : []));

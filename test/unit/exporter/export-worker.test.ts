@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../../../src/delivery/retry-policy.js';
 import { ExportWorker } from '../../../src/exporter/export-worker.js';
 import { DEFAULT_EXPORT_WORKER_OPTIONS } from '../../../src/exporter/export-worker-options.js';
+import type { LineSource } from '../../../src/exporter/record-log-lines.js';
 import type { CursorStore } from '../../../src/store/cursor-store.js';
 import { StoreError } from '../../../src/store/store-error.js';
 import { ExportBench } from '../../fake/export-bench.js';
@@ -52,22 +53,13 @@ describe('an export worker', () => {
     expect(worker.status().signals.logs.sentCount).toBe(1);
   });
 
-  it('does not read again what it was just handed', async () => {
-    const worker = await bench.worker();
-    for (const span of spans(20)) bench.log.append(RUN, span);
+  it('reads once what was appended in many pieces', async () => {
+    const worker = await bench.worker({ options: { batchDelayMs: 200 } });
+    for (const span of spans(8)) bench.log.append(RUN, span);
     await bench.finish(RUN, worker);
     await until(() => worker.status().pendingRuns === 0);
-    expect(bench.receiver.spanNames).toEqual(names(20));
-    expect(bench.log.readCount).toBe(0);
-  });
-
-  it('reads from the log what does not fit its look-ahead', async () => {
-    const worker = await bench.worker({ options: { maxLookAheadBytes: 3 * RECORD_BYTES } });
-    for (const span of spans(20)) bench.log.append(RUN, span);
-    await bench.finish(RUN, worker);
-    await until(() => worker.status().pendingRuns === 0);
-    expect(bench.receiver.spanNames).toEqual(names(20));
-    expect(bench.log.readCount).toBeGreaterThan(0);
+    expect(bench.receiver.spanNames).toEqual(names(8));
+    expect(bench.log.readCount).toBe(1);
   });
 
   it('lets held spans go when the run was quiet for the hold time', async () => {
@@ -315,6 +307,7 @@ describe('an export worker whose destination fails', () => {
         destination,
         cursors: dying,
         reader: bench.log,
+        lines: bench.log.lines,
         runs: { find: async () => undefined },
         createMapper: () => new SimpleRunMapper(),
         retryPolicy: new RetryPolicy(DEFAULT_RETRY_POLICY, () => 0.5),
@@ -422,18 +415,22 @@ describe('an export worker whose destination fails now and then', () => {
 describe('an export worker in trouble', () => {
   it('passes over damaged lines, also at the end of a log', async () => {
     bench.log.append(RUN, ...spans(20));
-    const damaged = {
-      lengthBytes: bench.log.lengthBytes.bind(bench.log),
-      async *read(...[traceId, range]: Parameters<typeof bench.log.read>) {
-        for await (const chunk of bench.log.read(traceId, range)) {
-          yield chunk.filter((record) => record.offset < 8 * RECORD_BYTES);
-        }
-      },
+    const damaged: LineSource = {
+      read: (traceId, fromOffset, toOffset, use) =>
+        bench.log.lines.read(traceId, fromOffset, toOffset, (pieces) => {
+          for (const { offset, lines } of pieces) if (offset >= 8 * RECORD_BYTES) lines.fill(0, 0, RECORD_BYTES - 1);
+          return use(pieces);
+        }),
     };
-    const worker = await bench.worker({ deps: { reader: damaged, createMapper: () => new SimpleRunMapper() } });
+    const worker = await bench.worker({ deps: { lines: damaged } });
     await bench.finish(RUN, worker);
     await until(() => worker.status().pendingRuns === 0);
-    expect(bench.receiver.spanNames).toEqual(names(8));
+    expect(bench.receiver.spanNames).toEqual([...names(8), ...names(7, 10), ...names(3, 18)]);
+    const lines = bench.logger.lines.filter((line) => line.message.includes('damaged lines'));
+    expect(lines.map((line) => line.fields)).toEqual([
+      { traceId: RUN, lines: 1 },
+      { traceId: RUN, lines: 1 },
+    ]);
   });
 
   it('waits with sending while its state cannot be written, and sends nothing twice', async () => {
@@ -463,14 +460,13 @@ describe('an export worker in trouble', () => {
 
   it('tries again a run that cannot be read, and goes on with others', async () => {
     let isReadable = false;
-    const reader = {
-      lengthBytes: bench.log.lengthBytes.bind(bench.log),
-      async *read(...[traceId, range]: Parameters<typeof bench.log.read>) {
+    const lines: LineSource = {
+      read: async (traceId, ...range) => {
         if (traceId === RUN && !isReadable) throw new Error('EIO: i/o error, read');
-        yield* bench.log.read(traceId, range);
+        return bench.log.lines.read(traceId, ...range);
       },
     };
-    const worker = await bench.worker({ options: { maxLookAheadBytes: 0 }, deps: { reader } });
+    const worker = await bench.worker({ deps: { lines } });
     const other = traceIdOf(2);
     bench.log.append(RUN, ...spans(5));
     bench.log.append(other, ...numbers(5, 6).map((number) => spanEnd(other, number)));
@@ -483,8 +479,8 @@ describe('an export worker in trouble', () => {
       return worker.status().pendingRuns === 0;
     });
     expect(new Set(bench.receiver.spanNames)).toEqual(new Set(names(10)));
-    const lines = bench.logger.lines.filter((line) => line.message.includes('could not be exported'));
-    expect(lines[0]?.fields).toMatchObject({ traceId: RUN, error: 'EIO: i/o error, read' });
+    const logged = bench.logger.lines.filter((line) => line.message.includes('could not be exported'));
+    expect(logged[0]?.fields).toMatchObject({ traceId: RUN, error: 'EIO: i/o error, read' });
   });
 });
 

@@ -66,19 +66,19 @@ describe('a replay of a record log', () => {
       'of a run that was finished before and grew',
       { tracesOffset: offsetAt(0.7), logsOffset: offsetAt(0.7), finishedAtBytes: offsetAt(0.7) },
     ],
-  ])('%s gives the same from lines as from records, however they are cut', (_, cursor) => {
-    const fromRecords = replayFrom(cursor);
-    const expected = [fromRecords.push(RECORDS), fromRecords.finish(SUMMARY)].flatMap(said);
+  ])('%s gives the same, however the lines are cut', (_, cursor) => {
+    const inOne = replayFrom(cursor);
+    const expected = [inOne.pushLines([piece(0, BYTES.length)]), inOne.finish(SUMMARY)].flatMap(said);
     for (const count of [1, 7, 40]) {
-      const fromLines = replayFrom(cursor);
+      const inPieces = replayFrom(cursor);
       const items: unknown[] = [];
       for (let part = 0; part < count; part += 1) {
         const [from, to] = [offsetAt(part / count), offsetAt((part + 1) / count)];
         const middle = RECORDS.find((record) => record.offset > (from + to) / 2)?.offset ?? to;
-        items.push(...said(fromLines.pushLines([piece(from, middle), piece(middle, to)])));
+        items.push(...said(inPieces.pushLines([piece(from, middle), piece(middle, to)])));
       }
-      items.push(...said(fromLines.finish(SUMMARY)));
-      expect(fromLines.readOffset).toBe(BYTES.length);
+      items.push(...said(inPieces.finish(SUMMARY)));
+      expect(inPieces.readOffset).toBe(BYTES.length);
       expect(items).toEqual(expected);
     }
     expect(expected.length).toBeGreaterThan(50);
