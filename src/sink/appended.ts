@@ -21,8 +21,6 @@ export interface AppendedPiece {
 
 /** What has just become durable, all of one trace, in the log's order. Its pieces are lent for the time of the call. */
 export class Appended {
-  private made: readonly LoggedRecord[] | undefined;
-
   /** @param lengthBytes length of the trace's record log after these records */
   constructor(
     readonly traceId: TraceId,
@@ -38,15 +36,9 @@ export class Appended {
   get offset(): number {
     return this.pieces[0]?.offset ?? this.lengthBytes;
   }
-
-  /** The records with their places, made when they are first asked for. To keep, unlike the pieces. */
-  get records(): readonly LoggedRecord[] {
-    this.made ??= this.pieces.flatMap(loggedRecords);
-    return this.made;
-  }
 }
 
-/** A piece's records with their places. */
+/** A piece's records with their places. To keep, unlike the piece. */
 export function loggedRecords(piece: AppendedPiece): readonly LoggedRecord[] {
   const { resource, spans } = piece;
   const logged: LoggedRecord[] = [];
@@ -71,7 +63,7 @@ export function loggedRecords(piece: AppendedPiece): readonly LoggedRecord[] {
 
 /**
  * Is told what became durable. Called synchronously after each append, in order; must not throw and must not wait. What
- * it is given is lent for the time of the call, except the records.
+ * it is given is lent for the time of the call.
  */
 export interface AppendListener {
   onAppended(appended: Appended): void;

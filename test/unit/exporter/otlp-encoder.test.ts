@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { OtlpEncoder } from '../../../src/exporter/otlp-encoder.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
+import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
+import { loggedRecords } from '../../../src/sink/appended.js';
 import { logRecord, MemoryRecordLog, spanEnd, traceIdOf } from '../../fake/memory-record-log.js';
 import { SimpleRunMapper } from '../../fake/simple-run-mapper.js';
 
@@ -13,9 +15,11 @@ function spans(count: number, eventsEach = 0) {
   const numbers = Array.from({ length: count }, (_, index) => index + 1);
   const events = Array.from({ length: eventsEach }, () => 'x'.repeat(100));
   const log = new MemoryRecordLog();
-  mapper.push(log.append(RUN, ...numbers.map((number) => spanEnd(RUN, number))).records);
+  const push = (...records: readonly TelemetryRecord[]) =>
+    mapper.push(log.append(RUN, ...records).pieces.flatMap(loggedRecords));
+  push(...numbers.map((number) => spanEnd(RUN, number)));
   for (const number of numbers) {
-    for (const event of events) mapper.push(log.append(RUN, logRecord(RUN, number, event)).records);
+    for (const event of events) push(logRecord(RUN, number, event));
   }
   return mapper.take(true).flatMap((item) => (item.signal === 'traces' ? [item.span] : []));
 }
