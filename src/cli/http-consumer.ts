@@ -79,7 +79,7 @@ export class HttpConsumer implements RecordConsumer {
   /** How long to wait before another attempt, in milliseconds; `null` when it was taken. */
   private async post(body: OtlpBody): Promise<number | null> {
     try {
-      const waitMs = await postOtlp(this.baseUrl, body, this.stop);
+      const waitMs = await postOtlp(this.baseUrl, body, this.clock, this.stop);
       if (waitMs !== null) this.patience?.onWaiting(`${this.baseUrl} takes no more just now`);
       return waitMs;
     } catch (error) {

@@ -1,3 +1,5 @@
+import type { Clock } from '../component/clock.js';
+import { parseRetryAfterMs } from '../delivery/retry-after.js';
 import type { Signal } from '../record/record-batch.js';
 import { CliError } from './cli-error.js';
 import { EXIT } from './exit-code.js';
@@ -10,23 +12,30 @@ export interface OtlpBody {
 }
 
 const TIMEOUT_MS = 60_000;
+/** How long to wait for a bridge that does not say it, in milliseconds. */
+const RETRY_AFTER_MS = 1_000;
+/** What a bridge says, or a proxy before it, counts as no less and no more, in milliseconds: clocks differ, and 0 is no pause. */
+const MIN_RETRY_AFTER_MS = 100;
+const MAX_RETRY_AFTER_MS = 60_000;
 
 /**
  * Posts a body to a bridge; one attempt.
  * @param baseUrl as in OTEL_EXPORTER_OTLP_ENDPOINT
+ * @param clock tells how long a `Retry-After` that is a date is away
  * @param stop ends the attempt; nothing answers then
- * @returns how long to wait before another attempt, in milliseconds; `null` when it was taken.
+ * @returns how long to wait before another attempt, in milliseconds, 100 to 60,000; `null` when it was taken.
  * @throws UnreachableError when nothing answers, CliError when another attempt would not help.
  */
 export async function postOtlp(
   baseUrl: string,
   { signal, bytes }: OtlpBody,
+  clock: Clock,
   stop?: AbortSignal,
 ): Promise<number | null> {
   const url = `${baseUrl.replace(/\/+$/, '')}/v1/${signal}`;
   const answer = await post(url, bytes, stop);
   if (answer.ok) return null;
-  if (answer.status === 429 || answer.status >= 500) return 1_000 * Number(answer.headers.get('retry-after') ?? 1);
+  if (answer.status === 429 || answer.status >= 500) return retryAfterMs(answer, clock);
   throw new CliError(EXIT.failed, `${url} answered ${answer.status}; is a run-bridge listening there?`);
 }
 
@@ -34,6 +43,11 @@ export async function postOtlp(
 export function checkBaseUrl(text: string): string {
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
   throw new CliError(EXIT.usage, `--to: ${JSON.stringify(text)} is not a URL such as http://127.0.0.1:4318`);
+}
+
+function retryAfterMs({ headers }: Response, clock: Clock): number {
+  const saidMs = parseRetryAfterMs(headers.get('retry-after') ?? undefined, clock.nowUnixMs()) ?? RETRY_AFTER_MS;
+  return Math.min(MAX_RETRY_AFTER_MS, Math.max(MIN_RETRY_AFTER_MS, saidMs));
 }
 
 async function post(url: string, bytes: Uint8Array, stop?: AbortSignal): Promise<Response> {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { App } from '../app.js';
+import type { Clock } from '../component/clock.js';
 import { pause } from '../component/pause.js';
 import { ProtobufCodec } from '../otlp/protobuf-codec.js';
 import { invocationIdOf, parseTraceId, type TraceId } from '../record/ids.js';
@@ -27,7 +28,7 @@ export async function replayDemo(invocation: Invocation): Promise<ExitCode> {
   const traceId = newTraceId();
   const bodies = readBodies(context, traceId);
   if (flags.to === undefined) return await replayHere(invocation, traceId, bodies);
-  await send(flags.to, bodies);
+  await send(flags.to, bodies, context.clock);
   context.stdout.write(`sent a run of dbt build to ${flags.to}, trace ${traceId}\n`);
   return EXIT.ok;
 }
@@ -42,7 +43,7 @@ async function replayHere(invocation: Invocation, traceId: TraceId, bodies: read
   const app = await App.open({ ...configuration, jsonl: 'off' }, appDeps(context, logger));
   await app.start();
   try {
-    await send(app.otlpUrl, bodies);
+    await send(app.otlpUrl, bodies, clock);
     while (!(await app.tracker.isSettled(traceId))) {
       if (stop.aborted) return EXIT.failed;
       await pause(clock, POLL_MS, stop);
@@ -103,9 +104,9 @@ function readBodies({ packageDir, clock }: ProcessContext, to: TraceId): readonl
   }));
 }
 
-async function send(baseUrl: string, bodies: readonly OtlpBody[]): Promise<void> {
+async function send(baseUrl: string, bodies: readonly OtlpBody[], clock: Clock): Promise<void> {
   for (const body of bodies) {
-    const waitMs = await postOtlp(baseUrl, body);
+    const waitMs = await postOtlp(baseUrl, body, clock);
     if (waitMs !== null) throw new CliError(EXIT.failed, `${baseUrl} takes no more just now; try again in a moment`);
   }
 }
