@@ -3,7 +3,9 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { OtlpReceiver } from '../fake/otlp-receiver.js';
 import { Engine, type EngineResult } from '../tool/engine.js';
+import { generateProject } from '../tool/many-models.js';
 import { until } from '../tool/until.js';
 
 const main = new URL('../../dist/main.js', import.meta.url).pathname;
@@ -145,6 +147,53 @@ describe('exec', () => {
     expect(output).toMatch(/^\{"exit"/);
     const [step] = expectTheEnginesRecords();
     expect(step).toMatchObject({ verdict: 'canceled', status_message: expect.stringMatching(/Interrupted|SIGINT/) });
+  });
+
+  describe('with answers after half a second and 1,000 models', () => {
+    const command = ['dbt', 'build', '--log-level-file', 'trace', ...OWN_FILE];
+    const QUEUES = {
+      OTEL_BSP_MAX_QUEUE_SIZE: '100000',
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '4096',
+      OTEL_BLRP_MAX_QUEUE_SIZE: '100000',
+      OTEL_BLRP_MAX_EXPORT_BATCH_SIZE: '4096',
+    };
+    let project: string;
+    let receiver: OtlpReceiver;
+    beforeEach(async () => {
+      project = generateProject(1_000);
+      receiver = await OtlpReceiver.listen();
+      receiver.answer = () => ({ delayMs: 500 });
+    });
+    afterEach(() => {
+      receiver.close();
+      rmSync(project, { recursive: true, force: true });
+    });
+
+    const inProject = (words: readonly string[], env: Readonly<Record<string, string>>) =>
+      engine.runCommand(['sh', '-c', 'cd "$PROJECT" && exec "$@"', 'sh', ...words], {
+        RUN_BRIDGE_DATA_DIR: dataFolder,
+        RUN_BRIDGE_FLUSH_TIMEOUT: '60s',
+        PROJECT: project,
+        DBT_PROFILES_DIR: project,
+        OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+        DBT_EXPORT_TO_OTLP: 'true',
+        ...env,
+      });
+    const written = () => readFileSync(join(project, 'logs', 'otel.jsonl'), 'utf8');
+    const endedCount = () => written().match(/"record_type":"SpanEnd"/g)?.length;
+
+    it('exec loses no span, neither on disk nor on the way to the destination', async () => {
+      const { exitCode, output } = await inProject(wrap(...command), {});
+      expect([exitCode, output.match(/run-bridge:.*/)?.[0]]).toEqual([0, undefined]);
+      const [traceId = ''] = readdirSync(join(dataFolder, 'runs'));
+      expect(logOf(traceId) === written() ? 'the same' : 'different').toBe('the same');
+      expect(new Set(receiver.spanIds).size).toBe(endedCount());
+    });
+
+    it('the queue sizes of the documentation lose none without exec either', async () => {
+      expect((await inProject(command, QUEUES)).exitCode).toBe(0);
+      expect(new Set(receiver.spanIds).size).toBe(endedCount());
+    });
   });
 
   /** Resolves when a slow model is being built. */
