@@ -200,6 +200,8 @@ export class App {
       version: deps.version,
       otlpAddress: () => this.receiver.address,
       webAddress: () => this.web.address,
+      exportsTo: () =>
+        this.destinations.flatMap(([, where]) => where.split(' and ')).filter((origin) => URL.canParse(origin)),
     };
     const executions = lazyRouter(`${API_PATH}/executions`, async () => {
       const { executionRouter } = await import('./web/execution-router.js');

@@ -11,6 +11,8 @@ export interface AboutDocument {
   /** Where OTLP goes, and where people and tools go, as whoever asks may reach it. */
   readonly otlp_url: string;
   readonly web_url: string;
+  /** Where it exports to, as `https://host:port`: without paths, which may hold secrets. */
+  readonly exports_to: readonly string[];
 }
 
 /** `otlp` takes telemetry, `web` is for people and tools; both answer the bridge's own API. */
@@ -21,15 +23,17 @@ export interface About {
   readonly version: string;
   readonly otlpAddress: () => ListenAddress;
   readonly webAddress: () => ListenAddress;
+  /** Origins of the destinations. */
+  readonly exportsTo: () => readonly string[];
 }
 
 /** By which programs find out whether a run-bridge answers somewhere, and where its other port is. */
-export function aboutRouter({ version, otlpAddress, webAddress }: About, port: BridgePort): Router {
+export function aboutRouter({ version, otlpAddress, webAddress, exportsTo }: About, port: BridgePort): Router {
   const router = Router();
   router.get(API_PATH, (request, response) => {
     const { host } = request.headers;
     const urls = { otlp_url: urlFor(otlpAddress(), host), web_url: urlFor(webAddress(), host) };
-    const document: AboutDocument = { name: 'run-bridge', version, port, ...urls };
+    const document: AboutDocument = { name: 'run-bridge', version, port, ...urls, exports_to: exportsTo() };
     response.set('Cache-Control', 'no-store').json(document);
   });
   return router;

@@ -9,6 +9,8 @@ export interface FoundBridge {
   readonly otlpUrl: string;
   /** Where people and tools go; the bridge's own API is on both ports. */
   readonly webUrl: string;
+  /** Where it exports to: `https://host:port` each. */
+  readonly exportsTo: readonly string[];
 }
 
 /** How long a bridge may take to say that it is one, in milliseconds; on the same machine it takes 1 or 2. */
@@ -20,6 +22,7 @@ const aboutSchema: z.ZodType<Omit<AboutDocument, 'port'> & { port: BridgePort }>
   port: z.enum(['otlp', 'web']),
   otlp_url: z.url(),
   web_url: z.url(),
+  exports_to: z.array(z.string()),
 });
 
 /**
@@ -38,6 +41,6 @@ export async function askBridge(baseUrl: string, timeoutMs = ANSWER_MS): Promise
   }
   const { data } = aboutSchema.safeParse(document);
   if (data === undefined) return undefined;
-  const { version, port, otlp_url: otlpUrl, web_url: webUrl } = data;
-  return port === 'otlp' ? { version, otlpUrl: url, webUrl } : { version, otlpUrl, webUrl: url };
+  const { version, port, otlp_url: otlpUrl, web_url: webUrl, exports_to: exportsTo } = data;
+  return { version, exportsTo, ...(port === 'otlp' ? { otlpUrl: url, webUrl } : { otlpUrl, webUrl: url }) };
 }

@@ -219,6 +219,35 @@ describe('a command whose bridge runs', () => {
     await expectHandedOver();
   });
 
+  describe('and that does not export to where the command would have sent', () => {
+    const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user:secret@127.0.0.1:9/path' };
+    const line = new RegExp(
+      '^run-bridge: OTEL_EXPORTER_OTLP_ENDPOINT .http://127.0.0.1:9. gets nothing of this: the run-bridge at ' +
+        'http://127.0.0.1:[0-9]+ took it and does not export there; [^\\n]*--data-dir of its own\\n$',
+    );
+
+    test.each([
+      ['by --to', () => exec(engine(), endpoint, ['--to', bridge.otlpUrl])],
+      ['by the data folder', () => exec(engine(), { ...endpoint, RUN_BRIDGE_DATA_DIR: bridge.dataFolder })],
+    ])('says so, and what to do: handed over %s', async (_how, run) => {
+      expect(await run()).toEqual({ ...DONE, stderr: expect.stringMatching(line) });
+      await expectHandedOver();
+    });
+
+    test('says nothing of a command that had no telemetry', async () => {
+      expect(await exec(['true'], endpoint, ['--to', bridge.otlpUrl])).toEqual(DONE);
+    });
+
+    test('says nothing where the bridge exports there, too', async () => {
+      const theirs = await BridgeProcess.start({ env: endpoint });
+      try {
+        expect(await exec(engine(), endpoint, ['--to', theirs.otlpUrl])).toEqual(DONE);
+      } finally {
+        await theirs.remove();
+      }
+    });
+  });
+
   test('loses nothing when it dies meanwhile: what is left goes to the next', async () => {
     const options = ['--to', bridge.otlpUrl, '--flush-timeout', '1s'];
     const command = engine('--slow', '3');

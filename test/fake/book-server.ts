@@ -35,7 +35,12 @@ export class BookServer {
     const { clock, logger } = this;
     this.book = new LocalExecutionBook({ store: state.executions, runs: state.runs, listeners: [], clock, logger });
     const otlpAddress = { host, port: 4318, url: `http://${host}:4318` };
-    const about = { version: '1.2.3', otlpAddress: () => otlpAddress, webAddress: () => this.web.address };
+    const about = {
+      version: '1.2.3',
+      otlpAddress: () => otlpAddress,
+      webAddress: () => this.web.address,
+      exportsTo: () => ['https://tempo:4318'],
+    };
     const routers = [aboutRouter(about, 'web'), executionRouter({ book: this.book, logger })];
     this.web = new WebServer({ host, port }, { logger, health: new Health(), routers });
   }

@@ -13,7 +13,7 @@ export interface ExecTarget {
   settle(): Promise<void>;
   /**
    * The command has ended and the book was told: judges the runs and passes on what is to be passed on, as far as that goes before `deadline`.
-   * @returns what is left to do, as a sentence; `null` when nothing is.
+   * @returns what is left to do, or to know, as a sentence; `null` when nothing is.
    */
   finish(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<string | null>;
   close(): Promise<void>;

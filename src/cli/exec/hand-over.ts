@@ -1,9 +1,12 @@
+import type { Delivery } from '../../record/record-consumer.js';
+import { askBridge } from '../../source/ask-bridge.js';
 import { HttpExecutionBook } from '../../source/http-execution-book.js';
 import { Spool } from '../../source/spool.js';
 import { HttpConsumer } from '../http-consumer.js';
 import { otlpReading } from '../otlp-reading.js';
 import type { ExecTarget } from './exec-target.js';
 import type { TargetChoice } from './target-choice.js';
+import { unservedDestinations } from './unserved-destinations.js';
 
 /** Hands over to a bridge that runs, and takes along what earlier commands could not hand over to the same `--to`. */
 export async function handOverTo(
@@ -20,12 +23,19 @@ export async function handOverTo(
   });
   // Without `--to` the bridge that has the folder takes it in itself.
   if (to !== undefined) await spool.start();
+  let isUsed = false;
   return {
-    consumer,
+    consumer: {
+      consume(delivery: Delivery) {
+        isUsed = true;
+        return consumer.consume(delivery);
+      },
+    },
     book,
     where: baseUrl,
     async finish() {
-      return null;
+      const bridge = isUsed ? await askBridge(baseUrl) : undefined;
+      return bridge === undefined ? null : unservedDestinations(configuration, bridge, to !== undefined);
     },
     settle: () => consumer.finish(),
     async close() {

@@ -12,6 +12,7 @@ it('finds a bridge by one of its ports, and learns where the other one is', asyn
       version: '1.2.3',
       otlpUrl: 'http://127.0.0.1:4318',
       webUrl: server.url,
+      exportsTo: ['https://tempo:4318'],
     });
   } finally {
     await server.close();
