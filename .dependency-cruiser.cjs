@@ -8,19 +8,7 @@ const layers = [
   ['receiver', 'source', 'exporter'],
   ['web'],
   ['config'],
-  [
-    'export-thread',
-    'parquet-thread',
-    'cli',
-    'app',
-    'app.ts',
-    'exports.ts',
-    'hosted-runs.ts',
-    'late-exports.ts',
-    'limits.ts',
-    'otlp-destinations.ts',
-    'main.ts',
-  ],
+  ['export-thread', 'parquet-thread', 'cli', 'app', 'app.ts', 'main.ts'],
 ];
 
 const pattern = (name) => (name.endsWith('.ts') ? `^src/${name.replace('.', '\\.')}$` : `^src/${name}/`);

@@ -3,6 +3,8 @@ import type { Writable } from 'node:stream';
 import { createDecoding } from './app/create-decoding.js';
 import { exportHealth } from './app/export-health.js';
 import { onlyImported } from './app/imported-runs.js';
+import type { LateThread } from './app/late-exports.js';
+import { createLimits, STATE_FILE } from './app/limits.js';
 import { type OpeningExports, openExportsLate } from './app/open-exports-late.js';
 import type { Clock } from './component/clock.js';
 import { Health } from './component/health.js';
@@ -13,8 +15,6 @@ import { pause } from './component/pause.js';
 import { Together } from './component/together.js';
 import type { Configuration } from './config/configuration.js';
 import { missingForHooks } from './config/missing-for-hooks.js';
-import type { LateThread } from './late-exports.js';
-import { createLimits, STATE_FILE } from './limits.js';
 import { ParquetThread } from './parquet-thread/parquet-thread.js';
 import { aboutRouter } from './receiver/about-router.js';
 import { ExportIntake } from './receiver/export-intake.js';
@@ -84,7 +84,7 @@ interface Opened {
   readonly exports: LateThread | undefined;
   readonly schema: PublicSchema;
   /** What brings in hosted runs; loaded where webhooks ask for it. */
-  readonly hostedRuns: typeof import('./hosted-runs.js') | undefined;
+  readonly hostedRuns: typeof import('./app/hosted-runs.js') | undefined;
 }
 
 /** The program without its command line: components made of a configuration and wired to each other. */
@@ -107,7 +107,7 @@ export class App {
       state = await SqliteState.open(join(folder, STATE_FILE));
       const exports = await exporting.with(state);
       const hasHooks = purpose === 'serve' && missingForHooks(configuration).length === 0;
-      const hostedRuns = hasHooks ? await import('./hosted-runs.js') : undefined;
+      const hostedRuns = hasHooks ? await import('./app/hosted-runs.js') : undefined;
       return new App(configuration, deps, { lock, state, stream, exports, schema, hostedRuns }, purpose);
     } catch (error) {
       await exporting?.close();

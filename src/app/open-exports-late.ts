@@ -2,9 +2,9 @@ import type { Clock } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../delivery/retry-policy.js';
-import { LateExports, type LateThread } from '../late-exports.js';
-import { checkDestinations } from '../otlp-destinations.js';
 import type { SqliteState } from '../store/sqlite-state.js';
+import { LateExports, type LateThread } from './late-exports.js';
+import { checkDestinations } from './otlp-destinations.js';
 
 /** What exports are opened with. */
 export interface ExportOpening {

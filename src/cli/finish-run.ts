@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { STATE_FILE } from '../app/limits.js';
 import { silentLogger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
-import { STATE_FILE } from '../limits.js';
 import type { ExecutionBook } from '../run/execution-book.js';
 import { ExecutionBookError } from '../run/execution-book-error.js';
 import { LocalExecutionBook } from '../run/local-execution-book.js';

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
+import { createWorker, type OpenedExport, openExports } from '../app/exports.js';
+import { STATE_FILE } from '../app/limits.js';
 import { systemClock } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import type { ExportWorker } from '../exporter/export-worker.js';
 import { RecordLogLines } from '../exporter/record-log-lines.js';
-import { createWorker, type OpenedExport, openExports } from '../exports.js';
-import { STATE_FILE } from '../limits.js';
 import { JsonCodec } from '../otlp/json-codec.js';
 import { ProtobufCodec } from '../otlp/protobuf-codec.js';
 import { ForeignSegments } from '../sink/foreign-segments.js';

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { createWorker, type OpenedExport, openExports } from '../../src/app/exports.js';
 import { type Clock, systemClock } from '../../src/component/clock.js';
 import type { Logger } from '../../src/component/logger.js';
 import type { ExportThreadSources } from '../../src/export-thread/export-thread.js';
@@ -7,7 +8,6 @@ import type { ThreadSetup } from '../../src/export-thread/messages.js';
 import type { DestinationStatus } from '../../src/exporter/destination-status.js';
 import type { ExportWorker } from '../../src/exporter/export-worker.js';
 import { RecordLogLines } from '../../src/exporter/record-log-lines.js';
-import { createWorker, type OpenedExport, openExports } from '../../src/exports.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import type { ForeignBatch } from '../../src/record/record-batch.js';

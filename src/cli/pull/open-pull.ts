@@ -1,10 +1,10 @@
 import { join } from 'node:path';
+import { HostedRuns } from '../../app/hosted-runs.js';
+import { STATE_FILE } from '../../app/limits.js';
 import type { AppPurpose } from '../../app.js';
 import { createFolder } from '../../component/create-folder.js';
 import type { Logger } from '../../component/logger.js';
 import type { Configuration } from '../../config/configuration.js';
-import { HostedRuns } from '../../hosted-runs.js';
-import { STATE_FILE } from '../../limits.js';
 import { askBridge } from '../../source/ask-bridge.js';
 import { HttpExecutionBook } from '../../source/http-execution-book.js';
 import type { PullStore } from '../../store/pull-store.js';

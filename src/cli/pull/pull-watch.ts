@@ -1,6 +1,6 @@
+import { MAX_WAITING_RUNS } from '../../app/hosted-runs.js';
 import type { Logger } from '../../component/logger.js';
 import { formatDuration } from '../../config/duration.js';
-import { MAX_WAITING_RUNS } from '../../hosted-runs.js';
 import { RunWatch } from '../../source/platform/run-watch.js';
 import type { Invocation } from '../command-line.js';
 import { EXIT, type ExitCode } from '../exit-code.js';

@@ -1,15 +1,15 @@
-import type { Clock } from './component/clock.js';
-import type { Logger } from './component/logger.js';
-import { pause } from './component/pause.js';
-import type { RetryPolicy } from './delivery/retry-policy.js';
-import type { ExportThread, ExportThreadSources } from './export-thread/export-thread.js';
-import type { Exports } from './export-thread/exports.js';
-import type { DestinationStatus } from './exporter/destination-status.js';
-import type { TraceId } from './record/ids.js';
-import type { ForeignBatch } from './record/record-batch.js';
-import type { RunEvent } from './run/run-event.js';
-import { Appended } from './sink/appended.js';
-import type { CursorStore } from './store/cursor-store.js';
+import type { Clock } from '../component/clock.js';
+import type { Logger } from '../component/logger.js';
+import { pause } from '../component/pause.js';
+import type { RetryPolicy } from '../delivery/retry-policy.js';
+import type { ExportThread, ExportThreadSources } from '../export-thread/export-thread.js';
+import type { Exports } from '../export-thread/exports.js';
+import type { DestinationStatus } from '../exporter/destination-status.js';
+import type { TraceId } from '../record/ids.js';
+import type { ForeignBatch } from '../record/record-batch.js';
+import type { RunEvent } from '../run/run-event.js';
+import { Appended } from '../sink/appended.js';
+import type { CursorStore } from '../store/cursor-store.js';
 
 /** What late exports work with. */
 export interface LateExportsDeps {

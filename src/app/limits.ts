@@ -1,17 +1,17 @@
 import { join } from 'node:path';
-import type { Clock } from './component/clock.js';
-import type { Component } from './component/component.js';
-import { DataFolderOnDisk } from './component/data-folder.js';
-import { DiskGuard } from './component/disk-guard.js';
-import type { Guard } from './component/guard.js';
-import type { Health } from './component/health.js';
-import type { Logger } from './component/logger.js';
-import type { Machine } from './component/machine.js';
-import { MemoryGuard } from './component/memory-guard.js';
-import { probeFolder } from './component/probe-folder.js';
-import { WriteWatch } from './component/write-watch.js';
-import type { Configuration } from './config/configuration.js';
-import { inFlightLimit } from './receiver/in-flight-limit.js';
+import type { Clock } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import { DataFolderOnDisk } from '../component/data-folder.js';
+import { DiskGuard } from '../component/disk-guard.js';
+import type { Guard } from '../component/guard.js';
+import type { Health } from '../component/health.js';
+import type { Logger } from '../component/logger.js';
+import type { Machine } from '../component/machine.js';
+import { MemoryGuard } from '../component/memory-guard.js';
+import { probeFolder } from '../component/probe-folder.js';
+import { WriteWatch } from '../component/write-watch.js';
+import type { Configuration } from '../config/configuration.js';
+import { inFlightLimit } from '../receiver/in-flight-limit.js';
 
 /** The file of runs and cursors in the data folder; open as long as the program runs. */
 export const STATE_FILE = 'state.db';

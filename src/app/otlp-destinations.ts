@@ -1,10 +1,10 @@
-import type { Configuration } from './config/configuration.js';
-import { ConfigurationError } from './config/configuration-error.js';
-import { maskUrl } from './config/destination-rows.js';
-import { toDestinationConfig } from './config/to-destination-config.js';
-import type { DestinationConfig } from './exporter/destination-config.js';
-import { findLoops } from './exporter/destination-loop.js';
-import { loadTls } from './exporter/destination-tls.js';
+import type { Configuration } from '../config/configuration.js';
+import { ConfigurationError } from '../config/configuration-error.js';
+import { maskUrl } from '../config/destination-rows.js';
+import { toDestinationConfig } from '../config/to-destination-config.js';
+import type { DestinationConfig } from '../exporter/destination-config.js';
+import { findLoops } from '../exporter/destination-loop.js';
+import { loadTls } from '../exporter/destination-tls.js';
 
 /** A destination's name, and where it is: without secrets. */
 export type NamedPlace = readonly [name: string, where: string];

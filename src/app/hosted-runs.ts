@@ -1,22 +1,22 @@
 import { join } from 'node:path';
 import type { Router } from 'express';
-import type { Clock } from './component/clock.js';
-import type { Component } from './component/component.js';
-import type { Guard } from './component/guard.js';
-import type { Health } from './component/health.js';
-import type { Logger } from './component/logger.js';
-import type { Configuration } from './config/configuration.js';
-import { DEFAULT_RETRY_POLICY, RetryPolicy } from './delivery/retry-policy.js';
-import type { ExecutionBook } from './run/execution-book.js';
-import { DownloadFolder } from './source/platform/download-folder.js';
-import { HostedSteps } from './source/platform/hosted-steps.js';
-import { PlatformApi } from './source/platform/platform-api.js';
-import { PlatformHttp } from './source/platform/platform-http.js';
-import { PullWorker } from './source/platform/pull-worker.js';
-import { RunPuller, type StepConsumer } from './source/platform/run-puller.js';
-import { REJECTS_FILE, RejectFile } from './source/reject-file.js';
-import type { PullStore } from './store/pull-store.js';
-import { platformHook } from './web/platform-hook.js';
+import type { Clock } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import type { Guard } from '../component/guard.js';
+import type { Health } from '../component/health.js';
+import type { Logger } from '../component/logger.js';
+import type { Configuration } from '../config/configuration.js';
+import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../delivery/retry-policy.js';
+import type { ExecutionBook } from '../run/execution-book.js';
+import { DownloadFolder } from '../source/platform/download-folder.js';
+import { HostedSteps } from '../source/platform/hosted-steps.js';
+import { PlatformApi } from '../source/platform/platform-api.js';
+import { PlatformHttp } from '../source/platform/platform-http.js';
+import { PullWorker } from '../source/platform/pull-worker.js';
+import { RunPuller, type StepConsumer } from '../source/platform/run-puller.js';
+import { REJECTS_FILE, RejectFile } from '../source/reject-file.js';
+import type { PullStore } from '../store/pull-store.js';
+import { platformHook } from '../web/platform-hook.js';
 
 /** What bringing in hosted runs takes from outside. */
 export interface HostedRunsDeps {
