@@ -1,5 +1,5 @@
+import { otlpDestinations, placeOf } from '../../app/otlp-destinations.js';
 import type { Configuration } from '../../config/configuration.js';
-import { otlpDestinations, placeOf } from '../../otlp-destinations.js';
 import type { FoundBridge } from '../../source/ask-bridge.js';
 
 /**
