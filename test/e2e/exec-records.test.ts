@@ -151,6 +151,44 @@ describe('a command alone', () => {
   }, 60_000);
 });
 
+describe('exec inside exec', () => {
+  const inner = (command: readonly string[], ...options: readonly string[]) => [
+    ...[process.execPath, main, 'exec', ...options, '--'],
+    ...command,
+  ];
+
+  test('leaves the telemetry to the outer one: nobody waits, every record is there once, in one step', async () => {
+    const startedMs = performance.now();
+    expect(await exec(['sh', '-c', inner(engine()).join(' ')])).toEqual(DONE);
+    expect(performance.now() - startedMs).toBeLessThan(9_000);
+    expect(logIn(data)).toBe(jsonl);
+    expect(readdirSync(join(data, 'runs'))).toEqual([traceId]);
+    expect(readdirSync(join(data, 'spool'))).toEqual([]);
+  });
+
+  test('passes on the exit code, also three deep, and says which options it does not heed', async () => {
+    const command = inner(inner(['sh', '-c', 'echo out; exit 7']), '--job', 'mine', '--last', '--summary');
+    expect(await exec(command)).toEqual({
+      exitCode: 7,
+      stdout: 'out\n',
+      stderr:
+        'run-bridge: --job, --last not heeded: another run-bridge exec runs this one and keeps its telemetry; say it there\n',
+    });
+  });
+
+  test('does its work itself where the outer one has died', async () => {
+    const dead = 'http://127.0.0.1:9';
+    expect(
+      await exec(engine(), { RUN_BRIDGE_EXEC: dead, OTEL_EXPORTER_OTLP_ENDPOINT: dead }, [
+        '--quiet',
+        '--flush-timeout',
+        '1s',
+      ]),
+    ).toEqual(DONE);
+    expect(logIn(data)).toBe(jsonl);
+  }, 30_000);
+});
+
 describe('--span', () => {
   const spanIn = () => {
     const [name = ''] = readdirSync(join(data, 'foreign'));

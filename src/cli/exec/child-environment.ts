@@ -1,6 +1,7 @@
 import { type Environment, nonEmpty } from '../../config/environment.js';
 import { invocationIdOf } from '../../record/ids.js';
 import { STEP_ATTRIBUTE } from '../../record/step-attribute.js';
+import { EXEC_VARIABLE } from './is-wrapped.js';
 import { formatTraceparent, type TraceContext } from './trace-context.js';
 
 /** What a command is wired to. */
@@ -38,6 +39,7 @@ export function childEnvironment(user: Environment, wiring: Wiring): Environment
     ...(wiring.jsonlPath === null ? {} : { DBT_OTEL_FILE_NAME: wiring.jsonlPath }),
     OTEL_RESOURCE_ATTRIBUTES: resourceAttributes(user.OTEL_RESOURCE_ATTRIBUTES, wiring.stepId),
     ...traceVariables(wiring),
+    [EXEC_VARIABLE]: wiring.otlpUrl,
   };
 }
 

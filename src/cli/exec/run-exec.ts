@@ -4,7 +4,8 @@ import type { CommandExit } from '../exit-code.js';
 import type { ChildEnding } from './child-ending.js';
 import { type ChildProcess, startChild } from './child-process.js';
 import { CommandBridge } from './command-bridge.js';
-import { readExecOptions } from './exec-options.js';
+import { type ExecOptions, readExecOptions } from './exec-options.js';
+import { isWrapped } from './is-wrapped.js';
 import { Notices } from './notices.js';
 import { FORWARDED_SIGNALS, isForwarded } from './signal-forwarding.js';
 import { signalStatus } from './signal-status.js';
@@ -33,10 +34,7 @@ export async function runExec(invocation: Invocation): Promise<CommandExit> {
     onFault: (error) =>
       notices.say(`a fault in run-bridge itself, which the command does not notice: ${String(error)}`),
   });
-  const bridge = await CommandBridge.prepare(invocation, options, notices).catch((error: unknown) => {
-    notices.say(`${reasonOf(error)}; the command runs, its telemetry is not kept`);
-    return undefined;
-  });
+  const bridge = await bridgeFor(invocation, options, notices);
   child = startChild(command, bridge?.environment ?? context.environment);
   for (const signal of early) child.signal(signal);
   bridge?.begin(child.pid);
@@ -48,6 +46,25 @@ export async function runExec(invocation: Invocation): Promise<CommandExit> {
   });
   return exitOf(ending);
 }
+
+/** `undefined` where there is none: it cannot be had, or an `exec` around this one has taken that part. */
+async function bridgeFor(invocation: Invocation, options: ExecOptions, notices: Notices) {
+  if (await isWrapped(invocation.context.environment)) {
+    const asked = [...Object.keys(invocation.flags), ...invocation.switches].filter((name) => !HARMLESS.has(name));
+    if (asked.length > 0) {
+      const names = asked.map((name) => `--${name}`).join(', ');
+      notices.say(`${names} not heeded: another run-bridge exec runs this one and keeps its telemetry; say it there`);
+    }
+    return undefined;
+  }
+  return CommandBridge.prepare(invocation, options, notices).catch((error: unknown) => {
+    notices.say(`${reasonOf(error)}; the command runs, its telemetry is not kept`);
+    return undefined;
+  });
+}
+
+/** Options that say nothing of where telemetry goes and whose it is. */
+const HARMLESS: ReadonlySet<string> = new Set(['quiet', 'summary', 'flush-timeout']);
 
 function exitOf(ending: ChildEnding): CommandExit {
   if (ending.kind !== 'killed') return { exitCode: ending.exitCode, signal: null };
