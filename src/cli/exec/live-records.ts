@@ -37,6 +37,7 @@ export class LiveRecords {
   private lock: DataFolderLock | undefined;
   private writing: Promise<void> = Promise.resolve();
   private trouble: string | undefined;
+  private isTroubleSaid = false;
 
   constructor(private readonly facts: CommandFacts) {
     const { context, inlet, logger, folder, file } = facts;
@@ -115,7 +116,10 @@ export class LiveRecords {
       for (const timer of timers) timer.cancel();
       await this.held.close();
       const target = await this.target.catch(() => undefined);
-      await target?.close().catch((error: unknown) => notices.say(messageOf(error)));
+      await target?.close().catch((error: unknown) => {
+        // Of one trouble one line: a full disk has the store close badly, too.
+        if (!this.isTroubleSaid) notices.say(messageOf(error));
+      });
     }
   }
 
@@ -130,6 +134,7 @@ export class LiveRecords {
       for (const traceId of traceIds) await book.attach(stepId, traceId);
       await book.end(stepId, ending, endedUnixMs);
     } catch (error) {
+      this.isTroubleSaid = true;
       notices.say(messageOf(error));
     }
   }
@@ -138,6 +143,7 @@ export class LiveRecords {
   private async leave(error: unknown, end: NonNullable<SpoolEntry['end']>): Promise<void> {
     const { notices, folder, file, configuration, options } = this.facts;
     const reason = this.trouble ?? messageOf(error);
+    this.isTroubleSaid = true;
     const isLeft = folder !== undefined && (await this.save(folder, end));
     if (!isLeft || (this.held.count === 0 && (file === undefined || !existsSync(file.path)))) {
       if (folder !== undefined) removePrivateFolder(folder);
