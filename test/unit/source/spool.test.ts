@@ -1,0 +1,100 @@
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { otlpReading } from '../../../src/cli/otlp-reading.js';
+import { systemClock } from '../../../src/component/clock.js';
+import { silentLogger } from '../../../src/component/logger.js';
+import { Spool } from '../../../src/source/spool.js';
+import { writeSpoolEntry } from '../../../src/source/spool-entry.js';
+import type { CommandEnding } from '../../../src/store/command-ending.js';
+import { DataFolderLock } from '../../../src/store/data-folder-lock.js';
+import { SAMPLES } from '../../fake/sample-run.js';
+
+const sample = join(SAMPLES, 'build-mixed', 'otel.jsonl');
+const recordCount = readFileSync(sample, 'utf8').trimEnd().split('\n').length;
+
+let dir: string;
+let folder: string;
+let taken: number;
+let told: (readonly [string, CommandEnding['kind'] | 'begun'])[];
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'run-bridge-spool-'));
+  folder = join(dir, 'spool', 'step-1');
+  taken = 0;
+  told = [];
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+const holder = { pid: 1, since: new Date(0).toISOString(), address: null };
+/** Leaves what a command leaves whose process was killed. @returns its lock. */
+async function leave(to: string | null = null): Promise<DataFolderLock> {
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, 'otel.jsonl');
+  copyFileSync(sample, file);
+  const names = { runKey: null, job: 'nightly', environment: null, project: null, reason: null, isLast: false };
+  const start = { stepId: 'step-1', ...names, startedUnixMs: 1, command: ['dbt', 'build'] };
+  await writeSpoolEntry(folder, { start, to, file: { path: file, fromOffset: 0 }, resourceAttributes: '', end: null });
+  return DataFolderLock.acquire(folder, holder);
+}
+
+/** One look at the folder. */
+async function look(to: string | null = null): Promise<void> {
+  const spool = new Spool(dir, to, {
+    consumer: {
+      async consume({ batches }) {
+        for (const { records } of batches) taken += records.length;
+      },
+    },
+    book: {
+      async begin({ stepId }) {
+        told.push([stepId, 'begun']);
+        return { runId: 1, stepIndex: 1, job: 'nightly' };
+      },
+      async end(stepId, { kind }) {
+        told.push([stepId, kind]);
+      },
+    },
+    ...{ otlp: otlpReading, clock: systemClock, logger: silentLogger, pid: process.pid },
+  });
+  await spool.start();
+  await Reflect.get(spool, 'working');
+  await spool.shutdown();
+}
+
+it('takes in what a dead command left, once, and tells its step', async () => {
+  (await leave()).release();
+  await look();
+  await look();
+  expect([taken, told]).toEqual([
+    recordCount,
+    [
+      ['step-1', 'begun'],
+      ['step-1', 'unknown'],
+    ],
+  ]);
+  expect(existsSync(folder)).toBe(false);
+});
+
+it('leaves one alone whose command lives', async () => {
+  const lock = await leave();
+  await look();
+  lock.release();
+  expect([taken, existsSync(folder)]).toEqual([0, true]);
+});
+
+it('takes the records in where what is known of the command is damaged, of no known step', async () => {
+  (await leave()).release();
+  writeFileSync(join(folder, 'command.json'), '{"step_id":');
+  await look();
+  expect([taken, told]).toEqual([recordCount, []]);
+});
+
+it('takes in what was to go to one bridge where that is the one', async () => {
+  (await leave('http://bridge:4318')).release();
+  await look();
+  await look('http://other:4318');
+  expect(taken).toBe(0);
+  await look('http://bridge:4318');
+  expect(taken).toBe(recordCount);
+});
