@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../tool/until.js';
@@ -129,6 +129,20 @@ describe('a command under exec', () => {
   test('leaves nothing behind but its data', async () => {
     await sh('test -d "$(dirname "$DBT_OTEL_FILE_NAME")"');
     expect(readdirSync(join(dir, 'data', 'spool'))).toEqual([]);
+  });
+});
+
+describe.skipIf(process.platform !== 'linux')('where processors are short', () => {
+  test('the command has them: it keeps its niceness, and all of the program takes more', async () => {
+    const { child, ended } = await started('echo ready; read line');
+    const nicenesses = (pid: number) => readdirSync(`/proc/${pid}/task`).map((thread) => getPriority(Number(thread)));
+    const { pid = 0 } = child;
+    const before = getPriority();
+    await until('the program to give way', () => nicenesses(pid).every((niceness) => niceness >= Math.max(15, before)));
+    const [command] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+    expect(nicenesses(Number(command))).toEqual([before]);
+    child.stdin?.end('\n');
+    await ended;
   });
 });
 

@@ -14,6 +14,7 @@ import type { CommandFacts } from './command-facts.js';
 import type { CommandSpan } from './command-span.js';
 import { readEngineSwitches } from './engine-switches.js';
 import type { ExecOptions } from './exec-options.js';
+import { giveWay } from './give-way.js';
 import type { LiveRecords } from './live-records.js';
 import type { Notices } from './notices.js';
 import { OtlpInlet } from './otlp-inlet.js';
@@ -58,6 +59,7 @@ export class CommandBridge {
     });
   }
 
+  private takeBack: () => void = () => {};
   private live: Promise<LiveRecords> | undefined;
   private usage: ProcessUsage | undefined;
   private pid: number | undefined;
@@ -70,6 +72,7 @@ export class CommandBridge {
 
   /** The command was started: loads the rest, and takes in what comes. */
   begin(pid: number | undefined): void {
+    this.takeBack = giveWay();
     if (this.facts.span !== null && pid !== undefined) this.usage = new ProcessUsage(pid, this.facts.context.clock);
     this.pid = pid;
     this.live = import('./live-records.js').then(({ LiveRecords }) => new LiveRecords(this.facts));
@@ -79,6 +82,7 @@ export class CommandBridge {
 
   /** The command has ended. Resolves when everything is where it belongs, or time is up; says what could not be done. */
   async end(ending: ChildEnding, stop: AbortSignal): Promise<void> {
+    this.takeBack();
     this.usage?.stop();
     await (await this.live)?.end(ending, stop, this.spanOf(ending));
   }
