@@ -52,7 +52,12 @@ function logLines(bridge: BridgeProcess): Record<string, unknown>[] {
 
 test('a bridge is found by both of its ports', async () => {
   const bridge = await serve();
-  const found = { version: expect.stringMatching(/^\d/), otlpUrl: bridge.otlpUrl, webUrl: bridge.webUrl };
+  const found = {
+    version: expect.stringMatching(/^\d/),
+    exportsTo: [],
+    otlpUrl: bridge.otlpUrl,
+    webUrl: bridge.webUrl,
+  };
   expect(await askBridge(bridge.otlpUrl)).toEqual(found);
   expect(await askBridge(bridge.webUrl)).toEqual(found);
 });
