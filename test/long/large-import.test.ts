@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runBridge } from '../e2e/run-bridge.js';
 import { writeLargeJsonl, writeLargeTrace } from '../integration/large-jsonl.js';
-import { runBridge } from './run-bridge.js';
 
 const MAX_PEAK_MIB = 300;
 const TIMEOUT_MS = 180_000;

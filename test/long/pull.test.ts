@@ -3,13 +3,13 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { runBridge } from '../e2e/run-bridge.js';
 import { OtlpReceiver } from '../fake/otlp-receiver.js';
 import { PlatformServer } from '../fake/platform-server.js';
 import { SAMPLES, sampleLines, sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { SpawnedCommand } from '../tool/spawned-command.js';
 import { until } from '../tool/until.js';
-import { runBridge } from './run-bridge.js';
 
 let platform: PlatformServer;
 let dir: string;

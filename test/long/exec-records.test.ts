@@ -3,11 +3,11 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { runBridge } from '../e2e/run-bridge.js';
 import { OtlpReceiver } from '../fake/otlp-receiver.js';
 import { SAMPLES } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { until } from '../tool/until.js';
-import { runBridge } from './run-bridge.js';
 
 const main = new URL('../../dist/main.js', import.meta.url).pathname;
 const standIn = new URL('../tool/stand-in-engine.mjs', import.meta.url).pathname;
