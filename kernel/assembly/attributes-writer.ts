@@ -1,3 +1,4 @@
+import { OPEN, OPEN_LIST, QUOTE } from './json-bytes';
 import { copy, isSame } from './bytes';
 import * as cells from './cells';
 import { short } from './digits';
@@ -5,9 +6,6 @@ import { jsonText } from './json-text';
 import * as span from './span-reader';
 import { ABSENT, CONSTANT, ENUM, Field, IF_CONSTANT, INT64, Layout, NESTED, SAME, SPECIAL } from './templates';
 
-const QUOTE: u8 = 0x22;
-const OPEN: u8 = 0x7b;
-const OPEN_LIST: u8 = 0x5b;
 
 /**
  * Writes the start's attributes, each behind a comma, and notes where they stand. Returns where they end; 0 where one has

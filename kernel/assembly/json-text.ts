@@ -1,5 +1,4 @@
-const QUOTE: u8 = 0x22;
-const BACKSLASH: u8 = 0x5c;
+import { BACKSLASH, QUOTE } from './json-bytes';
 
 /** UTF-8 as a JSON string with its quotes. Returns where it ends; 0 where the text is not UTF-8. */
 export function jsonText(to: usize, from: usize, length: u32): usize {

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { SpanIdTable } from '../record/span-id-table.js';
-import type { LogRecord, TelemetryRecord } from '../record/telemetry-record.js';
+import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { KnownSpans } from './known-spans.js';
+import { contentDigest, logContent } from './log-content.js';
 
 /** Of more equal log records than this, repeats are no longer told. */
 const MAX_EQUAL = 0xfffe;
@@ -28,7 +28,7 @@ export class RecordKeys {
   /** Adds a record that came; false when it was there. `occurrences` counts equal log records within one delivery. */
   add(record: TelemetryRecord, occurrences: Map<string, number>): boolean {
     if (record.recordType !== 'LogRecord') return this.spans.add(record);
-    const content = contentOf(record);
+    const content = logContent(record);
     return record.eventId === null ? this.addNameless(content, occurrences) : this.addNamed(content, record.eventId);
   }
 
@@ -38,9 +38,9 @@ export class RecordKeys {
       this.spans.add(record);
       return;
     }
-    const content = contentOf(record);
+    const content = logContent(record);
     if (record.eventId !== null) this.addEventId(content, record.eventId);
-    this.count(this.slotOf(digestOf(content)), record.eventId === null);
+    this.count(this.slotOf(contentDigest(content)), record.eventId === null);
   }
 
   /** Memory that they take, in bytes, about. */
@@ -49,7 +49,7 @@ export class RecordKeys {
   }
 
   private addNameless(content: string, occurrences: Map<string, number>): boolean {
-    const digest = digestOf(content);
+    const digest = contentDigest(content);
     const name = digest.toString('latin1', 0, 8);
     const occurrence = (occurrences.get(name) ?? 0) + 1;
     occurrences.set(name, occurrence);
@@ -61,7 +61,7 @@ export class RecordKeys {
 
   private addNamed(content: string, eventId: string): boolean {
     if (!this.addEventId(content, eventId)) return false;
-    const slot = this.slotOf(digestOf(content));
+    const slot = this.slotOf(contentDigest(content));
     const value = this.logs.valueAt(slot);
     if ((value & NAMELESS) === 0) {
       this.count(slot, false);
@@ -73,7 +73,7 @@ export class RecordKeys {
 
   /** With the content: a sender that gives all its records one id loses none of them. */
   private addEventId(content: string, eventId: string): boolean {
-    const digest = digestOf(`${content}|${eventId}`);
+    const digest = contentDigest(`${content}|${eventId}`);
     const [high, low] = [digest.readUInt32LE(0), digest.readUInt32LE(4)];
     if (this.eventIds.getHalves(high, low) !== undefined) return false;
     this.eventIds.setHalves(high, low, 0);
@@ -90,12 +90,4 @@ export class RecordKeys {
     const nameless = Math.min((value & NAMELESS) + (isNameless ? 1 : 0), MAX_EQUAL);
     this.logs.setValueAt(slot, ((count << COUNT_SHIFT) | nameless) >>> 0);
   }
-}
-
-function contentOf({ spanId, timeUnixNano, eventType, body }: LogRecord): string {
-  return `${spanId}|${timeUnixNano}|${eventType}|${body}`;
-}
-
-function digestOf(text: string): Buffer {
-  return createHash('sha1').update(text).digest();
 }

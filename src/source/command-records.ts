@@ -101,13 +101,15 @@ export class CommandRecords {
   }
 
   private async takeDueRequests(giveUp: AbortSignal): Promise<void> {
+    // Made once: each one that is made stays with its signals.
+    const isOver = AbortSignal.any([this.ended.signal, giveUp]);
     while (!this.ended.signal.aborted) {
       giveUp.throwIfAborted();
       await this.deps.held.drain(
         ({ hasForeign, traceIds }) => hasForeign || traceIds.some((traceId) => this.isWithoutJsonl(traceId)),
         (request) => this.deliver(this.deps.decode(request).delivery),
       );
-      await pause(this.deps.clock, LOOK_MS, AbortSignal.any([this.ended.signal, giveUp]));
+      await pause(this.deps.clock, LOOK_MS, isOver);
     }
   }
 

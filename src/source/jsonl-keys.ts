@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { SpanIdTable } from '../record/span-id-table.js';
 import type { LogRecord, TelemetryRecord } from '../record/telemetry-record.js';
 import { KnownSpans } from '../sink/known-spans.js';
+import { contentDigest, logContent } from '../sink/log-content.js';
 
 /**
  * Which records the JSONL of a trace brought, so that of the same records over OTLP those are found that it lacks: spans'
@@ -33,8 +33,8 @@ export class JsonlKeys {
     return false;
   }
 
-  private slotOf({ spanId, timeUnixNano, eventType, body }: LogRecord): number {
-    const digest = createHash('sha1').update(`${spanId}|${timeUnixNano}|${eventType}|${body}`).digest();
+  private slotOf(record: LogRecord): number {
+    const digest = contentDigest(logContent(record));
     return this.logs.slotFor(digest.readUInt32LE(0), digest.readUInt32LE(4));
   }
 }

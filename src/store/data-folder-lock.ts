@@ -1,9 +1,9 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'libsql';
 import { errorCode } from '../component/error-code.js';
 import { DataFolderInUseError } from './data-folder-in-use-error.js';
-import type { LockHolder } from './lock-holder.js';
+import { holderPath, type LockHolder, readHolder } from './lock-holder.js';
 import { StoreError } from './store-error.js';
 
 /**
@@ -61,26 +61,4 @@ function openLocked(folder: string): Database.Database {
       { cause: error },
     );
   }
-}
-
-function holderPath(folder: string): string {
-  return join(folder, 'lock.json');
-}
-
-function readHolder(folder: string): LockHolder | undefined {
-  try {
-    return parseHolder(JSON.parse(readFileSync(holderPath(folder), 'utf8')));
-  } catch {
-    // Not written yet, or cut off: the message does without.
-    return undefined;
-  }
-}
-
-/** By hand: three fields are no reason for every start to load a schema library. */
-function parseHolder(value: unknown): LockHolder | undefined {
-  if (typeof value !== 'object' || value === null) return undefined;
-  if (!('pid' in value && 'since' in value && 'address' in value)) return undefined;
-  const { pid, since, address } = value;
-  if (typeof pid !== 'number' || typeof since !== 'string') return undefined;
-  return address === null || typeof address === 'string' ? { pid, since, address } : undefined;
 }

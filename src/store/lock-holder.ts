@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
 /** Who holds a data folder. */
 export interface LockHolder {
   /** Process id. */
@@ -6,4 +9,28 @@ export interface LockHolder {
   readonly since: string;
   /** Where it listens; `null` until it does. */
   readonly address: string | null;
+}
+
+/** The text file beside a folder's lock that names the holder. */
+export function holderPath(folder: string): string {
+  return join(folder, 'lock.json');
+}
+
+/** Who holds a data folder, as far as it says so; it may have died since. */
+export function readHolder(folder: string): LockHolder | undefined {
+  try {
+    return parseHolder(JSON.parse(readFileSync(holderPath(folder), 'utf8')));
+  } catch {
+    // Not written yet, or cut off: the message does without.
+    return undefined;
+  }
+}
+
+/** By hand: three fields are no reason for every start to load a schema library. */
+function parseHolder(value: unknown): LockHolder | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (!('pid' in value && 'since' in value && 'address' in value)) return undefined;
+  const { pid, since, address } = value;
+  if (typeof pid !== 'number' || typeof since !== 'string') return undefined;
+  return address === null || typeof address === 'string' ? { pid, since, address } : undefined;
 }

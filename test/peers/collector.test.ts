@@ -7,6 +7,7 @@ import { sampleRecords, sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { buildPeer, PeerProcess } from '../tool/peer-process.js';
 import { sendSample } from '../tool/send-sample.js';
+import { spanEnds } from '../tool/span-ends.js';
 import { until } from '../tool/until.js';
 
 const RUN = 'build-mixed';
@@ -31,12 +32,6 @@ async function startCollector(config: string, env: Readonly<Record<string, strin
   });
   ended.push(() => collector.stop());
 }
-
-const spanEnds = (lines: readonly string[]) =>
-  lines
-    .filter((line) => line.startsWith('{"record_type":"SpanEnd"'))
-    .map((line) => JSON.stringify(JSON.parse(line)))
-    .sort();
 
 describe('the OpenTelemetry Collector', () => {
   it('in front of the bridge brings a run as if the engine had sent it', async () => {

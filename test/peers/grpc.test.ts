@@ -6,6 +6,7 @@ import { sampleRecords, sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { buildPeer, PeerProcess, runPeer } from '../tool/peer-process.js';
 import { sendSample } from '../tool/send-sample.js';
+import { spanEnds } from '../tool/span-ends.js';
 import { until } from '../tool/until.js';
 
 const RUN = 'build-mixed';
@@ -36,12 +37,6 @@ function foreignText(bridge: BridgeProcess): string {
 
 const verboseHealth = async (bridge: BridgeProcess) => (await fetch(`${bridge.webUrl}/readyz?verbose`)).text();
 const count = (text: string, part: string) => text.split(part).length - 1;
-const spanEnds = (lines: readonly string[]) =>
-  lines
-    .filter((line) => line.startsWith('{"record_type":"SpanEnd"'))
-    .map((line) => JSON.stringify(JSON.parse(line)))
-    .sort();
-
 describe('over gRPC', () => {
   it("the Collector's telemetrygen brings every span and log record", async () => {
     const bridge = await startBridge();

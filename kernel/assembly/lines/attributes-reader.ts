@@ -1,3 +1,4 @@
+import { BACKSLASH, CLOSE, CLOSE_LIST, COMMA, OPEN, OPEN_LIST, QUOTE } from '../json-bytes';
 import { isSame } from '../bytes';
 import { FALSE, isAt, NULL, TRUE } from './literals';
 import { NAMES } from './memory-map';
@@ -14,13 +15,6 @@ const IS_FALSE: u32 = 4;
 const IS_NULL: u32 = 5;
 const OTHER: u32 = 6;
 
-const QUOTE: u8 = 0x22;
-const COMMA: u8 = 0x2c;
-const BACKSLASH: u8 = 0x5c;
-const OPEN: u8 = 0x7b;
-const CLOSE: u8 = 0x7d;
-const OPEN_LIST: u8 = 0x5b;
-const CLOSE_LIST: u8 = 0x5d;
 const LINE_BREAK: u8 = 0x0a;
 
 /** What was read of the line in hand. */

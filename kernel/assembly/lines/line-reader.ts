@@ -1,3 +1,4 @@
+import { COMMA, OPEN_LIST, QUOTE } from '../json-bytes';
 import { isSame } from '../bytes';
 import { readAttributes } from './attributes-reader';
 import * as text from './literals';
@@ -25,9 +26,6 @@ const FIRST_LINK: u32 = 17;
 const MAX_LINKS: u32 = 16;
 export const MAX_LINE_CELLS: u32 = 17 + 2 * 16 + 3 * 128;
 
-const QUOTE: u8 = 0x22;
-const COMMA: u8 = 0x2c;
-const OPEN_LIST: u8 = 0x5b;
 
 /** First of the event types, and the one that came last. */
 let events: usize = 0;

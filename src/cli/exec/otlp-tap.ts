@@ -1,15 +1,9 @@
+import { createDecoding, type Decoding } from '../../app/create-decoding.js';
 import type { Clock } from '../../component/clock.js';
 import { Health } from '../../component/health.js';
 import type { Logger } from '../../component/logger.js';
-import { OtlpRequestDecoder } from '../../decode/otlp-request-decoder.js';
-import { PublicAttributeSchema } from '../../decode/public-attribute-schema.js';
 import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../../decode/request-decoder.js';
-import { LargeBodyDecoder } from '../../decode/wire/large-body-decoder.js';
-import { loadSpanKernel } from '../../decode/wire/span-kernel.js';
-import { WireTracesDecoder } from '../../decode/wire/wire-traces-decoder.js';
 import type { ExportRequest } from '../../otlp/export-request.js';
-import { JsonCodec } from '../../otlp/json-codec.js';
-import { ProtobufCodec } from '../../otlp/protobuf-codec.js';
 import { ExportIntake } from '../../receiver/export-intake.js';
 import { OtlpHttpReceiver } from '../../receiver/otlp-http-receiver.js';
 import type { Signal } from '../../record/record-batch.js';
@@ -21,26 +15,26 @@ export type TapListener = (decoded: DecodedRequest, signal: Signal, bytes: Uint8
 
 /** The bridge's receiver, which keeps each request's bytes for whoever wants to decode it later. */
 export class OtlpTap {
-  readonly codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
+  readonly codecs: Decoding['codecs'];
   readonly receiver: OtlpHttpReceiver;
-  private readonly decoder: OtlpRequestDecoder;
+  private readonly decoder: RequestDecoder;
   private readonly received = new WeakMap<Delivery, Received>();
 
   constructor(
     { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
     private readonly listener: TapListener,
   ) {
-    const schema = new PublicAttributeSchema(PublicSchema.load());
-    this.decoder = new OtlpRequestDecoder(schema, this.codecs.json);
-    const general = { codec: this.codecs.protobuf, decoder: this.decoder };
+    const { codecs, decoder, protobuf } = createDecoding(PublicSchema.load(), logger);
+    this.codecs = codecs;
+    this.decoder = decoder;
     const intake = new ExportIntake(
       {},
       {
-        codecs: this.codecs,
+        codecs,
         decoder: this.keepRequests(),
         protobuf: {
-          traces: this.keepBodies('traces', new WireTracesDecoder(schema, general, loadSpanKernel())),
-          logs: this.keepBodies('logs', new LargeBodyDecoder('logs', general)),
+          traces: this.keepBodies('traces', protobuf.traces),
+          logs: this.keepBodies('logs', protobuf.logs),
         },
         consumer: { consume: (delivery) => this.take(delivery) },
         clock,

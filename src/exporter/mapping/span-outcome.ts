@@ -212,8 +212,11 @@ const MAX_HEADLINE_LENGTH = 512;
 
 /** The first two lines in one, which is where the engine and databases say what is wrong. */
 function headlineOf(message: string): string {
-  const isShort = message.length <= MAX_HEADLINE_LENGTH;
-  if (isShort && !message.includes('\n')) return message.trim().startsWith('LINE ') ? '' : message.trim();
+  if (message.length <= MAX_HEADLINE_LENGTH && !message.includes('\n')) {
+    // Most messages, without lists made of them.
+    const line = message.trim();
+    return line.startsWith('LINE ') ? '' : line;
+  }
   const lines = message.split('\n').map((line) => line.trim());
   const headline = lines
     .filter((line) => line !== '' && !line.startsWith('LINE '))

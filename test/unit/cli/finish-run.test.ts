@@ -1,10 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { runCli } from '../../../src/cli/run-cli.js';
 import { systemClock } from '../../../src/component/clock.js';
 import { silentLogger } from '../../../src/component/logger.js';
 import { LocalExecutionBook } from '../../../src/run/local-execution-book.js';
@@ -12,37 +9,16 @@ import { SqliteState } from '../../../src/store/sqlite-state.js';
 import { takeDataFolder } from '../../../src/store/take-data-folder.js';
 import { stepStart } from '../../contract/execution-book.contract.js';
 import { BookServer } from '../../fake/book-server.js';
+import { runInProcess } from '../../fake/run-in-process.js';
 
-const root = fileURLToPath(new URL('../../../', import.meta.url));
 let dir: string;
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'run-bridge-finish-'));
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
-async function finish(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  const exitCode = await runCli(['finish', ...args], {
-    environment,
-    workingDir: dir,
-    homeDir: dir,
-    tempDir: dir,
-    pid: 1,
-    nodeVersion: '20.0.0',
-    packageDir: root,
-    stdout,
-    stderr,
-    isStderrTerminal: false,
-    stdin: new PassThrough().end(),
-    isStdinTerminal: false,
-    ownHosts: [],
-    clock: systemClock,
-    random: () => 0.5,
-    stop: new AbortController().signal,
-    takeOver() {},
-  });
-  return { exitCode, stdout: String(stdout.read() ?? ''), stderr: String(stderr.read() ?? '') };
-}
+const finish = (args: readonly string[], environment: Readonly<Record<string, string>> = {}) =>
+  runInProcess(['finish', ...args], dir, { environment });
 
 async function inFolder(body: (book: LocalExecutionBook) => Promise<void>): Promise<void> {
   const state = await SqliteState.open(join(dir, 'state.db'));

@@ -1,12 +1,9 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { ProcessContext } from '../../../src/cli/process-context.js';
-import { runCli } from '../../../src/cli/run-cli.js';
-import { systemClock } from '../../../src/component/clock.js';
+import { runInProcess } from '../../fake/run-in-process.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const sample = join(root, 'test/fixture/samples/build-clean/otel.jsonl');
@@ -16,30 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
-async function run(args: readonly string[], stop: AbortSignal) {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  const context: ProcessContext = {
-    environment: {},
-    workingDir: dir,
-    homeDir: dir,
-    tempDir: dir,
-    pid: 1,
-    nodeVersion: '20.0.0',
-    packageDir: root,
-    stdin: new PassThrough().end(),
-    isStdinTerminal: false,
-    stdout,
-    stderr,
-    isStderrTerminal: false,
-    ownHosts: [],
-    clock: systemClock,
-    random: () => 0.5,
-    stop,
-    takeOver() {},
-  };
-  const exitCode = await runCli(args, context);
-  return { exitCode, stdout: String(stdout.read() ?? ''), stderr: String(stderr.read() ?? '') };
-}
+const run = (args: readonly string[], stop: AbortSignal) => runInProcess(args, dir, { stop });
 
 describe('a command that is told to stop', () => {
   const stopped = {

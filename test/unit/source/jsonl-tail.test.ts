@@ -70,6 +70,15 @@ afterEach(async () => {
   for (const one of readings.splice(0)) await one.abort();
 });
 
+/** Writes a file with one whole line, and stops when that was read. */
+async function readUpTo(path: string, text: string): Promise<Reading> {
+  writeFileSync(path, text);
+  const first = reading(path);
+  await until(() => first.texts.length === 1);
+  await first.abort();
+  return first;
+}
+
 const shell = (command: string) => promisify(execFile)('sh', ['-c', command]);
 const long = (name: string) => JSON.stringify({ name, filler: 'x'.repeat(2000) });
 
@@ -99,10 +108,7 @@ describe('JsonlTail', () => {
 
   it('goes on at a position, also with the number of the line', async () => {
     const path = newPath();
-    writeFileSync(path, `${long('a')}\n`);
-    const first = reading(path);
-    await until(() => first.texts.length === 1);
-    await first.abort();
+    const first = await readUpTo(path, `${long('a')}\n`);
     appendFileSync(path, `${long('b')}\n`);
     const second = reading(path, { from: first.position });
     await until(() => second.texts.length > 0);
@@ -112,10 +118,7 @@ describe('JsonlTail', () => {
 
   it('goes on behind a first line that is short', async () => {
     const path = newPath();
-    writeFileSync(path, '1\n');
-    const first = reading(path);
-    await until(() => first.texts.length === 1);
-    await first.abort();
+    const first = await readUpTo(path, '1\n');
     appendFileSync(path, '2\n');
     const second = reading(path, { from: first.position });
     await until(() => second.texts.length > 0);
@@ -126,10 +129,7 @@ describe('JsonlTail', () => {
 
   it('leaves a half line to who goes on when it is aborted', async () => {
     const path = newPath();
-    writeFileSync(path, '{"a":1}\n{"b"');
-    const first = reading(path);
-    await until(() => first.texts.length === 1);
-    await first.abort();
+    const first = await readUpTo(path, '{"a":1}\n{"b"');
     expect(first.rejects).toEqual([]);
     appendFileSync(path, ':2}\n');
     const second = reading(path, { from: first.position });
@@ -139,10 +139,7 @@ describe('JsonlTail', () => {
 
   it('begins anew when the file at the position is another one by now', async () => {
     const path = newPath();
-    writeFileSync(path, `${long('a')}\n`);
-    const first = reading(path);
-    await until(() => first.texts.length === 1);
-    await first.abort();
+    const first = await readUpTo(path, `${long('a')}\n`);
     writeFileSync(path, `${long('other')}\n`);
     const second = reading(path, { from: first.position });
     await until(() => second.texts.length > 0);
@@ -210,10 +207,7 @@ describe('JsonlTail', () => {
 
   it('finds the rest of a file that was rotated away while nobody looked', async () => {
     const path = newPath();
-    writeFileSync(path, `${long('a')}\n`);
-    const first = reading(path);
-    await until(() => first.texts.length === 1);
-    await first.abort();
+    const first = await readUpTo(path, `${long('a')}\n`);
     appendFileSync(path, `${long('b')}\n`);
     renameSync(path, `${path}.1`);
     writeFileSync(path, `${long('c')}\n`);

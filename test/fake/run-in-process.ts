@@ -1,0 +1,36 @@
+import { PassThrough } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { runCli } from '../../src/cli/run-cli.js';
+import { systemClock } from '../../src/component/clock.js';
+
+/** What differs from an empty environment, in which nobody stops anything. */
+export interface InProcessOptions {
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly stop?: AbortSignal;
+}
+
+/** Runs a command line in this process, at home and at work in `dir`. @returns its exit code, and what it wrote. */
+export async function runInProcess(args: readonly string[], dir: string, options: InProcessOptions = {}) {
+  const { environment = {}, stop = new AbortController().signal } = options;
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const exitCode = await runCli(args, {
+    environment,
+    workingDir: dir,
+    homeDir: dir,
+    tempDir: dir,
+    pid: 1,
+    nodeVersion: '20.0.0',
+    packageDir: fileURLToPath(new URL('../../', import.meta.url)),
+    stdin: new PassThrough().end(),
+    isStdinTerminal: false,
+    stdout,
+    stderr,
+    isStderrTerminal: false,
+    ownHosts: [],
+    clock: systemClock,
+    random: () => 0.5,
+    stop,
+    takeOver() {},
+  });
+  return { exitCode, stdout: String(stdout.read() ?? ''), stderr: String(stderr.read() ?? '') };
+}
