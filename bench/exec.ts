@@ -4,9 +4,11 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Engine } from '../test/tool/engine.js';
 import { generateProject } from '../test/tool/many-models.js';
+import { answeringReceiver } from './answering-receiver.js';
 import { formatSpread, spreadOf } from './spread.js';
 
-// What `exec` costs the engine: the same build alone and under it, in pairs, in turns of order.
+// What `exec` costs the engine: the same build alone, with its telemetry on and nobody reading it, and under `exec`; one
+// after the other, and who begins changes with each round.
 const { values } = parseArgs({
   options: {
     pairs: { type: 'string', default: '10' },
@@ -15,9 +17,9 @@ const { values } = parseArgs({
   },
 });
 const engine = Engine.up('core');
-const project = generateProject(Number(values.models));
 const folder = mkdtempSync(join(tmpdir(), 'run-bridge-exec-bench-'));
 const main = resolve(values.dist, 'main.js');
+const receiver = await answeringReceiver();
 
 /** One build: the engine's own wall-clock and that of all of it, in milliseconds. */
 interface Build {
@@ -25,31 +27,58 @@ interface Build {
   readonly wallMs: number;
 }
 
+/** A way to run the engine: what comes before its command, and what is set for it. */
+interface Way {
+  readonly wrap: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+const WAYS = ['alone', 'telemetry', 'wrapped'] as const;
+const project = generateProject(Number(values.models));
+
 try {
-  const pairs: { readonly alone: Build; readonly wrapped: Build }[] = [];
-  await build([]);
-  for (let pair = 0; pair < Number(values.pairs); pair++) {
-    const wrap = [process.execPath, main, 'exec', '--data-dir', join(folder, `data-${pair}`), '--'];
-    if (pair % 2 === 0) pairs.push({ alone: await build([]), wrapped: await build(wrap) });
-    else {
-      const wrapped = await build(wrap);
-      pairs.push({ alone: await build([]), wrapped });
-    }
+  await build(wayOf('alone', 0));
+  const rounds: Record<(typeof WAYS)[number], Build>[] = [];
+  for (let round = 0; round < Number(values.pairs); round++) {
+    const taken = new Map<string, Build>();
+    const first = round % WAYS.length;
+    for (const way of [...WAYS.slice(first), ...WAYS.slice(0, first)]) taken.set(way, await build(wayOf(way, round)));
+    rounds.push(Object.fromEntries(taken) as Record<(typeof WAYS)[number], Build>);
   }
-  const of = (pick: (pair: (typeof pairs)[number]) => number) => formatSpread(spreadOf(pairs.map(pick)), 0);
-  console.log(`${values.models} models, ${values.pairs} pairs`);
-  console.log(`the engine alone: ${of(({ alone }) => alone.engineMs)} ms`);
-  console.log(`the engine under exec: ${of(({ wrapped }) => wrapped.engineMs)} ms`);
-  const percent = pairs.map(({ alone, wrapped }) => 100 * (wrapped.engineMs / alone.engineMs - 1));
-  console.log(`the engine's wall-clock, of each pair: ${formatSpread(spreadOf(percent), 1)} % more`);
+  const of = (pick: (round: (typeof rounds)[number]) => number, digits = 0) =>
+    formatSpread(spreadOf(rounds.map(pick)), digits);
+  const more = (way: (typeof WAYS)[number]) => of((round) => 100 * (round[way].engineMs / round.alone.engineMs - 1), 1);
+  console.log(`${values.models} models, ${values.pairs} rounds; the engine's own wall-clock`);
+  console.log(`alone: ${of(({ alone }) => alone.engineMs)} ms`);
+  console.log(`with its telemetry on, which nobody reads: ${more('telemetry')} % more`);
+  console.log(`under exec: ${more('wrapped')} % more`);
   console.log(`start and end of exec together: ${of(({ wrapped }) => wrapped.wallMs - wrapped.engineMs)} ms`);
 } finally {
+  receiver.close();
   rmSync(folder, { recursive: true, force: true });
   rmSync(project, { recursive: true, force: true });
   engine.remove();
 }
 
-async function build(wrap: readonly string[]): Promise<Build> {
+function wayOf(way: (typeof WAYS)[number], round: number): Way {
+  if (way === 'alone') return { wrap: [], env: {} };
+  if (way === 'wrapped') {
+    return { wrap: [process.execPath, main, 'exec', '--data-dir', join(folder, `data-${round}`), '--'], env: {} };
+  }
+  const queues = ['BSP', 'BLRP'].flatMap((queue) => [
+    [`OTEL_${queue}_MAX_QUEUE_SIZE`, '100000'],
+    [`OTEL_${queue}_MAX_EXPORT_BATCH_SIZE`, '4096'],
+  ]);
+  const env = {
+    DBT_EXPORT_TO_OTLP: 'true',
+    OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+    DBT_OTEL_FILE_NAME: join(folder, `otel-${round}.jsonl`),
+    ...Object.fromEntries(queues),
+  };
+  return { wrap: [], env };
+}
+
+async function build({ wrap, env }: Way): Promise<Build> {
   for (const made of ['logs', 'target', 'many.duckdb']) rmSync(join(project, made), { recursive: true, force: true });
   const times = join(folder, 'times');
   const script = `cd "$PROJECT"; a=$(date +%s%N); dbt build >/dev/null 2>&1; code=$?; b=$(date +%s%N); echo $((b - a)) > "$TIMES"; exit $code`;
@@ -58,6 +87,7 @@ async function build(wrap: readonly string[]): Promise<Build> {
     PROJECT: project,
     DBT_PROFILES_DIR: project,
     TIMES: times,
+    ...env,
   });
   const wallMs = performance.now() - startMs;
   if (exitCode !== 0) throw new Error(`the build ended with ${exitCode}: ${output}`);

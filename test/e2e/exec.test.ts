@@ -36,6 +36,22 @@ async function started(
   return { child, output: () => output, ended };
 }
 
+/** SCHED_IDLE in Linux's numbers. */
+const IDLE = 5;
+
+interface Scheduling {
+  readonly policy: number;
+  readonly niceness: number;
+}
+
+/** Of each thread of a process; see proc_pid_stat(5), fields 41 and 19. */
+function schedulingOf(pid: number): readonly Scheduling[] {
+  return readdirSync(`/proc/${pid}/task`).map((thread) => {
+    const fields = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+    return { policy: Number(fields[38]), niceness: Number(fields[16]) };
+  });
+}
+
 describe('the exit code', () => {
   test.each([0, 1, 2, 3, 77, 255])('%i of the command is passed on, and nothing is said', async (code) => {
     expect(await sh(`exit ${code}`)).toEqual({ exitCode: code, stdout: '', stderr: '' });
@@ -133,16 +149,34 @@ describe('a command under exec', () => {
 });
 
 describe.skipIf(process.platform !== 'linux')('where processors are short', () => {
-  test('the command has them: it keeps its niceness, and all of the program takes more', async () => {
+  test('the command has them: it keeps its place, and all of the program steps back', async () => {
     const { child, ended } = await started('echo ready; read line');
-    const nicenesses = (pid: number) => readdirSync(`/proc/${pid}/task`).map((thread) => getPriority(Number(thread)));
     const { pid = 0 } = child;
     const before = getPriority();
-    await until('the program to give way', () => nicenesses(pid).every((niceness) => niceness >= Math.max(15, before)));
+    const hasSteppedBack = ({ policy, niceness }: Scheduling) => policy === IDLE || niceness >= Math.max(15, before);
+    await until('the program to give way', () => schedulingOf(pid).every(hasSteppedBack));
     const [command] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
-    expect(nicenesses(Number(command))).toEqual([before]);
+    expect(schedulingOf(Number(command))).toEqual([{ policy: schedulingOf(process.pid)[0]?.policy, niceness: before }]);
     child.stdin?.end('\n');
     await ended;
+  });
+
+  test('it takes its own place again when the command has ended, where the system lets it', async () => {
+    const script = `
+      import { giveWay } from '${new URL('../../dist/cli/exec/give-way.js', import.meta.url)}';
+      import { readFileSync } from 'node:fs';
+      import { getPriority } from 'node:os';
+      const now = () => [readFileSync('/proc/self/stat', 'utf8').split(') ')[1].split(' ')[38], getPriority()];
+      const before = now();
+      const takeBack = await giveWay();
+      const meanwhile = now();
+      await takeBack();
+      console.log(JSON.stringify({ before, meanwhile, after: now() }));`;
+    const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+    const { before, meanwhile, after } = JSON.parse(stdout);
+    expect(meanwhile).not.toEqual(before);
+    // Only those who may lower a niceness get it back.
+    expect(process.getuid?.() === 0 ? before : meanwhile).toEqual(after);
   });
 });
 

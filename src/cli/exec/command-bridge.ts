@@ -14,7 +14,7 @@ import type { CommandFacts } from './command-facts.js';
 import type { CommandSpan } from './command-span.js';
 import { readEngineSwitches } from './engine-switches.js';
 import type { ExecOptions } from './exec-options.js';
-import { giveWay } from './give-way.js';
+import { giveWay, type TakeBack } from './give-way.js';
 import type { LiveRecords } from './live-records.js';
 import type { Notices } from './notices.js';
 import { OtlpInlet } from './otlp-inlet.js';
@@ -59,7 +59,7 @@ export class CommandBridge {
     });
   }
 
-  private takeBack: () => void = () => {};
+  private takeBack: Promise<TakeBack> | undefined;
   private live: Promise<LiveRecords> | undefined;
   private usage: ProcessUsage | undefined;
   private pid: number | undefined;
@@ -82,7 +82,7 @@ export class CommandBridge {
 
   /** The command has ended. Resolves when everything is where it belongs, or time is up; says what could not be done. */
   async end(ending: ChildEnding, stop: AbortSignal): Promise<void> {
-    this.takeBack();
+    await (await this.takeBack)?.();
     this.usage?.stop();
     await (await this.live)?.end(ending, stop, this.spanOf(ending));
   }

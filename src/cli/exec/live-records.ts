@@ -20,6 +20,8 @@ import { stepStartOf, toCommandEnding } from './step-facts.js';
 
 /** What OTLP bodies may take in memory while the JSONL is read, in bytes: 64 MiB; beyond it they go to the private folder. */
 const MAX_HELD_BYTES = 64 * 1024 * 1024;
+/** How long lines are gathered while the command runs, in milliseconds: each look takes processor time from it. */
+const GATHER_MS = 200;
 /** How long requests under way may take when the command has ended, in milliseconds. */
 const LAST_REQUESTS_MS = 1_000;
 /** What is there when the command has ended is brought in for at least this long, in milliseconds, however short exports are kept. */
@@ -63,7 +65,7 @@ export class LiveRecords {
     this.target = this.openTarget();
     this.target.catch(() => undefined);
     this.tail = startPosition(file?.path ?? '', file?.fromOffset ?? 0).then(
-      (from) => new JsonlTail(file?.path ?? '', { from }, clock),
+      (from) => new JsonlTail(file?.path ?? '', { from, gatherMs: GATHER_MS }, clock),
     );
     this.records = this.tail.then(
       (tail) =>
