@@ -13,6 +13,7 @@ const { values } = parseArgs({
   options: {
     pairs: { type: 'string', default: '10' },
     models: { type: 'string', default: '1000' },
+    rows: { type: 'string', default: '0' },
     dist: { type: 'string', default: 'dist' },
   },
 });
@@ -34,7 +35,7 @@ interface Way {
 }
 
 const WAYS = ['alone', 'telemetry', 'wrapped'] as const;
-const project = generateProject(Number(values.models));
+const project = generateProject(Number(values.models), Number(values.rows));
 
 try {
   await build(wayOf('alone', 0));
@@ -48,7 +49,7 @@ try {
   const of = (pick: (round: (typeof rounds)[number]) => number, digits = 0) =>
     formatSpread(spreadOf(rounds.map(pick)), digits);
   const more = (way: (typeof WAYS)[number]) => of((round) => 100 * (round[way].engineMs / round.alone.engineMs - 1), 1);
-  console.log(`${values.models} models, ${values.pairs} rounds; the engine's own wall-clock`);
+  console.log(`${values.models} models of ${values.rows} rows, ${values.pairs} rounds; the engine's own wall-clock`);
   console.log(`alone: ${of(({ alone }) => alone.engineMs)} ms`);
   console.log(`with its telemetry on, which nobody reads: ${more('telemetry')} % more`);
   console.log(`under exec: ${more('wrapped')} % more`);

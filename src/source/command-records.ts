@@ -10,7 +10,8 @@ import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { HeldRequests } from './held-requests.js';
 import { JsonlKeys } from './jsonl-keys.js';
 import type { TailChunk } from './jsonl-tail.js';
-import { readRecord } from './read-record.js';
+import { readRecords } from './read-record.js';
+import type { Reject } from './record-source.js';
 
 /** What the records of one wrapped command come from and go to. */
 export interface CommandRecordsDeps {
@@ -18,6 +19,8 @@ export interface CommandRecordsDeps {
   readonly lines: AsyncIterable<TailChunk> | Iterable<TailChunk>;
   readonly held: HeldRequests;
   readonly decode: (request: ExportRequest) => DecodedRequest;
+  /** Lines of the JSONL that are no records. */
+  readonly onRejects: (rejects: readonly Reject[]) => Promise<void>;
   /** Takes everything; is asked again until it does, or `giveUp` aborts. */
   readonly target: RecordConsumer;
   /** The resource of a trace's records, of what the JSONL itself says, where nothing came over OTLP to tell it. */
@@ -45,7 +48,6 @@ export class CommandRecords {
   private readonly resources = new Map<TraceId, Resource>();
   private readonly firstOverOtlpMs = new Map<TraceId, number>();
   private readonly ended = new AbortController();
-  rejectCount = 0;
 
   constructor(private readonly deps: CommandRecordsDeps) {}
 
@@ -80,15 +82,10 @@ export class CommandRecords {
   }
 
   private async takeLines(giveUp: AbortSignal): Promise<void> {
-    for await (const { lines, rejects } of this.deps.lines) {
+    for await (const { lines, rejects: others } of this.deps.lines) {
       giveUp.throwIfAborted();
-      const records: TelemetryRecord[] = [];
-      this.rejectCount += rejects.length;
-      for (const line of lines) {
-        const read = readRecord(line);
-        if ('reason' in read) this.rejectCount += 1;
-        else records.push(read);
-      }
+      const { records, rejects } = readRecords(lines);
+      if (others.length + rejects.length > 0) await this.deps.onRejects([...others, ...rejects]);
       const batches: RecordBatch[] = [];
       for (const [traceId, list] of byTrace(records)) {
         const keys = this.inJsonl.get(traceId) ?? new JsonlKeys();

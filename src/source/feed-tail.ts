@@ -1,10 +1,9 @@
 import type { TraceId } from '../record/ids.js';
 import type { RecordConsumer } from '../record/record-consumer.js';
-import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { batchesOf } from './batch-builder.js';
 import { joinBatches } from './join-batches.js';
 import type { JsonlTail } from './jsonl-tail.js';
-import { readRecord } from './read-record.js';
+import { readRecords } from './read-record.js';
 import type { Reject } from './record-source.js';
 import type { TailPosition } from './tail-position.js';
 
@@ -32,16 +31,10 @@ export async function feedTail(
   onTaken: (taken: TakenStretch) => void | Promise<void>,
 ): Promise<void> {
   for await (const { lines, rejects: others, position } of tail.chunks(signal)) {
-    const records: TelemetryRecord[] = [];
-    const rejects = [...others];
-    for (const line of lines) {
-      const read = readRecord(line);
-      if ('reason' in read) rejects.push(read);
-      else records.push(read);
-    }
+    const { records, rejects } = readRecords(lines);
     const delivery = joinBatches({ batches: batchesOf(records), foreign: [] });
     if (records.length > 0) await consumer.consume(delivery);
     const traceIds = delivery.batches.map(({ traceId }) => traceId);
-    await onTaken({ recordCount: records.length, traceIds, rejects, position });
+    await onTaken({ recordCount: records.length, traceIds, rejects: [...others, ...rejects], position });
   }
 }

@@ -17,3 +17,15 @@ export function readRecord(line: ByteLine): TelemetryRecord | Reject {
     return rejectLine(line, error.message);
   }
 }
+
+/** The records on lines of JSONL, in their order, and what the other lines are. */
+export function readRecords(lines: readonly ByteLine[]): { records: TelemetryRecord[]; rejects: Reject[] } {
+  const records: TelemetryRecord[] = [];
+  const rejects: Reject[] = [];
+  for (const line of lines) {
+    const read = readRecord(line);
+    if ('reason' in read) rejects.push(read);
+    else records.push(read);
+  }
+  return { records, rejects };
+}

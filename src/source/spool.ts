@@ -13,7 +13,9 @@ import { guessResource } from './guess-resource.js';
 import { JsonlTail } from './jsonl-tail.js';
 import { OtlpJsonFile, type OtlpReading } from './otlp-json-file.js';
 import { PatientConsumer } from './patient-consumer.js';
-import { readRecord } from './read-record.js';
+import { readRecords } from './read-record.js';
+import type { Reject } from './record-source.js';
+import { REJECTS_FILE, RejectFile } from './reject-file.js';
 import type { SpoolEntry } from './spool-entry.js';
 import { ENGINE_FILE, SPOOL_FOLDER, SPOOLED_OTLP_FILE } from './spool-folder.js';
 import { startPosition } from './start-position.js';
@@ -46,13 +48,17 @@ export class Spool implements Component {
   private readonly stop = new AbortController();
   private timer: Timer | undefined;
   private working: Promise<void> = Promise.resolve();
+  private readonly rejectFile: RejectFile;
 
   /** @param to only commands that were to go to this bridge; those that may go anywhere where it is `null`. */
   constructor(
     private readonly dataFolder: string,
     private readonly to: string | null,
     private readonly deps: SpoolDeps,
-  ) {}
+  ) {
+    const { clock, logger } = deps;
+    this.rejectFile = new RejectFile(join(dataFolder, REJECTS_FILE), clock, (trouble) => logger.error({}, trouble));
+  }
 
   async start(): Promise<void> {
     this.look();
@@ -132,8 +138,9 @@ export class Spool implements Component {
     const tail = new JsonlTail(file.path, { from }, this.deps.clock);
     tail.finish();
     let recordCount = 0;
-    for await (const { lines } of tail.chunks(this.stop.signal)) {
-      const records = lines.map(readRecord).flatMap((read) => ('reason' in read ? [] : [read]));
+    for await (const { lines, rejects: others } of tail.chunks(this.stop.signal)) {
+      const { records, rejects } = readRecords(lines);
+      await this.keepRejects(file.path, [...others, ...rejects]);
       recordCount += records.length;
       const batches = batchesOf(records).map((batch) => {
         const [first] = batch.records;
@@ -150,11 +157,20 @@ export class Spool implements Component {
     const found = await stat(path).catch(() => undefined);
     if (found === undefined) return 0;
     let recordCount = 0;
-    for await (const { delivery } of new OtlpJsonFile(path, found.size, this.deps.otlp()).read(this.stop.signal)) {
+    const file = new OtlpJsonFile(path, found.size, this.deps.otlp());
+    for await (const { delivery, rejects } of file.read(this.stop.signal)) {
+      await this.keepRejects(path, rejects);
       for (const batch of delivery.batches) recordCount += batch.records.length;
       if (delivery.batches.length > 0 || delivery.foreign.length > 0) await consumer.consume(delivery);
     }
     return recordCount;
+  }
+
+  private async keepRejects(path: string, rejects: readonly Reject[]): Promise<void> {
+    if (rejects.length === 0) return;
+    const { path: kept } = this.rejectFile;
+    this.deps.logger.warn({ path, count: rejects.length, kept }, 'lines could not be read and were left out');
+    await this.rejectFile.add(path, rejects);
   }
 }
 

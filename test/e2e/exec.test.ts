@@ -196,6 +196,29 @@ describe('a signal to the program', () => {
   );
 });
 
+test('a line of telemetry that is no record is told and kept; the others are brought in', async () => {
+  const record = { record_type: 'SpanStart', trace_id: 'a'.repeat(32), span_id: 'b'.repeat(16), span_name: 'x' };
+  const rest = {
+    start_time_unix_nano: '1',
+    severity_number: 9,
+    severity_text: 'INFO',
+    event_type: 'x',
+    attributes: {},
+  };
+  writeFileSync(join(dir, 'lines'), `${JSON.stringify({ ...record, ...rest })}\n{"record_type":"none"}\n{"torn`);
+  const { exitCode, stderr } = await sh(`cat '${join(dir, 'lines')}' > "$DBT_OTEL_FILE_NAME"`);
+  const kept = join(dir, 'data', 'rejects.jsonl');
+  expect([exitCode, stderr]).toEqual([0, `run-bridge: lines of telemetry that are no records: 2, kept in ${kept}\n`]);
+  const rejects = readFileSync(kept, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line).text);
+  expect(rejects).toEqual(['{"record_type":"none"}', '{"torn']);
+  expect(readFileSync(join(dir, 'data', 'runs', 'a'.repeat(32), 'telemetry.jsonl'), 'utf8').split('\n')).toHaveLength(
+    2,
+  );
+}, 20_000);
+
 describe('a bridge that fails', () => {
   const succeeds = async (more: Readonly<Record<string, string>>, pattern: RegExp) => {
     const { exitCode, stdout, stderr } = await sh('echo out; exit 4', more);

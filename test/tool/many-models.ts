@@ -8,9 +8,10 @@ const EVERY = 7;
 /**
  * Writes a project of many small models on DuckDB into a temporary folder: more spans in less time than the engine's own
  * queue of 2,048 holds when answers are slow.
+ * @param rowCount what each model sums up, for models that take their time; 0 for none
  * @returns the folder
  */
-export function generateProject(modelCount: number): string {
+export function generateProject(modelCount: number, rowCount = 0): string {
   const folder = mkdtempSync(join(tmpdir(), 'run-bridge-models-'));
   mkdirSync(join(folder, 'models'));
   const write = (name: string, text: string) => writeFileSync(join(folder, name), text);
@@ -21,7 +22,9 @@ export function generateProject(modelCount: number): string {
   );
   for (let index = 0; index < modelCount; index++) {
     const from = index % EVERY === 0 ? 'select 1 as id' : `select id + 1 as id from {{ ref('m_${index - 1}') }}`;
-    write(join('models', `m_${index}.sql`), `${from}\n`);
+    const work = `select m.id, w.total from (${from}) m, (select sum(hash(i) % 1000) as total from range(${rowCount}) t(i)) w`;
+    const model = rowCount === 0 ? from : `{{ config(materialized='table') }}\n${work}`;
+    write(join('models', `m_${index}.sql`), `${model}\n`);
   }
   return folder;
 }

@@ -5,6 +5,8 @@ import { CommandRecords } from '../../source/command-records.js';
 import { guessResource } from '../../source/guess-resource.js';
 import { HeldRequests } from '../../source/held-requests.js';
 import { JsonlTail } from '../../source/jsonl-tail.js';
+import type { Reject } from '../../source/record-source.js';
+import { REJECTS_FILE, RejectFile } from '../../source/reject-file.js';
 import { type SpoolEntry, writeSpoolEntry } from '../../source/spool-entry.js';
 import { SPOOL_FOLDER, SPOOLED_OTLP_FILE } from '../../source/spool-folder.js';
 import { startPosition } from '../../source/start-position.js';
@@ -33,6 +35,7 @@ export class LiveRecords {
   private readonly records: Promise<CommandRecords>;
   private readonly tail: Promise<JsonlTail>;
   private readonly held: HeldRequests;
+  private readonly rejectFile: RejectFile;
   private readonly target: Promise<ExecTarget>;
   private readonly running: Promise<void>;
   /** Says to others that the command's folder is not left behind. */
@@ -40,6 +43,7 @@ export class LiveRecords {
   private writing: Promise<void> = Promise.resolve();
   private trouble: string | undefined;
   private isTroubleSaid = false;
+  private rejectCount = 0;
 
   constructor(private readonly facts: CommandFacts) {
     const { context, inlet, logger, folder, file } = facts;
@@ -62,6 +66,8 @@ export class LiveRecords {
       maxMemoryBytes: MAX_HELD_BYTES,
       ...tap.codecs,
     });
+    const rejectsPath = join(facts.configuration['data-dir'], REJECTS_FILE);
+    this.rejectFile = new RejectFile(rejectsPath, clock, (trouble) => facts.notices.say(trouble));
     this.target = this.openTarget();
     this.target.catch(() => undefined);
     this.tail = startPosition(file?.path ?? '', file?.fromOffset ?? 0).then(
@@ -73,6 +79,7 @@ export class LiveRecords {
           lines: file === undefined ? [] : tail.chunks(this.giveUp.signal),
           held: this.held,
           decode: (request) => tap.decode(request),
+          onRejects: (rejects) => this.keepRejects(rejects),
           target: { consume: async (delivery) => (await this.target).consumer.consume(delivery) },
           guessResource: (first) => guessResource(first, facts.environment.OTEL_RESOURCE_ATTRIBUTES ?? ''),
           isOtlpExpected: /^(1|true)$/i.test(facts.environment.DBT_EXPORT_TO_OTLP ?? ''),
@@ -102,6 +109,9 @@ export class LiveRecords {
     records.end();
     try {
       await this.running;
+      if (this.rejectCount > 0) {
+        notices.say(`lines of telemetry that are no records: ${this.rejectCount}, kept in ${this.rejectFile.path}`);
+      }
       const target = await this.target;
       if (span !== undefined) await target.consumer.consume({ batches: [], foreign: [toForeignBatch(span)] });
       await target.settle();
@@ -123,6 +133,11 @@ export class LiveRecords {
         if (!this.isTroubleSaid) notices.say(messageOf(error));
       });
     }
+  }
+
+  private async keepRejects(rejects: readonly Reject[]): Promise<void> {
+    for (const { count } of rejects) this.rejectCount += count;
+    await this.rejectFile.add(this.facts.file?.path ?? '', rejects);
   }
 
   /** Older engines, and recorded telemetry, do not carry the step in their resource: their traces are named, too. */

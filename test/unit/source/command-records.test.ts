@@ -101,6 +101,7 @@ async function bringIn(
     decode: (request) => decoder.decode(request),
     target,
     guessResource: () => UNKNOWN_RESOURCE,
+    async onRejects() {},
     isOtlpExpected: false,
     clock: new FakeClock(),
   });

@@ -1,4 +1,13 @@
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -61,6 +70,15 @@ async function look(to: string | null = null): Promise<void> {
   await Reflect.get(spool, 'working');
   await spool.shutdown();
 }
+
+it('keeps lines that are no records', async () => {
+  const lock = await leave();
+  appendFileSync(join(folder, 'otel.jsonl'), '{"torn');
+  lock.release();
+  await look();
+  expect(taken).toBe(recordCount);
+  expect(JSON.parse(readFileSync(join(dir, 'rejects.jsonl'), 'utf8'))).toMatchObject({ text: '{"torn' });
+});
 
 it('takes in what a dead command left, once, and tells its step', async () => {
   (await leave()).release();
