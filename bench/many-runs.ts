@@ -1,8 +1,9 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseTraceId, type TraceId } from '../src/record/ids.js';
+import { openSqliteState } from '../src/store/open-sqlite-state.js';
 import type { RunRow } from '../src/store/run-store.js';
-import { SqliteState } from '../src/store/sqlite-state.js';
+import type { State } from '../src/store/state.js';
 import { measureNode } from './measured-process.js';
 
 const SAMPLE = 'test/fixture/samples/build-clean/otel.jsonl';
@@ -27,7 +28,7 @@ export async function makeManyRuns(
   const runs = join(folder, 'runs');
   const original = parseTraceId(readdirSync(runs)[0] ?? '');
   if (original === undefined) throw new Error(`${sample} was not imported`);
-  const state = await SqliteState.open(join(folder, 'state.db'));
+  const state = await openSqliteState(join(folder, 'state.db'));
   const row = await state.runs.find(original);
   if (row === undefined) throw new Error(`the run ${original} has no row`);
   if (destination !== null) await state.cursors.register(destination, 0);
@@ -42,7 +43,7 @@ export async function makeManyRuns(
   await state.close();
 }
 
-async function saved(state: SqliteState, rows: readonly RunRow[], destination: string | null): Promise<RunRow[]> {
+async function saved(state: State, rows: readonly RunRow[], destination: string | null): Promise<RunRow[]> {
   await state.runs.save(rows);
   if (destination !== null) {
     await state.cursors.save(

@@ -44,8 +44,9 @@ import type { RecordLogReader } from './sink/record-log.js';
 import { RecordLogFiles } from './sink/record-log-files.js';
 import { Spool } from './source/spool.js';
 import type { DataFolderLock } from './store/data-folder-lock.js';
+import { openSqliteState } from './store/open-sqlite-state.js';
 import type { PullStore } from './store/pull-store.js';
-import { SqliteState } from './store/sqlite-state.js';
+import type { State } from './store/state.js';
 import { takeDataFolder } from './store/take-data-folder.js';
 import { lazyRouter } from './web/lazy-router.js';
 import { platformHookOff } from './web/platform-hook-off.js';
@@ -78,7 +79,7 @@ export type AppPurpose = 'serve' | 'follow' | 'import';
 /** What was opened before the components are made. */
 interface Opened {
   readonly lock: DataFolderLock;
-  readonly state: SqliteState;
+  readonly state: State;
   readonly stream: Writable | undefined;
   /** `undefined` where nothing is exported. */
   readonly exports: LateThread | undefined;
@@ -97,14 +98,14 @@ export class App {
     const folder = configuration['data-dir'];
     const lock = takeDataFolder(folder, deps.pid, deps.clock.nowUnixMs());
     let exporting: OpeningExports | undefined;
-    let state: SqliteState | undefined;
+    let state: State | undefined;
     try {
       const { jsonl } = configuration;
       const stream = jsonl === 'off' ? undefined : jsonl === '-' ? deps.stdout : await openJsonlStream(jsonl);
       exporting = await openExportsLate(configuration, deps, purpose === 'serve');
       // Both are done while the other thread starts, which takes as long.
       const schema = PublicSchema.load();
-      state = await SqliteState.open(join(folder, STATE_FILE));
+      state = await openSqliteState(join(folder, STATE_FILE));
       const exports = await exporting.with(state);
       const hasHooks = purpose === 'serve' && missingForHooks(configuration).length === 0;
       const hostedRuns = hasHooks ? await import('./app/hosted-runs.js') : undefined;

@@ -2,7 +2,7 @@ import type { Clock } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../delivery/retry-policy.js';
-import type { SqliteState } from '../store/sqlite-state.js';
+import type { State } from '../store/state.js';
 import { LateExports, type LateThread } from './late-exports.js';
 import { checkDestinations } from './otlp-destinations.js';
 
@@ -21,7 +21,7 @@ export interface ExportOpening {
 /** Exports that are being opened. */
 export interface OpeningExports {
   /** To be called once, with the open state. `undefined` where nothing is exported. */
-  with(state: SqliteState): Promise<LateThread | undefined>;
+  with(state: State): Promise<LateThread | undefined>;
   /** Ends what was begun where it never came to that. */
   close(): Promise<void>;
 }

@@ -10,7 +10,7 @@ import { HttpExecutionBook } from '../source/http-execution-book.js';
 import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import type { DataFolderLock } from '../store/data-folder-lock.js';
 import type { ExecutionRow, FinishResult } from '../store/execution-store.js';
-import { SqliteState } from '../store/sqlite-state.js';
+import { openSqliteState } from '../store/open-sqlite-state.js';
 import { takeDataFolder } from '../store/take-data-folder.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
@@ -47,7 +47,7 @@ export async function finishRun(invocation: Invocation): Promise<ExitCode> {
 }
 
 async function finishHere(folder: string, runKey: string, context: ProcessContext): Promise<ExitCode> {
-  const state = await SqliteState.open(join(folder, STATE_FILE));
+  const state = await openSqliteState(join(folder, STATE_FILE));
   const { executions: store, runs } = state;
   const { clock } = context;
   const book = new LocalExecutionBook({ store, runs, listeners: [], clock, logger: silentLogger });

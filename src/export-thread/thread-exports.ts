@@ -10,7 +10,8 @@ import { JsonCodec } from '../otlp/json-codec.js';
 import { ProtobufCodec } from '../otlp/protobuf-codec.js';
 import { ForeignSegments } from '../sink/foreign-segments.js';
 import { RecordLogFiles } from '../sink/record-log-files.js';
-import { SqliteState } from '../store/sqlite-state.js';
+import { openSqliteState } from '../store/open-sqlite-state.js';
+import type { State } from '../store/state.js';
 import { BoundedForeignReader } from './bounded-foreign-reader.js';
 import { InternedResources } from './interned-resources.js';
 import { MainQuestions } from './main-questions.js';
@@ -25,7 +26,7 @@ const MAX_OPEN_RUNS_BYTES = 128 * 1024 * 1024;
 export class ThreadExports {
   private opened: readonly OpenedExport[] = [];
   private workers: readonly ExportWorker[] = [];
-  private state: SqliteState | undefined;
+  private state: State | undefined;
   private readonly foreign: BoundedForeignReader;
   private readonly questions: MainQuestions;
   private readonly report: StatusReport;
@@ -129,7 +130,7 @@ export class ThreadExports {
 
   private async start(): Promise<void> {
     const { 'data-dir': dataFolder, 'max-memory': maxMemoryBytes } = this.setup.configuration;
-    this.state = await SqliteState.open(join(dataFolder, STATE_FILE));
+    this.state = await openSqliteState(join(dataFolder, STATE_FILE));
     const maxOpenBytes = Math.min(MAX_OPEN_RUNS_BYTES, maxMemoryBytes * OPEN_RUNS_PART);
     const files = new RecordLogFiles(dataFolder, (traceId, at, reason) => this.damaged(traceId, at, reason));
     const resources = new InternedResources();

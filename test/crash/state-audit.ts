@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'libsql';
-import { SqliteState } from '../../src/store/sqlite-state.js';
+import { openSqliteState } from '../../src/store/open-sqlite-state.js';
 import type { ExpectedRun } from './expected-runs.js';
 
 /** The destination that `OTEL_EXPORTER_OTLP_ENDPOINT` makes. */
@@ -15,7 +15,7 @@ const DESTINATION = 'otlp';
 export async function auditState(dataFolder: string, runs: readonly ExpectedRun[]): Promise<readonly string[]> {
   const path = join(dataFolder, 'state.db');
   const problems = checkIntegrity(path);
-  const state = await SqliteState.open(path);
+  const state = await openSqliteState(path);
   try {
     const rows = new Map((await state.runs.list(runs.length * 2)).map((row) => [String(row.traceId), row]));
     for (const { traceId, sample, verdicts } of runs) {

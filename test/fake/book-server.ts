@@ -5,7 +5,8 @@ import { Health } from '../../src/component/health.js';
 import { aboutRouter } from '../../src/receiver/about-router.js';
 import { LocalExecutionBook } from '../../src/run/local-execution-book.js';
 import type { ExecutionStore } from '../../src/store/execution-store.js';
-import { SqliteState } from '../../src/store/sqlite-state.js';
+import { openSqliteState } from '../../src/store/open-sqlite-state.js';
+import type { State } from '../../src/store/state.js';
 import { executionRouter } from '../../src/web/execution-router.js';
 import { WebServer } from '../../src/web/web-server.js';
 import { FakeClock } from './fake-clock.js';
@@ -15,7 +16,7 @@ import { RecordingLogger } from './recording-logger.js';
 export class BookServer {
   static async open(host = '127.0.0.1', port = 0): Promise<BookServer> {
     const folder = await mkdtemp(join(tmpdir(), 'run-bridge-book-'));
-    const state = await SqliteState.open(join(folder, 'state.db'));
+    const state = await openSqliteState(join(folder, 'state.db'));
     const opened = new BookServer(folder, state, host, port);
     await opened.web.start();
     return opened;
@@ -28,7 +29,7 @@ export class BookServer {
 
   private constructor(
     private readonly folder: string,
-    private readonly state: SqliteState,
+    private readonly state: State,
     host: string,
     port: number,
   ) {

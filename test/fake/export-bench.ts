@@ -14,7 +14,8 @@ import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import type { TraceId } from '../../src/record/ids.js';
 import type { Signal } from '../../src/record/record-batch.js';
 import type { RunSummary } from '../../src/run/run-summary.js';
-import { SqliteState } from '../../src/store/sqlite-state.js';
+import { openSqliteState } from '../../src/store/open-sqlite-state.js';
+import type { State } from '../../src/store/state.js';
 import { FakeClock } from './fake-clock.js';
 import { MemoryRecordLog } from './memory-record-log.js';
 import { OtlpReceiver } from './otlp-receiver.js';
@@ -45,12 +46,12 @@ export class ExportBench {
 
   static async open(): Promise<ExportBench> {
     const folder = await mkdtemp(join(tmpdir(), 'run-bridge-export-'));
-    return new ExportBench(folder, await SqliteState.open(join(folder, 'state.db')), await OtlpReceiver.listen());
+    return new ExportBench(folder, await openSqliteState(join(folder, 'state.db')), await OtlpReceiver.listen());
   }
 
   private constructor(
     private readonly folder: string,
-    readonly state: SqliteState,
+    readonly state: State,
     readonly receiver: OtlpReceiver,
   ) {
     this.receivers.push(receiver);

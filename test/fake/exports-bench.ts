@@ -19,7 +19,8 @@ import type { ForeignListener } from '../../src/sink/foreign-log.js';
 import { ForeignSegments } from '../../src/sink/foreign-segments.js';
 import { JsonlRecordLog } from '../../src/sink/jsonl-record-log.js';
 import { RecordLogFiles } from '../../src/sink/record-log-files.js';
-import { SqliteState } from '../../src/store/sqlite-state.js';
+import { openSqliteState } from '../../src/store/open-sqlite-state.js';
+import type { State } from '../../src/store/state.js';
 import { OtlpReceiver } from './otlp-receiver.js';
 import { RecordingLogger } from './recording-logger.js';
 
@@ -44,7 +45,7 @@ export class ExportsBench {
     const folder = mkdtempSync(join(tmpdir(), 'run-bridge-exports-'));
     const bench = new ExportsBench(
       folder,
-      await SqliteState.open(join(folder, 'state.db')),
+      await openSqliteState(join(folder, 'state.db')),
       await OtlpReceiver.listen(),
     );
     await bench.log.start();
@@ -53,7 +54,7 @@ export class ExportsBench {
 
   private constructor(
     readonly folder: string,
-    readonly state: SqliteState,
+    readonly state: State,
     readonly receiver: OtlpReceiver,
   ) {
     this.foreign = new ForeignSegments(join(folder, 'foreign'), { isSynced: false, listeners: this.foreignListeners });

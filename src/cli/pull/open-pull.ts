@@ -7,8 +7,9 @@ import type { Logger } from '../../component/logger.js';
 import type { Configuration } from '../../config/configuration.js';
 import { askBridge } from '../../source/ask-bridge.js';
 import { HttpExecutionBook } from '../../source/http-execution-book.js';
+import { openSqliteState } from '../../store/open-sqlite-state.js';
 import type { PullStore } from '../../store/pull-store.js';
-import { SqliteState } from '../../store/sqlite-state.js';
+import type { State } from '../../store/state.js';
 import type { Invocation } from '../command-line.js';
 import { type Intake, openIntake } from '../open-intake.js';
 import { packageVersion } from '../package-info.js';
@@ -36,11 +37,11 @@ export async function openPull(
   const { clock, random, pid } = context;
   const dataFolder = configuration['data-dir'];
   const intake = await openIntake({ context, flags }, configuration, logger, purpose);
-  let own: SqliteState | undefined;
+  let own: State | undefined;
   try {
     if (intake.app === undefined) {
       createFolder(dataFolder);
-      own = await SqliteState.open(join(dataFolder, STATE_FILE));
+      own = await openSqliteState(join(dataFolder, STATE_FILE));
     }
     const store = (intake.app ?? own)?.pulls;
     if (store === undefined) throw new Error('neither the parts nor the state are open');

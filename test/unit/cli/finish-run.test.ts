@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/component/clock.js';
 import { silentLogger } from '../../../src/component/logger.js';
 import { LocalExecutionBook } from '../../../src/run/local-execution-book.js';
-import { SqliteState } from '../../../src/store/sqlite-state.js';
+import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
 import { takeDataFolder } from '../../../src/store/take-data-folder.js';
 import { stepStart } from '../../contract/execution-book.contract.js';
 import { BookServer } from '../../fake/book-server.js';
@@ -21,7 +21,7 @@ const finish = (args: readonly string[], environment: Readonly<Record<string, st
   runInProcess(['finish', ...args], dir, { environment });
 
 async function inFolder(body: (book: LocalExecutionBook) => Promise<void>): Promise<void> {
-  const state = await SqliteState.open(join(dir, 'state.db'));
+  const state = await openSqliteState(join(dir, 'state.db'));
   const { executions: store, runs } = state;
   await body(new LocalExecutionBook({ store, runs, listeners: [], clock: systemClock, logger: silentLogger }));
   await state.close();

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
 import { LocalExecutionBook, TELLER_LEASE_MS } from '../../../src/run/local-execution-book.js';
-import { SqliteState } from '../../../src/store/sqlite-state.js';
+import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
+import type { State } from '../../../src/store/state.js';
 import { executionBookContract, stepStart } from '../../contract/execution-book.contract.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
@@ -23,8 +24,8 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-async function withBook(body: (book: LocalExecutionBook, state: SqliteState) => Promise<void>): Promise<void> {
-  const state = await SqliteState.open(join(folder, 'state.db'));
+async function withBook(body: (book: LocalExecutionBook, state: State) => Promise<void>): Promise<void> {
+  const state = await openSqliteState(join(folder, 'state.db'));
   const listeners = [{ onStepChanged: (traceIds: readonly TraceId[]) => void changed.push(...traceIds) }];
   const book = new LocalExecutionBook({ store: state.executions, runs: state.runs, listeners, clock, logger });
   await book.start();

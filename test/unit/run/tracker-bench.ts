@@ -12,7 +12,8 @@ import { ForeignSegments } from '../../../src/sink/foreign-segments.js';
 import { JsonlRecordLog } from '../../../src/sink/jsonl-record-log.js';
 import type { LoggedRecord, RecordLogReader } from '../../../src/sink/record-log.js';
 import { RecordLogFiles } from '../../../src/sink/record-log-files.js';
-import { SqliteState } from '../../../src/store/sqlite-state.js';
+import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
+import type { State } from '../../../src/store/state.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 
@@ -50,7 +51,7 @@ export class TrackerBench {
   readonly furtherListeners: RunListener[] = [];
   /** Traces whose log the tracker has read, in that order. */
   readonly readTraceIds: TraceId[] = [];
-  private state: SqliteState | undefined;
+  private state: State | undefined;
   private log: JsonlRecordLog | undefined;
   private current: RunTracker | undefined;
   private currentBook: LocalExecutionBook | undefined;
@@ -131,7 +132,7 @@ export class TrackerBench {
 
   private async begin(): Promise<void> {
     const { clock, logger, folder } = this;
-    this.state = await SqliteState.open(join(folder, 'state.db'));
+    this.state = await openSqliteState(join(folder, 'state.db'));
     this.current = new RunTracker(this.config, {
       reader: this.noting(this.reader),
       store: this.state.runs,

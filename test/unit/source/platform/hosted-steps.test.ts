@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { LocalExecutionBook } from '../../../../src/run/local-execution-book.js';
 import { HostedSteps } from '../../../../src/source/platform/hosted-steps.js';
 import { RunPuller } from '../../../../src/source/platform/run-puller.js';
-import { SqliteState } from '../../../../src/store/sqlite-state.js';
+import { openSqliteState } from '../../../../src/store/open-sqlite-state.js';
 import { FakeClock } from '../../../fake/fake-clock.js';
 import { MemoryConsumer } from '../../../fake/memory-consumer.js';
 import { sampleTraceId } from '../../../fake/sample-run.js';
@@ -24,7 +24,7 @@ it('a hosted run is in the book with all of its steps, their commands, ends and 
       ],
     },
   ];
-  const state = await SqliteState.open(join(asking.folder, 'state.db'));
+  const state = await openSqliteState(join(asking.folder, 'state.db'));
   const clock = new FakeClock(Date.UTC(2026, 0, 3));
   const { executions: store, runs } = state;
   const book = new LocalExecutionBook({ store, runs, listeners: [], clock, logger: asking.logger });

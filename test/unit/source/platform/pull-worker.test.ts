@@ -4,8 +4,8 @@ import { RetryPolicy } from '../../../../src/delivery/retry-policy.js';
 import { PullWorker } from '../../../../src/source/platform/pull-worker.js';
 import { RunPuller } from '../../../../src/source/platform/run-puller.js';
 import { RunWatch, type RunWatchConfig } from '../../../../src/source/platform/run-watch.js';
+import { openSqliteState } from '../../../../src/store/open-sqlite-state.js';
 import type { HostedRunRow } from '../../../../src/store/pull-store.js';
-import { SqliteState } from '../../../../src/store/sqlite-state.js';
 import { FakeClock } from '../../../fake/fake-clock.js';
 import { MemoryConsumer } from '../../../fake/memory-consumer.js';
 import { until } from '../../../fake/until.js';
@@ -23,7 +23,7 @@ afterEach(async () => {
 
 /** A worker on a state of its own, and a clock that stands still. */
 async function working(clock = new FakeClock(NOW)) {
-  const state = await SqliteState.open(join(asking.folder, 'state.db'));
+  const state = await openSqliteState(join(asking.folder, 'state.db'));
   const store = state.pulls;
   const consumer = new MemoryConsumer();
   const puller = new RunPuller({ folder: asking.folder, maxFileBytes: 1e6, openConsumer: () => consumer, clock });

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'libsql';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { SqliteState } from '../../../src/store/sqlite-state.js';
+import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
+import type { State } from '../../../src/store/state.js';
 import { StoreError } from '../../../src/store/store-error.js';
 import { cursorStoreContract } from '../../contract/cursor-store.contract.js';
 import { pullStoreContract } from '../../contract/pull-store.contract.js';
@@ -18,8 +19,8 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-async function withState(body: (state: SqliteState) => Promise<void>): Promise<void> {
-  const state = await SqliteState.open(path);
+async function withState(body: (state: State) => Promise<void>): Promise<void> {
+  const state = await openSqliteState(path);
   try {
     await body(state);
   } finally {
@@ -106,7 +107,7 @@ describe('the SQLite state', () => {
   });
 
   async function openError(): Promise<StoreError> {
-    const state = SqliteState.open(path, 0);
+    const state = openSqliteState(path, 0);
     const error = await state.then(
       () => undefined,
       (reason: unknown) => reason,

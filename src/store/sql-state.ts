@@ -1,0 +1,36 @@
+import type { CursorStore } from './cursor-store.js';
+import type { ExecutionStore } from './execution-store.js';
+import type { PullStore } from './pull-store.js';
+import type { RunStore } from './run-store.js';
+import { SqlCursorStore } from './sql-cursor-store.js';
+import { SqlExecutionStore } from './sql-execution-store.js';
+import { SqlPullStore } from './sql-pull-store.js';
+import { SqlRunStore } from './sql-run-store.js';
+import type { State } from './state.js';
+import type { StateDb } from './state-tables.js';
+
+/** Every store on one connection to an SQL database, whichever it is: a store that is added here is there on each. */
+export class SqlState implements State {
+  readonly runs: RunStore;
+  readonly cursors: CursorStore;
+  readonly executions: ExecutionStore;
+  readonly pulls: PullStore;
+
+  /**
+   * @param db whose schema is up to date.
+   * @param sync makes what was written last a power cut as well, where a commit alone does not.
+   */
+  constructor(
+    private readonly db: StateDb,
+    sync: () => Promise<void>,
+  ) {
+    this.runs = new SqlRunStore(db);
+    this.cursors = new SqlCursorStore(db);
+    this.executions = new SqlExecutionStore(db);
+    this.pulls = new SqlPullStore(db, sync);
+  }
+
+  async close(): Promise<void> {
+    await this.db.destroy();
+  }
+}

@@ -1,0 +1,14 @@
+import type { CursorStore } from './cursor-store.js';
+import type { ExecutionStore } from './execution-store.js';
+import type { PullStore } from './pull-store.js';
+import type { RunStore } from './run-store.js';
+
+/** What the program remembers beside the record logs: one store a subject, all in one database. */
+export interface State {
+  readonly runs: RunStore;
+  readonly cursors: CursorStore;
+  readonly executions: ExecutionStore;
+  readonly pulls: PullStore;
+  /** Lets go of the database; nothing may be called afterwards. */
+  close(): Promise<void>;
+}
