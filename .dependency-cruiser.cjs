@@ -5,7 +5,7 @@ const layers = [
   ['decode'],
   ['sink', 'store', 'delivery'],
   ['run'],
-  ['receiver', 'source', 'exporter'],
+  ['receiver', 'source', 'exporter', 'job'],
   ['web'],
   ['config'],
   ['export-thread', 'parquet-thread', 'cli', 'app', 'app.ts', 'main.ts'],

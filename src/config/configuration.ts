@@ -1,4 +1,5 @@
 import type { DestinationConfig } from '../exporter/destination-config.js';
+import type { JobDefinition } from '../job/job-definition.js';
 import type { DestinationSettings } from './destination-settings.js';
 import type { SettingKey, SettingValues } from './settings.js';
 
@@ -10,6 +11,8 @@ export interface Configuration extends SettingValues {
   readonly mapping: Readonly<Record<string, boolean>>;
   /** The destinations that the configuration file names. */
   readonly destinations: readonly DestinationSettings[];
+  /** The jobs that the configuration file declares. */
+  readonly jobs: readonly JobDefinition[];
   /** The destination that OpenTelemetry's environment variables describe; it takes the place of one of its name in the file. */
   readonly environmentDestination: DestinationConfig | undefined;
   /** Resource attributes that exports carry in place of the engine's. */

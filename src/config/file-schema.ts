@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import type { JobDefinition } from '../job/job-definition.js';
 import { type DestinationSettings, destinationSchema, switchSchema } from './destination-settings.js';
+import { jobSchema, nameSchema } from './job-settings.js';
 import type { SettingContext } from './setting.js';
 import { SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
 
@@ -8,6 +10,7 @@ export interface FileValues {
   readonly values: { readonly [K in SettingKey]?: SettingValues[K] };
   readonly mapping: Readonly<Record<string, boolean>>;
   readonly destinations: readonly DestinationSettings[];
+  readonly jobs: readonly JobDefinition[];
 }
 
 /** Names of destinations become keys of state and part of messages, so they are plain. */
@@ -22,28 +25,36 @@ export function fileSchema(context: SettingContext, mappingSwitches: readonly st
     destinationSchema(context, mapping),
     'is not a list of named destinations',
   );
+  const jobs = z.record(
+    nameSchema,
+    // A job of which nothing but its name is said.
+    z.preprocess((value) => value ?? {}, jobSchema(context)),
+    'is not a list of named jobs',
+  );
   return z
     .strictObject(
-      { ...settings, mapping: mapping.nullish(), destinations: destinations.nullish() },
+      { ...settings, mapping: mapping.nullish(), destinations: destinations.nullish(), jobs: jobs.nullish() },
       'the file does not hold settings such as "http: 127.0.0.1:4318"',
     )
-    .transform(({ mapping: switches, destinations: named, ...values }) => {
+    .transform(({ mapping: switches, destinations: named, jobs: declared, ...values }) => {
       const set = Object.entries(values).filter(([, value]) => value != null);
       return {
         values: Object.fromEntries(set) as Partial<SettingValues>,
         mapping: switches ?? {},
         destinations: Object.entries(named ?? {}).map(([name, settings]) => ({ name, ...settings })),
+        jobs: Object.entries(declared ?? {}).map(([name, settings]) => ({ name, ...settings })),
       };
     });
 }
 
 /** Names that the file may hold at a path of it, to suggest one for a misspelt key. */
 export function knownNames(path: readonly PropertyKey[], mappingSwitches: readonly string[]): readonly string[] {
-  if (path.length === 0) return [...SETTING_KEYS, 'mapping', 'destinations'];
+  if (path.length === 0) return [...SETTING_KEYS, 'mapping', 'destinations', 'jobs'];
   if (path.at(-1) === 'mapping') return mappingSwitches;
-  return DESTINATION_KEYS;
+  return path[0] === 'jobs' ? JOB_KEYS : DESTINATION_KEYS;
 }
 
+const JOB_KEYS = Object.keys(jobSchema({ baseDir: '/', homeDir: '/' }).in.shape);
 const DESTINATION_KEYS = Object.keys(destinationSchema({ baseDir: '/', homeDir: '/' }, mappingSchema([])).in.shape);
 
 function settingSchema<K extends SettingKey>(key: K, settingContext: SettingContext): z.ZodType<SettingValues[K]> {

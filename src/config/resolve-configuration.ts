@@ -6,6 +6,7 @@ import { ConfigurationError } from './configuration-error.js';
 import { destinationRows } from './destination-rows.js';
 import { type Environment, nonEmpty } from './environment.js';
 import { environmentRows } from './environment-rows.js';
+import { jobRows } from './job-rows.js';
 import { PLATFORM_SECRET_NAMES, readPlatformSecrets } from './platform-secrets.js';
 import type { FileReading } from './read-configuration-file.js';
 import type { SettingContext } from './setting.js';
@@ -64,6 +65,8 @@ export function resolveConfiguration(
     if (destination.name === standard.destination?.name) continue;
     rows.push(...destinationRows(destination, file?.locate(['destinations', destination.name]) ?? ''));
   }
+  const jobs = fileValues?.jobs ?? [];
+  rows.push(...jobs.flatMap((job) => jobRows(job, file?.locate(['jobs', job.name]) ?? '')));
   return {
     // Every key of SETTING_KEYS was set just now, or a problem was thrown.
     configuration: {
@@ -71,6 +74,7 @@ export function resolveConfiguration(
       chosen,
       mapping,
       destinations,
+      jobs,
       environmentDestination: standard.destination,
       resourceOverrides: standard.resourceOverrides,
       platformSecrets: platform.secrets,

@@ -70,6 +70,7 @@ describe('without anything said', () => {
       chosen: new Set(),
       mapping: { 'stable-names': true },
       destinations: [],
+      jobs: [],
       environmentDestination: undefined,
       resourceOverrides: {},
       platformSecrets: { token: null, hookSecret: null },
@@ -334,6 +335,90 @@ describe('the hosted platform', () => {
   test('has no token with a space in it, which is not repeated', () => {
     expect(problemsOf({ environment: { RUN_BRIDGE_PLATFORM_TOKEN: 'Token abc' } })).toEqual([
       'RUN_BRIDGE_PLATFORM_TOKEN: holds what no token has, a space or a line break; set it to the token alone',
+    ]);
+  });
+});
+
+describe('jobs', () => {
+  test('have commands as lines and as lists of arguments, and what belongs to them', () => {
+    write(`
+jobs:
+  nightly:
+    project: shop
+    environment: production
+    command:
+      - dbt seed
+      - [dbt, run, --vars, "{a: 1}", --threads, 4]
+    working-dir: ./shop
+    env: { DBT_TARGET: prod, WORKERS: 4 }
+    target: prod
+    threads: 8
+    timeout: 2h
+  named-only:
+  one-line: { command: dbt build }
+`);
+    const nothing = {
+      project: null,
+      environment: null,
+      variables: {},
+      targetName: null,
+      threads: null,
+      timeoutMs: null,
+    };
+    expect(resolve().configuration.jobs).toEqual([
+      {
+        name: 'nightly',
+        project: 'shop',
+        environment: 'production',
+        commands: [
+          ['dbt', 'seed'],
+          ['dbt', 'run', '--vars', '{a: 1}', '--threads', '4'],
+        ],
+        workingDir: join(dir, 'shop'),
+        variables: { DBT_TARGET: 'prod', WORKERS: '4' },
+        targetName: 'prod',
+        threads: 8,
+        timeoutMs: 7_200_000,
+      },
+      { ...nothing, name: 'named-only', commands: [], workingDir: dir },
+      { ...nothing, name: 'one-line', commands: [['dbt', 'build']], workingDir: dir },
+    ]);
+  });
+
+  test('are shown with their values of variables masked', () => {
+    write('jobs:\n  nightly:\n    command: [dbt seed, "sh -c \'a; b\'"]\n    env: { PASSWORD: secret }\n');
+    const rows = resolve().rows.filter(({ name }) => name.startsWith('jobs.'));
+    expect(rows.map(({ name, value }) => [name, value])).toEqual([
+      ['jobs.nightly.command.1', 'dbt seed'],
+      ['jobs.nightly.command.2', "sh -c 'a; b'"],
+      ['jobs.nightly.working-dir', dir],
+      ['jobs.nightly.env.PASSWORD', '****'],
+    ]);
+    expect(originOf('jobs.nightly.command.1')).toBe('run-bridge.yaml:2');
+  });
+
+  test('that are wrong are told all at once, each with its line', () => {
+    write(`
+jobs:
+  a: { command: dbt seed && dbt run }
+  b: { command: [dbt seed, [], "x 'y", { z: 1 }] }
+  c: { comand: dbt run, threads: 0, timeout: soon, env: [] }
+  d: { command: [] }
+  e: dbt run
+`);
+    expect(problemsOf()).toEqual([
+      expect.stringMatching(
+        /^run-bridge.yaml:3: jobs.a.command "dbt seed && dbt run" has a & outside of single quotes/,
+      ),
+      'run-bridge.yaml:4: jobs.b.command.1 names no program',
+      `run-bridge.yaml:4: jobs.b.command.2 "x 'y" has a ' that is not closed`,
+      'run-bridge.yaml:4: jobs.b.command.3 is not a line such as "dbt build" or a list of arguments',
+      'run-bridge.yaml:5: jobs.c.env is not a list of variables',
+      'run-bridge.yaml:5: jobs.c.threads is less than 1',
+      'run-bridge.yaml:5: jobs.c.timeout "soon" is not a time such as 30m or 2h',
+      'run-bridge.yaml:5: jobs.c.comand is not a setting; did you mean command?',
+      'run-bridge.yaml:6: jobs.d.command is not a line such as "dbt build", or a list of them',
+      'run-bridge.yaml:7: jobs.e is not a list of settings such as "command: dbt build"',
     ]);
   });
 });
