@@ -6,6 +6,7 @@ const layers = [
   ['sink', 'store', 'delivery'],
   ['run'],
   ['receiver', 'source', 'exporter', 'job'],
+  ['api'],
   ['web'],
   ['config'],
   ['export-thread', 'parquet-thread', 'cli', 'app', 'app.ts', 'main.ts'],

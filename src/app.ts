@@ -226,7 +226,16 @@ export class App {
     const fromHosted = { ...deps, store: this.pulls, openConsumer: () => consumer, book: this.book, guards };
     const hosted = opened.hostedRuns && new opened.hostedRuns.HostedRuns(configuration, fromHosted);
     const hook = hosted?.openHook(health) ?? platformHookOff(missingForHooks(configuration));
-    const routers = [aboutRouter(about, 'web'), executions, hook];
+    const api = lazyRouter('/api/', async () => {
+      const [{ Authenticator }, { apiRouter }, { apiRouters }] = await Promise.all([
+        import('./api/authenticator.js'),
+        import('./api/api-router.js'),
+        import('./app/api-routers.js'),
+      ]);
+      const authenticator = new Authenticator({ tokens: opened.state.tokens, clock });
+      return apiRouter({ authenticator, routers: await apiRouters(), logger });
+    });
+    const routers = [aboutRouter(about, 'web'), executions, hook, api];
     this.web = new WebServer(configuration.web, { logger, health, routers });
     const exports = opened.exports === undefined ? [] : [opened.exports];
     for (const one of exports) {

@@ -1,13 +1,17 @@
+import type { AccountStore } from './account-store.js';
 import type { CursorStore } from './cursor-store.js';
 import type { ExecutionStore } from './execution-store.js';
 import type { PullStore } from './pull-store.js';
 import type { RunStore } from './run-store.js';
+import { SqlAccountStore } from './sql-account-store.js';
 import { SqlCursorStore } from './sql-cursor-store.js';
 import { SqlExecutionStore } from './sql-execution-store.js';
 import { SqlPullStore } from './sql-pull-store.js';
 import { SqlRunStore } from './sql-run-store.js';
+import { SqlTokenStore } from './sql-token-store.js';
 import type { State } from './state.js';
 import type { StateDb } from './state-tables.js';
+import type { TokenStore } from './token-store.js';
 
 /** Every store on one connection to an SQL database, whichever it is: a store that is added here is there on each. */
 export class SqlState implements State {
@@ -15,6 +19,8 @@ export class SqlState implements State {
   readonly cursors: CursorStore;
   readonly executions: ExecutionStore;
   readonly pulls: PullStore;
+  readonly accounts: AccountStore;
+  readonly tokens: TokenStore;
 
   /**
    * @param db whose schema is up to date.
@@ -28,6 +34,8 @@ export class SqlState implements State {
     this.cursors = new SqlCursorStore(db);
     this.executions = new SqlExecutionStore(db);
     this.pulls = new SqlPullStore(db, sync);
+    this.accounts = new SqlAccountStore(db);
+    this.tokens = new SqlTokenStore(db);
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely';
+import type { PermissionSet } from './permission-set.js';
 
 /** The tables of state.db, as Kysely's types. Times are milliseconds, offsets bytes, ids lowercase hex. */
 export interface StateTables {
@@ -27,7 +28,7 @@ export interface StateTables {
   };
   /** The last id given of each kind of numbered thing. */
   readonly last_ids: {
-    readonly kind: 'execution';
+    readonly kind: 'execution' | 'token';
     readonly last_id: number;
   };
   /** Runs as executions of a job; `runs` are the traces. */
@@ -82,6 +83,26 @@ export interface StateTables {
     /** Empty for all jobs. */
     readonly job_id: string;
     readonly created_unix_ms: number;
+  };
+  readonly accounts: {
+    readonly id: number;
+    readonly name: string;
+    /** 0 for the account that has always been there. */
+    readonly created_unix_ms: number;
+  };
+  readonly tokens: {
+    readonly id: number;
+    readonly account_id: number;
+    readonly name: string;
+    /** Whose it is; none for a service token. */
+    readonly user_name: string | null;
+    readonly permission: PermissionSet;
+    /** SHA-256 in lowercase hex. */
+    readonly hash: string;
+    readonly created_unix_ms: number;
+    readonly expires_unix_ms: number | null;
+    readonly revoked_unix_ms: number | null;
+    readonly used_unix_ms: number | null;
   };
 }
 

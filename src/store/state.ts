@@ -1,7 +1,9 @@
+import type { AccountStore } from './account-store.js';
 import type { CursorStore } from './cursor-store.js';
 import type { ExecutionStore } from './execution-store.js';
 import type { PullStore } from './pull-store.js';
 import type { RunStore } from './run-store.js';
+import type { TokenStore } from './token-store.js';
 
 /** What the program remembers beside the record logs: one store a subject, all in one database. */
 export interface State {
@@ -9,6 +11,8 @@ export interface State {
   readonly cursors: CursorStore;
   readonly executions: ExecutionStore;
   readonly pulls: PullStore;
+  readonly accounts: AccountStore;
+  readonly tokens: TokenStore;
   /** Lets go of the database; nothing may be called afterwards. */
   close(): Promise<void>;
 }

@@ -10,6 +10,7 @@ import { StoreError } from '../../../src/store/store-error.js';
 import { cursorStoreContract } from '../../contract/cursor-store.contract.js';
 import { pullStoreContract } from '../../contract/pull-store.contract.js';
 import { runStoreContract } from '../../contract/run-store.contract.js';
+import { tokenStoreContract } from '../../contract/token-store.contract.js';
 
 let folder: string;
 let path: string;
@@ -31,6 +32,7 @@ async function withState(body: (state: State) => Promise<void>): Promise<void> {
 runStoreContract((body) => withState((state) => body(state.runs)));
 cursorStoreContract((body) => withState(body));
 pullStoreContract((body) => withState((state) => body(state.pulls)));
+tokenStoreContract((body) => withState((state) => body(state)));
 
 describe('the SQLite state', () => {
   it('keeps what was saved across a restart', async () => {

@@ -1,0 +1,55 @@
+import type { RequestHandler, Response } from 'express';
+import { ApiError } from './api-error.js';
+import type { Authenticator } from './authenticator.js';
+import type { Caller } from './caller.js';
+import { may, type Right } from './permissions.js';
+
+/** Lets in who has a good token, and notes who it is for `authorize` and `callerOf`. */
+export function authenticate(authenticator: Authenticator): RequestHandler {
+  return async (request, response, next) => {
+    const admission = await authenticator.admit(request.headers.authorization);
+    switch (admission.kind) {
+      case 'admitted':
+        response.locals.caller = admission.caller;
+        next();
+        return;
+      case 'missing':
+        throw new ApiError(401, 'A token is needed: send the header "Authorization: Token <token>".', CHALLENGE);
+      case 'invalid':
+        throw new ApiError(401, 'Invalid token.', CHALLENGE);
+    }
+  };
+}
+
+const CHALLENGE = { 'WWW-Authenticate': 'Bearer realm="run-bridge"' };
+
+/** A guard that says what it asks for, so that a test can compare every route with the table. */
+export type Guard = RequestHandler & { readonly right: Right | null };
+
+/**
+ * Stands before a route's handler: `router.get(path, authorize('runs:read'), …)`. A path's `:accountId` must be the
+ * caller's; another's is 404, like one that does not exist.
+ * @param right what the caller must have; `null` for every caller with a good token
+ */
+export function authorize(right: Right | null): Guard {
+  const guard: RequestHandler = (request, response, next) => {
+    const caller = callerOf(response);
+    const { accountId } = request.params;
+    if (accountId !== undefined && accountId !== String(caller.accountId)) throw ApiError.notFound();
+    if (right !== null && !may(caller, right)) {
+      throw new ApiError(
+        403,
+        `This token may not do that: it is ${caller.permission}, and ${right} is not part of it.`,
+      );
+    }
+    next();
+  };
+  return Object.assign(guard, { right });
+}
+
+/** Who is asking, behind `authenticate`. */
+export function callerOf(response: Response): Caller {
+  const { caller }: { readonly caller?: Caller } = response.locals;
+  if (caller === undefined) throw new Error('this route stands before authenticate()');
+  return caller;
+}

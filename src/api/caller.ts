@@ -1,0 +1,11 @@
+import type { PermissionSet } from '../store/permission-set.js';
+
+/** Who is asking. */
+export interface Caller {
+  /** Nothing of another account is shown to them or changed by them. */
+  readonly accountId: number;
+  /** 0 for who came without a token to an address that is open to senders. */
+  readonly tokenId: number;
+  /** `sender`: came without a token to an address that is open to senders. */
+  readonly permission: PermissionSet | 'sender';
+}

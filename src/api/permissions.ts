@@ -1,0 +1,44 @@
+import type { Caller } from './caller.js';
+
+/** What an endpoint asks of its caller. */
+export type Right =
+  | 'runs:read'
+  | 'artifacts:read'
+  | 'artifacts:write'
+  | 'jobs:read'
+  | 'jobs:run'
+  | 'runs:cancel'
+  | 'query'
+  | 'webhooks:read'
+  | 'webhooks:write'
+  | 'tokens:manage'
+  | 'telemetry:write';
+
+const READING: readonly Right[] = ['runs:read', 'artifacts:read', 'jobs:read'];
+const WORKING: readonly Right[] = [
+  ...READING,
+  'query',
+  'jobs:run',
+  'runs:cancel',
+  'artifacts:write',
+  'telemetry:write',
+];
+
+/**
+ * What each permission set allows; docs/tokens.md shows it as a table. The names are the hosted platform's. `sender` is
+ * whoever comes without a token to an address that takes telemetry without one.
+ */
+export const PERMISSIONS: Readonly<Record<Caller['permission'], readonly Right[]>> = {
+  account_admin: [...WORKING, 'webhooks:read', 'webhooks:write', 'tokens:manage'],
+  admin: [...WORKING, 'webhooks:read', 'webhooks:write'],
+  developer: [...WORKING, 'webhooks:read'],
+  analyst: [...READING, 'query'],
+  webhooks_only: ['webhooks:read', 'webhooks:write'],
+  read_only: [...READING, 'webhooks:read'],
+  sender: ['telemetry:write', 'artifacts:write'],
+};
+
+/** Whether somebody may do something. */
+export function may({ permission }: Pick<Caller, 'permission'>, right: Right): boolean {
+  return PERMISSIONS[permission].includes(right);
+}

@@ -1,0 +1,90 @@
+import type { Selectable, Transaction } from 'kysely';
+import type { StateDb, StateTables } from './state-tables.js';
+import type { NewToken, RevokeResult, TokenRow, TokenStore } from './token-store.js';
+
+/** Rows of tokens in an SQL database. */
+export class SqlTokenStore implements TokenStore {
+  constructor(private readonly db: StateDb) {}
+
+  add(token: NewToken): Promise<TokenRow> {
+    return this.db.transaction().execute((transaction) => insert(transaction, token));
+  }
+
+  addFirst(token: NewToken): Promise<TokenRow | undefined> {
+    return this.db.transaction().execute(async (transaction) => {
+      // A write at the beginning has others wait, on every database.
+      await transaction
+        .updateTable('last_ids')
+        .set(({ ref }) => ({ last_id: ref('last_id') }))
+        .where('kind', '=', 'token')
+        .execute();
+      const first = await transaction.selectFrom('tokens').select('id').limit(1).executeTakeFirst();
+      return first === undefined ? await insert(transaction, token) : undefined;
+    });
+  }
+
+  async findByHash(hash: string): Promise<TokenRow | undefined> {
+    const row = await this.db.selectFrom('tokens').selectAll().where('hash', '=', hash).executeTakeFirst();
+    return row && toToken(row);
+  }
+
+  async list(): Promise<readonly TokenRow[]> {
+    const rows = await this.db.selectFrom('tokens').selectAll().orderBy('id').execute();
+    return rows.map(toToken);
+  }
+
+  async revoke(id: number, nowUnixMs: number): Promise<RevokeResult> {
+    const revoked = await this.db
+      .updateTable('tokens')
+      .set({ revoked_unix_ms: nowUnixMs })
+      .where('id', '=', id)
+      .where('revoked_unix_ms', 'is', null)
+      .returningAll()
+      .executeTakeFirst();
+    if (revoked !== undefined) return { kind: 'revoked', token: toToken(revoked) };
+    const known = await this.db.selectFrom('tokens').selectAll().where('id', '=', id).executeTakeFirst();
+    return known === undefined ? { kind: 'unknown' } : { kind: 'alreadyRevoked', token: toToken(known) };
+  }
+
+  async noteUse(id: number, nowUnixMs: number): Promise<void> {
+    await this.db.updateTable('tokens').set({ used_unix_ms: nowUnixMs }).where('id', '=', id).execute();
+  }
+}
+
+async function insert(transaction: Transaction<StateTables>, token: NewToken): Promise<TokenRow> {
+  const { last_id: id } = await transaction
+    .updateTable('last_ids')
+    .set(({ eb }) => ({ last_id: eb('last_id', '+', 1) }))
+    .where('kind', '=', 'token')
+    .returning('last_id')
+    .executeTakeFirstOrThrow();
+  const row: StateTables['tokens'] = {
+    id,
+    account_id: token.accountId,
+    name: token.name,
+    user_name: token.userName,
+    permission: token.permission,
+    hash: token.hash,
+    created_unix_ms: token.createdUnixMs,
+    expires_unix_ms: token.expiresUnixMs,
+    revoked_unix_ms: null,
+    used_unix_ms: null,
+  };
+  await transaction.insertInto('tokens').values(row).execute();
+  return toToken(row);
+}
+
+function toToken(row: Selectable<StateTables['tokens']>): TokenRow {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    name: row.name,
+    userName: row.user_name,
+    permission: row.permission,
+    hash: row.hash,
+    createdUnixMs: row.created_unix_ms,
+    expiresUnixMs: row.expires_unix_ms,
+    revokedUnixMs: row.revoked_unix_ms,
+    usedUnixMs: row.used_unix_ms,
+  };
+}

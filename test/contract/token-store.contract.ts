@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest';
+import { type AccountStore, FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
+import type { NewToken, TokenStore } from '../../src/store/token-store.js';
+
+/** The stores of one state. */
+interface AccessStores {
+  readonly accounts: AccountStore;
+  readonly tokens: TokenStore;
+}
+
+const token = (name: string, given: Partial<NewToken> = {}): NewToken => ({
+  accountId: FIRST_ACCOUNT_ID,
+  name,
+  userName: null,
+  permission: 'admin',
+  hash: name.padEnd(64, '0'),
+  createdUnixMs: 100,
+  expiresUnixMs: null,
+  ...given,
+});
+
+/** What every TokenStore and AccountStore does. `withStores` gives the body fresh ones and clears them away afterwards. */
+export function tokenStoreContract(withStores: (body: (stores: AccessStores) => Promise<void>) => Promise<void>): void {
+  describe('a token store', () => {
+    it('has an account from the beginning, whose id is not 1', () =>
+      withStores(async ({ accounts }) => {
+        expect(await accounts.list()).toEqual([{ id: 10_001, name: 'run-bridge' }]);
+        expect(await accounts.find(FIRST_ACCOUNT_ID)).toEqual({ id: 10_001, name: 'run-bridge' });
+        expect(await accounts.find(1)).toBeUndefined();
+      }));
+
+    it('finds a token by its hash, with all that was said of it', () =>
+      withStores(async ({ tokens }) => {
+        const given = token('a', { userName: 'anna', permission: 'read_only', expiresUnixMs: 5_000_000_000_000 });
+        const kept = await tokens.add(given);
+        expect(kept).toEqual({ ...given, id: 1_001, revokedUnixMs: null, usedUnixMs: null });
+        expect(await tokens.findByHash(given.hash)).toEqual(kept);
+        expect(await tokens.findByHash('b'.padEnd(64, '0'))).toBeUndefined();
+      }));
+
+    it('lists tokens as they were made, those that are no good too', () =>
+      withStores(async ({ tokens }) => {
+        const first = await tokens.add(token('a', { expiresUnixMs: 1 }));
+        const second = await tokens.add(token('b'));
+        await tokens.revoke(second.id, 300);
+        expect((await tokens.list()).map(({ name, revokedUnixMs }) => [name, revokedUnixMs])).toEqual([
+          ['a', null],
+          ['b', 300],
+        ]);
+        expect(second.id).toBeGreaterThan(first.id);
+      }));
+
+    it('adds a first token once, even when several would, and none where there has been one', () =>
+      withStores(async ({ tokens }) => {
+        const added = await Promise.all(['a', 'b', 'c'].map((name) => tokens.addFirst(token(name))));
+        expect(added.filter((row) => row !== undefined)).toHaveLength(1);
+        const [only] = await tokens.list();
+        await tokens.revoke(only?.id ?? 0, 1);
+        expect(await tokens.addFirst(token('d'))).toBeUndefined();
+        expect(await tokens.list()).toHaveLength(1);
+      }));
+
+    it('revokes a token for good', () =>
+      withStores(async ({ tokens }) => {
+        const { id, hash } = await tokens.add(token('a'));
+        expect(await tokens.revoke(id, 200)).toMatchObject({ kind: 'revoked', token: { id, revokedUnixMs: 200 } });
+        expect(await tokens.revoke(id, 300)).toMatchObject({ kind: 'alreadyRevoked', token: { revokedUnixMs: 200 } });
+        expect(await tokens.findByHash(hash)).toMatchObject({ revokedUnixMs: 200 });
+        expect(await tokens.revoke(7, 200)).toEqual({ kind: 'unknown' });
+      }));
+
+    it('notes when a token was used', () =>
+      withStores(async ({ tokens }) => {
+        const { id, hash } = await tokens.add(token('a'));
+        await tokens.noteUse(id, 1_700_000_000_000);
+        expect(await tokens.findByHash(hash)).toMatchObject({ usedUnixMs: 1_700_000_000_000 });
+      }));
+  });
+}

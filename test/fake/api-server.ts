@@ -1,0 +1,90 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Router } from 'express';
+import { apiRouter } from '../../src/api/api-router.js';
+import { Authenticator } from '../../src/api/authenticator.js';
+import { hashOf, TOKEN_BYTES, tokenOf } from '../../src/api/token-secret.js';
+import { Health } from '../../src/component/health.js';
+import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
+import { openSqliteState } from '../../src/store/open-sqlite-state.js';
+import type { PermissionSet } from '../../src/store/permission-set.js';
+import type { State } from '../../src/store/state.js';
+import type { NewToken } from '../../src/store/token-store.js';
+import { WebServer } from '../../src/web/web-server.js';
+import { FakeClock } from './fake-clock.js';
+import { send } from './http-client.js';
+import { RecordingLogger } from './recording-logger.js';
+
+/** An answer of the API; `body` is JSON, or `undefined` where there is none. */
+export interface ApiAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: unknown;
+}
+
+/** API routers behind a real port and real tokens, with a state in a folder of its own. */
+export class ApiServer {
+  /** @param makeRouters makes what stands behind the tokens */
+  static async open(makeRouters: (server: ApiServer) => readonly Router[]): Promise<ApiServer> {
+    const folder = await mkdtemp(join(tmpdir(), 'run-bridge-api-'));
+    const opened = new ApiServer(folder, await openSqliteState(join(folder, 'state.db')), makeRouters);
+    await opened.web.start();
+    return opened;
+  }
+
+  readonly clock = new FakeClock();
+  readonly logger = new RecordingLogger();
+  private readonly web: WebServer;
+
+  private constructor(
+    /** The data folder. */
+    readonly folder: string,
+    readonly state: State,
+    makeRouters: (server: ApiServer) => readonly Router[],
+  ) {
+    const { clock, logger } = this;
+    const authenticator = new Authenticator({ tokens: state.tokens, clock });
+    const routers = [apiRouter({ authenticator, routers: makeRouters(this), logger })];
+    this.web = new WebServer({ host: '127.0.0.1', port: 0 }, { logger, health: new Health(), routers });
+  }
+
+  get port(): number {
+    return this.web.address.port;
+  }
+
+  /** Makes a token. Default: an admin's of the first account, for ever. */
+  async token(permission: PermissionSet = 'admin', given: Partial<NewToken> = {}): Promise<string> {
+    const token = tokenOf(randomBytes(TOKEN_BYTES));
+    await this.state.tokens.add({
+      accountId: FIRST_ACCOUNT_ID,
+      name: permission,
+      userName: null,
+      permission,
+      hash: hashOf(token).toString('hex'),
+      createdUnixMs: this.clock.nowUnixMs(),
+      expiresUnixMs: null,
+      ...given,
+    });
+    return token;
+  }
+
+  /** Sends a request with a token, or without one. @param body sent as JSON */
+  async ask(method: string, path: string, token?: string, body?: unknown): Promise<ApiAnswer> {
+    const headers = {
+      ...(token === undefined ? {} : { Authorization: `Token ${token}` }),
+      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+    };
+    const sending = body === undefined ? {} : { body: Buffer.from(JSON.stringify(body)) };
+    const answer = await send(this.port, { method, path, headers, ...sending });
+    const text = answer.body.toString();
+    return { status: answer.status, headers: answer.headers, body: text === '' ? undefined : JSON.parse(text) };
+  }
+
+  async close(): Promise<void> {
+    await this.web.shutdown(AbortSignal.abort());
+    await this.state.close();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
