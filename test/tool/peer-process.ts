@@ -6,9 +6,14 @@ import { canConnect } from './can-connect.js';
 import { until } from './until.js';
 
 /** Programs that run-bridge is tested with, built from Go modules once into the cache: minutes the first time. */
-export type Peer = 'jaeger' | 'otelcol' | 'telemetrygen';
+export type Peer = 'jaeger' | 'otelcol' | 'telemetrygen' | 'versitygw';
 
-const PARTS: Readonly<Record<Peer, string>> = { jaeger: 'jaeger', otelcol: 'collector', telemetrygen: 'telemetrygen' };
+const PARTS: Readonly<Record<Peer, string>> = {
+  jaeger: 'jaeger',
+  otelcol: 'collector',
+  telemetrygen: 'telemetrygen',
+  versitygw: 'versitygw',
+};
 
 /** Where the peers are built and write. */
 export function peersFolder(): string {
@@ -29,17 +34,22 @@ export function runPeer(peer: Peer, args: readonly string[]): string {
   return execFileSync(join(peersFolder(), 'bin', peer), args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
-/** A peer that runs with a configuration of test/peers/conf or test/tool/peers/conf. */
+/** A peer that runs, with a configuration of test/peers/conf or test/tool/peers/conf or with arguments. */
 export class PeerProcess {
-  /** Starts it and waits until `port` answers on the loopback address. */
-  static async start(
+  /** Starts it with a configuration, and waits until `port` answers on the loopback address. */
+  static start(peer: Peer, config: string, port: number, env: Readonly<Record<string, string>>): Promise<PeerProcess> {
+    return PeerProcess.startWith(peer, ['--config', config], port, env);
+  }
+
+  /** The same with arguments of one's own. */
+  static async startWith(
     peer: Peer,
-    config: string,
+    args: readonly string[],
     port: number,
     env: Readonly<Record<string, string>>,
   ): Promise<PeerProcess> {
     mkdirSync(join(peersFolder(), 'run'), { recursive: true });
-    const child = spawn(join(peersFolder(), 'bin', peer), ['--config', config], {
+    const child = spawn(join(peersFolder(), 'bin', peer), args, {
       env: { ...process.env, PEERS: peersFolder(), ...env },
       stdio: ['ignore', 'ignore', 'pipe'],
     });

@@ -1,0 +1,21 @@
+/**
+ * Why an artifact could not be read or kept.
+ * - `full`: the disk or the bucket's quota is used up.
+ * - `tooLarge`: it is larger than artifacts may be.
+ * - `tooMany`: the step has as many artifacts, or as many bytes of them, as it may have.
+ * - `refused`: asking again will not help: no permission, no such bucket, or a folder in the place of the file.
+ * - `unavailable`: the storage does not answer, or fails; it may be tried again.
+ */
+export type ArtifactErrorCode = 'full' | 'tooLarge' | 'tooMany' | 'refused' | 'unavailable';
+
+/** An artifact could not be read or kept. The message says where and what to do. */
+export class ArtifactError extends Error {
+  override readonly name = 'ArtifactError';
+  constructor(
+    readonly code: ArtifactErrorCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}

@@ -1,0 +1,27 @@
+/** A path below a step's artifacts, for example `compiled/shop/models/orders.sql`: names with `/` between them, safe to use anywhere. */
+export type ArtifactPath = string & { readonly __brand: 'ArtifactPath' };
+
+/** The longest path, in bytes of UTF-8; a bucket takes keys of 1,024 with all that stands before it. */
+const MAX_PATH_BYTES = 800;
+/** The longest name in it, in bytes of UTF-8; file systems take 255. */
+const MAX_NAME_BYTES = 240;
+/** Folders are not nested deeper than this. */
+const MAX_DEPTH = 32;
+
+/**
+ * Reads an artifact's path; `undefined` for what is none: an absolute path, one with `.`, `..` or an empty name in it, with a
+ * backslash or a control character, not well-formed Unicode, longer than 800 bytes, deeper than 32 folders, or with a name
+ * longer than 240 bytes. Nothing is tidied up: what is not safe as it stands is refused.
+ */
+export function parseArtifactPath(text: string): ArtifactPath | undefined {
+  if (Buffer.byteLength(text) > MAX_PATH_BYTES || UNSAFE.test(text)) return undefined;
+  const names = text.split('/');
+  if (names.length > MAX_DEPTH) return undefined;
+  const isSafe = names.every(
+    (name) => name !== '' && name !== '.' && name !== '..' && Buffer.byteLength(name) <= MAX_NAME_BYTES,
+  );
+  return isSafe ? (text as ArtifactPath) : undefined;
+}
+
+/** Backslashes; control, format and private characters, line separators and halves of surrogate pairs. */
+const UNSAFE = /[\\\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/u;
