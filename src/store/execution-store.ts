@@ -45,6 +45,12 @@ export interface StepRow {
 /** See `StepRow.teller`. */
 export type StepTeller = 'local' | 'remote';
 
+/** What is to be done with a run that is cancelled. */
+export interface CancelResult {
+  /** Steps of it that are under way; it is over when they have ended. */
+  readonly runningCount: number;
+}
+
 /** A step that ended. */
 export interface EndedStep {
   readonly step: StepRow;
@@ -71,16 +77,26 @@ export interface ExecutionStore {
    * that nobody knows. `undefined` for an unknown step.
    */
   end(stepId: string, ending: CommandEnding, endedUnixMs: number): Promise<EndedStep | undefined>;
-  /** The run takes no more steps, and is over when none is under way. */
-  finish(runKey: string): Promise<FinishResult>;
+  /** The run takes no more steps, and is over when none is under way. @param accountId default: the first account */
+  finish(runKey: string, accountId?: number): Promise<FinishResult>;
+  /**
+   * Marks a run that is not over as cancelled: it takes no more steps, and ends with that status. `undefined` where the
+   * account has no such run that is not over.
+   */
+  cancel(accountId: number, runId: number, nowUnixMs: number): Promise<CancelResult | undefined>;
+  /**
+   * Gives runs their status whose commands have ended and whose telemetry was waited for: a trace of which nothing came
+   * is waited for no longer.
+   */
+  settle(nowUnixMs: number): Promise<void>;
   findStep(stepId: string): Promise<StepRow | undefined>;
-  /** Steps that a trace holds records of, in the order in which they began. */
+  /** Steps that somebody told of and a trace holds records of, in the order in which they began. */
   stepsOf(traceId: TraceId): Promise<readonly StepRow[]>;
   /** Traces that hold records of a step. */
   tracesOf(stepId: string): Promise<readonly TraceId[]>;
   /** A run's steps, by their position. */
   listSteps(runId: number): Promise<readonly StepRow[]>;
-  /** Steps under way, oldest first. */
+  /** Steps under way that somebody told of, oldest first. */
   listRunning(): Promise<readonly StepRow[]>;
   /** Runs that take steps and have had none under way since that time, oldest first. */
   listIdle(sinceUnixMs: number): Promise<readonly ExecutionRow[]>;

@@ -3,6 +3,7 @@ import { createRunsAndCursors } from './migration/0001-runs-and-cursors.js';
 import { createExecutions } from './migration/0002-executions.js';
 import { createHostedRuns } from './migration/0003-hosted-runs.js';
 import { createAccountsAndTokens } from './migration/0004-accounts-and-tokens.js';
+import { createJobs } from './migration/0005-jobs.js';
 import { StoreError } from './store-error.js';
 
 /**
@@ -14,6 +15,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0002-executions': { up: createExecutions },
   '0003-hosted-runs': { up: createHostedRuns },
   '0004-accounts-and-tokens': { up: createAccountsAndTokens },
+  '0005-jobs': { up: createJobs },
 };
 
 /**

@@ -1,8 +1,22 @@
 import { sql, type Transaction } from 'kysely';
 import { parseTraceId, type TraceId } from '../record/ids.js';
+import { FIRST_ACCOUNT_ID } from './account-store.js';
+import { changeState } from './change-state.js';
 import type { CommandEnding } from './command-ending.js';
-import type { EndedStep, ExecutionRow, ExecutionStore, FinishResult, StepRow, StepTeller } from './execution-store.js';
-import type { StateDb, StateTables } from './state-tables.js';
+import type {
+  CancelResult,
+  EndedStep,
+  ExecutionRow,
+  ExecutionStore,
+  FinishResult,
+  StepRow,
+  StepTeller,
+} from './execution-store.js';
+import { namedIds } from './named-ids.js';
+import { nextIds } from './next-ids.js';
+import { RUN_STATUS } from './run-status.js';
+import { settleRuns, settleSteps } from './settle-runs.js';
+import { NOT_FINISHED, type StateDb, type StateTables } from './state-tables.js';
 import { fromEnding, type RunColumns, type StepColumns, toRun, toStep } from './step-columns.js';
 import type { StepPlace, StepStart } from './step-start.js';
 
@@ -11,10 +25,12 @@ export class SqlExecutionStore implements ExecutionStore {
   constructor(private readonly db: StateDb) {}
 
   begin(start: StepStart, teller: StepTeller): Promise<StepPlace> {
-    return this.change(async (transaction) => {
+    return changeState(this.db, async (transaction) => {
       const known = await findStep(transaction, start.stepId);
       if (known !== undefined) return placeOf(toStep(known));
-      const run = (await openRun(transaction, start.runKey)) ?? (await addRun(transaction, start));
+      const accountId = start.accountId ?? FIRST_ACCOUNT_ID;
+      const run =
+        (await openRun(transaction, start.runKey, accountId)) ?? (await addRun(transaction, start, accountId));
       const stepIndex = run.step_count + 1;
       await transaction
         .updateTable('executions')
@@ -24,6 +40,7 @@ export class SqlExecutionStore implements ExecutionStore {
       await transaction
         .insertInto('execution_steps')
         .values({
+          id: await nextIds(transaction, 'step', 1),
           step_id: start.stepId,
           execution_id: run.execution_id,
           step_index: stepIndex,
@@ -35,14 +52,19 @@ export class SqlExecutionStore implements ExecutionStore {
           ending: null,
           exit_code: null,
           ending_detail: null,
+          updated_unix_ms: start.startedUnixMs,
+          seen_unix_ms: null,
+          status: RUN_STATUS.starting,
+          status_message: null,
         })
         .execute();
+      await settleRuns(transaction, [run.execution_id], start.startedUnixMs);
       return { runId: run.execution_id, stepIndex, job: run.job };
     });
   }
 
   attach(stepId: string, traceId: TraceId): Promise<boolean> {
-    return this.change(async (transaction) => {
+    return changeState(this.db, async (transaction) => {
       if ((await findStep(transaction, stepId)) === undefined) return false;
       await transaction
         .insertInto('step_traces')
@@ -54,7 +76,7 @@ export class SqlExecutionStore implements ExecutionStore {
   }
 
   end(stepId: string, ending: CommandEnding, endedUnixMs: number): Promise<EndedStep | undefined> {
-    return this.change(async (transaction) => {
+    return changeState(this.db, async (transaction) => {
       const step = await findStep(transaction, stepId);
       if (step === undefined) return undefined;
       if (step.ending === null || step.ending === 'unknown') {
@@ -66,20 +88,58 @@ export class SqlExecutionStore implements ExecutionStore {
       }
       if (step.is_last !== 0) await close(transaction, step.execution_id);
       await finishIfOver(transaction, step.execution_id);
+      await settleSteps(transaction, [stepId], endedUnixMs);
       const ended = await findStep(transaction, stepId);
       return ended && { step: toStep(ended), isNew: step.ending === null };
     });
   }
 
-  finish(runKey: string): Promise<FinishResult> {
-    return this.change(async (transaction) => {
-      const found = await latestRun(transaction, runKey);
+  finish(runKey: string, accountId = FIRST_ACCOUNT_ID): Promise<FinishResult> {
+    return changeState(this.db, async (transaction) => {
+      const found = await latestRun(transaction, runKey, accountId);
       if (found === undefined) return { kind: 'unknownRun' };
       if (found.state === 'finished') return { kind: 'alreadyFinished', run: toRun(found) };
       await close(transaction, found.execution_id);
       const runningCount = await finishIfOver(transaction, found.execution_id);
-      const run = toRun((await latestRun(transaction, runKey)) ?? found);
+      await settleRuns(transaction, [found.execution_id], null);
+      const run = toRun((await latestRun(transaction, runKey, accountId)) ?? found);
       return runningCount === 0 ? { kind: 'finished', run } : { kind: 'closing', run, runningCount };
+    });
+  }
+
+  cancel(accountId: number, runId: number, nowUnixMs: number): Promise<CancelResult | undefined> {
+    return changeState(this.db, async (transaction) => {
+      const marked = await transaction
+        .updateTable('executions')
+        .set({ cancelled_unix_ms: nowUnixMs, updated_unix_ms: nowUnixMs })
+        .where('id', '=', runId)
+        .where('account_id', '=', accountId)
+        .where('state', '<>', 'finished')
+        .returning('id')
+        .executeTakeFirst();
+      if (marked === undefined) return undefined;
+      await close(transaction, runId);
+      const runningCount = await finishIfOver(transaction, runId, nowUnixMs);
+      await settleRuns(transaction, [runId], nowUnixMs);
+      return { runningCount };
+    });
+  }
+
+  settle(nowUnixMs: number): Promise<void> {
+    return changeState(this.db, async (transaction) => {
+      const unsettled = await transaction
+        .selectFrom('executions')
+        .innerJoin('execution_steps as step', 'step.execution_id', 'executions.id')
+        .select('step.step_id')
+        // Spelt as the partial index spells it.
+        .where(sql<boolean>`executions.state = 'finished' and executions.status < 10`)
+        .limit(MAX_SETTLED)
+        .execute();
+      await settleSteps(
+        transaction,
+        unsettled.map(({ step_id }) => step_id),
+        nowUnixMs,
+      );
     });
   }
 
@@ -92,6 +152,7 @@ export class SqlExecutionStore implements ExecutionStore {
     const rows = await steps(this.db)
       .innerJoin('step_traces', 'step_traces.step_id', 'step.step_id')
       .where('step_traces.trace_id', '=', traceId)
+      .where('step.teller', '<>', 'nobody')
       .orderBy('step.started_unix_ms')
       .orderBy('step.step_index')
       .execute();
@@ -114,7 +175,11 @@ export class SqlExecutionStore implements ExecutionStore {
   }
 
   async listRunning(): Promise<readonly StepRow[]> {
-    const rows = await steps(this.db).where('step.ending', 'is', null).orderBy('step.execution_id').execute();
+    const rows = await steps(this.db)
+      .where('step.ending', 'is', null)
+      .where('step.teller', '<>', 'nobody')
+      .orderBy('step.execution_id')
+      .execute();
     return rows.map(toStep);
   }
 
@@ -136,18 +201,6 @@ export class SqlExecutionStore implements ExecutionStore {
       .execute();
     return rows.map(toRun);
   }
-
-  /** Begins with a write, so that of several programs one waits for the other instead of failing half-way. */
-  private change<T>(body: (transaction: Transaction<StateTables>) => Promise<T>): Promise<T> {
-    return this.db.transaction().execute(async (transaction) => {
-      await transaction
-        .updateTable('last_ids')
-        .set(({ ref }) => ({ last_id: ref('last_id') }))
-        .where('kind', '=', 'execution')
-        .execute();
-      return body(transaction);
-    });
-  }
 }
 
 function runs(db: StateDb) {
@@ -166,6 +219,8 @@ function steps(db: StateDb) {
     .select([FAILED_STEP_COUNT, TRACE_COUNT]);
 }
 
+/** Steps of runs whose status is looked at again at a time. */
+const MAX_SETTLED = 1_000;
 /** A run's columns, beside those of a step. */
 const RUN_COLUMNS = [
   'run.run_key',
@@ -189,23 +244,28 @@ function findStep(db: StateDb, stepId: string): Promise<StepColumns | undefined>
   return steps(db).where('step.step_id', '=', stepId).executeTakeFirst();
 }
 
-async function openRun(db: StateDb, runKey: string | null): Promise<RunColumns | undefined> {
+async function openRun(db: StateDb, runKey: string | null, accountId: number): Promise<RunColumns | undefined> {
   if (runKey === null) return undefined;
-  return await runs(db).where('run.run_key', '=', runKey).where('run.state', '=', 'open').executeTakeFirst();
+  return await runs(db)
+    .where('run.run_key', '=', runKey)
+    .where('run.account_id', '=', accountId)
+    .where('run.state', '=', 'open')
+    .executeTakeFirst();
 }
 
-function latestRun(db: StateDb, runKey: string): Promise<RunColumns | undefined> {
-  return runs(db).where('run.run_key', '=', runKey).orderBy('run.id', 'desc').limit(1).executeTakeFirst();
+function latestRun(db: StateDb, runKey: string, accountId: number): Promise<RunColumns | undefined> {
+  return runs(db)
+    .where('run.run_key', '=', runKey)
+    .where('run.account_id', '=', accountId)
+    .orderBy('run.id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
 }
 
 /** A run that nobody named takes one step only. */
-async function addRun(transaction: Transaction<StateTables>, start: StepStart): Promise<RunColumns> {
-  const { last_id: id } = await transaction
-    .updateTable('last_ids')
-    .set(({ eb }) => ({ last_id: eb('last_id', '+', 1) }))
-    .where('kind', '=', 'execution')
-    .returning('last_id')
-    .executeTakeFirstOrThrow();
+async function addRun(transaction: Transaction<StateTables>, start: StepStart, accountId: number): Promise<RunColumns> {
+  const { jobId, environmentId, projectId } = await namedIds(transaction, accountId, start, start.startedUnixMs);
+  const id = await nextIds(transaction, 'execution', 1);
   const row: StateTables['executions'] = {
     id,
     run_key: start.runKey,
@@ -217,6 +277,20 @@ async function addRun(transaction: Transaction<StateTables>, start: StepStart): 
     started_unix_ms: start.startedUnixMs,
     ended_unix_ms: null,
     step_count: 0,
+    account_id: accountId,
+    project_id: projectId,
+    environment_id: environmentId,
+    job_id: jobId,
+    created_unix_ms: start.startedUnixMs,
+    updated_unix_ms: start.startedUnixMs,
+    seen_unix_ms: null,
+    finished_unix_ms: NOT_FINISHED,
+    cancelled_unix_ms: null,
+    status: RUN_STATUS.queued,
+    status_message: null,
+    engine_version: null,
+    git_branch: null,
+    git_sha: null,
   };
   await transaction.insertInto('executions').values(row).execute();
   return {
@@ -238,7 +312,11 @@ async function close(transaction: Transaction<StateTables>, runId: number): Prom
 }
 
 /** Ends a run that takes no more steps once none is under way. Returns how many are. */
-async function finishIfOver(transaction: Transaction<StateTables>, runId: number): Promise<number> {
+async function finishIfOver(
+  transaction: Transaction<StateTables>,
+  runId: number,
+  nowUnixMs: number | null = null,
+): Promise<number> {
   const { running, ended } = await transaction
     .selectFrom('execution_steps')
     .where('execution_id', '=', runId)
@@ -250,7 +328,7 @@ async function finishIfOver(transaction: Transaction<StateTables>, runId: number
   if (running > 0) return running;
   await transaction
     .updateTable('executions')
-    .set({ state: 'finished', ended_unix_ms: ended })
+    .set({ state: 'finished', ended_unix_ms: ended ?? nowUnixMs })
     .where('id', '=', runId)
     .where('state', '=', 'closing')
     .execute();

@@ -1,4 +1,4 @@
-import { type Selectable, sql } from 'kysely';
+import { type Insertable, type Selectable, sql } from 'kysely';
 import type { TraceId } from '../record/ids.js';
 import type { RunRow, RunStore } from './run-store.js';
 import type { StateDb, StateTables } from './state-tables.js';
@@ -68,7 +68,8 @@ function seen({ firstSeenUnixMs }: RunRow) {
   return sql<number>`max(${firstSeenUnixMs}, (select coalesce(max(since_unix_ms), 0) from destinations))`;
 }
 
-function toRunRow(row: Selectable<StateTables['runs']>): RunRow {
+/** What the row of a trace says. */
+export function toRunRow(row: Selectable<StateTables['runs']>): RunRow {
   return {
     // Only `save` writes the column, from a TraceId.
     traceId: row.trace_id as TraceId,
@@ -81,7 +82,7 @@ function toRunRow(row: Selectable<StateTables['runs']>): RunRow {
   };
 }
 
-function fromRunRow(row: RunRow): StateTables['runs'] {
+function fromRunRow(row: RunRow): Insertable<StateTables['runs']> {
   return {
     trace_id: row.traceId,
     first_seen_unix_ms: row.firstSeenUnixMs,

@@ -1,12 +1,16 @@
 import type { AccountStore } from './account-store.js';
 import type { CursorStore } from './cursor-store.js';
 import type { ExecutionStore } from './execution-store.js';
+import type { InvocationStore } from './invocation-store.js';
 import type { PullStore } from './pull-store.js';
+import type { JobCatalog, RunCatalog } from './run-catalog.js';
 import type { RunStore } from './run-store.js';
 import { SqlAccountStore } from './sql-account-store.js';
 import { SqlCursorStore } from './sql-cursor-store.js';
 import { SqlExecutionStore } from './sql-execution-store.js';
+import { SqlInvocationStore } from './sql-invocation-store.js';
 import { SqlPullStore } from './sql-pull-store.js';
+import { SqlRunCatalog } from './sql-run-catalog.js';
 import { SqlRunStore } from './sql-run-store.js';
 import { SqlTokenStore } from './sql-token-store.js';
 import type { State } from './state.js';
@@ -18,6 +22,8 @@ export class SqlState implements State {
   readonly runs: RunStore;
   readonly cursors: CursorStore;
   readonly executions: ExecutionStore;
+  readonly invocations: InvocationStore;
+  readonly catalog: RunCatalog & JobCatalog;
   readonly pulls: PullStore;
   readonly accounts: AccountStore;
   readonly tokens: TokenStore;
@@ -33,6 +39,8 @@ export class SqlState implements State {
     this.runs = new SqlRunStore(db);
     this.cursors = new SqlCursorStore(db);
     this.executions = new SqlExecutionStore(db);
+    this.invocations = new SqlInvocationStore(db);
+    this.catalog = new SqlRunCatalog(db);
     this.pulls = new SqlPullStore(db, sync);
     this.accounts = new SqlAccountStore(db);
     this.tokens = new SqlTokenStore(db);

@@ -1,5 +1,6 @@
-import type { Kysely } from 'kysely';
+import type { Generated, Kysely } from 'kysely';
 import type { PermissionSet } from './permission-set.js';
+import type { RunStatus } from './run-status.js';
 
 /** The tables of state.db, as Kysely's types. Times are milliseconds, offsets bytes, ids lowercase hex. */
 export interface StateTables {
@@ -11,6 +12,8 @@ export interface StateTables {
     readonly log_bytes: number;
     readonly summary: string;
     readonly parquet_bytes: number | null;
+    /** 1 once its invocations are rows of `invocations`. */
+    readonly is_noted: Generated<number>;
   };
   readonly destinations: {
     readonly name: string;
@@ -28,7 +31,7 @@ export interface StateTables {
   };
   /** The last id given of each kind of numbered thing. */
   readonly last_ids: {
-    readonly kind: 'execution' | 'token';
+    readonly kind: 'execution' | 'token' | 'step' | 'project' | 'environment' | 'job';
     readonly last_id: number;
   };
   /** Runs as executions of a job; `runs` are the traces. */
@@ -43,14 +46,37 @@ export interface StateTables {
     readonly started_unix_ms: number;
     readonly ended_unix_ms: number | null;
     readonly step_count: number;
+    readonly account_id: number;
+    readonly project_id: number;
+    readonly environment_id: number;
+    readonly job_id: number;
+    readonly created_unix_ms: number;
+    readonly updated_unix_ms: number;
+    /** When the first of its engine commands began. */
+    readonly seen_unix_ms: number | null;
+    /** `NOT_FINISHED` until its status is final. */
+    readonly finished_unix_ms: number;
+    readonly cancelled_unix_ms: number | null;
+    readonly status: RunStatus;
+    readonly status_message: string | null;
+    readonly engine_version: string | null;
+    readonly git_branch: string | null;
+    readonly git_sha: string | null;
   };
+  readonly projects: NamedColumns;
+  readonly environments: NamedColumns & { readonly project_id: number };
+  /** The project and environment are those of its first run. */
+  readonly jobs: NamedColumns & { readonly project_id: number; readonly environment_id: number };
   readonly execution_steps: {
+    /** For the API. */
+    readonly id: number;
     readonly step_id: string;
     readonly execution_id: number;
     readonly step_index: number;
     /** A JSON array of texts. */
     readonly command: string;
-    readonly teller: 'local' | 'remote';
+    /** `nobody`: its telemetry alone tells of it. */
+    readonly teller: 'local' | 'remote' | 'nobody';
     /** 0 or 1: SQLite has no booleans. */
     readonly is_last: number;
     readonly started_unix_ms: number;
@@ -59,6 +85,25 @@ export interface StateTables {
     readonly exit_code: number | null;
     /** The signal, or the reason why it was not started. */
     readonly ending_detail: string | null;
+    readonly updated_unix_ms: number;
+    /** When the first of its engine commands began. */
+    readonly seen_unix_ms: number | null;
+    readonly status: RunStatus;
+    readonly status_message: string | null;
+  };
+  /** Engine commands, each of the step that it belongs to. */
+  readonly invocations: {
+    readonly trace_id: string;
+    readonly invocation_index: number;
+    readonly step_id: string;
+    readonly command: string | null;
+    readonly verdict: 'success' | 'error' | 'canceled' | 'lost' | null;
+    readonly status_message: string | null;
+    readonly started_unix_ms: number;
+    readonly ended_unix_ms: number;
+    /** 0 or 1: whether its Parquet can be read. */
+    readonly is_saved: number;
+    readonly parquet_file: string;
   };
   /** Which traces hold records of which steps. */
   readonly step_traces: {
@@ -104,6 +149,18 @@ export interface StateTables {
     readonly revoked_unix_ms: number | null;
     readonly used_unix_ms: number | null;
   };
+}
+
+/** `executions.finished_unix_ms` of a run that is not over: the last moment that a date can be. */
+export const NOT_FINISHED = 8_640_000_000_000_000;
+
+/** What projects, environments and jobs have in common; names are unique in their account. */
+interface NamedColumns {
+  readonly id: number;
+  readonly account_id: number;
+  readonly name: string;
+  readonly created_unix_ms: number;
+  readonly updated_unix_ms: number;
 }
 
 /** A connection to the state. */

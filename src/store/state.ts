@@ -1,7 +1,9 @@
 import type { AccountStore } from './account-store.js';
 import type { CursorStore } from './cursor-store.js';
 import type { ExecutionStore } from './execution-store.js';
+import type { InvocationStore } from './invocation-store.js';
 import type { PullStore } from './pull-store.js';
+import type { JobCatalog, RunCatalog } from './run-catalog.js';
 import type { RunStore } from './run-store.js';
 import type { TokenStore } from './token-store.js';
 
@@ -10,6 +12,9 @@ export interface State {
   readonly runs: RunStore;
   readonly cursors: CursorStore;
   readonly executions: ExecutionStore;
+  readonly invocations: InvocationStore;
+  /** Runs, steps and jobs as the API shows them. */
+  readonly catalog: RunCatalog & JobCatalog;
   readonly pulls: PullStore;
   readonly accounts: AccountStore;
   readonly tokens: TokenStore;

@@ -3,7 +3,10 @@ import type { ExecutionRow, StepRow } from './execution-store.js';
 import type { StateTables } from './state-tables.js';
 
 /** What is read of a run's row. */
-export type RunColumns = Omit<StateTables['executions'], 'id' | 'started_unix_ms' | 'ended_unix_ms'> & {
+export type RunColumns = Pick<
+  StateTables['executions'],
+  'run_key' | 'job' | 'environment' | 'project' | 'reason' | 'state' | 'step_count'
+> & {
   readonly execution_id: number;
   readonly run_started_unix_ms: number;
   readonly run_ended_unix_ms: number | null;
@@ -40,7 +43,8 @@ export function toStep(row: StepColumns): StepRow {
     endedUnixMs: row.ended_unix_ms,
     ending: toEnding(row),
     traceCount: row.trace_count,
-    teller: row.teller,
+    // Steps of nobody are read by their own store only.
+    teller: row.teller === 'remote' ? 'remote' : 'local',
   };
 }
 
@@ -60,7 +64,8 @@ export function fromEnding(ending: CommandEnding): EndingColumns {
   }
 }
 
-function toEnding({ ending, exit_code, ending_detail }: EndingColumns): CommandEnding | null {
+/** How a step's command ended, as its row says; `null` while it is under way. */
+export function toEnding({ ending, exit_code, ending_detail }: EndingColumns): CommandEnding | null {
   switch (ending) {
     case null:
       return null;

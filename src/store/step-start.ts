@@ -13,6 +13,8 @@ export interface StepStart {
   /** The command and its arguments, with secrets taken out. */
   readonly command: readonly string[];
   readonly startedUnixMs: number;
+  /** Whose run it is; default: the first account. */
+  readonly accountId?: number;
   /** Whether the run is finished when this step has ended. Steps under way by then end in peace; a further one begins a new run. */
   readonly isLast: boolean;
 }

@@ -72,7 +72,7 @@ test('a run is judged at once by the signal that killed its command, and its job
   await until('run.json', () => readdirSync(bridge.runFolder(traceId)).includes('run.json'));
   expect(JSON.parse(readFileSync(join(bridge.runFolder(traceId), 'run.json'), 'utf8'))).toMatchObject({
     state: 'finished',
-    job: { name: 'nightly', run_id: 1, run_key: 'night 7' },
+    job: { name: 'nightly', run_id: 1001, run_key: 'night 7' },
     steps: [
       {
         verdict: 'error',
@@ -84,10 +84,10 @@ test('a run is judged at once by the signal that killed its command, and its job
   const finished = await until('the end of the run', () =>
     logLines(bridge).find(({ msg }) => msg === 'a run is finished'),
   );
-  expect(finished).toMatchObject({ traceId, job: 'nightly', run: 1, step: '1' });
+  expect(finished).toMatchObject({ traceId, job: 'nightly', run: 1001, step: '1' });
   expect(await runBridge(['finish', 'night 7', '--data-dir', bridge.dataFolder], { cwd: '/tmp' })).toMatchObject({
     exitCode: 0,
-    stderr: 'run 1 ("night 7", job nightly) is finished: 1 step, which failed\n',
+    stderr: 'run 1001 ("night 7", job nightly) is finished: 1 step, which failed\n',
   });
 });
 

@@ -36,7 +36,7 @@ describe('run-bridge finish', () => {
       await book.begin(stepStart('b', { runKey: 'night 7', startedUnixMs }));
       await book.end('b', { kind: 'exited', exitCode: 2 }, startedUnixMs);
     });
-    const line = 'run 1 ("night 7", job nightly) is finished: 2 steps, 1 of them failed\n';
+    const line = 'run 1001 ("night 7", job nightly) is finished: 2 steps, 1 of them failed\n';
     expect(await finish(['night 7', '--data-dir', dir])).toEqual({ exitCode: 0, stdout: '', stderr: line });
     const again = line.replace('is finished', 'was finished already');
     expect(await finish(['--data-dir', dir], { RUN_BRIDGE_RUN_ID: 'night 7' })).toMatchObject({ stderr: again });
@@ -48,7 +48,7 @@ describe('run-bridge finish', () => {
     });
     expect(await finish(['night', '--data-dir', dir])).toMatchObject({
       exitCode: 0,
-      stderr: 'run 1 ("night", job adhoc) is finished: 1 step, which failed\n',
+      stderr: 'run 1001 ("night", job adhoc) is finished: 1 step, which failed\n',
     });
   });
 
@@ -60,7 +60,7 @@ describe('run-bridge finish', () => {
       await inFolder(async () => {});
       await server.book.begin(stepStart('a', { runKey: 'night', job: 'nightly' }));
       const line =
-        'run 1 ("night", job nightly) takes no more steps; it is finished when the step that is under way has ended\n';
+        'run 1001 ("night", job nightly) takes no more steps; it is finished when the step that is under way has ended\n';
       expect(await finish(['night', '--data-dir', dir])).toMatchObject({ exitCode: 0, stderr: line });
       expect(await finish(['night', '--to', server.url])).toMatchObject({ exitCode: 0, stderr: line });
       expect(await finish(['noon', '--to', server.url])).toMatchObject({

@@ -75,7 +75,7 @@ describe('a run whose command somebody runs', () => {
     await bench.append(ofStep(RECORDS, 'b'));
     await bench.book.end('b', EXIT_0, Date.UTC(2030, 0));
     await bench.tracker.idle();
-    const details = { run_id: 2, run_key: null, environment: 'prod', project: null, reason: null };
+    const details = { run_id: 1002, run_key: null, environment: 'prod', project: null, reason: null };
     expect(await runFile()).toMatchObject({
       job: { name: 'nightly', ...details },
       steps: [
@@ -84,8 +84,8 @@ describe('a run whose command somebody runs', () => {
     });
     const told = bench.logger.lines.filter(({ fields }) => fields.traceId === TRACE);
     expect(told.map(({ message }) => message)).toEqual(['a run started', 'a command ended', 'a run is finished']);
-    expect(told[1]?.fields).toMatchObject({ job: 'nightly', run: 2, step: 1, exitCode: 0 });
-    expect(told[2]?.fields).toMatchObject({ job: 'nightly', run: 2, step: '1' });
+    expect(told[1]?.fields).toMatchObject({ job: 'nightly', run: 1002, step: 1, exitCode: 0 });
+    expect(told[2]?.fields).toMatchObject({ job: 'nightly', run: 1002, step: '1' });
   });
 
   it('is judged anew when its exit code comes after its verdict, even long after', async () => {

@@ -9,6 +9,7 @@ import type { State } from '../../../src/store/state.js';
 import { StoreError } from '../../../src/store/store-error.js';
 import { cursorStoreContract } from '../../contract/cursor-store.contract.js';
 import { pullStoreContract } from '../../contract/pull-store.contract.js';
+import { runCatalogContract } from '../../contract/run-catalog.contract.js';
 import { runStoreContract } from '../../contract/run-store.contract.js';
 import { tokenStoreContract } from '../../contract/token-store.contract.js';
 
@@ -31,6 +32,7 @@ async function withState(body: (state: State) => Promise<void>): Promise<void> {
 
 runStoreContract((body) => withState((state) => body(state.runs)));
 cursorStoreContract((body) => withState(body));
+runCatalogContract(withState);
 pullStoreContract((body) => withState((state) => body(state.pulls)));
 tokenStoreContract((body) => withState((state) => body(state)));
 

@@ -22,7 +22,7 @@ async function ask(method: string, path: string, body?: unknown, type = 'applica
 
 describe('the API of runs', () => {
   it('takes a step from its beginning to its end, with defaults for all that is not said', async () => {
-    expect(await ask('PUT', STEP, START)).toEqual({ status: 200, body: { run_id: 1, step_index: 1, job: 'adhoc' } });
+    expect(await ask('PUT', STEP, START)).toEqual({ status: 200, body: { run_id: 1001, step_index: 1, job: 'adhoc' } });
     expect((await ask('PUT', `${STEP}/traces/${TRACE_ID}`)).status).toBe(204);
     const end = { ending: { kind: 'killed', signal: 'SIGKILL' }, ended_unix_ms: 2_000 };
     expect((await ask('PUT', `${STEP}/end`, end)).status).toBe(204);

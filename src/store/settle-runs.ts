@@ -1,0 +1,116 @@
+import { sql, type Transaction } from 'kysely';
+import { isFinal, type RunStatus } from './run-status.js';
+import { NOT_FINISHED, type StateTables } from './state-tables.js';
+import { toEnding } from './step-columns.js';
+import { runStatus, stepStatus } from './step-status.js';
+
+/** So long after a command's end the first row of its trace is waited for, in milliseconds. */
+const TRACE_GRACE_MS = 10_000;
+/** Rows asked for by one statement. */
+const ROWS_PER_STATEMENT = 500;
+
+/**
+ * Gives steps that somebody told of their status, and their runs theirs. What is final changes only to what is final.
+ * @param nowUnixMs when what is known of them changed
+ */
+export async function settleSteps(
+  transaction: Transaction<StateTables>,
+  stepIds: readonly string[],
+  nowUnixMs: number,
+): Promise<void> {
+  const runIds = new Set<number>();
+  for (let from = 0; from < stepIds.length; from += ROWS_PER_STATEMENT) {
+    const some = stepIds.slice(from, from + ROWS_PER_STATEMENT);
+    const steps = await transaction.selectFrom('execution_steps').selectAll().where('step_id', 'in', some).execute();
+    const invocations = await transaction
+      .selectFrom('invocations')
+      .select(['step_id', 'verdict', 'status_message as statusMessage', 'is_saved', 'started_unix_ms'])
+      .where('step_id', 'in', some)
+      .orderBy('started_unix_ms')
+      .execute();
+    const awaited = await awaitedTraces(transaction, some);
+    for (const step of steps) {
+      const own = invocations.filter(({ step_id }) => step_id === step.step_id);
+      const isLate = step.ended_unix_ms !== null && nowUnixMs - step.ended_unix_ms > TRACE_GRACE_MS;
+      const { status, statusMessage } = stepStatus({
+        ending: toEnding(step),
+        isTold: step.teller !== 'nobody',
+        invocations: own.map((one) => ({ ...one, isSaved: one.is_saved !== 0 })),
+        isAwaited: awaited.some((trace) => trace.step_id === step.step_id && (trace.state !== null || !isLate)),
+      });
+      runIds.add(step.execution_id);
+      const seen_unix_ms = own[0]?.started_unix_ms ?? step.seen_unix_ms;
+      const isKept = isFinal(step.status) && !isFinal(status);
+      const isSame = step.status === status && step.status_message === statusMessage;
+      if (isKept || (isSame && seen_unix_ms === step.seen_unix_ms)) continue;
+      await transaction
+        .updateTable('execution_steps')
+        .set({ status, status_message: statusMessage, seen_unix_ms, updated_unix_ms: nowUnixMs })
+        .where('step_id', '=', step.step_id)
+        .execute();
+    }
+  }
+  await settleRuns(transaction, [...runIds], nowUnixMs);
+}
+
+/** Gives runs the status that follows from their steps'. @param nowUnixMs as above; `null` where the run's own end is that */
+export async function settleRuns(
+  transaction: Transaction<StateTables>,
+  runIds: readonly number[],
+  nowUnixMs: number | null,
+): Promise<void> {
+  for (const runId of runIds) {
+    const run = await transaction
+      .selectFrom('executions')
+      .select(['state', 'status', 'status_message', 'cancelled_unix_ms', 'seen_unix_ms', 'ended_unix_ms'])
+      .select(['started_unix_ms', 'updated_unix_ms'])
+      .where('id', '=', runId)
+      .executeTakeFirst();
+    if (run === undefined) continue;
+    const steps = await transaction
+      .selectFrom('execution_steps')
+      .select(['status', 'status_message as statusMessage', 'seen_unix_ms'])
+      .where('execution_id', '=', runId)
+      .orderBy('step_index')
+      .execute();
+    const { status, statusMessage } = runStatus(steps, {
+      isOver: run.state === 'finished',
+      isCancelled: run.cancelled_unix_ms !== null,
+    });
+    const seen = steps.flatMap(({ seen_unix_ms }) => seen_unix_ms ?? []);
+    const seen_unix_ms = seen.length === 0 ? run.seen_unix_ms : Math.min(...seen);
+    const isSame = run.status === status && run.status_message === statusMessage && run.seen_unix_ms === seen_unix_ms;
+    if (isSame || (isFinal(run.status) && !isFinal(status))) continue;
+    await transaction
+      .updateTable('executions')
+      .set({
+        ...{ status, status_message: statusMessage, seen_unix_ms },
+        updated_unix_ms: nowUnixMs ?? run.ended_unix_ms ?? run.updated_unix_ms,
+        finished_unix_ms: finishedAt(status, run),
+      })
+      .where('id', '=', runId)
+      .execute();
+  }
+}
+
+function finishedAt(
+  status: RunStatus,
+  run: { readonly ended_unix_ms: number | null; readonly started_unix_ms: number },
+) {
+  return isFinal(status) ? (run.ended_unix_ms ?? run.started_unix_ms) : NOT_FINISHED;
+}
+
+/** Traces of steps of which no invocation is known, and that may still turn out to hold one; `state` is null before their first row. */
+function awaitedTraces(transaction: Transaction<StateTables>, stepIds: readonly string[]) {
+  return transaction
+    .selectFrom('step_traces as trace')
+    .leftJoin('runs', 'runs.trace_id', 'trace.trace_id')
+    .leftJoin('invocations as known', (join) =>
+      join.onRef('known.trace_id', '=', 'trace.trace_id').onRef('known.step_id', '=', 'trace.step_id'),
+    )
+    .select(['trace.step_id', 'runs.state'])
+    .where('trace.step_id', 'in', stepIds)
+    .where('known.trace_id', 'is', null)
+    .where(sql<boolean>`(runs.state is null or runs.state = 'open' or runs.is_noted = 0)`)
+    .execute();
+}

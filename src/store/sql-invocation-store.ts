@@ -1,0 +1,249 @@
+import { type Insertable, sql, type Transaction } from 'kysely';
+import type { TraceId } from '../record/ids.js';
+import { FIRST_ACCOUNT_ID } from './account-store.js';
+import { changeState } from './change-state.js';
+import type { InvocationNote, InvocationStore, TraceNote } from './invocation-store.js';
+import { namedIds, type PlaceIds } from './named-ids.js';
+import { nextIds } from './next-ids.js';
+import { isFinal } from './run-status.js';
+import type { RunRow } from './run-store.js';
+import { settleSteps } from './settle-runs.js';
+import { toRunRow } from './sql-run-store.js';
+import { NOT_FINISHED, type StateDb, type StateTables } from './state-tables.js';
+import { stepStatus } from './step-status.js';
+
+/** Rows written by one statement; a run's has 26 columns, and SQLite allows 32,766 parameters in one. */
+const ROWS_PER_STATEMENT = 500;
+
+type InvocationColumns = StateTables['invocations'];
+
+/** An invocation that is a run of its own. */
+interface OwnRun {
+  readonly stepId: string;
+  readonly traceId: TraceId;
+  readonly note: InvocationNote;
+}
+
+/** Rows of invocations, and the runs of those that nobody ran as a step, in an SQL database. */
+export class SqlInvocationStore implements InvocationStore {
+  constructor(private readonly db: StateDb) {}
+
+  async note(notes: readonly TraceNote[], nowUnixMs: number): Promise<void> {
+    if (notes.length === 0) return;
+    await changeState(this.db, async (transaction) => {
+      for (let from = 0; from < notes.length; from += ROWS_PER_STATEMENT) {
+        await noteSome(transaction, notes.slice(from, from + ROWS_PER_STATEMENT), nowUnixMs);
+      }
+    });
+  }
+
+  async listUnnoted(limit: number): Promise<readonly RunRow[]> {
+    const rows = await this.db
+      .selectFrom('runs')
+      .selectAll()
+      // Spelt as the partial index spells it.
+      .where(sql<boolean>`is_noted = 0`)
+      .orderBy('first_seen_unix_ms')
+      .limit(limit)
+      .execute();
+    return rows.map(toRunRow);
+  }
+}
+
+async function noteSome(
+  transaction: Transaction<StateTables>,
+  notes: readonly TraceNote[],
+  nowUnixMs: number,
+): Promise<void> {
+  const traceIds = notes.map(({ traceId }) => traceId);
+  const rows = await transaction.selectFrom('invocations').selectAll().where('trace_id', 'in', traceIds).execute();
+  const known = new Map(rows.map((row) => [`${row.trace_id} ${row.invocation_index}`, row]));
+  const written: InvocationColumns[] = [];
+  const fresh: OwnRun[] = [];
+  const changed: OwnRun[] = [];
+  const told = new Set<string>();
+  const surplus: InvocationColumns[] = [];
+  for (const { traceId, invocations } of notes) {
+    for (const note of invocations) {
+      const before = known.get(`${traceId} ${note.index}`);
+      const stepId = note.stepId ?? ownStepId(traceId, note.index);
+      written.push(rowOf(traceId, stepId, note, before));
+      if (note.stepId !== null) told.add(note.stepId);
+      else (before?.step_id === stepId ? changed : fresh).push({ stepId, traceId, note });
+      if (before !== undefined && before.step_id !== stepId) surplus.push(before);
+    }
+    surplus.push(...rows.filter((row) => row.trace_id === traceId && row.invocation_index > invocations.length));
+  }
+  for (const row of surplus) {
+    if (row.step_id === ownStepId(row.trace_id, row.invocation_index)) await removeOwn(transaction, row.step_id);
+    else told.add(row.step_id);
+    await transaction
+      .deleteFrom('invocations')
+      .where('trace_id', '=', row.trace_id)
+      .where('invocation_index', '=', row.invocation_index)
+      .execute();
+  }
+  await writeInvocations(transaction, written);
+  await addOwn(transaction, fresh, nowUnixMs);
+  for (const own of changed) await updateOwn(transaction, own, nowUnixMs);
+  await settleSteps(transaction, [...told], nowUnixMs);
+  for (const own of notes.flatMap(({ invocations }) => invocations)) {
+    if (own.stepId !== null) await noteFacts(transaction, own);
+  }
+  await transaction.updateTable('runs').set({ is_noted: 1 }).where('trace_id', 'in', traceIds).execute();
+}
+
+/** No step that is told of can have it: a slash is not allowed there. */
+function ownStepId(traceId: string, index: number): string {
+  return `trace/${traceId}/${index}`;
+}
+
+function rowOf(
+  traceId: TraceId,
+  stepId: string,
+  note: InvocationNote,
+  before: InvocationColumns | undefined,
+): InvocationColumns {
+  const isReopened = note.verdict === null && before !== undefined && before.verdict !== null;
+  return {
+    trace_id: traceId,
+    invocation_index: note.index,
+    step_id: stepId,
+    command: note.command,
+    verdict: isReopened ? before.verdict : note.verdict,
+    status_message: isReopened ? before.status_message : note.statusMessage,
+    started_unix_ms: note.startedUnixMs,
+    ended_unix_ms: note.endedUnixMs,
+    // The file of before is there until the new one takes its place.
+    is_saved: note.isSaved || before?.is_saved === 1 ? 1 : 0,
+    parquet_file: note.parquetFile,
+  };
+}
+
+async function writeInvocations(transaction: Transaction<StateTables>, rows: InvocationColumns[]): Promise<void> {
+  for (let from = 0; from < rows.length; from += ROWS_PER_STATEMENT) {
+    await transaction
+      .insertInto('invocations')
+      .values(rows.slice(from, from + ROWS_PER_STATEMENT))
+      .onConflict((conflict) =>
+        conflict.columns(['trace_id', 'invocation_index']).doUpdateSet((row) => ({
+          step_id: row.ref('excluded.step_id'),
+          command: row.ref('excluded.command'),
+          verdict: row.ref('excluded.verdict'),
+          status_message: row.ref('excluded.status_message'),
+          started_unix_ms: row.ref('excluded.started_unix_ms'),
+          ended_unix_ms: row.ref('excluded.ended_unix_ms'),
+          is_saved: row.ref('excluded.is_saved'),
+          parquet_file: row.ref('excluded.parquet_file'),
+        })),
+      )
+      .execute();
+  }
+}
+
+async function addOwn(transaction: Transaction<StateTables>, own: readonly OwnRun[], nowUnixMs: number): Promise<void> {
+  if (own.length === 0) return;
+  const accountId = FIRST_ACCOUNT_ID;
+  const places = new Map<string, PlaceIds>();
+  const firstRunId = await nextIds(transaction, 'execution', own.length);
+  const firstStepId = await nextIds(transaction, 'step', own.length);
+  const runs: Insertable<StateTables['executions']>[] = [];
+  const steps: Insertable<StateTables['execution_steps']>[] = [];
+  for (const [position, one] of own.entries()) {
+    const { place, startedUnixMs, command } = one.note;
+    const name = JSON.stringify([place.job, place.environment, place.project]);
+    const ids = places.get(name) ?? (await namedIds(transaction, accountId, place, startedUnixMs));
+    places.set(name, ids);
+    const id = firstRunId + position;
+    const { run, step } = stateOf(one, nowUnixMs);
+    runs.push({
+      ...{ id, run_key: null, reason: null, step_count: 1, account_id: accountId, cancelled_unix_ms: null },
+      ...{ job: place.job, environment: place.environment, project: place.project },
+      ...{ project_id: ids.projectId, environment_id: ids.environmentId, job_id: ids.jobId },
+      ...run,
+    });
+    steps.push({
+      ...{ id: firstStepId + position, step_id: one.stepId, execution_id: id, step_index: 1, teller: 'nobody' },
+      ...{ is_last: 1, command: JSON.stringify(command === null ? [] : command.split(' ')) },
+      ...{ exit_code: null, ending_detail: null },
+      ...step,
+    });
+  }
+  for (let from = 0; from < own.length; from += ROWS_PER_STATEMENT) {
+    const to = from + ROWS_PER_STATEMENT;
+    await transaction.insertInto('executions').values(runs.slice(from, to)).execute();
+    await transaction.insertInto('execution_steps').values(steps.slice(from, to)).execute();
+    const links = own.slice(from, to).map(({ traceId, stepId }) => ({ trace_id: traceId, step_id: stepId }));
+    await transaction.insertInto('step_traces').values(links).execute();
+  }
+}
+
+async function updateOwn(transaction: Transaction<StateTables>, own: OwnRun, nowUnixMs: number): Promise<void> {
+  const known = await transaction
+    .selectFrom('execution_steps')
+    .select(['execution_id', 'status'])
+    .where('step_id', '=', own.stepId)
+    .executeTakeFirst();
+  if (known === undefined) return;
+  const { run, step } = stateOf(own, nowUnixMs);
+  if (isFinal(known.status) && !isFinal(step.status)) return;
+  const command = JSON.stringify(own.note.command === null ? [] : own.note.command.split(' '));
+  await transaction
+    .updateTable('execution_steps')
+    .set({ ...step, command })
+    .where('step_id', '=', own.stepId)
+    .execute();
+  await transaction.updateTable('executions').set(run).where('id', '=', known.execution_id).execute();
+}
+
+/** What follows for the run and the step of an invocation that is a run of its own. */
+function stateOf({ note }: OwnRun, nowUnixMs: number) {
+  const { status, statusMessage } = stepStatus({
+    ending: null,
+    isTold: false,
+    invocations: [note],
+    isAwaited: false,
+  });
+  const isOver = isFinal(status);
+  const ended_unix_ms = isOver ? note.endedUnixMs : null;
+  const times = { started_unix_ms: note.startedUnixMs, seen_unix_ms: note.startedUnixMs, ended_unix_ms };
+  const both = { ...times, updated_unix_ms: nowUnixMs, status, status_message: statusMessage };
+  const run = {
+    ...both,
+    created_unix_ms: note.startedUnixMs,
+    state: isOver ? ('finished' as const) : ('closing' as const),
+    finished_unix_ms: ended_unix_ms ?? NOT_FINISHED,
+    engine_version: note.engineVersion,
+    git_branch: note.gitBranch,
+    git_sha: note.gitSha,
+  };
+  return { run, step: { ...both, ending: isOver ? ('unknown' as const) : null } };
+}
+
+/** What the telemetry of a step tells of its run. */
+async function noteFacts(transaction: Transaction<StateTables>, note: InvocationNote): Promise<void> {
+  const { engineVersion, gitBranch, gitSha, stepId } = note;
+  if (engineVersion === null && gitBranch === null && gitSha === null) return;
+  await transaction
+    .updateTable('executions')
+    .set(({ fn, ref, val }) => ({
+      engine_version: fn.coalesce(ref('engine_version'), val(engineVersion)),
+      git_branch: fn.coalesce(ref('git_branch'), val(gitBranch)),
+      git_sha: fn.coalesce(ref('git_sha'), val(gitSha)),
+    }))
+    .where(({ eb, selectFrom }) =>
+      eb('id', '=', selectFrom('execution_steps').select('execution_id').where('step_id', '=', stepId)),
+    )
+    .execute();
+}
+
+/** It turned out to be part of another invocation, or of a step that somebody told of. */
+async function removeOwn(transaction: Transaction<StateTables>, stepId: string): Promise<void> {
+  const step = await transaction
+    .deleteFrom('execution_steps')
+    .where('step_id', '=', stepId)
+    .returning('execution_id')
+    .executeTakeFirst();
+  await transaction.deleteFrom('step_traces').where('step_id', '=', stepId).execute();
+  if (step !== undefined) await transaction.deleteFrom('executions').where('id', '=', step.execution_id).execute();
+}

@@ -1,0 +1,94 @@
+import type { CommandEnding } from './command-ending.js';
+import { isFinal, RUN_STATUS, type StatusWithReason } from './run-status.js';
+
+/** What an invocation has to say of its step. */
+export interface InvocationEvidence {
+  readonly verdict: 'success' | 'error' | 'canceled' | 'lost' | null;
+  readonly statusMessage: string | null;
+  /** Whether its Parquet can be read. */
+  readonly isSaved: boolean;
+}
+
+/** What is known of a step. */
+export interface StepEvidence {
+  /** `null` while it is under way. */
+  readonly ending: CommandEnding | null;
+  /** Whether somebody runs the command and says how it ends; otherwise its telemetry alone tells. */
+  readonly isTold: boolean;
+  readonly invocations: readonly InvocationEvidence[];
+  /** Whether records of it have come that are not judged yet. */
+  readonly isAwaited: boolean;
+}
+
+/** What is said of a command whose end nobody saw. */
+export const NO_END_SEEN = 'no end seen';
+
+/** Signals by which people and systems stop a command; any other is a fault. A shell says 128 and the number. */
+const STOP_SIGNALS: ReadonlyMap<string, number> = new Map([
+  ['SIGHUP', 129],
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+]);
+
+/** A step's status: the worst of what its invocations and its command's end say, once all of that is there. */
+export function stepStatus({ ending, isTold, invocations, isAwaited }: StepEvidence): StatusWithReason {
+  const areJudged = invocations.every(({ verdict, isSaved }) => verdict !== null && isSaved);
+  const isOver = isTold ? ending !== null && !isAwaited : invocations.length > 0;
+  if (!isOver || !areJudged) {
+    return { status: invocations.length > 0 ? RUN_STATUS.running : RUN_STATUS.starting, statusMessage: null };
+  }
+  const worst = (verdict: InvocationEvidence['verdict']) => invocations.find((one) => one.verdict === verdict);
+  const failed = worst('error');
+  if (failed !== undefined) return { status: RUN_STATUS.error, statusMessage: failed.statusMessage };
+  const canceled = worst('canceled');
+  if (canceled !== undefined) return { status: RUN_STATUS.cancelled, statusMessage: canceled.statusMessage };
+  if (worst('lost') !== undefined) return { status: RUN_STATUS.error, statusMessage: NO_END_SEEN };
+  return endingStatus(ending, invocations.length > 0);
+}
+
+/** A run's status by those of its steps. @param isOver whether it takes no more of them, and all have ended */
+export function runStatus(
+  steps: readonly StatusWithReason[],
+  { isOver, isCancelled }: { readonly isOver: boolean; readonly isCancelled: boolean },
+): StatusWithReason {
+  if (!isOver || steps.some(({ status }) => !isFinal(status))) {
+    if (steps.length === 0) return { status: RUN_STATUS.queued, statusMessage: null };
+    const isSeen = steps.some(({ status }) => status >= RUN_STATUS.running);
+    return { status: isSeen ? RUN_STATUS.running : RUN_STATUS.starting, statusMessage: null };
+  }
+  if (isCancelled) return { status: RUN_STATUS.cancelled, statusMessage: 'The run was cancelled' };
+  const decisive = [RUN_STATUS.error, RUN_STATUS.cancelled].flatMap((each) =>
+    steps.filter(({ status }) => status === each),
+  );
+  return decisive[0] ?? { status: RUN_STATUS.success, statusMessage: null };
+}
+
+function endingStatus(ending: CommandEnding | null, hasInvocations: boolean): StatusWithReason {
+  switch (ending?.kind) {
+    case undefined:
+      return { status: RUN_STATUS.success, statusMessage: null };
+    case 'unknown':
+      // What its telemetry says stands; without any, nobody knows a thing.
+      return hasInvocations
+        ? { status: RUN_STATUS.success, statusMessage: null }
+        : { status: RUN_STATUS.error, statusMessage: NO_END_SEEN };
+    case 'notStarted':
+      return {
+        status: RUN_STATUS.error,
+        statusMessage: `The command could not be started${ending.reason === '' ? '' : ` (${ending.reason})`}`,
+      };
+    case 'killed':
+      return {
+        status: STOP_SIGNALS.has(ending.signal) ? RUN_STATUS.cancelled : RUN_STATUS.error,
+        statusMessage: `The command was killed by ${ending.signal}`,
+      };
+    case 'exited': {
+      if (ending.exitCode === 0) return { status: RUN_STATUS.success, statusMessage: null };
+      const isStopped = [...STOP_SIGNALS.values()].includes(ending.exitCode);
+      return {
+        status: isStopped ? RUN_STATUS.cancelled : RUN_STATUS.error,
+        statusMessage: `The command ended with exit code ${ending.exitCode}`,
+      };
+    }
+  }
+}
