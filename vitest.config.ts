@@ -2,10 +2,30 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['test/{unit,contract,integration,e2e}/**/*.test.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
     pool: 'forks',
-    maxWorkers: 2,
+    // More than there are processors on a small machine: tests of the built program wait more than they work.
+    maxWorkers: 3,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'in process',
+          include: ['test/{unit,contract}/**/*.test.ts'],
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
+          // No module of this program keeps anything that tests could share, so each is loaded once a worker.
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'whole',
+          include: ['test/{integration,e2e}/**/*.test.ts'],
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
+        },
+      },
+    ],
   },
 });

@@ -1,10 +1,20 @@
 import { defineConfig } from 'vitest/config';
 
-/** Tests of the built program that take long: faults of disks and destinations, large files, commands that are cut off. */
+/**
+ * Tests of the built program that take long: faults of disks and destinations, large files, commands that are cut off; and
+ * the properties that `npm test` tries with few cases, with all of them.
+ */
 export default defineConfig({
   test: {
-    include: ['test/long/**/*.test.ts'],
-    testTimeout: 30_000,
+    include: [
+      'test/long/**/*.test.ts',
+      'test/unit/decode/wire/{kernel-spans,wire-traces-decoder}.test.ts',
+      'test/unit/exporter/lines/{kernel-lines,random-lines}.test.ts',
+      'test/unit/otlp/{json,protobuf}-codec.test.ts',
+      'test/unit/sink/parquet/{canonical-rows.property,encode-stretch,round-trip.property}.test.ts',
+    ],
+    env: { PROPERTY_RUNS: 'all' },
+    testTimeout: 60_000,
     hookTimeout: 30_000,
     pool: 'forks',
     maxWorkers: 2,

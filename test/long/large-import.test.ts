@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runBridge } from '../e2e/run-bridge.js';
-import { writeLargeJsonl, writeLargeTrace } from '../integration/large-jsonl.js';
+import { writeLargeJsonl, writeLargeTrace } from './large-jsonl.js';
 
 const MAX_PEAK_MIB = 300;
 const TIMEOUT_MS = 180_000;

@@ -5,6 +5,7 @@ import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import { OtlpDecodeError } from '../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
 import { MAX_VALUE_LEVELS } from '../../../src/otlp/value-depth.js';
+import { propertyRuns } from '../../tool/property-runs.js';
 import { arbitraryRequest } from './arbitrary-request.js';
 import { sampleBodies } from './sample-bodies.js';
 
@@ -130,7 +131,7 @@ describe('JsonCodec', () => {
           decodeOrRefuse(signal, Buffer.concat([json.subarray(0, from), Buffer.from(inserted), tail]));
         },
       ),
-      { numRuns: 300 },
+      { numRuns: propertyRuns(300) },
     );
   });
 
@@ -143,7 +144,7 @@ describe('JsonCodec', () => {
           decodeOrRefuse('traces', Buffer.from(spanBody(`{"${key}":${json}}`)));
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: propertyRuns(1000) },
     );
   });
 

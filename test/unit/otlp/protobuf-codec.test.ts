@@ -5,6 +5,7 @@ import { OtlpDecodeError } from '../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
 import { MAX_VALUE_LEVELS } from '../../../src/otlp/value-depth.js';
 import type { Signal } from '../../../src/record/record-batch.js';
+import { propertyRuns } from '../../tool/property-runs.js';
 import { arbitraryRequest } from './arbitrary-request.js';
 import { sampleBodies } from './sample-bodies.js';
 
@@ -93,14 +94,14 @@ describe('ProtobufCodec', () => {
           decodeOrRefuse(signal, changes.reduce(damage, body));
         },
       ),
-      { numRuns: 300 },
+      { numRuns: propertyRuns(300) },
     );
   });
 
   it('keeps its nerve with random bodies', () => {
     fc.assert(
       fc.property(fc.constantFrom<Signal>('traces', 'logs'), fc.uint8Array({ maxLength: 300 }), decodeOrRefuse),
-      { numRuns: 2000 },
+      { numRuns: propertyRuns(2000) },
     );
   });
 

@@ -14,6 +14,7 @@ import { SpanBatch } from '../../../../src/record/span-batch.js';
 import { CELLS_PER_SPAN } from '../../../../src/record/span-page.js';
 import { PublicSchema } from '../../../../src/schema/public-schema.js';
 import { allTracesBodies } from '../../../fake/sample-run.js';
+import { propertyRuns } from '../../../tool/property-runs.js';
 
 const schema = new PublicAttributeSchema(PublicSchema.load());
 const codec = new ProtobufCodec();
@@ -144,7 +145,7 @@ describe('the kernel', () => {
         });
         expectSame(bodyOf(damaged));
       }),
-      { numRuns: 800 },
+      { numRuns: propertyRuns(800) },
     );
   });
 
@@ -153,7 +154,7 @@ describe('the kernel', () => {
       fc.property(fc.array(varied(), { minLength: 1, maxLength: 6 }), (list) => {
         expectSame(bodyOf(list.map(bytesOf)));
       }),
-      { numRuns: 800 },
+      { numRuns: propertyRuns(800) },
     );
     const before = counted.spanCount;
     const list = fc.sample(varied(), { numRuns: 300, seed: 1 });

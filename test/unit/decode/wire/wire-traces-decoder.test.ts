@@ -16,6 +16,7 @@ import { SpanBatch } from '../../../../src/record/span-batch.js';
 import type { TelemetryRecord } from '../../../../src/record/telemetry-record.js';
 import { PublicSchema } from '../../../../src/schema/public-schema.js';
 import { allTracesBodies } from '../../../fake/sample-run.js';
+import { propertyRuns } from '../../../tool/property-runs.js';
 
 const schema = new PublicAttributeSchema(PublicSchema.load());
 const codec = new ProtobufCodec();
@@ -90,7 +91,7 @@ describe('decoding spans straight from the wire', () => {
         }
         expectSame(Buffer.from(bytes));
       }),
-      { numRuns: 300 },
+      { numRuns: propertyRuns(300) },
     );
   });
 
@@ -99,12 +100,12 @@ describe('decoding spans straight from the wire', () => {
       fc.property(fc.array(spans(), { maxLength: 4 }), fc.constantFrom('dbt-core', 'airflow'), (list, service) => {
         expectSame(codec.encode(requestOf(list, service)));
       }),
-      { numRuns: 1500 },
+      { numRuns: propertyRuns(1500) },
     );
   });
 
   it('gives the same of random bytes', () => {
-    fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), expectSame), { numRuns: 2000 });
+    fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), expectSame), { numRuns: propertyRuns(2000) });
   });
 });
 

@@ -5,6 +5,7 @@ import { KernelLines } from '../../../../src/exporter/lines/kernel-lines.js';
 import { KnownLayouts } from '../../../../src/exporter/lines/known-layouts.js';
 import type { LineKernel } from '../../../../src/exporter/lines/line-kernel.js';
 import type { RedactionLevel } from '../../../../src/exporter/redaction/redaction-level.js';
+import { propertyRuns } from '../../../tool/property-runs.js';
 import { loadedKernel } from './loaded-kernel.js';
 import { mapLines, mapRecords } from './mapped-bytes.js';
 
@@ -57,7 +58,7 @@ it('gives of damaged lines what JavaScript gives of them', () => {
       const byKernel = mapLines(damaged, {}, [500], shared);
       expect(stringify(byKernel) === stringify(mapLines(damaged, {}, [500]))).toBe(true);
     }),
-    { numRuns: 60 },
+    { numRuns: propertyRuns(60) },
   );
 }, 60_000);
 
@@ -86,6 +87,6 @@ it('stops within the lines and leaves them as they are, whatever stands in them'
         expect(fixed.equals(memory.subarray(0, traceId + 32))).toBe(true);
       },
     ),
-    { numRuns: 300 },
+    { numRuns: propertyRuns(300) },
   );
 });

@@ -4,6 +4,7 @@ import { KernelLines } from '../../../../src/exporter/lines/kernel-lines.js';
 import { KnownLayouts } from '../../../../src/exporter/lines/known-layouts.js';
 import { MAPPING_SWITCHES, mappingSwitchesFrom } from '../../../../src/exporter/mapping/mapping-switches.js';
 import type { RedactionLevel } from '../../../../src/exporter/redaction/redaction-level.js';
+import { propertyRuns } from '../../../tool/property-runs.js';
 import { loadedKernel } from './loaded-kernel.js';
 import { mapLines, mapRecords } from './mapped-bytes.js';
 
@@ -246,6 +247,6 @@ it('lines give the same bytes as their records, whatever is in them, however the
         expect(mapLines(log, options, pieces, layouts)).toEqual(records);
       },
     ),
-    { numRuns: 400 },
+    { numRuns: propertyRuns(400) },
   );
 }, 60_000);

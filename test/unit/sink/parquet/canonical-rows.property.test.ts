@@ -7,6 +7,7 @@ import { CanonicalRows } from '../../../../src/sink/parquet/canonical-rows.js';
 import { LineRows } from '../../../../src/sink/parquet/line-rows.js';
 import { RecordRows } from '../../../../src/sink/parquet/record-rows.js';
 import { type EncodedRowGroup, RowGroupColumns } from '../../../../src/sink/parquet/row-group-columns.js';
+import { propertyRuns } from '../../../tool/property-runs.js';
 import { anyLines } from './arbitrary-lines.js';
 import { SAMPLES_WITH_PARQUET, sampleLines } from './samples.js';
 
@@ -27,7 +28,7 @@ describe('rows written from bytes', () => {
       fc.property(fc.array(anyLines, { minLength: 1, maxLength: 30 }), (lines) => {
         expect(byLines(lines, one)).toEqual(byRecords(lines, other));
       }),
-      { numRuns: 300 },
+      { numRuns: propertyRuns(300) },
     );
   });
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type Stretch, StretchEncoder, type StretchStep } from '../../../../src/sink/parquet/encode-stretch.js';
+import { propertyRuns } from '../../../tool/property-runs.js';
 import { sampleLines } from './samples.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'encode-stretch-'));
@@ -51,7 +52,7 @@ describe('StretchEncoder', () => {
         );
         expect(rejected).toEqual(lines.flatMap((line, index) => (line === 'no record' ? [index + 1] : [])));
       }),
-      { numRuns: 300 },
+      { numRuns: propertyRuns(300) },
     );
   });
 

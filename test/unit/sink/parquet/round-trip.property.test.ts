@@ -9,6 +9,7 @@ import type { JsonObject } from '../../../../src/record/json.js';
 import { formatRecordLine } from '../../../../src/record/record-line.js';
 import type { SpanLink, TelemetryRecord } from '../../../../src/record/telemetry-record.js';
 import { MESSAGE_LAYOUTS } from '../../../../src/sink/parquet/message-layout.js';
+import { propertyRuns } from '../../../tool/property-runs.js';
 import { recordsOf, writeParquet } from './samples.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'parquet-round-trip-'));
@@ -88,7 +89,7 @@ it('gives back every record of an event type that it does not know', async () =>
     fc.asyncProperty(fc.array(unknown, { maxLength: 20 }), async (records) => {
       expect(comparable(await throughParquet(records))).toEqual(comparable(records));
     }),
-    { numRuns: 150 },
+    { numRuns: propertyRuns(150) },
   );
 });
 
@@ -99,7 +100,7 @@ it('gives back the same record again once it has been through Parquet, whatever 
       const once = await throughParquet(records);
       expect(comparable(await throughParquet(once))).toEqual(comparable(once));
     }),
-    { numRuns: 150 },
+    { numRuns: propertyRuns(150) },
   );
 });
 
@@ -113,7 +114,7 @@ it('loses no attribute but zero values, whatever the message', async () => {
         if (!isZero) expect(JSON.stringify(read?.attributes.value)).toContain(JSON.stringify(name));
       }
     }),
-    { numRuns: 300 },
+    { numRuns: propertyRuns(300) },
   );
 });
 
