@@ -5,7 +5,7 @@ const layers = [
   ['decode'],
   ['sink', 'store', 'delivery'],
   ['run'],
-  ['receiver', 'source', 'exporter', 'job'],
+  ['receiver', 'source', 'exporter', 'job', 'query'],
   ['api'],
   ['web'],
   ['config'],

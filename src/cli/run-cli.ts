@@ -22,6 +22,7 @@ import { packageVersion } from './package-info.js';
 import { pipeCommand } from './pipe-command.js';
 import type { ProcessContext } from './process-context.js';
 import { pullCommand } from './pull-command.js';
+import { queryCommand } from './query-command.js';
 import { reportCommand } from './report-command.js';
 import { serveCommand } from './serve-command.js';
 import { versionCommand } from './version-command.js';
@@ -32,6 +33,7 @@ const COMMANDS = [
   execCommand,
   finishCommand,
   reportCommand,
+  queryCommand,
   demoCommand,
   followCommand,
   pipeCommand,

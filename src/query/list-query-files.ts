@@ -1,0 +1,68 @@
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errorCode } from '../component/error-code.js';
+import type { TraceId } from '../record/ids.js';
+import type { QueryFiles } from './query-files.js';
+
+/** Runs that one query sees at most; of more, those written to last. */
+export const MAX_QUERY_RUNS = 20_000;
+/** Folders that are looked at at once. */
+const AT_ONCE = 64;
+const PARQUET = /^telemetry(-[1-9][0-9]*)?\.parquet$/;
+
+/**
+ * Finds the files of runs. A run that has none yet is not missed, and one that is removed meanwhile is passed over.
+ * @param dataFolder the data folder; runs are in its `runs/`
+ * @param traceIds the runs that whoever asks may see
+ */
+export async function listQueryFiles(
+  dataFolder: string,
+  traceIds: readonly TraceId[],
+  maxRuns: number = MAX_QUERY_RUNS,
+): Promise<QueryFiles> {
+  const runsFolder = join(dataFolder, 'runs');
+  const seen = traceIds.length <= maxRuns ? traceIds : await newest(runsFolder, traceIds, maxRuns);
+  const parquet: string[] = [];
+  const summaries: string[] = [];
+  await eachSome(seen, async (traceId) => {
+    for (const name of await namesIn(join(runsFolder, traceId))) {
+      if (PARQUET.test(name)) parquet.push(`${traceId}/${name}`);
+      else if (name === 'run.json') summaries.push(`${traceId}/${name}`);
+    }
+  });
+  return {
+    runsFolder,
+    parquet: parquet.sort(),
+    summaries: summaries.sort(),
+    leftOutCount: traceIds.length - seen.length,
+  };
+}
+
+async function newest(folder: string, traceIds: readonly TraceId[], count: number): Promise<readonly TraceId[]> {
+  const timed: { readonly traceId: TraceId; readonly atMs: number }[] = [];
+  await eachSome(traceIds, async (traceId) => {
+    const atMs = await stat(join(folder, traceId)).then(({ mtimeMs }) => mtimeMs, orNothing(0));
+    timed.push({ traceId, atMs });
+  });
+  return timed
+    .sort((a, b) => b.atMs - a.atMs)
+    .slice(0, count)
+    .map(({ traceId }) => traceId);
+}
+
+async function namesIn(folder: string): Promise<readonly string[]> {
+  return await readdir(folder).catch(orNothing<string[]>([]));
+}
+
+function orNothing<T>(nothing: T): (error: unknown) => T {
+  return (error) => {
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return nothing;
+    throw error;
+  };
+}
+
+async function eachSome<T>(all: readonly T[], look: (one: T) => Promise<void>): Promise<void> {
+  for (let from = 0; from < all.length; from += AT_ONCE) {
+    await Promise.all(all.slice(from, from + AT_ONCE).map(look));
+  }
+}

@@ -1,0 +1,61 @@
+// The program of the process that runs one query; `QueryEngine` starts it, with an empty environment, in the folder of runs.
+// Like main.ts it is a program of its own, so it may touch the process.
+import { text } from 'node:stream/consumers';
+import { errorCode } from '../../component/error-code.js';
+import { QueryError } from '../query-error.js';
+import type { QueryMessage, QueryTask } from '../query-messages.js';
+
+/** Memory of the process beside the database engine's own limit, in bytes: the program, and rows that are given away. */
+const OTHER_MEMORY_BYTES = 400 * 1024 * 1024;
+const MEMORY_WATCH_MS = 100;
+
+async function post(message: QueryMessage): Promise<void> {
+  if (process.stdout.write(`${JSON.stringify(message)}\n`)) return;
+  await new Promise((resolve) => process.stdout.once('drain', resolve));
+}
+
+/** The last word is out before the process ends, by a signal, since native threads may be at work. */
+function end(message: QueryMessage): void {
+  process.stdout.write(`${JSON.stringify(message)}\n`, () => process.kill(process.pid, 'SIGKILL'));
+}
+
+function endWith(error: unknown): void {
+  end({ type: 'error', ...reasonOf(error) });
+}
+
+function reasonOf(error: unknown): Omit<Extract<QueryMessage, { type: 'error' }>, 'type'> {
+  const code = errorCode(error);
+  const message = (error instanceof Error ? error.message : String(error)).replace(
+    /^Failed to extract statements: /,
+    '',
+  );
+  const isMissing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
+  if (isMissing || /native binding|cannot open shared/.test(message)) return { code: 'notInstalled', message };
+  if (error instanceof QueryError && (error.code === 'invalid' || error.code === 'refused')) {
+    return { code: error.code, message };
+  }
+  if (/^Permission Error|configuration has been locked/.test(message)) return { code: 'refused', message };
+  if (/^Out of Memory Error|failed to (allocate|pin)/i.test(message)) return { code: 'memory', message };
+  if (/^IO Error|No magic bytes|TProtocolException|too small to be a Parquet file/i.test(message))
+    return { code: 'filesChanged', message };
+  return { code: /^(INTERNAL|FATAL)/.test(message) ? 'failed' : 'invalid', message };
+}
+
+// Whoever asked has gone: with the pipe, or killed, so that only the channel tells.
+process.stdout.on('error', () => process.kill(process.pid, 'SIGKILL'));
+process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
+try {
+  const { sql, files, limits }: QueryTask = JSON.parse(await text(process.stdin));
+  const maxBytes = limits.memoryMegabytes * 1_000_000 + OTHER_MEMORY_BYTES;
+  setInterval(() => {
+    if (process.memoryUsage.rss() > maxBytes) endWith(new Error('Out of Memory Error: the process grew too large'));
+  }, MEMORY_WATCH_MS);
+  const [{ openSandbox }, { runStatement }] = await Promise.all([
+    import('./open-sandbox.js'),
+    import('./run-statement.js'),
+  ]);
+  await runStatement(await openSandbox(files, limits), sql, limits, post);
+  process.stdout.write('', () => process.kill(process.pid, 'SIGKILL'));
+} catch (error) {
+  endWith(error);
+}

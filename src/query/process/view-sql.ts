@@ -1,0 +1,162 @@
+import type { QueryFiles } from '../query-files.js';
+import { RECORD_COLUMNS } from './record-columns.js';
+
+/** The views that queries are made of; docs/query.md lists their columns. */
+export const VIEW_NAMES = ['runs', 'steps', 'nodes', 'tests', 'queries', 'records'] as const;
+
+/** The longest run.json that is read, in bytes: about 8,000 steps. Each thread takes twice as much to read them. */
+const MAX_SUMMARY_BYTES = 8 * 1024 * 1024;
+
+/** The statements that make the views over these files, in their order. Nothing is read before a query asks for it. */
+export function viewStatements(files: QueryFiles): readonly string[] {
+  return [recordsView(files.parquet), stepsView(files.summaries), RUNS_VIEW, NODES_VIEW, TESTS_VIEW, QUERIES_VIEW];
+}
+
+/** A list of texts in SQL. */
+export function textList(texts: readonly string[]): string {
+  return `[${texts.map((text) => `'${text.replaceAll("'", "''")}'`).join(', ')}]`;
+}
+
+function recordsView(parquet: readonly string[]): string {
+  const source =
+    parquet.length > 0
+      ? `read_parquet(${textList(parquet)}, filename = true)`
+      : `(SELECT ${RECORD_COLUMNS.map(([name, type]) => `NULL::${type} AS "${name}"`).join(', ')},
+           NULL::VARCHAR AS filename WHERE false)`;
+  return `CREATE VIEW records AS
+    SELECT * EXCLUDE (filename), attributes.unique_id AS unique_id, split_part(filename, '/', -1) AS parquet_file
+    FROM ${source}`;
+}
+
+const SUMMARY_COLUMNS = `{
+  trace_id: 'VARCHAR', invocation_id: 'VARCHAR',
+  steps: 'STRUCT("index" INTEGER, command VARCHAR, raw_command VARCHAR, start_time_unix_nano VARCHAR,
+    end_time_unix_nano VARCHAR, verdict VARCHAR, status_message VARCHAR, total_errors INTEGER, total_warnings INTEGER,
+    node_counts STRUCT(success INTEGER, warned INTEGER, failed INTEGER, error INTEGER, canceled INTEGER,
+      skipped INTEGER, unfinished INTEGER),
+    record_count BIGINT, parquet_file VARCHAR,
+    step STRUCT(id VARCHAR, "index" INTEGER, run_id BIGINT, run_key VARCHAR, job VARCHAR, environment VARCHAR,
+      project VARCHAR, reason VARCHAR))[]'
+}`;
+
+function stepsView(summaries: readonly string[]): string {
+  const source =
+    summaries.length > 0
+      ? `read_json(${textList(summaries)}, format = 'unstructured', columns = ${SUMMARY_COLUMNS},
+           maximum_object_size = ${MAX_SUMMARY_BYTES})`
+      : `(SELECT trace_id, invocation_id, from_json(steps, ${EMPTY_STEPS}) AS steps
+           FROM (SELECT NULL::VARCHAR AS trace_id, NULL::VARCHAR AS invocation_id, NULL::JSON AS steps) WHERE false)`;
+  return `CREATE VIEW steps AS
+    SELECT s.step.run_id AS run_id, s.step.run_key AS run_key, s.step."index" AS step_index,
+      coalesce(s.step.job, 'adhoc') AS job, s.step.environment AS environment, s.step.project AS project,
+      s.step.reason AS reason, trace_id, invocation_id, s."index" AS command_index, s.command AS command,
+      s.raw_command AS raw_command, coalesce(s.verdict, 'running') AS status, s.status_message AS status_message,
+      make_timestamp_ns(s.start_time_unix_nano::BIGINT) AS started_at,
+      make_timestamp_ns(s.end_time_unix_nano::BIGINT) AS ended_at,
+      (s.end_time_unix_nano::BIGINT - s.start_time_unix_nano::BIGINT) / 1e6 AS length_ms,
+      s.total_errors AS total_errors, s.total_warnings AS total_warnings,
+      s.node_counts.success AS success_count, s.node_counts.warned AS warned_count,
+      s.node_counts.failed AS failed_count, s.node_counts.error AS error_count,
+      s.node_counts.canceled AS canceled_count, s.node_counts.skipped AS skipped_count,
+      s.node_counts.unfinished AS unfinished_count, s.record_count AS record_count, s.parquet_file AS parquet_file
+    FROM (SELECT trace_id, invocation_id, unnest(steps) AS s FROM ${source})`;
+}
+
+/** The shape of `steps`, as `from_json` wants it. */
+const EMPTY_STEPS = `'[{"index":"INTEGER","command":"VARCHAR","raw_command":"VARCHAR","start_time_unix_nano":"VARCHAR",
+  "end_time_unix_nano":"VARCHAR","verdict":"VARCHAR","status_message":"VARCHAR","total_errors":"INTEGER",
+  "total_warnings":"INTEGER","node_counts":{"success":"INTEGER","warned":"INTEGER","failed":"INTEGER","error":"INTEGER",
+  "canceled":"INTEGER","skipped":"INTEGER","unfinished":"INTEGER"},"record_count":"BIGINT","parquet_file":"VARCHAR",
+  "step":{"id":"VARCHAR","index":"INTEGER","run_id":"BIGINT","run_key":"VARCHAR","job":"VARCHAR","environment":"VARCHAR",
+  "project":"VARCHAR","reason":"VARCHAR"}}]'`;
+
+const RUNS_VIEW = `CREATE VIEW runs AS
+  SELECT any_value(run_id) AS run_id, any_value(run_key) AS run_key, any_value(job) AS job,
+    any_value(environment) AS environment, any_value(project) AS project, any_value(reason) AS reason,
+    CASE WHEN bool_or(status = 'running') THEN 'running' WHEN bool_or(status IN ('error', 'lost')) THEN 'error'
+      WHEN bool_or(status = 'canceled') THEN 'canceled' ELSE 'success' END AS status,
+    min(started_at) AS started_at, max(ended_at) AS ended_at,
+    (epoch_ns(max(ended_at)) - epoch_ns(min(started_at))) / 1e6 AS length_ms, count(*) AS step_count,
+    sum(success_count + warned_count + failed_count + error_count + canceled_count + skipped_count
+      + unfinished_count)::BIGINT AS node_count,
+    sum(error_count)::BIGINT AS error_count, sum(failed_count)::BIGINT AS failed_count,
+    sum(warned_count)::BIGINT AS warned_count, sum(skipped_count)::BIGINT AS skipped_count,
+    sum(record_count)::BIGINT AS record_count, list(DISTINCT trace_id) AS trace_ids
+  FROM steps GROUP BY coalesce(run_id::VARCHAR, trace_id)`;
+
+/** What comes out of one pass over the records: a row for each node of each command. */
+const NODES_VIEW = `CREATE VIEW nodes AS
+  WITH told AS (
+    SELECT trace_id, parquet_file, unique_id, record_type, body, time_unix_nano AS logged_at,
+      severity_number, start_time_unix_nano AS started_at, end_time_unix_nano AS ended_at, attributes AS a,
+      CASE WHEN event_type LIKE '%.NodeProcessed' THEN 'processed' WHEN event_type LIKE '%.NodeEvaluated' THEN 'evaluated'
+        WHEN event_type LIKE '%.QueryExecuted' THEN 'query' END AS kind
+    FROM records
+    WHERE unique_id <> '' AND (record_type = 'LogRecord' AND severity_number >= 17
+      OR event_type LIKE '%.NodeProcessed' OR event_type LIKE '%.NodeEvaluated' OR event_type LIKE '%.QueryExecuted')
+  ), summed AS (
+    SELECT trace_id, parquet_file, unique_id,
+      max(a.node_type) AS node_type,
+      coalesce(
+        arg_max(a, ended_at) FILTER (WHERE kind = 'processed' AND record_type = 'SpanEnd'),
+        arg_max(a, ended_at) FILTER (WHERE kind = 'evaluated' AND record_type = 'SpanEnd')) AS a,
+      max(ended_at) FILTER (WHERE kind = 'processed' AND record_type = 'SpanEnd') AS ended_at,
+      min(started_at) FILTER (WHERE kind IN ('processed', 'evaluated')) AS started_at,
+      arg_max(started_at, ended_at) FILTER (WHERE kind = 'processed' AND record_type = 'SpanEnd') AS processed_at,
+      count(*) FILTER (WHERE kind = 'query' AND record_type = 'SpanEnd') AS query_count,
+      coalesce(sum(epoch_ns(ended_at) - epoch_ns(started_at))
+        FILTER (WHERE kind = 'query' AND record_type = 'SpanEnd'), 0) / 1e6 AS warehouse_time_ms,
+      arg_min(body, logged_at) FILTER (WHERE record_type = 'LogRecord') AS message
+    FROM told GROUP BY ALL HAVING count(*) FILTER (WHERE kind IN ('processed', 'evaluated')) > 0
+  ), read AS (
+    SELECT *,
+      CASE a.node_outcome WHEN 'NODE_OUTCOME_SUCCESS' THEN 'success' WHEN 'NODE_OUTCOME_ERROR' THEN 'error'
+        WHEN 'NODE_OUTCOME_SKIPPED' THEN 'skipped' WHEN 'NODE_OUTCOME_CANCELED' THEN 'canceled' END AS outcome,
+      a.json_payload->'$.node_outcome_detail.NodeTestDetail' AS test
+    FROM summed
+  ), worded AS (
+    SELECT *,
+      CASE WHEN outcome = 'skipped' THEN
+        replace(lower(nullif(replace(a.node_skip_reason, 'NODE_SKIP_REASON_', ''), 'UNSPECIFIED')), 'no_op', 'noop')
+      END AS skip_reason,
+      CASE WHEN outcome = 'success' AND a.node_type IN ('NODE_TYPE_TEST', 'NODE_TYPE_UNIT_TEST') THEN
+        coalesce(lower(replace(test->>'$.test_outcome', 'TEST_OUTCOME_', '')), 'passed') END AS test_outcome
+    FROM read
+  )
+  SELECT steps.run_id, steps.job, steps.environment, steps.project, n.trace_id, steps.invocation_id,
+    steps.command_index, steps.command, n.unique_id, n.a.name AS name,
+    lower(replace(n.node_type, 'NODE_TYPE_', '')) AS node_type,
+    lower(replace(n.a.materialization, 'NODE_MATERIALIZATION_', '')) AS materialization,
+    n.a."database" AS "database", n.a."schema" AS "schema", n.a.identifier AS identifier, n.a."group" AS "group",
+    n.a.relative_path AS relative_path, n.outcome, n.skip_reason,
+    n.a.json_payload->>'$.node_outcome_detail.NodeSkipUpstreamDetail.upstream_unique_id' AS skip_upstream,
+    n.test_outcome, (n.test->>'$.failing_rows')::BIGINT AS failing_rows,
+    CASE WHEN n.ended_at IS NULL THEN NULL ELSE CASE outcome WHEN 'success' THEN
+        CASE test_outcome WHEN 'passed' THEN 'pass' WHEN 'warned' THEN 'warn' WHEN 'failed' THEN 'fail' ELSE 'success' END
+      WHEN 'error' THEN 'error'
+      WHEN 'skipped' THEN CASE skip_reason WHEN 'upstream' THEN 'skipped' WHEN 'cached' THEN 'cached' END
+    END END AS previous_status,
+    n.started_at, n.ended_at,
+    CASE WHEN n.ended_at IS NOT NULL THEN n.a.duration_ms::BIGINT END AS duration_ms,
+    CASE WHEN n.ended_at IS NOT NULL THEN (n.a.json_payload->>'$.idle_time_ms')::BIGINT END AS idle_time_ms,
+    (epoch_ns(n.ended_at) - epoch_ns(n.processed_at)) / 1e6 AS lifetime_ms, n.warehouse_time_ms, n.query_count,
+    CASE WHEN n.ended_at IS NOT NULL THEN n.a.rows_affected::BIGINT END AS rows_affected, n.message
+  FROM worded n LEFT JOIN steps USING (trace_id, parquet_file)`;
+
+const TESTS_VIEW = `CREATE VIEW tests AS
+  SELECT run_id, job, environment, project, trace_id, invocation_id, command_index, command, unique_id, name, node_type,
+    relative_path, coalesce(test_outcome, outcome) AS result, failing_rows, skip_reason, skip_upstream, started_at,
+    ended_at, duration_ms, warehouse_time_ms, message
+  FROM nodes WHERE node_type IN ('test', 'unit_test')`;
+
+const QUERIES_VIEW = `CREATE VIEW queries AS
+  SELECT steps.run_id, steps.job, steps.environment, steps.project, q.trace_id, steps.invocation_id, steps.command_index,
+    steps.command, q.unique_id, lower(replace(q.attributes.phase, 'EXECUTION_PHASE_', '')) AS phase,
+    q.attributes.adapter_type AS adapter_type, q.attributes.query_id AS query_id,
+    lower(replace(q.attributes.query_outcome, 'QUERY_OUTCOME_', '')) AS outcome,
+    q.attributes.query_error_vendor_code AS vendor_code, q.status_message AS error_message,
+    q.start_time_unix_nano AS started_at, q.end_time_unix_nano AS ended_at,
+    (epoch_ns(q.end_time_unix_nano) - epoch_ns(q.start_time_unix_nano)) / 1e6 AS duration_ms,
+    q.attributes.json_payload->>'$.sql' AS sql, q.attributes.json_payload->>'$.query_description' AS description
+  FROM records q LEFT JOIN steps USING (trace_id, parquet_file)
+  WHERE q.record_type = 'SpanEnd' AND q.event_type LIKE '%.QueryExecuted'`;

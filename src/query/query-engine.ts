@@ -1,0 +1,147 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { Clock } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import { QueryError, type QueryErrorCode } from './query-error.js';
+import type { QueryFiles } from './query-files.js';
+import type { QueryLimits } from './query-limits.js';
+import { type QueryMessage, queryMessageSchema } from './query-messages.js';
+import { QueryPlaces } from './query-places.js';
+
+/** What comes of a query, in this order: its columns, rows in parts, whether there are more. */
+export type QueryAnswer = Extract<QueryMessage, { type: 'columns' | 'rows' | 'end' }>;
+
+/** A query and what it may see and take. */
+export interface QueryRequest {
+  readonly sql: string;
+  /** Called again where files were replaced or removed while they were read. */
+  files(): Promise<QueryFiles>;
+  readonly limits: QueryLimits;
+}
+
+/** What the engine works with. */
+export interface QueryEngineDeps {
+  /** The program of a query's process, compiled. */
+  readonly entry: URL;
+  readonly clock: Clock;
+}
+
+/** What standard error of a process that died is told of, in characters. */
+const MAX_STDERR_CHARS = 2_000;
+
+/**
+ * Runs queries, each in a process of its own: one that takes too long is killed, and a fault of the database engine takes
+ * nothing else down. Two run at a time and eight wait; more are refused as `busy`.
+ */
+export class QueryEngine implements Component {
+  readonly name = 'queries';
+  private readonly stopping = new AbortController();
+  private readonly places = new QueryPlaces();
+
+  constructor(private readonly deps: QueryEngineDeps) {}
+
+  async start(): Promise<void> {}
+
+  async shutdown(): Promise<void> {
+    this.stopping.abort();
+  }
+
+  /**
+   * @param signal ends the query when whoever asked has gone
+   * @throws QueryError
+   */
+  async *run(request: QueryRequest, signal: AbortSignal): AsyncGenerator<QueryAnswer, void, undefined> {
+    const stop = AbortSignal.any([signal, this.stopping.signal]);
+    const leave = await this.places.take(stop);
+    try {
+      for (let isRetry = false; ; isRetry = true) {
+        const answers = this.once(request, stop);
+        const first = await answers.next();
+        // Between listing files and reading them one may be replaced or removed; then they are listed once more.
+        if (first.done !== true && first.value.type === 'error' && first.value.code === 'filesChanged' && !isRetry)
+          continue;
+        if (first.done !== true) yield answerOf(first.value, request.limits);
+        for await (const answer of answers) yield answerOf(answer, request.limits);
+        return;
+      }
+    } finally {
+      leave();
+    }
+  }
+
+  private async *once(request: QueryRequest, stop: AbortSignal): AsyncGenerator<QueryMessage, void, undefined> {
+    const { sql, limits } = request;
+    const files = await request.files();
+    if (stop.aborted) throw new QueryError('stopped', 'the query was stopped');
+    const child = this.begin(files);
+    const { stdin, stdout, stderr: errors } = child;
+    if (stdin === null || stdout === null || errors === null)
+      throw new QueryError('failed', "the query's process has no pipes");
+    let reason: QueryError | undefined;
+    const kill = (why: QueryError) => {
+      reason ??= why;
+      child.kill('SIGKILL');
+    };
+    const seconds = limits.timeoutMs / 1_000;
+    const tooLong = `the query took longer than ${seconds} s; ask for less, by run_id, trace_id or time`;
+    const timer = this.deps.clock.after(limits.timeoutMs, () => kill(new QueryError('timeout', tooLong)));
+    const onStop = () => kill(new QueryError('stopped', 'the query was stopped'));
+    stop.addEventListener('abort', onStop, { once: true });
+    let isDone = false;
+    const ended = new Promise<string>((resolve) => {
+      child.once('error', (error) => resolve(error.message));
+      child.once('close', (code, signal) => resolve(code === null ? `signal ${signal}` : `code ${code}`));
+    });
+    let stderr = '';
+    errors.setEncoding('utf8').on('data', (text: string) => {
+      stderr = `${stderr}${text}`.slice(-MAX_STDERR_CHARS);
+    });
+    // A process that died does not read; its end says why.
+    stdin.on('error', () => {});
+    stdin.end(JSON.stringify({ sql, files, limits }));
+    try {
+      for await (const line of createInterface({ input: stdout, crlfDelay: Number.POSITIVE_INFINITY })) {
+        const message = queryMessageSchema.parse(JSON.parse(line));
+        isDone = message.type === 'end' || message.type === 'error';
+        yield message;
+        if (isDone) return;
+      }
+      const how = await ended;
+      throw (
+        reason ??
+        new QueryError('failed', `the query's process ended by itself (${how}): ${stderr.trim() || 'no word'}`)
+      );
+    } finally {
+      timer.cancel();
+      stop.removeEventListener('abort', onStop);
+      child.kill('SIGKILL');
+      await ended;
+    }
+  }
+
+  private begin({ runsFolder, parquet, summaries }: QueryFiles): ChildProcess {
+    // Where there is no file yet, the folder may be missing.
+    const cwd = parquet.length + summaries.length > 0 ? runsFolder : undefined;
+    // No environment: nothing of it could be read by a query, and nothing of it changes how files are read.
+    return fork(fileURLToPath(this.deps.entry), { cwd, env: {}, execArgv: [], stdio: ['pipe', 'pipe', 'pipe', 'ipc'] });
+  }
+}
+
+/** @throws QueryError */
+function answerOf(message: QueryMessage, { memoryMegabytes }: QueryLimits): QueryAnswer {
+  if (message.type !== 'error') return message;
+  const code: QueryErrorCode = message.code === 'filesChanged' ? 'failed' : message.code;
+  if (code === 'notInstalled') {
+    const hint = 'install it beside run-bridge: npm install @duckdb/node-api, without --omit=optional';
+    throw new QueryError(
+      code,
+      `queries need DuckDB, which is not part of this installation; ${hint} (${message.message})`,
+    );
+  }
+  if (code === 'memory') {
+    const hint = 'ask for less, by run_id, trace_id or time, or for fewer columns';
+    throw new QueryError(code, `the query needed more than ${memoryMegabytes} MB of memory; ${hint}`);
+  }
+  throw new QueryError(code, message.message);
+}

@@ -1,0 +1,11 @@
+/** The files that a query sees, and nothing else; paths are relative to the folder of runs. */
+export interface QueryFiles {
+  /** Folder of the runs, absolute. */
+  readonly runsFolder: string;
+  /** `<trace id>/telemetry.parquet`, `<trace id>/telemetry-2.parquet` … */
+  readonly parquet: readonly string[];
+  /** `<trace id>/run.json` */
+  readonly summaries: readonly string[];
+  /** Runs beyond the limit of files, which the query does not see: those written to longest ago. */
+  readonly leftOutCount: number;
+}

@@ -1,0 +1,21 @@
+/** What one query may take. */
+export interface QueryLimits {
+  /** From the start of its process, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Of the database engine, in megabytes; the whole process may take 400 MB more. */
+  readonly memoryMegabytes: number;
+  readonly threads: number;
+  /** Further rows are not given; the answer says that there are some. `null` for all. */
+  readonly maxRows: number | null;
+  /** As JSON, in bytes, and at least one row; further rows are not given. `null` for all. */
+  readonly maxResultBytes: number | null;
+}
+
+/** Of queries over the API. */
+export const API_QUERY_LIMITS: QueryLimits = {
+  timeoutMs: 30_000,
+  memoryMegabytes: 512,
+  threads: 2,
+  maxRows: 1_000,
+  maxResultBytes: 16 * 1024 * 1024,
+};

@@ -1,0 +1,114 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/component/clock.js';
+import { listQueryFiles } from '../../src/query/list-query-files.js';
+import { type QueryAnswer, QueryEngine } from '../../src/query/query-engine.js';
+import { QueryError } from '../../src/query/query-error.js';
+import { API_QUERY_LIMITS } from '../../src/query/query-limits.js';
+import type { TraceId } from '../../src/record/ids.js';
+import { queryFolder } from '../fake/query-folder.js';
+
+const { dataFolder, traceIds } = queryFolder(['build-mixed', 'fail-fast']);
+const engine = new QueryEngine({
+  entry: new URL('../../dist/query/process/query-main.js', import.meta.url),
+  clock: systemClock,
+});
+const forever = new AbortController().signal;
+
+async function ask(sql: string, limits = {}, ids: readonly TraceId[] = traceIds, signal = forever) {
+  const files = () => listQueryFiles(dataFolder, ids);
+  const answers: QueryAnswer[] = [];
+  for await (const answer of engine.run({ sql, files, limits: { ...API_QUERY_LIMITS, ...limits } }, signal)) {
+    answers.push(answer);
+  }
+  return {
+    columns: answers.flatMap((answer) => (answer.type === 'columns' ? answer.columns : [])),
+    rows: answers.flatMap((answer) => (answer.type === 'rows' ? answer.rows : [])),
+    isTruncated: answers.some((answer) => answer.type === 'end' && answer.isTruncated),
+  };
+}
+
+async function codeOf(asked: Promise<unknown>): Promise<string | undefined> {
+  const error = await asked.catch((reason: unknown) => reason);
+  return error instanceof QueryError ? error.code : undefined;
+}
+
+describe('a query in a process of its own', () => {
+  it('gives columns with their types, and rows with numbers', async () => {
+    const asked = await ask('SELECT outcome, count(*) AS n FROM nodes GROUP BY 1 ORDER BY 1', {}, traceIds.slice(0, 1));
+    expect(asked).toEqual({
+      columns: [
+        { name: 'outcome', type: 'VARCHAR' },
+        { name: 'n', type: 'BIGINT' },
+      ],
+      rows: [
+        ['error', 1],
+        ['skipped', 4],
+        ['success', 16],
+      ],
+      isTruncated: false,
+    });
+  });
+
+  it('is killed when its time is over, and says what to do', async () => {
+    const asked = ask('SELECT count(*) FROM range(1000000000) a, range(1000000) b', { timeoutMs: 700 });
+    await expect(asked).rejects.toThrow('longer than 0.7 s; ask for less');
+    await expect(codeOf(asked)).resolves.toBe('timeout');
+  });
+
+  it('ends when it needs more memory than it may have', async () => {
+    const asked = ask('SELECT list(a.range) FROM range(30000000) a, range(20) b', { memoryMegabytes: 100 });
+    await expect(asked).rejects.toThrow('more than 100 MB of memory');
+  });
+
+  it('gives as many rows as the limit, and says that there are more', async () => {
+    const asked = await ask('FROM range(10)', { maxRows: 4 });
+    expect([asked.rows.length, asked.isTruncated]).toEqual([4, true]);
+  });
+
+  it('ends when whoever asked has gone', async () => {
+    const gone = new AbortController();
+    const asked = ask('SELECT count(*) FROM range(1000000000) a, range(1000000) b', {}, traceIds, gone.signal);
+    gone.abort();
+    await expect(codeOf(asked)).resolves.toBe('stopped');
+  });
+
+  it('is begun again where a file was removed between listing and reading it', async () => {
+    const moving = queryFolder(['build-clean', 'parse']);
+    let count = 0;
+    const files = async () => {
+      const listed = await listQueryFiles(moving.dataFolder, moving.traceIds);
+      if (count === 0) rmSync(join(moving.dataFolder, 'runs', moving.traceIds[1] ?? '', 'telemetry.parquet'));
+      count += 1;
+      return listed;
+    };
+    const request = { sql: 'SELECT count(DISTINCT trace_id) FROM records', files, limits: API_QUERY_LIMITS };
+    const answers: QueryAnswer[] = [];
+    for await (const answer of engine.run(request, forever)) answers.push(answer);
+    expect(count).toBe(2);
+    expect(answers[1]).toEqual({ type: 'rows', rows: [[1]] });
+  });
+
+  it('answers with no rows where no run has a file yet', async () => {
+    const asked = await ask('SELECT * FROM nodes', {}, []);
+    expect([asked.columns.length, asked.rows]).toEqual([32, []]);
+  });
+
+  it('fails alone where a file is damaged', async () => {
+    const damaged = queryFolder(['parse']);
+    writeFileSync(join(damaged.dataFolder, 'runs', damaged.traceIds[0] ?? '', 'telemetry.parquet'), 'no parquet');
+    const files = () => listQueryFiles(damaged.dataFolder, damaged.traceIds);
+    const request = { sql: 'FROM records', files, limits: API_QUERY_LIMITS };
+    await expect(codeOf(engine.run(request, forever).next())).resolves.toBe('failed');
+  });
+
+  it('is refused where as many wait as may', async () => {
+    const gone = new AbortController();
+    const slow = () => ask('SELECT count(*) FROM range(1000000000) a, range(1000000) b', {}, traceIds, gone.signal);
+    const asked = Array.from({ length: 11 }, slow).map(codeOf);
+    await expect(Promise.race(asked)).resolves.toBe('busy');
+    gone.abort();
+    expect((await Promise.all(asked)).filter((code) => code === 'stopped').length).toBe(10);
+  });
+});
