@@ -14,6 +14,7 @@ import type { Machine } from './component/machine.js';
 import { pause } from './component/pause.js';
 import { Together } from './component/together.js';
 import type { Configuration } from './config/configuration.js';
+import { ConfigurationError } from './config/configuration-error.js';
 import { missingForHooks } from './config/missing-for-hooks.js';
 import { ParquetThread } from './parquet-thread/parquet-thread.js';
 import { aboutRouter } from './receiver/about-router.js';
@@ -24,8 +25,10 @@ import { WatchedConsumer } from './receiver/watched-consumer.js';
 import type { TraceId } from './record/ids.js';
 import type { RecordConsumer } from './record/record-consumer.js';
 import { API_PATH } from './run/api-path.js';
+import { InvocationNotes } from './run/invocation-notes.js';
 import { InvocationParquet } from './run/invocation-parquet.js';
 import { LocalExecutionBook } from './run/local-execution-book.js';
+import { PlaceFinder } from './run/place-finder.js';
 import type { RunListener } from './run/run-event.js';
 import { RunFile } from './run/run-file.js';
 import { RunLog } from './run/run-log.js';
@@ -106,6 +109,8 @@ export class App {
       // Both are done while the other thread starts, which takes as long.
       const schema = PublicSchema.load();
       state = await openSqliteState(join(folder, STATE_FILE));
+      const problems = await state.places.declare(configuration, deps.clock.nowUnixMs());
+      if (problems.length > 0) throw new ConfigurationError(problems);
       const exports = await exporting.with(state);
       const hasHooks = purpose === 'serve' && missingForHooks(configuration).length === 0;
       const hostedRuns = hasHooks ? await import('./app/hosted-runs.js') : undefined;
@@ -163,7 +168,10 @@ export class App {
       { entry: new URL('./parquet-thread/thread-main.js', import.meta.url), clock, logger },
     );
     const parquet = new InvocationParquet(dataFolder, parquetThread);
-    const runListeners: RunListener[] = [...(configuration.parquet ? [parquet] : []), new RunLog(logger)];
+    const places = new PlaceFinder(configuration);
+    const files = configuration.parquet ? parquet : null;
+    const notes = new InvocationNotes({ store: opened.state.invocations, files, places, clock, logger });
+    const runListeners: RunListener[] = [notes, new RunLog(logger)];
     this.tracker = new RunTracker(
       {
         ...RUN_TRACKER_DEFAULTS,
@@ -181,7 +189,7 @@ export class App {
       },
     );
     const { executions: store, runs } = opened.state;
-    this.book = new LocalExecutionBook({ store, runs, listeners: [this.tracker], clock, logger });
+    this.book = new LocalExecutionBook({ store, runs, listeners: [this.tracker], places, clock, logger });
     const output = opened.stream === undefined ? [] : [new JsonlOutput(opened.stream, { reader: this.reader, logger })];
     // An import judges its runs when all files are in: a file that comes later may hold a run's end.
     listeners.push(...(purpose === 'import' ? [] : [this.tracker]), ...output);
@@ -260,7 +268,7 @@ export class App {
       logger,
       pid: deps.pid,
     });
-    const outward = [...exports, parquetThread, ...output];
+    const outward = [...exports, parquetThread, notes, ...output];
     const inward = {
       serve: [this.tracker, this.book, recordLog, ...guards, ...(hosted?.components ?? []), receivers, this.web, spool],
       follow: [this.tracker, this.book, recordLog, limits.disk, spool],

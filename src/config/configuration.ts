@@ -1,5 +1,6 @@
 import type { DestinationConfig } from '../exporter/destination-config.js';
 import type { JobDefinition } from '../job/job-definition.js';
+import type { DeclaredEnvironment, DeclaredPlace } from '../run/place-rules.js';
 import type { DestinationSettings } from './destination-settings.js';
 import type { SettingKey, SettingValues } from './settings.js';
 
@@ -13,6 +14,10 @@ export interface Configuration extends SettingValues {
   readonly destinations: readonly DestinationSettings[];
   /** The jobs that the configuration file declares. */
   readonly jobs: readonly JobDefinition[];
+  /** The projects that it declares. */
+  readonly projects: readonly DeclaredPlace[];
+  /** The environments that it declares. */
+  readonly environments: readonly DeclaredEnvironment[];
   /** The destination that OpenTelemetry's environment variables describe; it takes the place of one of its name in the file. */
   readonly environmentDestination: DestinationConfig | undefined;
   /** Resource attributes that exports carry in place of the engine's. */

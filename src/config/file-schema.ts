@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import type { JobDefinition } from '../job/job-definition.js';
+import type { DeclaredEnvironment, DeclaredPlace } from '../run/place-rules.js';
 import { type DestinationSettings, destinationSchema, switchSchema } from './destination-settings.js';
-import { jobSchema, nameSchema } from './job-settings.js';
+import { jobSchema } from './job-settings.js';
+import { environmentSchema, nameSchema, projectSchema } from './place-settings.js';
 import type { SettingContext } from './setting.js';
 import { SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
 
@@ -11,6 +13,8 @@ export interface FileValues {
   readonly mapping: Readonly<Record<string, boolean>>;
   readonly destinations: readonly DestinationSettings[];
   readonly jobs: readonly JobDefinition[];
+  readonly projects: readonly DeclaredPlace[];
+  readonly environments: readonly DeclaredEnvironment[];
 }
 
 /** Names of destinations become keys of state and part of messages, so they are plain. */
@@ -25,35 +29,55 @@ export function fileSchema(context: SettingContext, mappingSwitches: readonly st
     destinationSchema(context, mapping),
     'is not a list of named destinations',
   );
-  const jobs = z.record(
-    nameSchema,
-    // A job of which nothing but its name is said.
-    z.preprocess((value) => value ?? {}, jobSchema(context)),
-    'is not a list of named jobs',
-  );
+  const places = {
+    jobs: namedSchema(jobSchema(context), 'is not a list of named jobs').nullish(),
+    projects: namedSchema(projectSchema, 'is not a list of named projects').nullish(),
+    environments: namedSchema(environmentSchema, 'is not a list of named environments').nullish(),
+  };
   return z
     .strictObject(
-      { ...settings, mapping: mapping.nullish(), destinations: destinations.nullish(), jobs: jobs.nullish() },
+      { ...settings, mapping: mapping.nullish(), destinations: destinations.nullish(), ...places },
       'the file does not hold settings such as "http: 127.0.0.1:4318"',
     )
-    .transform(({ mapping: switches, destinations: named, jobs: declared, ...values }) => {
+    .transform(({ mapping: switches, destinations: named, jobs, projects, environments, ...values }) => {
       const set = Object.entries(values).filter(([, value]) => value != null);
       return {
         values: Object.fromEntries(set) as Partial<SettingValues>,
         mapping: switches ?? {},
-        destinations: Object.entries(named ?? {}).map(([name, settings]) => ({ name, ...settings })),
-        jobs: Object.entries(declared ?? {}).map(([name, settings]) => ({ name, ...settings })),
+        destinations: listOf(named),
+        jobs: listOf(jobs),
+        projects: listOf(projects),
+        environments: listOf(environments),
       };
     });
 }
 
+/** Things by their names; one of which nothing but its name is said, is an empty entry. */
+function namedSchema<Value>(one: z.ZodType<Value>, problem: string) {
+  return z.record(
+    nameSchema,
+    z.preprocess((value) => value ?? {}, one),
+    problem,
+  );
+}
+
+function listOf<Value extends object>(named: Readonly<Record<string, Value>> | null | undefined) {
+  return Object.entries(named ?? {}).map(([name, settings]) => ({ name, ...settings }));
+}
+
 /** Names that the file may hold at a path of it, to suggest one for a misspelt key. */
 export function knownNames(path: readonly PropertyKey[], mappingSwitches: readonly string[]): readonly string[] {
-  if (path.length === 0) return [...SETTING_KEYS, 'mapping', 'destinations', 'jobs'];
+  if (path.length === 0) {
+    return [...SETTING_KEYS, 'mapping', 'destinations', 'jobs', 'projects', 'environments'];
+  }
   if (path.at(-1) === 'mapping') return mappingSwitches;
+  if (path.at(-2) === 'match') return RULE_KEYS;
+  if (path[0] === 'projects' || path[0] === 'environments') return PLACE_KEYS;
   return path[0] === 'jobs' ? JOB_KEYS : DESTINATION_KEYS;
 }
 
+const RULE_KEYS: readonly string[] = ['command', 'target', 'resource'];
+const PLACE_KEYS = Object.keys(environmentSchema.in.shape);
 const JOB_KEYS = Object.keys(jobSchema({ baseDir: '/', homeDir: '/' }).in.shape);
 const DESTINATION_KEYS = Object.keys(destinationSchema({ baseDir: '/', homeDir: '/' }, mappingSchema([])).in.shape);
 

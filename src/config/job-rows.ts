@@ -3,6 +3,7 @@ import { joinCommandLine } from '../job/split-command-line.js';
 import type { ConfigurationRow } from './configuration.js';
 import { formatDuration } from './duration.js';
 import { MASK } from './mask.js';
+import { placeRows } from './place-rows.js';
 
 /** A job as rows of `run-bridge config`; values of its variables are masked. */
 export function jobRows(job: JobDefinition, origin: string): ConfigurationRow[] {
@@ -10,7 +11,7 @@ export function jobRows(job: JobDefinition, origin: string): ConfigurationRow[] 
     value === null ? [] : [{ name: `jobs.${job.name}.${name}`, value: String(value), origin }];
   const isStartable = job.commands.length > 0;
   return [
-    ...row('project', job.project),
+    ...placeRows('jobs', job, origin),
     ...row('environment', job.environment),
     ...job.commands.flatMap((words, index) => row(`command.${index + 1}`, joinCommandLine(words))),
     ...row('working-dir', isStartable ? job.workingDir : null),

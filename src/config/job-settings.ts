@@ -2,23 +2,18 @@ import { z } from 'zod';
 import type { JobDefinition } from '../job/job-definition.js';
 import { problemOfWords, splitCommandLine } from '../job/split-command-line.js';
 import { parseDurationMs } from './duration.js';
+import { declaredShape, nameSchema } from './place-settings.js';
 import { parsePath, type SettingContext } from './setting.js';
 
 /** Most commands that one job may have. */
 const MAX_COMMANDS = 100;
-
-/** Name of a job, a project or an environment in the configuration file. */
-export const nameSchema = z
-  .string('is not a name')
-  .trim()
-  .min(1, 'is an empty name')
-  .max(200, 'is a name of more than 200 characters');
 
 /** Reads one entry of `jobs:`, all but its name. */
 export function jobSchema({ baseDir, homeDir }: SettingContext) {
   return z
     .strictObject(
       {
+        ...declaredShape,
         project: nameSchema.nullish(),
         environment: nameSchema.nullish(),
         command: commandsSchema.nullish(),
@@ -44,6 +39,8 @@ export function jobSchema({ baseDir, homeDir }: SettingContext) {
     )
     .transform(
       (value): Omit<JobDefinition, 'name'> => ({
+        id: value.id ?? null,
+        match: value.match,
         project: value.project ?? null,
         environment: value.environment ?? null,
         commands: value.command ?? [],

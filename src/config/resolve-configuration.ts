@@ -7,6 +7,7 @@ import { destinationRows } from './destination-rows.js';
 import { type Environment, nonEmpty } from './environment.js';
 import { environmentRows } from './environment-rows.js';
 import { jobRows } from './job-rows.js';
+import { placeRows } from './place-rows.js';
 import { PLATFORM_SECRET_NAMES, readPlatformSecrets } from './platform-secrets.js';
 import type { FileReading } from './read-configuration-file.js';
 import type { SettingContext } from './setting.js';
@@ -67,6 +68,10 @@ export function resolveConfiguration(
   }
   const jobs = fileValues?.jobs ?? [];
   rows.push(...jobs.flatMap((job) => jobRows(job, file?.locate(['jobs', job.name]) ?? '')));
+  const { projects = [], environments = [] } = fileValues ?? {};
+  for (const [kind, places] of Object.entries({ projects, environments })) {
+    rows.push(...places.flatMap((place) => placeRows(kind, place, file?.locate([kind, place.name]) ?? '')));
+  }
   return {
     // Every key of SETTING_KEYS was set just now, or a problem was thrown.
     configuration: {
@@ -75,6 +80,8 @@ export function resolveConfiguration(
       mapping,
       destinations,
       jobs,
+      projects,
+      environments,
       environmentDestination: standard.destination,
       resourceOverrides: standard.resourceOverrides,
       platformSecrets: platform.secrets,

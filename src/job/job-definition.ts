@@ -1,9 +1,7 @@
+import type { DeclaredJob } from '../run/place-rules.js';
+
 /** A job as the configuration declares it. */
-export interface JobDefinition {
-  readonly name: string;
-  /** Names of what its runs belong to; `null` where nothing is said. */
-  readonly project: string | null;
-  readonly environment: string | null;
+export interface JobDefinition extends DeclaredJob {
   /** What a run does, one after the other: programs with their arguments. Empty where the job cannot be started from here. */
   readonly commands: readonly (readonly string[])[];
   /** Absolute path of the folder that the commands are run in. */

@@ -2,13 +2,15 @@ import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import type { TraceId } from '../record/ids.js';
+import { UNKNOWN_RESOURCE } from '../record/resource.js';
 import type { CommandEnding } from '../store/command-ending.js';
 import type { ExecutionRow, ExecutionStore, FinishResult, StepRow, StepTeller } from '../store/execution-store.js';
 import type { RunStore } from '../store/run-store.js';
-import type { StepPlace, StepStart } from '../store/step-start.js';
+import { DEFAULT_JOB, type StepPlace, type StepStart } from '../store/step-start.js';
 import { StoreError } from '../store/store-error.js';
 import type { ExecutionBook } from './execution-book.js';
 import { ExecutionBookError } from './execution-book-error.js';
+import type { PlaceFinder } from './place-finder.js';
 import type { StepListener } from './step-listener.js';
 
 /** What a book works with. */
@@ -17,6 +19,8 @@ export interface LocalExecutionBookDeps {
   /** Says when a trace's last record came. */
   readonly runs: Pick<RunStore, 'find'>;
   readonly listeners: readonly StepListener[];
+  /** Finds the job of a command that names none; left out, it is `adhoc`. */
+  readonly places?: PlaceFinder;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -58,7 +62,7 @@ export class LocalExecutionBook implements ExecutionBook, Component {
   /** @param teller who will say how it ends; default: this program itself */
   async begin(start: StepStart, teller: StepTeller = 'local'): Promise<StepPlace> {
     if (teller === 'remote') this.heardOf.set(start.stepId, this.deps.clock.monotonicMs());
-    return await this.guard(() => this.deps.store.begin(start, teller));
+    return await this.guard(() => this.deps.store.begin(this.placed(start), teller));
   }
 
   async attach(stepId: string, traceId: TraceId): Promise<void> {
@@ -79,6 +83,19 @@ export class LocalExecutionBook implements ExecutionBook, Component {
     const result = await this.guard(() => this.deps.store.finish(runKey));
     if (result.kind === 'finished') this.sayFinished(result.run);
     return result;
+  }
+
+  /** What the command was said to belong to stands; rules find what was not said. */
+  private placed(start: StepStart): StepStart {
+    const { places } = this.deps;
+    if (places === undefined) return start;
+    const said = {
+      ...(start.job !== DEFAULT_JOB && { 'run_bridge.job': start.job }),
+      ...(start.environment !== null && { 'run_bridge.environment': start.environment }),
+      ...(start.project !== null && { 'run_bridge.project': start.project }),
+    };
+    const resource = { ...UNKNOWN_RESOURCE, attributes: said };
+    return { ...start, ...places.placeOf({ rawCommand: start.command.join(' '), resource }) };
   }
 
   private async giveUp(step: StepRow): Promise<void> {
@@ -124,10 +141,12 @@ export class LocalExecutionBook implements ExecutionBook, Component {
     await this.finishIdle();
   }
 
+  /** Runs that nobody finishes, and those of which nothing more comes. */
   private async finishIdle(): Promise<void> {
     for (const { runKey } of await this.deps.store.listIdle(this.deps.clock.nowUnixMs() - IDLE_RUN_MS)) {
       if (runKey !== null) await this.finish(runKey);
     }
+    await this.deps.store.settle(this.deps.clock.nowUnixMs());
   }
 
   private async guard<T>(action: () => Promise<T>): Promise<T> {

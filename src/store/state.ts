@@ -2,6 +2,7 @@ import type { AccountStore } from './account-store.js';
 import type { CursorStore } from './cursor-store.js';
 import type { ExecutionStore } from './execution-store.js';
 import type { InvocationStore } from './invocation-store.js';
+import type { PlaceStore } from './place-store.js';
 import type { PullStore } from './pull-store.js';
 import type { JobCatalog, RunCatalog } from './run-catalog.js';
 import type { RunStore } from './run-store.js';
@@ -13,6 +14,7 @@ export interface State {
   readonly cursors: CursorStore;
   readonly executions: ExecutionStore;
   readonly invocations: InvocationStore;
+  readonly places: PlaceStore;
   /** Runs, steps and jobs as the API shows them. */
   readonly catalog: RunCatalog & JobCatalog;
   readonly pulls: PullStore;

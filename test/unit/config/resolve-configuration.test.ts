@@ -71,6 +71,8 @@ describe('without anything said', () => {
       mapping: { 'stable-names': true },
       destinations: [],
       jobs: [],
+      projects: [],
+      environments: [],
       environmentDestination: undefined,
       resourceOverrides: {},
       platformSecrets: { token: null, hookSecret: null },
@@ -358,6 +360,8 @@ jobs:
   one-line: { command: dbt build }
 `);
     const nothing = {
+      id: null,
+      match: [],
       project: null,
       environment: null,
       variables: {},
@@ -368,6 +372,8 @@ jobs:
     expect(resolve().configuration.jobs).toEqual([
       {
         name: 'nightly',
+        id: null,
+        match: [],
         project: 'shop',
         environment: 'production',
         commands: [

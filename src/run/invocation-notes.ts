@@ -1,0 +1,168 @@
+import type { Clock, Timer } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import type { Logger } from '../component/logger.js';
+import { pause } from '../component/pause.js';
+import type { TraceId } from '../record/ids.js';
+import type { UnixNano } from '../record/unix-nano.js';
+import type { InvocationNote, InvocationStore, TraceNote } from '../store/invocation-store.js';
+import type { RunRow } from '../store/run-store.js';
+import type { PlaceFinder } from './place-finder.js';
+import type { RunEvent, RunListener } from './run-event.js';
+import type { InvocationSummary, RunSummary } from './run-summary.js';
+
+/** What notes are made with. */
+export interface InvocationNotesDeps {
+  readonly store: InvocationStore;
+  /** Writes the files that a run is over with: it is told first, and what it has not taken is not noted. `null` for none. */
+  readonly files: RunListener | null;
+  readonly places: PlaceFinder;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Beginnings are noted together, after so long; a run that is over by then costs one write in all. In milliseconds. */
+const GATHER_MS = 50;
+/** With so many waiting, they are noted at once. */
+const MAX_WAITING = 1_000;
+/** Traces of before that are looked at at a time, and the time between, so that others get their turn. */
+const UNNOTED_COUNT = 50;
+const UNNOTED_PAUSE_MS = 10;
+
+/** What is to be noted of a trace. */
+interface Waiting {
+  readonly run: RunSummary;
+  /** Positions of the invocations whose files can be read. */
+  readonly saved: ReadonlySet<number>;
+}
+
+/**
+ * Notes which invocations there are, so that each belongs to a run: a step's, or one of its own. Traces of before (of an
+ * earlier version, or of a process that died) are looked up after a start.
+ */
+export class InvocationNotes implements RunListener, Component {
+  readonly name = 'run notes';
+  private waiting = new Map<TraceId, Waiting>();
+  private writing: Promise<void> = Promise.resolve();
+  private timer: Timer | null = null;
+  private readonly stopping = new AbortController();
+  private looking: Promise<void> = Promise.resolve();
+
+  constructor(private readonly deps: InvocationNotesDeps) {}
+
+  async start(): Promise<void> {
+    this.looking = this.noteEarlier().catch((error: unknown) => {
+      this.deps.logger.error({ error: String(error) }, 'runs of before could not be noted; the next start tries again');
+    });
+  }
+
+  async shutdown(): Promise<void> {
+    this.stopping.abort();
+    this.timer?.cancel();
+    await this.looking;
+    await this.flush();
+  }
+
+  /** @throws when a run's end cannot be noted, or its files were not written: it is told again. */
+  async onRunEvent(event: RunEvent): Promise<void> {
+    const { run } = event;
+    // Nobody waits for another run's files to learn that this one has begun.
+    if (event.type === 'started') this.wait(run, []);
+    await this.deps.files?.onRunEvent(event);
+    if (event.type === 'invocationEnded' && run.state === 'open') this.wait(run, [event.invocation.index]);
+    if (event.type !== 'finished') return;
+    this.wait(
+      run,
+      run.invocations.map(({ index }) => index),
+    );
+    await this.flush();
+  }
+
+  /** Resolves when everything that waits is noted. @throws StoreError */
+  async flush(): Promise<void> {
+    this.timer?.cancel();
+    this.timer = null;
+    // Whoever comes while a write is under way shares the next one.
+    const next = this.writing.catch(() => {}).then(() => this.write());
+    this.writing = next;
+    await next;
+  }
+
+  private async write(): Promise<void> {
+    const { waiting } = this;
+    if (waiting.size === 0) return;
+    this.waiting = new Map();
+    try {
+      const notes = [...waiting.values()].map(({ run, saved }) => this.noteOf(run, saved));
+      await this.deps.store.note(notes, this.deps.clock.nowUnixMs());
+    } catch (error) {
+      for (const [traceId, one] of waiting) if (!this.waiting.has(traceId)) this.waiting.set(traceId, one);
+      throw error;
+    }
+  }
+
+  private wait(run: RunSummary, saved: readonly number[]): void {
+    const before = this.waiting.get(run.traceId);
+    this.waiting.set(run.traceId, { run, saved: new Set([...(before?.saved ?? []), ...saved]) });
+    if (this.timer !== null && this.waiting.size < MAX_WAITING) return;
+    this.timer?.cancel();
+    this.timer = this.deps.clock.after(this.waiting.size < MAX_WAITING ? GATHER_MS : 0, () => {
+      this.flush().catch((error: unknown) => {
+        this.deps.logger.error({ error: String(error) }, 'runs could not be noted; it is tried again with the next');
+      });
+    });
+  }
+
+  private async noteEarlier(): Promise<void> {
+    const { store, clock } = this.deps;
+    let rows = await store.listUnnoted(UNNOTED_COUNT);
+    if (rows.length === 0) return;
+    // Loaded when there is something to read back: no start has to wait for a schema library.
+    const { parseRun } = await import('./parse-run.js');
+    while (rows.length > 0 && !this.stopping.signal.aborted) {
+      const notes = rows.map((row) => {
+        const run = parseRun(row.summary);
+        return run === undefined ? { traceId: row.traceId, invocations: [] } : this.noteOf(run, savedIn(row, run));
+      });
+      await store.note(notes, clock.nowUnixMs());
+      await pause(clock, UNNOTED_PAUSE_MS, this.stopping.signal);
+      rows = await store.listUnnoted(UNNOTED_COUNT);
+    }
+  }
+
+  private noteOf({ traceId, invocations }: RunSummary, saved: ReadonlySet<number>): TraceNote {
+    return { traceId, invocations: invocations.map((one) => this.invocationOf(one, saved.has(one.index))) };
+  }
+
+  private invocationOf(invocation: InvocationSummary, isSaved: boolean): InvocationNote {
+    const { resource, step } = invocation;
+    const text = (name: string) => {
+      const value = resource.attributes[name];
+      return typeof value === 'string' && value !== '' ? value : null;
+    };
+    return {
+      index: invocation.index,
+      stepId: step?.stepId ?? null,
+      command: invocation.rawCommand,
+      verdict: invocation.verdict,
+      statusMessage: invocation.statusMessage,
+      startedUnixMs: toUnixMs(invocation.startTimeUnixNano),
+      endedUnixMs: toUnixMs(invocation.endTimeUnixNano),
+      isSaved,
+      parquetFile: invocation.parquetFile,
+      engineVersion: text('service.version'),
+      gitBranch: text('vcs.ref.head.name'),
+      gitSha: text('vcs.ref.head.revision'),
+      place: this.deps.places.placeOf(invocation),
+    };
+  }
+}
+
+/** Those of an earlier time are there once every listener took the run's end. */
+function savedIn({ state, parquetBytes, logBytes }: RunRow, { invocations }: RunSummary): ReadonlySet<number> {
+  const isWhole = state === 'finished' && parquetBytes === logBytes;
+  return new Set(isWhole ? invocations.map(({ index }) => index) : []);
+}
+
+function toUnixMs(time: UnixNano): number {
+  return Number(time / 1_000_000n);
+}

@@ -1,0 +1,77 @@
+import type { Resource } from '../record/resource.js';
+import type { RunPlace } from '../store/invocation-store.js';
+import { DEFAULT_JOB } from '../store/step-start.js';
+import type { DeclaredPlace, DeclaredPlaces, MatchRule } from './place-rules.js';
+
+/** What is known of an invocation that somebody may have meant by a rule. */
+export interface PlacedCommand {
+  /** The command line as it was typed; `null` until it is known. */
+  readonly rawCommand: string | null;
+  readonly resource: Resource;
+}
+
+/** Longer names are cut off: a sender that makes them up fills no disk. */
+const MAX_NAME_LENGTH = 200;
+
+/**
+ * Finds the job, environment and project of an invocation that nobody ran under a name: what its resource says
+ * (`run_bridge.job`, `run_bridge.environment`, `run_bridge.project`), else the first declared one whose rule matches, else
+ * the job `adhoc`.
+ */
+export class PlaceFinder {
+  constructor(private readonly declared: DeclaredPlaces) {}
+
+  placeOf(command: PlacedCommand): RunPlace {
+    const { jobs, environments, projects } = this.declared;
+    const said = (name: string) => nameIn(command.resource, name);
+    const job = said('run_bridge.job') ?? first(jobs, command)?.name ?? DEFAULT_JOB;
+    const declared = jobs.find(({ name }) => name === job);
+    const environment =
+      said('run_bridge.environment') ?? declared?.environment ?? first(environments, command)?.name ?? null;
+    const ofEnvironment = environments.find(({ name }) => name === environment)?.project;
+    const project =
+      said('run_bridge.project') ?? declared?.project ?? ofEnvironment ?? first(projects, command)?.name ?? null;
+    return { job, environment, project };
+  }
+}
+
+function nameIn({ attributes }: Resource, name: string): string | undefined {
+  const value = attributes[name];
+  const text = typeof value === 'string' ? value.trim().slice(0, MAX_NAME_LENGTH) : '';
+  return text === '' ? undefined : text;
+}
+
+function first<Place extends DeclaredPlace>(places: readonly Place[], command: PlacedCommand): Place | undefined {
+  return places.find(({ match }) => match.some((rule) => isMatch(rule, command)));
+}
+
+function isMatch({ command, target, resource }: MatchRule, { rawCommand, resource: { attributes } }: PlacedCommand) {
+  if (command !== undefined && !matches(command, rawCommand)) return false;
+  if (target !== undefined && !matches(target, targetIn(rawCommand))) return false;
+  return Object.entries(resource ?? {}).every(([name, pattern]) => {
+    const value = attributes[name];
+    return value !== undefined && matches(pattern, String(value));
+  });
+}
+
+/** By hand, without backtracking: a pattern with many stars on a long command line costs no more than one with few. */
+function matches(pattern: string, text: string | null): boolean {
+  if (text === null) return false;
+  const parts = pattern.split('*');
+  const head = parts[0] ?? '';
+  if (parts.length === 1) return text === pattern;
+  const tail = parts.at(-1) ?? '';
+  if (!text.startsWith(head) || text.length < head.length + tail.length || !text.endsWith(tail)) return false;
+  let at = head.length;
+  for (const part of parts.slice(1, -1)) {
+    const found = text.indexOf(part, at);
+    if (found < 0 || found + part.length > text.length - tail.length) return false;
+    at = found + part.length;
+  }
+  return true;
+}
+
+/** The engine's `--target NAME`, `--target=NAME` or `-t NAME`. */
+function targetIn(rawCommand: string | null): string | null {
+  return /(?:^|\s)(?:--target[=\s]|-t\s)\s*["']?([^\s"']+)/.exec(rawCommand ?? '')?.[1] ?? null;
+}
