@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
+import { ArtifactStorage } from './app/artifact-storage.js';
 import { createDecoding } from './app/create-decoding.js';
 import { exportHealth } from './app/export-health.js';
 import { onlyImported } from './app/imported-runs.js';
@@ -45,6 +46,8 @@ import { listTraces } from './sink/list-traces.js';
 import { openJsonlStream } from './sink/open-jsonl-stream.js';
 import type { RecordLogReader } from './sink/record-log.js';
 import { RecordLogFiles } from './sink/record-log-files.js';
+import type { ArtifactSink } from './source/artifact/artifact-sink.js';
+import { StoreArtifactSink } from './source/artifact/store-artifact-sink.js';
 import { Spool } from './source/spool.js';
 import type { DataFolderLock } from './store/data-folder-lock.js';
 import { openSqliteState } from './store/open-sqlite-state.js';
@@ -129,6 +132,8 @@ export class App {
   readonly tracker: RunTracker;
   /** Where whoever runs a command under this program says so. */
   readonly book: LocalExecutionBook;
+  /** Keeps artifacts of steps. */
+  readonly artifacts: ArtifactSink;
   /** Hosted runs that are to be brought in, or were. */
   readonly pulls: PullStore;
   private readonly receiver: OtlpHttpReceiver;
@@ -148,6 +153,8 @@ export class App {
     this.clock = clock;
     this.pulls = opened.state.pulls;
     const dataFolder = configuration['data-dir'];
+    const storage = new ArtifactStorage(configuration);
+    this.artifacts = new StoreArtifactSink(() => storage.open());
     const health = new Health();
     const listeners: AppendListener[] = [];
     const foreignListeners: ForeignListener[] = [];
@@ -263,12 +270,13 @@ export class App {
     const spool = new Spool(dataFolder, null, {
       consumer: this.consumer,
       book: this.book,
+      artifacts: this.artifacts,
       otlp: () => ({ codec: decoding.codecs.json, decoder: decoding.decoder }),
       clock,
       logger,
       pid: deps.pid,
     });
-    const outward = [...exports, parquetThread, notes, ...output];
+    const outward = [...exports, parquetThread, notes, ...output, storage];
     const inward = {
       serve: [this.tracker, this.book, recordLog, ...guards, ...(hosted?.components ?? []), receivers, this.web, spool],
       follow: [this.tracker, this.book, recordLog, limits.disk, spool],

@@ -1,6 +1,7 @@
 import type { DestinationConfig } from '../exporter/destination-config.js';
 import type { JobDefinition } from '../job/job-definition.js';
 import type { DeclaredEnvironment, DeclaredPlace } from '../run/place-rules.js';
+import type { S3Credentials } from '../store/artifact/s3-location.js';
 import type { DestinationSettings } from './destination-settings.js';
 import type { SettingKey, SettingValues } from './settings.js';
 
@@ -24,6 +25,15 @@ export interface Configuration extends SettingValues {
   readonly resourceOverrides: Readonly<Record<string, string>>;
   /** What the environment alone says of the hosted platform; never shown. `null` where it is not set. */
   readonly platformSecrets: PlatformSecrets;
+  /** What AWS' own variables say of the bucket of artifacts; `null` where artifacts are kept in the data folder. */
+  readonly bucketEnvironment: BucketEnvironment | null;
+}
+
+/** What AWS' variables say; `null` where they say nothing. */
+export interface BucketEnvironment {
+  readonly credentials: S3Credentials | null;
+  readonly region: string | null;
+  readonly endpoint: string | null;
 }
 
 /** Secrets of the hosted platform. */

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { readOtlpEnvironment } from '../exporter/otlp-environment.js';
+import { readBucketEnvironment } from './bucket-environment.js';
 import { formatByteSize } from './byte-size.js';
 import type { Configuration, ConfigurationRow, ResolvedConfiguration } from './configuration.js';
 import { ConfigurationError } from './configuration-error.js';
@@ -58,10 +59,12 @@ export function resolveConfiguration(
   }
   const standard = readOtlpEnvironment(environment);
   const platform = readPlatformSecrets(environment);
-  problems.push(...standard.problems, ...platform.problems);
+  const isBucketWanted = values.artifacts !== undefined && values.artifacts !== 'folder';
+  const bucket = isBucketWanted ? readBucketEnvironment(environment) : undefined;
+  problems.push(...standard.problems, ...platform.problems, ...(bucket?.problems ?? []));
   if (problems.length > 0) throw new ConfigurationError(problems);
   const destinations = fileValues?.destinations ?? [];
-  rows.push(...platform.rows, ...environmentRows(standard));
+  rows.push(...platform.rows, ...(bucket?.rows ?? []), ...environmentRows(standard));
   for (const destination of destinations) {
     if (destination.name === standard.destination?.name) continue;
     rows.push(...destinationRows(destination, file?.locate(['destinations', destination.name]) ?? ''));
@@ -85,6 +88,7 @@ export function resolveConfiguration(
       environmentDestination: standard.destination,
       resourceOverrides: standard.resourceOverrides,
       platformSecrets: platform.secrets,
+      bucketEnvironment: bucket?.bucket ?? null,
     } satisfies Configuration,
     rows,
     file: file?.path ?? null,

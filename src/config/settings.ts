@@ -1,3 +1,11 @@
+import {
+  type ArtifactPlace,
+  artifactsEndpointSetting,
+  artifactsPathStyleSetting,
+  artifactsRegionSetting,
+  artifactsSetting,
+  type PATH_STYLES,
+} from './artifact-settings.js';
 import { formatDuration, parseDurationMs } from './duration.js';
 import { formatListenAddress, type ListenAddress, parseListenAddress } from './listen-address.js';
 import { platformAccountSetting, platformIntervalSetting, platformUrlSetting } from './platform-settings.js';
@@ -41,6 +49,12 @@ export interface SettingValues {
   readonly 'platform-interval': number;
   /** In bytes. */
   readonly 'platform-max-file': number;
+  readonly artifacts: ArtifactPlace | 'folder';
+  readonly 'artifacts-endpoint': string;
+  readonly 'artifacts-region': string;
+  readonly 'artifacts-path-style': (typeof PATH_STYLES)[number];
+  /** In bytes. */
+  readonly 'max-artifact-bytes': number;
   readonly redaction: (typeof REDACTION_LEVELS)[number];
   readonly 'log-level': (typeof LOG_LEVELS)[number];
   readonly 'log-format': (typeof LOG_FORMATS)[number];
@@ -115,6 +129,14 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
   'platform-account': platformAccountSetting,
   'platform-interval': platformIntervalSetting,
   'platform-max-file': sizeSetting('512MiB', "largest Parquet file of a hosted run's step that is downloaded"),
+  artifacts: artifactsSetting,
+  'artifacts-endpoint': artifactsEndpointSetting,
+  'artifacts-region': artifactsRegionSetting,
+  'artifacts-path-style': artifactsPathStyleSetting,
+  'max-artifact-bytes': sizeSetting(
+    '256MiB',
+    'largest artifact of a step; exec leaves a larger one out, an upload of one is answered 413',
+  ),
   redaction: choiceSetting(
     REDACTION_LEVELS,
     'literals',

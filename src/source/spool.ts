@@ -6,8 +6,11 @@ import { errorCode } from '../component/error-code.js';
 import type { Logger } from '../component/logger.js';
 import type { RecordConsumer } from '../record/record-consumer.js';
 import type { ExecutionBook } from '../run/execution-book.js';
+import { ArtifactError } from '../store/artifact/artifact-error.js';
 import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import { DataFolderLock } from '../store/data-folder-lock.js';
+import type { StepPlace } from '../store/step-start.js';
+import type { ArtifactSink } from './artifact/artifact-sink.js';
 import { batchesOf } from './batch-builder.js';
 import { guessResource } from './guess-resource.js';
 import { JsonlTail } from './jsonl-tail.js';
@@ -24,6 +27,7 @@ import { startPosition } from './start-position.js';
 export interface SpoolDeps {
   readonly consumer: RecordConsumer;
   readonly book: Pick<ExecutionBook, 'begin' | 'end'>;
+  readonly artifacts: ArtifactSink;
   readonly otlp: () => OtlpReading;
   /** Sends what the consumer holds back; called when a command's records were consumed. */
   readonly settle?: () => Promise<void>;
@@ -117,10 +121,11 @@ export class Spool implements Component {
     const { book, settle, clock } = this.deps;
     const consumer = new PatientConsumer(this.deps.consumer, clock, this.stop.signal);
     const file = entry === undefined ? { path: join(folder, ENGINE_FILE), fromOffset: 0 } : entry.file;
-    if (entry !== undefined) await book.begin(entry.start);
+    const place = entry && (await book.begin(entry.start));
     const recordCount =
       (await this.takeJsonl(file, entry?.resourceAttributes ?? '', consumer)) + (await this.takeOtlp(folder, consumer));
     await settle?.();
+    if (place !== undefined) await this.takeArtifacts(folder, place);
     if (entry !== undefined) {
       const { ending, endedUnixMs } = entry.end ?? { ending: { kind: 'unknown' }, endedUnixMs: clock.nowUnixMs() };
       await book.end(entry.start.stepId, ending, endedUnixMs);
@@ -164,6 +169,20 @@ export class Spool implements Component {
       if (delivery.batches.length > 0 || delivery.foreign.length > 0) await consumer.consume(delivery);
     }
     return recordCount;
+  }
+
+  /** @throws ArtifactError when it is to be tried again; what will never be taken is left out. */
+  private async takeArtifacts(folder: string, { runId, stepIndex }: StepPlace): Promise<void> {
+    const { spooledArtifacts } = await import('./artifact/spooled-artifacts.js');
+    for (const { path, file } of await spooledArtifacts(folder)) {
+      try {
+        await this.deps.artifacts.put({ runId, stepIndex, path }, file, this.stop.signal);
+      } catch (error) {
+        if (!(error instanceof ArtifactError) || error.code === 'unavailable' || error.code === 'full') throw error;
+        const { logger } = this.deps;
+        logger.warn({ run: runId, step: stepIndex, path, reason: error.message }, 'an artifact was left out');
+      }
+    }
   }
 
   private async keepRejects(path: string, rejects: readonly Reject[]): Promise<void> {

@@ -1,11 +1,13 @@
 import { type Environment, nonEmpty } from '../../config/environment.js';
 
-/** What a command line and its environment tell the engine about its own telemetry; a flag comes before a variable. */
+/** What a command line and its environment tell the engine about its files and its telemetry; a flag comes before a variable. */
 export interface EngineSwitches {
   /** Name of the JSONL file that the user asked for; `undefined` where nobody did. */
   readonly fileName: string | undefined;
   readonly logPath: string | undefined;
   readonly projectDir: string | undefined;
+  /** Where it writes what it makes; `undefined` where the project says it, or nobody. */
+  readonly targetPath: string | undefined;
   /** Whether the user chose the trace id or the parent span. */
   readonly hasOwnTrace: boolean;
 }
@@ -17,6 +19,7 @@ export function readEngineSwitches(command: readonly string[], environment: Envi
     fileName: value('--otel-file-name', 'DBT_OTEL_FILE_NAME'),
     logPath: value('--log-path', 'DBT_LOG_PATH'),
     projectDir: value('--project-dir', 'DBT_PROJECT_DIR'),
+    targetPath: value('--target-path', 'DBT_TARGET_PATH'),
     hasOwnTrace:
       (value('--invocation-id', 'DBT_INVOCATION_ID') ?? value('--parent-span-id', 'DBT_PARENT_SPAN_ID')) !== undefined,
   };

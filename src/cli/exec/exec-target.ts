@@ -1,12 +1,17 @@
 import type { TraceId } from '../../record/ids.js';
 import type { RecordConsumer } from '../../record/record-consumer.js';
 import type { ExecutionBook } from '../../run/execution-book.js';
+import type { ArtifactSink } from '../../source/artifact/artifact-sink.js';
 
 /** Where the records of a wrapped command go: a store of this process's own, or a bridge that runs. */
 export interface ExecTarget {
   readonly consumer: RecordConsumer;
   /** Where runs and their steps are told. */
   readonly book: ExecutionBook;
+  /** Where artifacts of steps go. */
+  readonly artifacts: ArtifactSink;
+  /** The `--to` by which a later start takes in what is left behind; `null` for the next start on the data folder. */
+  readonly spoolTo: string | null;
   /** Where the runs are, in words. */
   readonly where: string;
   /** Sends what is held back until a span ends: everything was consumed. */

@@ -1,4 +1,5 @@
 import type { Delivery } from '../../record/record-consumer.js';
+import { HttpArtifactSink } from '../../source/artifact/http-artifact-sink.js';
 import { askBridge } from '../../source/ask-bridge.js';
 import { HttpExecutionBook } from '../../source/http-execution-book.js';
 import { Spool } from '../../source/spool.js';
@@ -11,15 +12,16 @@ import { unservedDestinations } from './unserved-destinations.js';
 /** Hands over to a bridge that runs, and takes along what earlier commands could not hand over to the same `--to`. */
 export async function handOverTo(
   baseUrl: string,
-  { context, configuration, to, logger, giveUp, onTrouble }: TargetChoice,
+  { context, configuration, to, userEndpoint, logger, giveUp, onTrouble }: TargetChoice,
 ): Promise<ExecTarget> {
   const { clock, pid } = context;
   const patience = { maxWaitMs: Number.POSITIVE_INFINITY, onWaiting: onTrouble, onGoingOn() {} };
   const consumer = new HttpConsumer(baseUrl, clock, giveUp, patience);
   const book = new HttpExecutionBook(baseUrl, { clock, signal: giveUp });
+  const artifacts = new HttpArtifactSink(baseUrl);
   const spooled = new HttpConsumer(baseUrl, clock, giveUp, { ...patience, onWaiting() {} });
   const spool = new Spool(configuration['data-dir'], to ?? null, {
-    ...{ consumer: spooled, book, otlp: otlpReading, settle: () => spooled.finish(), clock, logger, pid },
+    ...{ consumer: spooled, book, artifacts, otlp: otlpReading, settle: () => spooled.finish(), clock, logger, pid },
   });
   // Without `--to` the bridge that has the folder takes it in itself.
   if (to !== undefined) await spool.start();
@@ -32,6 +34,9 @@ export async function handOverTo(
       },
     },
     book,
+    artifacts,
+    // The bridge of the user's own endpoint has another data folder than the one in which things are left.
+    spoolTo: to ?? userEndpoint ?? null,
     where: baseUrl,
     async finish() {
       const bridge = isUsed ? await askBridge(baseUrl) : undefined;

@@ -18,6 +18,7 @@ import { type CommandSpan, toForeignBatch } from './command-span.js';
 import type { ExecTarget } from './exec-target.js';
 import { OtlpTap } from './otlp-tap.js';
 import { removePrivateFolder } from './private-folder.js';
+import { StepArtifacts } from './step-artifacts.js';
 import { stepStartOf, toCommandEnding } from './step-facts.js';
 
 /** What OTLP bodies may take in memory while the JSONL is read, in bytes: 64 MiB; beyond it they go to the private folder. */
@@ -38,6 +39,7 @@ export class LiveRecords {
   private readonly rejectFile: RejectFile;
   private readonly target: Promise<ExecTarget>;
   private readonly running: Promise<void>;
+  private readonly artifacts: StepArtifacts;
   /** Says to others that the command's folder is not left behind. */
   private lock: DataFolderLock | undefined;
   private writing: Promise<void> = Promise.resolve();
@@ -48,6 +50,7 @@ export class LiveRecords {
   constructor(private readonly facts: CommandFacts) {
     const { context, inlet, logger, folder, file } = facts;
     const { clock } = context;
+    this.artifacts = new StepArtifacts(facts);
     // The lock says that the rest is there: it comes last.
     if (folder !== undefined) {
       this.writing = this.writeEntry(folder, null).then(
@@ -102,12 +105,14 @@ export class LiveRecords {
       clock.after(Math.max(options.flushTimeoutMs, MIN_BRING_IN_MS), giveUp),
     ];
     stop.addEventListener('abort', giveUp, { once: true });
+    const finding = ending.kind === 'notStarted' ? undefined : this.artifacts.find();
     await inlet.close(AbortSignal.timeout(LAST_REQUESTS_MS));
     await this.writing;
     const records = await this.records;
     (await this.tail).finish();
     records.end();
     try {
+      await finding;
       await this.running;
       if (this.rejectCount > 0) {
         notices.say(`lines of telemetry that are no records: ${this.rejectCount}, kept in ${this.rejectFile.path}`);
@@ -115,12 +120,15 @@ export class LiveRecords {
       const target = await this.target;
       if (span !== undefined) await target.consumer.consume({ batches: [], foreign: [toForeignBatch(span)] });
       await target.settle();
-      await this.tellEnd(target, records.traceIds, { ending: toCommandEnding(ending), endedUnixMs });
+      await this.artifacts.keep(target, this.giveUp.signal);
+      const end = { ending: toCommandEnding(ending), endedUnixMs };
+      await this.tellEnd(target, records.traceIds, end);
+      const isFolderNeeded = await this.leaveArtifacts(target.spoolTo, end);
       const left = await target.finish(records.traceIds, AbortSignal.any([deadline.signal, stop]));
       if (left !== null) notices.say(left);
       if (options.isSummaryWanted) notices.say(`${[...records.traceIds].join(', ')} in ${target.where}`);
       this.lock?.release();
-      if (folder !== undefined) removePrivateFolder(folder);
+      if (folder !== undefined && !isFolderNeeded) removePrivateFolder(folder);
     } catch (error) {
       await this.leave(error, { ending: toCommandEnding(ending), endedUnixMs });
       this.lock?.release();
@@ -156,26 +164,43 @@ export class LiveRecords {
     }
   }
 
+  /** @returns whether the command's folder is needed for them. */
+  private leaveArtifacts(to: string | null, end: NonNullable<SpoolEntry['end']>): Promise<boolean> {
+    const { folder } = this.facts;
+    const next = `${this.nextStart(folder, to)} takes them in`;
+    return this.artifacts.leave(folder, next, async () => {
+      if (folder !== undefined) await this.writeEntry(folder, end, { to, file: null });
+    });
+  }
+
   /** What could not be brought in stays where the next start, or the user, finds it. */
   private async leave(error: unknown, end: NonNullable<SpoolEntry['end']>): Promise<void> {
-    const { notices, folder, file, configuration, options } = this.facts;
+    const { notices, folder, file, options } = this.facts;
     const reason = this.trouble ?? messageOf(error);
     this.isTroubleSaid = true;
     const isLeft = folder !== undefined && (await this.save(folder, end));
-    if (!isLeft || (this.held.count === 0 && (file === undefined || !existsSync(file.path)))) {
+    const isEmpty = this.held.count === 0 && (file === undefined || !existsSync(file.path));
+    if (!isLeft || (isEmpty && this.artifacts.count === 0)) {
       if (folder !== undefined) removePrivateFolder(folder);
       notices.say(`${reason}; telemetry of the command is not kept`);
       return;
     }
-    const isSpooled = folder.startsWith(join(configuration['data-dir'], SPOOL_FOLDER));
-    const next = options.to === undefined ? 'the next start of run-bridge' : `the next exec --to ${options.to}`;
-    const rest = isSpooled ? `${next} takes it in` : 'run-bridge import takes it in';
+    const rest = `${this.nextStart(folder, options.to ?? null)} takes it in`;
     notices.say(`${reason}; telemetry of the command is left in ${folder}: ${rest}`);
+  }
+
+  /** Who takes in what is left behind in a folder. */
+  private nextStart(folder: string | undefined, to: string | null): string {
+    const isSpooled = folder?.startsWith(join(this.facts.configuration['data-dir'], SPOOL_FOLDER)) === true;
+    if (!isSpooled) return 'run-bridge import';
+    return to === null ? 'the next start of run-bridge' : `the next exec --to ${to}`;
   }
 
   private async save(folder: string, end: NonNullable<SpoolEntry['end']>): Promise<boolean> {
     try {
       await this.held.saveAll();
+      // Without them the records are left all the same.
+      await this.artifacts.spool(folder).catch(() => undefined);
       await this.writeEntry(folder, end);
       return true;
     } catch {
@@ -183,11 +208,16 @@ export class LiveRecords {
     }
   }
 
-  private async writeEntry(folder: string, end: SpoolEntry['end']): Promise<void> {
+  private async writeEntry(
+    folder: string,
+    end: SpoolEntry['end'],
+    given: Partial<Pick<SpoolEntry, 'to' | 'file'>> = {},
+  ): Promise<void> {
     const { options, file, environment } = this.facts;
     const resourceAttributes = environment.OTEL_RESOURCE_ATTRIBUTES ?? '';
     const start = stepStartOf(this.facts);
-    await writeSpoolEntry(folder, { start, to: options.to ?? null, file: file ?? null, resourceAttributes, end });
+    const whole = { start, to: options.to ?? null, file: file ?? null, resourceAttributes, end };
+    await writeSpoolEntry(folder, { ...whole, ...given });
   }
 
   private async openTarget(): Promise<ExecTarget> {

@@ -34,6 +34,8 @@ export async function openOwnStore(
   return {
     consumer: new PatientConsumer(watched, context.clock, giveUp),
     book: app.book,
+    artifacts: app.artifacts,
+    spoolTo: null,
     where: `${configuration['data-dir']}/runs`,
     settle: async () => {},
     async finish(traceIds, deadline) {

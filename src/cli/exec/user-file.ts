@@ -1,6 +1,7 @@
-import { existsSync, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { EngineSwitches } from './engine-switches.js';
+import { findProjectFolder } from './project-folder.js';
 
 /** A JSONL file that the user has the engine write. */
 export interface UserFile {
@@ -14,19 +15,11 @@ export interface UserFile {
  * folder unless it is told. `undefined` where the user asked for none.
  */
 export function findUserFile(switches: EngineSwitches, workingDir: string): UserFile | undefined {
-  const { fileName, logPath = 'logs', projectDir } = switches;
+  const { fileName, logPath = 'logs' } = switches;
   if (fileName === undefined) return undefined;
-  const project = projectDir === undefined ? findProject(workingDir) : resolve(workingDir, projectDir);
+  const project = findProjectFolder(switches, workingDir) ?? workingDir;
   const path = resolve(project, logPath, fileName);
   return { path, fromOffset: lengthOf(path) };
-}
-
-/** The engine looks for its project in the working folder and those above it. */
-function findProject(workingDir: string): string {
-  for (let folder = workingDir; ; folder = dirname(folder)) {
-    if (existsSync(join(folder, 'dbt_project.yml'))) return folder;
-    if (dirname(folder) === folder) return workingDir;
-  }
 }
 
 function lengthOf(path: string): number {

@@ -64,6 +64,11 @@ describe('without anything said', () => {
       'platform-account': 'off',
       'platform-interval': 60_000,
       'platform-max-file': 536_870_912,
+      artifacts: 'folder',
+      'artifacts-endpoint': 'auto',
+      'artifacts-region': 'auto',
+      'artifacts-path-style': 'auto',
+      'max-artifact-bytes': 268_435_456,
       redaction: 'literals',
       'log-level': 'info',
       'log-format': 'auto',
@@ -76,6 +81,7 @@ describe('without anything said', () => {
       environmentDestination: undefined,
       resourceOverrides: {},
       platformSecrets: { token: null, hookSecret: null },
+      bucketEnvironment: null,
     });
   });
 
@@ -427,4 +433,35 @@ jobs:
       'run-bridge.yaml:7: jobs.e is not a list of settings such as "command: dbt build"',
     ]);
   });
+});
+
+describe('a bucket for artifacts', () => {
+  const environment = { AWS_ACCESS_KEY_ID: 'an-id', AWS_SECRET_ACCESS_KEY: 'a-secret', AWS_REGION: 'eu-central-1' };
+
+  test("is read with its prefix, and credentials from AWS' own variables are never shown", () => {
+    const { configuration, rows } = resolve({ flags: { artifacts: 's3://my-bucket/team/run-bridge/' }, environment });
+    expect(configuration.artifacts).toEqual({ bucket: 'my-bucket', prefix: 'team/run-bridge/' });
+    expect(configuration.bucketEnvironment).toEqual({
+      credentials: { accessKeyId: 'an-id', secretAccessKey: 'a-secret' },
+      region: 'eu-central-1',
+      endpoint: null,
+    });
+    expect(JSON.stringify(rows)).not.toMatch(/an-id|a-secret/);
+    expect(rows.find(({ name }) => name === 'artifacts')?.value).toBe('s3://my-bucket/team/run-bridge');
+  });
+
+  test('needs both halves of its credentials, or neither', () => {
+    const half = { AWS_ACCESS_KEY_ID: 'an-id' };
+    expect(() => resolve({ flags: { artifacts: 's3://my-bucket' }, environment: half })).toThrow(
+      /AWS_SECRET_ACCESS_KEY: is not set, but its counterpart is/,
+    );
+    expect(resolve({ environment: half }).configuration.bucketEnvironment).toBeNull();
+    const none = resolve({ flags: { artifacts: 's3://my-bucket' } }).configuration;
+    expect(none.bucketEnvironment?.credentials).toBeNull();
+  });
+
+  test.each(['s3://', 's3://x', 'my-bucket', 's3://my-bucket/../x', 'https://my-bucket.s3.amazonaws.com', '/tmp/x'])(
+    'is not %j',
+    (text) => expect(() => resolve({ flags: { artifacts: text } })).toThrow(/is not folder, or a bucket such as/),
+  );
 });

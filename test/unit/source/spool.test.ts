@@ -16,7 +16,7 @@ import { systemClock } from '../../../src/component/clock.js';
 import { silentLogger } from '../../../src/component/logger.js';
 import { Spool } from '../../../src/source/spool.js';
 import { writeSpoolEntry } from '../../../src/source/spool-entry.js';
-import type { CommandEnding } from '../../../src/store/command-ending.js';
+import { ArtifactError } from '../../../src/store/artifact/artifact-error.js';
 import { DataFolderLock } from '../../../src/store/data-folder-lock.js';
 import { SAMPLES } from '../../fake/sample-run.js';
 
@@ -26,7 +26,7 @@ const recordCount = readFileSync(sample, 'utf8').trimEnd().split('\n').length;
 let dir: string;
 let folder: string;
 let taken: number;
-let told: (readonly [string, CommandEnding['kind'] | 'begun'])[];
+let told: (readonly [string, string])[];
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'run-bridge-spool-'));
   folder = join(dir, 'spool', 'step-1');
@@ -47,6 +47,9 @@ async function leave(to: string | null = null): Promise<DataFolderLock> {
   return DataFolderLock.acquire(folder, holder);
 }
 
+/** What keeping `broken.json` fails with. */
+let trouble: Error;
+
 /** One look at the folder. */
 async function look(to: string | null = null): Promise<void> {
   const spool = new Spool(dir, to, {
@@ -62,6 +65,12 @@ async function look(to: string | null = null): Promise<void> {
       },
       async end(stepId, { kind }) {
         told.push([stepId, kind]);
+      },
+    },
+    artifacts: {
+      async put({ path }, file) {
+        if (path === 'broken.json') throw trouble;
+        told.push([path, readFileSync(file, 'utf8')]);
       },
     },
     ...{ otlp: otlpReading, clock: systemClock, logger: silentLogger, pid: process.pid },
@@ -115,4 +124,31 @@ it('takes in what was to go to one bridge where that is the one', async () => {
   expect(taken).toBe(0);
   await look('http://bridge:4318');
   expect(taken).toBe(recordCount);
+});
+
+it('brings artifacts that were left behind to where they belong, before it tells the end', async () => {
+  (await leave()).release();
+  mkdirSync(join(folder, 'artifacts', 'run'), { recursive: true });
+  writeFileSync(join(folder, 'artifacts', 'manifest.json'), '{}');
+  writeFileSync(join(folder, 'artifacts', 'run', 'a.sql'), 'select 1');
+  await look();
+  expect(told).toEqual([
+    ['step-1', 'begun'],
+    ['manifest.json', '{}'],
+    ['run/a.sql', 'select 1'],
+    ['step-1', 'unknown'],
+  ]);
+  expect(existsSync(folder)).toBe(false);
+});
+
+it('keeps artifacts that cannot be kept just now for the next time, and leaves out what will never be taken', async () => {
+  (await leave()).release();
+  mkdirSync(join(folder, 'artifacts'));
+  writeFileSync(join(folder, 'artifacts', 'broken.json'), '{}');
+  trouble = new ArtifactError('unavailable', 'nobody answers');
+  await look();
+  expect(existsSync(folder)).toBe(true);
+  trouble = new ArtifactError('tooLarge', 'too large');
+  await look();
+  expect(existsSync(folder)).toBe(false);
 });

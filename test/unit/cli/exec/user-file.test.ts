@@ -14,7 +14,14 @@ afterEach(() => rmSync(dir, { recursive: true }));
 
 const find = (switches: Partial<Parameters<typeof findUserFile>[0]>, workingDir = dir) =>
   findUserFile(
-    { fileName: 'otel.jsonl', logPath: undefined, projectDir: undefined, hasOwnTrace: false, ...switches },
+    {
+      fileName: 'otel.jsonl',
+      logPath: undefined,
+      projectDir: undefined,
+      targetPath: undefined,
+      hasOwnTrace: false,
+      ...switches,
+    },
     workingDir,
   );
 

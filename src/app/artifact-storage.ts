@@ -1,0 +1,69 @@
+import { join } from 'node:path';
+import type { Component } from '../component/component.js';
+import type { Configuration } from '../config/configuration.js';
+import type { ArtifactStore } from '../store/artifact/artifact-store.js';
+import type { S3Location } from '../store/artifact/s3-location.js';
+
+/** Folder of artifacts in the data folder. */
+const ARTIFACTS_FOLDER = 'artifacts';
+
+/** An open store, and what closes it. */
+interface Opened {
+  readonly store: ArtifactStore;
+  close(): void;
+}
+
+/** The artifact store of a configuration; opened when it is first asked for, so that a start does not wait for it. */
+export class ArtifactStorage implements Component {
+  readonly name = 'artifacts';
+  private opening: Promise<Opened> | undefined;
+
+  constructor(private readonly configuration: Configuration) {}
+
+  async start(): Promise<void> {}
+
+  /** @throws ArtifactError */
+  async open(): Promise<ArtifactStore> {
+    this.opening ??= openStore(this.configuration);
+    try {
+      return (await this.opening).store;
+    } catch (error) {
+      this.opening = undefined;
+      throw error;
+    }
+  }
+
+  async shutdown(): Promise<void> {
+    (await this.opening?.catch(() => undefined))?.close();
+  }
+}
+
+async function openStore(configuration: Configuration): Promise<Opened> {
+  const location = bucketOf(configuration);
+  if (location !== null) {
+    const { S3ArtifactStore } = await import('../store/artifact/s3-artifact-store.js');
+    const store = new S3ArtifactStore(location);
+    return { store, close: () => store.close() };
+  }
+  const { FolderArtifactStore } = await import('../store/artifact/folder-artifact-store.js');
+  const folder = join(configuration['data-dir'], ARTIFACTS_FOLDER);
+  const store = new FolderArtifactStore(folder, configuration.durability === 'fsync');
+  await store.removeUnfinished();
+  return { store, close: () => undefined };
+}
+
+/** The bucket of a configuration; `null` where things are kept in the data folder. */
+function bucketOf(configuration: Configuration): S3Location | null {
+  const { artifacts, bucketEnvironment } = configuration;
+  if (artifacts === 'folder') return null;
+  const chosen = (value: string) => (value === 'auto' ? null : value);
+  const endpoint = chosen(configuration['artifacts-endpoint']) ?? bucketEnvironment?.endpoint ?? null;
+  const style = configuration['artifacts-path-style'];
+  return {
+    ...artifacts,
+    endpoint,
+    region: chosen(configuration['artifacts-region']) ?? bucketEnvironment?.region ?? 'us-east-1',
+    isPathStyle: style === 'auto' ? endpoint !== null : style === 'on',
+    credentials: bucketEnvironment?.credentials ?? null,
+  };
+}

@@ -1,0 +1,88 @@
+import { constants, type ReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { z } from 'zod';
+import { API_PATH } from '../../run/api-path.js';
+import { ArtifactError, type ArtifactErrorCode } from '../../store/artifact/artifact-error.js';
+import type { ArtifactKey } from '../../store/artifact/artifact-store.js';
+import type { ArtifactSink } from './artifact-sink.js';
+
+/** How often one artifact is sent. */
+const MAX_ATTEMPTS = 3;
+/** How long one may take to be sent and kept, in milliseconds: 10 minutes. */
+const SENDING_MS = 600_000;
+
+const answerSchema = z.object({ status: z.object({ user_message: z.string() }) });
+
+/** Uploads artifacts to a bridge that runs: `PUT /api/run-bridge/v1/runs/{id}/artifacts/{path}?step=N`. */
+export class HttpArtifactSink implements ArtifactSink {
+  /**
+   * @param baseUrl of the bridge, for example `http://127.0.0.1:4318`
+   * @param headers sent along, for example `authorization`
+   */
+  constructor(
+    private readonly baseUrl: string,
+    private readonly headers: Readonly<Record<string, string>> = {},
+  ) {}
+
+  async put(key: ArtifactKey, file: string, signal: AbortSignal): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.putOnce(key, file, signal);
+        return;
+      } catch (error) {
+        signal.throwIfAborted();
+        const mayTryAgain = error instanceof ArtifactError && error.code === 'unavailable' && attempt < MAX_ATTEMPTS;
+        if (!mayTryAgain) throw error;
+      }
+    }
+  }
+
+  private async putOnce({ runId, stepIndex, path }: ArtifactKey, file: string, signal: AbortSignal): Promise<void> {
+    const encoded = path.split('/').map(encodeURIComponent).join('/');
+    const url = `${this.baseUrl.replace(/\/+$/, '')}${API_PATH}/runs/${runId}/artifacts/${encoded}?step=${stepIndex}`;
+    const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
+    try {
+      const { size } = await handle.stat();
+      // A file that is being written while it is sent is sent as long as it was.
+      const body =
+        size === 0 ? Buffer.alloc(0) : handle.createReadStream({ autoClose: false, start: 0, end: size - 1 });
+      const answer = await this.send(url, body, size, signal);
+      if (!answer.ok) throw refusal(answer.status, await answer.text(), url);
+      await answer.body?.cancel();
+    } finally {
+      await handle.close();
+    }
+  }
+
+  private async send(url: string, body: Buffer | ReadStream, sizeBytes: number, signal: AbortSignal) {
+    try {
+      return await fetch(url, {
+        method: 'PUT',
+        headers: { ...this.headers, 'content-type': 'application/octet-stream', 'content-length': String(sizeBytes) },
+        body,
+        // A body that is read while it is sent.
+        duplex: 'half',
+        redirect: 'manual',
+        signal: AbortSignal.any([signal, AbortSignal.timeout(SENDING_MS)]),
+      });
+    } catch (cause) {
+      throw new ArtifactError('unavailable', `the bridge at ${this.baseUrl} cannot be reached`, { cause });
+    }
+  }
+}
+
+const CODES: Readonly<Record<number, ArtifactErrorCode>> = { 409: 'tooMany', 413: 'tooLarge', 507: 'full' };
+
+function refusal(status: number, text: string, url: string): ArtifactError {
+  const code = CODES[status] ?? (status >= 500 || status === 429 ? 'unavailable' : 'refused');
+  const said = answerSchema.safeParse(parseJson(text)).data?.status.user_message;
+  return new ArtifactError(code, `${new URL(url).origin} answered ${status}: ${said ?? 'it takes no artifacts'}`);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
