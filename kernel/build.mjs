@@ -4,8 +4,8 @@ import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
 const KERNELS = [
-  { config: 'kernel/asconfig.json', compiled: 'dist/decode/wire/span-kernel.wasm' },
-  { config: 'kernel/asconfig.lines.json', compiled: 'dist/exporter/lines/line-kernel.wasm' },
+  { config: 'kernel/asconfig.json', compiled: 'dist/span-kernel.wasm' },
+  { config: 'kernel/asconfig.lines.json', compiled: 'dist/line-kernel.wasm' },
 ];
 const changed = (path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 

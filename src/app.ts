@@ -12,6 +12,7 @@ import { Health } from './component/health.js';
 import { Lifecycle } from './component/lifecycle.js';
 import type { Logger } from './component/logger.js';
 import type { Machine } from './component/machine.js';
+import { packageFile } from './component/package-file.js';
 import { pause } from './component/pause.js';
 import { Together } from './component/together.js';
 import type { Configuration } from './config/configuration.js';
@@ -172,7 +173,7 @@ export class App {
     );
     const parquetThread = new ParquetThread(
       { dataFolder },
-      { entry: new URL('./parquet-thread/thread-main.js', import.meta.url), clock, logger },
+      { entry: packageFile('dist/parquet-thread.js'), clock, logger },
     );
     const parquet = new InvocationParquet(dataFolder, parquetThread);
     const places = new PlaceFinder(configuration);

@@ -12,13 +12,19 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.exit(2);
 }
 
-const [{ homedir, hostname, networkInterfaces, tmpdir }, { fileURLToPath }, { systemClock }, { runCli }] =
-  await Promise.all([
-    import('node:os'),
-    import('node:url'),
-    import('./component/clock.js'),
-    import('./cli/run-cli.js'),
-  ]);
+const [
+  { homedir, hostname, networkInterfaces, tmpdir },
+  { fileURLToPath },
+  { systemClock },
+  { packageFile },
+  { runCli },
+] = await Promise.all([
+  import('node:os'),
+  import('node:url'),
+  import('./component/clock.js'),
+  import('./component/package-file.js'),
+  import('./cli/run-cli.js'),
+]);
 
 /** How long the process may go on when its work is done, in milliseconds: connections that nobody closes. */
 const LINGER_MS = 500;
@@ -66,7 +72,7 @@ const ending = await runCli(process.argv.slice(2), {
   tempDir: tmpdir(),
   pid: process.pid,
   nodeVersion: process.versions.node,
-  packageDir: fileURLToPath(new URL('..', import.meta.url)),
+  packageDir: fileURLToPath(packageFile('./')),
   // Looking at it opens it, which only those do who read it.
   get stdin() {
     return process.stdin;

@@ -1,5 +1,6 @@
 import type { Clock } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
+import { packageFile } from '../component/package-file.js';
 import type { Configuration } from '../config/configuration.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../delivery/retry-policy.js';
 import type { State } from '../store/state.js';
@@ -67,7 +68,7 @@ async function threadOpener(
   const { ExportThread } = await import('../export-thread/export-thread.js');
   return () => {
     const retryPolicy = new RetryPolicy(DEFAULT_RETRY_POLICY, random);
-    const entry = new URL('../export-thread/thread-main.js', import.meta.url);
+    const entry = packageFile('dist/export-thread.js');
     return ExportThread.open({ configuration, ownHosts, version }, { entry, clock, logger, retryPolicy });
   };
 }

@@ -1,8 +1,9 @@
 import { fileURLToPath } from 'node:url';
 import protobuf from 'protobufjs';
+import { packageFile } from '../component/package-file.js';
 
-/** The package's `proto/` folder; `src/` and `dist/` are both one level below the package's root. */
-export const PROTO_FOLDER = fileURLToPath(new URL('../../proto/', import.meta.url));
+/** The package's `proto/` folder. */
+export const PROTO_FOLDER = fileURLToPath(packageFile('proto/'));
 
 /**
  * Reads .proto files and what they import; takes about 10 ms for OTLP's.

@@ -4,6 +4,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { compileSource } from '../tool/compiled-source.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
@@ -162,8 +163,9 @@ describe.skipIf(process.platform !== 'linux')('where processors are short', () =
   });
 
   test('it takes its own place again when the command has ended, where the system lets it', async () => {
+    const compiled = await compileSource('cli/exec/give-way');
     const script = `
-      import { giveWay } from '${new URL('../../dist/cli/exec/give-way.js', import.meta.url)}';
+      import { giveWay } from '${join(compiled, 'cli/exec/give-way.js')}';
       import { readFileSync } from 'node:fs';
       import { getPriority } from 'node:os';
       const now = () => [readFileSync('/proc/self/stat', 'utf8').split(') ')[1].split(' ')[38], getPriority()];
@@ -173,6 +175,7 @@ describe.skipIf(process.platform !== 'linux')('where processors are short', () =
       await takeBack();
       console.log(JSON.stringify({ before, meanwhile, after: now() }));`;
     const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+    rmSync(compiled, { recursive: true });
     const { before, meanwhile, after } = JSON.parse(stdout);
     expect(meanwhile).not.toEqual(before);
     // Only those who may lower a niceness get it back.

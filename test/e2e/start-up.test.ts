@@ -23,9 +23,12 @@ function loadedFiles(): readonly string[] {
   const urls: string[] = reports.flatMap(({ result }) => result.map(({ url }: { readonly url: string }) => url));
   return urls.filter((url) => url.startsWith('file:'));
 }
-const packagesOf = (files: readonly string[]) => [
-  ...new Set(files.flatMap((file) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1] ?? [])),
-];
+/** Each piece of a bundled file stands under the path that it is from; what is not bundled is a package's own file. */
+const packagesOf = (files: readonly string[]) => {
+  const heads = (file: string) => readFileSync(new URL(file), 'utf8').match(/^\/\/ node_modules\/.*/gm) ?? [];
+  const paths = files.flatMap((file) => [file, ...heads(file)]);
+  return [...new Set(paths.flatMap((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? []))];
+};
 
 describe('a start loads what it needs and no more:', () => {
   test.each([['--version'], ['--help']])('%s no package but the one for command lines', async (flag) => {

@@ -16,8 +16,8 @@ import { until } from '../tool/until.js';
 
 /** Exports are a thread of their own, which runs compiled sources. */
 let compiled: string;
-beforeAll(() => {
-  compiled = compileSource();
+beforeAll(async () => {
+  compiled = await compileSource('app');
 });
 afterAll(() => rmSync(compiled, { recursive: true, force: true }));
 

@@ -15,8 +15,8 @@ import { compileSource } from '../tool/compiled-source.js';
 import { until } from '../tool/until.js';
 
 let compiled = '';
-beforeAll(() => {
-  compiled = compileSource();
+beforeAll(async () => {
+  compiled = await compileSource('export-thread/thread-main');
 });
 afterAll(() => rmSync(compiled, { recursive: true }));
 

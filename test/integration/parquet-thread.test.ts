@@ -27,8 +27,8 @@ let clock: FakeClock;
 let logger: RecordingLogger;
 let thread: ParquetThread;
 
-beforeAll(() => {
-  compiled = compileSource();
+beforeAll(async () => {
+  compiled = await compileSource('parquet-thread/thread-main');
 });
 afterAll(() => rmSync(compiled, { recursive: true }));
 

@@ -11,7 +11,7 @@ import { queryFolder } from '../fake/query-folder.js';
 
 const { dataFolder, traceIds } = queryFolder(['build-mixed', 'fail-fast']);
 const engine = new QueryEngine({
-  entry: new URL('../../dist/query/process/query-main.js', import.meta.url),
+  entry: new URL('../../dist/query-process.js', import.meta.url),
   clock: systemClock,
 });
 const forever = new AbortController().signal;

@@ -16,8 +16,8 @@ const parquet = join(folder, 'large.parquet');
 let compiled: string;
 let lineCount: number;
 
-beforeAll(() => {
-  compiled = compileSource();
+beforeAll(async () => {
+  compiled = await compileSource('source/convert-file', 'source/import-paths', 'otlp/json-codec');
   lineCount = writeLargeJsonl(jsonl, 100e6);
 }, TIMEOUT_MS);
 afterAll(() => {

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { packageFile } from '../../component/package-file.js';
 import { parseDurationMs } from '../../config/duration.js';
 import { listQueryFiles, MAX_QUERY_RUNS } from '../../query/list-query-files.js';
 import { QueryEngine } from '../../query/query-engine.js';
@@ -51,7 +52,7 @@ export async function runQuery(invocation: Invocation): Promise<ExitCode> {
     leftOutCount = listed.leftOutCount;
     return listed;
   };
-  const engine = new QueryEngine({ entry: ENTRY, clock: context.clock });
+  const engine = new QueryEngine({ entry: packageFile('dist/query-process.js'), clock: context.clock });
   const writer: RowWriter = switches.has('json')
     ? jsonRows()
     : switches.has('csv')
@@ -78,8 +79,6 @@ export async function runQuery(invocation: Invocation): Promise<ExitCode> {
   }
   return EXIT.ok;
 }
-
-const ENTRY = new URL('../../query/process/query-main.js', import.meta.url);
 
 async function sqlOf({ context, operands }: Invocation): Promise<string> {
   const [operand] = operands;

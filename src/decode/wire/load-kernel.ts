@@ -3,21 +3,18 @@ import { endianness } from 'node:os';
 
 /**
  * Starts a compiled kernel.
- * @param places where it may be, the first one that is there counts
+ * @param file where it is
  * @returns what it exports; `undefined` where it is missing or this machine has no WebAssembly with SIMD: JavaScript does
  *   all, then.
  */
-export function loadKernel(places: readonly URL[]): unknown {
+export function loadKernel(file: URL): unknown {
   // Cells have the machine's order of bytes, a kernel's memory is little-endian.
   if (endianness() !== 'LE') return undefined;
-  for (const place of places) {
-    try {
-      return new WebAssembly.Instance(new WebAssembly.Module(readFileSync(place))).exports;
-    } catch {
-      // The next place, or none.
-    }
+  try {
+    return new WebAssembly.Instance(new WebAssembly.Module(readFileSync(file))).exports;
+  } catch {
+    return undefined;
   }
-  return undefined;
 }
 
 /** A number that a kernel exports. */

@@ -1,7 +1,5 @@
+import { packageFile } from '../../component/package-file.js';
 import { type KernelNumber, loadKernel } from './load-kernel.js';
-
-/** The compiled kernel: beside this file where that is compiled, too; in `dist/` where this is run from its source. */
-const PLACES = ['./span-kernel.wasm', '../../../dist/decode/wire/span-kernel.wasm'];
 
 /**
  * The part of decoding that is WebAssembly: it writes the lines of spans that are laid out like one that was written
@@ -31,7 +29,7 @@ export interface SpanKernel {
 
 /** `undefined` where the compiled kernel is missing or this machine has no WebAssembly with SIMD: JavaScript does all, then. */
 export function loadSpanKernel(): SpanKernel | undefined {
-  const exports = loadKernel(PLACES.map((place) => new URL(place, import.meta.url))) as KernelExports | undefined;
+  const exports = loadKernel(packageFile('dist/span-kernel.wasm')) as KernelExports | undefined;
   if (exports === undefined) return undefined;
   return {
     memory: new Uint8Array(exports.memory.buffer),

@@ -1,7 +1,5 @@
+import { packageFile } from '../../component/package-file.js';
 import { type KernelNumber, loadKernel } from '../../decode/wire/load-kernel.js';
-
-/** The compiled kernel: beside this file where that is compiled, too; in `dist/` where this is run from its source. */
-const PLACES = ['./line-kernel.wasm', '../../../dist/exporter/lines/line-kernel.wasm'];
 
 /**
  * The part of exporting that is WebAssembly: it reads lines of spans to cells, many at once. Its source, and what stands
@@ -29,7 +27,7 @@ export interface LineKernel {
 
 /** `undefined` where the compiled kernel is missing or this machine has no WebAssembly with SIMD: JavaScript does all, then. */
 export function loadLineKernel(): LineKernel | undefined {
-  const exports = loadKernel(PLACES.map((place) => new URL(place, import.meta.url))) as KernelExports | undefined;
+  const exports = loadKernel(packageFile('dist/line-kernel.wasm')) as KernelExports | undefined;
   if (exports === undefined) return undefined;
   return {
     memory: new Uint8Array(exports.memory.buffer),

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { packageFile } from '../../component/package-file.js';
 import type { Stretch, StretchLimits, StretchStep } from './encode-stretch.js';
 import type { StretchAnswer, StretchJob } from './stretch-worker.js';
 
@@ -15,7 +16,7 @@ export class StretchThread {
 
   constructor(limits: StretchLimits) {
     // Options of the process itself, such as what its script is, are not meant for the thread.
-    this.worker = new Worker(new URL('./stretch-worker.js', import.meta.url), { workerData: limits, execArgv: [] });
+    this.worker = new Worker(packageFile('dist/stretch-worker.js'), { workerData: limits, execArgv: [] });
     this.worker.on('message', (answer: StretchAnswer) => {
       if (answer === 'done') this.settle()?.resolve();
       else this.running?.onStep(answer);
