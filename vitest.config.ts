@@ -2,6 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
+    globalSetup: ['test/tool/postgres-setup.ts'],
     pool: 'forks',
     // More than there are processors on a small machine: tests of the built program wait more than they work.
     maxWorkers: 3,

@@ -2,11 +2,13 @@ import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { ArtifactStorage } from './app/artifact-storage.js';
 import { createDecoding } from './app/create-decoding.js';
+import { databaseHealth } from './app/database-health.js';
 import { exportHealth } from './app/export-health.js';
 import { onlyImported } from './app/imported-runs.js';
 import type { LateThread } from './app/late-exports.js';
-import { createLimits, STATE_FILE } from './app/limits.js';
+import { createLimits } from './app/limits.js';
 import { type OpeningExports, openExportsLate } from './app/open-exports-late.js';
+import { openState } from './app/open-state.js';
 import type { Clock } from './component/clock.js';
 import { Health } from './component/health.js';
 import { Lifecycle } from './component/lifecycle.js';
@@ -51,7 +53,6 @@ import type { ArtifactSink } from './source/artifact/artifact-sink.js';
 import { StoreArtifactSink } from './source/artifact/store-artifact-sink.js';
 import { Spool } from './source/spool.js';
 import type { DataFolderLock } from './store/data-folder-lock.js';
-import { openSqliteState } from './store/open-sqlite-state.js';
 import type { PullStore } from './store/pull-store.js';
 import type { State } from './store/state.js';
 import { takeDataFolder } from './store/take-data-folder.js';
@@ -112,7 +113,7 @@ export class App {
       exporting = await openExportsLate(configuration, deps, purpose === 'serve');
       // Both are done while the other thread starts, which takes as long.
       const schema = PublicSchema.load();
-      state = await openSqliteState(join(folder, STATE_FILE));
+      state = await openState(configuration, deps.clock);
       const problems = await state.places.declare(configuration, deps.clock.nowUnixMs());
       if (problems.length > 0) throw new ConfigurationError(problems);
       const exports = await exporting.with(state);
@@ -253,6 +254,9 @@ export class App {
     });
     const routers = [aboutRouter(about, 'web'), executions, hook, api];
     this.web = new WebServer(configuration.web, { logger, health, routers });
+    if (configuration['database-url'] !== 'off') {
+      health.register('database', () => databaseHealth(opened.state.problem()));
+    }
     const exports = opened.exports === undefined ? [] : [opened.exports];
     for (const one of exports) {
       one.connect({

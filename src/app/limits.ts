@@ -12,6 +12,7 @@ import { probeFolder } from '../component/probe-folder.js';
 import { WriteWatch } from '../component/write-watch.js';
 import type { Configuration } from '../config/configuration.js';
 import { inFlightLimit } from '../receiver/in-flight-limit.js';
+import { LOCK_FILE } from '../store/data-folder-lock.js';
 
 /** The file of runs and cursors in the data folder; open as long as the program runs. */
 export const STATE_FILE = 'state.db';
@@ -39,7 +40,9 @@ export interface LimitsDeps {
 export function createLimits(configuration: Configuration, deps: LimitsDeps): Limits {
   const { 'data-dir': path, 'max-memory': maxMemoryBytes } = configuration;
   const disk = { path, maxBytes: maxDiskBytes(configuration), reserveBytes: reserveBytes(configuration) };
-  const folder = new DataFolderOnDisk(path, STATE_FILE);
+  // Where the state is elsewhere, the lock's file stays open in its place.
+  const anchor = configuration['database-url'] === 'off' ? STATE_FILE : LOCK_FILE;
+  const folder = new DataFolderOnDisk(path, anchor);
   const guard = new DiskGuard(disk, { ...deps, folder });
   return {
     guards: [guard, new MemoryGuard(maxMemoryBytes, deps)],

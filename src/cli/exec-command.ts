@@ -8,6 +8,7 @@ export const execCommand: CliCommand = {
   summary: "run a command that runs the engine, and keep the engine's telemetry; the command notices nothing",
   settings: [
     'data-dir',
+    'database-url',
     'parquet',
     'redaction',
     'durability',

@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { STATE_FILE } from '../app/limits.js';
+import { openState } from '../app/open-state.js';
 import { silentLogger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
+import type { Configuration } from '../config/configuration.js';
 import type { ExecutionBook } from '../run/execution-book.js';
 import { ExecutionBookError } from '../run/execution-book-error.js';
 import { LocalExecutionBook } from '../run/local-execution-book.js';
@@ -10,7 +12,6 @@ import { HttpExecutionBook } from '../source/http-execution-book.js';
 import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import type { DataFolderLock } from '../store/data-folder-lock.js';
 import type { ExecutionRow, FinishResult } from '../store/execution-store.js';
-import { openSqliteState } from '../store/open-sqlite-state.js';
 import { takeDataFolder } from '../store/take-data-folder.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
@@ -36,18 +37,20 @@ export async function finishRun(invocation: Invocation): Promise<ExitCode> {
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
   const folder = configuration['data-dir'];
   // Nothing is made where nothing was: a mistyped folder stays away.
-  if (!existsSync(join(folder, STATE_FILE))) throw unknownRun(runKey, folder);
+  const isElsewhere = configuration['database-url'] !== 'off';
+  if (!isElsewhere && !existsSync(join(folder, STATE_FILE))) throw unknownRun(runKey, folder);
   const lock = await takeFolder(folder, context);
   if (typeof lock === 'string') return await finishAt(lock, runKey, context);
   try {
-    return await finishHere(folder, runKey, context);
+    return await finishHere(configuration, runKey, context);
   } finally {
     lock.release();
   }
 }
 
-async function finishHere(folder: string, runKey: string, context: ProcessContext): Promise<ExitCode> {
-  const state = await openSqliteState(join(folder, STATE_FILE));
+async function finishHere(configuration: Configuration, runKey: string, context: ProcessContext): Promise<ExitCode> {
+  const folder = configuration['data-dir'];
+  const state = await openState(configuration, context.clock);
   const { executions: store, runs } = state;
   const { clock } = context;
   const book = new LocalExecutionBook({ store, runs, listeners: [], clock, logger: silentLogger });

@@ -7,6 +7,7 @@ export const followCommand: CliCommand = {
   summary: 'take JSONL files while the engine writes them, until SIGINT or SIGTERM; the next start goes on there',
   settings: [
     'data-dir',
+    'database-url',
     'parquet',
     'jsonl',
     'durability',

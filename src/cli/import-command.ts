@@ -8,6 +8,7 @@ export const importCommand: CliCommand = {
     'take JSONL, Parquet and OTLP JSON files, also .gz and .zst, as if their records were received now; folders and patterns stand for files; a bridge that has the data folder gets them',
   settings: [
     'data-dir',
+    'database-url',
     'parquet',
     'jsonl',
     'durability',

@@ -5,7 +5,17 @@ export const pipeCommand: CliCommand = {
   name: 'pipe',
   operands: '',
   summary: 'take records from standard input and pass all other lines on to standard output',
-  settings: ['data-dir', 'parquet', 'durability', 'max-disk', 'disk-reserve', 'redaction', 'log-level', 'log-format'],
+  settings: [
+    'data-dir',
+    'database-url',
+    'parquet',
+    'durability',
+    'max-disk',
+    'disk-reserve',
+    'redaction',
+    'log-level',
+    'log-format',
+  ],
   flags: [
     ['--tee', 'pass the records on, too'],
     ['--to <URL>', 'send the records to a bridge that is running, instead of writing them here'],

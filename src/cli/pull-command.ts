@@ -7,6 +7,7 @@ export const pullCommand: CliCommand = {
   summary: 'bring in runs of a hosted platform through its API; the token comes from RUN_BRIDGE_PLATFORM_TOKEN',
   settings: [
     'data-dir',
+    'database-url',
     'platform-max-file',
     'parquet',
     'jsonl',

@@ -88,7 +88,7 @@ function settingSchema<K extends SettingKey>(key: K, settingContext: SettingCont
     if (parsed !== undefined) return parsed;
     context.issues.push({
       code: 'custom',
-      message: `${JSON.stringify(value)} is not ${setting.expected}`,
+      message: `${setting.isSecret ? 'the value' : JSON.stringify(value)} is not ${setting.expected}`,
       input: value,
     });
     return z.NEVER;

@@ -39,12 +39,13 @@ export function resolveConfiguration(
 ): ResolvedConfiguration {
   const { environment } = sources;
   const problems: string[] = [...(file?.problems ?? [])];
+  const passedOver: string[] = [];
   const fileValues = file?.values;
   const values: Partial<Record<SettingKey, unknown>> = {};
   const chosen = new Set<SettingKey>();
   const rows: ConfigurationRow[] = [];
   for (const key of SETTING_KEYS) {
-    const found = resolveSetting(key, sources, file, problems);
+    const found = resolveSetting(key, sources, file, problems, passedOver);
     if (found === undefined) continue;
     values[key] = found.value;
     if (found.origin !== DEFAULT) chosen.add(key);
@@ -92,7 +93,7 @@ export function resolveConfiguration(
     } satisfies Configuration,
     rows,
     file: file?.path ?? null,
-    warnings: [...misspeltVariables(environment), ...standard.warnings],
+    warnings: [...passedOver, ...misspeltVariables(environment), ...standard.warnings],
   };
 }
 
@@ -110,19 +111,26 @@ function resolveSetting<K extends SettingKey>(
   sources: ConfigurationSources,
   file: FileReading | undefined,
   problems: string[],
+  passedOver: string[],
 ): Found | undefined {
   const setting = SETTINGS[key];
   const context: SettingContext = { baseDir: sources.workingDir, homeDir: sources.homeDir };
   const read = (text: string, origin: string): Found | undefined => {
     const value = setting.parse(text, context);
     if (value !== undefined) return { value, text: setting.format(value), origin };
-    problems.push(`${origin}: ${JSON.stringify(text)} is not ${setting.expected}`);
+    problems.push(`${origin}: ${setting.isSecret ? 'the value' : JSON.stringify(text)} is not ${setting.expected}`);
     return undefined;
   };
   const flag = sources.flags[key];
   if (flag !== undefined) return read(flag, `--${key}`);
   const variable = nonEmpty(sources.environment[environmentName(key)]);
   if (variable !== undefined) return read(variable, environmentName(key));
+  const { sharedVariable } = setting;
+  const shared = sharedVariable && nonEmpty(sources.environment[sharedVariable.name]);
+  if (sharedVariable !== undefined && shared !== undefined) {
+    if (sharedVariable.isMeant(shared)) return read(shared, sharedVariable.name);
+    passedOver.push(`${sharedVariable.name} is not ${setting.expected}; it is passed over`);
+  }
   const value: SettingValues[K] | undefined = file?.values?.values[key];
   if (value !== undefined && file !== undefined) {
     return { value, text: setting.format(value), origin: file.locate([key]) };

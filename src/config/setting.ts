@@ -18,9 +18,13 @@ export interface Setting<T> {
   readonly expected: string;
   /** The default's text; `null` where it is no fixed text. */
   readonly defaultText: string | null;
+  /** Whether the text may hold a secret, and is not shown when it is wrong. */
+  readonly isSecret?: true;
+  /** A variable that other programs use as well, below the setting's own one; passed over where it is not meant for this one. */
+  readonly sharedVariable?: { readonly name: string; isMeant(text: string): boolean };
   /** `undefined` when the text is not what is expected. */
   parse(text: string, context: SettingContext): T | undefined;
-  /** The value as text that `parse` reads. */
+  /** The value as text that `parse` reads, but for secrets in it, which are masked. */
   format(value: T): string;
 }
 

@@ -6,6 +6,7 @@ import {
   artifactsSetting,
   type PATH_STYLES,
 } from './artifact-settings.js';
+import { databaseUrlSetting } from './database-url-setting.js';
 import { formatDuration, parseDurationMs } from './duration.js';
 import { formatListenAddress, type ListenAddress, parseListenAddress } from './listen-address.js';
 import { platformAccountSetting, platformIntervalSetting, platformUrlSetting } from './platform-settings.js';
@@ -25,6 +26,8 @@ export interface SettingValues {
   readonly grpc: ListenAddress | 'off';
   readonly web: ListenAddress;
   readonly 'data-dir': string;
+  /** With its password, or `off`. */
+  readonly 'database-url': string;
   readonly parquet: boolean;
   /** `-` is standard output, `off` no stream, anything else an absolute path. */
   readonly jsonl: string;
@@ -84,6 +87,7 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
     parse: parsePath,
     format: (value) => value,
   },
+  'database-url': databaseUrlSetting,
   parquet: switchSetting(true, "write a Parquet file at each invocation's end"),
   jsonl: {
     placeholder: '-|PATH',

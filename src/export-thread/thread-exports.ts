@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { createWorker, type OpenedExport, openExports } from '../app/exports.js';
-import { STATE_FILE } from '../app/limits.js';
+import { openState } from '../app/open-state.js';
 import { systemClock } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
 import { ConfigurationError } from '../config/configuration-error.js';
@@ -10,7 +10,6 @@ import { JsonCodec } from '../otlp/json-codec.js';
 import { ProtobufCodec } from '../otlp/protobuf-codec.js';
 import { ForeignSegments } from '../sink/foreign-segments.js';
 import { RecordLogFiles } from '../sink/record-log-files.js';
-import { openSqliteState } from '../store/open-sqlite-state.js';
 import type { State } from '../store/state.js';
 import { BoundedForeignReader } from './bounded-foreign-reader.js';
 import { InternedResources } from './interned-resources.js';
@@ -130,7 +129,7 @@ export class ThreadExports {
 
   private async start(): Promise<void> {
     const { 'data-dir': dataFolder, 'max-memory': maxMemoryBytes } = this.setup.configuration;
-    this.state = await openSqliteState(join(dataFolder, STATE_FILE));
+    this.state = await openState(this.setup.configuration, systemClock);
     const maxOpenBytes = Math.min(MAX_OPEN_RUNS_BYTES, maxMemoryBytes * OPEN_RUNS_PART);
     const files = new RecordLogFiles(dataFolder, (traceId, at, reason) => this.damaged(traceId, at, reason));
     const resources = new InternedResources();

@@ -6,6 +6,9 @@ import { DataFolderInUseError } from './data-folder-in-use-error.js';
 import { holderPath, type LockHolder, readHolder } from './lock-holder.js';
 import { StoreError } from './store-error.js';
 
+/** The file that is locked, in the data folder; open as long as the folder is held. */
+export const LOCK_FILE = 'lock.db';
+
 /**
  * Keeps a data folder to one program. The lock is SQLite's exclusive lock on a file, so the kernel takes it back when the
  * process dies in whatever way. A small text file beside it names the holder; it only serves the message and may be stale.
@@ -47,7 +50,7 @@ export class DataFolderLock {
 function openLocked(folder: string): Database.Database {
   let database: Database.Database | undefined;
   try {
-    database = new Database(join(folder, 'lock.db'));
+    database = new Database(join(folder, LOCK_FILE));
     database.exec('PRAGMA busy_timeout = 0');
     database.exec('BEGIN EXCLUSIVE');
     return database;

@@ -57,6 +57,9 @@ export class LibsqlDatabase implements SqliteDatabase {
   }
 }
 
+/** What can go wrong with a file. */
+type SqliteErrorCode = Exclude<StoreErrorCode, 'unreachable' | 'refused' | 'newer'>;
+
 function toStoreError(error: unknown, path: string): StoreError {
   const code = storeErrorCode(error);
   return new StoreError(code, `${path}: ${ADVICE[code]}${code === 'unavailable' ? ` (${messageOf(error)})` : ''}`, {
@@ -64,18 +67,17 @@ function toStoreError(error: unknown, path: string): StoreError {
   });
 }
 
-const ADVICE: Readonly<Record<StoreErrorCode, string>> = {
+const ADVICE: Readonly<Record<SqliteErrorCode, string>> = {
   locked: 'the database is locked by another program; stop whatever else has it open',
   readOnly: 'the database cannot be written; give this user write access to the file and its folder',
   full: 'the disk is full; free some space',
   corrupt:
     'the file is damaged or is no SQLite database; move it away and start again: runs are found again from their record logs, exports start anew',
-  newer: 'the database was written by a newer version; install that version or pass another --data-dir',
   unavailable: 'the database cannot be used; check that its folder exists and can be written',
 };
 
 /** SQLite's result codes (https://www.sqlite.org/rescode.html), by the names that libsql gives them. */
-function storeErrorCode(error: unknown): StoreErrorCode {
+function storeErrorCode(error: unknown): SqliteErrorCode {
   const code = errorCode(error) ?? '';
   if (/^SQLITE_(BUSY|LOCKED|PROTOCOL)/.test(code)) return 'locked';
   if (/^SQLITE_(READONLY|PERM|AUTH)/.test(code)) return 'readOnly';

@@ -19,14 +19,21 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
 };
 
 /**
- * Brings the state's schema forward to what this program knows.
+ * Brings the state's schema forward to what this program knows, under a lock: others that do so at the same time wait.
+ * @param schema which of the database's namespaces the tables are in, where it has several.
  * @throws StoreError `newer` when a later version of the program has been here, `unavailable` when a step fails.
  */
-export async function migrateToLatest<Tables>(db: Kysely<Tables>, where: string): Promise<void> {
-  await refuseNewer(db, where);
-  const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...MIGRATIONS }) } });
+export async function migrateToLatest<Tables>(db: Kysely<Tables>, where: string, schema?: string): Promise<void> {
+  await refuseNewer(db, where, schema);
+  const migrator = new Migrator({
+    db,
+    provider: { getMigrations: async () => ({ ...MIGRATIONS }) },
+    ...(schema === undefined ? {} : { migrationTableSchema: schema }),
+  });
   const { error, results } = await migrator.migrateToLatest();
   if (error === undefined) return;
+  // A newer program may have come first while this one waited for its turn.
+  await refuseNewer(db, where, schema);
   if (error instanceof StoreError) throw error;
   const failed = results?.find((result) => result.status === 'Error')?.migrationName ?? 'unknown';
   throw new StoreError('unavailable', `${where}: the schema step ${failed} failed; nothing was changed`, {
@@ -34,8 +41,10 @@ export async function migrateToLatest<Tables>(db: Kysely<Tables>, where: string)
   });
 }
 
-async function refuseNewer<Tables>(db: Kysely<Tables>, where: string): Promise<void> {
-  const tables = await db.introspection.getTables({ withInternalKyselyTables: true });
+async function refuseNewer<Tables>(db: Kysely<Tables>, where: string, schema?: string): Promise<void> {
+  const tables = (await db.introspection.getTables({ withInternalKyselyTables: true })).filter(
+    (table) => schema === undefined || table.schema === schema,
+  );
   if (!tables.some((table) => table.name === 'kysely_migration')) return;
   const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name`.execute(db);
   const unknown = rows.filter((row) => !Object.hasOwn(MIGRATIONS, row.name)).map((row) => row.name);

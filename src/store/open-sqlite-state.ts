@@ -23,8 +23,12 @@ export async function openSqliteState(path: string, busyTimeoutMs = BUSY_TIMEOUT
     await db.destroy();
     throw error;
   }
-  return new SqlState(db, async () => {
-    // A commit in this mode is synced with the next checkpoint only.
-    await sql`PRAGMA wal_checkpoint(PASSIVE)`.execute(db);
+  return new SqlState(db, {
+    async sync() {
+      // A commit in this mode is synced with the next checkpoint only.
+      await sql`PRAGMA wal_checkpoint(PASSIVE)`.execute(db);
+    },
+    // A file is there or not for each statement anew.
+    problem: () => null,
   });
 }

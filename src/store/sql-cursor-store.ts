@@ -96,16 +96,19 @@ export class SqlCursorStore implements CursorStore {
 
   async register(destination: string, nowUnixMs: number): Promise<number> {
     return this.db.transaction().execute(async (transaction) => {
-      const known = await transaction
-        .selectFrom('destinations')
-        .select('since_unix_ms')
-        .where('name', '=', destination)
-        .executeTakeFirst();
-      if (known !== undefined) return known.since_unix_ms;
-      await transaction
+      const { numInsertedOrUpdatedRows: count } = await transaction
         .insertInto('destinations')
         .values({ name: destination, since_unix_ms: nowUnixMs, foreign_segment: null, foreign_offset: null })
-        .execute();
+        .onConflict((conflict) => conflict.column('name').doNothing())
+        .executeTakeFirstOrThrow();
+      if (count === 0n) {
+        const known = await transaction
+          .selectFrom('destinations')
+          .select('since_unix_ms')
+          .where('name', '=', destination)
+          .executeTakeFirstOrThrow();
+        return known.since_unix_ms;
+      }
       // A cursor at the start is what remembers that an older run was open at the registration.
       await sql`
         insert into export_cursors (destination, trace_id, traces_offset, logs_offset, finished_at_bytes)

@@ -65,7 +65,9 @@ export class SqlRunStore implements RunStore {
 
 /** A run that comes after a destination's registration is not older than it, whatever the clock was set to since. */
 function seen({ firstSeenUnixMs }: RunRow) {
-  return sql<number>`max(${firstSeenUnixMs}, (select coalesce(max(since_unix_ms), 0) from destinations))`;
+  // Of two values SQLite has the larger as `max`, PostgreSQL as `greatest`.
+  return sql<number>`(select case when count(*) > 0 and max(since_unix_ms) > ${firstSeenUnixMs} then max(since_unix_ms)
+    else ${firstSeenUnixMs} end from destinations)`;
 }
 
 /** What the row of a trace says. */

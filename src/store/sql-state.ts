@@ -19,6 +19,14 @@ import type { State } from './state.js';
 import type { StateDb } from './state-tables.js';
 import type { TokenStore } from './token-store.js';
 
+/** What databases differ in. */
+interface DatabaseTraits {
+  /** Makes what was written last a power cut as well, where a commit alone does not. */
+  readonly sync: () => Promise<void>;
+  /** See `State.problem`. */
+  readonly problem: () => string | null;
+}
+
 /** Every store on one connection to an SQL database, whichever it is: a store that is added here is there on each. */
 export class SqlState implements State {
   readonly runs: RunStore;
@@ -31,13 +39,10 @@ export class SqlState implements State {
   readonly accounts: AccountStore;
   readonly tokens: TokenStore;
 
-  /**
-   * @param db whose schema is up to date.
-   * @param sync makes what was written last a power cut as well, where a commit alone does not.
-   */
+  /** @param db whose schema is up to date. */
   constructor(
     private readonly db: StateDb,
-    sync: () => Promise<void>,
+    private readonly database: DatabaseTraits,
   ) {
     this.runs = new SqlRunStore(db);
     this.cursors = new SqlCursorStore(db);
@@ -45,9 +50,13 @@ export class SqlState implements State {
     this.invocations = new SqlInvocationStore(db);
     this.places = new SqlPlaceStore(db);
     this.catalog = new SqlRunCatalog(db);
-    this.pulls = new SqlPullStore(db, sync);
+    this.pulls = new SqlPullStore(db, database.sync);
     this.accounts = new SqlAccountStore(db);
     this.tokens = new SqlTokenStore(db);
+  }
+
+  problem(): string | null {
+    return this.database.problem();
   }
 
   async close(): Promise<void> {

@@ -20,6 +20,8 @@ export interface State {
   readonly pulls: PullStore;
   readonly accounts: AccountStore;
   readonly tokens: TokenStore;
+  /** Why the database cannot be used at the moment, in a sentence; `null` while it can, as far as is known. */
+  problem(): string | null;
   /** Lets go of the database; nothing may be called afterwards. */
   close(): Promise<void>;
 }

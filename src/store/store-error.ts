@@ -1,15 +1,25 @@
 /**
  * Why the state could not be read or written.
  * - `locked`: another program holds the database; passes.
- * - `readOnly`: the file or its folder cannot be written.
+ * - `unreachable`: the database's server is not there, or the connection was lost; passes.
+ * - `refused`: the server does not serve this program: wrong user, password or database, or it is too old.
+ * - `readOnly`: the file, its folder or the database cannot be written.
  * - `full`: the disk is full.
  * - `corrupt`: the file is damaged or no database.
  * - `newer`: a newer version of the program has written it.
  * - `unavailable`: anything else.
  */
-export type StoreErrorCode = 'locked' | 'readOnly' | 'full' | 'corrupt' | 'newer' | 'unavailable';
+export type StoreErrorCode =
+  | 'locked'
+  | 'unreachable'
+  | 'refused'
+  | 'readOnly'
+  | 'full'
+  | 'corrupt'
+  | 'newer'
+  | 'unavailable';
 
-/** The state could not be read or written. The message names the file and what to do. */
+/** The state could not be read or written. The message names the file or the server, and what to do. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   constructor(

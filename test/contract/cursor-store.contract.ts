@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseTraceId, type TraceId } from '../../src/record/ids.js';
 import type { CursorStore, ExportCursor } from '../../src/store/cursor-store.js';
-import type { RunStore } from '../../src/store/run-store.js';
+import type { RunRow, RunStore } from '../../src/store/run-store.js';
 
 /** The two stores of one database. */
 export interface CursorStoreFixture {
@@ -116,7 +116,7 @@ export function cursorStoreContract(
       withStores(async ({ runs, cursors }) => {
         await cursors.register('jaeger', 0);
         const numbers = Array.from({ length: 10_000 }, (_, index) => index + 1);
-        for (const number of numbers) await saveRun(runs, number, { logBytes: 100, state: 'finished' });
+        await runs.save(numbers.map((number) => runRow(number, { logBytes: 100, state: 'finished' })));
         for (let from = 0; from < numbers.length; from += 500) {
           await cursors.save(numbers.slice(from, from + 500).map((number) => cursor('jaeger', number, 100, 100, 100)));
         }
@@ -166,7 +166,11 @@ interface RunChanges {
 }
 
 async function saveRun(runs: RunStore, number: number, changes: RunChanges): Promise<void> {
-  const row = {
+  await runs.save([runRow(number, changes)]);
+}
+
+function runRow(number: number, changes: RunChanges): RunRow {
+  return {
     traceId: traceId(number),
     firstSeenUnixMs: 5_000,
     lastSeenUnixMs: 5_000,
@@ -174,6 +178,6 @@ async function saveRun(runs: RunStore, number: number, changes: RunChanges): Pro
     logBytes: 10,
     summary: '{}',
     parquetBytes: null,
-  } as const;
-  await runs.save([{ ...row, ...changes }]);
+    ...changes,
+  };
 }

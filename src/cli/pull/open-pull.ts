@@ -1,13 +1,11 @@
-import { join } from 'node:path';
 import { HostedRuns } from '../../app/hosted-runs.js';
-import { STATE_FILE } from '../../app/limits.js';
+import { openState } from '../../app/open-state.js';
 import type { AppPurpose } from '../../app.js';
 import { createFolder } from '../../component/create-folder.js';
 import type { Logger } from '../../component/logger.js';
 import type { Configuration } from '../../config/configuration.js';
 import { askBridge } from '../../source/ask-bridge.js';
 import { HttpExecutionBook } from '../../source/http-execution-book.js';
-import { openSqliteState } from '../../store/open-sqlite-state.js';
 import type { PullStore } from '../../store/pull-store.js';
 import type { State } from '../../store/state.js';
 import type { Invocation } from '../command-line.js';
@@ -41,7 +39,7 @@ export async function openPull(
   try {
     if (intake.app === undefined) {
       createFolder(dataFolder);
-      own = await openSqliteState(join(dataFolder, STATE_FILE));
+      own = await openState(configuration, clock);
     }
     const store = (intake.app ?? own)?.pulls;
     if (store === undefined) throw new Error('neither the parts nor the state are open');

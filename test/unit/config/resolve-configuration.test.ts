@@ -49,6 +49,7 @@ describe('without anything said', () => {
       grpc: { host: '127.0.0.1', port: 4317 },
       web: { host: '127.0.0.1', port: 4380 },
       'data-dir': '/home/me/.local/share/run-bridge',
+      'database-url': 'off',
       parquet: true,
       jsonl: 'off',
       'max-body-bytes': 67_108_864,
@@ -464,4 +465,49 @@ describe('a bucket for artifacts', () => {
     'is not %j',
     (text) => expect(() => resolve({ flags: { artifacts: text } })).toThrow(/is not folder, or a bucket such as/),
   );
+});
+
+describe('the database', () => {
+  const url = 'postgresql://me:s3cret@db.example:5433/run_bridge?sslmode=verify-full&sslpassword=s3cret';
+  const shown = (sources: Partial<ConfigurationSources>) =>
+    resolve(sources).rows.find(({ name }) => name === 'database-url');
+
+  test('is read from DATABASE_URL, and shown without its passwords', () => {
+    const sources = { environment: { DATABASE_URL: ` ${url} ` } };
+    expect(resolve(sources).configuration['database-url']).toBe(url);
+    expect(shown(sources)).toEqual({
+      name: 'database-url',
+      value: 'postgresql://me:****@db.example:5433/run_bridge?sslmode=verify-full&sslpassword=****',
+      origin: 'DATABASE_URL',
+    });
+  });
+
+  test('may be behind a socket', () => {
+    const sources = { environment: { DATABASE_URL: 'postgres://me@/run_bridge?host=/run/postgresql' } };
+    expect(shown(sources)?.value).toBe('postgres://me@/run_bridge?host=/run/postgresql');
+  });
+
+  test('is the one that is meant for this program alone, where both are set', () => {
+    const environment = { DATABASE_URL: url, RUN_BRIDGE_DATABASE_URL: 'off' };
+    expect(shown({ environment })).toMatchObject({ value: 'off', origin: 'RUN_BRIDGE_DATABASE_URL' });
+    expect(shown({ environment: { DATABASE_URL: url }, flags: { 'database-url': 'off' } })?.value).toBe('off');
+  });
+
+  test("is passed over where it is another program's kind", () => {
+    const { configuration, warnings } = resolve({ environment: { DATABASE_URL: 'mysql://me:s3cret@db/shop' } });
+    expect(configuration['database-url']).toBe('off');
+    expect(warnings).toEqual([
+      'DATABASE_URL is not a URL such as postgresql://user:password@host:5432/run_bridge, or off; it is passed over',
+    ]);
+  });
+
+  test('is not shown where it is wrong', () => {
+    const wrong = 'postgresql://me:s3/cret@db.example:5433:1/x';
+    write(`database-url: ${wrong}\n`);
+    const problems = [...problemsOf(), ...problemsOf({ environment: { DATABASE_URL: wrong } })];
+    expect(problems.filter((problem) => problem.includes('the value is not a URL such as'))).toHaveLength(
+      problems.length,
+    );
+    expect(problems.join()).not.toContain('cret');
+  });
 });

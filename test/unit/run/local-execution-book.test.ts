@@ -6,7 +6,7 @@ import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
 import { LocalExecutionBook, TELLER_LEASE_MS } from '../../../src/run/local-execution-book.js';
 import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
 import type { State } from '../../../src/store/state.js';
-import { executionBookContract, stepStart } from '../../contract/execution-book.contract.js';
+import { stepStart } from '../../contract/execution-book.contract.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 import { until } from '../../tool/until.js';
@@ -36,8 +36,6 @@ async function withBook(body: (book: LocalExecutionBook, state: State) => Promis
     await state.close();
   }
 }
-
-executionBookContract('the book of a data folder', (body) => withBook((book, state) => body(book, state.executions)));
 
 describe('the book of a data folder', () => {
   const TRACE = parseTraceId('0af7651916cd43dd8448eb211c80319c') as TraceId;

@@ -7,11 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
 import type { State } from '../../../src/store/state.js';
 import { StoreError } from '../../../src/store/store-error.js';
-import { cursorStoreContract } from '../../contract/cursor-store.contract.js';
-import { pullStoreContract } from '../../contract/pull-store.contract.js';
-import { runCatalogContract } from '../../contract/run-catalog.contract.js';
-import { runStoreContract } from '../../contract/run-store.contract.js';
-import { tokenStoreContract } from '../../contract/token-store.contract.js';
+import { stateContract } from '../../contract/state.contract.js';
 
 let folder: string;
 let path: string;
@@ -30,11 +26,7 @@ async function withState(body: (state: State) => Promise<void>): Promise<void> {
   }
 }
 
-runStoreContract((body) => withState((state) => body(state.runs)));
-cursorStoreContract((body) => withState(body));
-runCatalogContract(withState);
-pullStoreContract((body) => withState((state) => body(state.pulls)));
-tokenStoreContract((body) => withState((state) => body(state)));
+stateContract(withState);
 
 describe('the SQLite state', () => {
   it('keeps what was saved across a restart', async () => {

@@ -1,0 +1,92 @@
+import { CompiledQuery, type Dialect, Kysely, PostgresDialect, sql } from 'kysely';
+import type { Clock } from '../component/clock.js';
+import { migrateToLatest } from './migrations.js';
+import { PostgresDriver } from './postgres-driver.js';
+import { postgresPool } from './postgres-pool.js';
+import { SqlState } from './sql-state.js';
+import type { State } from './state.js';
+import type { StateDb, StateTables } from './state-tables.js';
+import { StoreError } from './store-error.js';
+
+/** The oldest server that is tested, as `server_version_num` has it. */
+const OLDEST_SERVER = 14_00_00;
+/** See `openPostgresState`. */
+const PATIENCE_MS = 5_000;
+/** Of a program that was stopped in mid-transaction, its locks are taken back after a minute; for those of a live one others wait half that. */
+const SESSION_SETTINGS = "set idle_in_transaction_session_timeout = '60s'; set lock_timeout = '30s'";
+
+/**
+ * Opens the state in a PostgreSQL database and brings its schema forward. Several programs may do so at the same time: one
+ * works on the schema, the others wait for it.
+ * @param url such as `postgresql://user:password@host:5432/run_bridge`
+ * @param patienceMs how long to wait for a server that is just starting, or has just gone, in milliseconds; default 5,000.
+ * @throws StoreError when the server cannot be reached, does not let the user in or is too old, when the database holds
+ * tables of something else, or comes from a newer version.
+ */
+export async function openPostgresState(url: string, clock: Clock, patienceMs = PATIENCE_MS): Promise<State> {
+  const where = describe(url);
+  const dialect = new PostgresDialect({
+    pool: postgresPool(url),
+    onCreateConnection: async (connection) => {
+      await connection.executeQuery(CompiledQuery.raw(SESSION_SETTINGS));
+    },
+  });
+  const driver = new PostgresDriver(dialect.createDriver(), { where, patienceMs }, clock);
+  const patient: Dialect = {
+    createAdapter: () => dialect.createAdapter(),
+    createDriver: () => driver,
+    createIntrospector: (db) => dialect.createIntrospector(db),
+    createQueryCompiler: () => dialect.createQueryCompiler(),
+  };
+  const db = new Kysely<StateTables>({ dialect: patient });
+  try {
+    const schema = await checkServer(db, where);
+    await refuseForeign(db, schema, where);
+    await migrateToLatest(db, where, schema);
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
+  // A commit is durable here by itself.
+  return new SqlState(db, { sync: async () => {}, problem: () => driver.problem });
+}
+
+/** @returns the schema in which tables are created. */
+async function checkServer(db: StateDb, where: string): Promise<string> {
+  const { rows } = await sql<{ version: string; number: number; schema: string | null }>`
+    select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
+      current_schema() as schema`.execute(db);
+  const [found] = rows;
+  if (found === undefined || found.number < OLDEST_SERVER) {
+    throw new StoreError(
+      'refused',
+      `${where}: the server is PostgreSQL ${found?.version ?? 'of an unknown version'}, and 14 or newer is needed`,
+    );
+  }
+  if (found.schema === null) {
+    throw new StoreError(
+      'refused',
+      `${where}: there is no schema to create tables in; create the one that search_path names, or let this user use it`,
+    );
+  }
+  return found.schema;
+}
+
+/** DATABASE_URL may be another program's: its database is left alone. */
+async function refuseForeign(db: StateDb, schema: string, where: string): Promise<void> {
+  const tables = (await db.introspection.getTables({ withInternalKyselyTables: true })).filter(
+    (table) => table.schema === schema && !table.isView,
+  );
+  if (tables.length === 0 || tables.some((table) => table.name === 'kysely_migration')) return;
+  throw new StoreError(
+    'refused',
+    `${where}: the schema ${schema} holds tables of something else (${tables[0]?.name}); give run-bridge a database of its own, or set RUN_BRIDGE_DATABASE_URL=off to keep the state in the data folder`,
+  );
+}
+
+/** The database without user and password, for messages. */
+function describe(url: string): string {
+  const { hostname, port, pathname, searchParams } = new URL(url.replace('@/', '@localhost/'));
+  const host = searchParams.get('host') ?? (hostname === '' ? 'localhost' : hostname);
+  return `PostgreSQL at ${host}${port === '' ? '' : `:${port}`}${decodeURIComponent(pathname)}`;
+}

@@ -1,0 +1,31 @@
+import { systemClock } from '../../src/component/clock.js';
+import { silentLogger } from '../../src/component/logger.js';
+import { LocalExecutionBook } from '../../src/run/local-execution-book.js';
+import type { State } from '../../src/store/state.js';
+import { cursorStoreContract } from './cursor-store.contract.js';
+import { executionBookContract } from './execution-book.contract.js';
+import { pullStoreContract } from './pull-store.contract.js';
+import { runCatalogContract } from './run-catalog.contract.js';
+import { runStoreContract } from './run-store.contract.js';
+import { tokenStoreContract } from './token-store.contract.js';
+
+/** What every State does, store by store. `withState` gives the body an empty one and clears it away afterwards. */
+export function stateContract(withState: (body: (state: State) => Promise<void>) => Promise<void>): void {
+  runStoreContract((body) => withState((state) => body(state.runs)));
+  cursorStoreContract((body) => withState(body));
+  runCatalogContract(withState);
+  pullStoreContract((body) => withState((state) => body(state.pulls)));
+  tokenStoreContract((body) => withState((state) => body(state)));
+  executionBookContract('the book of a state', (body) =>
+    withState(async ({ executions, runs }) => {
+      const deps = { store: executions, runs, listeners: [], clock: systemClock, logger: silentLogger };
+      const book = new LocalExecutionBook(deps);
+      await book.start();
+      try {
+        await body(book, executions);
+      } finally {
+        await book.shutdown();
+      }
+    }),
+  );
+}
