@@ -5,6 +5,7 @@ import { createDecoding } from './app/create-decoding.js';
 import { databaseHealth } from './app/database-health.js';
 import { exportHealth } from './app/export-health.js';
 import { onlyImported } from './app/imported-runs.js';
+import { JobsLate } from './app/jobs-late.js';
 import type { LateThread } from './app/late-exports.js';
 import { createLimits } from './app/limits.js';
 import { type OpeningExports, openExportsLate } from './app/open-exports-late.js';
@@ -19,6 +20,7 @@ import { pause } from './component/pause.js';
 import { Together } from './component/together.js';
 import type { Configuration } from './config/configuration.js';
 import { ConfigurationError } from './config/configuration-error.js';
+import type { Environment } from './config/environment.js';
 import { missingForHooks } from './config/missing-for-hooks.js';
 import { ParquetThread } from './parquet-thread/parquet-thread.js';
 import { aboutRouter } from './receiver/about-router.js';
@@ -76,6 +78,10 @@ export interface AppDeps {
   readonly random: () => number;
   /** The program's version. */
   readonly version: string;
+  /** The environment of the program, and paths of the Node and the file that run it: commands of jobs are run with these. */
+  readonly environment: Environment;
+  readonly nodePath: string;
+  readonly entryPath: string;
 }
 
 /**
@@ -281,9 +287,25 @@ export class App {
       logger,
       pid: deps.pid,
     });
+    const jobs = new JobsLate(configuration, {
+      ...deps,
+      state: opened.state,
+      book: this.book,
+      credentials: () => ({}),
+    });
     const outward = [...exports, parquetThread, notes, ...output, storage];
     const inward = {
-      serve: [this.tracker, this.book, recordLog, ...guards, ...(hosted?.components ?? []), receivers, this.web, spool],
+      serve: [
+        this.tracker,
+        this.book,
+        recordLog,
+        ...guards,
+        ...(hosted?.components ?? []),
+        receivers,
+        this.web,
+        spool,
+        jobs,
+      ],
       follow: [this.tracker, this.book, recordLog, limits.disk, spool],
       import: [recordLog, limits.disk],
     };

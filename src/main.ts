@@ -72,6 +72,7 @@ const ending = await runCli(process.argv.slice(2), {
   tempDir: tmpdir(),
   pid: process.pid,
   nodeVersion: process.versions.node,
+  nodePath: process.execPath,
   packageDir: fileURLToPath(packageFile('./')),
   // Looking at it opens it, which only those do who read it.
   get stdin() {

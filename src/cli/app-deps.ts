@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { AppDeps } from '../app.js';
 import type { Logger } from '../component/logger.js';
 import { systemMachine } from '../component/machine.js';
@@ -6,13 +7,16 @@ import type { ProcessContext } from './process-context.js';
 
 /** What an App gets from the process. */
 export function appDeps(context: ProcessContext, logger: Logger): AppDeps {
-  const { clock, stdout, pid, ownHosts, random } = context;
+  const { clock, stdout, pid, ownHosts, random, environment, nodePath } = context;
   return {
     clock,
     stdout,
     pid,
     ownHosts,
     random,
+    environment,
+    nodePath,
+    entryPath: join(context.packageDir, 'dist/main.js'),
     logger,
     machine: systemMachine,
     version: packageVersion(context.packageDir),

@@ -12,6 +12,8 @@ export interface ProcessContext {
   readonly pid: number;
   /** Node's version, for example `20.20.2`. */
   readonly nodeVersion: string;
+  /** Path of the Node that runs this. */
+  readonly nodePath: string;
   /** Folder of the installed package, with `package.json` in it. */
   readonly packageDir: string;
   readonly stdin: Readable;

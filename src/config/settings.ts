@@ -44,6 +44,7 @@ export interface SettingValues {
   readonly 'event-hold': number;
   /** In milliseconds, or `off`. */
   readonly 'max-backlog-age': number | 'off';
+  readonly 'max-running-jobs': number;
   /** Without a slash at its end, or `off`. */
   readonly 'platform-url': string;
   /** A text of digits, or `off`. */
@@ -128,6 +129,14 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
     defaultText: '7d',
     parse: (text) => parseAge(text),
     format: (value) => (value === 'off' ? 'off' : formatDuration(value)),
+  },
+  'max-running-jobs': {
+    placeholder: 'NUMBER',
+    summary: 'runs of jobs that are under way at a time; those of one job follow each other',
+    expected: 'a number from 1 to 64',
+    defaultText: '1',
+    parse: (text) => (/^[1-9]\d?$/.test(text.trim()) && Number(text) <= 64 ? Number(text) : undefined),
+    format: String,
   },
   'platform-url': platformUrlSetting,
   'platform-account': platformAccountSetting,

@@ -32,6 +32,9 @@ export const stepEndSchema = z.object({ ending: endingSchema, ended_unix_ms: uni
 
 export const finishSchema = z.object({ run_key: nameSchema }).strict();
 
+/** Whether whoever runs a step is to interrupt it. */
+export const cancellationSchema = z.object({ cancelled: z.boolean() });
+
 export const placeSchema = z
   .object({ run_id: z.number().int(), step_index: z.number().int(), job: z.string() })
   .transform(({ run_id, step_index, job }): StepPlace => ({ runId: run_id, stepIndex: step_index, job }));

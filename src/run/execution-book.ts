@@ -22,4 +22,9 @@ export interface ExecutionBook {
   end(stepId: string, ending: CommandEnding, endedUnixMs: number): Promise<void>;
   /** The run takes no more steps. @throws ExecutionBookError */
   finish(runKey: string): Promise<FinishResult>;
+  /**
+   * Whether the run of a step under way was cancelled, so that whoever runs the command is to interrupt it. `null` where the
+   * book knows nothing of that: asking again is no use. @throws ExecutionBookError
+   */
+  isCancelled(stepId: string): Promise<boolean | null>;
 }

@@ -85,6 +85,10 @@ export class LocalExecutionBook implements ExecutionBook, Component {
     return result;
   }
 
+  async isCancelled(stepId: string): Promise<boolean> {
+    return await this.guard(() => this.deps.store.isCancelled(stepId));
+  }
+
   /** What the command was said to belong to stands; rules find what was not said. */
   private placed(start: StepStart): StepStart {
     const { places } = this.deps;

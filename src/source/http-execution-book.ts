@@ -5,6 +5,7 @@ import { API_PATH } from '../run/api-path.js';
 import { endingDocument } from '../run/ending-document.js';
 import {
   apiErrorSchema,
+  cancellationSchema,
   finishResultOf,
   finishResultSchema,
   placeSchema,
@@ -76,6 +77,18 @@ export class HttpExecutionBook implements ExecutionBook {
     throw toError(answer);
   }
 
+  /** Asks once: whoever wants to know asks again anyway. */
+  async isCancelled(stepId: string): Promise<boolean | null> {
+    try {
+      const answer = await this.askOnce('GET', `${stepPath(stepId)}/cancellation`);
+      // A bridge of before has no such path.
+      if (!('ok' in answer)) return answer.code === 'unknown_path' ? null : false;
+      return cancellationSchema.safeParse(answer.ok).data?.cancelled ?? null;
+    } catch {
+      return false;
+    }
+  }
+
   /** Says nothing any more. */
   close(): void {
     for (const timer of this.timers.values()) timer.cancel();
@@ -123,7 +136,11 @@ export class HttpExecutionBook implements ExecutionBook {
     }
   }
 
-  private async askOnce(method: 'PUT' | 'POST', path: string, body?: object): Promise<{ ok: unknown } | Refusal> {
+  private async askOnce(
+    method: 'GET' | 'PUT' | 'POST',
+    path: string,
+    body?: object,
+  ): Promise<{ ok: unknown } | Refusal> {
     const answer = await fetch(`${this.baseUrl.replace(/\/+$/, '')}${API_PATH}${path}`, {
       method,
       headers: body === undefined ? {} : { 'content-type': 'application/json' },

@@ -70,6 +70,8 @@ export type FinishResult =
 export interface ExecutionStore {
   /** Adds a step, and its run where there is none that takes it. A step that is known stays where it is. */
   begin(start: StepStart, teller: StepTeller): Promise<StepPlace>;
+  /** Adds a step to a run; `undefined` where that takes no more steps: it was cancelled, or is over. */
+  beginIn(runId: number, start: StepStart, teller: StepTeller): Promise<StepPlace | undefined>;
   /** Notes that a trace holds records of a step; `false` for an unknown step. */
   attach(stepId: string, traceId: TraceId): Promise<boolean>;
   /**
@@ -89,6 +91,8 @@ export interface ExecutionStore {
    * is waited for no longer.
    */
   settle(nowUnixMs: number): Promise<void>;
+  /** Whether the run of a step was cancelled. */
+  isCancelled(stepId: string): Promise<boolean>;
   findStep(stepId: string): Promise<StepRow | undefined>;
   /** Steps that somebody told of and a trace holds records of, in the order in which they began. */
   stepsOf(traceId: TraceId): Promise<readonly StepRow[]>;

@@ -4,6 +4,7 @@ import { createExecutions } from './migration/0002-executions.js';
 import { createHostedRuns } from './migration/0003-hosted-runs.js';
 import { createAccountsAndTokens } from './migration/0004-accounts-and-tokens.js';
 import { createJobs } from './migration/0005-jobs.js';
+import { createJobRuns } from './migration/0008-job-runs.js';
 import { StoreError } from './store-error.js';
 
 /**
@@ -16,6 +17,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0003-hosted-runs': { up: createHostedRuns },
   '0004-accounts-and-tokens': { up: createAccountsAndTokens },
   '0005-jobs': { up: createJobs },
+  '0008-job-runs': { up: createJobRuns },
 };
 
 /**

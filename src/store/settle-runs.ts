@@ -62,9 +62,10 @@ export async function settleRuns(
   for (const runId of runIds) {
     const run = await transaction
       .selectFrom('executions')
-      .select(['state', 'status', 'status_message', 'cancelled_unix_ms', 'seen_unix_ms', 'ended_unix_ms'])
-      .select(['started_unix_ms', 'updated_unix_ms'])
-      .where('id', '=', runId)
+      .leftJoin('job_runs', 'job_runs.run_id', 'executions.id')
+      .select(['executions.state', 'status', 'status_message', 'cancelled_unix_ms', 'seen_unix_ms', 'ended_unix_ms'])
+      .select(['started_unix_ms', 'updated_unix_ms', 'job_runs.failure'])
+      .where('executions.id', '=', runId)
       .executeTakeFirst();
     if (run === undefined) continue;
     const steps = await transaction
@@ -76,6 +77,7 @@ export async function settleRuns(
     const { status, statusMessage } = runStatus(steps, {
       isOver: run.state === 'finished',
       isCancelled: run.cancelled_unix_ms !== null,
+      failure: run.failure,
     });
     const seen = steps.flatMap(({ seen_unix_ms }) => seen_unix_ms ?? []);
     const seen_unix_ms = seen.length === 0 ? run.seen_unix_ms : Math.min(...seen);

@@ -1,6 +1,7 @@
 import { sql, type Transaction } from 'kysely';
 import { parseTraceId, type TraceId } from '../record/ids.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
+import { addRun } from './add-run.js';
 import { changeState } from './change-state.js';
 import type { CommandEnding } from './command-ending.js';
 import type {
@@ -12,11 +13,11 @@ import type {
   StepRow,
   StepTeller,
 } from './execution-store.js';
-import { namedIds } from './named-ids.js';
+import { closeRun, finishIfOver } from './finish-run.js';
 import { nextIds } from './next-ids.js';
 import { RUN_STATUS } from './run-status.js';
 import { settleRuns, settleSteps } from './settle-runs.js';
-import { NOT_FINISHED, type StateDb, type StateTables } from './state-tables.js';
+import type { StateDb, StateTables } from './state-tables.js';
 import { fromEnding, type RunColumns, type StepColumns, toRun, toStep } from './step-columns.js';
 import type { StepPlace, StepStart } from './step-start.js';
 
@@ -31,35 +32,17 @@ export class SqlExecutionStore implements ExecutionStore {
       const accountId = start.accountId ?? FIRST_ACCOUNT_ID;
       const run =
         (await openRun(transaction, start.runKey, accountId)) ?? (await addRun(transaction, start, accountId));
-      const stepIndex = run.step_count + 1;
-      await transaction
-        .updateTable('executions')
-        .set({ step_count: stepIndex })
-        .where('id', '=', run.execution_id)
-        .execute();
-      await transaction
-        .insertInto('execution_steps')
-        .values({
-          id: await nextIds(transaction, 'step', 1),
-          step_id: start.stepId,
-          execution_id: run.execution_id,
-          step_index: stepIndex,
-          command: JSON.stringify(start.command),
-          teller,
-          is_last: start.isLast ? 1 : 0,
-          started_unix_ms: start.startedUnixMs,
-          ended_unix_ms: null,
-          ending: null,
-          exit_code: null,
-          ending_detail: null,
-          updated_unix_ms: start.startedUnixMs,
-          seen_unix_ms: null,
-          status: RUN_STATUS.starting,
-          status_message: null,
-        })
-        .execute();
-      await settleRuns(transaction, [run.execution_id], start.startedUnixMs);
-      return { runId: run.execution_id, stepIndex, job: run.job };
+      return await addStep(transaction, run, start, teller);
+    });
+  }
+
+  beginIn(runId: number, start: StepStart, teller: StepTeller): Promise<StepPlace | undefined> {
+    return changeState(this.db, async (transaction) => {
+      const run = await runs(transaction)
+        .where('run.id', '=', runId)
+        .where('run.state', '=', 'open')
+        .executeTakeFirst();
+      return run && (await addStep(transaction, run, start, teller));
     });
   }
 
@@ -86,7 +69,7 @@ export class SqlExecutionStore implements ExecutionStore {
           .where('step_id', '=', stepId)
           .execute();
       }
-      if (step.is_last !== 0) await close(transaction, step.execution_id);
+      if (step.is_last !== 0) await closeRun(transaction, step.execution_id);
       await finishIfOver(transaction, step.execution_id);
       await settleSteps(transaction, [stepId], endedUnixMs);
       const ended = await findStep(transaction, stepId);
@@ -99,7 +82,7 @@ export class SqlExecutionStore implements ExecutionStore {
       const found = await latestRun(transaction, runKey, accountId);
       if (found === undefined) return { kind: 'unknownRun' };
       if (found.state === 'finished') return { kind: 'alreadyFinished', run: toRun(found) };
-      await close(transaction, found.execution_id);
+      await closeRun(transaction, found.execution_id);
       const runningCount = await finishIfOver(transaction, found.execution_id);
       await settleRuns(transaction, [found.execution_id], null);
       const run = toRun((await latestRun(transaction, runKey, accountId)) ?? found);
@@ -118,7 +101,7 @@ export class SqlExecutionStore implements ExecutionStore {
         .returning('id')
         .executeTakeFirst();
       if (marked === undefined) return undefined;
-      await close(transaction, runId);
+      await closeRun(transaction, runId);
       const runningCount = await finishIfOver(transaction, runId, nowUnixMs);
       await settleRuns(transaction, [runId], nowUnixMs);
       return { runningCount };
@@ -141,6 +124,16 @@ export class SqlExecutionStore implements ExecutionStore {
         nowUnixMs,
       );
     });
+  }
+
+  async isCancelled(stepId: string): Promise<boolean> {
+    const row = await this.db
+      .selectFrom('execution_steps as step')
+      .innerJoin('executions as run', 'run.id', 'step.execution_id')
+      .select('run.cancelled_unix_ms')
+      .where('step.step_id', '=', stepId)
+      .executeTakeFirst();
+    return row !== undefined && row.cancelled_unix_ms !== null;
   }
 
   async findStep(stepId: string): Promise<StepRow | undefined> {
@@ -194,6 +187,17 @@ export class SqlExecutionStore implements ExecutionStore {
               .select('step.step_id')
               .whereRef('step.execution_id', '=', 'run.id')
               .where(({ or, eb }) => or([eb('step.ending', 'is', null), eb('step.ended_unix_ms', '>', sinceUnixMs)])),
+          ),
+        ),
+      )
+      // What waits for its turn has no step yet.
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom('job_runs')
+              .select('job_runs.run_id')
+              .whereRef('job_runs.run_id', '=', 'run.id')
+              .where('job_runs.state', '<>', 'ended'),
           ),
         ),
       )
@@ -262,77 +266,41 @@ function latestRun(db: StateDb, runKey: string, accountId: number): Promise<RunC
     .executeTakeFirst();
 }
 
-/** A run that nobody named takes one step only. */
-async function addRun(transaction: Transaction<StateTables>, start: StepStart, accountId: number): Promise<RunColumns> {
-  const { jobId, environmentId, projectId } = await namedIds(transaction, accountId, start, start.startedUnixMs);
-  const id = await nextIds(transaction, 'execution', 1);
-  const row: StateTables['executions'] = {
-    id,
-    run_key: start.runKey,
-    job: start.job,
-    environment: start.environment,
-    project: start.project,
-    reason: start.reason,
-    state: start.runKey === null ? 'closing' : 'open',
-    started_unix_ms: start.startedUnixMs,
-    ended_unix_ms: null,
-    step_count: 0,
-    account_id: accountId,
-    project_id: projectId,
-    environment_id: environmentId,
-    job_id: jobId,
-    created_unix_ms: start.startedUnixMs,
-    updated_unix_ms: start.startedUnixMs,
-    seen_unix_ms: null,
-    finished_unix_ms: NOT_FINISHED,
-    cancelled_unix_ms: null,
-    status: RUN_STATUS.queued,
-    status_message: null,
-    engine_version: null,
-    git_branch: null,
-    git_sha: null,
-  };
-  await transaction.insertInto('executions').values(row).execute();
-  return {
-    ...row,
-    execution_id: id,
-    run_started_unix_ms: row.started_unix_ms,
-    run_ended_unix_ms: null,
-    failed_step_count: 0,
-  };
-}
-
-async function close(transaction: Transaction<StateTables>, runId: number): Promise<void> {
-  await transaction
-    .updateTable('executions')
-    .set({ state: 'closing' })
-    .where('id', '=', runId)
-    .where('state', '=', 'open')
-    .execute();
-}
-
-/** Ends a run that takes no more steps once none is under way. Returns how many are. */
-async function finishIfOver(
+async function addStep(
   transaction: Transaction<StateTables>,
-  runId: number,
-  nowUnixMs: number | null = null,
-): Promise<number> {
-  const { running, ended } = await transaction
-    .selectFrom('execution_steps')
-    .where('execution_id', '=', runId)
-    .select(({ fn }) => [
-      fn.countAll<number>().filterWhere('ending', 'is', null).as('running'),
-      fn.max('ended_unix_ms').as('ended'),
-    ])
-    .executeTakeFirstOrThrow();
-  if (running > 0) return running;
+  run: RunColumns,
+  start: StepStart,
+  teller: StepTeller,
+): Promise<StepPlace> {
+  const stepIndex = run.step_count + 1;
   await transaction
     .updateTable('executions')
-    .set({ state: 'finished', ended_unix_ms: ended ?? nowUnixMs })
-    .where('id', '=', runId)
-    .where('state', '=', 'closing')
+    .set({ step_count: stepIndex })
+    .where('id', '=', run.execution_id)
     .execute();
-  return 0;
+  await transaction
+    .insertInto('execution_steps')
+    .values({
+      id: await nextIds(transaction, 'step', 1),
+      step_id: start.stepId,
+      execution_id: run.execution_id,
+      step_index: stepIndex,
+      command: JSON.stringify(start.command),
+      teller,
+      is_last: start.isLast ? 1 : 0,
+      started_unix_ms: start.startedUnixMs,
+      ended_unix_ms: null,
+      ending: null,
+      exit_code: null,
+      ending_detail: null,
+      updated_unix_ms: start.startedUnixMs,
+      seen_unix_ms: null,
+      status: RUN_STATUS.starting,
+      status_message: null,
+    })
+    .execute();
+  await settleRuns(transaction, [run.execution_id], start.startedUnixMs);
+  return { runId: run.execution_id, stepIndex, job: run.job };
 }
 
 function placeOf({ run, stepIndex }: StepRow): StepPlace {

@@ -105,6 +105,25 @@ export interface StateTables {
     readonly is_saved: number;
     readonly parquet_file: string;
   };
+  /** Runs that were started over the API, beside their rows as executions. */
+  readonly job_runs: {
+    readonly run_id: number;
+    readonly state: 'queued' | 'running' | 'ended';
+    /** Positions among the job's commands, from 0. */
+    readonly first_command: number;
+    readonly commands_digest: string;
+    readonly stopped_at: number | null;
+    /** Why it failed, where its steps do not say it. */
+    readonly failure: string | null;
+    /** Process of the command under way. */
+    readonly pid: number | null;
+  };
+  /** What the commands of steps wrote. */
+  readonly step_outputs: {
+    readonly step_id: string;
+    readonly output: string;
+    readonly dropped_bytes: number;
+  };
   /** Which traces hold records of which steps. */
   readonly step_traces: {
     readonly trace_id: string;

@@ -2,6 +2,7 @@ import type { AccountStore } from './account-store.js';
 import type { CursorStore } from './cursor-store.js';
 import type { ExecutionStore } from './execution-store.js';
 import type { InvocationStore } from './invocation-store.js';
+import type { JobRunStore } from './job-run-store.js';
 import type { PlaceStore } from './place-store.js';
 import type { PullStore } from './pull-store.js';
 import type { JobCatalog, RunCatalog } from './run-catalog.js';
@@ -17,6 +18,8 @@ export interface State {
   readonly places: PlaceStore;
   /** Runs, steps and jobs as the API shows them. */
   readonly catalog: RunCatalog & JobCatalog;
+  /** Runs that were started over the API. */
+  readonly jobRuns: JobRunStore;
   readonly pulls: PullStore;
   readonly accounts: AccountStore;
   readonly tokens: TokenStore;

@@ -46,17 +46,27 @@ export function stepStatus({ ending, isTold, invocations, isAwaited }: StepEvide
   return endingStatus(ending, invocations.length > 0);
 }
 
-/** A run's status by those of its steps. @param isOver whether it takes no more of them, and all have ended */
+/** What is known of a run beside its steps. */
+export interface RunEvidence {
+  /** Whether it takes no more steps, and all have ended. */
+  readonly isOver: boolean;
+  readonly isCancelled: boolean;
+  /** Why it ended before its time, in words; `null` where its steps say all. */
+  readonly failure: string | null;
+}
+
+/** A run's status by those of its steps. */
 export function runStatus(
   steps: readonly StatusWithReason[],
-  { isOver, isCancelled }: { readonly isOver: boolean; readonly isCancelled: boolean },
+  { isOver, isCancelled, failure }: RunEvidence,
 ): StatusWithReason {
   if (!isOver || steps.some(({ status }) => !isFinal(status))) {
     if (steps.length === 0) return { status: RUN_STATUS.queued, statusMessage: null };
     const isSeen = steps.some(({ status }) => status >= RUN_STATUS.running);
     return { status: isSeen ? RUN_STATUS.running : RUN_STATUS.starting, statusMessage: null };
   }
-  if (isCancelled) return { status: RUN_STATUS.cancelled, statusMessage: 'The run was cancelled' };
+  if (isCancelled) return { status: RUN_STATUS.cancelled, statusMessage: failure ?? 'The run was cancelled' };
+  if (failure !== null) return { status: RUN_STATUS.error, statusMessage: failure };
   const decisive = [RUN_STATUS.error, RUN_STATUS.cancelled].flatMap((each) =>
     steps.filter(({ status }) => status === each),
   );

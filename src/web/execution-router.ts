@@ -18,7 +18,7 @@ import type { LocalExecutionBook } from '../run/local-execution-book.js';
 
 /** What the router works with. */
 export interface ExecutionRouterDeps {
-  readonly book: Pick<LocalExecutionBook, 'begin' | 'attach' | 'end' | 'finish'>;
+  readonly book: Pick<LocalExecutionBook, 'begin' | 'attach' | 'end' | 'finish' | 'isCancelled'>;
   readonly logger: Logger;
 }
 
@@ -55,6 +55,9 @@ export function executionRouter({ book, logger }: ExecutionRouterDeps): Router {
     const { ending, ended_unix_ms } = parsed(stepEndSchema, bodyOf(request));
     await book.end(stepIdIn(request), ending, ended_unix_ms);
     response.status(204).end();
+  });
+  router.get(`${steps}/cancellation`, async (request, response) => {
+    response.json({ cancelled: await book.isCancelled(stepIdIn(request)) });
   });
   router.post(`${API_PATH}/executions/finish`, json, async (request, response) => {
     const { run_key } = parsed(finishSchema, bodyOf(request));

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseTraceId, type TraceId } from '../../src/record/ids.js';
 import type { ExecutionBook } from '../../src/run/execution-book.js';
+import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
 import type { ExecutionStore, StepRow } from '../../src/store/execution-store.js';
 import { DEFAULT_JOB, type StepStart } from '../../src/store/step-start.js';
 
@@ -54,6 +55,14 @@ export function executionBookContract(
         const second = await book.begin(stepStart('b', { runKey: 'night 7', job: 'other' }));
         expect(second).toEqual({ runId: first.runId, stepIndex: 2, job: 'nightly' });
         expect((await step(store, 'a')).run).toMatchObject({ state: 'open', stepCount: 2, endedUnixMs: null });
+      }));
+
+    it('tells whoever runs a command that its run was cancelled', () =>
+      withBook(async (book, store) => {
+        const { runId } = await book.begin(stepStart('a', { runKey: 'night 7' }));
+        expect(await book.isCancelled('a')).toBe(false);
+        await store.cancel(FIRST_ACCOUNT_ID, runId, 1_500);
+        expect(await book.isCancelled('a')).toBe(true);
       }));
 
     it('gives steps that begin at the same time numbers of their own', () =>

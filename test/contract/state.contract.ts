@@ -4,6 +4,7 @@ import { LocalExecutionBook } from '../../src/run/local-execution-book.js';
 import type { State } from '../../src/store/state.js';
 import { cursorStoreContract } from './cursor-store.contract.js';
 import { executionBookContract } from './execution-book.contract.js';
+import { jobRunStoreContract } from './job-run-store.contract.js';
 import { pullStoreContract } from './pull-store.contract.js';
 import { runCatalogContract } from './run-catalog.contract.js';
 import { runStoreContract } from './run-store.contract.js';
@@ -14,6 +15,7 @@ export function stateContract(withState: (body: (state: State) => Promise<void>)
   runStoreContract((body) => withState((state) => body(state.runs)));
   cursorStoreContract((body) => withState(body));
   runCatalogContract(withState);
+  jobRunStoreContract(withState);
   pullStoreContract((body) => withState((state) => body(state.pulls)));
   tokenStoreContract((body) => withState((state) => body(state)));
   executionBookContract('the book of a state', (body) =>

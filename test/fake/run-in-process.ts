@@ -20,6 +20,7 @@ export async function runInProcess(args: readonly string[], dir: string, options
     tempDir: dir,
     pid: 1,
     nodeVersion: '20.0.0',
+    nodePath: process.execPath,
     packageDir: fileURLToPath(new URL('../../', import.meta.url)),
     stdin: new PassThrough().end(),
     isStdinTerminal: false,

@@ -51,8 +51,9 @@ async function start(): Promise<App> {
   };
   const { configuration } = resolveConfiguration(sources, undefined);
   const process = { machine: systemMachine, stdout: new PassThrough(), pid: 1, ownHosts: [], random: () => 0.5 };
+  const own = { environment: {}, nodePath: 'node', entryPath: 'main.js' };
   const program: typeof import('../../src/app.js') = await import(join(compiled, 'app.js'));
-  app = await program.App.open(configuration, { ...process, clock, logger, version: '0' });
+  app = await program.App.open(configuration, { ...process, ...own, clock, logger, version: '0' });
   await app.start();
   return app;
 }

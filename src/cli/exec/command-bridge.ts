@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import { CANCEL_TIMES, Interruption } from '../../component/interruption.js';
 import { type Logger, silentLogger } from '../../component/logger.js';
+import { processTree } from '../../component/process-tree.js';
+import { signalProcesses } from '../../component/signal-processes.js';
 import type { Configuration } from '../../config/configuration.js';
 import { type Environment, nonEmpty } from '../../config/environment.js';
 import { ENGINE_FILE, SPOOL_FOLDER } from '../../source/spool-folder.js';
@@ -36,7 +39,7 @@ export class CommandBridge {
     const logger = isSet('log-level') ? loggerOf(asked, context) : silentLogger;
     // Standard output is the command's.
     const configuration: Configuration = asked.jsonl === '-' ? { ...asked, jsonl: 'off' } : asked;
-    const stepId = randomUUID();
+    const stepId = options.stepId ?? randomUUID();
     const inlet = await OtlpInlet.open(logger);
     const folder = makePrivateFolder([
       join(configuration['data-dir'], SPOOL_FOLDER, stepId),
@@ -63,6 +66,8 @@ export class CommandBridge {
   private live: Promise<LiveRecords> | undefined;
   private usage: ProcessUsage | undefined;
   private pid: number | undefined;
+  private interruption: Interruption | undefined;
+  private hasEnded = false;
 
   private constructor(private readonly facts: CommandFacts) {}
 
@@ -70,12 +75,12 @@ export class CommandBridge {
     return this.facts.environment;
   }
 
-  /** The command was started: loads the rest, and takes in what comes. */
+  /** The command was started: loads the rest, takes in what comes, and interrupts it when its run is cancelled. */
   begin(pid: number | undefined): void {
     this.takeBack = giveWay();
     if (this.facts.span !== null && pid !== undefined) this.usage = new ProcessUsage(pid, this.facts.context.clock);
     this.pid = pid;
-    this.live = import('./live-records.js').then(({ LiveRecords }) => new LiveRecords(this.facts));
+    this.live = import('./live-records.js').then(({ LiveRecords }) => new LiveRecords(this.facts, () => this.cancel()));
     // Awaited at the end; until then its failure is nobody's.
     this.live.catch(() => undefined);
   }
@@ -84,7 +89,19 @@ export class CommandBridge {
   async end(ending: ChildEnding, stop: AbortSignal): Promise<void> {
     await (await this.takeBack)?.();
     this.usage?.stop();
+    this.hasEnded = true;
+    this.interruption?.stop();
     await (await this.live)?.end(ending, stop, this.spanOf(ending));
+  }
+
+  /** Everything that the command has started is signalled, as by a terminal's Ctrl+C: a shell does not pass a signal on. */
+  private cancel(): void {
+    const { notices, context } = this.facts;
+    const { pid } = this;
+    if (this.hasEnded || this.interruption !== undefined || pid === undefined) return;
+    notices.say('the run is cancelled: the command is interrupted');
+    const send = (signal: NodeJS.Signals) => signalProcesses(processTree(pid), signal);
+    this.interruption = new Interruption(send, CANCEL_TIMES, context.clock);
   }
 
   private spanOf(ending: ChildEnding): CommandSpan | undefined {

@@ -7,6 +7,7 @@ export const EXEC_FLAGS: readonly (readonly [name: string, placeholder: string, 
   ['environment', 'NAME', 'environment that the run belongs to, such as production'],
   ['project', 'NAME', 'project that the run belongs to'],
   ['reason', 'TEXT', 'why the run was started'],
+  ['step-id', 'ID', 'id of this step, unique and made up by the caller (default: a random one)'],
 ];
 
 /** The options without a value. */

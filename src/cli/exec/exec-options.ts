@@ -10,6 +10,8 @@ import { checkBaseUrl } from '../post-otlp.js';
 export interface ExecOptions {
   /** Base URL of the bridge to hand over to; `undefined` for whichever is found. */
   readonly to: string | undefined;
+  /** Id of the step, made up by the caller; `undefined` for a random one. Never from the environment, which commands share. */
+  readonly stepId: string | undefined;
   /** How long exports may keep the caller waiting when the command has ended, in milliseconds. */
   readonly flushTimeoutMs: number;
   readonly isSpanWanted: boolean;
@@ -27,6 +29,8 @@ export interface ExecOptions {
 }
 
 const DEFAULT_FLUSH_TIMEOUT = '10s';
+/** As the book takes it. Without `..`: the id names the command's private folder, too. */
+const STEP_ID = /^(?!\.+$)[\w.:-]{1,100}$/;
 
 /** Reads the options: flag before variable. @throws CliError for a value that is none. */
 export function readExecOptions({ context, flags, switches }: Invocation): ExecOptions {
@@ -43,7 +47,12 @@ export function readExecOptions({ context, flags, switches }: Invocation): ExecO
       `--flush-timeout: ${JSON.stringify(flushTimeout)} is not a time such as 500ms or 10s`,
     );
   }
+  const stepId = nonEmpty(flags['step-id']);
+  if (stepId !== undefined && !STEP_ID.test(stepId)) {
+    throw new CliError(EXIT.usage, `--step-id: ${JSON.stringify(stepId)} is not 1 to 100 letters, digits or _ . : -`);
+  }
   return {
+    stepId,
     to: to === undefined ? undefined : checkBaseUrl(to),
     flushTimeoutMs,
     isSpanWanted: isOn('span'),

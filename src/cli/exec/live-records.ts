@@ -20,6 +20,7 @@ import { OtlpTap } from './otlp-tap.js';
 import { removePrivateFolder } from './private-folder.js';
 import { StepArtifacts } from './step-artifacts.js';
 import { stepStartOf, toCommandEnding } from './step-facts.js';
+import { watchCancellation } from './watch-cancellation.js';
 
 /** What OTLP bodies may take in memory while the JSONL is read, in bytes: 64 MiB; beyond it they go to the private folder. */
 const MAX_HELD_BYTES = 64 * 1024 * 1024;
@@ -33,6 +34,7 @@ const MIN_BRING_IN_MS = 2_000;
 /** The records of a command under way: from its file and its port to where they belong. */
 export class LiveRecords {
   private readonly giveUp = new AbortController();
+  private readonly hasEnded = new AbortController();
   private readonly records: Promise<CommandRecords>;
   private readonly tail: Promise<JsonlTail>;
   private readonly held: HeldRequests;
@@ -47,7 +49,11 @@ export class LiveRecords {
   private isTroubleSaid = false;
   private rejectCount = 0;
 
-  constructor(private readonly facts: CommandFacts) {
+  /** @param onCancelled the run was cancelled while the command is under way; called once */
+  constructor(
+    private readonly facts: CommandFacts,
+    onCancelled: () => void,
+  ) {
     const { context, inlet, logger, folder, file } = facts;
     const { clock } = context;
     this.artifacts = new StepArtifacts(facts);
@@ -73,6 +79,8 @@ export class LiveRecords {
     this.rejectFile = new RejectFile(rejectsPath, clock, (trouble) => facts.notices.say(trouble));
     this.target = this.openTarget();
     this.target.catch(() => undefined);
+    const { stepId } = facts;
+    void watchCancellation(this.target, { stepId, clock, hasEnded: this.hasEnded.signal, onCancelled });
     this.tail = startPosition(file?.path ?? '', file?.fromOffset ?? 0).then(
       (from) => new JsonlTail(file?.path ?? '', { from, gatherMs: GATHER_MS }, clock),
     );
@@ -97,6 +105,7 @@ export class LiveRecords {
   async end(ending: ChildEnding, stop: AbortSignal, span: CommandSpan | undefined): Promise<void> {
     const { context, options, inlet, notices, folder } = this.facts;
     const { clock } = context;
+    this.hasEnded.abort();
     const endedUnixMs = clock.nowUnixMs();
     const deadline = new AbortController();
     const giveUp = () => this.giveUp.abort();

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { Clock, Timer } from '../../component/clock.js';
+import { processTree } from '../../component/process-tree.js';
 
 /** How often the memory of a command is looked at, in milliseconds. */
 const SAMPLE_MS = 250;
-/** Processes of a command that are looked at; of more, the rest is left out. */
-const MAX_PROCESSES = 500;
 /** Clock ticks a second in /proc, on every Linux. */
 const TICKS = 100;
 
@@ -28,7 +27,7 @@ export class ProcessUsage {
   private sample(): void {
     try {
       let bytes = 0;
-      for (const pid of treeOf(this.pid)) bytes += residentBytes(pid);
+      for (const pid of processTree(this.pid)) bytes += residentBytes(pid);
       if (bytes > 0) this.peakMemoryBytes = Math.max(this.peakMemoryBytes ?? 0, bytes);
     } catch {
       // It has just ended, or there is no /proc.
@@ -47,24 +46,6 @@ export function endedChildrenCpuSeconds(): number | undefined {
     return Number.isFinite(ticks) ? ticks / TICKS : undefined;
   } catch {
     return undefined;
-  }
-}
-
-function treeOf(root: number): readonly number[] {
-  const found = [root];
-  for (const pid of found) {
-    if (found.length >= MAX_PROCESSES) break;
-    found.push(...childrenOf(pid));
-  }
-  return found;
-}
-
-function childrenOf(pid: number): readonly number[] {
-  try {
-    const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
-    return text === '' ? [] : text.split(' ').map(Number);
-  } catch {
-    return [];
   }
 }
 

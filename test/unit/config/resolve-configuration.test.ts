@@ -61,6 +61,7 @@ describe('without anything said', () => {
       'invocation-silence': 600_000,
       'event-hold': 2_000,
       'max-backlog-age': 604_800_000,
+      'max-running-jobs': 1,
       'platform-url': 'off',
       'platform-account': 'off',
       'platform-interval': 60_000,

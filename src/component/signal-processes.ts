@@ -1,0 +1,10 @@
+/** Sends a signal to each of these processes; those that have ended meanwhile are left out. */
+export function signalProcesses(pids: readonly number[], signal: NodeJS.Signals): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, signal);
+    } catch {
+      // It has ended.
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import type { Clock } from '../component/clock.js';
+import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
+import type { ExecutionStore } from '../store/execution-store.js';
+import type { AddedJobRun, JobRunStore, QueueLimits } from '../store/job-run-store.js';
+import { isFinal, RUN_STATUS, type RunStatus } from '../store/run-status.js';
+import { digestOf } from './commands-digest.js';
+import type { JobDefinition } from './job-definition.js';
+import type { JobRunner } from './job-runner.js';
+
+/** Runs that may wait: of one job, and of all together. One more is refused. */
+export const QUEUE_LIMITS: QueueLimits = { perJob: 20, total: 200 };
+
+/** What became of the wish for a run. */
+export type StartResult =
+  | { readonly kind: 'queued'; readonly runId: number }
+  /** The configuration has no commands for the job. */
+  | { readonly kind: 'noCommands' }
+  | Extract<AddedJobRun, { kind: 'full' }>;
+
+/** What became of the wish for a run again. */
+export type RetryResult =
+  | StartResult
+  /** The run is not over, or it succeeded: nothing is to be retried. */
+  | { readonly kind: 'notOver' | 'succeeded' };
+
+/** What became of the wish to cancel a run. */
+export type CancelResult =
+  | { readonly kind: 'cancelled' | 'alreadyOver' }
+  /** Nobody runs its command who could be asked to interrupt it. */
+  | { readonly kind: 'outOfReach' };
+
+/** A run, as far as it matters here. */
+export interface RunToChange {
+  readonly accountId: number;
+  readonly runId: number;
+  readonly job: string;
+  readonly status: RunStatus;
+}
+
+/** What a desk works with. */
+export interface JobDeskDeps {
+  /** By name. */
+  readonly jobs: ReadonlyMap<string, JobDefinition>;
+  readonly queue: JobRunStore;
+  readonly executions: Pick<ExecutionStore, 'cancel' | 'listRunning' | 'listSteps'>;
+  readonly runner: Pick<JobRunner, 'wake' | 'onCancelled'>;
+  readonly clock: Clock;
+  readonly newId: () => string;
+}
+
+/** Where runs are asked for. What can be run is what the configuration says, whoever asks. */
+export class JobDesk {
+  constructor(private readonly deps: JobDeskDeps) {}
+
+  /** A job as it is configured, if the account has it. */
+  definitionOf(accountId: number, job: string): JobDefinition | undefined {
+    // The configuration is that of the program's own account.
+    return accountId === FIRST_ACCOUNT_ID ? this.deps.jobs.get(job) : undefined;
+  }
+
+  /** Queues a run of a job. @param reason why, for people to read. @throws StoreError */
+  start(accountId: number, job: string, reason: string | null): Promise<StartResult> {
+    return this.add(accountId, job, reason, 0);
+  }
+
+  /** Queues a job's last run again, from the command at which it stopped; the whole job where it did not stop. @throws StoreError */
+  async rerun(accountId: number, job: string, reason: string | null): Promise<StartResult> {
+    const latest = await this.deps.queue.latestOf(accountId, job);
+    const from = latest !== undefined && isFailed(latest.status) ? await this.stopOf(latest.runId, accountId, job) : 0;
+    return this.add(accountId, job, reason, from);
+  }
+
+  /** Queues a run that failed or was cancelled again, from the command at which it stopped. @throws StoreError */
+  async retry({ accountId, runId, job, status }: RunToChange, reason: string | null): Promise<RetryResult> {
+    if (!isFinal(status)) return { kind: 'notOver' };
+    if (!isFailed(status)) return { kind: 'succeeded' };
+    return this.add(accountId, job, reason, await this.stopOf(runId, accountId, job));
+  }
+
+  /** Cancels a run that is queued or under way. @throws StoreError */
+  async cancel({ accountId, runId, status }: RunToChange): Promise<CancelResult> {
+    const { executions, clock, queue, runner } = this.deps;
+    if (isFinal(status)) return { kind: 'alreadyOver' };
+    const row = await queue.find(runId);
+    if (row === undefined) {
+      const isReached = (await executions.listRunning()).some(({ run }) => run.runId === runId);
+      const isBetween = (await executions.listSteps(runId)).every(({ ending }) => ending !== null);
+      if (!isReached && !isBetween) return { kind: 'outOfReach' };
+    }
+    const nowUnixMs = clock.nowUnixMs();
+    if ((await executions.cancel(accountId, runId, nowUnixMs)) === undefined) return { kind: 'alreadyOver' };
+    if (row?.state === 'queued') await queue.end(runId, { stoppedAt: row.firstCommand, failure: null, nowUnixMs });
+    runner.onCancelled(runId);
+    return { kind: 'cancelled' };
+  }
+
+  /** Where a run that failed stopped; 0 where it was not started here, or the job's commands are others now. */
+  private async stopOf(runId: number, accountId: number, job: string): Promise<number> {
+    const row = await this.deps.queue.find(runId);
+    const commands = this.definitionOf(accountId, job)?.commands ?? [];
+    if (row === undefined || row.stoppedAt === null || row.commandsDigest !== digestOf(commands)) return 0;
+    return row.stoppedAt < commands.length ? row.stoppedAt : 0;
+  }
+
+  private async add(accountId: number, job: string, reason: string | null, from: number): Promise<StartResult> {
+    const { queue, clock, newId, runner } = this.deps;
+    const definition = this.definitionOf(accountId, job);
+    if (definition === undefined || definition.commands.length === 0) return { kind: 'noCommands' };
+    const { environment, project, commands } = definition;
+    const place = { accountId, job, environment, project, reason };
+    const added = await queue.add(
+      {
+        ...place,
+        runKey: newId(),
+        firstCommand: from,
+        commandsDigest: digestOf(commands),
+        requestedUnixMs: clock.nowUnixMs(),
+      },
+      QUEUE_LIMITS,
+    );
+    if (added.kind === 'full') return added;
+    runner.wake();
+    return { kind: 'queued', runId: added.runId };
+  }
+}
+
+function isFailed(status: RunStatus): boolean {
+  return status === RUN_STATUS.error || status === RUN_STATUS.cancelled;
+}

@@ -1,0 +1,109 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import type { Clock } from '../component/clock.js';
+import { errorCode } from '../component/error-code.js';
+import { pause } from '../component/pause.js';
+import { processTree } from '../component/process-tree.js';
+import { signalProcesses } from '../component/signal-processes.js';
+import type { CommandEnding } from '../store/command-ending.js';
+import { OutputTail } from './output-tail.js';
+
+/** Output that is kept of one command, standard output and error together, in bytes: the last 256 KiB. */
+export const MAX_OUTPUT_BYTES = 256 * 1024;
+/** Whatever a command has started and left behind may hold its output open for so long, in milliseconds. */
+const OUTPUT_GRACE_MS = 500;
+
+/** A program to start. */
+export interface ProgramStart {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly workingDir: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** A program under way, in a session and process group of its own, so that nothing of it is left where it must end. */
+export class StepProcess {
+  readonly output = new OutputTail(MAX_OUTPUT_BYTES);
+  /** Resolves when it has ended and its output was read. */
+  readonly ended: Promise<CommandEnding>;
+  private readonly child: ChildProcess | undefined;
+  private hasEnded = false;
+
+  constructor(
+    { program, args, workingDir, environment }: ProgramStart,
+    private readonly clock: Clock,
+  ) {
+    if (!existsSync(workingDir)) {
+      this.ended = Promise.resolve({ kind: 'notStarted', reason: `working-dir ${workingDir} is not there` });
+      return;
+    }
+    try {
+      this.child = spawn(program, args, {
+        cwd: workingDir,
+        env: environment,
+        detached: true,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+    } catch (error) {
+      // What the system refuses before it even looks: an argument list that is too long, for example.
+      this.ended = Promise.resolve(notStarted(error));
+      return;
+    }
+    this.ended = this.watch(this.child);
+  }
+
+  /** `undefined` where it could not be started. */
+  get pid(): number | undefined {
+    return this.child?.pid;
+  }
+
+  /** Sends a signal to the program itself. */
+  signal(signal: NodeJS.Signals): void {
+    if (!this.hasEnded) this.child?.kill(signal);
+  }
+
+  /** Sends a signal to everything that the program has started, but not to itself: it has to tell how that ended. */
+  signalOffspring(signal: NodeJS.Signals): void {
+    const { pid } = this;
+    if (this.hasEnded || pid === undefined) return;
+    const [, ...offspring] = processTree(pid);
+    if (offspring.length === 0) this.signal(signal);
+    else signalProcesses(offspring, signal);
+  }
+
+  /** Ends the program and everything in its process group at once. */
+  kill(): void {
+    const { pid } = this;
+    if (pid !== undefined && !this.hasEnded) signalProcesses([-pid], 'SIGKILL');
+  }
+
+  private async watch(child: ChildProcess): Promise<CommandEnding> {
+    const closed = new AbortController();
+    child.once('close', () => closed.abort());
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on('data', (chunk: Buffer) => this.output.add(chunk));
+      stream?.on('error', () => undefined);
+    }
+    const ending = await new Promise<CommandEnding>((resolve) => {
+      child.once('error', (error) => {
+        if (child.pid === undefined) resolve(notStarted(error));
+      });
+      child.once('exit', (exitCode, signal) => {
+        this.hasEnded = true;
+        resolve(signal === null ? { kind: 'exited', exitCode: exitCode ?? 0 } : { kind: 'killed', signal });
+      });
+    });
+    this.hasEnded = true;
+    if (ending.kind === 'notStarted') return ending;
+    // What it ran must not go on without it: nobody would hear of it.
+    if (ending.kind === 'killed' && child.pid !== undefined) signalProcesses([-child.pid], 'SIGKILL');
+    await pause(this.clock, OUTPUT_GRACE_MS, closed.signal);
+    child.stdout?.destroy();
+    child.stderr?.destroy();
+    return ending;
+  }
+}
+
+function notStarted(error: unknown): CommandEnding {
+  return { kind: 'notStarted', reason: errorCode(error) ?? String(error) };
+}

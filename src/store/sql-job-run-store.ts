@@ -1,0 +1,166 @@
+import { sql } from 'kysely';
+import { addRun } from './add-run.js';
+import { changeState } from './change-state.js';
+import { closeRun, finishIfOver } from './finish-run.js';
+import type {
+  AddedJobRun,
+  JobRunRequest,
+  JobRunRow,
+  JobRunStore,
+  LatestRun,
+  QueueLimits,
+  StepOutput,
+} from './job-run-store.js';
+import { settleRuns } from './settle-runs.js';
+import type { StateDb } from './state-tables.js';
+
+/** The queue of runs that were started over the API, in an SQL database. */
+export class SqlJobRunStore implements JobRunStore {
+  constructor(private readonly db: StateDb) {}
+
+  add(request: JobRunRequest, limits: QueueLimits): Promise<AddedJobRun> {
+    return changeState(this.db, async (transaction) => {
+      const waiting = await jobRuns(transaction)
+        .where(IS_NOT_ENDED)
+        .where('asked.state', '=', 'queued')
+        .where('run.state', '=', 'open')
+        .execute();
+      const ofJob = waiting.filter(({ account_id, job }) => account_id === request.accountId && job === request.job);
+      if (ofJob.length >= limits.perJob) return { kind: 'full', limit: 'perJob', waitingCount: ofJob.length };
+      if (waiting.length >= limits.total) return { kind: 'full', limit: 'total', waitingCount: waiting.length };
+      const start = { ...request, startedUnixMs: request.requestedUnixMs };
+      const { execution_id: runId } = await addRun(transaction, start, request.accountId);
+      await transaction
+        .insertInto('job_runs')
+        .values({
+          run_id: runId,
+          state: 'queued',
+          first_command: request.firstCommand,
+          commands_digest: request.commandsDigest,
+          stopped_at: null,
+          failure: null,
+          pid: null,
+        })
+        .execute();
+      return { kind: 'added', runId };
+    });
+  }
+
+  async hasWork(): Promise<boolean> {
+    const row = await this.db
+      .selectFrom('job_runs as asked')
+      .select('run_id')
+      .where(IS_NOT_ENDED)
+      .limit(1)
+      .executeTakeFirst();
+    return row !== undefined;
+  }
+
+  claim(): Promise<JobRunRow | undefined> {
+    return changeState(this.db, async (transaction) => {
+      const rows = await jobRuns(transaction).where(IS_NOT_ENDED).orderBy('asked.run_id').execute();
+      const busy = new Set(rows.flatMap((row) => (row.state === 'running' ? [row.job_id] : [])));
+      const next = rows.find((row) => row.state === 'queued' && row.run_state === 'open' && !busy.has(row.job_id));
+      if (next === undefined) return undefined;
+      await transaction.updateTable('job_runs').set({ state: 'running' }).where('run_id', '=', next.run_id).execute();
+      return toRow({ ...next, state: 'running' });
+    });
+  }
+
+  async find(runId: number): Promise<JobRunRow | undefined> {
+    const row = await jobRuns(this.db).where('asked.run_id', '=', runId).executeTakeFirst();
+    return row && toRow(row);
+  }
+
+  async latestOf(accountId: number, job: string): Promise<LatestRun | undefined> {
+    const row = await this.db
+      .selectFrom('jobs')
+      .innerJoin('executions as run', (join) =>
+        join.onRef('run.account_id', '=', 'jobs.account_id').onRef('run.job_id', '=', 'jobs.id'),
+      )
+      .select(['run.id', 'run.status'])
+      .where('jobs.account_id', '=', accountId)
+      .where('jobs.name', '=', job)
+      .orderBy('run.id', 'desc')
+      .limit(1)
+      .executeTakeFirst();
+    return row && { runId: row.id, status: row.status };
+  }
+
+  async listRunning(): Promise<readonly JobRunRow[]> {
+    const rows = await jobRuns(this.db)
+      .where(IS_NOT_ENDED)
+      .where('asked.state', '=', 'running')
+      .orderBy('asked.run_id')
+      .execute();
+    return rows.map(toRow);
+  }
+
+  async notePid(runId: number, pid: number): Promise<void> {
+    await this.db.updateTable('job_runs').set({ pid }).where('run_id', '=', runId).execute();
+  }
+
+  async end(
+    runId: number,
+    { stoppedAt, failure, nowUnixMs }: { stoppedAt: number | null; failure: string | null; nowUnixMs: number },
+  ): Promise<void> {
+    await changeState(this.db, async (transaction) => {
+      await transaction
+        .updateTable('job_runs')
+        .set({ state: 'ended', stopped_at: stoppedAt, failure, pid: null })
+        .where('run_id', '=', runId)
+        .execute();
+      await closeRun(transaction, runId);
+      await finishIfOver(transaction, runId, nowUnixMs);
+      await settleRuns(transaction, [runId], nowUnixMs);
+    });
+  }
+
+  async saveOutput(stepId: string, { text, droppedBytes }: StepOutput): Promise<void> {
+    // PostgreSQL's texts hold no zero bytes.
+    const row = { output: text.replaceAll('\0', '�'), dropped_bytes: droppedBytes };
+    await this.db
+      .insertInto('step_outputs')
+      .values({ step_id: stepId, ...row })
+      .onConflict((conflict) => conflict.column('step_id').doUpdateSet(row))
+      .execute();
+  }
+
+  async outputsOf(stepIds: readonly string[]): Promise<ReadonlyMap<string, StepOutput>> {
+    if (stepIds.length === 0) return new Map();
+    const rows = await this.db.selectFrom('step_outputs').selectAll().where('step_id', 'in', stepIds).execute();
+    return new Map(rows.map((row) => [row.step_id, { text: row.output, droppedBytes: row.dropped_bytes }]));
+  }
+}
+
+/** Spelt as the partial index spells it. */
+const IS_NOT_ENDED = sql<boolean>`asked.state <> 'ended'`;
+
+function jobRuns(db: StateDb) {
+  return db
+    .selectFrom('job_runs as asked')
+    .innerJoin('executions as run', 'run.id', 'asked.run_id')
+    .selectAll('asked')
+    .select(['run.account_id', 'run.run_key', 'run.job', 'run.job_id', 'run.environment', 'run.project', 'run.reason'])
+    .select(['run.state as run_state', 'run.cancelled_unix_ms']);
+}
+
+type JobRunColumns = Awaited<ReturnType<ReturnType<typeof jobRuns>['execute']>>[number];
+
+function toRow(row: JobRunColumns): JobRunRow {
+  return {
+    runId: row.run_id,
+    accountId: row.account_id,
+    runKey: row.run_key ?? '',
+    job: row.job,
+    environment: row.environment,
+    project: row.project,
+    reason: row.reason,
+    state: row.state,
+    firstCommand: row.first_command,
+    commandsDigest: row.commands_digest,
+    stoppedAt: row.stopped_at,
+    isCancelled: row.cancelled_unix_ms !== null,
+    pid: row.pid,
+  };
+}

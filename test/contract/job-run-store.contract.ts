@@ -1,0 +1,170 @@
+import { describe, expect, it } from 'vitest';
+import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
+import type { AddedJobRun, JobRunRequest, JobRunStore } from '../../src/store/job-run-store.js';
+import type { CatalogRun } from '../../src/store/run-catalog.js';
+import { RUN_STATUS } from '../../src/store/run-status.js';
+import type { State } from '../../src/store/state.js';
+import { stepStart } from './execution-book.contract.js';
+
+const LIMITS = { perJob: 3, total: 4 };
+let count = 0;
+const request = (job: string, given: Partial<JobRunRequest> = {}): JobRunRequest => {
+  count += 1;
+  return {
+    accountId: FIRST_ACCOUNT_ID,
+    runKey: `key-${count}`,
+    job,
+    environment: null,
+    project: null,
+    reason: null,
+    firstCommand: 0,
+    commandsDigest: 'digest',
+    requestedUnixMs: 1_000,
+    ...given,
+  };
+};
+const idOf = (added: AddedJobRun): number => {
+  if (added.kind === 'full') throw new Error('the queue is full');
+  return added.runId;
+};
+const add = async (store: JobRunStore, job: string, given: Partial<JobRunRequest> = {}) =>
+  idOf(await store.add(request(job, given), LIMITS));
+const find = async (state: State, runId: number): Promise<CatalogRun | undefined> =>
+  state.catalog.findRun(FIRST_ACCOUNT_ID, runId);
+const OVER = { stoppedAt: null, failure: null, nowUnixMs: 9_000 };
+const ENDED = { kind: 'exited', exitCode: 0 } as const;
+
+/** What every JobRunStore does. `withState` gives the body an empty state and clears it away afterwards. */
+export function jobRunStoreContract(withState: (body: (state: State) => Promise<void>) => Promise<void>): void {
+  describe('runs that are asked for', () => {
+    it('are queued runs of their job, with what was said of them', () =>
+      withState(async (state) => {
+        const place = { environment: 'production', project: 'shop', reason: 'by hand' };
+        const runId = await add(state.jobRuns, 'nightly', { ...place, firstCommand: 2, runKey: 'x' });
+        expect(await find(state, runId)).toMatchObject({
+          status: RUN_STATUS.queued,
+          job: { name: 'nightly' },
+          environment: { name: 'production' },
+          project: { name: 'shop' },
+          reason: 'by hand',
+          createdUnixMs: 1_000,
+          dequeuedUnixMs: null,
+          finishedUnixMs: null,
+          stepCount: 0,
+        });
+        expect(await state.jobRuns.find(runId)).toEqual({
+          ...{ ...place, runId, job: 'nightly', runKey: 'x', accountId: FIRST_ACCOUNT_ID },
+          ...{ state: 'queued', firstCommand: 2, commandsDigest: 'digest' },
+          ...{ stoppedAt: null, isCancelled: false, pid: null },
+        });
+        expect(await state.jobRuns.find(runId + 1)).toBeUndefined();
+      }));
+
+    it('are begun in their order, those of one job one after the other', () =>
+      withState(async ({ jobRuns }) => {
+        expect(await jobRuns.hasWork()).toBe(false);
+        const first = await add(jobRuns, 'a');
+        expect(await jobRuns.hasWork()).toBe(true);
+        const second = await add(jobRuns, 'a');
+        const other = await add(jobRuns, 'b');
+        expect(await jobRuns.claim()).toMatchObject({ runId: first, state: 'running' });
+        expect(await jobRuns.claim()).toMatchObject({ runId: other });
+        expect(await jobRuns.claim()).toBeUndefined();
+        expect((await jobRuns.listRunning()).map(({ runId }) => runId)).toEqual([first, other]);
+        await jobRuns.end(first, OVER);
+        expect(await jobRuns.claim()).toMatchObject({ runId: second });
+        await jobRuns.end(second, OVER);
+        expect(await jobRuns.claim()).toBeUndefined();
+      }));
+
+    it('are refused when too many of a job, or of all, wait', () =>
+      withState(async ({ jobRuns, executions }) => {
+        const [first = 0] = [await add(jobRuns, 'a'), await add(jobRuns, 'a'), await add(jobRuns, 'a')];
+        expect(await jobRuns.add(request('a'), LIMITS)).toEqual({ kind: 'full', limit: 'perJob', waitingCount: 3 });
+        await add(jobRuns, 'b');
+        expect(await jobRuns.add(request('c'), LIMITS)).toEqual({ kind: 'full', limit: 'total', waitingCount: 4 });
+        await executions.cancel(FIRST_ACCOUNT_ID, first, 2_000);
+        await add(jobRuns, 'a');
+        expect(await jobRuns.claim()).toBeDefined();
+        await add(jobRuns, 'c');
+      }));
+
+    it('are over and never begun when they are cancelled while they wait', () =>
+      withState(async (state) => {
+        const runId = await add(state.jobRuns, 'a');
+        expect(await state.executions.cancel(FIRST_ACCOUNT_ID, runId, 2_000)).toEqual({ runningCount: 0 });
+        expect(await find(state, runId)).toMatchObject({
+          ...{ status: RUN_STATUS.cancelled, statusMessage: 'The run was cancelled', finishedUnixMs: 2_000 },
+        });
+        expect(await state.jobRuns.claim()).toBeUndefined();
+        expect(await state.jobRuns.find(runId)).toMatchObject({ isCancelled: true });
+        expect(await state.executions.beginIn(runId, stepStart('s', {}), 'local')).toBeUndefined();
+      }));
+
+    it('take steps until they are over, and keep where they stopped', () =>
+      withState(async (state) => {
+        const runId = await add(state.jobRuns, 'a');
+        const start = stepStart('s', { startedUnixMs: 3_000 });
+        expect(await state.executions.beginIn(runId, start, 'local')).toEqual({ runId, stepIndex: 1, job: 'a' });
+        expect(await state.executions.isCancelled('s')).toBe(false);
+        await state.executions.end('s', { kind: 'exited', exitCode: 1 }, 4_000);
+        await state.jobRuns.end(runId, { ...OVER, stoppedAt: 1 });
+        expect(await find(state, runId)).toMatchObject({ status: RUN_STATUS.error, finishedUnixMs: 4_000 });
+        expect(await state.jobRuns.find(runId)).toMatchObject({ state: 'ended', stoppedAt: 1 });
+        expect(await state.executions.beginIn(runId, stepStart('t', {}), 'local')).toBeUndefined();
+      }));
+
+    it('fail with words where their steps do not say why', () =>
+      withState(async (state) => {
+        const runId = await add(state.jobRuns, 'a');
+        await state.jobRuns.end(runId, { ...OVER, failure: 'The machine went down' });
+        expect(await find(state, runId)).toMatchObject({
+          ...{ status: RUN_STATUS.error, statusMessage: 'The machine went down', finishedUnixMs: 9_000 },
+        });
+        const begun = await add(state.jobRuns, 'a');
+        await state.executions.beginIn(begun, stepStart('s', {}), 'local');
+        await state.executions.end('s', ENDED, 4_000);
+        await state.jobRuns.end(begun, { ...OVER, failure: 'The machine went down' });
+        expect(await find(state, begun)).toMatchObject({ status: RUN_STATUS.error });
+      }));
+
+    it('are not taken for idle ones, however long they wait', () =>
+      withState(async ({ jobRuns, executions }) => {
+        const runId = await add(jobRuns, 'a');
+        expect(await executions.listIdle(Number.MAX_SAFE_INTEGER)).toEqual([]);
+        await jobRuns.claim();
+        expect(await executions.listIdle(Number.MAX_SAFE_INTEGER)).toEqual([]);
+        await jobRuns.notePid(runId, 4_711);
+        expect(await jobRuns.find(runId)).toMatchObject({ pid: 4_711 });
+      }));
+
+    it("have their job's last run, whoever started it", () =>
+      withState(async ({ jobRuns, executions }) => {
+        expect(await jobRuns.latestOf(FIRST_ACCOUNT_ID, 'a')).toBeUndefined();
+        const runId = await add(jobRuns, 'a');
+        expect(await jobRuns.latestOf(FIRST_ACCOUNT_ID, 'a')).toEqual({ runId, status: RUN_STATUS.queued });
+        const place = await executions.begin(stepStart('s', { job: 'a' }), 'remote');
+        expect(await jobRuns.latestOf(FIRST_ACCOUNT_ID, 'a')).toMatchObject({ runId: place.runId });
+        expect(await jobRuns.latestOf(7, 'a')).toBeUndefined();
+      }));
+  });
+
+  describe('a step under way', () => {
+    it('is told that its run was cancelled', () =>
+      withState(async ({ executions }) => {
+        const { runId } = await executions.begin(stepStart('s', { runKey: 'night' }), 'remote');
+        expect(await executions.isCancelled('s')).toBe(false);
+        await executions.cancel(FIRST_ACCOUNT_ID, runId, 2_000);
+        expect(await executions.isCancelled('s')).toBe(true);
+        expect(await executions.isCancelled('unknown')).toBe(false);
+      }));
+  });
+
+  it('keeps what steps wrote', () =>
+    withState(async ({ jobRuns }) => {
+      await jobRuns.saveOutput('s', { text: 'one\0', droppedBytes: 0 });
+      await jobRuns.saveOutput('s', { text: 'two\n', droppedBytes: 3 });
+      expect(await jobRuns.outputsOf(['s', 't'])).toEqual(new Map([['s', { text: 'two\n', droppedBytes: 3 }]]));
+      expect(await jobRuns.outputsOf([])).toEqual(new Map());
+    }));
+}
