@@ -2,6 +2,7 @@ import type { CompiledQuery, DatabaseConnection, Driver, QueryResult, Transactio
 import type { Clock } from '../component/clock.js';
 import { pause } from '../component/pause.js';
 import { toPostgresError } from './postgres-error.js';
+import { MAX_CONNECTIONS } from './postgres-pool.js';
 import type { StoreError } from './store-error.js';
 
 /** Between two tries to get a connection, in milliseconds. */
@@ -125,7 +126,10 @@ export class PostgresDriver implements Driver {
   }
 }
 
-/** A connection whose failures are `StoreError`s, and which is replaced where it turns out to be broken before anything depends on it. */
+/**
+ * A connection whose failures are `StoreError`s, and which is replaced where it turns out to be broken before anything
+ * depends on it; so may be the next one, and all that were open when the server went.
+ */
 class GuardedConnection implements DatabaseConnection {
   isInTransaction = false;
 
@@ -137,20 +141,17 @@ class GuardedConnection implements DatabaseConnection {
   ) {}
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const { inner } = this;
-    try {
-      return await present(inner).executeQuery<R>(query);
-    } catch (cause) {
-      const error = toPostgresError(cause, this.where);
-      const isRepeatable = error.code === 'unreachable' && !this.isInTransaction && HARMLESS.test(query.sql);
-      if (inner === null || !isRepeatable) throw error;
-      this.inner = null;
-      this.inner = await this.replace(inner);
-    }
-    try {
-      return await this.inner.executeQuery<R>(query);
-    } catch (cause) {
-      throw toPostgresError(cause, this.where);
+    for (let tries = 1; ; tries += 1) {
+      const { inner } = this;
+      try {
+        return await present(inner).executeQuery<R>(query);
+      } catch (cause) {
+        const error = toPostgresError(cause, this.where);
+        const isRepeatable = error.code === 'unreachable' && !this.isInTransaction && HARMLESS.test(query.sql);
+        if (inner === null || !isRepeatable || tries > MAX_CONNECTIONS) throw error;
+        this.inner = null;
+        this.inner = await this.replace(inner);
+      }
     }
   }
 

@@ -3,7 +3,7 @@ import { Pool } from 'pg';
 import { POSTGRES_TYPES } from './postgres-types.js';
 
 /** Connections that one part of the program (the main thread, the thread that exports) has open at most. */
-const MAX_CONNECTIONS = 10;
+export const MAX_CONNECTIONS = 10;
 /** How long to wait for a connection, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 10_000;
 /** A server that has not said a word for so long while something was asked of it is taken to be gone, in milliseconds. */

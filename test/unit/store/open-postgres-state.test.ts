@@ -104,7 +104,7 @@ describe('the PostgreSQL state', () => {
   });
 
   it('goes on without notice where the server ends connections that nobody uses', async () => {
-    await state.runs.list(1);
+    await Promise.all([1, 2, 3, 4, 5].map(() => state.runs.list(1)));
     const others = `select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = '${database.name}' and pid <> pg_backend_pid()`;
     await database.tell(others);
     expect(await state.runs.list(1)).toBeDefined();
