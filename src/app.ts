@@ -256,7 +256,11 @@ export class App {
         import('./app/api-routers.js'),
       ]);
       const authenticator = new Authenticator({ tokens: opened.state.tokens, clock });
-      return apiRouter({ authenticator, routers: await apiRouters(), logger });
+      return apiRouter({
+        authenticator,
+        routers: await apiRouters({ state: opened.state, reader: this.reader, jobs: configuration.jobs, clock }),
+        logger,
+      });
     });
     const routers = [aboutRouter(about, 'web'), executions, hook, api];
     this.web = new WebServer(configuration.web, { logger, health, routers });

@@ -1,0 +1,54 @@
+import { sanitizeCommand } from '../../exporter/redaction/sanitize-command.js';
+import type { CatalogStep } from '../../store/run-catalog.js';
+import { isFinal, RUN_STATUS } from '../../store/run-status.js';
+import { formatDuration, formatTime, formatTimeOrNull, humanDuration } from './platform-time.js';
+import { statusColor, statusWord } from './status-words.js';
+
+/** What a step wrote, as text; empty where it was not asked for. */
+export interface StepLogs {
+  readonly logs: string;
+  readonly debugLogs: string;
+}
+
+/** What stands for the logs where nobody asked for them. */
+export const NO_LOGS: StepLogs = { logs: '', debugLogs: '' };
+
+/** A step as the platform's API shows it. */
+export type StepDocument = ReturnType<typeof stepDocument>;
+
+export function stepDocument(step: CatalogStep, { logs, debugLogs }: StepLogs, nowUnixMs: number) {
+  const { status, createdUnixMs, startedUnixMs } = step;
+  const finishedUnixMs = isFinal(status) ? step.finishedUnixMs : null;
+  const isAtWork = status !== RUN_STATUS.starting && status !== RUN_STATUS.queued;
+  const workUnixMs = startedUnixMs ?? (isAtWork ? createdUnixMs : null);
+  const durationMs = workUnixMs === null ? 0 : (finishedUnixMs ?? nowUnixMs) - workUnixMs;
+  const command = commandOf(step);
+  return {
+    id: step.id,
+    run_id: step.runId,
+    account_id: step.accountId,
+    index: step.index,
+    status,
+    // Clients take the text between the backticks.
+    name: `Invoke dbt with \`${command}\``,
+    logs,
+    debug_logs: debugLogs,
+    created_at: formatTime(createdUnixMs),
+    updated_at: formatTime(step.updatedUnixMs),
+    started_at: formatTimeOrNull(workUnixMs),
+    finished_at: formatTimeOrNull(finishedUnixMs),
+    status_color: statusColor(status),
+    status_humanized: statusWord(status),
+    status_message: step.statusMessage,
+    duration: formatDuration(durationMs),
+    duration_humanized: humanDuration(durationMs),
+    run_step_command: command,
+  };
+}
+
+/** The engine command where there is one, else what was started; secrets are taken out. */
+function commandOf({ command, invocations }: CatalogStep): string {
+  const [only, ...others] = invocations;
+  const typed = others.length === 0 ? only?.command : null;
+  return sanitizeCommand(typed ?? command.join(' ')).replaceAll('`', "'");
+}

@@ -1,0 +1,16 @@
+import type { Clock } from '../../component/clock.js';
+import type { AccountStore } from '../../store/account-store.js';
+import type { CatalogJob, CatalogStep, JobCatalog, RunCatalog } from '../../store/run-catalog.js';
+import type { JobFacts } from './job-document.js';
+import type { StepLogs } from './step-document.js';
+
+/** What the routers of the platform's API work with. */
+export interface V2Deps {
+  readonly catalog: RunCatalog & JobCatalog;
+  readonly accounts: AccountStore;
+  /** What the configuration says of a job; `undefined` where it does not declare it. */
+  readonly factsOf: (job: Pick<CatalogJob, 'name'>) => JobFacts | undefined;
+  /** What a step wrote. */
+  readonly logsOf: (step: CatalogStep) => Promise<StepLogs>;
+  readonly clock: Clock;
+}

@@ -1,0 +1,53 @@
+import { type Request, type Response, Router } from 'express';
+import { apiErrors } from '../../src/api/api-errors.js';
+import type { Caller } from '../../src/api/caller.js';
+import { apiRouters } from '../../src/app/api-routers.js';
+import type { Clock } from '../../src/component/clock.js';
+import { Health } from '../../src/component/health.js';
+import type { JobDefinition } from '../../src/job/job-definition.js';
+import { RecordLogFiles } from '../../src/sink/record-log-files.js';
+import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
+import type { State } from '../../src/store/state.js';
+import { WebServer } from '../../src/web/web-server.js';
+import { send } from './http-client.js';
+import { RecordingLogger } from './recording-logger.js';
+
+/** The platform's API on a port of its own, for a caller of the first account who may do everything. */
+export class V2Server {
+  static async start(
+    state: State,
+    { dataFolder, jobs, clock }: { dataFolder: string; jobs: readonly JobDefinition[]; clock: Clock },
+  ): Promise<V2Server> {
+    const logger = new RecordingLogger();
+    const router = Router();
+    router.use((_request: Request, response: Response, next: () => void) => {
+      response.locals.caller = CALLER;
+      next();
+    });
+    const reader = new RecordLogFiles(dataFolder, () => {});
+    for (const one of await apiRouters({ state, reader, jobs, clock })) router.use(one);
+    router.use('/api', apiErrors(logger));
+    const web = new WebServer({ host: '127.0.0.1', port: 0 }, { logger, health: new Health(), routers: [router] });
+    await web.start();
+    return new V2Server(web);
+  }
+
+  private constructor(private readonly web: WebServer) {}
+
+  /** @param path below `/api/v2/accounts/10001` */
+  get(path: string) {
+    return this.getAt(`/api/v2/accounts/${FIRST_ACCOUNT_ID}${path}`);
+  }
+
+  /** @param path whole */
+  async getAt(path: string) {
+    const answer = await send(this.web.address.port, { method: 'GET', path });
+    return { status: answer.status, body: JSON.parse(answer.body.toString()) };
+  }
+
+  async close(): Promise<void> {
+    await this.web.shutdown(AbortSignal.abort());
+  }
+}
+
+const CALLER: Caller = { accountId: FIRST_ACCOUNT_ID, tokenId: 1, permission: 'account_admin' };

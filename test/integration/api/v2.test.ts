@@ -1,0 +1,276 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
+import type { State } from '../../../src/store/state.js';
+import { stepStart } from '../../contract/execution-book.contract.js';
+import { FakeClock } from '../../fake/fake-clock.js';
+import { runInProcess } from '../../fake/run-in-process.js';
+import { V2Server } from '../../fake/v2-server.js';
+
+// Real runs, imported once in this order: runs 1001, 1002 … of the job adhoc; then one that exec ran.
+const SAMPLES = ['build-clean', 'build-mixed', 'interrupted', 'preview-120-failed'];
+const NIGHTLY = {
+  ...{ name: 'nightly', id: null, match: [], project: null, environment: null, commands: [['dbt', 'build']] },
+  ...{ workingDir: '/', variables: {}, targetName: 'prod', threads: 8, timeoutMs: null },
+};
+
+const folder = mkdtempSync(join(tmpdir(), 'run-bridge-v2-'));
+const clock = new FakeClock();
+let state: State;
+let server: V2Server;
+let namedRun: number;
+beforeAll(async () => {
+  const files = SAMPLES.map((sample) => join(import.meta.dirname, `../../fixture/samples/${sample}/otel.jsonl`));
+  const { exitCode } = await runInProcess(['import', ...files, '--data-dir', folder, '--parquet', 'off'], folder);
+  expect(exitCode).toBe(0);
+  state = await openSqliteState(join(folder, 'state.db'));
+  const details = { job: 'nightly', environment: 'production', project: 'shop', startedUnixMs: clock.nowUnixMs() };
+  const begun = await state.executions.begin(stepStart('a', { ...details, reason: 'by hand' }), 'local');
+  namedRun = begun.runId;
+  clock.advance(110_000);
+  server = await V2Server.start(state, { dataFolder: folder, jobs: [NIGHTLY], clock });
+});
+afterAll(async () => {
+  await server.close();
+  await state.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe('the accounts of the platform API', () => {
+  it('are the caller’s own', async () => {
+    const account = { id: 10_001, name: 'run-bridge' };
+    expect((await server.getAt('/api/v2/accounts/')).body).toMatchObject({ status: { code: 200 }, data: [account] });
+    expect((await server.getAt('/api/v2/accounts/10001')).body.data).toEqual(account);
+  });
+
+  it.each(['/api/v2/accounts/1', '/api/v2/accounts/1/runs/', '/api/v2/accounts/1/jobs'])(
+    'are nothing at all where they are another’s: %s',
+    async (path) => {
+      expect(await server.getAt(path)).toMatchObject({
+        status: 404,
+        body: { status: { code: 404, is_success: false }, data: null },
+      });
+    },
+  );
+});
+
+describe('a run of the platform API', () => {
+  it('has every field that clients read', async () => {
+    const { body } = await server.get('/runs/1002/');
+    expect(body.status).toEqual({
+      code: 200,
+      is_success: true,
+      user_message: 'Success!',
+      developer_message: '',
+    });
+    expect(body.data).toEqual({
+      ...{ id: 1002, trigger_id: 1002, account_id: 10_001, environment_id: 3001, project_id: 2001 },
+      ...{ job_definition_id: 4001, job_id: 4001, status: 20, status_humanized: 'Error' },
+      ...{ dbt_version: '', git_branch: null, git_sha: null, status_message: 'Executed with errors' },
+      href: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/api\/v2\/accounts\/10001\/runs\/1002\/$/),
+      created_at: '2026-11-21 00:43:12.681000+00:00',
+      updated_at: expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}\+00:00$/),
+      dequeued_at: '2026-11-21 00:43:12.681000+00:00',
+      started_at: '2026-11-21 00:43:12.681000+00:00',
+      finished_at: '2026-11-21 00:43:14.712000+00:00',
+      created_at_humanized: expect.stringMatching(/ ago$/),
+      finished_at_humanized: expect.stringMatching(/ ago$/),
+      ...{ duration: '00:00:02', queued_duration: '00:00:00', run_duration: '00:00:02' },
+      ...{ duration_humanized: '2 seconds', queued_duration_humanized: '0 seconds' },
+      ...{ run_duration_humanized: '2 seconds', artifacts_saved: true },
+      ...{ has_docs_generated: false, has_sources_generated: false, notifications_sent: false },
+      ...{ in_progress: false, is_complete: true, is_success: false, is_error: true, is_cancelled: false },
+      ...{ is_running: false, can_retry: false },
+      ...{ trigger: null, job: null, environment: null, run_steps: [] },
+    });
+  });
+
+  it('goes on until its end, in words too', async () => {
+    const { body } = await server.get(`/runs/${namedRun}`);
+    expect(body.data).toMatchObject({
+      ...{ status: 2, status_humanized: 'Starting', in_progress: true, is_complete: false, finished_at: null },
+      ...{ duration: '00:01:50', duration_humanized: '1 minute, 50 seconds', finished_at_humanized: '' },
+      ...{ queued_duration: '00:01:50', run_duration: '00:00:00', can_retry: false, started_at: null },
+    });
+  });
+
+  it('says what it is: interrupted is cancelled', async () => {
+    const { body } = await server.get('/runs/1003/');
+    expect(body.data).toMatchObject({ status: 30, status_humanized: 'Cancelled', is_cancelled: true, is_error: false });
+  });
+
+  it.each([
+    ['a,b', 'include_related=run_steps,trigger'],
+    ['repeated', 'include_related=run_steps&include_related=trigger'],
+    ['a list', 'include_related=["run_steps","trigger"]'],
+    ['a list in single quotes', "include_related=['run_steps', 'trigger']"],
+    ['encoded', `include_related=${encodeURIComponent('["run_steps","trigger"]')}`],
+    ['with what there is not', 'include_related=run_steps,trigger,repository'],
+  ])('has what is related to it: %s', async (_kind, query) => {
+    const { body } = await server.get(`/runs/1001/?${encodeURI(decodeURIComponent(query))}`);
+    expect(body.data.trigger).toMatchObject({ id: 1001 });
+    expect(body.data.run_steps).toHaveLength(1);
+    expect(body.data.job).toBeNull();
+  });
+
+  it.each(['include_related=', 'include_related=[]', 'include_related=[""]', ''])(
+    'has nothing beside it where nothing is asked for: %s',
+    async (query) => {
+      const { body } = await server.get(`/runs/1001/?${query}`);
+      expect(body.data).toMatchObject({ run_steps: [], trigger: null, job: null, environment: null });
+    },
+  );
+
+  it('has its job, its trigger and its environment', async () => {
+    const { body } = await server.get(`/runs/${namedRun}/?include_related=job,trigger,environment`);
+    expect(body.data).toMatchObject({
+      job: { name: 'nightly', id: body.data.job_id, settings: { threads: 8, target_name: 'prod' } },
+      trigger: { cause: 'by hand' },
+      environment: { name: 'production', id: body.data.environment_id },
+    });
+  });
+
+  it.each(['/runs/404/', '/runs/abc', '/runs/1e3', '/steps/1', '/jobs/1/'])(
+    'that is not there is a 404 in the envelope: %s',
+    async (path) => {
+      const { status, body } = await server.get(path);
+      expect(status).toBe(404);
+      expect(body).toEqual({
+        status: {
+          code: 404,
+          is_success: false,
+          user_message: 'The requested resource was not found.',
+          developer_message: null,
+        },
+        data: null,
+      });
+    },
+  );
+});
+
+describe('a step of the platform API', () => {
+  it('has its command between backticks, its logs as text, and is there by its own number', async () => {
+    const { body } = await server.get('/runs/1002/?include_related=["run_steps","debug_logs"]');
+    const [step] = body.data.run_steps;
+    expect(step).toMatchObject({
+      ...{ run_id: 1002, account_id: 10_001, index: 1, status: 20, status_humanized: 'Error' },
+      name: expect.stringMatching(/^Invoke dbt with `dbt build --exclude tag:slow .*`$/),
+      status_color: expect.stringMatching(/^#[0-9a-f]{6}$/),
+      ...{ duration: '00:00:02', duration_humanized: '2 seconds' },
+      run_step_command: expect.stringMatching(/^dbt build /),
+    });
+    expect(step.logs).toMatch(/00:43:13 {2}a log message from orders_inc\n/);
+    expect(step.logs).not.toMatch(/Writing runtime/);
+    expect(step.debug_logs).toMatch(/DEBUG {2}Writing runtime/);
+    expect((await server.get(`/steps/${step.id}/`)).body.data).toEqual(step);
+    const without = await server.get('/runs/1002/?include_related=run_steps');
+    expect(without.body.data.run_steps).toEqual([{ ...step, debug_logs: '' }]);
+  });
+});
+
+describe('the list of runs of the platform API', () => {
+  const ids = async (query: string) => {
+    const { body } = await server.get(`/runs/?${encodeURI(query)}`);
+    return { ids: body.data.map(({ id }: { id: number }) => id), ...body.extra };
+  };
+
+  it.each([
+    ['', [1001, 1002, 1003, 1004, 1005]],
+    ['order_by=-id', [1005, 1004, 1003, 1002, 1001]],
+    ['order_by=-id&limit=2&offset=1', [1004, 1003]],
+    ['order_by=finished_at&limit=2', [1004, 1002]],
+    ['order_by=-finished_at&limit=2', [1005, 1003]],
+    ['order_by=created_at&limit=2', [1005, 1004]],
+    ['status=20', [1002, 1004]],
+    ['status=success', [1001]],
+    ['status__in=[10, 30]', [1001, 1003]],
+    ['status__in=10&status__in=30', [1001, 1003]],
+    ['status__in=[1, 2, 3]', [1005]],
+    ['status=20&status__in=[10]', []],
+    ['status__in=[]', [1001, 1002, 1003, 1004, 1005]],
+    ['job_definition_id=4002', [1005]],
+    ['environment_id=3002', [1005]],
+    ['project_id=2001', [1001, 1002, 1003, 1004]],
+    ['project_id__in=[2002, 7]', [1005]],
+    ['id__gt=1003', [1004, 1005]],
+    ['created_at__range=["2026-11-21T00:43:00Z","2026-11-21T00:43:30Z"]', [1001, 1002]],
+    ['created_at__range=["2026-02-01","2026-03-01"]', [1004]],
+    ['finished_at__range=["2026-11-21 00:43:35.000000 00:00","2026-11-21T01:43:39+01:00"]', [1003]],
+    ['whatever=7&state=all', [1001, 1002, 1003, 1004, 1005]],
+  ])('answers ?%s', async (query, expected) => {
+    expect((await ids(query)).ids).toEqual(expected);
+  });
+
+  it('says what it was filtered by, and how much there is', async () => {
+    const extra = { filters: { limit: 1, offset: 0 }, pagination: { count: 1, total_count: 2 } };
+    const answer = await ids('status__in=["10", 30]&limit=1&order_by=-id&job_definition_id=4001');
+    expect(answer).toMatchObject({
+      ...extra,
+      order_by: '-id',
+      filters: { ...extra.filters, status__in: [10, 30], job_definition_id: 4001 },
+    });
+    expect((await ids('limit=1000')).filters).toMatchObject({ limit: 100, offset: 0 });
+  });
+
+  it('is paged by adding the limit to the offset until everything was counted', async () => {
+    const found: number[] = [];
+    for (let offset = 0, total = 1; found.length < total; ) {
+      const page = await ids(`limit=2&offset=${offset}&order_by=-id`);
+      found.push(...page.ids);
+      total = page.pagination.total_count;
+      offset += page.filters.limit;
+    }
+    expect(found).toEqual([1005, 1004, 1003, 1002, 1001]);
+  });
+
+  it('has related things in each run, and no logs', async () => {
+    const { body } = await server.get('/runs?include_related=run_steps,job');
+    for (const run of body.data) {
+      expect(run.job.id).toBe(run.job_id);
+      expect(run.run_steps).toMatchObject([{ run_id: run.id, logs: '' }]);
+    }
+  });
+
+  it.each([
+    ['limit=abc', /limit is not a whole number: "abc"/],
+    ['limit=0', /limit is less than 1/],
+    ['offset=-1', /offset is less than 0/],
+    ['order_by=name', /order_by is not one of id, created_at, finished_at/],
+    ['status=7', /status is not of 1, 2, 3, 10, 20, 30/],
+    ['created_at__range=["yesterday","2026-01-01"]', /created_at__range is not two times/],
+    ['created_at__range=["2026-01-01"]', /created_at__range is not two times/],
+  ])('refuses ?%s, and names the parameter', async (query, message) => {
+    const { status, body } = await server.get(`/runs/?${encodeURI(query)}`);
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ status: { code: 400, user_message: expect.stringMatching(message) }, data: null });
+  });
+});
+
+describe('the jobs of the platform API', () => {
+  it.each([
+    ['', ['adhoc', 'nightly']],
+    ['order_by=-name', ['nightly', 'adhoc']],
+    ['name__icontains=NIGHT', ['nightly']],
+    ['project_id=2002', ['nightly']],
+    ['project_id__in=[2001]', ['adhoc']],
+    ['environment_id=3001', ['adhoc']],
+    ['state=1', ['adhoc', 'nightly']],
+    ['state=2', []],
+    ['limit=1&offset=1', ['nightly']],
+  ])('answers ?%s', async (query, expected) => {
+    const { body } = await server.get(`/jobs?${encodeURI(query)}`);
+    expect(body.data.map(({ name }: { name: string }) => name)).toEqual(expected);
+    expect(body.extra.pagination.count).toBe(expected.length);
+  });
+
+  it('have what the configuration says of them', async () => {
+    expect((await server.get('/jobs/4002/')).body.data).toMatchObject({
+      ...{ id: 4002, account_id: 10_001, project_id: 2002, environment_id: 3002, name: 'nightly', state: 1 },
+      ...{ execute_steps: ['dbt build'], settings: { threads: 8, target_name: 'prod' } },
+      ...{ schedule: expect.any(Object), triggers: expect.any(Object) },
+    });
+    expect((await server.get('/jobs/4001')).body.data).toMatchObject({ name: 'adhoc', execute_steps: [] });
+  });
+});
