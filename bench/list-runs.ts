@@ -1,0 +1,102 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { runListQuery } from '../src/api/v2/run-list-query.js';
+import { parseTraceId } from '../src/record/ids.js';
+import { FIRST_ACCOUNT_ID } from '../src/store/account-store.js';
+import type { TraceNote } from '../src/store/invocation-store.js';
+import { openSqliteState } from '../src/store/open-sqlite-state.js';
+import { formatSpread, spreadOf } from './spread.js';
+
+const { values } = parseArgs({
+  options: { runs: { type: 'string', default: '100000' }, rounds: { type: 'string', default: '20' } },
+});
+const runCount = Number(values.runs);
+const rounds = Number(values.rounds);
+const JOB_COUNT = 50;
+const QUERIES: readonly string[] = [
+  '',
+  'order_by=-id',
+  'order_by=-created_at',
+  'order_by=-finished_at',
+  'order_by=-id&limit=100&offset=99000',
+  'order_by=-finished_at&limit=100&offset=50000',
+  'status=20',
+  'status__in=[1, 2, 3]&order_by=-id',
+  'status__in=[20, 30]&order_by=-finished_at',
+  'job_definition_id=4007&order_by=-id',
+  'job_definition_id=4007&status=20&order_by=-finished_at',
+  'environment_id=3002&order_by=-id',
+  'project_id__in=[2001, 2002]&order_by=-created_at',
+  'id__gt=99000',
+  'created_at__range=["2026-03-01","2026-03-02"]&order_by=-id',
+  'finished_at__range=["2026-03-01","2026-06-01"]&status=10&order_by=-id',
+];
+
+const folder = mkdtempSync(join(tmpdir(), 'run-bridge-list-'));
+const state = await openSqliteState(join(folder, 'state.db'));
+try {
+  const startedMs = performance.now();
+  for (let from = 0; from < runCount; from += 500) {
+    const count = Math.min(500, runCount - from);
+    await state.invocations.note(
+      Array.from({ length: count }, (_, index) => note(from + index)),
+      0,
+    );
+  }
+  const perRunMs = (performance.now() - startedMs) / runCount;
+  console.log(`${runCount} runs noted, 500 at a time: ${perRunMs.toFixed(3)} ms a run`);
+  for (const query of QUERIES) await measureList(query);
+  await measure('one run and its steps', async () => {
+    const run = await state.catalog.findRun(FIRST_ACCOUNT_ID, 1000 + Math.ceil(runCount / 2));
+    return (await state.catalog.stepsOf(FIRST_ACCOUNT_ID, run === undefined ? [] : [run.id])).length;
+  });
+  await measure('one run noted by itself', async (round) => {
+    await state.invocations.note([note(runCount + round)], 0);
+    return 1;
+  });
+} finally {
+  await state.close();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+async function measureList(text: string): Promise<void> {
+  const { query } = runListQuery(FIRST_ACCOUNT_ID, Object.fromEntries(new URLSearchParams(text)));
+  await measure(`?${text}`, async () => (await state.catalog.listRuns(FIRST_ACCOUNT_ID, query)).totalCount);
+}
+
+async function measure(name: string, action: (round: number) => Promise<number>): Promise<void> {
+  const tookMs: number[] = [];
+  let result = 0;
+  for (let round = 0; round < rounds; round++) {
+    const startedMs = performance.now();
+    result = await action(round);
+    tookMs.push(performance.now() - startedMs);
+  }
+  console.log(`${name}: ${formatSpread(spreadOf(tookMs), 1)} ms (${result})`);
+}
+
+/** A run every five minutes, of fifty jobs in three environments; one in ten fails, the last few are at work. */
+function note(index: number): TraceNote {
+  const traceId = parseTraceId((index + 1).toString(16).padStart(32, '0'));
+  if (traceId === undefined) throw new Error('not a trace id');
+  const startedUnixMs = Date.UTC(2026, 0, 1) + index * 300_000;
+  const isOver = index < runCount - 5;
+  return {
+    traceId,
+    invocations: [
+      {
+        ...{ index: 1, stepId: null, command: 'dbt build', statusMessage: null, parquetFile: 'telemetry.parquet' },
+        verdict: !isOver ? null : index % 10 === 3 ? 'error' : index % 50 === 7 ? 'canceled' : 'success',
+        ...{ startedUnixMs, endedUnixMs: startedUnixMs + 60_000 + ((index * 7_919) % 600_000), isSaved: isOver },
+        ...{ engineVersion: '2.0.0', gitBranch: null, gitSha: null },
+        place: {
+          job: `job ${index % JOB_COUNT}`,
+          environment: `environment ${index % 3}`,
+          project: `project ${index % 7}`,
+        },
+      },
+    ],
+  };
+}
