@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
+import { Access } from './app/access.js';
 import { ArtifactStorage } from './app/artifact-storage.js';
 import { createDecoding } from './app/create-decoding.js';
 import { databaseHealth } from './app/database-health.js';
@@ -148,6 +149,8 @@ export class App {
   private readonly grpc: OtlpGrpcReceiver | undefined;
   private readonly web: WebServer;
   private readonly clock: Clock;
+  private readonly dataFolder: string;
+  private readonly access: Access;
   private readonly lifecycle: Lifecycle;
 
   private constructor(
@@ -161,6 +164,7 @@ export class App {
     this.clock = clock;
     this.pulls = opened.state.pulls;
     const dataFolder = configuration['data-dir'];
+    this.dataFolder = dataFolder;
     const storage = new ArtifactStorage(configuration);
     this.artifacts = new StoreArtifactSink(() => storage.open());
     const health = new Health();
@@ -227,15 +231,19 @@ export class App {
       exportsTo: () =>
         this.destinations.flatMap(([, where]) => where.split(' and ')).filter((origin) => URL.canParse(origin)),
     };
-    const executions = lazyRouter(`${API_PATH}/executions`, async () => {
-      const { executionRouter } = await import('./web/execution-router.js');
-      return executionRouter({ book: this.book, logger });
-    });
+    const access = new Access(configuration['otlp-auth'], { tokens: opened.state.tokens, clock, logger });
+    this.access = access;
+    const executionsAt = (host: string) =>
+      lazyRouter(`${API_PATH}/executions`, async () => {
+        const { executionRouter } = await import('./web/execution-router.js');
+        return executionRouter({ book: this.book, gate: access.gateAt(host), logger });
+      });
     this.receiver = new OtlpHttpReceiver(configuration.http, {
       intake,
       logger,
       health,
-      routers: [aboutRouter(about, 'otlp'), executions],
+      gate: access.gateAt(configuration.http.host),
+      routers: [aboutRouter(about, 'otlp'), executionsAt(configuration.http.host)],
     });
     const httpUrl = () => this.otlpUrl;
     const { grpc } = configuration;
@@ -244,25 +252,24 @@ export class App {
         ? undefined
         : new OtlpGrpcReceiver(
             { ...grpc, isOptional: !configuration.chosen.has('grpc') },
-            { intake, clock, logger, health, httpUrl },
+            { intake, gate: access.gateAt(grpc.host), clock, logger, health, httpUrl },
           );
     const fromHosted = { ...deps, store: this.pulls, openConsumer: () => consumer, book: this.book, guards };
     const hosted = opened.hostedRuns && new opened.hostedRuns.HostedRuns(configuration, fromHosted);
     const hook = hosted?.openHook(health) ?? platformHookOff(missingForHooks(configuration));
     const api = lazyRouter('/api/', async () => {
-      const [{ Authenticator }, { apiRouter }, { apiRouters }] = await Promise.all([
-        import('./api/authenticator.js'),
+      const [{ apiRouter }, { apiRouters }] = await Promise.all([
         import('./api/api-router.js'),
         import('./app/api-routers.js'),
       ]);
-      const authenticator = new Authenticator({ tokens: opened.state.tokens, clock });
       return apiRouter({
-        authenticator,
+        authenticator: access.authenticator,
+        isOpen: access.isOpen(configuration.web.host),
         routers: await apiRouters({ state: opened.state, reader: this.reader, jobs: configuration.jobs, clock }),
         logger,
       });
     });
-    const routers = [aboutRouter(about, 'web'), executions, hook, api];
+    const routers = [aboutRouter(about, 'web'), executionsAt(configuration.web.host), hook, api];
     this.web = new WebServer(configuration.web, { logger, health, routers });
     if (configuration['database-url'] !== 'off') {
       health.register('database', () => databaseHealth(opened.state.problem()));
@@ -321,6 +328,11 @@ export class App {
     return this.receiver.address.url;
   }
 
+  /** Whether OTLP over HTTP needs a token. */
+  get isTokenNeeded(): boolean {
+    return !this.access.isOpen(this.receiver.address.host);
+  }
+
   /** Where OTLP is received over gRPC; `null` where it is not. Only after `start()`. */
   get grpcUrl(): string | null {
     return this.grpc?.address?.url ?? null;
@@ -345,6 +357,16 @@ export class App {
       throw error;
     }
     if (this.purpose === 'serve') this.opened.lock.announce(this.otlpUrl);
+  }
+
+  /**
+   * Makes a token for everything where there has never been one.
+   * @returns the file that it is in; `null` where there has been one.
+   * @throws StoreError; an Error of the file system.
+   */
+  async makeFirstToken(): Promise<string | null> {
+    const { makeFirstToken } = await import('./api/first-token.js');
+    return makeFirstToken(this.opened.state.tokens, this.dataFolder, this.clock);
   }
 
   /**

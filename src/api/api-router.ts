@@ -3,8 +3,9 @@ import type { Logger } from '../component/logger.js';
 import { API_PATH } from '../run/api-path.js';
 import { ApiError } from './api-error.js';
 import { apiErrors } from './api-errors.js';
-import { authenticate } from './authenticate.js';
+import { authenticate, callerOf, tokenNeeded } from './authenticate.js';
 import type { Authenticator } from './authenticator.js';
+import { SENDER } from './caller.js';
 
 /** Where the hosted platform's API is. */
 export const V2_PATH = '/api/v2';
@@ -12,19 +13,21 @@ export const V2_PATH = '/api/v2';
 /** What the router works with. */
 export interface ApiRouterDeps {
   readonly authenticator: Authenticator;
+  /** Whether the address takes telemetry without a token. */
+  readonly isOpen: boolean;
   /** Each with its whole paths, and `authorize` before every handler. */
   readonly routers: readonly Router[];
   readonly logger: Logger;
 }
 
 /** The API behind its tokens: nothing below its paths is answered without one, not even that there is nothing. */
-export function apiRouter({ authenticator, routers, logger }: ApiRouterDeps): Router {
+export function apiRouter({ authenticator, isOpen, routers, logger }: ApiRouterDeps): Router {
   const router = Router();
   const paths = [V2_PATH, API_PATH];
-  router.use(paths, authenticate(authenticator));
+  router.use(paths, authenticate(authenticator, isOpen));
   for (const one of routers) router.use(one);
-  router.use(paths, () => {
-    throw ApiError.notFound();
+  router.use(paths, (_request, response) => {
+    throw callerOf(response) === SENDER ? tokenNeeded() : ApiError.notFound();
   });
   router.use(paths, apiErrors(logger));
   return router;

@@ -1,24 +1,41 @@
 import type { RequestHandler, Response } from 'express';
 import { ApiError } from './api-error.js';
 import type { Authenticator } from './authenticator.js';
-import type { Caller } from './caller.js';
+import { type Caller, SENDER } from './caller.js';
 import { may, type Right } from './permissions.js';
 
-/** Lets in who has a good token, and notes who it is for `authorize` and `callerOf`. */
-export function authenticate(authenticator: Authenticator): RequestHandler {
+/**
+ * Lets in who has a good token, and notes who it is for `authorize` and `callerOf`.
+ * @param isOpen whether the address takes telemetry without a token: then who has none is let in as a sender
+ */
+export function authenticate(authenticator: Authenticator, isOpen: boolean): RequestHandler {
   return async (request, response, next) => {
-    const admission = await authenticator.admit(request.headers.authorization);
+    const admission = await authenticator.admit(request.headers.authorization, request.socket.remoteAddress ?? '');
     switch (admission.kind) {
       case 'admitted':
         response.locals.caller = admission.caller;
         next();
         return;
       case 'missing':
-        throw new ApiError(401, 'A token is needed: send the header "Authorization: Token <token>".', CHALLENGE);
+        if (!isOpen) throw tokenNeeded();
+        response.locals.caller = SENDER;
+        next();
+        return;
       case 'invalid':
         throw new ApiError(401, 'Invalid token.', CHALLENGE);
+      case 'limited': {
+        const seconds = Math.ceil(admission.retryAfterMs / 1_000);
+        throw new ApiError(429, `Too many requests with tokens that are not good; try again in ${seconds} s.`, {
+          'Retry-After': String(seconds),
+        });
+      }
     }
   };
+}
+
+/** What is answered to who has no token. */
+export function tokenNeeded(): ApiError {
+  return new ApiError(401, 'A token is needed: send the header "Authorization: Token <token>".', CHALLENGE);
 }
 
 const CHALLENGE = { 'WWW-Authenticate': 'Bearer realm="run-bridge"' };
@@ -35,6 +52,7 @@ export function authorize(right: Right | null): Guard {
   const guard: RequestHandler = (request, response, next) => {
     const caller = callerOf(response);
     const { accountId } = request.params;
+    if (caller === SENDER && (right === null || !may(caller, right))) throw tokenNeeded();
     if (accountId !== undefined && accountId !== String(caller.accountId)) throw ApiError.notFound();
     if (right !== null && !may(caller, right)) {
       throw new ApiError(

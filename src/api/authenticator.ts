@@ -1,44 +1,108 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../component/clock.js';
-import type { TokenStore } from '../store/token-store.js';
+import type { Logger } from '../component/logger.js';
+import type { TokenRow, TokenStore } from '../store/token-store.js';
 import type { Caller } from './caller.js';
+import type { FailedTries } from './failed-tries.js';
 import { hashOf } from './token-secret.js';
 
-/** Who came. `invalid` is every token that is not good: unknown, malformed, expired and revoked look the same. */
+/** Who came. `invalid` is every token that is not good: unknown, malformed, expired and revoked ones look the same. */
 export type Admission =
   | { readonly kind: 'admitted'; readonly caller: Caller }
-  | { readonly kind: 'missing' | 'invalid' };
+  | { readonly kind: 'missing' | 'invalid' }
+  /** Too many tries from that address have failed. */
+  | { readonly kind: 'limited'; readonly retryAfterMs: number };
 
 /** What an authenticator works with. */
 export interface AuthenticatorDeps {
-  readonly tokens: TokenStore;
+  readonly tokens: Pick<TokenStore, 'findByHash' | 'noteUse'>;
+  readonly tries: FailedTries;
   readonly clock: Clock;
+  readonly logger: Logger;
 }
 
-/** Finds out from a request's `Authorization` whose token it has. */
+/** A token that was good is taken for good for so long without another look, in milliseconds: revoking it takes effect then. */
+const GOOD_MS = 5_000;
+/** Good tokens remembered; of more than these, the one that came longest ago is forgotten, and looked up again. */
+const MAX_GOOD = 1_000;
+/** When a token was last used is written down to this precision, in milliseconds. */
+const USE_NOTED_MS = 600_000;
+
+/** A token that was good when it was looked up. */
+interface Good {
+  readonly caller: Caller;
+  readonly expiresUnixMs: number | null;
+  /** In monotonic milliseconds. */
+  readonly lookedUpMs: number;
+}
+
+/**
+ * Finds out from a request's `Authorization` whose token it has. A new token is good at once; one that was revoked is
+ * refused within five seconds. A token that is known to be good comes in from an address that has failed too often, too:
+ * behind a proxy or a NAT, one misconfigured client locks nobody else out.
+ */
 export class Authenticator {
+  /** By the token's hash, in the order in which they came last. */
+  private readonly good = new Map<string, Good>();
+
   constructor(private readonly deps: AuthenticatorDeps) {}
 
   /**
    * @param authorization `Token …` or `Bearer …`
+   * @param address who sent it; an IP address
    * @throws StoreError
    */
-  async admit(authorization: string | undefined): Promise<Admission> {
+  async admit(authorization: string | undefined, address: string): Promise<Admission> {
     if (authorization === undefined) return { kind: 'missing' };
-    const { tokens, clock } = this.deps;
-    const hash = hashOf(tokenIn(authorization));
-    const row = await tokens.findByHash(hash.toString('hex'));
+    const { tries } = this.deps;
+    // Whatever it is, it is hashed and looked up: what is malformed takes as long as what is unknown.
+    const hash = hashOf(/^(?:token|bearer) +(.*)$/i.exec(authorization)?.[1]?.trim() ?? '');
+    const key = hash.toString('hex');
+    const known = this.good.get(key);
+    if (known !== undefined && this.isFresh(known)) return { kind: 'admitted', caller: known.caller };
+    const retryAfterMs = known === undefined ? tries.take(address) : null;
+    if (retryAfterMs !== null) return { kind: 'limited', retryAfterMs };
+    const row = await this.lookUp(hash);
+    if (row === undefined) {
+      this.good.delete(key);
+      return { kind: 'invalid' };
+    }
+    if (known === undefined) tries.giveBack(address);
+    return { kind: 'admitted', caller: this.remember(key, row) };
+  }
+
+  private isFresh({ lookedUpMs, expiresUnixMs }: Good): boolean {
+    const { clock } = this.deps;
+    return clock.monotonicMs() - lookedUpMs < GOOD_MS && (expiresUnixMs === null || expiresUnixMs > clock.nowUnixMs());
+  }
+
+  /** The token's row if it is good. Takes the same steps for every one that is not. */
+  private async lookUp(hash: Buffer): Promise<TokenRow | undefined> {
+    const row = await this.deps.tokens.findByHash(hash.toString('hex'));
     const isSame = timingSafeEqual(hash, Buffer.from(row?.hash ?? NO_HASH, 'hex'));
-    const isExpired = (row?.expiresUnixMs ?? Number.POSITIVE_INFINITY) <= clock.nowUnixMs();
+    const isExpired = (row?.expiresUnixMs ?? Number.POSITIVE_INFINITY) <= this.deps.clock.nowUnixMs();
     const isRevoked = (row?.revokedUnixMs ?? null) !== null;
-    if (row === undefined || !isSame || isExpired || isRevoked) return { kind: 'invalid' };
-    return { kind: 'admitted', caller: { accountId: row.accountId, tokenId: row.id, permission: row.permission } };
+    return isSame && !isExpired && !isRevoked ? row : undefined;
+  }
+
+  private remember(key: string, row: TokenRow): Caller {
+    const { clock, tokens, logger } = this.deps;
+    const caller: Caller = { accountId: row.accountId, tokenId: row.id, permission: row.permission };
+    this.good.delete(key);
+    for (const oldest of this.good.keys()) {
+      if (this.good.size < MAX_GOOD) break;
+      this.good.delete(oldest);
+    }
+    this.good.set(key, { caller, expiresUnixMs: row.expiresUnixMs, lookedUpMs: clock.monotonicMs() });
+    const nowUnixMs = clock.nowUnixMs();
+    if (nowUnixMs - (row.usedUnixMs ?? 0) > USE_NOTED_MS) {
+      // Nobody waits for it, and a use that goes unnoted is no reason to refuse it.
+      tokens
+        .noteUse(row.id, nowUnixMs)
+        .catch((error: unknown) => logger.debug({ reason: String(error) }, 'the use of a token could not be noted'));
+    }
+    return caller;
   }
 }
 
 const NO_HASH = '0'.repeat(64);
-
-/** Whatever it is, it is hashed and looked up: what is malformed takes as long as what is unknown. */
-function tokenIn(authorization: string): string {
-  return /^(?:token|bearer) +(.*)$/i.exec(authorization)?.[1]?.trim() ?? '';
-}

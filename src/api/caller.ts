@@ -1,3 +1,4 @@
+import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
 import type { PermissionSet } from '../store/permission-set.js';
 
 /** Who is asking. */
@@ -9,3 +10,6 @@ export interface Caller {
   /** `sender`: came without a token to an address that is open to senders. */
   readonly permission: PermissionSet | 'sender';
 }
+
+/** Who came without a token to an address that takes telemetry without one. */
+export const SENDER: Caller = { accountId: FIRST_ACCOUNT_ID, tokenId: 0, permission: 'sender' };

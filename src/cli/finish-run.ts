@@ -13,6 +13,7 @@ import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import type { DataFolderLock } from '../store/data-folder-lock.js';
 import type { ExecutionRow, FinishResult } from '../store/execution-store.js';
 import { takeDataFolder } from '../store/take-data-folder.js';
+import { bridgeHeaders } from './bridge-headers.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { EXIT, type ExitCode } from './exit-code.js';
@@ -65,7 +66,8 @@ async function finishHere(configuration: Configuration, runKey: string, context:
 }
 
 async function finishAt(url: string, runKey: string, context: ProcessContext): Promise<ExitCode> {
-  const book = new HttpExecutionBook(url, { clock: context.clock, signal: context.stop });
+  const headers = bridgeHeaders(context.environment, url);
+  const book = new HttpExecutionBook(url, { clock: context.clock, signal: context.stop, headers });
   return say(await ask(book, runKey), runKey, url, context);
 }
 

@@ -30,12 +30,16 @@ export class HttpConsumer implements RecordConsumer {
   private readonly codec = new ProtobufCodec();
   private readonly json = new JsonCodec();
 
-  /** @param baseUrl of the bridge, for example `http://127.0.0.1:4318` */
+  /**
+   * @param baseUrl of the bridge, for example `http://127.0.0.1:4318`
+   * @param headers sent with every request, for example a token
+   */
   constructor(
     private readonly baseUrl: string,
     private readonly clock: Clock,
     private readonly stop: AbortSignal,
     private readonly patience?: Patience,
+    private readonly headers: Readonly<Record<string, string>> = {},
   ) {}
 
   /** @throws CliError when the bridge does not take it. */
@@ -79,7 +83,7 @@ export class HttpConsumer implements RecordConsumer {
   /** How long to wait before another attempt, in milliseconds; `null` when it was taken. */
   private async post(body: OtlpBody): Promise<number | null> {
     try {
-      const waitMs = await postOtlp(this.baseUrl, body, this.clock, this.stop);
+      const waitMs = await postOtlp(this.baseUrl, body, this.clock, this.stop, this.headers);
       if (waitMs !== null) this.patience?.onWaiting(`${this.baseUrl} takes no more just now`);
       return waitMs;
     } catch (error) {

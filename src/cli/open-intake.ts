@@ -5,6 +5,7 @@ import type { Configuration } from '../config/configuration.js';
 import type { RecordConsumer } from '../record/record-consumer.js';
 import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import { appDeps } from './app-deps.js';
+import { bridgeHeaders } from './bridge-headers.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { EXIT } from './exit-code.js';
@@ -64,7 +65,7 @@ export async function openIntake(
 
   function handOver(url: string): Intake {
     const patient = maxWaitMs === null ? undefined : patience(logger, maxWaitMs);
-    const consumer = new HttpConsumer(url, clock, stop, patient);
+    const consumer = new HttpConsumer(url, clock, stop, patient, bridgeHeaders(context.environment, url));
     return { consumer, app: undefined, url, settle: () => consumer.finish(), shutdown: async () => {} };
   }
 }

@@ -23,6 +23,7 @@ const MAX_RETRY_AFTER_MS = 60_000;
  * @param baseUrl as in OTEL_EXPORTER_OTLP_ENDPOINT
  * @param clock tells how long a `Retry-After` that is a date is away
  * @param stop ends the attempt; nothing answers then
+ * @param headers sent beside those that OTLP has
  * @returns how long to wait before another attempt, in milliseconds, 100 to 60,000; `null` when it was taken.
  * @throws UnreachableError when nothing answers, CliError when another attempt would not help.
  */
@@ -31,13 +32,20 @@ export async function postOtlp(
   { signal, bytes }: OtlpBody,
   clock: Clock,
   stop?: AbortSignal,
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<number | null> {
   const url = `${baseUrl.replace(/\/+$/, '')}/v1/${signal}`;
-  const answer = await post(url, bytes, stop);
+  const answer = await post(url, bytes, headers, stop);
   if (answer.ok) return null;
   if (answer.status === 429 || answer.status >= 500) return retryAfterMs(answer, clock);
-  throw new CliError(EXIT.failed, `${url} answered ${answer.status}; is a run-bridge listening there?`);
+  throw new CliError(EXIT.failed, `${url} answered ${answer.status}; ${HINTS[answer.status] ?? ANY_HINT}`);
 }
+
+const ANY_HINT = 'is a run-bridge listening there?';
+const HINTS: Readonly<Record<number, string>> = {
+  401: 'set RUN_BRIDGE_TOKEN to a token that is good there (run-bridge token create)',
+  403: 'the token in RUN_BRIDGE_TOKEN may not send telemetry: its permission must be account_admin, admin or developer',
+};
 
 /** @throws CliError for what is no URL. */
 export function checkBaseUrl(text: string): string {
@@ -50,8 +58,13 @@ function retryAfterMs({ headers }: Response, clock: Clock): number {
   return Math.min(MAX_RETRY_AFTER_MS, Math.max(MIN_RETRY_AFTER_MS, saidMs));
 }
 
-async function post(url: string, bytes: Uint8Array, stop?: AbortSignal): Promise<Response> {
-  const headers = { 'content-type': 'application/x-protobuf' };
+async function post(
+  url: string,
+  bytes: Uint8Array,
+  more: Readonly<Record<string, string>>,
+  stop?: AbortSignal,
+): Promise<Response> {
+  const headers = { ...more, 'content-type': 'application/x-protobuf' };
   try {
     const timeout = AbortSignal.timeout(TIMEOUT_MS);
     const signal = stop === undefined ? timeout : AbortSignal.any([timeout, stop]);

@@ -8,6 +8,7 @@ import { ProtobufCodec } from '../otlp/protobuf-codec.js';
 import { invocationIdOf, parseTraceId, type TraceId } from '../record/ids.js';
 import { readMeasures } from '../run/measures/read-measures.js';
 import { appDeps } from './app-deps.js';
+import { bridgeHeaders } from './bridge-headers.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { createLogger } from './create-logger.js';
@@ -28,7 +29,7 @@ export async function replayDemo(invocation: Invocation): Promise<ExitCode> {
   const traceId = newTraceId();
   const bodies = readBodies(context, traceId);
   if (flags.to === undefined) return await replayHere(invocation, traceId, bodies);
-  await send(flags.to, bodies, context.clock);
+  await send(flags.to, bodies, context.clock, bridgeHeaders(context.environment, flags.to));
   context.stdout.write(`sent a run of dbt build to ${flags.to}, trace ${traceId}\n`);
   return EXIT.ok;
 }
@@ -36,7 +37,14 @@ export async function replayDemo(invocation: Invocation): Promise<ExitCode> {
 async function replayHere(invocation: Invocation, traceId: TraceId, bodies: readonly OtlpBody[]): Promise<ExitCode> {
   const { context, flags } = invocation;
   const dataDir = flags['data-dir'] ?? mkdtempSync(join(context.tempDir, 'run-bridge-demo-'));
-  const given = { http: '127.0.0.1:0', grpc: 'off', web: '127.0.0.1:0', ...flags, 'data-dir': dataDir };
+  const given = {
+    http: '127.0.0.1:0',
+    grpc: 'off',
+    web: '127.0.0.1:0',
+    'otlp-auth': 'auto',
+    ...flags,
+    'data-dir': dataDir,
+  };
   const { configuration } = await resolveForCommand({ ...invocation, flags: given });
   const { clock, stdout, stderr, stop } = context;
   const logger = createLogger({ level: 'warn', format: 'auto', stream: stderr, isTerminal: context.isStderrTerminal });
@@ -104,9 +112,14 @@ function readBodies({ packageDir, clock }: ProcessContext, to: TraceId): readonl
   }));
 }
 
-async function send(baseUrl: string, bodies: readonly OtlpBody[], clock: Clock): Promise<void> {
+async function send(
+  baseUrl: string,
+  bodies: readonly OtlpBody[],
+  clock: Clock,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<void> {
   for (const body of bodies) {
-    const waitMs = await postOtlp(baseUrl, body, clock);
+    const waitMs = await postOtlp(baseUrl, body, clock, undefined, headers);
     if (waitMs !== null) throw new CliError(EXIT.failed, `${baseUrl} takes no more just now; try again in a moment`);
   }
 }

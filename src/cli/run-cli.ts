@@ -25,6 +25,7 @@ import { pullCommand } from './pull-command.js';
 import { queryCommand } from './query-command.js';
 import { reportCommand } from './report-command.js';
 import { serveCommand } from './serve-command.js';
+import { tokenCommand } from './token-command.js';
 import { versionCommand } from './version-command.js';
 
 /** Every command, in the order of help texts. */
@@ -40,6 +41,7 @@ const COMMANDS = [
   importCommand,
   pullCommand,
   convertCommand,
+  tokenCommand,
   configCommand,
   versionCommand,
 ];

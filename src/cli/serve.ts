@@ -1,4 +1,5 @@
 import { App } from '../app.js';
+import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
 import { youngGeneration } from '../component/young-generation.js';
 import type { Configuration } from '../config/configuration.js';
@@ -36,11 +37,13 @@ export async function serve(invocation: Invocation): Promise<ExitCode> {
     grpcUrl: app.grpcUrl,
     webUrl: app.webUrl,
     dataFolder: configuration['data-dir'],
+    isTokenNeeded: app.isTokenNeeded,
     isParquetOn: configuration.parquet,
     jsonl: describeJsonl(configuration.jsonl),
     destinations: app.destinations,
   });
-  for (const line of [...lines, ...hookLines(configuration, app.webUrl)]) context.stderr.write(`${line}\n`);
+  const more = [...hookLines(configuration, app.webUrl), ...(await firstTokenLines(app, logger))];
+  for (const line of [...lines, ...more]) context.stderr.write(`${line}\n`);
   await stopped(context.stop);
   logger.info({}, 'stopping: finishing what was accepted');
   const isEnded = new AbortController();
@@ -62,6 +65,20 @@ function hookLines(configuration: Configuration, webUrl: string): readonly strin
   const missing = missingForHooks(configuration);
   if (missing.length > 0) return [`run-bridge: webhooks of the hosted platform are off: set ${missing.join(' and ')}`];
   return [`webhooks  of ${configuration['platform-url']} at ${webUrl}/hooks/platform`];
+}
+
+/** Where the token of the first start is; nothing on later ones. Its secret stands in no log. */
+async function firstTokenLines(app: App, logger: Logger): Promise<readonly string[]> {
+  try {
+    const path = await app.makeFirstToken();
+    if (path === null) return [];
+    return [
+      `token     ${path} has one for everything; make others: run-bridge token create --name NAME --permission admin`,
+    ];
+  } catch (error) {
+    logger.error({ reason: String(error) }, 'no first token could be made; make one with run-bridge token create');
+    return [];
+  }
 }
 
 function describeJsonl(jsonl: string): string | null {

@@ -7,6 +7,8 @@ export interface StartFacts {
   readonly grpcUrl: string | null;
   readonly webUrl: string;
   readonly dataFolder: string;
+  /** Whether OTLP over HTTP needs a token. */
+  readonly isTokenNeeded: boolean;
   readonly isParquetOn: boolean;
   /** Where the records are streamed, in words; `null` where they are not. */
   readonly jsonl: string | null;
@@ -23,12 +25,13 @@ export function startLines(facts: StartFacts): readonly string[] {
   const formats = ['JSONL', ...(facts.isParquetOn ? ['Parquet'] : [])].join(' and ');
   const streamed = facts.jsonl === null ? '' : `, streamed to ${facts.jsonl}`;
   const exported = facts.destinations.map(([name, where]) => `${name} (${where})`).join(', ');
+  const token = facts.isTokenNeeded ? 'OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer $TOKEN" ' : '';
   return [
     `receives  OTLP over HTTP at ${facts.otlpUrl}`,
     ...(facts.grpcUrl === null ? [] : [`          OTLP over gRPC at ${facts.grpcUrl}`]),
     `health    ${facts.webUrl}/readyz`,
     `writes    ${facts.dataFolder}/runs (${formats}${streamed})`,
     `exports   ${exported || 'nothing; set OTEL_EXPORTER_OTLP_ENDPOINT, or destinations in run-bridge.yaml, to change that'}`,
-    `now run   OTEL_EXPORTER_OTLP_ENDPOINT=${reachableUrl(facts.otlpUrl)} ${ENGINE_QUEUES} dbt build --export-to-otlp`,
+    `now run   OTEL_EXPORTER_OTLP_ENDPOINT=${reachableUrl(facts.otlpUrl)} ${token}${ENGINE_QUEUES} dbt build --export-to-otlp`,
   ];
 }

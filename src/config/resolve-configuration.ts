@@ -149,7 +149,12 @@ function machineDefault(key: SettingKey, { environment, homeDir, maxMemoryBytes 
  * as RUN_BRIDGE_PORT for a service called run-bridge.
  */
 function misspeltVariables(environment: Environment): string[] {
-  const known = ['RUN_BRIDGE_CONFIG', ...PLATFORM_SECRET_NAMES, ...SETTING_KEYS.map(environmentName)];
+  const known = [
+    'RUN_BRIDGE_CONFIG',
+    'RUN_BRIDGE_TOKEN',
+    ...PLATFORM_SECRET_NAMES,
+    ...SETTING_KEYS.map(environmentName),
+  ];
   const warnings: string[] = [];
   for (const name of Object.keys(environment)) {
     if (!name.startsWith('RUN_BRIDGE_') || known.includes(name)) continue;

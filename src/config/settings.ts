@@ -15,6 +15,8 @@ import { sizeOrWordSetting, sizeSetting } from './size-setting.js';
 
 /** How much of SQL and its literals leaves the machine; see `docs/configuration.md`. */
 export const REDACTION_LEVELS = ['literals', 'statements', 'off'] as const;
+/** Who may send telemetry; see `docs/tokens.md`. */
+export const OTLP_AUTHS = ['auto', 'token', 'none'] as const;
 /** What an answer means; see `docs/operations.md`. */
 export const DURABILITIES = ['fsync', 'os'] as const;
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -25,6 +27,7 @@ export interface SettingValues {
   readonly http: ListenAddress;
   readonly grpc: ListenAddress | 'off';
   readonly web: ListenAddress;
+  readonly 'otlp-auth': (typeof OTLP_AUTHS)[number];
   readonly 'data-dir': string;
   /** With its password, or `off`. */
   readonly 'database-url': string;
@@ -80,6 +83,11 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
     format: (value) => (value === 'off' ? 'off' : formatListenAddress(value)),
   },
   web: address('127.0.0.1:4380', 'where health is served; port 0 picks a free one'),
+  'otlp-auth': choiceSetting(
+    OTLP_AUTHS,
+    'auto',
+    'who may send telemetry: whoever has a token (token), everybody (none), or everybody at loopback addresses and whoever has a token at others (auto)',
+  ),
   'data-dir': {
     placeholder: 'DIR',
     summary: 'folder for runs and state (default: $XDG_DATA_HOME/run-bridge, else ~/.local/share/run-bridge)',

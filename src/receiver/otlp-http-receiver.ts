@@ -11,6 +11,7 @@ import { healthRouter } from './health-router.js';
 import type { OtlpHttpReceiverConfig } from './otlp-http-receiver-config.js';
 import { NO_METRICS, RequestError } from './request-error.js';
 import { findEncoding, MEDIA_TYPES } from './request-format.js';
+import type { SenderGate } from './sender-gate.js';
 
 /** What the receiver works with. */
 export interface OtlpHttpReceiverDeps {
@@ -18,6 +19,8 @@ export interface OtlpHttpReceiverDeps {
   readonly logger: Logger;
   /** Gets the receiver's own check, and is answered at `/healthz` and `/readyz`. */
   readonly health: Health;
+  /** Asked before a body is read; everybody may send where it is left out. */
+  readonly gate?: SenderGate | undefined;
   /** Mounted at `/` after OTLP's own paths and health. Default: none. */
   readonly routers?: readonly Router[];
 }
@@ -38,7 +41,7 @@ export class OtlpHttpReceiver implements Component {
     config: OtlpHttpReceiverConfig,
     private readonly deps: OtlpHttpReceiverDeps,
   ) {
-    this.handler = new ExportHandler(deps.intake);
+    this.handler = new ExportHandler(deps.intake, deps.gate);
     const listenerConfig = { ...config, option: '--http HOST:PORT', handlerContinues: true };
     this.answer = this.createApp();
     this.listener = new HttpListener(listenerConfig, this.answer, deps.logger);

@@ -21,13 +21,18 @@ export interface Refusal {
 const INVALID_ARGUMENT = 3;
 const DEADLINE_EXCEEDED = 4;
 const NOT_FOUND = 5;
+const PERMISSION_DENIED = 7;
 const RESOURCE_EXHAUSTED = 8;
 const UNIMPLEMENTED = 12;
 const INTERNAL = 13;
 const UNAVAILABLE = 14;
+const UNAUTHENTICATED = 16;
 
 /** When to come back after `slow`, in milliseconds: the sender, or its way here, was at fault. */
 const SLOW_RETRY_AFTER_MS = 1_000;
+
+/** When to come back after `too_many_tries`, in milliseconds: an address has one more try by then. */
+const TRY_AGAIN_AFTER_MS = 3_000;
 
 /** When to come back after `busy`, in milliseconds: bodies in flight are gone within about this time. */
 const BUSY_RETRY_AFTER_MS = 1_000;
@@ -56,6 +61,14 @@ function fromRequestError(error: RequestError): Refusal {
     case 'malformed':
     case 'aborted':
       return refuse(400, INVALID_ARGUMENT, error.code, error.message);
+    case 'unauthenticated':
+      return refuse(401, UNAUTHENTICATED, error.code, error.message, {
+        'WWW-Authenticate': 'Bearer realm="run-bridge"',
+      });
+    case 'forbidden':
+      return refuse(403, PERMISSION_DENIED, error.code, error.message);
+    case 'too_many_tries':
+      return refuseForNow(429, UNAVAILABLE, error.code, error.message, TRY_AGAIN_AFTER_MS);
     case 'unknown_path':
       return refuse(404, NOT_FOUND, error.code, error.message);
     case 'method':

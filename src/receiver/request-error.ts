@@ -12,6 +12,12 @@ export type RequestErrorCode =
   | 'slow'
   /** A method of gRPC that is not there. */
   | 'unknown_method'
+  /** It has no token, or none that is good. */
+  | 'unauthenticated'
+  /** Its token may not do that. */
+  | 'forbidden'
+  /** Too many tokens that are not good came from its address. */
+  | 'too_many_tries'
   /** Another protocol than the port's. */
   | 'protocol'
   /** The sender went away; nobody is there to be answered. */

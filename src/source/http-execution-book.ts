@@ -22,6 +22,8 @@ export interface HttpExecutionBookDeps {
   readonly clock: Clock;
   /** Ends all waiting. */
   readonly signal: AbortSignal;
+  /** Sent with every request, for example a token. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** How long one answer may take, in milliseconds. */
@@ -143,7 +145,7 @@ export class HttpExecutionBook implements ExecutionBook {
   ): Promise<{ ok: unknown } | Refusal> {
     const answer = await fetch(`${this.baseUrl.replace(/\/+$/, '')}${API_PATH}${path}`, {
       method,
-      headers: body === undefined ? {} : { 'content-type': 'application/json' },
+      headers: { ...this.deps.headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(ANSWER_MS),
     });
@@ -151,6 +153,10 @@ export class HttpExecutionBook implements ExecutionBook {
     const document = parseJson(text);
     if (answer.ok) return { ok: document };
     const error = apiErrorSchema.safeParse(document).data?.error;
+    if (answer.status === 401) {
+      const message = `the bridge at ${this.baseUrl} asks for a token: set RUN_BRIDGE_TOKEN to one that is good there`;
+      return { status: 401, code: 'unauthenticated', message };
+    }
     const message = error?.message ?? `it answered ${answer.status}; is a run-bridge listening there?`;
     return { status: answer.status, code: error?.code ?? '', message };
   }

@@ -10,6 +10,10 @@ export class SqlTokenStore implements TokenStore {
     return this.db.transaction().execute((transaction) => insert(transaction, token));
   }
 
+  async isEmpty(): Promise<boolean> {
+    return (await this.db.selectFrom('tokens').select('id').limit(1).executeTakeFirst()) === undefined;
+  }
+
   addFirst(token: NewToken): Promise<TokenRow | undefined> {
     return this.db.transaction().execute(async (transaction) => {
       // A write at the beginning has others wait, on every database.

@@ -33,6 +33,8 @@ export type RevokeResult =
 export interface TokenStore {
   /** @throws StoreError */
   add(token: NewToken): Promise<TokenRow>;
+  /** Whether there has never been a token. */
+  isEmpty(): Promise<boolean>;
   /** Adds it where there has never been a token; of several programs at once, one does. `undefined` where there was one. */
   addFirst(token: NewToken): Promise<TokenRow | undefined>;
   /** Expired and revoked ones too. */

@@ -1,6 +1,7 @@
 import express, { type NextFunction, type Request, type Response, Router } from 'express';
 import type { z } from 'zod';
 import type { Logger } from '../component/logger.js';
+import type { SenderGate } from '../receiver/sender-gate.js';
 import { parseTraceId } from '../record/ids.js';
 import { API_PATH } from '../run/api-path.js';
 import {
@@ -15,11 +16,14 @@ import {
 } from '../run/execution-api.js';
 import { ExecutionBookError, type ExecutionBookErrorCode } from '../run/execution-book-error.js';
 import type { LocalExecutionBook } from '../run/local-execution-book.js';
+import { senderGuard } from './sender-guard.js';
 
 /** What the router works with. */
 export interface ExecutionRouterDeps {
   readonly book: Pick<LocalExecutionBook, 'begin' | 'attach' | 'end' | 'finish' | 'isCancelled'>;
   readonly logger: Logger;
+  /** Asked before anything is read; everybody may tell of runs where it is left out. */
+  readonly gate?: SenderGate | undefined;
 }
 
 /** What is wrong with a request: its status, and a line that says what to do. */
@@ -37,9 +41,10 @@ class ApiError extends Error {
 const STATUS: Readonly<Record<ExecutionBookErrorCode, number>> = { unknownStep: 404, refused: 400, unavailable: 503 };
 
 /** The book over HTTP, for programs elsewhere that run commands: bodies and answers are JSON. */
-export function executionRouter({ book, logger }: ExecutionRouterDeps): Router {
+export function executionRouter({ book, logger, gate }: ExecutionRouterDeps): Router {
   const router = Router();
   const json = express.json({ limit: MAX_API_BODY_BYTES });
+  if (gate !== undefined) router.use(`${API_PATH}/executions`, senderGuard(gate));
   const steps = `${API_PATH}/executions/steps/:stepId`;
   router.put(steps, json, async (request, response) => {
     const start = stepStartOf(stepIdIn(request), parsed(stepStartSchema, bodyOf(request)));

@@ -52,8 +52,10 @@ export function tokenStoreContract(withStores: (body: (stores: AccessStores) => 
 
     it('adds a first token once, even when several would, and none where there has been one', () =>
       withStores(async ({ tokens }) => {
+        expect(await tokens.isEmpty()).toBe(true);
         const added = await Promise.all(['a', 'b', 'c'].map((name) => tokens.addFirst(token(name))));
         expect(added.filter((row) => row !== undefined)).toHaveLength(1);
+        expect(await tokens.isEmpty()).toBe(false);
         const [only] = await tokens.list();
         await tokens.revoke(only?.id ?? 0, 1);
         expect(await tokens.addFirst(token('d'))).toBeUndefined();

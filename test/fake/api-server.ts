@@ -1,11 +1,11 @@
-import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Router } from 'express';
 import { apiRouter } from '../../src/api/api-router.js';
 import { Authenticator } from '../../src/api/authenticator.js';
-import { hashOf, TOKEN_BYTES, tokenOf } from '../../src/api/token-secret.js';
+import { FailedTries } from '../../src/api/failed-tries.js';
+import { hashOf, newSecret } from '../../src/api/token-secret.js';
 import { Health } from '../../src/component/health.js';
 import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
 import { openSqliteState } from '../../src/store/open-sqlite-state.js';
@@ -26,10 +26,13 @@ export interface ApiAnswer {
 
 /** API routers behind a real port and real tokens, with a state in a folder of its own. */
 export class ApiServer {
-  /** @param makeRouters makes what stands behind the tokens */
-  static async open(makeRouters: (server: ApiServer) => readonly Router[]): Promise<ApiServer> {
+  /**
+   * @param makeRouters makes what stands behind the tokens
+   * @param isOpen whether who has no token is let in as a sender
+   */
+  static async open(makeRouters: (server: ApiServer) => readonly Router[], isOpen = false): Promise<ApiServer> {
     const folder = await mkdtemp(join(tmpdir(), 'run-bridge-api-'));
-    const opened = new ApiServer(folder, await openSqliteState(join(folder, 'state.db')), makeRouters);
+    const opened = new ApiServer(folder, await openSqliteState(join(folder, 'state.db')), makeRouters, isOpen);
     await opened.web.start();
     return opened;
   }
@@ -43,10 +46,11 @@ export class ApiServer {
     readonly folder: string,
     readonly state: State,
     makeRouters: (server: ApiServer) => readonly Router[],
+    isOpen: boolean,
   ) {
     const { clock, logger } = this;
-    const authenticator = new Authenticator({ tokens: state.tokens, clock });
-    const routers = [apiRouter({ authenticator, routers: makeRouters(this), logger })];
+    const authenticator = new Authenticator({ tokens: state.tokens, tries: new FailedTries(clock), clock, logger });
+    const routers = [apiRouter({ authenticator, isOpen, routers: makeRouters(this), logger })];
     this.web = new WebServer({ host: '127.0.0.1', port: 0 }, { logger, health: new Health(), routers });
   }
 
@@ -56,7 +60,7 @@ export class ApiServer {
 
   /** Makes a token. Default: an admin's of the first account, for ever. */
   async token(permission: PermissionSet = 'admin', given: Partial<NewToken> = {}): Promise<string> {
-    const token = tokenOf(randomBytes(TOKEN_BYTES));
+    const token = newSecret();
     await this.state.tokens.add({
       accountId: FIRST_ACCOUNT_ID,
       name: permission,

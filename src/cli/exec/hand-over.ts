@@ -3,6 +3,7 @@ import { HttpArtifactSink } from '../../source/artifact/http-artifact-sink.js';
 import { askBridge } from '../../source/ask-bridge.js';
 import { HttpExecutionBook } from '../../source/http-execution-book.js';
 import { Spool } from '../../source/spool.js';
+import { bridgeHeaders } from '../bridge-headers.js';
 import { HttpConsumer } from '../http-consumer.js';
 import { otlpReading } from '../otlp-reading.js';
 import type { ExecTarget } from './exec-target.js';
@@ -16,10 +17,11 @@ export async function handOverTo(
 ): Promise<ExecTarget> {
   const { clock, pid } = context;
   const patience = { maxWaitMs: Number.POSITIVE_INFINITY, onWaiting: onTrouble, onGoingOn() {} };
-  const consumer = new HttpConsumer(baseUrl, clock, giveUp, patience);
-  const book = new HttpExecutionBook(baseUrl, { clock, signal: giveUp });
-  const artifacts = new HttpArtifactSink(baseUrl);
-  const spooled = new HttpConsumer(baseUrl, clock, giveUp, { ...patience, onWaiting() {} });
+  const headers = bridgeHeaders(context.environment, baseUrl);
+  const consumer = new HttpConsumer(baseUrl, clock, giveUp, patience, headers);
+  const book = new HttpExecutionBook(baseUrl, { clock, signal: giveUp, headers });
+  const artifacts = new HttpArtifactSink(baseUrl, headers);
+  const spooled = new HttpConsumer(baseUrl, clock, giveUp, { ...patience, onWaiting() {} }, headers);
   const spool = new Spool(configuration['data-dir'], to ?? null, {
     ...{ consumer: spooled, book, artifacts, otlp: otlpReading, settle: () => spooled.finish(), clock, logger, pid },
   });

@@ -8,6 +8,7 @@ import { askBridge } from '../../source/ask-bridge.js';
 import { HttpExecutionBook } from '../../source/http-execution-book.js';
 import type { PullStore } from '../../store/pull-store.js';
 import type { State } from '../../store/state.js';
+import { bridgeHeaders } from '../bridge-headers.js';
 import type { Invocation } from '../command-line.js';
 import { type Intake, openIntake } from '../open-intake.js';
 import { packageVersion } from '../package-info.js';
@@ -74,7 +75,11 @@ export async function openPull(
 }
 
 /** The book of the bridge that takes the records; `undefined` where something else takes them. */
-async function bookOf(url: string, { clock, stop }: Invocation['context']): Promise<HttpExecutionBook | undefined> {
+async function bookOf(
+  url: string,
+  { clock, stop, environment }: Invocation['context'],
+): Promise<HttpExecutionBook | undefined> {
   const isBridge = (await askBridge(url)) !== undefined;
-  return isBridge ? new HttpExecutionBook(url, { clock, signal: stop }) : undefined;
+  const headers = bridgeHeaders(environment, url);
+  return isBridge ? new HttpExecutionBook(url, { clock, signal: stop, headers }) : undefined;
 }

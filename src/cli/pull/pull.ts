@@ -1,3 +1,4 @@
+import { isLoopback } from '../../component/is-loopback.js';
 import type { Invocation } from '../command-line.js';
 import { createLogger } from '../create-logger.js';
 import type { ExitCode } from '../exit-code.js';
@@ -21,8 +22,4 @@ export async function pull(invocation: Invocation): Promise<ExitCode> {
   return plan.wanted.kind === 'watch'
     ? pullWatch(invocation, { ...plan, wanted: plan.wanted }, logger)
     : pullOnce(invocation, { ...plan, wanted: plan.wanted }, logger);
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '[::1]' || /^127\./.test(host);
 }

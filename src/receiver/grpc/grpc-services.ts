@@ -21,6 +21,7 @@ import type { BodyRoom } from '../read-body.js';
 import type { Refusal } from '../refusal.js';
 import { NO_METRICS, RequestError } from '../request-error.js';
 import { type ContentCoding, parseContentCoding } from '../request-format.js';
+import type { SenderGate } from '../sender-gate.js';
 import { IdleWatch } from './idle-watch.js';
 import { type IncomingCall, takeOver } from './incoming-call.js';
 import type { OtlpGrpcReceiverConfig } from './otlp-grpc-receiver-config.js';
@@ -35,6 +36,8 @@ const AFTER_REFUSAL_MS = 2_000;
 /** What the services work with. */
 export interface GrpcServicesDeps {
   readonly intake: ExportIntake;
+  /** Asked before a message is read; everybody may send where it is left out. */
+  readonly gate?: SenderGate | undefined;
   readonly clock: Clock;
 }
 
@@ -122,6 +125,7 @@ export class GrpcServices {
     let room: BodyRoom | undefined;
     try {
       if (incoming === undefined) throw new Error('this version of @grpc/grpc-js does not give its streams');
+      await this.deps.gate?.admit(call.metadata.get('authorization')[0]?.toString(), addressOf(call.getPeer()));
       const coding = parseContentCoding(incoming.encoding);
       // Most refusals need not wait for the length, which comes with the message.
       room = intake.makeRoom(0);
@@ -168,6 +172,11 @@ function toServiceError(refusal: Refusal, codec: OtlpCodec): Partial<ServerError
   }
   // Half a surrogate pair would make grpc-js throw when it encodes the text.
   return { code: grpcCode, details: Buffer.from(message).toString(), metadata };
+}
+
+/** The address of a peer, which grpc-js spells `127.0.0.1:4317` and `[::1]:4317`. */
+function addressOf(peer: string): string {
+  return peer.slice(0, peer.lastIndexOf(':')).replace(/^\[|\]$/g, '');
 }
 
 function tooSlow(timeoutMs: number): RequestError {

@@ -8,6 +8,7 @@ import type { Logger } from '../../component/logger.js';
 import { type ListenAddress, openPort } from '../../component/open-port.js';
 import type { ExportIntake } from '../export-intake.js';
 import { RequestError } from '../request-error.js';
+import type { SenderGate } from '../sender-gate.js';
 import { type ConnectionProtocol, tellProtocol } from './connection-protocol.js';
 import type { GrpcServices } from './grpc-services.js';
 import type { OtlpGrpcReceiverConfig } from './otlp-grpc-receiver-config.js';
@@ -18,6 +19,8 @@ const AFTER_END_MS = 500;
 /** What the receiver works with. */
 export interface OtlpGrpcReceiverDeps {
   readonly intake: ExportIntake;
+  /** Asked before a message is read; everybody may send where it is left out. */
+  readonly gate?: SenderGate | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Gets the receiver's own check. */

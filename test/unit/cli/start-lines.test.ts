@@ -6,6 +6,7 @@ const facts: StartFacts = {
   grpcUrl: null,
   webUrl: 'http://127.0.0.1:4380',
   dataFolder: '/data',
+  isTokenNeeded: false,
   isParquetOn: true,
   jsonl: null,
   destinations: [],
@@ -31,6 +32,13 @@ describe('the start lines', () => {
     const destinations = [['jaeger', 'http://jaeger:4318'] as const, ['mine', '/exporter.mjs'] as const];
     expect(startLines({ ...facts, destinations })[3]).toBe(
       'exports   jaeger (http://jaeger:4318), mine (/exporter.mjs)',
+    );
+  });
+
+  test('show where a token goes where one is needed', () => {
+    expect(startLines(facts)[4]).not.toContain('HEADERS');
+    expect(startLines({ ...facts, isTokenNeeded: true })[4]).toContain(
+      ' OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer $TOKEN" OTEL_BSP',
     );
   });
 

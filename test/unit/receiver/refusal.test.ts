@@ -6,6 +6,9 @@ import { ConsumeError, type ConsumeErrorCode } from '../../../src/record/record-
 
 test.each<[RequestErrorCode, number, number]>([
   ['malformed', 400, 3],
+  ['unauthenticated', 401, 16],
+  ['forbidden', 403, 7],
+  ['too_many_tries', 429, 14],
   ['unknown_path', 404, 5],
   ['method', 405, 12],
   ['too_large', 413, 8],

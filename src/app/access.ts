@@ -1,0 +1,40 @@
+import { Authenticator } from '../api/authenticator.js';
+import { FailedTries } from '../api/failed-tries.js';
+import { TokenGate } from '../api/token-gate.js';
+import type { Clock } from '../component/clock.js';
+import { isLoopback } from '../component/is-loopback.js';
+import type { Logger } from '../component/logger.js';
+import type { Configuration } from '../config/configuration.js';
+import type { SenderGate } from '../receiver/sender-gate.js';
+import type { TokenStore } from '../store/token-store.js';
+
+/** What access is decided with. */
+export interface AccessDeps {
+  readonly tokens: TokenStore;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Who may do what at which of the program's addresses. */
+export class Access {
+  readonly authenticator: Authenticator;
+  private readonly gate: SenderGate;
+
+  constructor(
+    private readonly auth: Configuration['otlp-auth'],
+    deps: AccessDeps,
+  ) {
+    this.authenticator = new Authenticator({ ...deps, tries: new FailedTries(deps.clock) });
+    this.gate = new TokenGate(this.authenticator);
+  }
+
+  /** Whether an address takes telemetry without a token. @param host that it listens on */
+  isOpen(host: string): boolean {
+    return this.auth === 'none' || (this.auth === 'auto' && isLoopback(host));
+  }
+
+  /** What asks for a token at an address; `undefined` where none is needed. @param host that it listens on */
+  gateAt(host: string): SenderGate | undefined {
+    return this.isOpen(host) ? undefined : this.gate;
+  }
+}

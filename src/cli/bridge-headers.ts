@@ -1,0 +1,33 @@
+import { type Environment, nonEmpty } from '../config/environment.js';
+import { parseKeyValues } from '../exporter/otlp-key-values.js';
+import { CliError } from './cli-error.js';
+import { EXIT } from './exit-code.js';
+
+/** The variable that holds the token for a bridge elsewhere. */
+const VARIABLE = 'RUN_BRIDGE_TOKEN';
+const HEADERS_VARIABLE = 'OTEL_EXPORTER_OTLP_HEADERS';
+
+/**
+ * What a request to a bridge carries: RUN_BRIDGE_TOKEN, else the `Authorization` that OpenTelemetry's variables have for
+ * their endpoint, where that is on the bridge's host: another backend's key goes to nobody else.
+ * @throws CliError for a token that cannot be one.
+ */
+export function bridgeHeaders(environment: Environment, bridgeUrl: string): Readonly<Record<string, string>> {
+  const token = nonEmpty(environment[VARIABLE])?.trim();
+  if (token !== undefined) {
+    if (/^[\x21-\x7e]+$/.test(token)) return { authorization: `Bearer ${token}` };
+    throw new CliError(
+      EXIT.usage,
+      `${VARIABLE}: holds a space or a line break, which no token has; set the token alone`,
+    );
+  }
+  const endpoint = nonEmpty(environment.OTEL_EXPORTER_OTLP_ENDPOINT)?.trim();
+  if (endpoint !== undefined && hostOf(endpoint) !== hostOf(bridgeUrl)) return {};
+  const { pairs } = parseKeyValues(HEADERS_VARIABLE, environment[HEADERS_VARIABLE] ?? '');
+  const authorization = Object.entries(pairs).find(([name]) => name.toLowerCase() === 'authorization')?.[1];
+  return authorization === undefined || !/^[\x20-\x7e]+$/.test(authorization) ? {} : { authorization };
+}
+
+function hostOf(url: string): string | undefined {
+  return URL.canParse(url) ? new URL(url).hostname : undefined;
+}

@@ -1,0 +1,39 @@
+import type { TokenRow } from '../../store/token-store.js';
+
+const HEADINGS = ['ID', 'NAME', 'PERMISSION', 'USER', 'ACCOUNT', 'CREATED', 'LAST USED', 'STATE'];
+
+/** Tokens as a table, without the tokens themselves, of which nothing but hashes is kept. */
+export function tokenLines(tokens: readonly TokenRow[], nowUnixMs: number): readonly string[] {
+  const rows = [HEADINGS, ...tokens.map((token) => cells(token, nowUnixMs))];
+  const widths = HEADINGS.map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+/** A time for people: `2026-01-31 12:34 UTC`. */
+export function dateOf(unixMs: number): string {
+  return `${new Date(unixMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+}
+
+function cells(token: TokenRow, nowUnixMs: number): readonly string[] {
+  return [
+    String(token.id),
+    token.name,
+    token.permission,
+    token.userName ?? '-',
+    String(token.accountId),
+    dateOf(token.createdUnixMs),
+    token.usedUnixMs === null ? 'never' : dateOf(token.usedUnixMs),
+    stateOf(token, nowUnixMs),
+  ];
+}
+
+function stateOf({ revokedUnixMs, expiresUnixMs }: TokenRow, nowUnixMs: number): string {
+  if (revokedUnixMs !== null) return `revoked ${dateOf(revokedUnixMs)}`;
+  if (expiresUnixMs === null) return 'good';
+  return expiresUnixMs <= nowUnixMs ? `expired ${dateOf(expiresUnixMs)}` : `good until ${dateOf(expiresUnixMs)}`;
+}
