@@ -8,20 +8,13 @@ const TRY_BACK_MS = 3_000;
 /** Addresses remembered; of more than these, who tried longest ago is forgotten. Some 2 MB. */
 const MAX_ADDRESSES = 10_000;
 
-interface Tries {
-  /** Those left at `atMs`; they grow with time. */
-  readonly left: number;
-  /** In monotonic milliseconds. */
-  readonly atMs: number;
-}
-
 /**
  * Limits failed tries by address: 20 at once and 20 a minute afterwards. The addresses of one IPv6 network (64 bits) count
  * as one, because whoever has one of them has them all.
  */
 export class FailedTries {
-  /** In order of the last try. */
-  private readonly byAddress = new Map<string, Tries>();
+  /** When an address has all its tries again, in monotonic milliseconds; in order of the last try. */
+  private readonly freeAtMs = new Map<string, number>();
 
   constructor(private readonly clock: Clock) {}
 
@@ -30,33 +23,32 @@ export class FailedTries {
    * @returns how long to wait in milliseconds where it has none left; then nothing is taken.
    */
   take(address: string): number | null {
-    const left = this.leftOf(keyOf(address));
-    if (left < 1) return Math.ceil((1 - left) * TRY_BACK_MS);
-    this.put(keyOf(address), left - 1);
+    const key = keyOf(address);
+    const owedMs = this.owedBy(key) + TRY_BACK_MS;
+    if (owedMs > MAX_TRIES * TRY_BACK_MS) return Math.ceil(owedMs - MAX_TRIES * TRY_BACK_MS);
+    this.owe(key, owedMs);
     return null;
   }
 
   /** The try that was taken did not fail. */
   giveBack(address: string): void {
     const key = keyOf(address);
-    const left = this.leftOf(key) + 1;
-    if (left >= MAX_TRIES) this.byAddress.delete(key);
-    else this.put(key, left);
+    this.owe(key, this.owedBy(key) - TRY_BACK_MS);
   }
 
-  private leftOf(key: string): number {
-    const tries = this.byAddress.get(key);
-    if (tries === undefined) return MAX_TRIES;
-    return Math.min(MAX_TRIES, tries.left + (this.clock.monotonicMs() - tries.atMs) / TRY_BACK_MS);
+  /** How long until an address has all its tries again, in milliseconds. */
+  private owedBy(key: string): number {
+    return Math.max(0, (this.freeAtMs.get(key) ?? 0) - this.clock.monotonicMs());
   }
 
-  private put(key: string, left: number): void {
-    this.byAddress.delete(key);
-    for (const oldest of this.byAddress.keys()) {
-      if (this.byAddress.size < MAX_ADDRESSES) break;
-      this.byAddress.delete(oldest);
+  private owe(key: string, owedMs: number): void {
+    this.freeAtMs.delete(key);
+    if (owedMs <= 0) return;
+    for (const oldest of this.freeAtMs.keys()) {
+      if (this.freeAtMs.size < MAX_ADDRESSES) break;
+      this.freeAtMs.delete(oldest);
     }
-    this.byAddress.set(key, { left, atMs: this.clock.monotonicMs() });
+    this.freeAtMs.set(key, this.clock.monotonicMs() + owedMs);
   }
 }
 

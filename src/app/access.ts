@@ -10,7 +10,7 @@ import type { TokenStore } from '../store/token-store.js';
 
 /** What access is decided with. */
 export interface AccessDeps {
-  readonly tokens: TokenStore;
+  readonly tokens: Pick<TokenStore, 'findByHash' | 'noteUse'>;
   readonly clock: Clock;
   readonly logger: Logger;
 }

@@ -37,13 +37,15 @@ export async function serve(invocation: Invocation): Promise<ExitCode> {
     grpcUrl: app.grpcUrl,
     webUrl: app.webUrl,
     dataFolder: configuration['data-dir'],
+    firstTokenFile: await makeFirstToken(app, logger),
     isTokenNeeded: app.isTokenNeeded,
     isParquetOn: configuration.parquet,
     jsonl: describeJsonl(configuration.jsonl),
     destinations: app.destinations,
   });
-  const more = [...hookLines(configuration, app.webUrl), ...(await firstTokenLines(app, logger))];
-  for (const line of [...lines, ...more]) context.stderr.write(`${line}\n`);
+  for (const line of [...lines, ...hookLines(configuration, app.webUrl)])
+    context.stderr.write(`${line}
+`);
   await stopped(context.stop);
   logger.info({}, 'stopping: finishing what was accepted');
   const isEnded = new AbortController();
@@ -67,17 +69,13 @@ function hookLines(configuration: Configuration, webUrl: string): readonly strin
   return [`webhooks  of ${configuration['platform-url']} at ${webUrl}/hooks/platform`];
 }
 
-/** Where the token of the first start is; nothing on later ones. Its secret stands in no log. */
-async function firstTokenLines(app: App, logger: Logger): Promise<readonly string[]> {
+/** A first start without a token serves all the same. */
+async function makeFirstToken(app: App, logger: Logger): Promise<string | null> {
   try {
-    const path = await app.makeFirstToken();
-    if (path === null) return [];
-    return [
-      `token     ${path} has one for everything; make others: run-bridge token create --name NAME --permission admin`,
-    ];
+    return await app.makeFirstToken();
   } catch (error) {
     logger.error({ reason: String(error) }, 'no first token could be made; make one with run-bridge token create');
-    return [];
+    return null;
   }
 }
 

@@ -7,6 +7,8 @@ export interface StartFacts {
   readonly grpcUrl: string | null;
   readonly webUrl: string;
   readonly dataFolder: string;
+  /** The file with the token that this first start has made; `null` on later ones. Its secret stands in no log. */
+  readonly firstTokenFile: string | null;
   /** Whether OTLP over HTTP needs a token. */
   readonly isTokenNeeded: boolean;
   readonly isParquetOn: boolean;
@@ -20,7 +22,7 @@ export interface StartFacts {
 const ENGINE_QUEUES =
   'OTEL_BSP_MAX_QUEUE_SIZE=100000 OTEL_BSP_MAX_EXPORT_BATCH_SIZE=4096 OTEL_BLRP_MAX_QUEUE_SIZE=100000 OTEL_BLRP_MAX_EXPORT_BATCH_SIZE=4096';
 
-/** Five or six lines: where it listens, where it writes, where it exports and what to run. */
+/** Five to seven lines: where it listens, where its first token is, where it writes, where it exports and what to run. */
 export function startLines(facts: StartFacts): readonly string[] {
   const formats = ['JSONL', ...(facts.isParquetOn ? ['Parquet'] : [])].join(' and ');
   const streamed = facts.jsonl === null ? '' : `, streamed to ${facts.jsonl}`;
@@ -30,6 +32,9 @@ export function startLines(facts: StartFacts): readonly string[] {
     `receives  OTLP over HTTP at ${facts.otlpUrl}`,
     ...(facts.grpcUrl === null ? [] : [`          OTLP over gRPC at ${facts.grpcUrl}`]),
     `health    ${facts.webUrl}/readyz`,
+    ...(facts.firstTokenFile === null
+      ? []
+      : [`token     one for everything is in ${facts.firstTokenFile}; others: run-bridge token create --help`]),
     `writes    ${facts.dataFolder}/runs (${formats}${streamed})`,
     `exports   ${exported || 'nothing; set OTEL_EXPORTER_OTLP_ENDPOINT, or destinations in run-bridge.yaml, to change that'}`,
     `now run   OTEL_EXPORTER_OTLP_ENDPOINT=${reachableUrl(facts.otlpUrl)} ${token}${ENGINE_QUEUES} dbt build --export-to-otlp`,

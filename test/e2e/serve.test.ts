@@ -22,17 +22,17 @@ const sample = new URL(`../fixture/samples/${RUN}/`, import.meta.url);
 const traceId: string = JSON.parse(readFileSync(new URL('otel.jsonl', sample), 'utf8').split('\n')[0] ?? '').trace_id;
 
 describe('serve', () => {
-  test('says in six lines on standard error where it listens, writes, exports and what to run', async () => {
+  test('says in seven lines on standard error where it listens, where its first token is, where it writes, exports and what to run', async () => {
     const bridge = await serve();
     const lines = bridge.stderr.trim().split('\n');
     expect(lines.map((line) => line.split(/ {2,}/)[0])).toEqual(
-      ['receives', '', 'health', 'writes', 'exports', 'now run'].map((word) => expect.stringContaining(word)),
+      ['receives', '', 'health', 'token', 'writes', 'exports', 'now run'].map((word) => expect.stringContaining(word)),
     );
-    expect(lines).toHaveLength(6);
-    expect(lines[4]).toBe(
+    expect(lines).toHaveLength(7);
+    expect(lines[5]).toBe(
       'exports   nothing; set OTEL_EXPORTER_OTLP_ENDPOINT, or destinations in run-bridge.yaml, to change that',
     );
-    expect(lines[5]).toMatch(
+    expect(lines[6]).toMatch(
       new RegExp(`^now run {3}OTEL_EXPORTER_OTLP_ENDPOINT=${bridge.otlpUrl} .* dbt build --export-to-otlp$`),
     );
     expect(bridge.stdout).toBe('');

@@ -50,7 +50,8 @@ export async function runTokenCommand(invocation: Invocation): Promise<ExitCode>
 
 async function revoke({ tokens }: State, id: number, { context }: Invocation): Promise<ExitCode> {
   const result = await tokens.revoke(id, context.clock.nowUnixMs());
-  if (result.kind === 'unknown') throw new CliError(EXIT.failed, `there is no token ${id}; run-bridge token list`);
+  if (result.kind === 'unknown')
+    throw new CliError(EXIT.failed, `there is no token ${id}; run-bridge token list shows all`);
   const { name } = result.token;
   const what = result.kind === 'revoked' ? 'is revoked: it is refused within five seconds' : 'was revoked already';
   context.stderr.write(`token ${id} (${name}) ${what}\n`);

@@ -6,6 +6,7 @@ const facts: StartFacts = {
   grpcUrl: null,
   webUrl: 'http://127.0.0.1:4380',
   dataFolder: '/data',
+  firstTokenFile: null,
   isTokenNeeded: false,
   isParquetOn: true,
   jsonl: null,
@@ -32,6 +33,12 @@ describe('the start lines', () => {
     const destinations = [['jaeger', 'http://jaeger:4318'] as const, ['mine', '/exporter.mjs'] as const];
     expect(startLines({ ...facts, destinations })[3]).toBe(
       'exports   jaeger (http://jaeger:4318), mine (/exporter.mjs)',
+    );
+  });
+
+  test('say where the token of the first start is', () => {
+    expect(startLines({ ...facts, firstTokenFile: '/data/admin-token' })[2]).toBe(
+      'token     one for everything is in /data/admin-token; others: run-bridge token create --help',
     );
   });
 

@@ -48,6 +48,7 @@ describe('without anything said', () => {
       http: { host: '127.0.0.1', port: 4318 },
       grpc: { host: '127.0.0.1', port: 4317 },
       web: { host: '127.0.0.1', port: 4380 },
+      'otlp-auth': 'auto',
       'data-dir': '/home/me/.local/share/run-bridge',
       'database-url': 'off',
       parquet: true,

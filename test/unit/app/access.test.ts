@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import { Access } from '../../../src/app/access.js';
+import { RequestError } from '../../../src/receiver/request-error.js';
+import { ConsumeError } from '../../../src/record/record-consumer.js';
+import { StoreError } from '../../../src/store/store-error.js';
+import { FakeClock } from '../../fake/fake-clock.js';
+import { RecordingLogger } from '../../fake/recording-logger.js';
+
+function access(auth: 'auto' | 'token' | 'none', findByHash = async () => undefined): Access {
+  const tokens = { findByHash, noteUse: async () => {} };
+  return new Access(auth, { tokens, clock: new FakeClock(), logger: new RecordingLogger() });
+}
+
+describe('access', () => {
+  it.each([
+    ['127.0.0.1', true],
+    ['127.8.0.1', true],
+    ['::1', true],
+    ['localhost', true],
+    ['0.0.0.0', false],
+    ['::', false],
+    ['10.0.0.1', false],
+    ['localhost.example', false],
+    ['127.0.0.1.example', false],
+  ])('to %s without a token is open by default: %s', (host, isOpen) => {
+    expect(access('auto').isOpen(host)).toBe(isOpen);
+    expect(access('auto').gateAt(host) === undefined).toBe(isOpen);
+    expect(access('none').isOpen(host)).toBe(true);
+    expect(access('token').isOpen(host)).toBe(false);
+  });
+
+  it('is refused by words that say what to do', async () => {
+    const gate = access('auto').gateAt('0.0.0.0');
+    await expect(gate?.admit(undefined, '10.0.0.1')).rejects.toThrow(
+      new RequestError(
+        'unauthenticated',
+        'A token is needed here: set OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer <token>" at the sender.',
+      ),
+    );
+    await expect(gate?.admit('Bearer x', '10.0.0.1')).rejects.toMatchObject({ code: 'unauthenticated' });
+    for (let index = 0; index < 19; index++) await gate?.admit('Bearer x', '10.0.0.1').catch(() => {});
+    await expect(gate?.admit('Bearer x', '10.0.0.1')).rejects.toMatchObject({ code: 'too_many_tries' });
+  });
+
+  it('may be asked for again while tokens cannot be looked up', async () => {
+    const broken = async () => {
+      throw new StoreError('locked', 'state.db: locked');
+    };
+    await expect(access('auto', broken).gateAt('0.0.0.0')?.admit('Bearer x', '10.0.0.1')).rejects.toThrow(ConsumeError);
+  });
+});
