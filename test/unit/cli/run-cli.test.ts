@@ -37,6 +37,6 @@ describe('a command that is told to stop', () => {
     const args = ['serve', '--http', '0', '--grpc', 'off', '--web', '0', '--data-dir', join(dir, 'data')];
     const { exitCode, stderr } = await run(args, AbortSignal.abort());
     expect(exitCode).toBe(0);
-    expect(stderr.split('\n').slice(0, 5).at(-1)).toMatch(/^now run/);
+    expect(stderr.split('\n').slice(0, 6).at(-1)).toMatch(/^now run/);
   });
 });
