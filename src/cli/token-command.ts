@@ -6,7 +6,7 @@ export const tokenCommand: CliCommand = {
   name: 'token',
   operands: '<create|list|revoke> [ID]',
   summary: 'make, list and revoke the tokens of the API and of OTLP; a server that runs need not be stopped',
-  settings: ['data-dir'],
+  settings: ['data-dir', 'database-url'],
   flags: [
     ['--name <NAME>', 'create: what it is for, in your words'],
     ['--permission <SET>', `create: what it may do: ${PERMISSION_SETS.join(', ')}`],
