@@ -1,6 +1,8 @@
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
+import type { Router } from 'express';
 import { Access } from './app/access.js';
+import type { ArtifactRouters } from './app/artifact-routers.js';
 import { ArtifactStorage } from './app/artifact-storage.js';
 import { createDecoding } from './app/create-decoding.js';
 import { databaseHealth } from './app/database-health.js';
@@ -238,12 +240,27 @@ export class App {
         const { executionRouter } = await import('./web/execution-router.js');
         return executionRouter({ book: this.book, gate: access.gateAt(host), logger });
       });
+    let artifactRouters: Promise<ArtifactRouters> | undefined;
+    const artifactApi = () => {
+      const artifactDeps = { catalog: opened.state.catalog, storage, guard: limits.disk, logger };
+      artifactRouters ??= import('./app/artifact-routers.js').then((module) =>
+        module.artifactRouters(configuration, artifactDeps),
+      );
+      return artifactRouters;
+    };
+    const apiAt = async (host: string, routers: readonly Router[]) => {
+      const { apiRouter } = await import('./api/api-router.js');
+      return apiRouter({ authenticator: access.authenticator, isOpen: access.isOpen(host), routers, logger });
+    };
+    const uploads = lazyRouter(`${API_PATH}/runs/`, async () =>
+      apiAt(configuration.http.host, [(await artifactApi()).uploads]),
+    );
     this.receiver = new OtlpHttpReceiver(configuration.http, {
       intake,
       logger,
       health,
       gate: access.gateAt(configuration.http.host),
-      routers: [aboutRouter(about, 'otlp'), executionsAt(configuration.http.host)],
+      routers: [aboutRouter(about, 'otlp'), executionsAt(configuration.http.host), uploads],
     });
     const httpUrl = () => this.otlpUrl;
     const { grpc } = configuration;
@@ -258,16 +275,10 @@ export class App {
     const hosted = opened.hostedRuns && new opened.hostedRuns.HostedRuns(configuration, fromHosted);
     const hook = hosted?.openHook(health) ?? platformHookOff(missingForHooks(configuration));
     const api = lazyRouter('/api/', async () => {
-      const [{ apiRouter }, { apiRouters }] = await Promise.all([
-        import('./api/api-router.js'),
-        import('./app/api-routers.js'),
-      ]);
-      return apiRouter({
-        authenticator: access.authenticator,
-        isOpen: access.isOpen(configuration.web.host),
-        routers: await apiRouters({ state: opened.state, reader: this.reader, jobs: configuration.jobs, clock }),
-        logger,
-      });
+      const { apiRouters } = await import('./app/api-routers.js');
+      const own = await apiRouters({ state: opened.state, reader: this.reader, jobs: configuration.jobs, clock });
+      const artifacts = await artifactApi();
+      return apiAt(configuration.web.host, [...own, artifacts.downloads, artifacts.uploads]);
     });
     const routers = [aboutRouter(about, 'web'), executionsAt(configuration.web.host), hook, api];
     this.web = new WebServer(configuration.web, { logger, health, routers });

@@ -71,7 +71,7 @@ export class HttpArtifactSink implements ArtifactSink {
   }
 }
 
-const CODES: Readonly<Record<number, ArtifactErrorCode>> = { 409: 'tooMany', 413: 'tooLarge', 507: 'full' };
+const CODES: Readonly<Record<number, ArtifactErrorCode>> = { 409: 'conflict', 413: 'tooLarge', 507: 'full' };
 
 function refusal(status: number, text: string, url: string): ArtifactError {
   const code = CODES[status] ?? (status >= 500 || status === 429 ? 'unavailable' : 'refused');

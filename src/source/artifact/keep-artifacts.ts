@@ -43,7 +43,8 @@ export async function keepArtifacts(
       } catch (error) {
         if (isGone(error)) continue;
         reason ??= signal.aborted ? 'there was no time for them' : messageOf(error);
-        const isItsOwnFault = error instanceof ArtifactError && error.code === 'tooLarge';
+        const isItsOwnFault =
+          error instanceof ArtifactError && (error.code === 'tooLarge' || error.code === 'conflict');
         if (!isItsOwnFault) isHopeless = true;
         (isItsOwnFault ? refused : left).push(next);
       }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { constants, type Dirent } from 'node:fs';
+import type { Dirent } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, realpath, rename, rm, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { errorCode } from '../../component/error-code.js';
@@ -13,11 +13,10 @@ import type {
   OpenArtifact,
   RemovedArtifacts,
 } from './artifact-store.js';
+import { describeFile, isAbsent, openRegularFile, readFileOf } from './regular-file.js';
 
 /** Where artifacts are while they are written, below the folder of all; runs are numbers. */
 const INCOMING = 'incoming';
-/** What is read in one piece, in bytes: 256 KiB. */
-const CHUNK_BYTES = 256 * 1024;
 
 /**
  * Artifacts in a folder: `<folder>/<run id>/<step index>/<path>`. Symbolic links are not followed: one in the place of a
@@ -48,7 +47,7 @@ export class FolderArtifactStore implements ArtifactStore {
       const handle = await this.openFile(key);
       if (handle === undefined) return undefined;
       try {
-        return await describe(handle, key.path);
+        return await describeFile(handle, key.path);
       } finally {
         await handle.close();
       }
@@ -59,14 +58,11 @@ export class FolderArtifactStore implements ArtifactStore {
     return this.guard(async () => {
       const handle = await this.openFile(key);
       if (handle === undefined) return undefined;
-      const artifact = await describe(handle, key.path).catch(async (error: unknown) => {
+      const artifact = await describeFile(handle, key.path).catch(async (error: unknown) => {
         await handle.close();
         throw error;
       });
-      // Without `end` where everything is wanted: an empty file has no last byte.
-      const part = range === undefined ? {} : { start: range.from, end: range.to - 1 };
-      const content = handle.createReadStream({ ...part, highWaterMark: CHUNK_BYTES });
-      return { artifact, content };
+      return { artifact, content: readFileOf(handle, range) };
     });
   }
 
@@ -119,17 +115,12 @@ export class FolderArtifactStore implements ArtifactStore {
   /** `undefined` where there is no such file; a link and a folder are none. */
   private async openFile(key: ArtifactKey): Promise<FileHandle | undefined> {
     const path = this.pathOf(key);
-    try {
-      if (!(await this.isWithin(dirname(path)))) return undefined;
-      // Not blocking: a named pipe would be waited for.
-      const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-      if ((await handle.stat()).isFile()) return handle;
-      await handle.close();
-      return undefined;
-    } catch (error) {
-      if (ABSENT.has(errorCode(error) ?? '')) return undefined;
+    const folder = dirname(path);
+    const isHere = await this.isWithin(folder).catch((error: unknown) => {
+      if (isAbsent(error)) return false;
       throw error;
-    }
+    });
+    return isHere ? openRegularFile(path) : undefined;
   }
 
   /** Whether a folder is where its path says, and no link on the way leads elsewhere. */
@@ -177,20 +168,10 @@ export class FolderArtifactStore implements ArtifactStore {
   }
 }
 
-/** What the system says where a path is not that of a file. */
-const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO']);
-
-async function describe(handle: FileHandle, path: ArtifactPath): Promise<Artifact> {
-  const { size, mtimeNs, mtimeMs, ino } = await handle.stat({ bigint: true });
-  // Each artifact that comes is a file of its own, so another content has another number or time.
-  const etag = `"${ino.toString(16)}-${size.toString(16)}-${mtimeNs.toString(16)}"`;
-  return { path, sizeBytes: Number(size), modifiedUnixMs: Number(mtimeMs), etag };
-}
-
 /** Paths of the files below a folder, links not followed; none where there is no such folder. */
 async function filesBelow(base: string, folder: string): Promise<ArtifactPath[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown): Dirent[] => {
-    if (ABSENT.has(errorCode(error) ?? '')) return [];
+    if (isAbsent(error)) return [];
     throw error;
   });
   const found: ArtifactPath[] = [];
@@ -219,7 +200,7 @@ function toArtifactError(cause: unknown, folder: string): ArtifactError {
     return new ArtifactError('full', `the disk of ${folder} is full: free some space`, { cause });
   }
   if (code === 'EISDIR' || code === 'ENOTDIR' || code === 'ENOTEMPTY' || code === 'EEXIST') {
-    return new ArtifactError('refused', 'there is an artifact with this name, and one below it: rename one of them', {
+    return new ArtifactError('conflict', 'there is an artifact with this name, and one below it: rename one of them', {
       cause,
     });
   }

@@ -58,8 +58,8 @@ describe('artifacts in a folder', () => {
   it('cannot have a name that is a folder of others', () =>
     inFolder(async (_folder, store) => {
       await store.put(key('run/a.sql'), bytes('a'));
-      await expect(store.put(key('run'), bytes('x'))).rejects.toMatchObject({ code: 'refused' });
-      await expect(store.put(key('run/a.sql/b'), bytes('x'))).rejects.toMatchObject({ code: 'refused' });
+      await expect(store.put(key('run'), bytes('x'))).rejects.toMatchObject({ code: 'conflict' });
+      await expect(store.put(key('run/a.sql/b'), bytes('x'))).rejects.toMatchObject({ code: 'conflict' });
       expect(await store.stat(key('run'))).toBeUndefined();
     }));
 

@@ -1,0 +1,86 @@
+import { join } from 'node:path';
+import { ArtifactError } from '../../store/artifact/artifact-error.js';
+import type { ArtifactPath } from '../../store/artifact/artifact-path.js';
+import type {
+  Artifact,
+  ArtifactKey,
+  ArtifactStore,
+  ByteRange,
+  OpenArtifact,
+} from '../../store/artifact/artifact-store.js';
+import { describeFile, openRegularFile, readFileOf } from '../../store/artifact/regular-file.js';
+import type { CatalogInvocation, CatalogStep, RunCatalog } from '../../store/run-catalog.js';
+import { telemetryPath, telemetryPlaceOf } from './telemetry-path.js';
+
+/** What artifacts of runs are found with. */
+export interface RunArtifactsDeps {
+  readonly catalog: Pick<RunCatalog, 'findRun' | 'stepsOf'>;
+  /** Gives the store; called for each request. */
+  readonly openStore: () => Promise<ArtifactStore>;
+  /** The data folder; Parquet files are in its `runs/<trace id>/`. */
+  readonly dataFolder: string;
+}
+
+/**
+ * What steps of runs have to download: the artifacts that were kept, and the Parquet files of their telemetry as
+ * `metadata/telemetry-{step}-otel.parquet`. A step of several engine commands has the further ones as
+ * `metadata/telemetry-{step}-otel-2.parquet` and so on, in the order in which they began.
+ */
+export class RunArtifacts {
+  constructor(private readonly deps: RunArtifactsDeps) {}
+
+  /** An account's run's steps, by position; `undefined` for a run that is not there. @throws StoreError */
+  async stepsOf(accountId: number, runId: number): Promise<readonly CatalogStep[] | undefined> {
+    const { catalog } = this.deps;
+    if ((await catalog.findRun(accountId, runId)) === undefined) return undefined;
+    return catalog.stepsOf(accountId, [runId]);
+  }
+
+  /** Paths of all that a step has, sorted. @throws ArtifactError */
+  async list({ runId, index, invocations }: CatalogStep): Promise<readonly ArtifactPath[]> {
+    const store = await this.deps.openStore();
+    const kept = (await store.list(runId, index)).map(({ path }) => path);
+    const telemetry = invocations.flatMap(({ isSaved }, at) => (isSaved ? [telemetryPath(index, at + 1)] : []));
+    return [...kept, ...telemetry].sort();
+  }
+
+  /** @throws ArtifactError */
+  async stat(step: CatalogStep, path: ArtifactPath): Promise<Artifact | undefined> {
+    const invocation = invocationOf(step, path);
+    if (invocation === undefined) return (await this.deps.openStore()).stat(keyOf(step, path));
+    const handle = await this.openTelemetry(invocation);
+    if (handle === undefined) return undefined;
+    try {
+      return await describeFile(handle, path);
+    } finally {
+      await handle.close();
+    }
+  }
+
+  /** @throws ArtifactError */
+  async open(step: CatalogStep, path: ArtifactPath, range?: ByteRange): Promise<OpenArtifact | undefined> {
+    const invocation = invocationOf(step, path);
+    if (invocation === undefined) return (await this.deps.openStore()).open(keyOf(step, path), range);
+    const handle = await this.openTelemetry(invocation);
+    if (handle === undefined) return undefined;
+    return { artifact: await describeFile(handle, path), content: readFileOf(handle, range) };
+  }
+
+  private async openTelemetry({ traceId, parquetFile, isSaved }: CatalogInvocation) {
+    if (!isSaved) return undefined;
+    const path = join(this.deps.dataFolder, 'runs', traceId, parquetFile);
+    return openRegularFile(path).catch((cause: unknown) => {
+      throw new ArtifactError('unavailable', `${path} cannot be read (${String(cause)})`, { cause });
+    });
+  }
+}
+
+/** The engine command whose telemetry a path names; one that the step does not have is `undefined`, like any other path. */
+function invocationOf(step: CatalogStep, path: ArtifactPath): CatalogInvocation | undefined {
+  const place = telemetryPlaceOf(path);
+  return place?.stepIndex === step.index ? step.invocations[place.number - 1] : undefined;
+}
+
+function keyOf({ runId, index }: CatalogStep, path: ArtifactPath): ArtifactKey {
+  return { runId, stepIndex: index, path };
+}

@@ -1,0 +1,106 @@
+import { type Request, type RequestHandler, Router } from 'express';
+import type { Guard } from '../../component/guard.js';
+import type { Logger } from '../../component/logger.js';
+import { API_PATH } from '../../run/api-path.js';
+import type { ArtifactKey, ArtifactStore } from '../../store/artifact/artifact-store.js';
+import { ApiError } from '../api-error.js';
+import { toArtifactApiError, tooLarge } from '../artifact/artifact-errors.js';
+import { readArtifactParameter, readRunParameter } from '../artifact/artifact-parameter.js';
+import type { RunArtifacts } from '../artifact/run-artifacts.js';
+import { findStep, readStepParameter } from '../artifact/step-parameter.js';
+import { StepQuota, type StepQuotaConfig } from '../artifact/step-quota.js';
+import { telemetryPlaceOf } from '../artifact/telemetry-path.js';
+import { UploadSlots } from '../artifact/upload-slots.js';
+import { authorize, callerOf } from '../authenticate.js';
+import { success } from '../envelope.js';
+
+/** What may be uploaded. */
+export interface UploadConfig extends StepQuotaConfig {
+  /** Each artifact, in bytes. */
+  readonly maxFileBytes: number;
+}
+
+/** What the router works with. */
+export interface UploadRouterDeps {
+  readonly artifacts: Pick<RunArtifacts, 'stepsOf'>;
+  readonly openStore: () => Promise<ArtifactStore>;
+  /** Asked before a body is read. */
+  readonly guard: Pick<Guard, 'findShortage'>;
+  readonly logger: Logger;
+}
+
+/**
+ * `PUT /api/run-bridge/v1/runs/{id}/artifacts/{path}?step=N`: keeps the body as an artifact of a step, in place of an earlier
+ * one. 201 when it is kept; 413 what is too large or too much for a step, 507 where the disk or the bucket is full.
+ */
+export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard, logger }: UploadRouterDeps): Router {
+  const router = Router();
+  const quota = new StepQuota(config, openStore);
+  const slots = new UploadSlots();
+  const upload: RequestHandler = async (request, response) => {
+    const key = await keyOf(request, callerOf(response).accountId);
+    const announcedBytes = Number(request.headers['content-length'] ?? 0);
+    try {
+      refuseShortage(announcedBytes);
+      if (announcedBytes > config.maxFileBytes) throw tooLarge(config.maxFileBytes);
+      const sizeBytes = await slots.run(() => keep(key, request, announcedBytes));
+      response.status(201).json(success({ path: key.path, step: key.stepIndex, size_bytes: sizeBytes }, 201));
+    } catch (error) {
+      // The sender has gone: nobody is there to be told.
+      if (request.destroyed && !request.complete) return;
+      // A sender that still writes does not read the answer.
+      request.resume();
+      throw toArtifactApiError(error, logger);
+    }
+  };
+  router.put(`${API_PATH}/runs/:runId/artifacts/*path`, authorize('artifacts:write'), upload);
+  return router;
+
+  async function keyOf(request: Request, accountId: number): Promise<ArtifactKey> {
+    const path = readArtifactParameter(request.params.path);
+    if (path === undefined) {
+      throw new ApiError(
+        400,
+        "path: must be names with / between them, without '.', '..', backslashes or control characters, of 800 bytes at the most.",
+      );
+    }
+    if (telemetryPlaceOf(path) !== undefined) {
+      throw new ApiError(400, `path: ${path} is the step's telemetry, which run-bridge makes itself.`);
+    }
+    if (!['identity', undefined].includes(request.headers['content-encoding'])) {
+      throw new ApiError(415, 'Send the artifact as it is, without a Content-Encoding.');
+    }
+    const index = readStepParameter(request.query.step);
+    if (index === null) throw new ApiError(400, 'step: say whose artifact it is, such as ?step=1.');
+    const runId = readRunParameter(request.params.runId);
+    const steps = runId === undefined ? undefined : await artifacts.stepsOf(accountId, runId);
+    if (runId === undefined || steps === undefined || findStep(steps, index) === undefined) throw ApiError.notFound();
+    return { runId, stepIndex: index, path };
+  }
+
+  function refuseShortage(bytes: number): void {
+    const shortage = guard.findShortage(bytes);
+    if (shortage === undefined) return;
+    throw new ApiError(507, shortage.message, { 'Retry-After': String(Math.ceil(shortage.retryAfterMs / 1_000)) });
+  }
+
+  async function keep(key: ArtifactKey, request: Request, announcedBytes: number): Promise<number> {
+    await quota.check(key, announcedBytes);
+    let sizeBytes = 0;
+    const bounded = async function* (): AsyncGenerator<Uint8Array> {
+      // Left open when it is refused in the middle: its answer goes over the same connection.
+      for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+        const bytes: Uint8Array = chunk;
+        sizeBytes += bytes.length;
+        if (sizeBytes > config.maxFileBytes) throw tooLarge(config.maxFileBytes);
+        yield bytes;
+      }
+      // Of one whose length nobody announced.
+      if (sizeBytes > announcedBytes) await quota.check(key, sizeBytes);
+    };
+    const store = await openStore();
+    await store.put(key, bounded());
+    await quota.add(key, sizeBytes);
+    return sizeBytes;
+  }
+}
