@@ -150,6 +150,7 @@ export class App {
   private readonly receiver: OtlpHttpReceiver;
   private readonly grpc: OtlpGrpcReceiver | undefined;
   private readonly web: WebServer;
+  private readonly spool: Spool;
   private readonly clock: Clock;
   private readonly dataFolder: string;
   private readonly access: Access;
@@ -300,7 +301,7 @@ export class App {
     foreignListeners.push(...exports);
     runListeners.push(...exports);
     const receivers = new Together('receivers', [this.receiver, ...(this.grpc === undefined ? [] : [this.grpc])]);
-    const spool = new Spool(dataFolder, null, {
+    this.spool = new Spool(dataFolder, null, {
       consumer: this.consumer,
       book: this.book,
       artifacts: this.artifacts,
@@ -325,10 +326,10 @@ export class App {
         ...(hosted?.components ?? []),
         receivers,
         this.web,
-        spool,
+        this.spool,
         jobs,
       ],
-      follow: [this.tracker, this.book, recordLog, limits.disk, spool],
+      follow: [this.tracker, this.book, recordLog, limits.disk, this.spool],
       import: [recordLog, limits.disk],
     };
     this.lifecycle = new Lifecycle([...outward, ...inward[purpose]]);
@@ -398,8 +399,8 @@ export class App {
   }
 
   /**
-   * A command whose records were handed to `consumer` has ended: waits for its runs' verdicts and files, and for
-   * destinations to take everything, until `deadline`; what is left then, the next start goes on with.
+   * A command whose records were handed to `consumer` has ended: waits for its runs' verdicts and files, for what earlier
+   * commands left behind to be taken in, and for destinations to take everything, until `deadline`; what is left then, the next start goes on with.
    * @returns whether everything was exported.
    */
   async finishCommand(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<boolean> {
@@ -408,6 +409,7 @@ export class App {
         await pause(this.clock, SETTLE_POLL_MS, deadline);
       }
     }
+    await this.spool.looked(deadline);
     return (await this.opened.exports?.flush(deadline)) ?? true;
   }
 

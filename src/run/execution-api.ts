@@ -25,6 +25,9 @@ export const stepStartSchema = z
   })
   .strict();
 
+/** A step's beginning as it is written. */
+export type StepStartDocument = z.input<typeof stepStartSchema>;
+
 /** A step's id, made up by whoever runs the command. */
 export const stepIdSchema = z.string().regex(/^[\w.:-]{1,100}$/, 'must be 1 to 100 letters, digits or _ . : -');
 
@@ -78,12 +81,6 @@ export const finishResultSchema = z.discriminatedUnion('kind', [
 
 /** What is wrong with a request, in a line for people. */
 export const apiErrorSchema = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
-
-export function stepStartDocument(start: StepStart): z.input<typeof stepStartSchema> {
-  const { runKey, job, environment, project, reason, command, startedUnixMs, isLast } = start;
-  const ids = { run_key: runKey, job, environment, project, reason };
-  return { ...ids, command: [...command], started_unix_ms: startedUnixMs, is_last: isLast };
-}
 
 export function stepStartOf(stepId: string, body: z.output<typeof stepStartSchema>): StepStart {
   const { run_key, job, environment, project, reason, command, started_unix_ms, is_last } = body;

@@ -29,8 +29,8 @@ export interface HeldRequestsOptions {
   readonly path: string;
   /** What bodies may take in memory, in bytes; beyond it the new ones go to the file. */
   readonly maxMemoryBytes: number;
-  readonly protobuf: OtlpCodec;
-  readonly json: OtlpCodec;
+  /** How requests are read and written; asked for once the first one has come. */
+  readonly codecs: () => { readonly protobuf: OtlpCodec; readonly json: OtlpCodec };
 }
 
 const LINE_FEED = '\n';
@@ -89,11 +89,11 @@ export class HeldRequests {
     const { bytes } = entry;
     if (bytes === undefined) return;
     const written = this.writing.then(async () => {
-      const { protobuf, json, path } = this.options;
+      const { protobuf, json } = this.options.codecs();
       const request = protobuf.decode(entry.request.signal, bytes);
       const line = Buffer.concat([json.encode(request), Buffer.from(LINE_FEED)]);
       // What a failed write left is written over.
-      this.file ??= await open(path, 'w+', 0o600);
+      this.file ??= await open(this.options.path, 'w+', 0o600);
       await this.file.writev([line], this.fileBytes);
       entry.offset = this.fileBytes;
       entry.byteCount = line.length - LINE_FEED.length;
@@ -105,7 +105,7 @@ export class HeldRequests {
   }
 
   private async read({ request, bytes, offset, byteCount }: Entry): Promise<ExportRequest> {
-    const { protobuf, json } = this.options;
+    const { protobuf, json } = this.options.codecs();
     if (bytes !== undefined) return protobuf.decode(request.signal, bytes);
     const buffer = Buffer.alloc(byteCount);
     await this.file?.read(buffer, 0, byteCount, offset);

@@ -1,14 +1,11 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { endingDocument } from '../run/ending-document.js';
 import { endingSchema } from '../run/ending-schema.js';
-import { stepStartDocument, stepStartOf, stepStartSchema } from '../run/execution-api.js';
+import { stepStartOf, stepStartSchema } from '../run/execution-api.js';
 import type { CommandEnding } from '../store/command-ending.js';
 import type { StepStart } from '../store/step-start.js';
-
-/** What is known of the command, in its folder. */
-const ENTRY_FILE = 'command.json';
+import { ENTRY_FILE } from './spool-folder.js';
 
 /** A command whose records are not, or not all, where they belong. */
 export interface SpoolEntry {
@@ -32,19 +29,8 @@ const entrySchema = z.object({
   end: z.object({ ending: endingSchema, ended_unix_ms: z.number() }).nullable(),
 });
 
-/** Writes an entry into its command's folder. @throws what the file system throws. */
-export async function writeSpoolEntry(folder: string, entry: SpoolEntry): Promise<void> {
-  const { start, to, file, resourceAttributes, end } = entry;
-  const document: z.input<typeof entrySchema> = {
-    step_id: start.stepId,
-    step: stepStartDocument(start),
-    to,
-    file: file === null ? null : { path: file.path, from_offset: file.fromOffset },
-    resource_attributes: resourceAttributes,
-    end: end === null ? null : { ending: endingDocument(end.ending), ended_unix_ms: end.endedUnixMs },
-  };
-  await writeFile(join(folder, ENTRY_FILE), `${JSON.stringify(document)}\n`, { mode: 0o600 });
-}
+/** An entry as it is written. */
+export type SpoolEntryDocument = z.input<typeof entrySchema>;
 
 /** Reads the entry of a command's folder; `undefined` where there is none, or it is damaged. */
 export async function readSpoolEntry(folder: string): Promise<SpoolEntry | undefined> {

@@ -5,3 +5,5 @@ export const SPOOL_FOLDER = 'spool';
 export const ENGINE_FILE = 'otel.jsonl';
 /** What OTLP brought and was not appended yet, as OTLP JSON lines, in a command's folder. */
 export const SPOOLED_OTLP_FILE = 'otel.otlp.jsonl';
+/** What is known of the command, in its folder. */
+export const ENTRY_FILE = 'command.json';

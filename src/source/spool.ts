@@ -68,6 +68,13 @@ export class Spool implements Component {
     this.look();
   }
 
+  /** Resolves when everything that was there at the start, or at the last look, was taken in, or on abort. */
+  async looked(deadline: AbortSignal): Promise<void> {
+    if (deadline.aborted) return;
+    const over = new Promise<void>((resolve) => deadline.addEventListener('abort', () => resolve(), { once: true }));
+    await Promise.race([this.working, over]);
+  }
+
   async shutdown(): Promise<void> {
     this.timer?.cancel();
     this.stop.abort();

@@ -27,6 +27,8 @@ export class LibsqlDatabase implements SqliteDatabase {
   }
 
   prepare(sql: string): SqliteStatement {
+    // SQLite rolls back by itself where the disk is full: to be told so would hide why.
+    if (sql === 'rollback' && !this.database.inTransaction) return NOTHING;
     const statement = this.guard(() => this.database.prepare(sql));
     return {
       reader: statement.reader,
@@ -59,6 +61,13 @@ export class LibsqlDatabase implements SqliteDatabase {
 
 /** What can go wrong with a file. */
 type SqliteErrorCode = Exclude<StoreErrorCode, 'unreachable' | 'refused' | 'newer'>;
+
+const NOTHING: SqliteStatement = {
+  reader: false,
+  all: () => [],
+  run: () => ({ changes: 0, lastInsertRowid: 0 }),
+  iterate: () => [][Symbol.iterator](),
+};
 
 function toStoreError(error: unknown, path: string): StoreError {
   const code = storeErrorCode(error);

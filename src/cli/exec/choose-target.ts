@@ -4,34 +4,44 @@ import { DataFolderInUseError } from '../../store/data-folder-in-use-error.js';
 import { reachableUrl } from '../reachable-url.js';
 import { announcedAddress } from './announced-address.js';
 import type { ExecTarget } from './exec-target.js';
-import { handOverTo } from './hand-over.js';
 import type { TargetChoice } from './target-choice.js';
 
 /** How often a data folder that another command holds is tried again, in milliseconds. */
 const FOLDER_RETRY_MS = 300;
 
+/** A bridge that takes the records: `--to`, the user's own endpoint, the one that holds the data folder, the one on the default port. */
+export async function chooseBridge(choice: TargetChoice): Promise<ExecTarget | undefined> {
+  const address = await findBridge(choice);
+  return address === undefined ? undefined : handOver(address, choice);
+}
+
 /**
- * Chooses: `--to`, the user's own endpoint if it is a bridge, the bridge that holds the data folder, the one on the default
- * port, else the data folder itself. A folder that another command holds just now is waited for.
+ * The data folder, where no bridge was found. One that another command holds just now is waited for; where a bridge has
+ * come to hold it meanwhile, that one takes the records.
+ * @param open opens the folder, or as much of it as is needed
  * @throws StoreError, ConfigurationError; DataFolderInUseError when it was waited for in vain.
  */
-export async function chooseTarget(choice: TargetChoice): Promise<ExecTarget> {
-  const { configuration, context, giveUp } = choice;
-  const address = await findBridge(choice);
-  if (address !== undefined) return handOverTo(address, choice);
-  const { openOwnStore } = await import('./own-store.js');
+export async function openFolder<Target>(
+  choice: TargetChoice,
+  open: () => Promise<Target>,
+): Promise<Target | ExecTarget> {
   for (;;) {
     try {
-      return await openOwnStore(configuration, context, choice);
+      return await open();
     } catch (error) {
-      if (!(error instanceof DataFolderInUseError) || giveUp.aborted) throw error;
+      if (!(error instanceof DataFolderInUseError) || choice.giveUp.aborted) throw error;
       choice.onTrouble(error.message);
       const holder = error.holder?.address;
       const found = typeof holder === 'string' ? await askBridge(reachableUrl(holder)) : undefined;
-      if (found !== undefined) return handOverTo(found.otlpUrl, choice);
-      await pause(context.clock, FOLDER_RETRY_MS, giveUp);
+      if (found !== undefined) return await handOver(found.otlpUrl, choice);
+      await pause(choice.context.clock, FOLDER_RETRY_MS, choice.giveUp);
     }
   }
+}
+
+async function handOver(address: string, choice: TargetChoice): Promise<ExecTarget> {
+  const { handOverTo } = await import('./hand-over.js');
+  return await handOverTo(address, choice);
 }
 
 async function findBridge({ configuration, to, isFolderChosen, userEndpoint }: TargetChoice) {

@@ -3,13 +3,10 @@ import type { RecordConsumer } from '../../record/record-consumer.js';
 import type { ExecutionBook } from '../../run/execution-book.js';
 import type { ArtifactSink } from '../../source/artifact/artifact-sink.js';
 
-/** Where the records of a wrapped command go: a store of this process's own, or a bridge that runs. */
-export interface ExecTarget {
-  readonly consumer: RecordConsumer;
+/** Where a wrapped command's step is told. */
+export interface StepTarget {
   /** Where runs and their steps are told. */
   readonly book: ExecutionBook;
-  /** Where artifacts of steps go. */
-  readonly artifacts: ArtifactSink;
   /** The `--to` by which a later start takes in what is left behind; `null` for the next start on the data folder. */
   readonly spoolTo: string | null;
   /** Where the runs are, in words. */
@@ -21,5 +18,13 @@ export interface ExecTarget {
    * @returns what is left to do, or to know, as a sentence; `null` when nothing is.
    */
   finish(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<string | null>;
-  close(): Promise<void>;
+  /** @param deadline for what is under way; the rest is cut off */
+  close(deadline: AbortSignal): Promise<void>;
+}
+
+/** Where the records of a wrapped command go, too: a store of this process's own, or a bridge that runs. */
+export interface ExecTarget extends StepTarget {
+  readonly consumer: RecordConsumer;
+  /** Where artifacts of steps go. */
+  readonly artifacts: ArtifactSink;
 }

@@ -40,7 +40,8 @@ export async function handOverTo(
     // The bridge of the user's own endpoint has another data folder than the one in which things are left.
     spoolTo: to ?? userEndpoint ?? null,
     where: baseUrl,
-    async finish() {
+    async finish(_traceIds, deadline) {
+      await spool.looked(deadline);
       const bridge = isUsed ? await askBridge(baseUrl) : undefined;
       return bridge === undefined ? null : unservedDestinations(configuration, bridge, to !== undefined);
     },

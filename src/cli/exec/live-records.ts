@@ -7,16 +7,17 @@ import { HeldRequests } from '../../source/held-requests.js';
 import { JsonlTail } from '../../source/jsonl-tail.js';
 import type { Reject } from '../../source/record-source.js';
 import { REJECTS_FILE, RejectFile } from '../../source/reject-file.js';
-import { type SpoolEntry, writeSpoolEntry } from '../../source/spool-entry.js';
+import type { SpoolEntry } from '../../source/spool-entry.js';
 import { SPOOL_FOLDER, SPOOLED_OTLP_FILE } from '../../source/spool-folder.js';
 import { startPosition } from '../../source/start-position.js';
+import { writeSpoolEntry } from '../../source/write-spool-entry.js';
 import { DataFolderLock } from '../../store/data-folder-lock.js';
 import type { ChildEnding } from './child-ending.js';
-import { chooseTarget } from './choose-target.js';
 import type { CommandFacts } from './command-facts.js';
 import { type CommandSpan, toForeignBatch } from './command-span.js';
-import type { ExecTarget } from './exec-target.js';
-import { OtlpTap } from './otlp-tap.js';
+import type { StepTarget } from './exec-target.js';
+import { LateTap } from './late-tap.js';
+import { LateTarget } from './late-target.js';
 import { removePrivateFolder } from './private-folder.js';
 import { StepArtifacts } from './step-artifacts.js';
 import { stepStartOf, toCommandEnding } from './step-facts.js';
@@ -28,6 +29,9 @@ const MAX_HELD_BYTES = 64 * 1024 * 1024;
 const GATHER_MS = 200;
 /** How long requests under way may take when the command has ended, in milliseconds. */
 const LAST_REQUESTS_MS = 1_000;
+/** How long the parts of the store may take to close, in milliseconds, as far as time is left. */
+const CLOSE_MS = 2_000;
+const MIN_CLOSE_MS = 200;
 /** What is there when the command has ended is brought in for at least this long, in milliseconds, however short exports are kept. */
 const MIN_BRING_IN_MS = 2_000;
 
@@ -39,7 +43,8 @@ export class LiveRecords {
   private readonly tail: Promise<JsonlTail>;
   private readonly held: HeldRequests;
   private readonly rejectFile: RejectFile;
-  private readonly target: Promise<ExecTarget>;
+  private readonly tap: LateTap;
+  private readonly target: LateTarget;
   private readonly running: Promise<void>;
   private readonly artifacts: StepArtifacts;
   /** Says to others that the command's folder is not left behind. */
@@ -66,21 +71,21 @@ export class LiveRecords {
         () => undefined,
       );
     }
-    const tap = new OtlpTap({ clock, logger }, async (decoded, signal, bytes) => {
+    this.tap = new LateTap({ clock, logger }, async (decoded, signal, bytes) => {
       await (await this.records).hold(decoded, signal, bytes);
     });
-    inlet.answerWith(tap.receiver.answer);
+    inlet.answerWith(this.tap.answer);
     this.held = new HeldRequests({
       path: join(folder ?? context.tempDir, SPOOLED_OTLP_FILE),
       maxMemoryBytes: MAX_HELD_BYTES,
-      ...tap.codecs,
+      codecs: () => this.tap.codecs,
     });
     const rejectsPath = join(facts.configuration['data-dir'], REJECTS_FILE);
     this.rejectFile = new RejectFile(rejectsPath, clock, (trouble) => facts.notices.say(trouble));
-    this.target = this.openTarget();
-    this.target.catch(() => undefined);
+    this.target = this.chooseTarget();
     const { stepId } = facts;
-    void watchCancellation(this.target, { stepId, clock, hasEnded: this.hasEnded.signal, onCancelled });
+    const watch = { stepId, clock, hasEnded: this.hasEnded.signal, onCancelled };
+    void watchCancellation(this.target.forCancellation(), watch);
     this.tail = startPosition(file?.path ?? '', file?.fromOffset ?? 0).then(
       (from) => new JsonlTail(file?.path ?? '', { from, gatherMs: GATHER_MS }, clock),
     );
@@ -89,9 +94,9 @@ export class LiveRecords {
         new CommandRecords({
           lines: file === undefined ? [] : tail.chunks(this.giveUp.signal),
           held: this.held,
-          decode: (request) => tap.decode(request),
+          decode: (request) => this.tap.decode(request),
           onRejects: (rejects) => this.keepRejects(rejects),
-          target: { consume: async (delivery) => (await this.target).consumer.consume(delivery) },
+          target: { consume: async (delivery) => (await this.target.open()).consumer.consume(delivery) },
           guessResource: (first) => guessResource(first, facts.environment.OTEL_RESOURCE_ATTRIBUTES ?? ''),
           isOtlpExpected: /^(1|true)$/i.test(facts.environment.DBT_EXPORT_TO_OTLP ?? ''),
           clock,
@@ -107,12 +112,12 @@ export class LiveRecords {
     const { clock } = context;
     this.hasEnded.abort();
     const endedUnixMs = clock.nowUnixMs();
+    this.tap.end();
     const deadline = new AbortController();
     const giveUp = () => this.giveUp.abort();
-    const timers = [
-      clock.after(options.flushTimeoutMs, () => deadline.abort()),
-      clock.after(Math.max(options.flushTimeoutMs, MIN_BRING_IN_MS), giveUp),
-    ];
+    const bringInMs = Math.max(options.flushTimeoutMs, MIN_BRING_IN_MS);
+    const untilMs = clock.monotonicMs() + bringInMs;
+    const timers = [clock.after(options.flushTimeoutMs, () => deadline.abort()), clock.after(bringInMs, giveUp)];
     stop.addEventListener('abort', giveUp, { once: true });
     const finding = ending.kind === 'notStarted' ? undefined : this.artifacts.find();
     await inlet.close(AbortSignal.timeout(LAST_REQUESTS_MS));
@@ -126,10 +131,14 @@ export class LiveRecords {
       if (this.rejectCount > 0) {
         notices.say(`lines of telemetry that are no records: ${this.rejectCount}, kept in ${this.rejectFile.path}`);
       }
-      const target = await this.target;
-      if (span !== undefined) await target.consumer.consume({ batches: [], foreign: [toForeignBatch(span)] });
+      if (span !== undefined) {
+        const { consumer } = await this.target.open();
+        await consumer.consume({ batches: [], foreign: [toForeignBatch(span)] });
+      }
+      if (this.artifacts.count > 0) await this.target.open();
+      const target = await this.target.openForEnd();
       await target.settle();
-      await this.artifacts.keep(target, this.giveUp.signal);
+      if (this.artifacts.count > 0) await this.artifacts.keep(await this.target.open(), this.giveUp.signal);
       const end = { ending: toCommandEnding(ending), endedUnixMs };
       await this.tellEnd(target, records.traceIds, end);
       const isFolderNeeded = await this.leaveArtifacts(target.spoolTo, end);
@@ -144,8 +153,8 @@ export class LiveRecords {
     } finally {
       for (const timer of timers) timer.cancel();
       await this.held.close();
-      const target = await this.target.catch(() => undefined);
-      await target?.close().catch((error: unknown) => {
+      const closeMs = Math.max(MIN_CLOSE_MS, Math.min(CLOSE_MS, Math.ceil(untilMs - clock.monotonicMs())));
+      await this.target.close(AbortSignal.timeout(closeMs)).catch((error: unknown) => {
         // Of one trouble one line: a full disk has the store close badly, too.
         if (!this.isTroubleSaid) notices.say(messageOf(error));
       });
@@ -159,7 +168,7 @@ export class LiveRecords {
 
   /** Older engines, and recorded telemetry, do not carry the step in their resource: their traces are named, too. */
   private async tellEnd(
-    { book }: ExecTarget,
+    { book }: StepTarget,
     traceIds: Iterable<TraceId>,
     { ending, endedUnixMs }: NonNullable<SpoolEntry['end']>,
   ): Promise<void> {
@@ -229,24 +238,18 @@ export class LiveRecords {
     await writeSpoolEntry(folder, { ...whole, ...given });
   }
 
-  private async openTarget(): Promise<ExecTarget> {
-    const target = await this.chooseTarget();
-    // Where it fails, the end says it, once more with the beginning.
-    await target.book.begin(stepStartOf(this.facts)).catch(() => undefined);
-    return target;
-  }
-
-  private chooseTarget(): Promise<ExecTarget> {
+  private chooseTarget(): LateTarget {
     const { options, context } = this.facts;
-    return chooseTarget({
+    const choice = {
       ...this.facts,
       to: options.to,
       userEndpoint: context.environment.OTEL_EXPORTER_OTLP_ENDPOINT || undefined,
       giveUp: this.giveUp.signal,
-      onTrouble: (message) => {
+      onTrouble: (message: string) => {
         this.trouble = message;
       },
-    });
+    };
+    return new LateTarget(choice, stepStartOf(this.facts));
   }
 }
 

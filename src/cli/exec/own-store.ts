@@ -7,9 +7,6 @@ import { appDeps } from '../app-deps.js';
 import type { ProcessContext } from '../process-context.js';
 import type { ExecTarget } from './exec-target.js';
 
-/** How long the parts of the store may take to close, in milliseconds. */
-const CLOSE_MS = 2_000;
-
 /**
  * Opens the data folder for this process alone.
  * @throws DataFolderInUseError, StoreError, ConfigurationError
@@ -43,6 +40,6 @@ export async function openOwnStore(
       if (isExported || app.destinations.length === 0) return null;
       return 'some of it is not exported yet; the next start of run-bridge goes on with it';
     },
-    close: () => app.shutdown(AbortSignal.timeout(CLOSE_MS)),
+    close: (deadline) => app.shutdown(deadline),
   };
 }

@@ -94,7 +94,11 @@ async function bringIn(
 ): Promise<TelemetryRecord[]> {
   const target = new MemoryConsumer();
   const live = new LiveLines();
-  const held = new HeldRequests({ path: join(folder, 'held.otlp.jsonl'), maxMemoryBytes, protobuf, json });
+  const held = new HeldRequests({
+    path: join(folder, 'held.otlp.jsonl'),
+    maxMemoryBytes,
+    codecs: () => ({ protobuf, json }),
+  });
   const records = new CommandRecords({
     lines: live,
     held,

@@ -15,7 +15,7 @@ import { otlpReading } from '../../../src/cli/otlp-reading.js';
 import { systemClock } from '../../../src/component/clock.js';
 import { silentLogger } from '../../../src/component/logger.js';
 import { Spool } from '../../../src/source/spool.js';
-import { writeSpoolEntry } from '../../../src/source/spool-entry.js';
+import { writeSpoolEntry } from '../../../src/source/write-spool-entry.js';
 import { ArtifactError } from '../../../src/store/artifact/artifact-error.js';
 import { DataFolderLock } from '../../../src/store/data-folder-lock.js';
 import { SAMPLES } from '../../fake/sample-run.js';

@@ -1,0 +1,20 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { endingDocument } from '../run/ending-document.js';
+import { stepStartDocument } from '../run/step-start-document.js';
+import type { SpoolEntry, SpoolEntryDocument } from './spool-entry.js';
+import { ENTRY_FILE } from './spool-folder.js';
+
+/** Writes an entry into its command's folder. @throws what the file system throws. */
+export async function writeSpoolEntry(folder: string, entry: SpoolEntry): Promise<void> {
+  const { start, to, file, resourceAttributes, end } = entry;
+  const document: SpoolEntryDocument = {
+    step_id: start.stepId,
+    step: stepStartDocument(start),
+    to,
+    file: file === null ? null : { path: file.path, from_offset: file.fromOffset },
+    resource_attributes: resourceAttributes,
+    end: end === null ? null : { ending: endingDocument(end.ending), ended_unix_ms: end.endedUnixMs },
+  };
+  await writeFile(join(folder, ENTRY_FILE), `${JSON.stringify(document)}\n`, { mode: 0o600 });
+}

@@ -1,0 +1,29 @@
+import { createServer } from 'node:http';
+import { afterEach, expect, it } from 'vitest';
+import { LateTap } from '../../../../src/cli/exec/late-tap.js';
+import { silentLogger } from '../../../../src/component/logger.js';
+import { FakeClock } from '../../../fake/fake-clock.js';
+
+const closers: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closers.splice(0)) close();
+});
+
+it('answers the first request once its receiver is loaded, and knows how requests are read from then on', async () => {
+  const signals: string[] = [];
+  const tap = new LateTap({ clock: new FakeClock(), logger: silentLogger }, async (_decoded, signal) => {
+    signals.push(signal);
+  });
+  expect(() => tap.codecs).toThrow('no request has come yet');
+  const server = createServer(tap.answer);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closers.push(() => server.close());
+  const address = server.address();
+  const port = address !== null && typeof address === 'object' ? address.port : 0;
+  const headers = { 'content-type': 'application/json' };
+  const body = JSON.stringify({ resourceLogs: [{ scopeLogs: [{ logRecords: [{ body: { stringValue: 'x' } }] }] }] });
+  expect((await fetch(`http://127.0.0.1:${port}/v1/logs`, { method: 'POST', headers, body })).status).toBe(200);
+  expect(signals).toEqual(['logs']);
+  expect(tap.codecs.json).toBeDefined();
+  tap.end();
+});
