@@ -8,6 +8,7 @@ import { PlatformError } from '../source/platform/platform-error.js';
 import { SourceError } from '../source/record-source.js';
 import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import { StoreError } from '../store/store-error.js';
+import { backupCommand } from './backup-command.js';
 import { CliError } from './cli-error.js';
 import { runCommandLine } from './command-line.js';
 import { configCommand } from './config-command.js';
@@ -42,6 +43,7 @@ const COMMANDS = [
   pullCommand,
   convertCommand,
   tokenCommand,
+  backupCommand,
   configCommand,
   versionCommand,
 ];

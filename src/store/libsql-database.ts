@@ -50,6 +50,11 @@ export class LibsqlDatabase implements SqliteDatabase {
     }
   }
 
+  /** Lets go of the file and leaves its write-ahead log to whoever else has it open. */
+  release(): void {
+    this.database.close();
+  }
+
   private guard<T>(action: () => T): T {
     try {
       return action();

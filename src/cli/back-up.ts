@@ -1,0 +1,72 @@
+import { existsSync } from 'node:fs';
+import { mkdir, rename, rm } from 'node:fs/promises';
+import { dirname, join, relative, resolve } from 'node:path';
+import { STATE_FILE } from '../app/limits.js';
+import { errorCode } from '../component/error-code.js';
+import { backupSqliteState } from '../store/backup-sqlite-state.js';
+import { type Copied, copyDataFolder } from '../store/copy-data-folder.js';
+import { StoreError } from '../store/store-error.js';
+import { CliError } from './cli-error.js';
+import type { Invocation } from './command-line.js';
+import { EXIT, type ExitCode } from './exit-code.js';
+import { resolveForCommand } from './resolve-for-command.js';
+
+/** What `run-bridge backup` does: what it writes has its name only when it is whole. @throws CliError, ConfigurationError */
+export async function backUp(invocation: Invocation): Promise<ExitCode> {
+  const { context, operands } = invocation;
+  const { configuration, warnings } = await resolveForCommand(invocation);
+  for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  const folder = configuration['data-dir'];
+  const target = resolve(context.workingDir, operands[0] ?? '');
+  check(folder, target);
+  const partial = `${target}.partial`;
+  try {
+    await mkdir(dirname(target), { recursive: true });
+    await rm(partial, { recursive: true, force: true });
+    await mkdir(partial, { mode: 0o700 });
+    // The state first: logs that are ahead of it are read on from where it stands, as after a crash.
+    const hasState = existsSync(join(folder, STATE_FILE));
+    if (hasState) backupSqliteState(join(folder, STATE_FILE), join(partial, STATE_FILE));
+    const copied = await copyDataFolder(folder, partial);
+    await rename(partial, target);
+    context.stderr.write(`${told(target, hasState, copied)}\n`);
+    if (configuration['database-url'] !== 'off') {
+      context.stderr.write('run-bridge: the state is in PostgreSQL: back it up with pg_dump, after this\n');
+    }
+    return EXIT.ok;
+  } catch (error) {
+    await rm(partial, { recursive: true, force: true }).catch(() => undefined);
+    throw failed(error, target);
+  }
+}
+
+/** @throws CliError */
+function check(folder: string, target: string): void {
+  if (!existsSync(folder)) {
+    throw new CliError(EXIT.failed, `${folder}: there is no data folder to back up; --data-dir says where it is`);
+  }
+  if (existsSync(target)) {
+    throw new CliError(EXIT.failed, `${target}: is there already, and a backup overwrites nothing; name a new folder`);
+  }
+  if (!relative(folder, target).startsWith('..')) {
+    throw new CliError(EXIT.failed, `${target}: lies in the data folder itself; name a folder elsewhere`);
+  }
+}
+
+function failed(error: unknown, target: string): CliError {
+  const code = errorCode(error);
+  const isFull = code === 'ENOSPC' || (error instanceof StoreError && error.code === 'full');
+  const reason = isFull ? 'the disk is full; free some space' : error instanceof Error ? error.message : String(error);
+  return new CliError(EXIT.failed, `${target}: the backup could not be written, and nothing of it is left: ${reason}`, {
+    cause: error,
+  });
+}
+
+function told(target: string, hasState: boolean, { runCount, fileCount, byteCount }: Copied): string {
+  const state = hasState ? `${STATE_FILE}, ` : '';
+  return `wrote ${target}: ${state}${counted(runCount, 'run')} in ${counted(fileCount, 'file')}, ${(byteCount / 1e6).toFixed(1)} MB`;
+}
+
+function counted(count: number, what: string): string {
+  return count === 1 ? `1 ${what}` : `${count} ${what}s`;
+}

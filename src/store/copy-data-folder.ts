@@ -1,0 +1,65 @@
+import { constants } from 'node:fs';
+import { copyFile, lstat, mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errorCode } from '../component/error-code.js';
+import { copyWholeLines } from './copy-whole-lines.js';
+
+/** What was copied. */
+export interface Copied {
+  readonly runCount: number;
+  readonly fileCount: number;
+  readonly byteCount: number;
+}
+
+/** The record log comes before what describes its stretches: of the two, the description may be ahead. */
+const FIRST = 'telemetry.jsonl';
+/** The state, which is copied by its own means, locks, and downloads that are only read. */
+const NOT_COPIED = /^(state\.db.*|lock\.db.*|lock\.json|pull|.*\.partial)$/;
+
+/**
+ * Copies a data folder's files, but for its state, while a server may write there: files of lines up to their last whole
+ * line, everything else appears by renaming. What vanishes meanwhile is left out.
+ * @param to a folder that exists
+ * @throws what the file system throws
+ */
+export async function copyDataFolder(from: string, to: string): Promise<Copied> {
+  const total = { runCount: 0, fileCount: 0, byteCount: 0 };
+  await copyFolder(from, to, total);
+  const runs = await readdir(join(to, 'runs')).catch(() => []);
+  return { ...total, runCount: runs.length };
+}
+
+async function copyFolder(from: string, to: string, total: { fileCount: number; byteCount: number }): Promise<void> {
+  const names = (await namesIn(from)).filter((name) => !NOT_COPIED.test(name));
+  names.sort((one, other) => Number(other === FIRST) - Number(one === FIRST) || one.localeCompare(other));
+  for (const name of names) {
+    const [source, target] = [join(from, name), join(to, name)];
+    try {
+      const found = await lstat(source);
+      if (found.isDirectory()) {
+        await mkdir(target, { mode: found.mode });
+        await copyFolder(source, target, total);
+      } else if (found.isFile()) {
+        total.byteCount += await copyOne(source, target);
+        total.fileCount += 1;
+      }
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT') throw error;
+    }
+  }
+}
+
+async function copyOne(source: string, target: string): Promise<number> {
+  if (source.endsWith('.jsonl')) return await copyWholeLines(source, target);
+  await copyFile(source, target, constants.COPYFILE_FICLONE);
+  return (await lstat(target)).size;
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
