@@ -31,7 +31,7 @@ export async function backUp(invocation: Invocation): Promise<ExitCode> {
     await rename(partial, target);
     context.stderr.write(`${told(target, hasState, copied)}\n`);
     if (configuration['database-url'] !== 'off') {
-      context.stderr.write('run-bridge: the state is in PostgreSQL: back it up with pg_dump, after this\n');
+      context.stderr.write('run-bridge: the state is in PostgreSQL and not in this backup: run pg_dump before it\n');
     }
     return EXIT.ok;
   } catch (error) {
