@@ -6,6 +6,7 @@ import type { ArtifactRouters } from './app/artifact-routers.js';
 import { ArtifactStorage } from './app/artifact-storage.js';
 import { createDecoding } from './app/create-decoding.js';
 import { databaseHealth } from './app/database-health.js';
+import { DatabaseLease } from './app/database-lease.js';
 import { exportHealth } from './app/export-health.js';
 import { onlyImported } from './app/imported-runs.js';
 import { JobsLate } from './app/jobs-late.js';
@@ -97,6 +98,8 @@ export type AppPurpose = 'serve' | 'follow' | 'import';
 interface Opened {
   readonly lock: DataFolderLock;
   readonly state: State;
+  /** `undefined` where the state is in the data folder, which has a lock. */
+  readonly lease: DatabaseLease | undefined;
   readonly stream: Writable | undefined;
   /** `undefined` where nothing is exported. */
   readonly exports: LateThread | undefined;
@@ -116,6 +119,7 @@ export class App {
     const lock = takeDataFolder(folder, deps.pid, deps.clock.nowUnixMs());
     let exporting: OpeningExports | undefined;
     let state: State | undefined;
+    let lease: DatabaseLease | undefined;
     try {
       const { jsonl } = configuration;
       const stream = jsonl === 'off' ? undefined : jsonl === '-' ? deps.stdout : await openJsonlStream(jsonl);
@@ -123,14 +127,16 @@ export class App {
       // Both are done while the other thread starts, which takes as long.
       const schema = PublicSchema.load();
       state = await openState(configuration, deps.clock);
+      if (configuration['database-url'] !== 'off') lease = await DatabaseLease.take(state.leases, folder, deps);
       const problems = await state.places.declare(configuration, deps.clock.nowUnixMs());
       if (problems.length > 0) throw new ConfigurationError(problems);
       const exports = await exporting.with(state);
       const hasHooks = purpose === 'serve' && missingForHooks(configuration).length === 0;
       const hostedRuns = hasHooks ? await import('./app/hosted-runs.js') : undefined;
-      return new App(configuration, deps, { lock, state, stream, exports, schema, hostedRuns }, purpose);
+      return new App(configuration, deps, { lock, state, lease, stream, exports, schema, hostedRuns }, purpose);
     } catch (error) {
       await exporting?.close();
+      await lease?.release();
       await state?.close();
       lock.release();
       throw error;
@@ -217,7 +223,9 @@ export class App {
     listeners.push(...(purpose === 'import' ? [] : [this.tracker]), ...output);
     const decoding = createDecoding(opened.schema, logger);
     const limits = createLimits(configuration, { machine: deps.machine, clock, logger, health });
-    const { guards, maxInFlightBytes } = limits;
+    const { lease } = opened;
+    const { maxInFlightBytes } = limits;
+    const guards = lease === undefined ? limits.guards : [...limits.guards, lease];
     const consumer = new WatchedConsumer(recordLog, limits.watch);
     this.consumer =
       purpose === 'serve'
@@ -285,6 +293,7 @@ export class App {
     this.web = new WebServer(configuration.web, { logger, health, routers });
     if (configuration['database-url'] !== 'off') {
       health.register('database', () => databaseHealth(opened.state.problem()));
+      if (lease !== undefined) health.register('lease of the database', () => lease.health());
     }
     const exports = opened.exports === undefined ? [] : [opened.exports];
     for (const one of exports) {
@@ -322,7 +331,7 @@ export class App {
         this.tracker,
         this.book,
         recordLog,
-        ...guards,
+        ...limits.guards,
         ...(hosted?.components ?? []),
         receivers,
         this.web,
@@ -422,6 +431,7 @@ export class App {
   }
 
   private async close(): Promise<void> {
+    await this.opened.lease?.release();
     await this.opened.state.close();
     this.opened.lock.release();
   }

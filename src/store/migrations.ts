@@ -5,6 +5,7 @@ import { createHostedRuns } from './migration/0003-hosted-runs.js';
 import { createAccountsAndTokens } from './migration/0004-accounts-and-tokens.js';
 import { createJobs } from './migration/0005-jobs.js';
 import { createJobRuns } from './migration/0008-job-runs.js';
+import { createLeases } from './migration/0009-leases.js';
 import { StoreError } from './store-error.js';
 
 /**
@@ -18,6 +19,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0004-accounts-and-tokens': { up: createAccountsAndTokens },
   '0005-jobs': { up: createJobs },
   '0008-job-runs': { up: createJobRuns },
+  '0009-leases': { up: createLeases },
 };
 
 /**

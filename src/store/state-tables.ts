@@ -141,6 +141,13 @@ export interface StateTables {
     /** Numbers with commas between them. */
     readonly done_steps: string;
   };
+  /** What one program at a time may have. */
+  readonly leases: {
+    readonly name: string;
+    readonly holder: string;
+    readonly expires_unix_ms: number;
+    readonly generation: number;
+  };
   readonly watch_cursors: {
     readonly platform: string;
     readonly account_id: string;

@@ -3,6 +3,7 @@ import type { CursorStore } from './cursor-store.js';
 import type { ExecutionStore } from './execution-store.js';
 import type { InvocationStore } from './invocation-store.js';
 import type { JobRunStore } from './job-run-store.js';
+import type { LeaseStore } from './lease-store.js';
 import type { PlaceStore } from './place-store.js';
 import type { PullStore } from './pull-store.js';
 import type { JobCatalog, RunCatalog } from './run-catalog.js';
@@ -20,6 +21,7 @@ export interface State {
   readonly catalog: RunCatalog & JobCatalog;
   /** Runs that were started over the API. */
   readonly jobRuns: JobRunStore;
+  readonly leases: LeaseStore;
   readonly pulls: PullStore;
   readonly accounts: AccountStore;
   readonly tokens: TokenStore;

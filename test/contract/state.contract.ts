@@ -5,6 +5,7 @@ import type { State } from '../../src/store/state.js';
 import { cursorStoreContract } from './cursor-store.contract.js';
 import { executionBookContract } from './execution-book.contract.js';
 import { jobRunStoreContract } from './job-run-store.contract.js';
+import { leaseStoreContract } from './lease-store.contract.js';
 import { pullStoreContract } from './pull-store.contract.js';
 import { runCatalogContract } from './run-catalog.contract.js';
 import { runStoreContract } from './run-store.contract.js';
@@ -16,6 +17,7 @@ export function stateContract(withState: (body: (state: State) => Promise<void>)
   cursorStoreContract((body) => withState(body));
   runCatalogContract(withState);
   jobRunStoreContract(withState);
+  leaseStoreContract((body) => withState((state) => body(state.leases)));
   pullStoreContract((body) => withState((state) => body(state.pulls)));
   tokenStoreContract((body) => withState((state) => body(state)));
   executionBookContract('the book of a state', (body) =>

@@ -1,0 +1,122 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock, Timer } from '../component/clock.js';
+import type { Guard, Shortage } from '../component/guard.js';
+import type { HealthState } from '../component/health.js';
+import type { Logger } from '../component/logger.js';
+import { pause } from '../component/pause.js';
+import type { LeaseStore } from '../store/lease-store.js';
+import { StoreError } from '../store/store-error.js';
+
+/** What a lease is taken with. */
+export interface DatabaseLeaseDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** So long after its last sign of life a program counts as dead, in milliseconds. */
+const LENGTH_MS = 15_000;
+const RENEW_MS = 5_000;
+const POLL_MS = 500;
+const NAME = 'bridge';
+/** Holds the id by which a data folder has the lease: after a crash the same folder need not wait for it to expire. */
+const ID_FILE = 'folder-id';
+
+/**
+ * Keeps a database to the run-bridge of one data folder: the database's rows speak of record logs that are there. One that
+ * died is followed by another after its lease. Whoever loses the lease takes nothing more until it has it again.
+ */
+export class DatabaseLease implements Guard {
+  /**
+   * Waits for a lease that another one has, and no longer than it takes to expire.
+   * @throws StoreError `locked` when the other one is alive.
+   */
+  static async take(leases: LeaseStore, dataFolder: string, deps: DatabaseLeaseDeps): Promise<DatabaseLease> {
+    const lease = new DatabaseLease(leases, holderOf(dataFolder, deps.random), deps);
+    const untilMs = deps.clock.monotonicMs() + LENGTH_MS + RENEW_MS;
+    for (let tries = 1; !(await lease.renew()); tries += 1) {
+      if (deps.clock.monotonicMs() > untilMs) throw new StoreError('locked', IN_USE);
+      if (tries === 1) deps.logger.warn({}, 'another run-bridge has the database; waiting for it to end');
+      await pause(deps.clock, POLL_MS, NEVER);
+    }
+    lease.renewLater();
+    return lease;
+  }
+
+  private isHeld = false;
+  private isReleased = false;
+  private timer: Timer | undefined;
+
+  private constructor(
+    private readonly leases: LeaseStore,
+    private readonly holder: string,
+    private readonly deps: DatabaseLeaseDeps,
+  ) {}
+
+  findShortage(): Shortage | undefined {
+    return this.isHeld ? undefined : { message: LOST, retryAfterMs: RENEW_MS };
+  }
+
+  onBody(): void {}
+
+  health(): HealthState {
+    return this.isHeld ? { ready: true } : { ready: false, reason: LOST };
+  }
+
+  /** Lets another one have the database at once. */
+  async release(): Promise<void> {
+    this.isReleased = true;
+    this.timer?.cancel();
+    try {
+      await this.leases.release(NAME, this.holder);
+    } catch (error) {
+      this.deps.logger.warn(
+        { error: String(error) },
+        'the database could not be let go of; it is free in a few seconds',
+      );
+    }
+  }
+
+  private async renew(): Promise<boolean> {
+    const { holder } = await this.leases.take(NAME, this.holder, this.deps.clock.nowUnixMs(), LENGTH_MS);
+    this.isHeld = holder === this.holder;
+    return this.isHeld;
+  }
+
+  private renewLater(): void {
+    this.timer = this.deps.clock.after(RENEW_MS, () => void this.renewNow());
+  }
+
+  private async renewNow(): Promise<void> {
+    const wasHeld = this.isHeld;
+    try {
+      if (!(await this.renew()) && wasHeld) this.deps.logger.error({}, LOST);
+    } catch (error) {
+      // While nobody reaches the database nobody takes it either; whether it was taken, the next try says.
+      this.deps.logger.warn(
+        { error: String(error) },
+        'the lease of the database could not be renewed; it is tried again',
+      );
+    }
+    if (!this.isReleased) this.renewLater();
+  }
+}
+
+const NEVER = new AbortController().signal;
+const IN_USE =
+  'the database is in use by another run-bridge with a data folder of its own; one at a time serves a database: stop the other one, or give this one another database in DATABASE_URL';
+const LOST =
+  'another run-bridge has taken the database, since this one was not heard of for a while; nothing is taken in until it ends: stop one of the two';
+
+function holderOf(dataFolder: string, random: () => number): string {
+  const path = join(dataFolder, ID_FILE);
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch {
+    const id = Array.from({ length: 4 }, () => Math.floor(random() * 2 ** 32).toString(16)).join('-');
+    writeFileSync(path, `${id}\n`);
+    return id;
+  }
+}
