@@ -249,6 +249,35 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
       }));
   });
 
+  describe('what is declared', () => {
+    it('has the numbers that it is given, and keeps them', () =>
+      withState(async (state) => {
+        expect(await state.places.declare(DECLARED, 1)).toEqual([]);
+        expect(await state.places.declare({ ...DECLARED, projects: [{ name: 'shop', id: null }] }, 2)).toEqual([]);
+        expect((await jobs(state, {})).items).toMatchObject([{ id: 77, name: 'nightly', projectId: 7_001 }]);
+        await state.invocations.note([note(1, { place: { job: 'nightly', environment: null, project: null } })], 9_000);
+        expect(await runs(state)).toMatchObject([
+          { job: { id: 77 }, environment: { name: 'production' }, project: { id: 7_001 } },
+        ]);
+        await state.invocations.note([note(2, { place: { job: 'adhoc', environment: null, project: 'x' } })], 9_000);
+        expect((await runs(state))[1]?.project.id).toBe(7_002);
+      }));
+
+    it('is refused whole where a number is another one already', () =>
+      withState(async (state) => {
+        await state.places.declare(DECLARED, 1);
+        const others = [
+          { name: 'nightly', id: 78, project: null, environment: null },
+          { name: 'hourly', id: 77, project: null, environment: null },
+        ];
+        expect(await state.places.declare({ ...DECLARED, jobs: others }, 2)).toEqual([
+          'jobs.nightly.id: 78: the job has had the number 77, which is kept; write 77, or leave id out',
+          'jobs.hourly.id: 77 is the number of nightly; choose another, or leave id out',
+        ]);
+        expect((await jobs(state, {})).items.map(({ name }) => name)).toEqual(['nightly']);
+      }));
+  });
+
   describe('a list of jobs', () => {
     it('has those that were ever named, with where they belong', () =>
       withState(async (state) => {
@@ -268,6 +297,13 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
       }));
   });
 }
+
+/** What is declared in a test. */
+const DECLARED = {
+  projects: [{ name: 'shop', id: 7_001 }],
+  environments: [{ name: 'production', id: null, project: 'shop' }],
+  jobs: [{ name: 'nightly', id: 77, project: 'shop', environment: 'production' }],
+};
 
 /** Four runs: the first three are over, in the order 3, 2, 1, in which they also began; the last has just begun. */
 async function fill(state: State): Promise<void> {

@@ -1,0 +1,114 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { InvocationNotes } from '../../../src/run/invocation-notes.js';
+import { parseRun } from '../../../src/run/parse-run.js';
+import { PlaceFinder } from '../../../src/run/place-finder.js';
+import { formatRun } from '../../../src/run/run-document.js';
+import type { RunListener } from '../../../src/run/run-event.js';
+import type { RunSummary } from '../../../src/run/run-summary.js';
+import type { TraceNote } from '../../../src/store/invocation-store.js';
+import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
+import type { State } from '../../../src/store/state.js';
+import { FakeClock } from '../../fake/fake-clock.js';
+import { RecordingLogger } from '../../fake/recording-logger.js';
+import { until } from '../../tool/until.js';
+
+const PLACES = new PlaceFinder({ jobs: [], environments: [], projects: [] });
+
+let folder: string;
+let state: State;
+let noted: (readonly TraceNote[])[];
+const clock = new FakeClock();
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'run-bridge-notes-'));
+  state = await openSqliteState(join(folder, 'state.db'));
+  noted = [];
+});
+afterEach(async () => {
+  await state.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function notes(files: RunListener | null = null): InvocationNotes {
+  const store = {
+    note: async (some: readonly TraceNote[], nowUnixMs: number) => {
+      noted.push(some);
+      await state.invocations.note(some, nowUnixMs);
+    },
+    listUnnoted: (limit: number) => state.invocations.listUnnoted(limit),
+  };
+  return new InvocationNotes({ store, files, places: PLACES, clock, logger: new RecordingLogger() });
+}
+
+/** A run that is over, as its document says. */
+function run(): RunSummary {
+  const text = readFileSync(join(import.meta.dirname, 'finished-run.json'), 'utf8');
+  const found = parseRun(text);
+  if (found === undefined) throw new Error('the document is none of a run');
+  return found;
+}
+
+async function statuses(): Promise<number[]> {
+  const query = { orderBy: 'id', isDescending: false, limit: 100, offset: 0 } as const;
+  return (await state.catalog.listRuns(10_001, query)).items.map(({ status }) => status);
+}
+
+it('notes a run that is over at once in one write, its beginning with it', async () => {
+  const listener = notes();
+  const finished = run();
+  await listener.onRunEvent({ type: 'started', run: { ...finished, state: 'open' } });
+  await listener.onRunEvent({ type: 'finished', run: finished });
+  expect(noted).toHaveLength(1);
+  expect(await statuses()).toEqual([10]);
+  await listener.shutdown();
+});
+
+it('notes a beginning after a moment', async () => {
+  const listener = notes();
+  const invocations = run().invocations.map((one) => ({ ...one, verdict: null }));
+  await listener.onRunEvent({ type: 'started', run: { ...run(), state: 'open', invocations } });
+  expect(await statuses()).toEqual([]);
+  clock.advance(50);
+  await until('the note', async () => (await statuses()).length === 1);
+  expect(await statuses()).toEqual([3]);
+  await listener.shutdown();
+});
+
+it('notes an end only once the files of the run were written', async () => {
+  let isFull = true;
+  const listener = notes({
+    onRunEvent: async () => {
+      if (isFull) throw new Error('disk full');
+    },
+  });
+  await expect(listener.onRunEvent({ type: 'finished', run: run() })).rejects.toThrow('disk full');
+  expect(await statuses()).toEqual([]);
+  isFull = false;
+  await listener.onRunEvent({ type: 'finished', run: run() });
+  expect(await statuses()).toEqual([10]);
+  await listener.shutdown();
+});
+
+it('notes what waits when the program ends', async () => {
+  const listener = notes();
+  await listener.onRunEvent({ type: 'started', run: run() });
+  await listener.shutdown();
+  expect(await statuses()).toHaveLength(1);
+});
+
+it('finds the traces of before after a start, one that cannot be read as well, and looks at them once', async () => {
+  const summary = run();
+  const times = { firstSeenUnixMs: 1, lastSeenUnixMs: 1, state: 'finished', logBytes: 7, parquetBytes: 7 } as const;
+  await state.runs.save([
+    { traceId: summary.traceId, ...times, summary: formatRun(summary) },
+    { ...times, traceId: `${summary.traceId.slice(0, -1)}f` as typeof summary.traceId, summary: '?' },
+  ]);
+  const listener = notes();
+  await listener.start();
+  await until('the note', async () => (await state.invocations.listUnnoted(1)).length === 0);
+  expect(await statuses()).toEqual([10]);
+  await listener.shutdown();
+  expect(noted).toHaveLength(1);
+});
