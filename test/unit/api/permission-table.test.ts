@@ -1,9 +1,14 @@
 import { Router } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RunArtifacts } from '../../../src/api/artifact/run-artifacts.js';
+import { uploadRouter } from '../../../src/api/own/upload-router.js';
 import { PERMISSIONS, type Right } from '../../../src/api/permissions.js';
 import { TokenGate } from '../../../src/api/token-gate.js';
+import { artifactRouter } from '../../../src/api/v2/artifact-router.js';
 import { apiRouters } from '../../../src/app/api-routers.js';
 import { RecordLogFiles } from '../../../src/sink/record-log-files.js';
+import { STEP_LIMITS } from '../../../src/source/artifact/artifact-limits.js';
+import { FolderArtifactStore } from '../../../src/store/artifact/folder-artifact-store.js';
 import { PERMISSION_SETS, type PermissionSet } from '../../../src/store/permission-set.js';
 import { ApiServer } from '../../fake/api-server.js';
 import { mountedRoutes } from '../../fake/mounted-routes.js';
@@ -21,6 +26,9 @@ const TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'GET /api/v2/accounts/:accountId/runs': READERS,
   'GET /api/v2/accounts/:accountId/runs/:runId': READERS,
   'GET /api/v2/accounts/:accountId/steps/:stepId': READERS,
+  'GET /api/v2/accounts/:accountId/runs/:runId/artifacts': READERS,
+  'GET /api/v2/accounts/:accountId/runs/:runId/artifacts/*path': READERS,
+  'PUT /api/run-bridge/v1/runs/:runId/artifacts/*path': ['account_admin', 'admin', 'developer'],
   'GET /api/v2/accounts/:accountId/jobs': READERS,
   'GET /api/v2/accounts/:accountId/jobs/:jobId': READERS,
 };
@@ -55,7 +63,15 @@ beforeAll(async () => {
   open = await ApiServer.open(() => [later], true);
   const { state, folder, clock } = server;
   const reader = new RecordLogFiles(folder, () => {});
-  routers = await apiRouters({ state, reader, jobs: [], clock });
+  const openStore = async () => new FolderArtifactStore(folder);
+  const artifacts = new RunArtifacts({ catalog: state.catalog, openStore, dataFolder: folder });
+  const guard = { findShortage: () => undefined };
+  const limits = { ...STEP_LIMITS, maxFileBytes: 1_000 };
+  routers = [
+    ...(await apiRouters({ state, reader, jobs: [], clock })),
+    artifactRouter({ artifacts, logger: server.logger }),
+    uploadRouter(limits, { artifacts, openStore, guard, logger: server.logger }),
+  ];
   for (const one of routers) later.use(one);
   for (const set of PERMISSION_SETS) secrets.set(set, await server.token(set));
   const nowUnixMs = clock.nowUnixMs();
