@@ -13,8 +13,11 @@ export interface FoundBridge {
   readonly exportsTo: readonly string[];
 }
 
-/** How long a bridge may take to say that it is one, in milliseconds; on the same machine it takes 1 or 2. */
-const ANSWER_MS = 1_000;
+/**
+ * How long a bridge may take to say that it is one, in milliseconds. On the same machine it takes 1 or 2, unless the
+ * processors are taken; where nothing listens that is known at once.
+ */
+const ANSWER_MS = 5_000;
 
 const aboutSchema: z.ZodType<Omit<AboutDocument, 'port'> & { port: BridgePort }> = z.object({
   name: z.literal('run-bridge'),
