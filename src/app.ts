@@ -161,6 +161,8 @@ export class App {
   private readonly dataFolder: string;
   private readonly access: Access;
   private readonly lifecycle: Lifecycle;
+  /** Ends answers that have no end of their own. */
+  private readonly stopping = new AbortController();
 
   private constructor(
     configuration: Configuration,
@@ -285,7 +287,12 @@ export class App {
     const hook = hosted?.openHook(health) ?? platformHookOff(missingForHooks(configuration));
     const api = lazyRouter('/api/', async () => {
       const { apiRouters } = await import('./app/api-routers.js');
-      const own = await apiRouters({ state: opened.state, reader: this.reader, jobs: configuration.jobs, clock });
+      const { reader, tracker } = this;
+      const { state } = opened;
+      const { version } = deps;
+      const { jobs } = configuration;
+      const stopping = this.stopping.signal;
+      const own = await apiRouters({ state, reader, tracker, jobs, clock, dataFolder, version, stopping });
       const artifacts = await artifactApi();
       return apiAt(configuration.web.host, [...own, artifacts.downloads, artifacts.uploads]);
     });
@@ -423,6 +430,7 @@ export class App {
   }
 
   async shutdown(deadline: AbortSignal): Promise<void> {
+    this.stopping.abort();
     try {
       await this.lifecycle.shutdown(deadline);
     } finally {

@@ -2,7 +2,6 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '../component/clock.js';
-import type { Component } from '../component/component.js';
 import { QueryError, type QueryErrorCode } from './query-error.js';
 import type { QueryFiles } from './query-files.js';
 import type { QueryLimits } from './query-limits.js';
@@ -25,6 +24,8 @@ export interface QueryEngineDeps {
   /** The program of a query's process, compiled. */
   readonly entry: URL;
   readonly clock: Clock;
+  /** Aborts when the program is stopping: queries end with it. */
+  readonly stopping: AbortSignal;
 }
 
 /** What standard error of a process that died is told of, in characters. */
@@ -34,25 +35,17 @@ const MAX_STDERR_CHARS = 2_000;
  * Runs queries, each in a process of its own: one that takes too long is killed, and a fault of the database engine takes
  * nothing else down. Two run at a time and eight wait; more are refused as `busy`.
  */
-export class QueryEngine implements Component {
-  readonly name = 'queries';
-  private readonly stopping = new AbortController();
-  private readonly places = new QueryPlaces();
+export class QueryEngine {
+  private readonly places = new QueryPlaces('queries');
 
   constructor(private readonly deps: QueryEngineDeps) {}
-
-  async start(): Promise<void> {}
-
-  async shutdown(): Promise<void> {
-    this.stopping.abort();
-  }
 
   /**
    * @param signal ends the query when whoever asked has gone
    * @throws QueryError
    */
   async *run(request: QueryRequest, signal: AbortSignal): AsyncGenerator<QueryAnswer, void, undefined> {
-    const stop = AbortSignal.any([signal, this.stopping.signal]);
+    const stop = AbortSignal.any([signal, this.deps.stopping]);
     const leave = await this.places.take(stop);
     try {
       for (let isRetry = false; ; isRetry = true) {

@@ -19,3 +19,9 @@ export const API_QUERY_LIMITS: QueryLimits = {
   maxRows: 1_000,
   maxResultBytes: 16 * 1024 * 1024,
 };
+
+/** The most rows that a query over the API may ask for. */
+export const MAX_API_ROWS = 100_000;
+
+/** The longest SQL, in characters. */
+export const MAX_SQL_CHARS = 100_000;

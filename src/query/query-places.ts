@@ -5,8 +5,11 @@ const MAX_RUNNING = 2;
 /** Queries that wait for a place. */
 const MAX_WAITING = 8;
 
-/** Hands out the places in which queries run, in the order in which they came. */
+/** Hands out the places in which queries, or other work that takes much, run, in the order in which they came. */
 export class QueryPlaces {
+  /** @param what what runs there, for the message, in the plural */
+  constructor(private readonly what: string) {}
+
   private running = 0;
   private readonly waiting: (() => void)[] = [];
 
@@ -21,7 +24,7 @@ export class QueryPlaces {
     } else if (this.waiting.length >= MAX_WAITING) {
       throw new QueryError(
         'busy',
-        `${MAX_RUNNING} queries are running and ${MAX_WAITING} are waiting; try again later`,
+        `${MAX_RUNNING} ${this.what} are running and ${MAX_WAITING} are waiting; try again later`,
       );
     } else {
       await this.wait(signal);
@@ -52,5 +55,5 @@ export class QueryPlaces {
 }
 
 function stopped(): QueryError {
-  return new QueryError('stopped', 'the query was stopped');
+  return new QueryError('stopped', 'it was stopped while it waited');
 }

@@ -19,9 +19,11 @@ import { SqlPullStore } from './sql-pull-store.js';
 import { SqlRunCatalog } from './sql-run-catalog.js';
 import { SqlRunStore } from './sql-run-store.js';
 import { SqlTokenStore } from './sql-token-store.js';
+import { SqlTraceCatalog } from './sql-trace-catalog.js';
 import type { State } from './state.js';
 import type { StateDb } from './state-tables.js';
 import type { TokenStore } from './token-store.js';
+import type { TraceCatalog } from './trace-catalog.js';
 
 /** What databases differ in. */
 interface DatabaseTraits {
@@ -41,6 +43,7 @@ export class SqlState implements State {
   readonly catalog: RunCatalog & JobCatalog;
   readonly jobRuns: JobRunStore;
   readonly leases: LeaseStore;
+  readonly traces: TraceCatalog;
   readonly pulls: PullStore;
   readonly accounts: AccountStore;
   readonly tokens: TokenStore;
@@ -59,6 +62,7 @@ export class SqlState implements State {
     this.jobRuns = new SqlJobRunStore(db);
     this.leases = new SqlLeaseStore(db);
     this.pulls = new SqlPullStore(db, database.sync);
+    this.traces = new SqlTraceCatalog(db);
     this.accounts = new SqlAccountStore(db);
     this.tokens = new SqlTokenStore(db);
   }

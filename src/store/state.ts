@@ -9,6 +9,7 @@ import type { PullStore } from './pull-store.js';
 import type { JobCatalog, RunCatalog } from './run-catalog.js';
 import type { RunStore } from './run-store.js';
 import type { TokenStore } from './token-store.js';
+import type { TraceCatalog } from './trace-catalog.js';
 
 /** What the program remembers beside the record logs: one store a subject, all in one database. */
 export interface State {
@@ -22,6 +23,7 @@ export interface State {
   /** Runs that were started over the API. */
   readonly jobRuns: JobRunStore;
   readonly leases: LeaseStore;
+  readonly traces: TraceCatalog;
   readonly pulls: PullStore;
   readonly accounts: AccountStore;
   readonly tokens: TokenStore;

@@ -26,6 +26,7 @@ This port is for people and tools:
   GET /readyz?verbose     the same, each check with its details
   POST /hooks/platform    webhooks of the hosted platform, where they are set up
   GET /api/run-bridge/v1  who answers here, and where the other port is, for programs
+  GET /api/openapi.json   the API: runs, nodes, records, events, SQL (OpenAPI 3.1)
 
 Telemetry goes to the other port: POST /v1/traces and POST /v1/logs (OTLP over HTTP, 127.0.0.1:4318 by default; over gRPC 127.0.0.1:4317).
 `;

@@ -25,7 +25,9 @@ export class V2Server {
       next();
     });
     const reader = new RecordLogFiles(dataFolder, () => {});
-    for (const one of await apiRouters({ state, reader, jobs, clock })) router.use(one);
+    const tracker = { find: async () => undefined };
+    const own = { dataFolder, tracker, stopping: new AbortController().signal, version: '0.0.0' };
+    for (const one of await apiRouters({ state, reader, jobs, clock, ...own })) router.use(one);
     router.use('/api', apiErrors(logger));
     const web = new WebServer({ host: '127.0.0.1', port: 0 }, { logger, health: new Health(), routers: [router] });
     await web.start();

@@ -13,6 +13,7 @@ const { dataFolder, traceIds } = queryFolder(['build-mixed', 'fail-fast']);
 const engine = new QueryEngine({
   entry: new URL('../../dist/query-process.js', import.meta.url),
   clock: systemClock,
+  stopping: new AbortController().signal,
 });
 const forever = new AbortController().signal;
 

@@ -52,7 +52,7 @@ export async function runQuery(invocation: Invocation): Promise<ExitCode> {
     leftOutCount = listed.leftOutCount;
     return listed;
   };
-  const engine = new QueryEngine({ entry: packageFile('dist/query-process.js'), clock: context.clock });
+  const engine = new QueryEngine({ entry: packageFile('dist/query-process.js'), clock: context.clock, stopping: stop });
   const writer: RowWriter = switches.has('json')
     ? jsonRows()
     : switches.has('csv')

@@ -1,0 +1,57 @@
+import { z } from 'zod';
+import type { ZodOpenApiPathsObject } from 'zod-openapi';
+import { API_PATH } from '../../run/api-path.js';
+import { envelopeSchema, errorAnswers, jsonAnswer } from '../openapi/answers.js';
+
+const runId = z.string();
+const path = z.string().meta({ description: 'names with / between them: target/manifest.json' });
+const step = z.string().optional().meta({ description: 'the step, from 1; the last one when left out' });
+const RUN = '/api/v2/accounts/{accountId}/runs/{runId}/artifacts';
+const BYTES = { 'application/octet-stream': { schema: z.string() }, 'application/x-parquet': { schema: z.string() } };
+
+/** What the routers of artifacts answer. */
+export const ARTIFACT_PATHS: ZodOpenApiPathsObject = {
+  [RUN]: {
+    get: {
+      tags: ['v2: artifacts'],
+      summary: 'Paths of what a step left',
+      requestParams: { path: z.object({ accountId: z.string(), runId }), query: z.object({ step }) },
+      responses: {
+        200: jsonAnswer(envelopeSchema(z.array(z.string()).nullable()), 'Paths; null where there are none.'),
+        ...errorAnswers(400, 404, 503),
+      },
+    },
+  },
+  [`${RUN}/{path}`]: {
+    get: {
+      tags: ['v2: artifacts'],
+      summary: 'An artifact, or a part of it',
+      requestParams: {
+        path: z.object({ accountId: z.string(), runId, path }),
+        query: z.object({ step }),
+        header: z.object({ Range: z.string().optional(), 'If-None-Match': z.string().optional() }),
+      },
+      responses: {
+        200: { description: 'The file, without an envelope.', content: BYTES },
+        206: { description: 'The part that Range asks for.', content: BYTES },
+        304: { description: 'The same as the one that the caller has.' },
+        ...errorAnswers(400, 404, 416, 503),
+      },
+    },
+  },
+  [`${API_PATH}/runs/{runId}/artifacts/{path}`]: {
+    put: {
+      tags: ['run-bridge: artifacts'],
+      summary: 'Keeps the body as an artifact of a step, in place of an earlier one',
+      requestParams: { path: z.object({ runId, path }), query: z.object({ step: z.string() }) },
+      requestBody: { required: true, content: { 'application/octet-stream': { schema: z.string() } } },
+      responses: {
+        201: jsonAnswer(
+          envelopeSchema(z.object({ path: z.string(), step: z.number().int(), size_bytes: z.number().int() })),
+          'Kept.',
+        ),
+        ...errorAnswers(400, 404, 413, 415, 503, 507),
+      },
+    },
+  },
+};

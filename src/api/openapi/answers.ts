@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import type { ZodOpenApiResponsesObject } from 'zod-openapi';
+
+const statusSchema = z
+  .object({
+    code: z.number().int(),
+    is_success: z.boolean(),
+    user_message: z.string(),
+    developer_message: z.string().nullable(),
+  })
+  .meta({ id: 'Status' });
+
+/** An error in the envelope. */
+const errorSchema = z.object({ status: statusSchema, data: z.null() }).meta({ id: 'Error' });
+
+/** What stands round an answer; `extra` where a list has it. */
+export function envelopeSchema<T extends z.ZodType>(data: T, extra?: z.ZodType) {
+  return z.object({ status: statusSchema, data, ...(extra === undefined ? {} : { extra }) });
+}
+
+/** An answer in JSON. */
+export function jsonAnswer(schema: z.ZodType, description: string) {
+  return { description, content: { 'application/json': { schema } } };
+}
+
+const ERRORS = {
+  400: 'The request cannot be read; user_message says what is wrong with it.',
+  401: 'No token, or one that is not good.',
+  403: 'The token may not do that.',
+  404: 'Not there, or of another account.',
+  408: 'It took longer than it may.',
+  409: 'Not possible as things stand.',
+  413: 'More than the limit.',
+  415: 'The body is of a kind that is not taken.',
+  416: 'No part of the file is asked for.',
+  429: 'Too many failed tries; Retry-After says when to try again.',
+  500: 'A fault of the bridge; its log says why.',
+  501: 'Not part of this installation.',
+  503: 'Just now not possible; Retry-After says when to try again.',
+  507: 'The disk or the bucket is full.',
+} as const;
+
+/** Answers that are errors in the envelope, each for its usual reason. 401, 403, 429 and 500 come by themselves. */
+export function errorAnswers(...statuses: readonly (keyof typeof ERRORS)[]): ZodOpenApiResponsesObject {
+  const all = [...new Set([...statuses, 401, 403, 429, 500] as const)].sort();
+  return Object.fromEntries(all.map((status) => [status, jsonAnswer(errorSchema, ERRORS[status])]));
+}

@@ -1,0 +1,104 @@
+import { z } from 'zod';
+import type { ZodOpenApiPathsObject } from 'zod-openapi';
+import { API_PATH } from '../../run/api-path.js';
+import {
+  apiErrorSchema,
+  cancellationSchema,
+  finishSchema,
+  placeSchema,
+  stepEndSchema,
+  stepStartSchema,
+} from '../../run/execution-api.js';
+import { jsonAnswer } from './answers.js';
+
+const STEPS = `${API_PATH}/executions/steps/{stepId}`;
+const TAGS = ['run-bridge: commands run elsewhere'];
+const stepId = z.string().meta({ description: 'yours: 1 to 100 letters, digits or _ . : -' });
+const path = z.object({ stepId });
+
+const problems = {
+  400: jsonAnswer(apiErrorSchema, 'What is wrong with the request.'),
+  404: jsonAnswer(apiErrorSchema, 'Not known.'),
+  503: jsonAnswer(apiErrorSchema, 'May be tried again.'),
+};
+const body = (schema: z.ZodType) => ({ required: true, content: { 'application/json': { schema } } });
+
+/** What is answered without a token or outside of the guarded API: who answers, and the book of commands. */
+export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
+  '/api/openapi.json': {
+    get: {
+      tags: ['run-bridge: itself'],
+      summary: 'This description',
+      security: [],
+      responses: { 200: jsonAnswer(z.looseObject({ openapi: z.string() }), 'OpenAPI 3.1.') },
+    },
+  },
+  [API_PATH]: {
+    get: {
+      tags: ['run-bridge: itself'],
+      summary: 'Who answers here, and where its other port is',
+      security: [],
+      responses: {
+        200: jsonAnswer(
+          z.object({
+            name: z.literal('run-bridge'),
+            version: z.string(),
+            port: z.enum(['otlp', 'web']),
+            otlp_url: z.string(),
+            web_url: z.string(),
+            exports_to: z.array(z.string()),
+          }),
+          'About this bridge.',
+        ),
+      },
+    },
+  },
+  [STEPS]: {
+    put: {
+      tags: TAGS,
+      summary: 'A step began, or is still under way',
+      requestParams: { path },
+      requestBody: body(stepStartSchema),
+      responses: { 200: jsonAnswer(placeSchema.in, 'Its run and its place there.'), ...problems },
+    },
+  },
+  [`${STEPS}/traces/{traceId}`]: {
+    put: {
+      tags: TAGS,
+      summary: 'A trace holds records of the step',
+      requestParams: { path: z.object({ stepId, traceId: z.string() }) },
+      responses: { 204: { description: 'Noted.' }, ...problems },
+    },
+  },
+  [`${STEPS}/end`]: {
+    put: {
+      tags: TAGS,
+      summary: 'A step ended, and all its records were handed over',
+      requestParams: { path },
+      requestBody: body(stepEndSchema),
+      responses: { 204: { description: 'Noted.' }, ...problems },
+    },
+  },
+  [`${STEPS}/cancellation`]: {
+    get: {
+      tags: TAGS,
+      summary: 'Whether the step is to be interrupted, since its run was cancelled',
+      requestParams: { path },
+      responses: { 200: jsonAnswer(cancellationSchema, 'Whether it is.'), ...problems },
+    },
+  },
+  [`${API_PATH}/executions/finish`]: {
+    post: {
+      tags: TAGS,
+      summary: 'A run takes no more steps',
+      requestBody: body(finishSchema),
+      responses: {
+        200: jsonAnswer(
+          z.looseObject({ kind: z.enum(['finished', 'closing', 'already_finished']), run: z.looseObject({}) }),
+          'What became of the wish.',
+        ),
+        ...problems,
+      },
+    },
+  },
+};

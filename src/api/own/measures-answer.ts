@@ -1,0 +1,172 @@
+import { z } from 'zod';
+import { type Comparison, compareWithEarlier } from '../../run/measures/comparison.js';
+import { measuresDocument } from '../../run/measures/measures-document.js';
+import { readMeasures } from '../../run/measures/read-measures.js';
+import { RUN_STATUS } from '../../store/run-status.js';
+import type { OwnApiDeps } from './own-api-deps.js';
+import type { FoundRun } from './run-finder.js';
+
+/** Earlier runs that one is compared with. */
+const MAX_EARLIER = 50;
+
+const nano = z.string().meta({ description: 'nanoseconds since 1970, as a text of digits' });
+const outcome = {
+  outcome: z.enum(['success', 'error', 'skipped', 'canceled']).nullable(),
+  skip_reason: z.string().nullable(),
+  skip_upstream: z.string().nullable(),
+  test_outcome: z.enum(['passed', 'warned', 'failed']).nullable(),
+  failing_rows: z.number().int().nullable(),
+};
+const counts = z.record(z.string(), z.number().int());
+
+/** A node of a command; docs/measures.md says where each number comes from. */
+export const nodeSchema = z
+  .object({
+    unique_id: z.string(),
+    node_type: z.string().nullable(),
+    verdict: z.enum(['success', 'warned', 'failed', 'error', 'canceled', 'skipped', 'unfinished']),
+    ...outcome,
+    previous_status: z.enum(['success', 'error', 'skipped', 'pass', 'warn', 'fail', 'cached']).nullable(),
+    duration_ms: z.number().nullable(),
+    idle_time_ms: z.number().nullable(),
+    lifetime_ms: z.number().nullable(),
+    warehouse_time_ms: z.number(),
+    query_count: z.number().int(),
+    rows: z.number().nullable(),
+    message: z.string().nullable(),
+    phases: z.array(
+      z.object({
+        phase: z.string(),
+        ...outcome,
+        start_time_unix_nano: nano,
+        end_time_unix_nano: nano.nullable(),
+        idle_time_ms: z.number().nullable(),
+        lifetime_ms: z.number().nullable(),
+        warehouse_time_ms: z.number(),
+        rows: z.number().nullable(),
+      }),
+    ),
+  })
+  .meta({ id: 'NodeMeasures' });
+
+const commandSchema = z
+  .object({
+    trace_id: z.string(),
+    invocation_id: z.string(),
+    index: z.number().int(),
+    command: z.string().nullable(),
+    raw_command: z.string().nullable(),
+    verdict: z.enum(['success', 'error', 'canceled', 'lost']).nullable(),
+    status_message: z.string().nullable(),
+    start_time_unix_nano: nano,
+    end_time_unix_nano: nano,
+    totals: z.object({
+      length_ms: z.number(),
+      node_count: z.number().int(),
+      node_counts: counts,
+      test_counts: counts,
+      duration_ms: z.number(),
+      idle_time_ms: z.number(),
+      warehouse_time_ms: z.number(),
+      other_warehouse_time_ms: z.number(),
+      query_count: z.number().int(),
+      rows: z.number(),
+    }),
+    phases: z.array(
+      z.object({
+        phase: z.string(),
+        start_time_unix_nano: nano,
+        end_time_unix_nano: nano.nullable(),
+        span_time_ms: z.number(),
+        node_count: z.number().int(),
+        node_time_ms: z.number(),
+        idle_time_ms: z.number(),
+        warehouse_time_ms: z.number(),
+      }),
+    ),
+    critical_path: z.object({
+      links: z.array(
+        z.object({
+          kind: z.string(),
+          unique_id: z.string().nullable(),
+          phase: z.string(),
+          start_time_unix_nano: nano,
+          basis: z.string().nullable(),
+          wait_ms: z.number(),
+          time_ms: z.number(),
+          has_end: z.boolean(),
+        }),
+      ),
+      tail_ms: z.number(),
+    }),
+    slowest_nodes: z.array(z.string()),
+    omitted_node_count: z.number().int(),
+    messages: z.array(z.string()),
+  })
+  .meta({ id: 'CommandMeasures' });
+
+/** `data` of `GET /runs/{id}/measures`. */
+export const measuresSchema = z.object({
+  id: z.number().int(),
+  comparison: z
+    .object({
+      length_ms: z.number(),
+      earlier_count: z.number().int(),
+      median_ms: z.number(),
+      p95_ms: z.number(),
+      ratio: z.number().nullable(),
+      is_slow: z.boolean(),
+    })
+    .nullable()
+    .meta({ description: "the run's length beside those of its job's 50 earlier successes" }),
+  commands: z.array(commandSchema),
+});
+
+/** `data` of `GET /runs/{id}/nodes`. */
+export const nodesSchema = z.array(
+  nodeSchema.extend({ trace_id: z.string(), command_index: z.number().int(), command: z.string().nullable() }),
+);
+
+/** The measures of a run's commands, in their order. A trace that holds commands of other runs too gives only the run's own. */
+export async function commandMeasures(
+  { steps, traceIds }: FoundRun,
+  { tracker, reader }: Pick<OwnApiDeps, 'tracker' | 'reader'>,
+) {
+  const own = new Set(
+    steps.flatMap(({ invocations }) => invocations.map(({ traceId, index }) => `${traceId} ${index}`)),
+  );
+  const documents = [];
+  for (const traceId of traceIds) {
+    const run = await tracker.find(traceId);
+    if (run === undefined) continue;
+    for (const command of await readMeasures(reader, run)) {
+      if (own.has(`${traceId} ${command.invocation.index}`)) documents.push(measuresDocument(command, traceId));
+    }
+  }
+  return documents;
+}
+
+/** How long a run took beside its job's earlier successes; `null` while it is not over, and where there is none. */
+export async function comparisonOf(
+  { run }: FoundRun,
+  { catalog }: Pick<OwnApiDeps, 'catalog'>,
+): Promise<z.input<typeof measuresSchema>['comparison']> {
+  if (run.startedUnixMs === null || run.finishedUnixMs === null) return null;
+  const { items } = await catalog.listRuns(run.accountId, {
+    statuses: [RUN_STATUS.success],
+    jobId: run.job.id,
+    createdRange: [0, run.createdUnixMs],
+    orderBy: 'created',
+    isDescending: true,
+    limit: MAX_EARLIER + 1,
+    offset: 0,
+  });
+  const earlier = items.filter(({ id, startedUnixMs }) => id < run.id && startedUnixMs !== null).slice(0, MAX_EARLIER);
+  const lengths = earlier.map(({ startedUnixMs, finishedUnixMs }) => (finishedUnixMs ?? 0) - (startedUnixMs ?? 0));
+  const comparison = compareWithEarlier(run.finishedUnixMs - run.startedUnixMs, lengths);
+  return comparison && comparisonDocument(comparison);
+}
+
+function comparisonDocument({ totalMs, count, medianMs, p95Ms, ratio, isSlow }: Comparison) {
+  return { length_ms: totalMs, earlier_count: count, median_ms: medianMs, p95_ms: p95Ms, ratio, is_slow: isSlow };
+}

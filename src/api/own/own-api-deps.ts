@@ -1,0 +1,19 @@
+import type { Clock } from '../../component/clock.js';
+import type { QueryEngine } from '../../query/query-engine.js';
+import type { RunTracker } from '../../run/run-tracker.js';
+import type { RecordLogReader } from '../../sink/record-log.js';
+import type { RunCatalog } from '../../store/run-catalog.js';
+import type { TraceCatalog } from '../../store/trace-catalog.js';
+
+/** What the API of run-bridge's own works with. */
+export interface OwnApiDeps {
+  readonly dataFolder: string;
+  readonly catalog: RunCatalog;
+  readonly traces: TraceCatalog;
+  readonly reader: RecordLogReader;
+  readonly tracker: Pick<RunTracker, 'find'>;
+  readonly queries: Pick<QueryEngine, 'run'>;
+  readonly clock: Clock;
+  /** Aborts when the program is stopping: streams end with it. */
+  readonly stopping: AbortSignal;
+}

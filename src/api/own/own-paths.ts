@@ -1,0 +1,104 @@
+import { z } from 'zod';
+import type { ZodOpenApiPathsObject } from 'zod-openapi';
+import { API_PATH } from '../../run/api-path.js';
+import { envelopeSchema, errorAnswers, jsonAnswer } from '../openapi/answers.js';
+import { measuresSchema, nodesSchema } from './measures-answer.js';
+import { queryAnswerSchema, querySchema } from './query-answer.js';
+import { recordFilterSchema } from './record-filter.js';
+import { recordPageSchema } from './record-pages.js';
+import { runSchema } from './run-document.js';
+
+const path = z.object({
+  id: z.string().meta({ description: "the run's number, or a trace or invocation id of one of its commands" }),
+});
+const RUN = `${API_PATH}/runs/{id}`;
+const TAGS = ['run-bridge: runs'];
+
+/** A record; docs/records.md has its keys. */
+const recordSchema = z
+  .looseObject({
+    record_type: z.enum(['SpanStart', 'SpanEnd', 'LogRecord']),
+    trace_id: z.string(),
+    event_type: z.string(),
+    severity_number: z.number().int(),
+    attributes: z.record(z.string(), z.unknown()),
+  })
+  .meta({ id: 'Record' });
+
+/** What `ownRouter` answers. */
+export const OWN_PATHS: ZodOpenApiPathsObject = {
+  [RUN]: {
+    get: {
+      tags: TAGS,
+      summary: 'A run, its steps and their commands',
+      requestParams: { path },
+      responses: { 200: jsonAnswer(envelopeSchema(runSchema), 'The run.'), ...errorAnswers(404) },
+    },
+  },
+  [`${RUN}/nodes`]: {
+    get: {
+      tags: TAGS,
+      summary: 'Its nodes in each phase, as far as it came: outcome, work, waiting, warehouse time',
+      requestParams: { path },
+      responses: {
+        200: jsonAnswer(envelopeSchema(nodesSchema), 'Nodes of all its commands.'),
+        ...errorAnswers(404, 503),
+      },
+    },
+  },
+  [`${RUN}/measures`]: {
+    get: {
+      tags: TAGS,
+      summary: 'Its totals, time by phase, critical path, slowest nodes, and how long earlier runs took',
+      requestParams: { path },
+      responses: { 200: jsonAnswer(envelopeSchema(measuresSchema), 'Measures.'), ...errorAnswers(404, 503) },
+    },
+  },
+  [`${RUN}/records`]: {
+    get: {
+      tags: TAGS,
+      summary: 'Its records in the order in which they came, a page at a time',
+      requestParams: { path, query: recordPageSchema },
+      responses: {
+        200: jsonAnswer(
+          envelopeSchema(
+            z.array(recordSchema),
+            z.object({
+              count: z.number().int(),
+              next_cursor: z.string().nullable().meta({ description: 'null where there is no more for now' }),
+            }),
+          ),
+          'A page; it may have fewer records than asked for, and still have a next one.',
+        ),
+        ...errorAnswers(400, 404),
+      },
+    },
+  },
+  [`${RUN}/events`]: {
+    get: {
+      tags: TAGS,
+      summary: 'Its records as they come, as server-sent events: run, record, end',
+      requestParams: {
+        path,
+        query: recordFilterSchema,
+        header: z.object({ 'Last-Event-ID': z.string().optional() }),
+      },
+      responses: {
+        200: { description: 'Events until the run is over.', content: { 'text/event-stream': { schema: z.string() } } },
+        204: { description: 'All was told: Last-Event-ID was that of the last event.' },
+        ...errorAnswers(400, 404, 503),
+      },
+    },
+  },
+  [`${API_PATH}/query`]: {
+    post: {
+      tags: ['run-bridge: SQL'],
+      summary: "SQL over the account's runs: one SELECT over the views runs, steps, nodes, tests, queries, records",
+      requestBody: { required: true, content: { 'application/json': { schema: querySchema } } },
+      responses: {
+        200: jsonAnswer(envelopeSchema(queryAnswerSchema), 'The rows.'),
+        ...errorAnswers(400, 408, 413, 501, 503),
+      },
+    },
+  },
+};

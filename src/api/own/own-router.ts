@@ -1,0 +1,91 @@
+import express, { type Request, type Response, Router } from 'express';
+import { sanitizeCommand } from '../../exporter/redaction/sanitize-command.js';
+import { QueryError } from '../../query/query-error.js';
+import { QueryPlaces } from '../../query/query-places.js';
+import { API_PATH } from '../../run/api-path.js';
+import { authorize, callerOf } from '../authenticate.js';
+import { success } from '../envelope.js';
+import { commandMeasures, comparisonOf } from './measures-answer.js';
+import type { OwnApiDeps } from './own-api-deps.js';
+import { answerQuery, querySchema, toApiError } from './query-answer.js';
+import { parsedParameters, recordFilterSchema } from './record-filter.js';
+import { recordPageSchema, sendRecordPage } from './record-pages.js';
+import { runDocument } from './run-document.js';
+import { RunFinder } from './run-finder.js';
+import { RunStreams } from './run-stream.js';
+
+/** The largest body of `POST /query`: the longest SQL, each character four bytes. */
+const MAX_QUERY_BYTES = 512 * 1024;
+
+/** The API of run-bridge's own: what the hosted platform's shapes have no place for. */
+export function ownRouter(deps: OwnApiDeps): Router {
+  const router = Router();
+  const finder = new RunFinder(deps);
+  const streams = new RunStreams(finder, deps);
+  const places = new QueryPlaces('requests for measures');
+  const found = (request: Request, response: Response) =>
+    finder.find(callerOf(response).accountId, String(request.params.id));
+  const run = `${API_PATH}/runs/:id`;
+
+  router.get(run, authorize('runs:read'), async (request, response) => {
+    response.json(success(runDocument(await found(request, response))));
+  });
+  router.get(`${run}/nodes`, authorize('runs:read'), async (request, response) => {
+    const the = await found(request, response);
+    const commands = await inPlace(places, response, () => commandMeasures(the, deps));
+    const nodes = commands.flatMap(({ trace_id, index, command, nodes }) =>
+      nodes.map((node) => ({ trace_id, command_index: index, command, ...node })),
+    );
+    response.json(success(nodes));
+  });
+  router.get(`${run}/measures`, authorize('runs:read'), async (request, response) => {
+    const the = await found(request, response);
+    const all = await inPlace(places, response, () => commandMeasures(the, deps));
+    const commands = all.map(({ nodes: _nodes, raw_command, ...command }) => ({
+      ...command,
+      raw_command: raw_command === null ? null : sanitizeCommand(raw_command),
+    }));
+    response.json(success({ id: the.run.id, comparison: await comparisonOf(the, deps), commands }));
+  });
+  router.get(`${run}/records`, authorize('runs:read'), async (request, response) => {
+    const page = parsedParameters(recordPageSchema, request.query);
+    await sendRecordPage(await found(request, response), page, deps.reader, response);
+  });
+  router.get(`${run}/events`, authorize('runs:read'), async (request, response) => {
+    const filter = parsedParameters(recordFilterSchema, request.query);
+    const { accountId } = callerOf(response);
+    await streams.follow(accountId, String(request.params.id), filter, request.get('Last-Event-ID'), response);
+  });
+  router.post(
+    `${API_PATH}/query`,
+    authorize('query'),
+    express.json({ limit: MAX_QUERY_BYTES }),
+    async (request, response) => {
+      const body = parsedParameters(querySchema, request.body ?? {});
+      response.json(success(await answerQuery(callerOf(response).accountId, body, deps, goneOf(response))));
+    },
+  );
+  return router;
+}
+
+/** Reads whole record logs only as many at a time as there are places. */
+async function inPlace<T>(places: QueryPlaces, response: Response, work: () => Promise<T>): Promise<T> {
+  let leave: () => void;
+  try {
+    leave = await places.take(goneOf(response));
+  } catch (error) {
+    throw error instanceof QueryError ? toApiError(error) : error;
+  }
+  try {
+    return await work();
+  } finally {
+    leave();
+  }
+}
+
+/** Aborts when whoever asked has gone. */
+function goneOf(response: Response): AbortSignal {
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  return gone.signal;
+}

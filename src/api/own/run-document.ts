@@ -1,0 +1,124 @@
+import { z } from 'zod';
+import { sanitizeCommand } from '../../exporter/redaction/sanitize-command.js';
+import { invocationIdOf } from '../../record/ids.js';
+import type { CatalogStep } from '../../store/run-catalog.js';
+import { RUN_STATUS, type RunStatus } from '../../store/run-status.js';
+import type { FoundRun } from './run-finder.js';
+
+const statusSchema = z.enum(['queued', 'starting', 'running', 'success', 'error', 'cancelled']);
+const timeSchema = z.iso.datetime().nullable();
+const namedSchema = z.object({ id: z.number().int(), name: z.string() });
+
+/** A command of a step. */
+const invocationSchema = z.object({
+  trace_id: z.string(),
+  invocation_id: z.string(),
+  index: z.number().int().meta({ description: 'position in its trace, from 1' }),
+  command: z.string().nullable(),
+  verdict: z
+    .enum(['success', 'error', 'canceled', 'lost'])
+    .nullable()
+    .meta({ description: 'null while it is running' }),
+  has_parquet: z.boolean(),
+});
+
+/** A run, in the API's own words. */
+export const runSchema = z
+  .object({
+    id: z.number().int(),
+    account_id: z.number().int(),
+    run_key: z.string().nullable().meta({ description: "the user's name for it (--run-id)" }),
+    job: namedSchema,
+    environment: namedSchema,
+    project: namedSchema,
+    reason: z.string().nullable(),
+    status: statusSchema,
+    status_message: z.string().nullable(),
+    is_complete: z.boolean(),
+    created_at: z.iso.datetime(),
+    started_at: timeSchema,
+    finished_at: timeSchema,
+    engine_version: z.string().nullable(),
+    git_branch: z.string().nullable(),
+    git_sha: z.string().nullable(),
+    steps: z.array(
+      z.object({
+        id: z.number().int(),
+        index: z.number().int(),
+        command: z.string().meta({ description: 'as it was started, without secrets' }),
+        status: statusSchema,
+        status_message: z.string().nullable(),
+        created_at: z.iso.datetime(),
+        started_at: timeSchema,
+        finished_at: timeSchema,
+        commands: z.array(invocationSchema),
+      }),
+    ),
+  })
+  .meta({ id: 'BridgeRun' });
+
+/** A run and its steps as `GET /runs/{id}` shows them. */
+export function runDocument({ run, steps }: FoundRun): z.input<typeof runSchema> {
+  return {
+    id: run.id,
+    account_id: run.accountId,
+    run_key: run.runKey,
+    job: { ...run.job },
+    environment: { ...run.environment },
+    project: { ...run.project },
+    reason: run.reason,
+    status: statusName(run.status),
+    status_message: run.statusMessage,
+    is_complete: run.status >= RUN_STATUS.success,
+    created_at: time(run.createdUnixMs),
+    started_at: run.startedUnixMs === null ? null : time(run.startedUnixMs),
+    finished_at: run.finishedUnixMs === null ? null : time(run.finishedUnixMs),
+    engine_version: run.engineVersion,
+    git_branch: run.gitBranch,
+    git_sha: run.gitSha,
+    steps: steps.map(stepDocument),
+  };
+}
+
+/** `success` for 10, and so on. */
+export function statusName(status: RunStatus): z.input<typeof statusSchema> {
+  switch (status) {
+    case 1:
+      return 'queued';
+    case 2:
+      return 'starting';
+    case 3:
+      return 'running';
+    case 10:
+      return 'success';
+    case 20:
+      return 'error';
+    case 30:
+      return 'cancelled';
+  }
+}
+
+function stepDocument(step: CatalogStep) {
+  return {
+    id: step.id,
+    index: step.index,
+    command: sanitizeCommand(step.command.join(' ')),
+    status: statusName(step.status),
+    status_message: step.statusMessage,
+    created_at: time(step.createdUnixMs),
+    started_at: step.startedUnixMs === null ? null : time(step.startedUnixMs),
+    finished_at: step.finishedUnixMs === null ? null : time(step.finishedUnixMs),
+    commands: step.invocations.map(({ traceId, index, command, verdict, isSaved }) => ({
+      trace_id: traceId,
+      invocation_id: invocationIdOf(traceId),
+      index,
+      command: command === null ? null : sanitizeCommand(command),
+      verdict,
+      has_parquet: isSaved,
+    })),
+  };
+}
+
+function time(unixMs: number): string {
+  return new Date(unixMs).toISOString();
+}

@@ -1,0 +1,73 @@
+import { copyFileSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Router } from 'express';
+import { apiRouters } from '../../src/app/api-routers.js';
+import type { TraceId } from '../../src/record/ids.js';
+import { parseRun } from '../../src/run/parse-run.js';
+import type { RunSummary } from '../../src/run/run-summary.js';
+import { RecordLogFiles } from '../../src/sink/record-log-files.js';
+import { ApiServer } from './api-server.js';
+import { queryFolder } from './query-folder.js';
+import { SAMPLES } from './sample-run.js';
+
+/** A port that answers the API as the program mounts it, over the runs of samples. */
+export interface OwnApi {
+  readonly server: ApiServer;
+  readonly routers: readonly Router[];
+  readonly dataFolder: string;
+  readonly traceIds: readonly TraceId[];
+  /** Notes what is known of a sample's commands now. */
+  note(traceId: TraceId, isOver: boolean): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** @param samples one run each, the first has the number 1001; the last of them is under way where `isLastOpen` */
+export async function openOwnApi(samples: readonly string[], isLastOpen = false): Promise<OwnApi> {
+  const { dataFolder, traceIds } = queryFolder(samples);
+  for (const [index, sample] of samples.entries()) {
+    copyFileSync(
+      join(SAMPLES, sample, 'otel.jsonl'),
+      join(dataFolder, 'runs', traceIds[index] ?? '', 'telemetry.jsonl'),
+    );
+  }
+  const summaryOf = (traceId: TraceId): RunSummary | undefined =>
+    parseRun(readFileSync(join(dataFolder, 'runs', traceId, 'run.json'), 'utf8'));
+  const mounted = Router();
+  const server = await ApiServer.open(() => [mounted]);
+  const stopping = new AbortController();
+  const routers = await apiRouters({
+    state: server.state,
+    dataFolder,
+    reader: new RecordLogFiles(dataFolder, () => {}),
+    tracker: { find: async (traceId) => summaryOf(traceId) },
+    jobs: [],
+    clock: server.clock,
+    stopping: stopping.signal,
+    version: '0.0.0',
+  });
+  for (const router of routers) mounted.use(router);
+  const note = async (traceId: TraceId, isOver: boolean) => {
+    const invocations = (summaryOf(traceId)?.invocations ?? []).map((invocation) => ({
+      index: invocation.index,
+      stepId: null,
+      command: invocation.rawCommand,
+      verdict: isOver ? invocation.verdict : null,
+      statusMessage: isOver ? invocation.statusMessage : null,
+      startedUnixMs: Number(invocation.startTimeUnixNano / 1_000_000n),
+      endedUnixMs: Number(invocation.endTimeUnixNano / 1_000_000n),
+      isSaved: isOver,
+      parquetFile: invocation.parquetFile,
+      engineVersion: '2.0.0',
+      gitBranch: null,
+      gitSha: null,
+      place: { job: 'nightly', environment: null, project: null },
+    }));
+    await server.state.invocations.note([{ traceId, invocations }], 1_800_000_000_000);
+  };
+  for (const [index, traceId] of traceIds.entries()) await note(traceId, !isLastOpen || index < traceIds.length - 1);
+  const close = async () => {
+    stopping.abort();
+    await server.close();
+  };
+  return { server, routers, dataFolder, traceIds, note, close };
+}

@@ -1,0 +1,138 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import type { Router } from 'express';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { RunArtifacts } from '../../src/api/artifact/run-artifacts.js';
+import { uploadRouter } from '../../src/api/own/upload-router.js';
+import { artifactRouter } from '../../src/api/v2/artifact-router.js';
+import { aboutRouter } from '../../src/receiver/about-router.js';
+import { STEP_LIMITS } from '../../src/source/artifact/artifact-limits.js';
+import { executionRouter } from '../../src/web/execution-router.js';
+import { type OwnApi, openOwnApi } from '../fake/own-api.js';
+
+const documentSchema = z.looseObject({
+  openapi: z.string(),
+  paths: z.record(z.string(), z.record(z.string(), z.looseObject({ responses: z.record(z.string(), z.unknown()) }))),
+});
+let api: OwnApi;
+let token: string;
+let document: z.output<typeof documentSchema>;
+const ajv = new Ajv2020({ strict: false });
+formats.default(ajv);
+
+beforeAll(async () => {
+  api = await openOwnApi(['build-mixed', 'build-clean']);
+  token = await api.server.token();
+  document = documentSchema.parse((await api.server.ask('GET', '/api/openapi.json')).body);
+  ajv.addSchema(document, 'api');
+});
+afterAll(() => api.close());
+
+/** Every route of these routers, spelt as the description spells it: `GET /api/…/{id}`. */
+function routesOf(routers: readonly Router[]): string[] {
+  return routers.flatMap(({ stack }) =>
+    stack.flatMap(({ route, handle }) => {
+      if (route === undefined) return 'stack' in handle ? routesOf([handle as Router]) : [];
+      const path = String(route.path)
+        .replaceAll(/[:*]([A-Za-z]+)/g, '{$1}')
+        .replace(/\/$/, '');
+      const methods = new Set(route.stack.map(({ method }) => method.toUpperCase()));
+      return [...methods].map((method) => `${method} ${path}`);
+    }),
+  );
+}
+
+/** Whether an answer's body is what the description says of it; else what is wrong. */
+function problemsOf(path: string, method: string, status: number, body: unknown): unknown {
+  const pointer = [path, method, 'responses', String(status), 'content', 'application/json', 'schema']
+    .map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')))
+    .join('/');
+  const validate = ajv.compile({ $ref: `api#/paths/${pointer}` });
+  return validate(body) ? null : validate.errors;
+}
+
+const RUN = '/api/run-bridge/v1/runs/{id}';
+
+describe('the description of the API', () => {
+  it('has every route that is mounted, and no other', () => {
+    const listed = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    const nothing = () => {
+      throw new Error('not asked');
+    };
+    const about = { version: '', otlpAddress: nothing, webAddress: nothing, exportsTo: () => [] };
+    const book = { begin: nothing, attach: nothing, end: nothing, finish: nothing, isCancelled: nothing };
+    const { logger, state } = api.server;
+    const artifacts = new RunArtifacts({ catalog: state.catalog, openStore: nothing, dataFolder: api.dataFolder });
+    const guard = { findShortage: () => undefined };
+    const limits = { ...STEP_LIMITS, maxFileBytes: 1 };
+    const beside = [
+      aboutRouter(about, 'web'),
+      executionRouter({ book, logger }),
+      artifactRouter({ artifacts, logger }),
+      uploadRouter(limits, { artifacts, openStore: nothing, guard, logger }),
+    ];
+    expect(routesOf([...api.routers, ...beside]).sort()).toEqual(listed.sort());
+  });
+
+  it('is OpenAPI 3.1, and says of every answer what it holds', () => {
+    expect(document.openapi).toMatch(/^3\.1\./);
+    for (const methods of Object.values(document.paths)) {
+      for (const { responses } of Object.values(methods)) expect(Object.keys(responses).length).toBeGreaterThan(0);
+    }
+  });
+
+  it.each([
+    [RUN, 'get', '/api/run-bridge/v1/runs/1001', 200],
+    [`${RUN}/nodes`, 'get', '/api/run-bridge/v1/runs/1001/nodes', 200],
+    [`${RUN}/measures`, 'get', '/api/run-bridge/v1/runs/1002/measures/', 200],
+    [`${RUN}/records`, 'get', '/api/run-bridge/v1/runs/1001/records?limit=1000', 200],
+    [`${RUN}/records`, 'get', '/api/run-bridge/v1/runs/1001/records?limit=x', 400],
+    [`${RUN}/nodes`, 'get', '/api/run-bridge/v1/runs/1/nodes', 404],
+    ['/api/openapi.json', 'get', '/api/openapi.json', 200],
+    ['/api/v2/accounts', 'get', '/api/v2/accounts/', 200],
+    ['/api/v2/accounts/{accountId}', 'get', '/api/v2/accounts/10001', 200],
+    ['/api/v2/accounts/{accountId}', 'get', '/api/v2/accounts/1', 404],
+    [
+      '/api/v2/accounts/{accountId}/runs',
+      'get',
+      '/api/v2/accounts/10001/runs/?include_related=run_steps,job,trigger,environment',
+      200,
+    ],
+    ['/api/v2/accounts/{accountId}/runs', 'get', '/api/v2/accounts/10001/runs/?limit=x', 400],
+    [
+      '/api/v2/accounts/{accountId}/runs/{runId}',
+      'get',
+      '/api/v2/accounts/10001/runs/1001/?include_related=["run_steps"]',
+      200,
+    ],
+    ['/api/v2/accounts/{accountId}/jobs', 'get', '/api/v2/accounts/10001/jobs/', 200],
+  ])('%s %s is answered as it says: %s', async (path, method, asked, status) => {
+    const answer = await api.server.ask(method.toUpperCase(), asked, token);
+    expect(answer.status).toBe(status);
+    expect(problemsOf(path, method, status, answer.body)).toBeNull();
+  });
+
+  it('says what SQL is answered with, rows and errors', async () => {
+    const path = '/api/run-bridge/v1/query';
+    for (const [sql, status] of [
+      ['SELECT * FROM nodes', 200],
+      ['DROP VIEW nodes', 400],
+    ] as const) {
+      const answer = await api.server.ask('POST', path, token, { sql });
+      expect([answer.status, problemsOf(path, 'post', status, answer.body)]).toEqual([status, null]);
+    }
+  });
+
+  it('says what is answered without a token, or with one of too few rights', async () => {
+    const without = await api.server.ask('GET', '/api/run-bridge/v1/runs/1001');
+    expect([without.status, problemsOf(RUN, 'get', 401, without.body)]).toEqual([401, null]);
+    const weak = await api.server.ask('POST', '/api/run-bridge/v1/query', await api.server.token('read_only'), {
+      sql: 'FROM runs',
+    });
+    expect(problemsOf(RUN, 'get', 200, weak.body)).not.toBeNull();
+    expect([weak.status, problemsOf('/api/run-bridge/v1/query', 'post', 403, weak.body)]).toEqual([403, null]);
+  });
+});
