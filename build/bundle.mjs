@@ -18,6 +18,11 @@ const bundle = await rolldown({
     'stretch-worker': 'src/sink/parquet/stretch-worker.ts',
   },
   platform: 'node',
+  onLog(level, log, tell) {
+    // Else it would be found missing when it is first needed.
+    if (log.code === 'UNRESOLVED_IMPORT') throw new Error(log.message);
+    tell(level, log);
+  },
   tsconfig: 'tsconfig.json',
   external: [/^@?libsql(\/|$)/, /^@duckdb\//, /^@(aws-sdk|smithy)\//, /^pg(-|$)/],
 });
