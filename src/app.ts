@@ -285,14 +285,23 @@ export class App {
     const fromHosted = { ...deps, store: this.pulls, openConsumer: () => consumer, book: this.book, guards };
     const hosted = opened.hostedRuns && new opened.hostedRuns.HostedRuns(configuration, fromHosted);
     const hook = hosted?.openHook(health) ?? platformHookOff(missingForHooks(configuration));
+    const jobs = new JobsLate(configuration, {
+      ...deps,
+      state: opened.state,
+      book: this.book,
+      credentials: () => ({}),
+    });
     const api = lazyRouter('/api/', async () => {
       const { apiRouters } = await import('./app/api-routers.js');
       const { reader, tracker } = this;
       const { state } = opened;
       const { version } = deps;
-      const { jobs } = configuration;
+      const { jobs: declared } = configuration;
       const stopping = this.stopping.signal;
-      const own = await apiRouters({ state, reader, tracker, jobs, clock, dataFolder, version, stopping });
+      const own = await apiRouters({
+        ...{ state, reader, tracker, jobs: declared, jobsLate: jobs },
+        ...{ clock, dataFolder, version, stopping },
+      });
       const artifacts = await artifactApi();
       return apiAt(configuration.web.host, [...own, artifacts.downloads, artifacts.uploads]);
     });
@@ -325,12 +334,6 @@ export class App {
       clock,
       logger,
       pid: deps.pid,
-    });
-    const jobs = new JobsLate(configuration, {
-      ...deps,
-      state: opened.state,
-      book: this.book,
-      credentials: () => ({}),
     });
     const outward = [...exports, parquetThread, notes, ...output, storage];
     const inward = {

@@ -4,25 +4,31 @@ import type { OwnApiDeps } from '../api/own/own-api-deps.js';
 import { ownRouter } from '../api/own/own-router.js';
 import { accountRouter } from '../api/v2/account-router.js';
 import { jobRouter } from '../api/v2/job-router.js';
+import { jobRunRouter } from '../api/v2/job-run-router.js';
 import { runRouter } from '../api/v2/run-router.js';
 import { StepLogReader } from '../api/v2/step-log-reader.js';
 import { packageFile } from '../component/package-file.js';
 import type { JobDefinition } from '../job/job-definition.js';
 import { joinCommandLine } from '../job/split-command-line.js';
 import { QueryEngine } from '../query/query-engine.js';
+import type { StepOutput } from '../store/job-run-store.js';
+import type { CatalogStep } from '../store/run-catalog.js';
 import type { State } from '../store/state.js';
+import type { JobsLate } from './jobs-late.js';
 
 /** What the API's routers are made of. */
 export interface ApiRoutersDeps extends Pick<OwnApiDeps, 'dataFolder' | 'reader' | 'tracker' | 'clock' | 'stopping'> {
   readonly state: State;
   /** The jobs that the configuration declares. */
   readonly jobs: readonly JobDefinition[];
+  /** What runs them. */
+  readonly jobsLate: Pick<JobsLate, 'open' | 'outputOf'>;
   /** The program's version. */
   readonly version: string;
 }
 
 /** The API's routers; each stands behind `apiRouter`, has whole paths, and loads what it needs when it is made. */
-export async function apiRouters({ state, jobs, version, ...own }: ApiRoutersDeps): Promise<readonly Router[]> {
+export async function apiRouters({ state, jobs, jobsLate, version, ...own }: ApiRoutersDeps): Promise<readonly Router[]> {
   const { reader, clock, stopping } = own;
   const facts = new Map(
     jobs.map((job) => [
@@ -35,7 +41,10 @@ export async function apiRouters({ state, jobs, version, ...own }: ApiRoutersDep
     catalog: state.catalog,
     accounts: state.accounts,
     factsOf: ({ name }: { readonly name: string }) => facts.get(name),
-    logsOf: logs.read.bind(logs),
+    logsOf: async (step: CatalogStep) => {
+      const [read, output] = await Promise.all([logs.read(step), jobsLate.outputOf(step.stepId)]);
+      return output === undefined ? read : { ...read, logs: textOf(output) };
+    },
     clock,
   };
   const queries = new QueryEngine({ entry: packageFile('dist/query-process.js'), clock, stopping });
@@ -44,6 +53,11 @@ export async function apiRouters({ state, jobs, version, ...own }: ApiRoutersDep
     accountRouter(deps),
     runRouter(deps),
     jobRouter(deps),
+    jobRunRouter({ ...deps, openDesk: async () => (await jobsLate.open()).desk }),
     ownRouter({ ...own, catalog: state.catalog, traces: state.traces, queries }),
   ];
+}
+
+function textOf({ text, droppedBytes }: StepOutput): string {
+  return droppedBytes === 0 ? text : `… (the first ${droppedBytes} bytes are left out)\n${text}`;
 }

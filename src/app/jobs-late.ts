@@ -1,5 +1,6 @@
 import type { Component } from '../component/component.js';
 import type { Configuration } from '../config/configuration.js';
+import type { StepOutput } from '../store/job-run-store.js';
 import type { JobRunning, JobRunningDeps } from './job-running.js';
 
 /** What runs jobs, loaded where there is something to run, or when somebody first asks for a run. */
@@ -19,6 +20,12 @@ export class JobsLate implements Component {
 
   async shutdown(deadline: AbortSignal): Promise<void> {
     await (await this.opening)?.runner.shutdown(deadline);
+  }
+
+  /** What a step's command has written, as far as it is kept. @throws StoreError */
+  async outputOf(stepId: string): Promise<StepOutput | undefined> {
+    const live = (await this.opening)?.runner.outputOf(stepId);
+    return live ?? (await this.deps.state.jobRuns.outputsOf([stepId])).get(stepId);
   }
 
   /** The running parts. @throws StoreError */

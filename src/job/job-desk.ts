@@ -94,6 +94,11 @@ export class JobDesk {
     return { kind: 'cancelled' };
   }
 
+  /** Lets what was queued begin: to be called once whoever asked knows of it. */
+  goOn(): void {
+    this.deps.runner.wake();
+  }
+
   /** Where a run that failed stopped; 0 where it was not started here, or the job's commands are others now. */
   private async stopOf(runId: number, accountId: number, job: string): Promise<number> {
     const row = await this.deps.queue.find(runId);
@@ -103,7 +108,7 @@ export class JobDesk {
   }
 
   private async add(accountId: number, job: string, reason: string | null, from: number): Promise<StartResult> {
-    const { queue, clock, newId, runner } = this.deps;
+    const { queue, clock, newId } = this.deps;
     const definition = this.definitionOf(accountId, job);
     if (definition === undefined || definition.commands.length === 0) return { kind: 'noCommands' };
     const { environment, project, commands } = definition;
@@ -119,7 +124,6 @@ export class JobDesk {
       QUEUE_LIMITS,
     );
     if (added.kind === 'full') return added;
-    runner.wake();
     return { kind: 'queued', runId: added.runId };
   }
 }

@@ -27,7 +27,7 @@ export class V2Server {
     const reader = new RecordLogFiles(dataFolder, () => {});
     const tracker = { find: async () => undefined };
     const own = { dataFolder, tracker, stopping: new AbortController().signal, version: '0.0.0' };
-    for (const one of await apiRouters({ state, reader, jobs, clock, ...own })) router.use(one);
+    for (const one of await apiRouters({ state, reader, jobs, jobsLate: NOTHING_RUN, clock, ...own })) router.use(one);
     router.use('/api', apiErrors(logger));
     const web = new WebServer({ host: '127.0.0.1', port: 0 }, { logger, health: new Health(), routers: [router] });
     await web.start();
@@ -51,5 +51,8 @@ export class V2Server {
     await this.web.shutdown(AbortSignal.abort());
   }
 }
+
+/** What runs jobs is tried with the whole program. */
+const NOTHING_RUN = { open: () => Promise.reject(new Error('nothing is run here')), outputOf: async () => undefined };
 
 const CALLER: Caller = { accountId: FIRST_ACCOUNT_ID, tokenId: 1, permission: 'account_admin' };

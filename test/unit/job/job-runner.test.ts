@@ -66,6 +66,7 @@ async function begin(jobs: readonly JobDefinition[], maxRunning = 1): Promise<vo
 async function start(name: string): Promise<number> {
   const result = await desk.start(FIRST_ACCOUNT_ID, name, 'a test');
   if (result.kind !== 'queued') throw new Error(result.kind);
+  desk.goOn();
   return result.runId;
 }
 
@@ -116,6 +117,7 @@ describe('a run of a job', () => {
     expect(failed).toMatchObject({ status: RUN_STATUS.error, stepCount: 2 });
     writeFileSync(join(folder, 'fixed'), '');
     const retried = await desk.retry(await toChange(failed.id), null);
+    desk.goOn();
     const { runId } = retried.kind === 'queued' ? retried : { runId: 0 };
     expect(await over(runId)).toMatchObject({ status: RUN_STATUS.success, stepCount: 2 });
     expect(written()).toEqual(['1', '2', '2', '3']);
@@ -128,6 +130,7 @@ describe('a run of a job', () => {
     writeFileSync(join(folder, 'broken'), '');
     const rerun = async () => {
       const result = await desk.rerun(FIRST_ACCOUNT_ID, 'a', null);
+      desk.goOn();
       return over(result.kind === 'queued' ? result.runId : 0);
     };
     expect(await rerun()).toMatchObject({ status: RUN_STATUS.error });
@@ -303,6 +306,7 @@ describe('after the program was killed', () => {
         'run-bridge went down while this run was under way; a retry goes on from the command that was not done',
     });
     const retried = await desk.retry(await toChange(runId), null);
+    desk.goOn();
     expect(await over(retried.kind === 'queued' ? retried.runId : 0)).toMatchObject({ stepCount: 2 });
     expect(written()).toEqual(['2', '3']);
   });
