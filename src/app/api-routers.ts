@@ -28,7 +28,13 @@ export interface ApiRoutersDeps extends Pick<OwnApiDeps, 'dataFolder' | 'reader'
 }
 
 /** The API's routers; each stands behind `apiRouter`, has whole paths, and loads what it needs when it is made. */
-export async function apiRouters({ state, jobs, jobsLate, version, ...own }: ApiRoutersDeps): Promise<readonly Router[]> {
+export async function apiRouters({
+  state,
+  jobs,
+  jobsLate,
+  version,
+  ...own
+}: ApiRoutersDeps): Promise<readonly Router[]> {
   const { reader, clock, stopping } = own;
   const facts = new Map(
     jobs.map((job) => [

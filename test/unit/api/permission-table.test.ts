@@ -14,6 +14,7 @@ import { ApiServer } from '../../fake/api-server.js';
 import { mountedRoutes } from '../../fake/mounted-routes.js';
 
 const ALL = PERMISSION_SETS;
+const WORKERS = ['account_admin', 'admin', 'developer'] as const;
 const READERS = ['account_admin', 'admin', 'developer', 'analyst', 'read_only'] as const;
 
 /**
@@ -31,6 +32,10 @@ const TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'PUT /api/run-bridge/v1/runs/:runId/artifacts/*path': ['account_admin', 'admin', 'developer'],
   'GET /api/v2/accounts/:accountId/jobs': READERS,
   'GET /api/v2/accounts/:accountId/jobs/:jobId': READERS,
+  'POST /api/v2/accounts/:accountId/jobs/:jobId/run': WORKERS,
+  'POST /api/v2/accounts/:accountId/jobs/:jobId/rerun': WORKERS,
+  'POST /api/v2/accounts/:accountId/runs/:runId/retry': WORKERS,
+  'POST /api/v2/accounts/:accountId/runs/:runId/cancel': WORKERS,
   'GET /api/run-bridge/v1/runs/:id': READERS,
   'GET /api/run-bridge/v1/runs/:id/nodes': READERS,
   'GET /api/run-bridge/v1/runs/:id/measures': READERS,
@@ -72,13 +77,14 @@ beforeAll(async () => {
   const { state, folder, clock } = server;
   const reader = new RecordLogFiles(folder, () => {});
   const tracker = { find: async () => undefined };
+  const jobsLate = { open: () => Promise.reject(new Error('nothing is run here')), outputOf: async () => undefined };
   const own = { dataFolder: folder, tracker, stopping: new AbortController().signal, version: '0.0.0' };
   const openStore = async () => new FolderArtifactStore(folder);
   const artifacts = new RunArtifacts({ catalog: state.catalog, openStore, dataFolder: folder });
   const guard = { findShortage: () => undefined };
   const limits = { ...STEP_LIMITS, maxFileBytes: 1_000 };
   routers = [
-    ...(await apiRouters({ state, reader, jobs: [], clock, ...own })),
+    ...(await apiRouters({ state, reader, jobs: [], jobsLate, clock, ...own })),
     artifactRouter({ artifacts, logger: server.logger }),
     uploadRouter(limits, { artifacts, openStore, guard, logger: server.logger }),
   ];
