@@ -7,6 +7,7 @@ import { parseRun } from '../../src/run/parse-run.js';
 import type { RunSummary } from '../../src/run/run-summary.js';
 import { RecordLogFiles } from '../../src/sink/record-log-files.js';
 import { ApiServer } from './api-server.js';
+import { NOTHING_RUN } from './nothing-run.js';
 import { queryFolder } from './query-folder.js';
 import { SAMPLES } from './sample-run.js';
 
@@ -41,6 +42,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
     reader: new RecordLogFiles(dataFolder, () => {}),
     tracker: { find: async (traceId) => summaryOf(traceId) },
     jobs: [],
+    jobsLate: NOTHING_RUN,
     clock: server.clock,
     stopping: stopping.signal,
     version: '0.0.0',

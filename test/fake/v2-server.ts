@@ -10,6 +10,7 @@ import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
 import type { State } from '../../src/store/state.js';
 import { WebServer } from '../../src/web/web-server.js';
 import { send } from './http-client.js';
+import { NOTHING_RUN } from './nothing-run.js';
 import { RecordingLogger } from './recording-logger.js';
 
 /** The platform's API on a port of its own, for a caller of the first account who may do everything. */
@@ -51,8 +52,5 @@ export class V2Server {
     await this.web.shutdown(AbortSignal.abort());
   }
 }
-
-/** What runs jobs is tried with the whole program. */
-const NOTHING_RUN = { open: () => Promise.reject(new Error('nothing is run here')), outputOf: async () => undefined };
 
 const CALLER: Caller = { accountId: FIRST_ACCOUNT_ID, tokenId: 1, permission: 'account_admin' };

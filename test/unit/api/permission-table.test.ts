@@ -12,6 +12,7 @@ import { FolderArtifactStore } from '../../../src/store/artifact/folder-artifact
 import { PERMISSION_SETS, type PermissionSet } from '../../../src/store/permission-set.js';
 import { ApiServer } from '../../fake/api-server.js';
 import { mountedRoutes } from '../../fake/mounted-routes.js';
+import { NOTHING_RUN } from '../../fake/nothing-run.js';
 
 const ALL = PERMISSION_SETS;
 const WORKERS = ['account_admin', 'admin', 'developer'] as const;
@@ -77,14 +78,13 @@ beforeAll(async () => {
   const { state, folder, clock } = server;
   const reader = new RecordLogFiles(folder, () => {});
   const tracker = { find: async () => undefined };
-  const jobsLate = { open: () => Promise.reject(new Error('nothing is run here')), outputOf: async () => undefined };
   const own = { dataFolder: folder, tracker, stopping: new AbortController().signal, version: '0.0.0' };
   const openStore = async () => new FolderArtifactStore(folder);
   const artifacts = new RunArtifacts({ catalog: state.catalog, openStore, dataFolder: folder });
   const guard = { findShortage: () => undefined };
   const limits = { ...STEP_LIMITS, maxFileBytes: 1_000 };
   routers = [
-    ...(await apiRouters({ state, reader, jobs: [], jobsLate, clock, ...own })),
+    ...(await apiRouters({ state, reader, jobs: [], jobsLate: NOTHING_RUN, clock, ...own })),
     artifactRouter({ artifacts, logger: server.logger }),
     uploadRouter(limits, { artifacts, openStore, guard, logger: server.logger }),
   ];
