@@ -44,6 +44,8 @@ function readPrefix(stream: Duplex, stop: AbortSignal): Promise<Buffer> {
     stream.on('close', onAborted);
     stop.addEventListener('abort', onStop);
     if (stream.destroyed) onAborted();
+    // A stream without any bytes ends although it is paused, and does not say so twice.
+    else if (stream.readableEnded) onEnd();
     else if (stop.aborted) onStop();
     else stream.resume();
 
