@@ -12,11 +12,14 @@ import { JsonlKeys } from './jsonl-keys.js';
 import type { TailChunk } from './jsonl-tail.js';
 import { readRecords } from './read-record.js';
 import type { Reject } from './record-source.js';
+import type { TailPosition } from './tail-position.js';
 
 /** What the records of one wrapped command come from and go to. */
 export interface CommandRecordsDeps {
   /** Lines of the engine's JSONL while it is written; they end after `finish()`. */
   readonly lines: AsyncIterable<TailChunk> | Iterable<TailChunk>;
+  /** Whether the JSONL has more than what was taken of it, up to `taken`: it may be read late where processors are short. */
+  readonly hasUnreadLines: (taken: TailPosition | undefined) => Promise<boolean>;
   readonly held: HeldRequests;
   readonly decode: (request: ExportRequest) => DecodedRequest;
   /** Lines of the JSONL that are no records. */
@@ -48,6 +51,7 @@ export class CommandRecords {
   private readonly resources = new Map<TraceId, Resource>();
   private readonly firstOverOtlpMs = new Map<TraceId, number>();
   private readonly ended = new AbortController();
+  private taken: TailPosition | undefined;
 
   constructor(private readonly deps: CommandRecordsDeps) {}
 
@@ -82,11 +86,12 @@ export class CommandRecords {
   }
 
   private async takeLines(giveUp: AbortSignal): Promise<void> {
-    for await (const { lines, rejects: others } of this.deps.lines) {
+    for await (const { lines, rejects: others, position } of this.deps.lines) {
       giveUp.throwIfAborted();
       const { records, rejects } = readRecords(lines);
       if (others.length + rejects.length > 0) await this.deps.onRejects([...others, ...rejects]);
       const batches: RecordBatch[] = [];
+      this.taken = position ?? this.taken;
       for (const [traceId, list] of byTrace(records)) {
         const keys = this.inJsonl.get(traceId) ?? new JsonlKeys();
         this.inJsonl.set(traceId, keys);
@@ -102,8 +107,10 @@ export class CommandRecords {
     const isOver = AbortSignal.any([this.ended.signal, giveUp]);
     while (!this.ended.signal.aborted) {
       giveUp.throwIfAborted();
+      const isRead = !(await this.deps.hasUnreadLines(this.taken));
       await this.deps.held.drain(
-        ({ hasForeign, traceIds }) => hasForeign || traceIds.some((traceId) => this.isWithoutJsonl(traceId)),
+        ({ hasForeign, traceIds }) =>
+          hasForeign || (isRead && traceIds.some((traceId) => this.isWithoutJsonl(traceId))),
         (request) => this.deliver(this.deps.decode(request).delivery),
       );
       await pause(this.deps.clock, LOOK_MS, isOver);

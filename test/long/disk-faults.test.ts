@@ -89,6 +89,8 @@ function said(): string[] {
 
 const DISK_BEGAN = 'the disk takes no more: nothing is taken in until it does';
 const DISK_ENDED = 'the disk takes more again: records are taken in';
+/** Who numbers runs looks into the folder as well. */
+const NOTED_LATER = 'A listener failed on a run; it is told again in a while';
 const WRITE_BEGAN = 'telemetry could not be written to the data folder; senders are told to try again';
 const WRITE_ENDED = 'telemetry is written to the data folder again';
 
@@ -228,7 +230,8 @@ describe('a data folder', () => {
     await untilReady();
     await untilAccepted();
     // Which of the two notices first, and how often, is a matter of moments.
-    expect(new Set(said())).toEqual(new Set([WRITE_BEGAN, DISK_BEGAN, WRITE_ENDED, DISK_ENDED]));
+    const notes = said().filter((message) => message !== NOTED_LATER);
+    expect(new Set(notes)).toEqual(new Set([WRITE_BEGAN, DISK_BEGAN, WRITE_ENDED, DISK_ENDED]));
   });
 
   test('may lose its runs to somebody who tidies up, and goes on', async () => {
@@ -241,7 +244,7 @@ describe('a data folder', () => {
   });
 
   test('that has reached its limit refuses until runs are removed', async () => {
-    await start('--max-disk', '1MiB');
+    await start('--max-disk', '3MiB');
     const refused = await untilRefused();
     expect(refused).toMatchObject({ status: 503, retryAfter: '5' });
     expect(refused.message).toMatch(/has reached its limit .* --max-disk sets the limit/);

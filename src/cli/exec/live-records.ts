@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TraceId } from '../../record/ids.js';
 import { CommandRecords } from '../../source/command-records.js';
@@ -10,6 +11,7 @@ import { REJECTS_FILE, RejectFile } from '../../source/reject-file.js';
 import type { SpoolEntry } from '../../source/spool-entry.js';
 import { SPOOL_FOLDER, SPOOLED_OTLP_FILE } from '../../source/spool-folder.js';
 import { startPosition } from '../../source/start-position.js';
+import type { TailPosition } from '../../source/tail-position.js';
 import { writeSpoolEntry } from '../../source/write-spool-entry.js';
 import { DataFolderLock } from '../../store/data-folder-lock.js';
 import type { ChildEnding } from './child-ending.js';
@@ -94,6 +96,7 @@ export class LiveRecords {
         new CommandRecords({
           lines: file === undefined ? [] : tail.chunks(this.giveUp.signal),
           held: this.held,
+          hasUnreadLines: (taken) => this.hasUnreadLines(taken),
           decode: (request) => this.tap.decode(request),
           onRejects: (rejects) => this.keepRejects(rejects),
           target: { consume: async (delivery) => (await this.target.open()).consumer.consume(delivery) },
@@ -159,6 +162,13 @@ export class LiveRecords {
         if (!this.isTroubleSaid) notices.say(messageOf(error));
       });
     }
+  }
+
+  private async hasUnreadLines(taken: TailPosition | undefined): Promise<boolean> {
+    const { file } = this.facts;
+    if (file === undefined) return false;
+    const found = await stat(file.path).catch(() => undefined);
+    return (found?.size ?? 0) > (taken?.offset ?? file.fromOffset);
   }
 
   private async keepRejects(rejects: readonly Reject[]): Promise<void> {

@@ -9,4 +9,4 @@ export interface ArtifactLimits {
 }
 
 /** The limits of a step beside that of each file, which is a setting: 2,000 files of 1 GiB together. */
-export const STEP_LIMITS = { maxCount: 2_000, maxTotalBytes: 1024 ** 3 } as const;
+export const STEP_LIMITS = { maxCount: 20_000, maxTotalBytes: 1024 ** 3 } as const;

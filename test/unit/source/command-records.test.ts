@@ -106,6 +106,7 @@ async function bringIn(
     target,
     guessResource: () => UNKNOWN_RESOURCE,
     async onRejects() {},
+    hasUnreadLines: async () => false,
     isOtlpExpected: false,
     clock: new FakeClock(),
   });
@@ -202,3 +203,41 @@ function overOtlp(bodies: readonly Body[]): string[] {
 function lackingIn(lines: readonly string[], records: readonly TelemetryRecord[]): string[] {
   return records.slice(lines.length).map(keyOf);
 }
+
+it('is not taken from its OTLP while lines of its JSONL wait to be read, however late they are', async () => {
+  const [lines, bodies] = [linesOf('parse'), bodiesOf('parse')];
+  const target = new MemoryConsumer();
+  const live = new LiveLines();
+  const path = join(folder, 'held.otlp.jsonl');
+  const held = new HeldRequests({ path, maxMemoryBytes: 1_000_000, codecs: () => ({ protobuf, json }) });
+  const clock = new FakeClock();
+  let isUnread = true;
+  const records = new CommandRecords({
+    ...{ lines: live, held, target, clock, isOtlpExpected: false },
+    decode: (request) => decoder.decode(request),
+    hasUnreadLines: async () => isUnread,
+    guessResource: () => UNKNOWN_RESOURCE,
+    async onRejects() {},
+  });
+  const running = records.run(new AbortController().signal);
+  for (const { signal, bytes } of bodies) {
+    await records.hold(decoder.decode(protobuf.decode(signal, bytes)), signal, bytes);
+  }
+  const pass = async () => {
+    clock.advance(5_000);
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+  };
+  await pass();
+  await pass();
+  expect(target.deliveries).toEqual([]);
+  live.add(lines);
+  await pass();
+  isUnread = false;
+  await pass();
+  live.end();
+  records.end();
+  await running;
+  await held.close();
+  const taken = target.deliveries.flatMap(({ batches }) => batches.flatMap((batch) => batch.records));
+  expect(taken.slice(0, lines.length).map(({ line }) => line)).toEqual(lines);
+});
