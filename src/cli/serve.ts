@@ -43,9 +43,7 @@ export async function serve(invocation: Invocation): Promise<ExitCode> {
     jsonl: describeJsonl(configuration.jsonl),
     destinations: app.destinations,
   });
-  for (const line of [...lines, ...hookLines(configuration, app.webUrl)])
-    context.stderr.write(`${line}
-`);
+  for (const line of [...lines, ...hookLines(configuration, app.webUrl)]) context.stderr.write(`${line}\n`);
   await stopped(context.stop);
   logger.info({}, 'stopping: finishing what was accepted');
   const isEnded = new AbortController();

@@ -8,5 +8,5 @@ export interface ArtifactLimits {
   readonly maxTotalBytes: number;
 }
 
-/** The limits of a step beside that of each file, which is a setting: 2,000 files of 1 GiB together. */
+/** The limits of a step beside that of each file, which is a setting: 20,000 files of 1 GiB together. */
 export const STEP_LIMITS = { maxCount: 20_000, maxTotalBytes: 1024 ** 3 } as const;
