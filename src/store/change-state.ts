@@ -1,13 +1,20 @@
 import type { Transaction } from 'kysely';
 import type { StateDb, StateTables } from './state-tables.js';
 
-/** A transaction that begins with a write, so that of several programs one waits for the other instead of failing half-way. */
-export function changeState<T>(db: StateDb, body: (transaction: Transaction<StateTables>) => Promise<T>): Promise<T> {
+/**
+ * A transaction that begins with a write, so that of several programs one waits for the other instead of failing half-way.
+ * @param kind whose counter it holds from the beginning: others that hold the same wait for it, on every database.
+ */
+export function changeState<T>(
+  db: StateDb,
+  body: (transaction: Transaction<StateTables>) => Promise<T>,
+  kind: StateTables['last_ids']['kind'] = 'execution',
+): Promise<T> {
   return db.transaction().execute(async (transaction) => {
     await transaction
       .updateTable('last_ids')
       .set(({ ref }) => ({ last_id: ref('last_id') }))
-      .where('kind', '=', 'execution')
+      .where('kind', '=', kind)
       .execute();
     return body(transaction);
   });

@@ -1,4 +1,6 @@
 import type { Selectable, Transaction } from 'kysely';
+import { changeState } from './change-state.js';
+import { nextIds } from './next-ids.js';
 import type { StateDb, StateTables } from './state-tables.js';
 import type { NewToken, RevokeResult, TokenRow, TokenStore } from './token-store.js';
 
@@ -15,16 +17,14 @@ export class SqlTokenStore implements TokenStore {
   }
 
   addFirst(token: NewToken): Promise<TokenRow | undefined> {
-    return this.db.transaction().execute(async (transaction) => {
-      // A write at the beginning has others wait, on every database.
-      await transaction
-        .updateTable('last_ids')
-        .set(({ ref }) => ({ last_id: ref('last_id') }))
-        .where('kind', '=', 'token')
-        .execute();
-      const first = await transaction.selectFrom('tokens').select('id').limit(1).executeTakeFirst();
-      return first === undefined ? await insert(transaction, token) : undefined;
-    });
+    return changeState(
+      this.db,
+      async (transaction) => {
+        const first = await transaction.selectFrom('tokens').select('id').limit(1).executeTakeFirst();
+        return first === undefined ? await insert(transaction, token) : undefined;
+      },
+      'token',
+    );
   }
 
   async findByHash(hash: string): Promise<TokenRow | undefined> {
@@ -56,14 +56,8 @@ export class SqlTokenStore implements TokenStore {
 }
 
 async function insert(transaction: Transaction<StateTables>, token: NewToken): Promise<TokenRow> {
-  const { last_id: id } = await transaction
-    .updateTable('last_ids')
-    .set(({ eb }) => ({ last_id: eb('last_id', '+', 1) }))
-    .where('kind', '=', 'token')
-    .returning('last_id')
-    .executeTakeFirstOrThrow();
   const row: StateTables['tokens'] = {
-    id,
+    id: await nextIds(transaction, 'token', 1),
     account_id: token.accountId,
     name: token.name,
     user_name: token.userName,
