@@ -1,5 +1,6 @@
 import type { Clock } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import type { DestinationSettings } from '../config/destination-settings.js';
@@ -53,7 +54,7 @@ export async function openExports(
     try {
       opened.push(await open());
     } catch (error) {
-      problems.push(error instanceof Error ? error.message : String(error));
+      problems.push(reasonOf(error));
     }
   };
   for (const config of otlp) await collect(() => openOtlp(config, configuration, deps));

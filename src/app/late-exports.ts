@@ -1,6 +1,8 @@
 import type { Clock } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
+import { reasonOf } from '../component/reason-of.js';
+import { whenAborted } from '../component/when-aborted.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { ExportThread, ExportThreadSources } from '../export-thread/export-thread.js';
 import type { Exports } from '../export-thread/exports.js';
@@ -115,7 +117,7 @@ export class LateExports implements LateThread {
       } catch (error) {
         const delayMs = retryPolicy.delayMs(attempt, null);
         logger.error(
-          { error: error instanceof Error ? error.message : String(error), delayMs },
+          { error: reasonOf(error), delayMs },
           'the thread that exports could not be started; it is tried again, and nothing is lost meanwhile',
         );
         await pause(clock, delayMs, this.stop.signal);
@@ -151,8 +153,6 @@ export class LateExports implements LateThread {
   }
 
   private async openedBy(deadline: AbortSignal): Promise<void> {
-    if (deadline.aborted) return;
-    const isOver = new Promise<void>((resolve) => deadline.addEventListener('abort', () => resolve(), { once: true }));
-    await Promise.race([this.opening, isOver]);
+    await Promise.race([this.opening, whenAborted(deadline)]);
   }
 }

@@ -1,3 +1,4 @@
+import { reasonOf } from '../component/reason-of.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { maskUrl } from '../config/destination-rows.js';
@@ -39,7 +40,7 @@ export async function checkDestinations(
   const problems = [...findLoops(otlp, [http, web], ownHosts)];
   for (const { endpoints } of otlp) {
     for (const { tls } of Object.values(endpoints)) {
-      await loadTls(tls).catch((error: unknown) => problems.push(error instanceof Error ? error.message : `${error}`));
+      await loadTls(tls).catch((error: unknown) => problems.push(reasonOf(error)));
     }
   }
   if (problems.length > 0) throw new ConfigurationError([...new Set(problems)]);

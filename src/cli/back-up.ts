@@ -3,6 +3,7 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { STATE_FILE } from '../app/limits.js';
 import { errorCode } from '../component/error-code.js';
+import { reasonOf } from '../component/reason-of.js';
 import { backupSqliteState } from '../store/backup-sqlite-state.js';
 import { type Copied, copyDataFolder } from '../store/copy-data-folder.js';
 import { StoreError } from '../store/store-error.js';
@@ -56,7 +57,7 @@ function check(folder: string, target: string): void {
 function failed(error: unknown, target: string): CliError {
   const code = errorCode(error);
   const isFull = code === 'ENOSPC' || (error instanceof StoreError && error.code === 'full');
-  const reason = isFull ? 'the disk is full; free some space' : error instanceof Error ? error.message : String(error);
+  const reason = isFull ? 'the disk is full; free some space' : reasonOf(error);
   return new CliError(EXIT.failed, `${target}: the backup could not be written, and nothing of it is left: ${reason}`, {
     cause: error,
   });

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Logger } from '../component/logger.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { ReadingTally } from '../source/reading-tally.js';
@@ -43,7 +44,7 @@ export async function pipe(invocation: Invocation): Promise<ExitCode | CommandEx
       for (const warning of warnings) complain(context, warning);
       return await keepRecords(invocation, configuration, input, output);
     } catch (error) {
-      const problems = error instanceof ConfigurationError ? error.problems : [messageOf(error)];
+      const problems = error instanceof ConfigurationError ? error.problems : [reasonOf(error)];
       for (const problem of problems) complain(context, `${problem}; nothing more is kept, all is passed on`);
       await passAll();
       return error instanceof ConfigurationError ? EXIT.usage : EXIT.ok;
@@ -79,7 +80,7 @@ async function keepRecords(
         await rejectFile.add(INPUT, [reject]);
       },
       onFailed: (error) =>
-        complain(context, `the records are not kept, and passed on from here on: ${messageOf(error)}`),
+        complain(context, `the records are not kept, and passed on from here on: ${reasonOf(error)}`),
     },
   );
   await records.run(input.bytes());
@@ -92,7 +93,7 @@ async function keepRecords(
     return reportReading(tally.result(), { done, rejectsPath: rejectFile.path }, stderr) ? EXIT.ok : EXIT.unreadable;
   } catch (error) {
     // Where records came, it was told with the first of them.
-    if (!records.store.hasFailed) complain(context, messageOf(error));
+    if (!records.store.hasFailed) complain(context, reasonOf(error));
     return EXIT.ok;
   }
 }
@@ -123,8 +124,4 @@ async function finish({ context }: Invocation, intake: Intake, { store }: Record
 
 function complain({ stderr }: Invocation['context'], message: string): void {
   stderr.write(`run-bridge: ${message}\n`);
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -6,6 +6,7 @@ import type { Guard, Shortage } from './guard.js';
 import type { Health, HealthState } from './health.js';
 import type { Logger } from './logger.js';
 import { readableBytes } from './readable-bytes.js';
+import { reasonOf } from './reason-of.js';
 import { RefusalPeriod } from './refusal-period.js';
 import { SizeEstimate } from './size-estimate.js';
 
@@ -112,7 +113,7 @@ export class DiskGuard implements Guard, Component {
       [this.space, this.earlierBytes, this.goneReason] = [space, expectedBytes, undefined];
       this.expectedBytes -= expectedBytes;
     } catch (error) {
-      this.goneReason = error instanceof Error ? error.message : String(error);
+      this.goneReason = reasonOf(error);
     }
     if (this.isStopped) return;
     this.judge(0);

@@ -2,6 +2,8 @@ import { Worker } from 'node:worker_threads';
 import type { Clock, Timer } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
+import { reasonOf } from '../component/reason-of.js';
+import { whenAborted } from '../component/when-aborted.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { DestinationStatus } from '../exporter/destination-status.js';
@@ -133,11 +135,7 @@ export class ExportThread implements Exports {
     if (link === undefined) return;
     const over = new AbortController();
     const isOver = async () => {
-      await new Promise((resolve) => {
-        if (deadline.aborted) resolve(undefined);
-        else deadline.addEventListener('abort', resolve, { once: true });
-        over.signal.addEventListener('abort', resolve, { once: true });
-      });
+      await Promise.race([whenAborted(deadline), whenAborted(over.signal)]);
       await pause(this.deps.clock, GRACE_MS, over.signal);
     };
     try {
@@ -255,10 +253,6 @@ export class ExportThread implements Exports {
       else if (this.restartTimer === undefined) this.lost(toError(error));
     }
   }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function toError(error: unknown): Error {

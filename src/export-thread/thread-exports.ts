@@ -3,6 +3,7 @@ import { createWorker, type OpenedExport, openExports } from '../app/exports.js'
 import { openState } from '../app/open-state.js';
 import { systemClock } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
+import { reasonOf } from '../component/reason-of.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import type { ExportWorker } from '../exporter/export-worker.js';
 import { RecordLogLines } from '../exporter/record-log-lines.js';
@@ -120,7 +121,7 @@ export class ThreadExports {
       else if (type === 'flush') isDrained = await this.flush(deadline.signal);
       else await this.shutdown(deadline.signal);
     } catch (error) {
-      failure = error instanceof Error ? error.message : String(error);
+      failure = reasonOf(error);
     }
     this.deadlines.delete(id);
     this.report.now();

@@ -1,6 +1,7 @@
 import type { Clock } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { CursorStore, ExportCursor } from '../store/cursor-store.js';
 
@@ -41,7 +42,7 @@ export class CursorSaver {
     if (this.isFailing) return;
     this.isFailing = true;
     this.deps.logger.error(
-      { destination: this.destination, error: error instanceof Error ? error.message : String(error) },
+      { destination: this.destination, error: reasonOf(error) },
       'how far exports are could not be saved; they wait until it can',
     );
   }

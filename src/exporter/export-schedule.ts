@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { reasonOf } from '../component/reason-of.js';
 import type { ExportQueue } from './export-queue.js';
 import type { ExportRun } from './export-run.js';
 import type { TurnEnd } from './export-turn.js';
@@ -135,7 +136,7 @@ export class ExportSchedule {
     this.faulted.add(run);
     const { destination, logger, clock, retryPolicy } = this.deps;
     if (run.failedTurns === 1) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = reasonOf(error);
       logger.error(
         { destination: destination.name, traceId: run.traceId, error: reason },
         'a run could not be exported; it is tried again',

@@ -1,5 +1,6 @@
 import { pathToFileURL } from 'node:url';
 import type { SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { reasonOf } from '../component/reason-of.js';
 import { SpanProcessorExporter } from './span-processor-exporter.js';
 
 /**
@@ -23,7 +24,7 @@ async function make(path: string): Promise<unknown> {
     const exported = typeof module === 'object' && module !== null && 'default' in module ? module.default : undefined;
     return typeof exported === 'function' ? await exported() : exported;
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = reasonOf(cause);
     throw new Error(`the exporter ${path} cannot be loaded: ${reason}`, { cause });
   }
 }

@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { Signal } from '../record/record-batch.js';
 import type { ForeignLogReader } from '../sink/foreign-log.js';
@@ -116,7 +117,7 @@ export class ForeignForwarder {
     if (this.hasLoggedFault) return;
     this.hasLoggedFault = true;
     this.deps.logger.error(
-      { destination: this.deps.destination.name, error: error instanceof Error ? error.message : String(error) },
+      { destination: this.deps.destination.name, error: reasonOf(error) },
       'telemetry of other services could not be forwarded; it is tried again',
     );
   }

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../component/clock.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { Signal } from '../record/record-batch.js';
 import type { BatchOutcome, Destination } from './destination.js';
@@ -141,7 +142,7 @@ export class LaneSender {
       return await this.deps.destination.send(toItemBatch(signal, items), this.stop);
     } catch (error) {
       if (items.length > 1) return 'unsendable';
-      const message = `the item could not be sent: ${error instanceof Error ? error.message : String(error)}`;
+      const message = `the item could not be sent: ${reasonOf(error)}`;
       return { result: { kind: 'refused', status: 0, message }, itemCount: 1 };
     }
   }

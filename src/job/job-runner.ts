@@ -3,6 +3,7 @@ import type { Component } from '../component/component.js';
 import type { InterruptionTimes } from '../component/interruption.js';
 import { pause } from '../component/pause.js';
 import { signalProcesses } from '../component/signal-processes.js';
+import { whenAborted } from '../component/when-aborted.js';
 import type { JobRunRow, StepOutput } from '../store/job-run-store.js';
 import { digestOf } from './commands-digest.js';
 import type { JobDefinition } from './job-definition.js';
@@ -45,11 +46,7 @@ export class JobRunner implements Component {
   async shutdown(deadline: AbortSignal): Promise<void> {
     this.hasStopped.abort();
     for (const course of this.underWay.values()) course.stop(STOP_TIMES);
-    const expired = new Promise<void>((resolve) => {
-      if (deadline.aborted) resolve();
-      else deadline.addEventListener('abort', () => resolve(), { once: true });
-    });
-    await Promise.race([this.looking.then(() => Promise.allSettled(this.goings)), expired]);
+    await Promise.race([this.looking.then(() => Promise.allSettled(this.goings)), whenAborted(deadline)]);
     for (const course of this.underWay.values()) course.kill();
   }
 

@@ -1,3 +1,4 @@
+import { reasonOf } from '../component/reason-of.js';
 import type { JsonValue } from '../record/json.js';
 import type { Signal } from '../record/record-batch.js';
 import type { ExportRequest } from './export-request.js';
@@ -46,7 +47,7 @@ export class JsonCodec implements OtlpCodec {
       return JSON.parse(quoteLongIntegers(this.decoder.decode(body)));
     } catch (cause) {
       // A SyntaxError, or a RangeError for nesting that exhausts the parser's stack.
-      const reason = cause instanceof Error ? cause.message : String(cause);
+      const reason = reasonOf(cause);
       throw new OtlpDecodeError(`The body is not an OTLP ${signal} request in JSON: ${reason}.`, { cause });
     }
   }

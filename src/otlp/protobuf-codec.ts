@@ -1,4 +1,5 @@
 import type protobuf from 'protobufjs';
+import { reasonOf } from '../component/reason-of.js';
 import type { Signal } from '../record/record-batch.js';
 import type { ExportRequest } from './export-request.js';
 import { logsFromWire, tracesFromWire } from './from-wire.js';
@@ -25,7 +26,7 @@ export class ProtobufCodec implements OtlpCodec {
         : logsFromWire(message as WireLogsRequest);
     } catch (cause) {
       if (cause instanceof OtlpDecodeError) throw cause;
-      const reason = cause instanceof Error ? cause.message : String(cause);
+      const reason = reasonOf(cause);
       throw new OtlpDecodeError(
         `The body is not an OTLP ${signal} request in protobuf: ${reason} (body of ${body.byteLength} bytes).`,
         { cause },

@@ -1,6 +1,7 @@
 // The program of the thread that writes Parquet; `ParquetThread` starts it.
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
+import { reasonOf } from '../component/reason-of.js';
 import { InvocationFiles } from '../run/invocation-files.js';
 import { writeLogAsParquet } from '../sink/parquet/log-parquet.js';
 import { ParquetWriter } from '../sink/parquet/parquet-writer.js';
@@ -27,6 +28,6 @@ const files = new InvocationFiles(dataFolder, {
 port.on('message', (job: ToParquetThread) => {
   files.write(job).then(
     () => post({ type: 'done', error: null }),
-    (error: unknown) => post({ type: 'done', error: error instanceof Error ? error.message : String(error) }),
+    (error: unknown) => post({ type: 'done', error: reasonOf(error) }),
   );
 });

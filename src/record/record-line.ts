@@ -1,3 +1,4 @@
+import { reasonOf } from '../component/reason-of.js';
 import { Attributes } from './attributes.js';
 import { parseCanonicalLine } from './canonical-line.js';
 import { fieldText } from './field-text.js';
@@ -188,7 +189,7 @@ function parseObject(line: string): JsonObject {
   try {
     value = JSON.parse(line) as JsonValue;
   } catch (cause) {
-    throw new RecordParseError(`not JSON: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    throw new RecordParseError(`not JSON: ${reasonOf(cause)}`, { cause });
   }
   if (!isJsonObject(value)) throw new RecordParseError('not a JSON object');
   return value;

@@ -1,5 +1,6 @@
 import type { Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
+import { whenAborted } from '../component/when-aborted.js';
 import type { TraceId } from '../record/ids.js';
 import type { Appended, AppendListener } from '../sink/appended.js';
 import { OpenRun } from './open-run.js';
@@ -111,7 +112,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
       ...this.noting.values(),
       ...[...this.runs.values()].map((run) => this.stop(run)),
     ]);
-    await Promise.race([stopping, aborted(deadline)]);
+    await Promise.race([stopping, whenAborted(deadline)]);
   }
 
   private async replayAll(unfinished: readonly TraceId[]): Promise<void> {
@@ -259,11 +260,6 @@ export class RunTracker implements Component, AppendListener, StepListener {
 const MIN_IDLE_MS = 1_000;
 /** Runs are parked again when so many times those that had to stay are there. */
 const PARKING_GROWTH = 1.25;
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
-}
 
 /** Loaded when the first run is read back: checking rows takes a schema library, which no start has to wait for. */
 function storedRuns() {

@@ -1,3 +1,4 @@
+import { reasonOf } from '../component/reason-of.js';
 import type { JsonObject } from '../record/json.js';
 import { messageFromJson } from './message-from-json.js';
 import { messageToJson } from './message-to-json.js';
@@ -27,7 +28,7 @@ export class AttributesCodec {
       const decoded: unknown = wireType.decode(bytes);
       return messageToJson(decoded as Readonly<Record<string, unknown>>, message);
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause);
+      const reason = reasonOf(cause);
       throw new SchemaError(`These ${bytes.byteLength} bytes are not a ${eventType}: ${reason}.`, { cause });
     }
   }

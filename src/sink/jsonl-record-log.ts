@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { TraceId } from '../record/ids.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
 import { UNKNOWN_RESOURCE } from '../record/resource.js';
@@ -299,7 +300,7 @@ function answer(job: Job, failures: ReadonlyMap<TraceId | 'foreign', unknown>): 
     return;
   }
   const cause = failures.get(where);
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = reasonOf(cause);
   job.reject(
     new ConsumeError('unavailable', `the data folder cannot be written: ${reason}`, 5 * RETRY_AFTER_MS, { cause }),
   );

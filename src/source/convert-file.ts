@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises';
+import { reasonOf } from '../component/reason-of.js';
 import type { DeliveryWriter } from '../sink/delivery-writer.js';
 import { JsonlWriter } from '../sink/jsonl-writer.js';
 import { OtlpJsonWriter } from '../sink/otlp-json-writer.js';
@@ -102,7 +103,7 @@ async function writable<T>(path: string, create: () => Promise<T>): Promise<T> {
   try {
     return await create();
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = reasonOf(cause);
     throw new ConvertError('unwritable', `cannot write ${path}: ${reason}. Check that its folder exists`, { cause });
   }
 }

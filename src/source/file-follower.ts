@@ -4,6 +4,7 @@ import { isDynamicPattern } from 'tinyglobby';
 import type { Clock } from '../component/clock.js';
 import { errorCode } from '../component/error-code.js';
 import { pause } from '../component/pause.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { RecordConsumer } from '../record/record-consumer.js';
 import { feedTail, type TakenStretch } from './feed-tail.js';
 import { findPaths } from './find-paths.js';
@@ -81,7 +82,7 @@ export class FileFollower {
       await this.deps.positions.save(() => this.deps.settle());
       this.troubled.delete(POSITIONS);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = reasonOf(error);
       this.tell(POSITIONS, `how far files were taken is not saved: ${reason}; the next start reads some of them again`);
     }
   }

@@ -1,3 +1,4 @@
+import { reasonOf } from '../component/reason-of.js';
 import type { RequestDecoder } from '../decode/request-decoder.js';
 import { type OtlpCodec, OtlpDecodeError } from '../otlp/otlp-codec.js';
 import { isJsonObject, type JsonValue } from '../record/json.js';
@@ -78,7 +79,7 @@ function signalsOf(line: string): readonly Signal[] | string {
   try {
     value = JSON.parse(line) as JsonValue;
   } catch (error) {
-    return `not JSON: ${error instanceof Error ? error.message : String(error)}`;
+    return `not JSON: ${reasonOf(error)}`;
   }
   if (!isJsonObject(value)) return 'not a JSON object';
   const keys = Object.keys(value);

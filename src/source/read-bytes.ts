@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { createGunzip } from 'node:zlib';
 import { Decompress } from 'fzstd';
+import { reasonOf } from '../component/reason-of.js';
 import { compressionOf } from './compression.js';
 import { SourceError } from './record-source.js';
 import { ZstdFrames } from './zstd-frames.js';
@@ -99,13 +100,13 @@ function checkWindow(path: string, frames: ZstdFrames, bytes: Uint8Array): void 
   try {
     frames.push(bytes);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = reasonOf(cause);
     throw new SourceError('unreadable', `${path} cannot be unpacked as zstd: ${reason}`, { cause });
   }
 }
 
 function damaged(path: string, kind: string, cause: unknown): SourceError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = reasonOf(cause);
   const hint = 'Check that the file is complete; what came before is taken';
   return new SourceError('unreadable', `${path} cannot be unpacked as ${kind}: ${reason}. ${hint}`, { cause });
 }

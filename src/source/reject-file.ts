@@ -1,6 +1,7 @@
 import { appendFile, mkdir, rename, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '../component/clock.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { Reject } from './record-source.js';
 
 /** Name of the file in the data folder. */
@@ -37,7 +38,7 @@ export class RejectFile {
       await appendFile(this.path, lines.join(''));
       this.isFailing = false;
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = reasonOf(error);
       if (!this.isFailing) this.onTrouble(`what could not be read is not kept in ${this.path}: ${reason}`);
       this.isFailing = true;
     }

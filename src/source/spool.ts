@@ -4,6 +4,7 @@ import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import { errorCode } from '../component/error-code.js';
 import type { Logger } from '../component/logger.js';
+import { whenAborted } from '../component/when-aborted.js';
 import type { RecordConsumer } from '../record/record-consumer.js';
 import type { ExecutionBook } from '../run/execution-book.js';
 import { ArtifactError } from '../store/artifact/artifact-error.js';
@@ -70,9 +71,7 @@ export class Spool implements Component {
 
   /** Resolves when everything that was there at the start, or at the last look, was taken in, or on abort. */
   async looked(deadline: AbortSignal): Promise<void> {
-    if (deadline.aborted) return;
-    const over = new Promise<void>((resolve) => deadline.addEventListener('abort', () => resolve(), { once: true }));
-    await Promise.race([this.working, over]);
+    await Promise.race([this.working, whenAborted(deadline)]);
   }
 
   async shutdown(): Promise<void> {

@@ -1,6 +1,7 @@
 import type { SqliteDatabase, SqliteStatement } from 'kysely';
 import Database from 'libsql';
 import { errorCode } from '../component/error-code.js';
+import { reasonOf } from '../component/reason-of.js';
 import { StoreError, type StoreErrorCode } from './store-error.js';
 
 /** One connection to an SQLite file, as Kysely's SQLite dialect wants it; whatever fails is a `StoreError`. */
@@ -76,7 +77,7 @@ const NOTHING: SqliteStatement = {
 
 function toStoreError(error: unknown, path: string): StoreError {
   const code = storeErrorCode(error);
-  return new StoreError(code, `${path}: ${ADVICE[code]}${code === 'unavailable' ? ` (${messageOf(error)})` : ''}`, {
+  return new StoreError(code, `${path}: ${ADVICE[code]}${code === 'unavailable' ? ` (${reasonOf(error)})` : ''}`, {
     cause: error,
   });
 }
@@ -98,8 +99,4 @@ function storeErrorCode(error: unknown): SqliteErrorCode {
   if (code.startsWith('SQLITE_FULL')) return 'full';
   if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) return 'corrupt';
   return 'unavailable';
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,5 @@
 import { errorCode } from '../component/error-code.js';
+import { reasonOf } from '../component/reason-of.js';
 import { StoreError, type StoreErrorCode } from './store-error.js';
 
 /** What went wrong between the program and a PostgreSQL server, as a `StoreError` that says what to do. */
@@ -72,5 +73,5 @@ function explain(code: string, message: string): Explanation {
 /** An address with several tries is told as a list of errors without a message of its own. */
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join('; ');
-  return error instanceof Error ? error.message : String(error);
+  return reasonOf(error);
 }

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { reasonOf } from '../../component/reason-of.js';
 import type { TraceId } from '../../record/ids.js';
 import { CommandRecords } from '../../source/command-records.js';
 import { guessResource } from '../../source/guess-resource.js';
@@ -159,7 +160,7 @@ export class LiveRecords {
       const closeMs = Math.max(MIN_CLOSE_MS, Math.min(CLOSE_MS, Math.ceil(untilMs - clock.monotonicMs())));
       await this.target.close(AbortSignal.timeout(closeMs)).catch((error: unknown) => {
         // Of one trouble one line: a full disk has the store close badly, too.
-        if (!this.isTroubleSaid) notices.say(messageOf(error));
+        if (!this.isTroubleSaid) notices.say(reasonOf(error));
       });
     }
   }
@@ -188,7 +189,7 @@ export class LiveRecords {
       await book.end(stepId, ending, endedUnixMs);
     } catch (error) {
       this.isTroubleSaid = true;
-      notices.say(messageOf(error));
+      notices.say(reasonOf(error));
     }
   }
 
@@ -204,7 +205,7 @@ export class LiveRecords {
   /** What could not be brought in stays where the next start, or the user, finds it. */
   private async leave(error: unknown, end: NonNullable<SpoolEntry['end']>): Promise<void> {
     const { notices, folder, file, options } = this.facts;
-    const reason = this.trouble ?? messageOf(error);
+    const reason = this.trouble ?? reasonOf(error);
     this.isTroubleSaid = true;
     const isLeft = folder !== undefined && (await this.save(folder, end));
     const isEmpty = this.held.count === 0 && (file === undefined || !existsSync(file.path));
@@ -261,10 +262,6 @@ export class LiveRecords {
     };
     return new LateTarget(choice, stepStartOf(this.facts));
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** The kernel takes it back when this process dies in whatever way. */

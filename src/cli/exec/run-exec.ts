@@ -1,3 +1,4 @@
+import { reasonOf } from '../../component/reason-of.js';
 import { ConfigurationError } from '../../config/configuration-error.js';
 import type { Invocation } from '../command-line.js';
 import type { CommandExit } from '../exit-code.js';
@@ -42,7 +43,7 @@ export async function runExec(invocation: Invocation): Promise<CommandExit> {
   hasEnded = true;
   if (ending.kind === 'notStarted') context.stderr.write(`run-bridge: ${ending.reason}\n`);
   await bridge?.end(ending, stop.signal).catch((error: unknown) => {
-    notices.say(`${reasonOf(error)}; the telemetry of the command may be incomplete`);
+    notices.say(`${wordsOf(error)}; the telemetry of the command may be incomplete`);
   });
   return exitOf(ending);
 }
@@ -58,7 +59,7 @@ async function bridgeFor(invocation: Invocation, options: ExecOptions, notices: 
     return undefined;
   }
   return CommandBridge.prepare(invocation, options, notices).catch((error: unknown) => {
-    notices.say(`${reasonOf(error)}; the command runs, its telemetry is not kept`);
+    notices.say(`${wordsOf(error)}; the command runs, its telemetry is not kept`);
     return undefined;
   });
 }
@@ -78,7 +79,7 @@ function exitOf(ending: ChildEnding): CommandExit {
  */
 const DEADLY: ReadonlySet<NodeJS.Signals> = new Set(['SIGHUP', 'SIGINT', 'SIGTERM', 'SIGKILL', 'SIGPIPE', 'SIGALRM']);
 
-function reasonOf(error: unknown): string {
+function wordsOf(error: unknown): string {
   if (error instanceof ConfigurationError) return error.problems.join('; ');
-  return error instanceof Error ? error.message : String(error);
+  return reasonOf(error);
 }

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { reasonOf } from '../../component/reason-of.js';
 import { STEP_LIMITS } from '../../source/artifact/artifact-limits.js';
 import type { FoundArtifact } from '../../source/artifact/found-artifact.js';
 import { keepArtifacts } from '../../source/artifact/keep-artifacts.js';
@@ -35,7 +36,7 @@ export class StepArtifacts {
       this.waiting = artifacts;
       if (leftOut !== null) notices.say(`not kept as artifacts of the step: ${leftOut}`);
     } catch (error) {
-      notices.say(`artifacts of the command could not be looked for: ${messageOf(error)}`);
+      notices.say(`artifacts of the command could not be looked for: ${reasonOf(error)}`);
     }
   }
 
@@ -54,7 +55,7 @@ export class StepArtifacts {
         this.facts.notices.say(`not kept as artifacts of the step: ${first.path}${others}: ${this.reason}`);
       }
     } catch (error) {
-      this.reason = messageOf(error);
+      this.reason = reasonOf(error);
     }
   }
 
@@ -84,8 +85,4 @@ export class StepArtifacts {
       return false;
     }
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

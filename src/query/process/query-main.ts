@@ -2,6 +2,7 @@
 // Like main.ts it is a program of its own, so it may touch the process.
 import { text } from 'node:stream/consumers';
 import { errorCode } from '../../component/error-code.js';
+import { reasonOf } from '../../component/reason-of.js';
 import { QueryError } from '../query-error.js';
 import type { QueryMessage, QueryTask } from '../query-messages.js';
 
@@ -20,15 +21,12 @@ function end(message: QueryMessage): void {
 }
 
 function endWith(error: unknown): void {
-  end({ type: 'error', ...reasonOf(error) });
+  end({ type: 'error', ...failureOf(error) });
 }
 
-function reasonOf(error: unknown): Omit<Extract<QueryMessage, { type: 'error' }>, 'type'> {
+function failureOf(error: unknown): Omit<Extract<QueryMessage, { type: 'error' }>, 'type'> {
   const code = errorCode(error);
-  const message = (error instanceof Error ? error.message : String(error)).replace(
-    /^Failed to extract statements: /,
-    '',
-  );
+  const message = reasonOf(error).replace(/^Failed to extract statements: /, '');
   const isMissing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
   if (isMissing || /native binding|cannot open shared/.test(message)) return { code: 'notInstalled', message };
   if (error instanceof QueryError && (error.code === 'invalid' || error.code === 'refused')) {

@@ -6,6 +6,7 @@ import {
   parquetReadObjects,
   type RowGroup,
 } from 'hyparquet';
+import { reasonOf } from '../../component/reason-of.js';
 import { checkPages } from './check-pages.js';
 import type { Row } from './record-from-row.js';
 
@@ -124,7 +125,7 @@ async function parsed<T>(path: string, read: () => Promise<T>): Promise<T> {
   try {
     return await read();
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = reasonOf(cause);
     throw new ParquetReadError(`${path} cannot be read as Parquet: ${reason}. Check that the file is complete`, {
       cause,
     });

@@ -1,3 +1,4 @@
+import { reasonOf } from '../../component/reason-of.js';
 import { ArtifactError } from '../../store/artifact/artifact-error.js';
 import type { StepPlace } from '../../store/step-start.js';
 import type { ArtifactSink } from './artifact-sink.js';
@@ -42,7 +43,7 @@ export async function keepArtifacts(
         await sink.put({ runId, stepIndex, path: next.path }, next.file, signal);
       } catch (error) {
         if (isGone(error)) continue;
-        reason ??= signal.aborted ? 'there was no time for them' : messageOf(error);
+        reason ??= signal.aborted ? 'there was no time for them' : reasonOf(error);
         const isItsOwnFault =
           error instanceof ArtifactError && (error.code === 'tooLarge' || error.code === 'conflict');
         if (!isItsOwnFault) isHopeless = true;
@@ -57,8 +58,4 @@ export async function keepArtifacts(
 /** The next command has removed or replaced it meanwhile. */
 function isGone(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error && 'code' in error && error.code === 'ENOENT';
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -2,6 +2,7 @@ import type { Clock } from '../../component/clock.js';
 import { errorCode } from '../../component/error-code.js';
 import type { Logger } from '../../component/logger.js';
 import { pause } from '../../component/pause.js';
+import { reasonOf } from '../../component/reason-of.js';
 import { parseRetryAfterMs } from '../../delivery/retry-after.js';
 import type { RetryPolicy } from '../../delivery/retry-policy.js';
 import { readJson } from './json-answer.js';
@@ -155,7 +156,7 @@ class ConnectionError extends Error {
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
     // A host with several addresses that all fail gives an AggregateError without a message of its own.
     const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
-    const text = first instanceof Error ? first.message : String(first);
+    const text = reasonOf(first);
     return new ConnectionError(text, HOPELESS.test(errorCode(first) ?? ''), { cause: error });
   }
 

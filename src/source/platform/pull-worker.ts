@@ -2,6 +2,7 @@ import type { Clock } from '../../component/clock.js';
 import type { Component } from '../../component/component.js';
 import type { Logger } from '../../component/logger.js';
 import { pause } from '../../component/pause.js';
+import { reasonOf } from '../../component/reason-of.js';
 import type { RetryPolicy } from '../../delivery/retry-policy.js';
 import type { HostedRunRow, PullStore } from '../../store/pull-store.js';
 import type { PlatformApi } from './platform-api.js';
@@ -117,7 +118,7 @@ export class PullWorker implements Component {
     } catch (error) {
       if (this.stop.signal.aborted) return;
       const isGone = error instanceof PlatformError && error.code === 'notFound';
-      await (isGone ? this.giveUp(current, messageOf(error)) : this.postpone(current, messageOf(error)));
+      await (isGone ? this.giveUp(current, reasonOf(error)) : this.postpone(current, reasonOf(error)));
       if (!isGone) throw error;
     }
   }
@@ -175,7 +176,7 @@ export class PullWorker implements Component {
   /** After a failure that the next run would meet as well. */
   private async rest(error: unknown): Promise<void> {
     this.failureCount += 1;
-    this.lastError = messageOf(error);
+    this.lastError = reasonOf(error);
     if (!(error instanceof PlatformError)) {
       this.deps.logger.warn({ reason: this.lastError }, 'hosted runs cannot be brought in just now; it is tried again');
     }
@@ -189,8 +190,4 @@ function isOld({ notedUnixMs }: HostedRunRow, nowUnixMs: number): boolean {
 
 function idsOf({ accountId, runId }: HostedRunRow) {
   return { account: accountId, run: runId };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

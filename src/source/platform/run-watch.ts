@@ -2,6 +2,7 @@ import type { Clock } from '../../component/clock.js';
 import type { Component } from '../../component/component.js';
 import type { Logger } from '../../component/logger.js';
 import { pause } from '../../component/pause.js';
+import { reasonOf } from '../../component/reason-of.js';
 import type { PullStore, WatchScope } from '../../store/pull-store.js';
 import type { PlatformApi } from './platform-api.js';
 
@@ -71,7 +72,7 @@ export class RunWatch implements Component {
         await this.look(cursor ?? this.config.sinceUnixMs);
       } catch (error) {
         if (this.stop.signal.aborted) return;
-        const reason = error instanceof Error ? error.message : String(error);
+        const reason = reasonOf(error);
         this.deps.logger.warn({ reason }, 'the platform could not be asked for new runs; it is asked again');
       }
     }

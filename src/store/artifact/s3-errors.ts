@@ -1,5 +1,6 @@
 import { S3ServiceException } from '@aws-sdk/client-s3';
 import { errorCode } from '../../component/error-code.js';
+import { reasonOf } from '../../component/reason-of.js';
 import { ArtifactError, type ArtifactErrorCode } from './artifact-error.js';
 import type { S3Location } from './s3-location.js';
 
@@ -37,7 +38,7 @@ function notReached(cause: unknown): string {
   }
   // A host with several addresses that all fail gives an error without a message of its own.
   const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
-  const reason = errorCode(first) ?? (first instanceof Error ? first.message : String(first));
+  const reason = errorCode(first) ?? reasonOf(first);
   return `cannot be reached (${reason}): check --artifacts-endpoint and the network`;
 }
 
