@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { ENGINE_QUEUES } from '../src/cli/engine-queues.js';
 import { Engine } from '../test/tool/engine.js';
 import { generateProject } from '../test/tool/many-models.js';
 import { answeringReceiver } from './answering-receiver.js';
@@ -66,15 +67,11 @@ function wayOf(way: (typeof WAYS)[number], round: number): Way {
   if (way === 'wrapped') {
     return { wrap: [process.execPath, main, 'exec', '--data-dir', join(folder, `data-${round}`), '--'], env: {} };
   }
-  const queues = ['BSP', 'BLRP'].flatMap((queue) => [
-    [`OTEL_${queue}_MAX_QUEUE_SIZE`, '100000'],
-    [`OTEL_${queue}_MAX_EXPORT_BATCH_SIZE`, '4096'],
-  ]);
   const env = {
     DBT_EXPORT_TO_OTLP: 'true',
     OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
     DBT_OTEL_FILE_NAME: join(folder, `otel-${round}.jsonl`),
-    ...Object.fromEntries(queues),
+    ...ENGINE_QUEUES,
   };
   return { wrap: [], env };
 }

@@ -1,3 +1,4 @@
+import { ENGINE_QUEUES } from './engine-queues.js';
 import { reachableUrl } from './reachable-url.js';
 
 /** What `serve` says of itself. */
@@ -18,16 +19,15 @@ export interface StartFacts {
   readonly destinations: readonly (readonly [name: string, where: string])[];
 }
 
-/** Queue sizes with which the engine loses no span when answers are slow; its own hold 2,048 and drop the rest in silence. */
-const ENGINE_QUEUES =
-  'OTEL_BSP_MAX_QUEUE_SIZE=100000 OTEL_BSP_MAX_EXPORT_BATCH_SIZE=4096 OTEL_BLRP_MAX_QUEUE_SIZE=100000 OTEL_BLRP_MAX_EXPORT_BATCH_SIZE=4096';
-
 /** Five to seven lines: where it listens, where its first token is, where it writes, where it exports and what to run. */
 export function startLines(facts: StartFacts): readonly string[] {
   const formats = ['JSONL', ...(facts.isParquetOn ? ['Parquet'] : [])].join(' and ');
   const streamed = facts.jsonl === null ? '' : `, streamed to ${facts.jsonl}`;
   const exported = facts.destinations.map(([name, where]) => `${name} (${where})`).join(', ');
   const token = facts.isTokenNeeded ? 'OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer $TOKEN" ' : '';
+  const queues = Object.entries(ENGINE_QUEUES)
+    .map((entry) => entry.join('='))
+    .join(' ');
   return [
     `receives  OTLP over HTTP at ${facts.otlpUrl}`,
     ...(facts.grpcUrl === null ? [] : [`          OTLP over gRPC at ${facts.grpcUrl}`]),
@@ -37,6 +37,6 @@ export function startLines(facts: StartFacts): readonly string[] {
       : [`token     one for everything is in ${facts.firstTokenFile}; others: run-bridge token create --help`]),
     `writes    ${facts.dataFolder}/runs (${formats}${streamed})`,
     `exports   ${exported || 'nothing; set OTEL_EXPORTER_OTLP_ENDPOINT, or destinations in run-bridge.yaml, to change that'}`,
-    `now run   OTEL_EXPORTER_OTLP_ENDPOINT=${reachableUrl(facts.otlpUrl)} ${token}${ENGINE_QUEUES} dbt build --export-to-otlp`,
+    `now run   OTEL_EXPORTER_OTLP_ENDPOINT=${reachableUrl(facts.otlpUrl)} ${token}${queues} dbt build --export-to-otlp`,
   ];
 }

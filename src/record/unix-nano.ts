@@ -11,3 +11,8 @@ export function parseUnixNano(text: string): UnixNano | undefined {
   const value = BigInt(text);
   return value <= MAX_UNIX_NANO ? value : undefined;
 }
+
+/** The same moment in whole milliseconds, cut off. */
+export function toUnixMs(time: UnixNano): number {
+  return Number(time / 1_000_000n);
+}

@@ -3,7 +3,7 @@ import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
 import type { TraceId } from '../record/ids.js';
-import type { UnixNano } from '../record/unix-nano.js';
+import { toUnixMs } from '../record/unix-nano.js';
 import type { InvocationNote, InvocationStore, TraceNote } from '../store/invocation-store.js';
 import type { RunRow } from '../store/run-store.js';
 import type { PlaceFinder } from './place-finder.js';
@@ -161,8 +161,4 @@ export class InvocationNotes implements RunListener, Component {
 function savedIn({ state, parquetBytes, logBytes }: RunRow, { invocations }: RunSummary): ReadonlySet<number> {
   const isWhole = state === 'finished' && parquetBytes === logBytes;
   return new Set(isWhole ? invocations.map(({ index }) => index) : []);
-}
-
-function toUnixMs(time: UnixNano): number {
-  return Number(time / 1_000_000n);
 }

@@ -1,4 +1,5 @@
 import type { LogRecord } from '../../record/telemetry-record.js';
+import { toUnixMs } from '../../record/unix-nano.js';
 import type { RecordLogReader } from '../../sink/record-log.js';
 import type { CatalogInvocation, CatalogStep } from '../../store/run-catalog.js';
 import { NO_LOGS, type StepLogs } from './step-document.js';
@@ -24,7 +25,7 @@ export class StepLogReader {
     const debugLogs = new LogText();
     for (const invocation of step.invocations.slice(0, MAX_INVOCATIONS)) {
       for await (const record of this.records(step, invocation)) {
-        const time = new Date(Number(record.timeUnixNano / 1_000_000n)).toISOString().slice(11, 19);
+        const time = new Date(toUnixMs(record.timeUnixNano)).toISOString().slice(11, 19);
         if (record.severityNumber >= INFO) logs.add(`${time}  ${record.body}`);
         debugLogs.add(`${time}  ${record.severityText}  ${record.body}`);
       }
@@ -42,7 +43,7 @@ export class StepLogReader {
     for await (const chunk of this.reader.read(traceId, { fromOffset: 0, toOffset: MAX_READ_BYTES })) {
       for (const { record } of chunk) {
         if (record.recordType !== 'LogRecord' || record.body === '') continue;
-        const timeMs = Number(record.timeUnixNano / 1_000_000n);
+        const timeMs = toUnixMs(record.timeUnixNano);
         if (timeMs >= fromMs && timeMs <= toMs) yield record;
       }
     }

@@ -1,6 +1,7 @@
 import { type Environment, nonEmpty } from '../../config/environment.js';
 import { invocationIdOf } from '../../record/ids.js';
 import { STEP_ATTRIBUTE } from '../../record/step-attribute.js';
+import { ENGINE_QUEUES } from '../engine-queues.js';
 import { EXEC_VARIABLE } from './is-wrapped.js';
 import { formatTraceparent, type TraceContext } from './trace-context.js';
 
@@ -17,14 +18,6 @@ export interface Wiring {
   readonly isParentOwn: boolean;
 }
 
-/** Sizes of the engine's queues with which it lost nothing when answers took half a second; its own hold 2,048. */
-const QUEUES = {
-  OTEL_BSP_MAX_QUEUE_SIZE: '100000',
-  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '4096',
-  OTEL_BLRP_MAX_QUEUE_SIZE: '100000',
-  OTEL_BLRP_MAX_EXPORT_BATCH_SIZE: '4096',
-} as const;
-
 const LOOPBACK = ['127.0.0.1', 'localhost'];
 
 /**
@@ -33,7 +26,7 @@ const LOOPBACK = ['127.0.0.1', 'localhost'];
  */
 export function childEnvironment(user: Environment, wiring: Wiring): Environment {
   return {
-    ...withDefaults(user, { DBT_EXPORT_TO_OTLP: 'true', ...QUEUES }),
+    ...withDefaults(user, { DBT_EXPORT_TO_OTLP: 'true', ...ENGINE_QUEUES }),
     ...endpoints(user, wiring.otlpUrl),
     ...noProxy(user),
     ...(wiring.jsonlPath === null ? {} : { DBT_OTEL_FILE_NAME: wiring.jsonlPath }),
