@@ -1,6 +1,7 @@
-import { readdir, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../component/error-code.js';
+import { namesIn } from '../component/names-in.js';
 import type { TraceId } from '../record/ids.js';
 import type { QueryFiles } from './query-files.js';
 
@@ -41,8 +42,7 @@ export async function listQueryFiles(
 async function newest(folder: string, traceIds: readonly TraceId[], count: number): Promise<readonly TraceId[]> {
   const timed: { readonly traceId: TraceId; readonly atMs: number }[] = [];
   await eachSome(traceIds, async (traceId) => {
-    const atMs = await stat(join(folder, traceId)).then(({ mtimeMs }) => mtimeMs, orNothing(0));
-    timed.push({ traceId, atMs });
+    timed.push({ traceId, atMs: await modifiedMs(join(folder, traceId)) });
   });
   return timed
     .sort((a, b) => b.atMs - a.atMs)
@@ -50,15 +50,14 @@ async function newest(folder: string, traceIds: readonly TraceId[], count: numbe
     .map(({ traceId }) => traceId);
 }
 
-async function namesIn(folder: string): Promise<readonly string[]> {
-  return await readdir(folder).catch(orNothing<string[]>([]));
-}
-
-function orNothing<T>(nothing: T): (error: unknown) => T {
-  return (error) => {
-    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return nothing;
+/** In milliseconds; 0 where nothing is there. */
+async function modifiedMs(path: string): Promise<number> {
+  try {
+    return (await stat(path)).mtimeMs;
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return 0;
     throw error;
-  };
+  }
 }
 
 async function eachSome<T>(all: readonly T[], look: (one: T) => Promise<void>): Promise<void> {

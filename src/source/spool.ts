@@ -1,9 +1,9 @@
-import { readdir, rm, stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
-import { errorCode } from '../component/error-code.js';
 import type { Logger } from '../component/logger.js';
+import { namesIn } from '../component/names-in.js';
 import { whenAborted } from '../component/when-aborted.js';
 import type { RecordConsumer } from '../record/record-consumer.js';
 import type { ExecutionBook } from '../run/execution-book.js';
@@ -196,14 +196,5 @@ export class Spool implements Component {
     const { path: kept } = this.rejectFile;
     this.deps.logger.warn({ path, count: rejects.length, kept }, 'lines could not be read and were left out');
     await this.rejectFile.add(path, rejects);
-  }
-}
-
-async function namesIn(folder: string): Promise<readonly string[]> {
-  try {
-    return (await readdir(folder)).sort();
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return [];
-    throw error;
   }
 }

@@ -1,7 +1,8 @@
 import { constants } from 'node:fs';
-import { copyFile, lstat, mkdir, readdir } from 'node:fs/promises';
+import { copyFile, lstat, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../component/error-code.js';
+import { namesIn } from '../component/names-in.js';
 import { copyWholeLines } from './copy-whole-lines.js';
 
 /** What was copied. */
@@ -25,7 +26,7 @@ const NOT_COPIED = /^(state\.db.*|lock\.db.*|lock\.json|pull|.*\.partial)$/;
 export async function copyDataFolder(from: string, to: string): Promise<Copied> {
   const total = { runCount: 0, fileCount: 0, byteCount: 0 };
   await copyFolder(from, to, total);
-  const runs = await readdir(join(to, 'runs')).catch(() => []);
+  const runs = await namesIn(join(to, 'runs'));
   return { ...total, runCount: runs.length };
 }
 
@@ -53,13 +54,4 @@ async function copyOne(source: string, target: string): Promise<number> {
   if (source.endsWith('.jsonl')) return await copyWholeLines(source, target);
   await copyFile(source, target, constants.COPYFILE_FICLONE);
   return (await lstat(target)).size;
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return [];
-    throw error;
-  }
 }

@@ -1,10 +1,10 @@
 import type { Dirent } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
-import { join, relative, sep } from 'node:path';
+import { join } from 'node:path';
 import { errorCode } from '../../component/error-code.js';
 import type { ArtifactLimits } from '../../source/artifact/artifact-limits.js';
 import type { FoundArtifact } from '../../source/artifact/found-artifact.js';
-import { parseArtifactPath } from '../../store/artifact/artifact-path.js';
+import { artifactPathIn } from '../../store/artifact/artifact-path.js';
 
 /** What a command left in the engine's target folder. */
 export interface FoundArtifacts {
@@ -43,7 +43,7 @@ export async function findArtifacts(
   return bound([...bySize(found.slice(0, documentCount)), ...found.slice(documentCount)], limits, walk.isCutShort);
 
   async function take(file: string): Promise<readonly FoundArtifact[]> {
-    const path = parseArtifactPath(relative(targetFolder, file).split(sep).join('/'));
+    const path = artifactPathIn(targetFolder, file);
     const stats = await lstat(file).catch(() => undefined);
     if (path === undefined || stats?.isFile() !== true || !isSince(stats.mtimeMs, sinceUnixMs)) return [];
     return [{ path, file, sizeBytes: stats.size }];

@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
 import { copyFile, lstat, mkdir, readdir } from 'node:fs/promises';
-import { dirname, join, relative, sep } from 'node:path';
+import { dirname, join } from 'node:path';
 import { errorCode } from '../../component/error-code.js';
-import { parseArtifactPath } from '../../store/artifact/artifact-path.js';
+import { artifactPathIn } from '../../store/artifact/artifact-path.js';
 import type { FoundArtifact } from './found-artifact.js';
 
 /** Artifacts that could not be brought to where they belong, in a command's folder. */
@@ -29,7 +29,7 @@ export async function spooledArtifacts(commandFolder: string): Promise<readonly 
   for (const name of names.sort()) {
     const file = join(base, name);
     const stats = await lstat(file);
-    const path = parseArtifactPath(relative(base, file).split(sep).join('/'));
+    const path = artifactPathIn(base, file);
     if (stats.isFile() && path !== undefined) found.push({ path, file, sizeBytes: stats.size });
   }
   return found;

@@ -1,3 +1,5 @@
+import { relative, sep } from 'node:path';
+
 /** A path below a step's artifacts, for example `compiled/shop/models/orders.sql`: names with `/` between them, safe to use anywhere. */
 export type ArtifactPath = string & { readonly __brand: 'ArtifactPath' };
 
@@ -21,6 +23,11 @@ export function parseArtifactPath(text: string): ArtifactPath | undefined {
     (name) => name !== '' && name !== '.' && name !== '..' && Buffer.byteLength(name) <= MAX_NAME_BYTES,
   );
   return isSafe ? (text as ArtifactPath) : undefined;
+}
+
+/** The path that a file below a folder has as an artifact; `undefined` where it cannot have one. */
+export function artifactPathIn(folder: string, file: string): ArtifactPath | undefined {
+  return parseArtifactPath(relative(folder, file).split(sep).join('/'));
 }
 
 /** Backslashes; control, format and private characters, line separators and halves of surrogate pairs. */

@@ -4,7 +4,7 @@ import { type FileHandle, mkdir, open, readdir, realpath, rename, rm, rmdir, sta
 import { dirname, join, relative, sep } from 'node:path';
 import { errorCode } from '../../component/error-code.js';
 import { ArtifactError } from './artifact-error.js';
-import { type ArtifactPath, parseArtifactPath } from './artifact-path.js';
+import { type ArtifactPath, artifactPathIn } from './artifact-path.js';
 import type {
   Artifact,
   ArtifactKey,
@@ -179,7 +179,7 @@ async function filesBelow(base: string, folder: string): Promise<ArtifactPath[]>
     const path = join(folder, entry.name);
     if (entry.isDirectory()) for (const each of await filesBelow(base, path)) found.push(each);
     if (!entry.isFile()) continue;
-    const artifact = parseArtifactPath(relative(base, path).split(sep).join('/'));
+    const artifact = artifactPathIn(base, path);
     if (artifact !== undefined) found.push(artifact);
   }
   return found;
