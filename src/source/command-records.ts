@@ -60,13 +60,14 @@ export class CommandRecords {
     return new Set([...this.inJsonl.keys(), ...this.firstOverOtlpMs.keys()]);
   }
 
-  /** Takes a request in: it is held. @throws what holding it throws. */
+  /** Takes a request in: it is held, unless the JSONL has brought all of it. @throws what holding it throws. */
   async hold({ delivery }: DecodedRequest, signal: 'traces' | 'logs', bytes: Uint8Array): Promise<void> {
     const nowMs = this.deps.clock.monotonicMs();
     for (const { traceId, resource } of delivery.batches) {
       if (!this.firstOverOtlpMs.has(traceId)) this.firstOverOtlpMs.set(traceId, nowMs);
       if (!this.resources.has(traceId)) this.resources.set(traceId, resource);
     }
+    if (this.isInJsonl(delivery)) return;
     const traceIds = delivery.batches.map(({ traceId }) => traceId);
     await this.deps.held.add({ signal, traceIds, hasForeign: delivery.foreign.length > 0 }, bytes);
   }
@@ -142,6 +143,14 @@ export class CommandRecords {
       await pause(clock, LOOK_MS / 5, this.ended.signal);
     }
     return this.resources.get(traceId);
+  }
+
+  /** Whether nothing of it will be asked for; most of the OTLP comes after its lines were taken. */
+  private isInJsonl({ batches, foreign }: Delivery): boolean {
+    const [first] = batches;
+    if (first === undefined || foreign.length > 0) return false;
+    const isOneTrace = batches.every(({ traceId }) => traceId === first.traceId);
+    return isOneTrace && this.inJsonl.get(first.traceId)?.hasAll(batches) === true;
   }
 
   /** What the JSONL of its trace did not bring. */

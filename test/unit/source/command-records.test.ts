@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createDecoding } from '../../../src/app/create-decoding.js';
 import { OtlpRequestDecoder } from '../../../src/decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../../../src/decode/public-attribute-schema.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
@@ -18,11 +19,13 @@ import { JsonlKeys } from '../../../src/source/jsonl-keys.js';
 import type { TailChunk } from '../../../src/source/jsonl-tail.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
+import { RecordingLogger } from '../../fake/recording-logger.js';
 import { SAMPLES } from '../../fake/sample-run.js';
 
 const protobuf = new ProtobufCodec();
 const json = new JsonCodec();
 const decoder = new OtlpRequestDecoder(new PublicAttributeSchema(PublicSchema.load()), json);
+const decoding = createDecoding(PublicSchema.load(), new RecordingLogger());
 
 interface Body {
   readonly signal: Signal;
@@ -186,6 +189,64 @@ describe('log records that are equal', () => {
         for (let count = 0; count < jsonlCount; count++) keys.note(log);
         const lacking = Array.from({ length: otlpCount }, () => keys.lacks(log)).filter(Boolean);
         expect(lacking).toHaveLength(Math.max(0, otlpCount - jsonlCount));
+      }),
+    );
+  });
+});
+
+describe('requests of which the JSONL has brought everything', () => {
+  it.each([
+    ['general decoder', (body: Body) => decoder.decode(protobuf.decode(body.signal, body.bytes))],
+    ['decoder of the receiver', (body: Body) => decoding.protobuf[body.signal].decode(body.bytes)],
+  ])('are not held (%s), and the others are', async (_which, decode) => {
+    const [lines, bodies] = [linesOf('build-clean'), bodiesOf('build-clean')];
+    const live = new LiveLines();
+    const path = join(folder, 'held.otlp.jsonl');
+    const held = new HeldRequests({ path, maxMemoryBytes: 10_000_000, codecs: () => ({ protobuf, json }) });
+    const target = new MemoryConsumer();
+    const records = new CommandRecords({
+      ...{ lines: live, held, target, clock: new FakeClock(), isOtlpExpected: false },
+      decode: (request) => decoder.decode(request),
+      hasUnreadLines: async () => false,
+      guessResource: () => UNKNOWN_RESOURCE,
+      async onRejects() {},
+    });
+    const running = records.run(new AbortController().signal);
+    // The last span over OTLP is not among the lines yet.
+    live.add(lines.slice(0, -1));
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const body of bodies) await records.hold(decode(body), body.signal, body.bytes);
+    expect(held.count).toBeGreaterThan(0);
+    expect(held.count).toBeLessThan(bodies.length);
+    live.add(lines.slice(-1));
+    live.end();
+    records.end();
+    await running;
+    expect(target.deliveries.flatMap(({ batches }) => batches.flatMap((batch) => batch.records))).toHaveLength(
+      lines.length,
+    );
+  });
+
+  it('are told from others by how often equal log records occur, and nothing counts as asked for those', () => {
+    const log = linesOf('build-clean')
+      .map(parseRecordLine)
+      .find(({ recordType }) => recordType === 'LogRecord');
+    if (log === undefined) throw new Error('no log record');
+    const batchOf = (count: number) => ({
+      traceId: log.traceId,
+      resource: UNKNOWN_RESOURCE,
+      records: Array.from({ length: count }, () => log),
+    });
+    fc.assert(
+      fc.property(fc.nat(5), fc.array(fc.nat(4), { maxLength: 6 }), (jsonlCount, requests) => {
+        const keys = new JsonlKeys();
+        for (let count = 0; count < jsonlCount; count++) keys.note(log);
+        let left = jsonlCount;
+        for (const count of requests) {
+          expect(keys.hasAll([batchOf(count)])).toBe(count <= left);
+          if (count <= left) left -= count;
+        }
+        expect(Array.from({ length: 6 }, () => keys.lacks(log)).filter((isLacking) => !isLacking)).toHaveLength(left);
       }),
     );
   });
