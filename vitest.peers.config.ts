@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** Tests with real Jaeger and the real Collector; they are built from Go modules, minutes the first time. */
+/** Tests with other programs: Jaeger, the Collector and an S3 server, built from Go modules (minutes the first time); clients from PyPI. */
 export default defineConfig({
   test: {
     include: ['test/peers/**/*.test.ts'],

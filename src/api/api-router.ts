@@ -9,6 +9,8 @@ import { SENDER } from './caller.js';
 
 /** Where the hosted platform's API is. */
 export const V2_PATH = '/api/v2';
+/** Where its webhooks are. */
+export const V3_PATH = '/api/v3';
 
 /** What the router works with. */
 export interface ApiRouterDeps {
@@ -20,15 +22,21 @@ export interface ApiRouterDeps {
   readonly logger: Logger;
 }
 
-/** The API behind its tokens: nothing below its paths is answered without one, not even that there is nothing. */
+/**
+ * The API behind its tokens: nothing below its paths is answered without one, not even that there is nothing. What is not
+ * there is said in the envelope below all of `/api`: clients read a JSON body whatever they asked for.
+ */
 export function apiRouter({ authenticator, isOpen, routers, logger }: ApiRouterDeps): Router {
   const router = Router();
-  const paths = [V2_PATH, API_PATH];
+  const paths = [V2_PATH, V3_PATH, API_PATH];
   router.use(paths, authenticate(authenticator, isOpen));
   for (const one of routers) router.use(one);
   router.use(paths, (_request, response) => {
     throw callerOf(response) === SENDER ? tokenNeeded() : ApiError.notFound();
   });
-  router.use(paths, apiErrors(logger));
+  router.use('/api', () => {
+    throw ApiError.notFound();
+  });
+  router.use('/api', apiErrors(logger));
   return router;
 }

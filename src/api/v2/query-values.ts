@@ -8,11 +8,12 @@ export type Parameters = Readonly<Record<string, unknown>>;
 const MAX_VALUES = 1_000;
 
 /**
- * The texts that a parameter holds, however it is written: `a,b`, repeated, `["a"]`, `['a']`, `[1, 2]` or empty.
+ * The texts that a parameter holds, however it is written: `a,b`, repeated, `["a"]`, `['a']`, `[1, 2]` or empty, with or
+ * without `[]` behind its name, as some HTTP libraries write lists.
  * `undefined` where it did not come at all.
  */
 export function textsOf(parameters: Parameters, name: string): readonly string[] | undefined {
-  const value = parameters[name];
+  const value = parameters[name] ?? parameters[`${name}[]`];
   if (value === undefined) return undefined;
   const texts = (Array.isArray(value) ? value : [value]).flatMap((one) =>
     String(one)

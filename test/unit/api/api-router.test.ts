@@ -59,6 +59,15 @@ describe('the API behind its tokens', () => {
     }
   });
 
+  it.each(['/api/v3/nothing', '/api/v3/accounts/10001/webhooks/nothing', '/api/v2x', '/api/nothing', '/api/v4/x/'])(
+    'says in the envelope that nothing is at %s',
+    async (path) => {
+      const nothing = refused(404, 'The requested resource was not found.');
+      expect(await server.ask('GET', path, await server.token())).toMatchObject(nothing);
+      expect(await server.ask('POST', path, await server.token(), {})).toMatchObject(nothing);
+    },
+  );
+
   it('says which right a token lacks', async () => {
     const token = await server.token('read_only');
     const lacking = refused(403, 'This token may not do that: it is read_only, and jobs:run is not part of it.');
