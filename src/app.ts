@@ -289,7 +289,7 @@ export class App {
       ...deps,
       state: opened.state,
       book: this.book,
-      credentials: () => ({}),
+      credentials: () => access.credentialsFor(configuration.http.host),
     });
     const api = lazyRouter('/api/', async () => {
       const { apiRouters } = await import('./app/api-routers.js');

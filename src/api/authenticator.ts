@@ -44,8 +44,15 @@ interface Good {
 export class Authenticator {
   /** By the token's hash, in the order in which they came last. */
   private readonly good = new Map<string, Good>();
+  /** By the token's hash. */
+  private readonly granted = new Map<string, Caller>();
 
   constructor(private readonly deps: AuthenticatorDeps) {}
+
+  /** Lets a token in that is kept in memory alone, as long as the program runs: for commands that it starts itself. */
+  grant(token: string, caller: Caller): void {
+    this.granted.set(hashOf(token).toString('hex'), caller);
+  }
 
   /**
    * @param authorization `Token …` or `Bearer …`
@@ -58,6 +65,8 @@ export class Authenticator {
     // Whatever it is, it is hashed and looked up: what is malformed takes as long as what is unknown.
     const hash = hashOf(/^(?:token|bearer) +(.*)$/i.exec(authorization)?.[1]?.trim() ?? '');
     const key = hash.toString('hex');
+    const granted = this.granted.get(key);
+    if (granted !== undefined) return { kind: 'admitted', caller: granted };
     const known = this.good.get(key);
     if (known !== undefined && this.isFresh(known)) return { kind: 'admitted', caller: known.caller };
     const retryAfterMs = known === undefined ? tries.take(address) : null;

@@ -1,6 +1,8 @@
 import { Authenticator } from '../api/authenticator.js';
+import { SENDER } from '../api/caller.js';
 import { FailedTries } from '../api/failed-tries.js';
 import { TokenGate } from '../api/token-gate.js';
+import { newSecret } from '../api/token-secret.js';
 import type { Clock } from '../component/clock.js';
 import { isLoopback } from '../component/is-loopback.js';
 import type { Logger } from '../component/logger.js';
@@ -19,6 +21,7 @@ export interface AccessDeps {
 export class Access {
   readonly authenticator: Authenticator;
   private readonly gate: SenderGate;
+  private commandToken: string | undefined;
 
   constructor(
     private readonly auth: Configuration['otlp-auth'],
@@ -26,6 +29,19 @@ export class Access {
   ) {
     this.authenticator = new Authenticator({ ...deps, tries: new FailedTries(deps.clock) });
     this.gate = new TokenGate(this.authenticator);
+  }
+
+  /**
+   * What `exec` of this program's own commands needs in its environment to hand over to an address of it: a token that is
+   * good as long as the program runs, may do what senders may, and is kept in memory alone. Nothing where none is asked for.
+   */
+  credentialsFor(host: string): Readonly<Record<string, string>> {
+    if (this.isOpen(host)) return {};
+    if (this.commandToken === undefined) {
+      this.commandToken = newSecret();
+      this.authenticator.grant(this.commandToken, { ...SENDER });
+    }
+    return { RUN_BRIDGE_TOKEN: this.commandToken };
   }
 
   /** Whether an address takes telemetry without a token. @param host that it listens on */

@@ -33,11 +33,12 @@ export class JobLauncher {
 
   /** The environment that a job's commands get, but for what `exec` adds. */
   environmentOf(job: JobDefinition): Readonly<Record<string, string | undefined>> {
-    return { ...commandEnvironment(this.config.environment), ...job.variables };
+    const { environment, credentials } = this.config;
+    return { ...commandEnvironment(environment), ...job.variables, ...credentials() };
   }
 
   launch({ run, job, stepId, command }: StepLaunch): StepProcess {
-    const { nodePath, entryPath, dataFolder, credentials } = this.config;
+    const { nodePath, entryPath, dataFolder } = this.config;
     // What a request said, its reason for example, stays away from command lines.
     const place = { job: run.job, environment: run.environment, project: run.project };
     const flags = Object.entries(place).flatMap(([name, value]) => (value === null ? [] : [`--${name}=${value}`]));
@@ -57,7 +58,7 @@ export class JobLauncher {
           ...command,
         ],
         workingDir: job.workingDir,
-        environment: { ...this.environmentOf(job), ...credentials() },
+        environment: this.environmentOf(job),
       },
       this.clock,
     );

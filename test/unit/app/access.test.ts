@@ -48,4 +48,15 @@ describe('access', () => {
     };
     await expect(access('auto', broken).gateAt('0.0.0.0')?.admit('Bearer x', '10.0.0.1')).rejects.toThrow(ConsumeError);
   });
+
+  it('is given to commands that this program runs, for sending alone, where a token is needed', async () => {
+    const here = access('token');
+    const { RUN_BRIDGE_TOKEN: token = '' } = here.credentialsFor('127.0.0.1');
+    expect(here.credentialsFor('127.0.0.1')).toEqual({ RUN_BRIDGE_TOKEN: token });
+    await here.gateAt('127.0.0.1')?.admit(`Bearer ${token}`, '127.0.0.1');
+    const admission = await here.authenticator.admit(`Token ${token}`, '127.0.0.1');
+    expect(admission).toMatchObject({ kind: 'admitted', caller: { permission: 'sender' } });
+    expect(await access('token').authenticator.admit(`Token ${token}`, '127.0.0.1')).toEqual({ kind: 'invalid' });
+    expect(access('auto').credentialsFor('127.0.0.1')).toEqual({});
+  });
 });
