@@ -14,6 +14,8 @@ import type { LateThread } from './app/late-exports.js';
 import { createLimits } from './app/limits.js';
 import { type OpeningExports, openExportsLate } from './app/open-exports-late.js';
 import { openState } from './app/open-state.js';
+import { removalsOf, retainedKinds } from './app/retained-kinds.js';
+import { TraceStill } from './app/trace-still.js';
 import type { Clock } from './component/clock.js';
 import { Health } from './component/health.js';
 import { Lifecycle } from './component/lifecycle.js';
@@ -34,6 +36,7 @@ import { OtlpHttpReceiver } from './receiver/otlp-http-receiver.js';
 import { WatchedConsumer } from './receiver/watched-consumer.js';
 import type { TraceId } from './record/ids.js';
 import type { RecordConsumer } from './record/record-consumer.js';
+import { Retention } from './retention/retention.js';
 import { API_PATH } from './run/api-path.js';
 import { InvocationNotes } from './run/invocation-notes.js';
 import { InvocationParquet } from './run/invocation-parquet.js';
@@ -335,7 +338,12 @@ export class App {
       logger,
       pid: deps.pid,
     });
-    const outward = [...exports, parquetThread, notes, ...output, storage];
+    const removals = removalsOf(configuration, { state: opened.state, storage });
+    const hold = new TraceStill(recordLog, this.tracker);
+    const destinations = this.destinations.map(([name]) => name);
+    const kinds = retainedKinds(configuration, removals, { state: opened.state, storage, clock, destinations, hold });
+    const retention = new Retention({ kinds: purpose === 'serve' ? kinds : [], removals, clock, logger });
+    const outward = [storage, retention, ...exports, parquetThread, notes, ...output];
     const inward = {
       serve: [
         this.tracker,

@@ -25,6 +25,7 @@ import type { ProcessContext } from './process-context.js';
 import { pullCommand } from './pull-command.js';
 import { queryCommand } from './query-command.js';
 import { reportCommand } from './report-command.js';
+import { retainCommand } from './retain-command.js';
 import { serveCommand } from './serve-command.js';
 import { tokenCommand } from './token-command.js';
 import { versionCommand } from './version-command.js';
@@ -43,6 +44,7 @@ const COMMANDS = [
   pullCommand,
   convertCommand,
   tokenCommand,
+  retainCommand,
   backupCommand,
   configCommand,
   versionCommand,

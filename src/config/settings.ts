@@ -10,6 +10,7 @@ import { databaseUrlSetting } from './database-url-setting.js';
 import { formatDuration, parseDurationMs } from './duration.js';
 import { formatListenAddress, type ListenAddress, parseListenAddress } from './listen-address.js';
 import { platformAccountSetting, platformIntervalSetting, platformUrlSetting } from './platform-settings.js';
+import { ageSetting } from './retention-settings.js';
 import { choiceSetting, parsePath, type Setting, switchSetting } from './setting.js';
 import { sizeOrWordSetting, sizeSetting } from './size-setting.js';
 
@@ -62,6 +63,12 @@ export interface SettingValues {
   readonly 'artifacts-path-style': (typeof PATH_STYLES)[number];
   /** In bytes. */
   readonly 'max-artifact-bytes': number;
+  /** In milliseconds, or `off`; so are other ages. */
+  readonly 'retain-telemetry-age': number | 'off';
+  /** In bytes, or `off`; so are other sizes. */
+  readonly 'retain-telemetry-size': number | 'off';
+  readonly 'retain-artifacts-age': number | 'off';
+  readonly 'retain-artifacts-size': number | 'off';
   readonly redaction: (typeof REDACTION_LEVELS)[number];
   readonly 'log-level': (typeof LOG_LEVELS)[number];
   readonly 'log-format': (typeof LOG_FORMATS)[number];
@@ -157,6 +164,18 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
   'max-artifact-bytes': sizeSetting(
     '256MiB',
     'largest artifact of a step; exec leaves a larger one out, an upload of one is answered 413',
+  ),
+  'retain-telemetry-age': ageSetting('runs that ended longer ago are removed, with all that is kept of them'),
+  'retain-telemetry-size': sizeOrWordSetting(
+    ['off'],
+    'off',
+    'what record logs and Parquet files may take together; of more, the oldest runs are removed',
+  ),
+  'retain-artifacts-age': ageSetting('artifacts of runs that ended longer ago are removed'),
+  'retain-artifacts-size': sizeOrWordSetting(
+    ['off'],
+    'off',
+    'what artifacts may take together; of more, those of the oldest runs are removed',
   ),
   redaction: choiceSetting(
     REDACTION_LEVELS,

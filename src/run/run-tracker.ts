@@ -103,6 +103,20 @@ export class RunTracker implements Component, AppendListener, StepListener {
     }
   }
 
+  /**
+   * Lets go of a run whose files are about to be removed. To be called while nothing can be appended to it.
+   * @returns false where it is at work.
+   */
+  release(traceId: TraceId): boolean {
+    const run = this.runs.get(traceId);
+    if (this.noting.has(traceId) || run?.isSettled === false) return false;
+    if (run === undefined) return true;
+    run.drop();
+    this.runs.delete(traceId);
+    this.active.delete(run);
+    return true;
+  }
+
   async shutdown(deadline: AbortSignal): Promise<void> {
     this.isStopped = true;
     this.sweepTimer?.cancel();

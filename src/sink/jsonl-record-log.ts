@@ -54,6 +54,10 @@ const MAX_PARALLEL_LOGS = 64;
 export class JsonlRecordLog implements Component, RecordConsumer {
   readonly name = 'record log';
   private readonly open = new Map<TraceId, TraceLog>();
+  /** Traces whose appends wait until these resolve. */
+  private readonly held = new Map<TraceId, Promise<void>>();
+  /** Appends under way; at most one a trace. */
+  private readonly appending = new Map<TraceId, Promise<unknown>>();
   private queue: Job[] = [];
   private queuedRecords = 0;
   private running: Promise<void> | undefined;
@@ -180,12 +184,45 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     this.isFailing = first !== undefined;
   }
 
+  /** Runs an action while no file of these traces is open or written here; records that come for them meanwhile wait. */
+  async whileClosed<T>(traceIds: readonly TraceId[], action: () => Promise<T>): Promise<T> {
+    let release = () => {};
+    const hold = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const own = traceIds.filter((traceId) => !this.held.has(traceId));
+    for (const traceId of own) this.held.set(traceId, hold);
+    try {
+      for (const traceId of own) {
+        await this.appending.get(traceId);
+        const log = this.open.get(traceId);
+        this.open.delete(traceId);
+        await log?.close();
+      }
+      return await action();
+    } finally {
+      for (const traceId of own) this.held.delete(traceId);
+      release();
+    }
+  }
+
   /** Returns what went wrong, if anything; the log is then opened anew at its next use. */
   private async appendTo(
     traceId: TraceId,
     additions: readonly Addition[],
     nowMs = this.deps.clock.monotonicMs(),
   ): Promise<unknown> {
+    await this.held.get(traceId);
+    const appending = this.append(traceId, additions, nowMs);
+    this.appending.set(traceId, appending);
+    try {
+      return await appending;
+    } finally {
+      this.appending.delete(traceId);
+    }
+  }
+
+  private async append(traceId: TraceId, additions: readonly Addition[], nowMs: number): Promise<unknown> {
     try {
       const log = await this.logOf(traceId, nowMs);
       const appended = await log.append(additions, nowMs);

@@ -42,6 +42,7 @@ export async function addRun(
     engine_version: null,
     git_branch: null,
     git_sha: null,
+    artifacts_removed_unix_ms: null,
   };
   await transaction.insertInto('executions').values(row).execute();
   return {

@@ -140,8 +140,8 @@ export class SqlCursorStore implements CursorStore {
   }
 }
 
-/** Whether a destination with a cursor has something of the run to get. */
-const IS_BEHIND = sql<boolean>`(
+/** Whether a destination with a cursor (`sent`) has something of the trace (`run`) to get. */
+export const IS_BEHIND = sql<boolean>`(
   sent.finished_at_bytes is null or sent.finished_at_bytes <> run.log_bytes
   or sent.traces_offset < run.log_bytes or sent.logs_offset < run.log_bytes)`;
 

@@ -62,6 +62,8 @@ export interface StateTables {
     readonly engine_version: string | null;
     readonly git_branch: string | null;
     readonly git_sha: string | null;
+    /** `null` while its artifacts, if it has any, are kept. */
+    readonly artifacts_removed_unix_ms: number | null;
   };
   readonly projects: NamedColumns;
   readonly environments: NamedColumns & { readonly project_id: number };
@@ -140,6 +142,12 @@ export interface StateTables {
     readonly attempt_count: number;
     /** Numbers with commas between them. */
     readonly done_steps: string;
+  };
+  /** Files that are being removed, whose rows are gone. */
+  readonly removals: {
+    readonly kind: 'trace' | 'artifacts';
+    readonly id: string;
+    readonly noted_unix_ms: number;
   };
   /** What one program at a time may have. */
   readonly leases: {

@@ -32,6 +32,7 @@ export function artifactStoreContract(
         expect(await store.stat(key('manifest.json'))).toBeUndefined();
         expect(await store.open(key('manifest.json'))).toBeUndefined();
         expect(await store.remove(key('manifest.json'))).toBe(false);
+        expect(await store.usage(1001)).toEqual({ count: 0, sizeBytes: 0 });
         expect(await store.removeRun(1001)).toEqual({ count: 0, sizeBytes: 0 });
       }));
 
@@ -121,6 +122,8 @@ export function artifactStoreContract(
         await store.put(key('manifest.json', 1, 1002), pieces('abc'));
         expect(await store.remove(key('run/a.sql'))).toBe(true);
         expect((await store.list(1001, 1)).map(({ path }) => path)).toEqual(['manifest.json', 'run/b.sql']);
+        expect(await store.usage(1001)).toEqual({ count: 3, sizeBytes: 9 });
+        expect(await store.usage()).toEqual({ count: 4, sizeBytes: 12 });
         expect(await store.removeRun(1001)).toEqual({ count: 3, sizeBytes: 9 });
         expect(await store.list(1001, 1)).toEqual([]);
         expect(await store.list(1001, 2)).toEqual([]);

@@ -7,6 +7,7 @@ import { executionBookContract } from './execution-book.contract.js';
 import { jobRunStoreContract } from './job-run-store.contract.js';
 import { leaseStoreContract } from './lease-store.contract.js';
 import { pullStoreContract } from './pull-store.contract.js';
+import { retentionStoreContract } from './retention-store.contract.js';
 import { runCatalogContract } from './run-catalog.contract.js';
 import { runStoreContract } from './run-store.contract.js';
 import { tokenStoreContract } from './token-store.contract.js';
@@ -16,6 +17,7 @@ export function stateContract(withState: (body: (state: State) => Promise<void>)
   runStoreContract((body) => withState((state) => body(state.runs)));
   cursorStoreContract((body) => withState(body));
   runCatalogContract(withState);
+  retentionStoreContract(withState);
   jobRunStoreContract(withState);
   leaseStoreContract((body) => withState((state) => body(state.leases)));
   pullStoreContract((body) => withState((state) => body(state.pulls)));

@@ -53,11 +53,13 @@ export interface ArtifactStore {
   /** Removes one; false where there is none. */
   remove(key: ArtifactKey): Promise<boolean>;
   /** Removes all that a run has. @returns how much that was. */
-  removeRun(runId: number): Promise<RemovedArtifacts>;
+  removeRun(runId: number): Promise<ArtifactUsage>;
+  /** What there is of a run; of all runs where none is said. */
+  usage(runId?: number): Promise<ArtifactUsage>;
 }
 
-/** What was removed. */
-export interface RemovedArtifacts {
+/** How many artifacts, and what they take. */
+export interface ArtifactUsage {
   readonly count: number;
   readonly sizeBytes: number;
 }

@@ -3,12 +3,14 @@ import type { Dirent } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, realpath, rename, rm, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { errorCode } from '../../component/error-code.js';
+import { readFolderUsage } from '../../component/folder-usage.js';
 import { ArtifactError } from './artifact-error.js';
 import { type ArtifactPath, artifactPathIn } from './artifact-path.js';
 import type {
   Artifact,
   ArtifactKey,
   ArtifactStore,
+  ArtifactUsage,
   ByteRange,
   OpenArtifact,
   RemovedArtifacts,
@@ -96,7 +98,22 @@ export class FolderArtifactStore implements ArtifactStore {
     });
   }
 
-  async removeRun(runId: number): Promise<RemovedArtifacts> {
+  async usage(runId?: number): Promise<ArtifactUsage> {
+    if (runId !== undefined) {
+      const { fileCount, sizeBytes } = await readFolderUsage(join(this.folder, String(runId)));
+      return { count: fileCount, sizeBytes };
+    }
+    const total = { count: 0, sizeBytes: 0 };
+    const names = await this.guard(() => readdir(this.folder).catch(orNone));
+    for (const name of names.filter((one) => /^\d+$/.test(one))) {
+      const { count, sizeBytes } = await this.usage(Number(name));
+      total.count += count;
+      total.sizeBytes += sizeBytes;
+    }
+    return total;
+  }
+
+  async removeRun(runId: number): Promise<ArtifactUsage> {
     const run = join(this.folder, String(runId));
     return this.guard(async () => {
       let sizeBytes = 0;
@@ -166,6 +183,11 @@ export class FolderArtifactStore implements ArtifactStore {
       throw error instanceof ArtifactError ? error : toArtifactError(error, this.folder);
     }
   }
+}
+
+function orNone(error: unknown): string[] {
+  if (isAbsent(error)) return [];
+  throw error;
 }
 
 /** Paths of the files below a folder, links not followed; none where there is no such folder. */

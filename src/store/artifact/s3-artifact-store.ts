@@ -10,14 +10,7 @@ import {
 import { state as sdkState } from '@aws-sdk/core/client';
 import { Upload } from '@aws-sdk/lib-storage';
 import { parseArtifactPath } from './artifact-path.js';
-import type {
-  Artifact,
-  ArtifactKey,
-  ArtifactStore,
-  ByteRange,
-  OpenArtifact,
-  RemovedArtifacts,
-} from './artifact-store.js';
+import type { Artifact, ArtifactKey, ArtifactStore, ArtifactUsage, ByteRange, OpenArtifact } from './artifact-store.js';
 import { isMissing, toArtifactError } from './s3-errors.js';
 import type { S3Location } from './s3-location.js';
 
@@ -102,7 +95,7 @@ export class S3ArtifactStore implements ArtifactStore {
     return true;
   }
 
-  async removeRun(runId: number): Promise<RemovedArtifacts> {
+  async removeRun(runId: number): Promise<ArtifactUsage> {
     let count = 0;
     let sizeBytes = 0;
     let batch: { Key: string }[] = [];
@@ -117,6 +110,18 @@ export class S3ArtifactStore implements ArtifactStore {
       if (batch.length === KEYS_PER_DELETE) await removeBatch();
     }
     await removeBatch();
+    return { count, sizeBytes };
+  }
+
+  async usage(runId?: number): Promise<ArtifactUsage> {
+    let count = 0;
+    let sizeBytes = 0;
+    for await (const { Size } of this.objectsBelow(
+      runId === undefined ? this.rootPrefix : `${this.rootPrefix}${runId}/`,
+    )) {
+      count += 1;
+      sizeBytes += Size ?? 0;
+    }
     return { count, sizeBytes };
   }
 

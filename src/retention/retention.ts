@@ -1,0 +1,86 @@
+import type { Clock, Timer } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import type { Logger } from '../component/logger.js';
+import type { Removal } from '../store/retention-store.js';
+import type { Removals } from './removals.js';
+import type { RetainedKind } from './retained-kind.js';
+import { type SweepResult, sweepKind } from './sweep-kind.js';
+
+/** What it works with. */
+export interface RetentionDeps {
+  readonly kinds: readonly RetainedKind[];
+  readonly removals: Removals;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** How often it is looked what may go, in milliseconds; and the first time after a start. */
+const INTERVAL_MS = 3_600_000;
+
+/**
+ * Removes what is older, or more, than it may be: at the start and each hour. What a crash left half removed is ended by the
+ * next start, limits or not; to be started before anything reads the data folder.
+ */
+export class Retention implements Component {
+  readonly name = 'retention';
+  private readonly stopping = new AbortController();
+  private timer: Timer | undefined;
+  private working: Promise<void> = Promise.resolve();
+
+  constructor(private readonly deps: RetentionDeps) {}
+
+  /** @throws StoreError; what the file system throws */
+  async start(): Promise<void> {
+    const left = await this.deps.removals.takeUp();
+    this.working = this.endAll(left).then(() => this.look());
+  }
+
+  async shutdown(): Promise<void> {
+    this.stopping.abort();
+    this.timer?.cancel();
+    await this.working;
+  }
+
+  private async endAll(left: readonly Removal[]): Promise<void> {
+    const { removals, logger } = this.deps;
+    try {
+      for (const removal of left) await removals.end(removal);
+      if (left.length > 0) logger.info({ count: left.length }, 'what was being removed at the last end is removed');
+    } catch (error) {
+      logger.error(
+        { error: String(error) },
+        'what was being removed at the last end is left; the next start tries again',
+      );
+    }
+  }
+
+  private async look(): Promise<void> {
+    const { kinds, clock, logger } = this.deps;
+    const { signal } = this.stopping;
+    for (const kind of kinds) {
+      if (signal.aborted) return;
+      try {
+        tell(await sweepKind(kind, { nowUnixMs: clock.nowUnixMs(), isDry: false, signal }), kind, logger);
+      } catch (error) {
+        logger.error(
+          { kind: kind.name, error: String(error) },
+          'old runs could not be removed; it is tried again in an hour',
+        );
+      }
+    }
+    const isLimited = kinds.some(({ limits }) => limits.maxAgeMs !== null || limits.maxBytes !== null);
+    if (signal.aborted || !isLimited) return;
+    this.timer = clock.after(INTERVAL_MS, () => {
+      this.working = this.look();
+    });
+  }
+}
+
+function tell({ kind, excessBytes, ...removed }: SweepResult, { limits }: RetainedKind, logger: Logger): void {
+  if (removed.runCount > 0) logger.info({ kind, ...removed }, 'old runs were removed');
+  if (excessBytes === 0) return;
+  logger.warn(
+    { kind, excessBytes, maxBytes: limits.maxBytes },
+    'more is kept than there should be: the rest is under way, minutes old, or waits for a destination',
+  );
+}

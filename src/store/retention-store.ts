@@ -1,0 +1,60 @@
+import type { TraceId } from '../record/ids.js';
+
+/** A run that is over. */
+export interface EndedRun {
+  readonly runId: number;
+  readonly finishedUnixMs: number;
+}
+
+/** Runs that go together, since traces hold records of several of them; mostly one run with the traces of its steps. */
+export interface RunGroup {
+  readonly runIds: readonly number[];
+  readonly traceIds: readonly TraceId[];
+  /** When the last of it ended, or its last record came, whichever is later. */
+  readonly endedUnixMs: number;
+  /** Whether any of it is under way: a run, or a trace that is not judged. */
+  readonly isLive: boolean;
+  /** Whether one of the destinations has not got all of it, and has not given it up. */
+  readonly isPending: boolean;
+}
+
+/** Files that are to be removed, whose rows are gone: the folder of a trace, or the artifacts of a run by its number. */
+export interface Removal {
+  readonly kind: 'trace' | 'artifacts';
+  readonly id: string;
+}
+
+/**
+ * What may be removed, and what is being removed. Rows go first, in one transaction with a note of the files; then the files;
+ * then the note. So whatever a crash leaves is known to the next start.
+ */
+export interface RetentionStore {
+  /**
+   * Runs that are over, of all accounts, the oldest end first.
+   * @param what `artifacts` leaves out those whose artifacts were removed
+   * @param after the last one of the page before
+   */
+  listEnded(
+    what: 'telemetry' | 'artifacts',
+    beforeUnixMs: number,
+    after: EndedRun | null,
+    limit: number,
+  ): Promise<readonly EndedRun[]>;
+  /** What goes with a run. `undefined` where the run is gone, or more goes with it than is removed at a time. */
+  groupOf(runId: number, destinations: readonly string[]): Promise<RunGroup | undefined>;
+  /**
+   * Removes all rows of runs and their traces, and notes their files as removals.
+   * @returns the removals; `undefined` where the group is not as it was any more, and nothing was done.
+   */
+  removeRuns(
+    group: RunGroup,
+    destinations: readonly string[],
+    nowUnixMs: number,
+  ): Promise<readonly Removal[] | undefined>;
+  /** Notes that a run's artifacts are removed. `undefined` where it is gone. */
+  removeArtifacts(runId: number, nowUnixMs: number): Promise<Removal | undefined>;
+  /** Removals that are not over, oldest first. */
+  listRemovals(): Promise<readonly Removal[]>;
+  /** The files of a removal are gone. */
+  endRemoval(removal: Removal): Promise<void>;
+}

@@ -1,0 +1,206 @@
+import { type SqlBool, sql, type Transaction } from 'kysely';
+import { parseTraceId } from '../record/ids.js';
+import { changeState } from './change-state.js';
+import type { EndedRun, Removal, RetentionStore, RunGroup } from './retention-store.js';
+import { isFinal } from './run-status.js';
+import { IS_BEHIND } from './sql-cursor-store.js';
+import type { StateDb, StateTables } from './state-tables.js';
+
+/** Runs and traces that are removed together; of more, none is. */
+const MAX_GROUP = 5_000;
+
+/** Rows of what may be removed and what is being removed, in an SQL database. */
+export class SqlRetentionStore implements RetentionStore {
+  constructor(private readonly db: StateDb) {}
+
+  async listEnded(
+    what: 'telemetry' | 'artifacts',
+    beforeUnixMs: number,
+    after: EndedRun | null,
+    limit: number,
+  ): Promise<readonly EndedRun[]> {
+    let query = this.db
+      .selectFrom('executions')
+      .select(['id as runId', 'finished_unix_ms as finishedUnixMs'])
+      // Spelt as the partial indexes spell it.
+      .where(sql<SqlBool>`status >= 10`)
+      .where('finished_unix_ms', '<=', beforeUnixMs);
+    if (what === 'artifacts') query = query.where(sql<SqlBool>`artifacts_removed_unix_ms is null`);
+    if (after !== null) {
+      query = query.where(({ eb, or, and }) =>
+        or([
+          eb('finished_unix_ms', '>', after.finishedUnixMs),
+          and([eb('finished_unix_ms', '=', after.finishedUnixMs), eb('id', '>', after.runId)]),
+        ]),
+      );
+    }
+    return await query.orderBy('finished_unix_ms').orderBy('id').limit(limit).execute();
+  }
+
+  groupOf(runId: number, destinations: readonly string[]): Promise<RunGroup | undefined> {
+    return findGroup(this.db, runId, destinations);
+  }
+
+  removeRuns(
+    group: RunGroup,
+    destinations: readonly string[],
+    nowUnixMs: number,
+  ): Promise<readonly Removal[] | undefined> {
+    const [first] = group.runIds;
+    if (first === undefined) return Promise.resolve(undefined);
+    return changeState(this.db, async (transaction) => {
+      const now = await findGroup(transaction, first, destinations);
+      if (JSON.stringify(now) !== JSON.stringify(group)) return undefined;
+      await deleteRows(transaction, group);
+      const removals: Removal[] = [
+        ...group.traceIds.map((id) => ({ kind: 'trace' as const, id })),
+        ...group.runIds.map((id) => ({ kind: 'artifacts' as const, id: String(id) })),
+      ];
+      await noteRemovals(transaction, removals, nowUnixMs);
+      return removals;
+    });
+  }
+
+  removeArtifacts(runId: number, nowUnixMs: number): Promise<Removal | undefined> {
+    return changeState(this.db, async (transaction) => {
+      const { numUpdatedRows } = await transaction
+        .updateTable('executions')
+        .set({ artifacts_removed_unix_ms: nowUnixMs })
+        .where('id', '=', runId)
+        .executeTakeFirst();
+      if (numUpdatedRows === 0n) return undefined;
+      const removal: Removal = { kind: 'artifacts', id: String(runId) };
+      await noteRemovals(transaction, [removal], nowUnixMs);
+      return removal;
+    });
+  }
+
+  async listRemovals(): Promise<readonly Removal[]> {
+    return await this.db
+      .selectFrom('removals')
+      .select(['kind', 'id'])
+      .orderBy('noted_unix_ms')
+      .orderBy('kind')
+      .orderBy('id')
+      .execute();
+  }
+
+  async endRemoval({ kind, id }: Removal): Promise<void> {
+    await this.db.deleteFrom('removals').where('kind', '=', kind).where('id', '=', id).execute();
+  }
+}
+
+async function findGroup(db: StateDb, runId: number, destinations: readonly string[]): Promise<RunGroup | undefined> {
+  let runIds = [runId];
+  let traceIds: string[] = [];
+  for (;;) {
+    const traces = await tracesOf(db, runIds);
+    const runs = traces.length === 0 ? runIds : await runsOf(db, traces, runIds);
+    if (runs.length + traces.length > MAX_GROUP) return undefined;
+    const isWhole = runs.length === runIds.length && traces.length === traceIds.length;
+    [runIds, traceIds] = [runs, traces];
+    if (isWhole) break;
+  }
+  const runs = await db
+    .selectFrom('executions')
+    .select(['status', 'finished_unix_ms'])
+    .where('id', 'in', runIds)
+    .execute();
+  if (runs.length !== runIds.length) return undefined;
+  const traces =
+    traceIds.length === 0
+      ? []
+      : await db.selectFrom('runs').select(['state', 'last_seen_unix_ms']).where('trace_id', 'in', traceIds).execute();
+  return {
+    runIds,
+    traceIds: traceIds.flatMap((id) => parseTraceId(id) ?? []),
+    endedUnixMs: Math.max(...runs.map((run) => run.finished_unix_ms), ...traces.map((one) => one.last_seen_unix_ms)),
+    isLive: runs.some((run) => !isFinal(run.status)) || traces.some(({ state }) => state !== 'finished'),
+    isPending: await isPending(db, traceIds, destinations),
+  };
+}
+
+/** Traces that hold records of runs' steps, sorted. */
+async function tracesOf(db: StateDb, runIds: readonly number[]): Promise<string[]> {
+  const rows = await db
+    .selectFrom('execution_steps as step')
+    .innerJoin('step_traces as trace', 'trace.step_id', 'step.step_id')
+    .select('trace.trace_id')
+    .where('step.execution_id', 'in', runIds)
+    .union(
+      db
+        .selectFrom('execution_steps as step')
+        .innerJoin('invocations as trace', 'trace.step_id', 'step.step_id')
+        .select('trace.trace_id')
+        .where('step.execution_id', 'in', runIds),
+    )
+    .execute();
+  return rows.map(({ trace_id }) => trace_id).toSorted();
+}
+
+/** Runs whose steps traces hold records of, and `known` ones, sorted. */
+async function runsOf(db: StateDb, traceIds: readonly string[], known: readonly number[]): Promise<number[]> {
+  const rows = await db
+    .selectFrom('step_traces as trace')
+    .innerJoin('execution_steps as step', 'step.step_id', 'trace.step_id')
+    .select('step.execution_id')
+    .where('trace.trace_id', 'in', traceIds)
+    .union(
+      db
+        .selectFrom('invocations as trace')
+        .innerJoin('execution_steps as step', 'step.step_id', 'trace.step_id')
+        .select('step.execution_id')
+        .where('trace.trace_id', 'in', traceIds),
+    )
+    .execute();
+  return [...new Set([...known, ...rows.map(({ execution_id }) => execution_id)])].toSorted((a, b) => a - b);
+}
+
+async function isPending(db: StateDb, traceIds: readonly string[], destinations: readonly string[]): Promise<boolean> {
+  if (traceIds.length === 0 || destinations.length === 0) return false;
+  const found = await db
+    .selectFrom('runs as run')
+    .innerJoin('destinations as target', (join) => join.on('target.name', 'in', destinations))
+    .leftJoin('export_cursors as sent', (join) =>
+      join.onRef('sent.destination', '=', 'target.name').onRef('sent.trace_id', '=', 'run.trace_id'),
+    )
+    .select('run.trace_id')
+    .where('run.trace_id', 'in', traceIds)
+    .where(
+      sql<SqlBool>`(case when sent.trace_id is null then run.first_seen_unix_ms >= target.since_unix_ms else ${IS_BEHIND} end)`,
+    )
+    .limit(1)
+    .execute();
+  return found.length > 0;
+}
+
+async function deleteRows(transaction: Transaction<StateTables>, { runIds, traceIds }: RunGroup): Promise<void> {
+  for (const table of ['step_outputs', 'step_traces'] as const) {
+    await transaction
+      .deleteFrom(table)
+      .where('step_id', 'in', (eb) =>
+        eb.selectFrom('execution_steps').select('step_id').where('execution_id', 'in', runIds),
+      )
+      .execute();
+  }
+  if (traceIds.length > 0) {
+    for (const table of ['invocations', 'step_traces', 'export_cursors', 'runs'] as const) {
+      await transaction.deleteFrom(table).where('trace_id', 'in', traceIds).execute();
+    }
+  }
+  await transaction.deleteFrom('job_runs').where('run_id', 'in', runIds).execute();
+  await transaction.deleteFrom('execution_steps').where('execution_id', 'in', runIds).execute();
+  await transaction.deleteFrom('executions').where('id', 'in', runIds).execute();
+}
+
+async function noteRemovals(
+  transaction: Transaction<StateTables>,
+  removals: readonly Removal[],
+  nowUnixMs: number,
+): Promise<void> {
+  await transaction
+    .insertInto('removals')
+    .values(removals.map((removal) => ({ ...removal, noted_unix_ms: nowUnixMs })))
+    .onConflict((conflict) => conflict.columns(['kind', 'id']).doNothing())
+    .execute();
+}

@@ -1,0 +1,113 @@
+import { describe, expect, it } from 'vitest';
+import { parseTraceId, type TraceId } from '../../src/record/ids.js';
+import type { State } from '../../src/store/state.js';
+import { noteOf, rowOf } from '../fake/noted-run.js';
+
+const ACCOUNT = 10_001;
+const [A, B, C] = ['a', 'b', 'c'].map((digit) => parseTraceId(digit.repeat(32)) as TraceId) as [
+  TraceId,
+  TraceId,
+  TraceId,
+];
+
+/** What every RetentionStore does. `withState` gives the body an empty state and clears it away afterwards. */
+export function retentionStoreContract(withState: (body: (state: State) => Promise<void>) => Promise<void>): void {
+  /** A run of its own for each trace, which ended at that time. */
+  async function add(state: State, traceId: TraceId, endedUnixMs: number, isOpen = false): Promise<number> {
+    await state.runs.save([rowOf(traceId, endedUnixMs, isOpen)]);
+    await state.invocations.note([noteOf(traceId, endedUnixMs, isOpen)], endedUnixMs);
+    const [runId] = await state.traces.runsOf(ACCOUNT, traceId);
+    return runId ?? 0;
+  }
+
+  describe('a retention store', () => {
+    it('lists runs that are over, the oldest end first, page by page', () =>
+      withState(async (state) => {
+        const late = await add(state, A, 3_000);
+        const early = await add(state, B, 1_000);
+        await add(state, C, 500, true);
+        const { retention } = state;
+        const first = await retention.listEnded('telemetry', 3_000, null, 1);
+        expect(first).toEqual([{ runId: early, finishedUnixMs: 1_000 }]);
+        expect(await retention.listEnded('telemetry', 3_000, first[0] ?? null, 1)).toEqual([
+          { runId: late, finishedUnixMs: 3_000 },
+        ]);
+        expect(await retention.listEnded('telemetry', 2_999, first[0] ?? null, 9)).toEqual([]);
+      }));
+
+    it('removes a run with all its rows, and remembers its files until they are gone', () =>
+      withState(async (state) => {
+        const runId = await add(state, A, 1_000);
+        const other = await add(state, B, 1_000);
+        await state.cursors.register('own', 0);
+        const cursor = { tracesOffset: 10, logsOffset: 10, finishedAtBytes: 10 };
+        await state.cursors.save([{ destination: 'own', traceId: A, ...cursor }]);
+        const { retention } = state;
+        const group = await retention.groupOf(runId, ['own']);
+        expect(group).toEqual({ runIds: [runId], traceIds: [A], endedUnixMs: 1_000, isLive: false, isPending: false });
+        const removals = [
+          { kind: 'artifacts', id: String(runId) },
+          { kind: 'trace', id: A },
+        ];
+        expect(group && (await retention.removeRuns(group, ['own'], 5_000))).toEqual(removals.toReversed());
+        expect(await state.catalog.findRun(ACCOUNT, runId)).toBeUndefined();
+        expect(await state.catalog.stepsOf(ACCOUNT, [runId])).toEqual([]);
+        expect(await state.runs.find(A)).toBeUndefined();
+        expect(await state.cursors.find('own', A)).toBeUndefined();
+        expect(await state.traces.listTraces(ACCOUNT)).toEqual([B]);
+        expect(await state.catalog.findRun(ACCOUNT, other)).toBeDefined();
+        expect(await retention.listRemovals()).toEqual(removals);
+        expect(group && (await retention.removeRuns(group, ['own'], 5_000))).toBeUndefined();
+        for (const removal of await retention.listRemovals()) await retention.endRemoval(removal);
+        expect(await retention.listRemovals()).toEqual([]);
+        // Its number is not given again.
+        expect(await add(state, A, 9_000)).toBeGreaterThan(other);
+      }));
+
+    it('says of what goes together whether any of it is under way', () =>
+      withState(async (state) => {
+        const { retention, executions } = state;
+        const begun = { runKey: 'night', job: 'nightly', environment: null, project: null, reason: null };
+        const start = { ...begun, stepId: 's1', command: ['dbt'], startedUnixMs: 1, isLast: false };
+        const { runId } = await executions.begin(start, 'local');
+        await executions.attach('s1', A);
+        const alone = await add(state, B, 1_000);
+        await executions.attach('s1', B);
+        const group = await retention.groupOf(alone, []);
+        expect(group).toMatchObject({ runIds: [runId, alone].toSorted(), traceIds: [A, B], isLive: true });
+        await executions.end('s1', { kind: 'exited', exitCode: 0 }, 2_000);
+        // Something has changed since it was looked at.
+        await executions.finish('night');
+        await executions.settle(1_000_000);
+        expect(group && (await retention.removeRuns(group, [], 5_000))).toBeUndefined();
+        expect(await retention.groupOf(alone, [])).toMatchObject({ isLive: false });
+      }));
+
+    it('says whether a destination has not got all of it; one that came later does not count', () =>
+      withState(async (state) => {
+        await state.cursors.register('own', 0);
+        const runId = await add(state, A, 1_000);
+        await state.cursors.register('later', 2_000);
+        const isPending = async (...names: string[]) => (await state.retention.groupOf(runId, names))?.isPending;
+        expect(await isPending()).toBe(false);
+        expect(await isPending('later', 'unknown')).toBe(false);
+        expect(await isPending('later', 'own')).toBe(true);
+        const cursor = { destination: 'own', traceId: A, tracesOffset: 10, logsOffset: 10 };
+        await state.cursors.save([{ ...cursor, finishedAtBytes: null }]);
+        expect(await isPending('own')).toBe(true);
+        await state.cursors.save([{ ...cursor, finishedAtBytes: 10 }]);
+        expect(await isPending('own')).toBe(false);
+      }));
+
+    it('remembers of whose run artifacts were removed', () =>
+      withState(async (state) => {
+        const runId = await add(state, A, 1_000);
+        const { retention } = state;
+        expect(await retention.listEnded('artifacts', 1_000, null, 9)).toHaveLength(1);
+        expect(await retention.removeArtifacts(runId, 2_000)).toEqual({ kind: 'artifacts', id: String(runId) });
+        expect(await retention.listEnded('artifacts', 1_000, null, 9)).toEqual([]);
+        expect(await retention.listEnded('telemetry', 1_000, null, 9)).toHaveLength(1);
+        expect(await retention.removeArtifacts(runId + 1, 2_000)).toBeUndefined();
+      }));
+  });
+}
