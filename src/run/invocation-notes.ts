@@ -67,6 +67,8 @@ export class InvocationNotes implements RunListener, Component {
     const { run } = event;
     // Nobody waits for another run's files to learn that this one has begun.
     if (event.type === 'started') this.wait(run, []);
+    // That a run has errored is told before its files are there.
+    if (event.type === 'invocationEnded' && event.invocation.verdict === 'error') this.wait(run, []);
     await this.deps.files?.onRunEvent(event);
     if (event.type === 'invocationEnded' && run.state === 'open') this.wait(run, [event.invocation.index]);
     if (event.type !== 'finished') return;

@@ -6,6 +6,7 @@ import { createAccountsAndTokens } from './migration/0004-accounts-and-tokens.js
 import { createJobs } from './migration/0005-jobs.js';
 import { createJobRuns } from './migration/0008-job-runs.js';
 import { createLeases } from './migration/0009-leases.js';
+import { createWebhooks } from './migration/0012-webhooks.js';
 import { createRemovals } from './migration/0013-removals.js';
 import { StoreError } from './store-error.js';
 
@@ -21,6 +22,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0005-jobs': { up: createJobs },
   '0008-job-runs': { up: createJobRuns },
   '0009-leases': { up: createLeases },
+  '0012-webhooks': { up: createWebhooks },
   '0013-removals': { up: createRemovals },
 };
 

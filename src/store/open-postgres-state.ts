@@ -7,6 +7,8 @@ import { SqlState } from './sql-state.js';
 import type { State } from './state.js';
 import type { StateDb, StateTables } from './state-tables.js';
 import { StoreError } from './store-error.js';
+import { ANNOUNCING } from './webhook/announcing.js';
+import type { Announcing } from './webhook/run-announcer.js';
 
 /** The oldest server that is tested, as `server_version_num` has it. */
 const OLDEST_SERVER = 14_00_00;
@@ -20,10 +22,16 @@ const SESSION_SETTINGS = "set idle_in_transaction_session_timeout = '60s'; set l
  * works on the schema, the others wait for it.
  * @param url such as `postgresql://user:password@host:5432/run_bridge`
  * @param patienceMs how long to wait for a server that is just starting, or has just gone, in milliseconds; default 5,000.
+ * @param announcing how events for webhooks come to be
  * @throws StoreError when the server cannot be reached, does not let the user in or is too old, when the database holds
  * tables of something else, or comes from a newer version.
  */
-export async function openPostgresState(url: string, clock: Clock, patienceMs = PATIENCE_MS): Promise<State> {
+export async function openPostgresState(
+  url: string,
+  clock: Clock,
+  patienceMs = PATIENCE_MS,
+  announcing: Announcing = ANNOUNCING,
+): Promise<State> {
   const where = describe(url);
   const dialect = new PostgresDialect({
     pool: postgresPool(url),
@@ -48,7 +56,7 @@ export async function openPostgresState(url: string, clock: Clock, patienceMs = 
     throw error;
   }
   // A commit is durable here by itself.
-  return new SqlState(db, { sync: async () => {}, problem: () => driver.problem });
+  return new SqlState(db, { sync: async () => {}, problem: () => driver.problem }, announcing);
 }
 
 /** @returns the schema in which tables are created. */

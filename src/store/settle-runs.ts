@@ -3,6 +3,7 @@ import { isFinal, type RunStatus } from './run-status.js';
 import { NOT_FINISHED, type StateTables } from './state-tables.js';
 import { toEnding } from './step-columns.js';
 import { runStatus, stepStatus } from './step-status.js';
+import type { RunAnnouncer } from './webhook/run-announcer.js';
 
 /** So long after a command's end the first row of its trace is waited for, in milliseconds. */
 const TRACE_GRACE_MS = 10_000;
@@ -17,6 +18,7 @@ export async function settleSteps(
   transaction: Transaction<StateTables>,
   stepIds: readonly string[],
   nowUnixMs: number,
+  announcer: RunAnnouncer,
 ): Promise<void> {
   const runIds = new Set<number>();
   for (let from = 0; from < stepIds.length; from += ROWS_PER_STATEMENT) {
@@ -50,14 +52,15 @@ export async function settleSteps(
         .execute();
     }
   }
-  await settleRuns(transaction, [...runIds], nowUnixMs);
+  await settleRuns(transaction, [...runIds], nowUnixMs, announcer);
 }
 
-/** Gives runs the status that follows from their steps'. @param nowUnixMs as above; `null` where the run's own end is that */
+/** Gives runs the status that follows from their steps', and tells of it. @param nowUnixMs as above; `null` where the run's own end is that */
 export async function settleRuns(
   transaction: Transaction<StateTables>,
   runIds: readonly number[],
   nowUnixMs: number | null,
+  announcer: RunAnnouncer,
 ): Promise<void> {
   for (const runId of runIds) {
     const run = await transaction
@@ -93,6 +96,7 @@ export async function settleRuns(
       .where('id', '=', runId)
       .execute();
   }
+  await announcer.announce(transaction, runIds);
 }
 
 function finishedAt(

@@ -20,10 +20,14 @@ import { settleRuns, settleSteps } from './settle-runs.js';
 import type { StateDb, StateTables } from './state-tables.js';
 import { fromEnding, type RunColumns, type StepColumns, toRun, toStep } from './step-columns.js';
 import type { StepPlace, StepStart } from './step-start.js';
+import type { RunAnnouncer } from './webhook/run-announcer.js';
 
 /** Rows of runs and their steps in an SQL database. */
 export class SqlExecutionStore implements ExecutionStore {
-  constructor(private readonly db: StateDb) {}
+  constructor(
+    private readonly db: StateDb,
+    private readonly announcer: RunAnnouncer,
+  ) {}
 
   begin(start: StepStart, teller: StepTeller): Promise<StepPlace> {
     return changeState(this.db, async (transaction) => {
@@ -32,7 +36,7 @@ export class SqlExecutionStore implements ExecutionStore {
       const accountId = start.accountId ?? FIRST_ACCOUNT_ID;
       const run =
         (await openRun(transaction, start.runKey, accountId)) ?? (await addRun(transaction, start, accountId));
-      return await addStep(transaction, run, start, teller);
+      return await addStep(transaction, run, start, teller, this.announcer);
     });
   }
 
@@ -42,7 +46,7 @@ export class SqlExecutionStore implements ExecutionStore {
         .where('run.id', '=', runId)
         .where('run.state', '=', 'open')
         .executeTakeFirst();
-      return run && (await addStep(transaction, run, start, teller));
+      return run && (await addStep(transaction, run, start, teller, this.announcer));
     });
   }
 
@@ -71,7 +75,7 @@ export class SqlExecutionStore implements ExecutionStore {
       }
       if (step.is_last !== 0) await closeRun(transaction, step.execution_id);
       await finishIfOver(transaction, step.execution_id);
-      await settleSteps(transaction, [stepId], endedUnixMs);
+      await settleSteps(transaction, [stepId], endedUnixMs, this.announcer);
       const ended = await findStep(transaction, stepId);
       return ended && { step: toStep(ended), isNew: step.ending === null };
     });
@@ -84,7 +88,7 @@ export class SqlExecutionStore implements ExecutionStore {
       if (found.state === 'finished') return { kind: 'alreadyFinished', run: toRun(found) };
       await closeRun(transaction, found.execution_id);
       const runningCount = await finishIfOver(transaction, found.execution_id);
-      await settleRuns(transaction, [found.execution_id], null);
+      await settleRuns(transaction, [found.execution_id], null, this.announcer);
       const run = toRun((await latestRun(transaction, runKey, accountId)) ?? found);
       return runningCount === 0 ? { kind: 'finished', run } : { kind: 'closing', run, runningCount };
     });
@@ -103,7 +107,7 @@ export class SqlExecutionStore implements ExecutionStore {
       if (marked === undefined) return undefined;
       await closeRun(transaction, runId);
       const runningCount = await finishIfOver(transaction, runId, nowUnixMs);
-      await settleRuns(transaction, [runId], nowUnixMs);
+      await settleRuns(transaction, [runId], nowUnixMs, this.announcer);
       return { runningCount };
     });
   }
@@ -122,6 +126,7 @@ export class SqlExecutionStore implements ExecutionStore {
         transaction,
         unsettled.map(({ step_id }) => step_id),
         nowUnixMs,
+        this.announcer,
       );
     });
   }
@@ -271,6 +276,7 @@ async function addStep(
   run: RunColumns,
   start: StepStart,
   teller: StepTeller,
+  announcer: RunAnnouncer,
 ): Promise<StepPlace> {
   const stepIndex = run.step_count + 1;
   await transaction
@@ -299,7 +305,7 @@ async function addStep(
       status_message: null,
     })
     .execute();
-  await settleRuns(transaction, [run.execution_id], start.startedUnixMs);
+  await settleRuns(transaction, [run.execution_id], start.startedUnixMs, announcer);
   return { runId: run.execution_id, stepIndex, job: run.job };
 }
 

@@ -11,6 +11,7 @@ import { settleSteps } from './settle-runs.js';
 import { toRunRow } from './sql-run-store.js';
 import { NOT_FINISHED, type StateDb, type StateTables } from './state-tables.js';
 import { stepStatus } from './step-status.js';
+import type { RunAnnouncer } from './webhook/run-announcer.js';
 
 /** Rows written by one statement; a run's has 26 columns, and SQLite allows 32,766 parameters in one. */
 const ROWS_PER_STATEMENT = 500;
@@ -26,13 +27,16 @@ interface OwnRun {
 
 /** Rows of invocations, and the runs of those that nobody ran as a step, in an SQL database. */
 export class SqlInvocationStore implements InvocationStore {
-  constructor(private readonly db: StateDb) {}
+  constructor(
+    private readonly db: StateDb,
+    private readonly announcer: RunAnnouncer,
+  ) {}
 
   async note(notes: readonly TraceNote[], nowUnixMs: number): Promise<void> {
     if (notes.length === 0) return;
     await changeState(this.db, async (transaction) => {
       for (let from = 0; from < notes.length; from += ROWS_PER_STATEMENT) {
-        await noteSome(transaction, notes.slice(from, from + ROWS_PER_STATEMENT), nowUnixMs);
+        await noteSome(transaction, notes.slice(from, from + ROWS_PER_STATEMENT), nowUnixMs, this.announcer);
       }
     });
   }
@@ -54,6 +58,7 @@ async function noteSome(
   transaction: Transaction<StateTables>,
   notes: readonly TraceNote[],
   nowUnixMs: number,
+  announcer: RunAnnouncer,
 ): Promise<void> {
   const traceIds = notes.map(({ traceId }) => traceId);
   const rows = await transaction.selectFrom('invocations').selectAll().where('trace_id', 'in', traceIds).execute();
@@ -84,12 +89,14 @@ async function noteSome(
       .execute();
   }
   await writeInvocations(transaction, written);
-  await addOwn(transaction, fresh, nowUnixMs);
-  for (const own of changed) await updateOwn(transaction, own, nowUnixMs);
-  await settleSteps(transaction, [...told], nowUnixMs);
+  // What telemetry tells of runs comes before what follows from it, since that is told at once.
   for (const own of notes.flatMap(({ invocations }) => invocations)) {
     if (own.stepId !== null) await noteFacts(transaction, own);
   }
+  const ownRunIds = [...(await addOwn(transaction, fresh, nowUnixMs))];
+  for (const own of changed) ownRunIds.push(...(await updateOwn(transaction, own, nowUnixMs)));
+  await announcer.announce(transaction, ownRunIds);
+  await settleSteps(transaction, [...told], nowUnixMs, announcer);
   await transaction.updateTable('runs').set({ is_noted: 1 }).where('trace_id', 'in', traceIds).execute();
 }
 
@@ -141,8 +148,13 @@ async function writeInvocations(transaction: Transaction<StateTables>, rows: Inv
   }
 }
 
-async function addOwn(transaction: Transaction<StateTables>, own: readonly OwnRun[], nowUnixMs: number): Promise<void> {
-  if (own.length === 0) return;
+/** @returns numbers of the runs */
+async function addOwn(
+  transaction: Transaction<StateTables>,
+  own: readonly OwnRun[],
+  nowUnixMs: number,
+): Promise<readonly number[]> {
+  if (own.length === 0) return [];
   const accountId = FIRST_ACCOUNT_ID;
   const places = new Map<string, PlaceIds>();
   const firstRunId = await nextIds(transaction, 'execution', own.length);
@@ -157,7 +169,7 @@ async function addOwn(transaction: Transaction<StateTables>, own: readonly OwnRu
     const id = firstRunId + position;
     const { run, step } = stateOf(one, nowUnixMs);
     runs.push({
-      ...{ id, run_key: null, reason: null, step_count: 1, account_id: accountId, cancelled_unix_ms: null },
+      ...{ id, run_key: null, reason: null, step_count: 1, account_id: accountId, cancelled_unix_ms: null, told: 0 },
       ...{ job: place.job, environment: place.environment, project: place.project },
       ...{ project_id: ids.projectId, environment_id: ids.environmentId, job_id: ids.jobId },
       ...run,
@@ -176,17 +188,23 @@ async function addOwn(transaction: Transaction<StateTables>, own: readonly OwnRu
     const links = own.slice(from, to).map(({ traceId, stepId }) => ({ trace_id: traceId, step_id: stepId }));
     await transaction.insertInto('step_traces').values(links).execute();
   }
+  return runs.map(({ id }) => id);
 }
 
-async function updateOwn(transaction: Transaction<StateTables>, own: OwnRun, nowUnixMs: number): Promise<void> {
+/** @returns the number of the run, where there is something new of it */
+async function updateOwn(
+  transaction: Transaction<StateTables>,
+  own: OwnRun,
+  nowUnixMs: number,
+): Promise<readonly number[]> {
   const known = await transaction
     .selectFrom('execution_steps')
     .select(['execution_id', 'status'])
     .where('step_id', '=', own.stepId)
     .executeTakeFirst();
-  if (known === undefined) return;
+  if (known === undefined) return [];
   const { run, step } = stateOf(own, nowUnixMs);
-  if (isFinal(known.status) && !isFinal(step.status)) return;
+  if (isFinal(known.status) && !isFinal(step.status)) return [];
   const command = JSON.stringify(own.note.command === null ? [] : own.note.command.split(' '));
   await transaction
     .updateTable('execution_steps')
@@ -194,6 +212,7 @@ async function updateOwn(transaction: Transaction<StateTables>, own: OwnRun, now
     .where('step_id', '=', own.stepId)
     .execute();
   await transaction.updateTable('executions').set(run).where('id', '=', known.execution_id).execute();
+  return [known.execution_id];
 }
 
 /** What follows for the run and the step of an invocation that is a run of its own. */

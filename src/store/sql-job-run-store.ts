@@ -13,10 +13,14 @@ import type {
 } from './job-run-store.js';
 import { settleRuns } from './settle-runs.js';
 import type { StateDb } from './state-tables.js';
+import type { RunAnnouncer } from './webhook/run-announcer.js';
 
 /** The queue of runs that were started over the API, in an SQL database. */
 export class SqlJobRunStore implements JobRunStore {
-  constructor(private readonly db: StateDb) {}
+  constructor(
+    private readonly db: StateDb,
+    private readonly announcer: RunAnnouncer,
+  ) {}
 
   add(request: JobRunRequest, limits: QueueLimits): Promise<AddedJobRun> {
     return changeState(this.db, async (transaction) => {
@@ -112,7 +116,7 @@ export class SqlJobRunStore implements JobRunStore {
         .execute();
       await closeRun(transaction, runId);
       await finishIfOver(transaction, runId, nowUnixMs);
-      await settleRuns(transaction, [runId], nowUnixMs);
+      await settleRuns(transaction, [runId], nowUnixMs, this.announcer);
     });
   }
 

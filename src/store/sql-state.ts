@@ -26,6 +26,12 @@ import type { State } from './state.js';
 import type { StateDb } from './state-tables.js';
 import type { TokenStore } from './token-store.js';
 import type { TraceCatalog } from './trace-catalog.js';
+import type { WebhookEventStore } from './webhook/event-store.js';
+import type { Announcing } from './webhook/run-announcer.js';
+import { SqlWebhookEventStore } from './webhook/sql-event-store.js';
+import { SqlRunAnnouncer } from './webhook/sql-run-announcer.js';
+import { SqlSubscriptionStore } from './webhook/sql-subscription-store.js';
+import type { SubscriptionStore } from './webhook/subscription-store.js';
 
 /** What databases differ in. */
 interface DatabaseTraits {
@@ -50,25 +56,31 @@ export class SqlState implements State {
   readonly pulls: PullStore;
   readonly accounts: AccountStore;
   readonly tokens: TokenStore;
+  readonly subscriptions: SubscriptionStore;
+  readonly webhookEvents: WebhookEventStore;
 
   /** @param db whose schema is up to date. */
   constructor(
     private readonly db: StateDb,
     private readonly database: DatabaseTraits,
+    announcing: Announcing,
   ) {
+    const announcer = new SqlRunAnnouncer(announcing);
     this.runs = new SqlRunStore(db);
     this.cursors = new SqlCursorStore(db);
-    this.executions = new SqlExecutionStore(db);
-    this.invocations = new SqlInvocationStore(db);
+    this.executions = new SqlExecutionStore(db, announcer);
+    this.invocations = new SqlInvocationStore(db, announcer);
     this.places = new SqlPlaceStore(db);
     this.catalog = new SqlRunCatalog(db);
-    this.jobRuns = new SqlJobRunStore(db);
+    this.jobRuns = new SqlJobRunStore(db, announcer);
     this.leases = new SqlLeaseStore(db);
     this.pulls = new SqlPullStore(db, database.sync);
     this.retention = new SqlRetentionStore(db);
     this.traces = new SqlTraceCatalog(db);
     this.accounts = new SqlAccountStore(db);
     this.tokens = new SqlTokenStore(db);
+    this.subscriptions = new SqlSubscriptionStore(db);
+    this.webhookEvents = new SqlWebhookEventStore(db);
   }
 
   problem(): string | null {

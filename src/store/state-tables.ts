@@ -1,6 +1,8 @@
 import type { Generated, Kysely } from 'kysely';
 import type { PermissionSet } from './permission-set.js';
 import type { RunStatus } from './run-status.js';
+import type { WebhookEventState } from './webhook/webhook-event.js';
+import type { WebhookEventType, WebhookKind, WebhookState } from './webhook/webhook-subscription.js';
 
 /** The tables of state.db, as Kysely's types. Times are milliseconds, offsets bytes, ids lowercase hex. */
 export interface StateTables {
@@ -31,7 +33,7 @@ export interface StateTables {
   };
   /** The last id given of each kind of numbered thing. */
   readonly last_ids: {
-    readonly kind: 'execution' | 'token' | 'step' | 'project' | 'environment' | 'job';
+    readonly kind: 'execution' | 'token' | 'step' | 'project' | 'environment' | 'job' | 'webhook';
     readonly last_id: number;
   };
   /** Runs as executions of a job; `runs` are the traces. */
@@ -64,6 +66,8 @@ export interface StateTables {
     readonly git_sha: string | null;
     /** `null` while its artifacts, if it has any, are kept. */
     readonly artifacts_removed_unix_ms: number | null;
+    /** Which events came of it: 1 started, 2 errored, 4 completed; their sum. */
+    readonly told: number;
   };
   readonly projects: NamedColumns;
   readonly environments: NamedColumns & { readonly project_id: number };
@@ -182,6 +186,75 @@ export interface StateTables {
     readonly expires_unix_ms: number | null;
     readonly revoked_unix_ms: number | null;
     readonly used_unix_ms: number | null;
+  };
+  /** See `WebhookSubscription`; lists and objects are JSON, switches 0 or 1. */
+  readonly webhook_subscriptions: {
+    readonly id: string;
+    readonly account_id: number;
+    readonly kind: WebhookKind;
+    readonly name: string;
+    readonly description: string;
+    readonly client_url: string;
+    readonly event_types: string;
+    readonly job_ids: string;
+    readonly filter: string;
+    readonly state: WebhookState;
+    readonly archive_reason: string | null;
+    readonly has_authorization: number;
+    readonly has_standard_headers: number;
+    readonly max_per_minute: number | null;
+    readonly sealed_secret: string;
+    readonly sealed_old_secret: string | null;
+    readonly old_secret_until_unix_ms: number | null;
+    readonly sealed_headers: string | null;
+    readonly created_unix_ms: number;
+    readonly updated_unix_ms: number;
+    readonly dispatched_unix_ms: number | null;
+    readonly http_status_code: number;
+    readonly failed_count: number;
+    readonly failing_since_unix_ms: number | null;
+    readonly paused_until_unix_ms: number;
+    /** Where there is a rate cap, the next attempt may be made then. */
+    readonly next_slot_unix_ms: number;
+  };
+  /** See `WebhookEvent`. */
+  readonly webhook_events: {
+    /** The order in which they came to be. */
+    readonly seq: number;
+    readonly id: string;
+    readonly subscription_id: string;
+    readonly job_id: number;
+    readonly run_id: number;
+    readonly event_type: WebhookEventType;
+    /** JSON of `RunFacts`. */
+    readonly facts: string;
+    readonly created_unix_ms: number;
+    readonly state: WebhookEventState;
+    /** 1 once its first attempt has ended: later ones of its job no longer wait for it. */
+    readonly is_tried: number;
+    /** 1 where it was asked for: then it is delivered whatever the subscription's state. */
+    readonly is_forced: number;
+    readonly round_count: number;
+    readonly attempt_count: number;
+    readonly due_unix_ms: number;
+    /** Nobody else takes it before. */
+    readonly lease_until_unix_ms: number;
+    readonly lease_holder: string | null;
+    readonly http_status_code: number | null;
+  };
+  /** See `WebhookAttempt`. */
+  readonly webhook_attempts: {
+    readonly event_id: string;
+    readonly attempt_index: number;
+    readonly subscription_id: string;
+    readonly started_unix_ms: number;
+    readonly duration_ms: number;
+    readonly http_status_code: number | null;
+    readonly error: string | null;
+    readonly request_headers: string;
+    readonly request_body: string;
+    readonly response_headers: string;
+    readonly response_body: string;
   };
 }
 

@@ -11,6 +11,8 @@ import type { JobCatalog, RunCatalog } from './run-catalog.js';
 import type { RunStore } from './run-store.js';
 import type { TokenStore } from './token-store.js';
 import type { TraceCatalog } from './trace-catalog.js';
+import type { WebhookEventStore } from './webhook/event-store.js';
+import type { SubscriptionStore } from './webhook/subscription-store.js';
 
 /** What the program remembers beside the record logs: one store a subject, all in one database. */
 export interface State {
@@ -29,6 +31,9 @@ export interface State {
   readonly pulls: PullStore;
   readonly accounts: AccountStore;
   readonly tokens: TokenStore;
+  readonly subscriptions: SubscriptionStore;
+  /** What webhook subscriptions are to be told; added by whatever changes a run. */
+  readonly webhookEvents: WebhookEventStore;
   /** Why the database cannot be used at the moment, in a sentence; `null` while it can, as far as is known. */
   problem(): string | null;
   /** Lets go of the database; nothing may be called afterwards. */

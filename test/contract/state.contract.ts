@@ -11,6 +11,9 @@ import { retentionStoreContract } from './retention-store.contract.js';
 import { runCatalogContract } from './run-catalog.contract.js';
 import { runStoreContract } from './run-store.contract.js';
 import { tokenStoreContract } from './token-store.contract.js';
+import { webhookEventStoreContract } from './webhook-event-store.contract.js';
+import { webhookNewsContract } from './webhook-news.contract.js';
+import { webhookSubscriptionStoreContract } from './webhook-subscription-store.contract.js';
 
 /** What every State does, store by store. `withState` gives the body an empty one and clears it away afterwards. */
 export function stateContract(withState: (body: (state: State) => Promise<void>) => Promise<void>): void {
@@ -22,6 +25,9 @@ export function stateContract(withState: (body: (state: State) => Promise<void>)
   leaseStoreContract((body) => withState((state) => body(state.leases)));
   pullStoreContract((body) => withState((state) => body(state.pulls)));
   tokenStoreContract((body) => withState((state) => body(state)));
+  webhookSubscriptionStoreContract(withState);
+  webhookNewsContract(withState);
+  webhookEventStoreContract(withState);
   executionBookContract('the book of a state', (body) =>
     withState(async ({ executions, runs }) => {
       const deps = { store: executions, runs, listeners: [], clock: systemClock, logger: silentLogger };

@@ -6,15 +6,7 @@ import { errorCode } from '../../component/error-code.js';
 import { readFolderUsage } from '../../component/folder-usage.js';
 import { ArtifactError } from './artifact-error.js';
 import { type ArtifactPath, artifactPathIn } from './artifact-path.js';
-import type {
-  Artifact,
-  ArtifactKey,
-  ArtifactStore,
-  ArtifactUsage,
-  ByteRange,
-  OpenArtifact,
-  RemovedArtifacts,
-} from './artifact-store.js';
+import type { Artifact, ArtifactKey, ArtifactStore, ArtifactUsage, ByteRange, OpenArtifact } from './artifact-store.js';
 import { describeFile, isAbsent, openRegularFile, readFileOf } from './regular-file.js';
 
 /** Where artifacts are while they are written, below the folder of all; runs are numbers. */

@@ -1,0 +1,24 @@
+import type { RunStatus } from '../run-status.js';
+
+/** What an event tells of a run, as it was when the event came to be. Times are Unix milliseconds. */
+export interface RunFacts {
+  readonly jobId: number;
+  readonly jobName: string;
+  readonly runId: number;
+  readonly environmentId: number;
+  readonly environmentName: string;
+  readonly projectId: number;
+  readonly projectName: string;
+  /** Empty where the telemetry has not told. */
+  readonly engineVersion: string;
+  readonly status: RunStatus;
+  /** Why it did not end well. */
+  readonly statusMessage: string | null;
+  /** What started it, in words; `null` where nobody said. */
+  readonly reason: string | null;
+  readonly startedUnixMs: number;
+  /** Of an event that says that it is over. */
+  readonly finishedUnixMs: number | null;
+  /** Of an event that says that it errored. */
+  readonly erroredUnixMs: number | null;
+}

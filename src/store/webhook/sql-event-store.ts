@@ -1,0 +1,262 @@
+import { sql } from 'kysely';
+import { changeState } from '../change-state.js';
+import type { Page } from '../run-catalog.js';
+import type { StateDb, StateTables } from '../state-tables.js';
+import { EventResults } from './event-results.js';
+import type { Claim, ReplayScope, StandingRule, WebhookEventStore } from './event-store.js';
+import type { RunFacts } from './run-facts.js';
+import { toSubscription } from './subscription-columns.js';
+import type { ArchivedSubscription, AttemptResult, WebhookAttempt, WebhookEvent } from './webhook-event.js';
+import type { WebhookSubscription } from './webhook-subscription.js';
+
+/** Due events that are looked at for one that can be claimed: behind so many that wait for one of their job, others wait too. */
+const MAX_LOOKED_AT = 256;
+const MINUTE_MS = 60_000;
+
+/** The outbox of webhooks in an SQL database. */
+export class SqlWebhookEventStore implements WebhookEventStore {
+  constructor(private readonly db: StateDb) {}
+
+  async listReady(
+    nowUnixMs: number,
+    without: readonly string[],
+    limit: number,
+  ): Promise<readonly WebhookSubscription[]> {
+    const rows = await this.db
+      .selectFrom('webhook_subscriptions as subscription')
+      .selectAll()
+      .where('paused_until_unix_ms', '<=', nowUnixMs)
+      .where('next_slot_unix_ms', '<=', nowUnixMs)
+      .$if(without.length > 0, (query) => query.where('id', 'not in', without))
+      .where(({ exists, selectFrom }) =>
+        exists(
+          selectFrom('webhook_events as event')
+            .select('event.seq')
+            .whereRef('event.subscription_id', '=', 'subscription.id')
+            .where(IS_PENDING)
+            .where('event.due_unix_ms', '<=', nowUnixMs)
+            .where('event.lease_until_unix_ms', '<=', nowUnixMs)
+            .where(({ or, eb }) => or([eb('subscription.state', '=', 'active'), eb('event.is_forced', '=', 1)])),
+        ),
+      )
+      .limit(limit)
+      .execute();
+    return rows.map(toSubscription);
+  }
+
+  async claim(
+    { id, maxPerMinute }: Pick<WebhookSubscription, 'id' | 'maxPerMinute'>,
+    limit: number,
+    { holder, nowUnixMs, leaseUntilUnixMs }: Claim,
+  ): Promise<readonly WebhookEvent[]> {
+    if (maxPerMinute !== null && !(await this.takeSlot(id, maxPerMinute, nowUnixMs))) return [];
+    const due = this.db
+      .selectFrom('webhook_events as event')
+      .innerJoin('webhook_subscriptions as subscription', 'subscription.id', 'event.subscription_id')
+      .select(['event.seq', 'event.job_id'])
+      .where('event.subscription_id', '=', id)
+      .where(IS_PENDING)
+      .where('event.due_unix_ms', '<=', nowUnixMs)
+      .where('event.lease_until_unix_ms', '<=', nowUnixMs)
+      .where(({ or, eb }) => or([eb('subscription.state', '=', 'active'), eb('event.is_forced', '=', 1)]))
+      .orderBy('event.due_unix_ms')
+      .orderBy('event.seq')
+      .limit(MAX_LOOKED_AT);
+    // One statement, and what it changes is looked at again where another one changed it first: each event has one holder.
+    const rows = await this.db
+      .updateTable('webhook_events')
+      .set({ lease_until_unix_ms: leaseUntilUnixMs, lease_holder: holder })
+      .where('seq', 'in', ({ selectFrom }) =>
+        selectFrom(due.as('due'))
+          .select('due.seq')
+          .where((earlier) =>
+            earlier.not(
+              earlier.exists(
+                earlier
+                  .selectFrom('webhook_events as event')
+                  .select('event.seq')
+                  .where('event.subscription_id', '=', id)
+                  .whereRef('event.job_id', '=', 'due.job_id')
+                  .where(sql<boolean>`event.state = 'pending' and event.is_tried = 0`)
+                  .whereRef('event.seq', '<', 'due.seq'),
+              ),
+            ),
+          )
+          .orderBy('due.seq')
+          .limit(maxPerMinute === null ? limit : 1),
+      )
+      .where('state', '=', 'pending')
+      .where('lease_until_unix_ms', '<=', nowUnixMs)
+      .returningAll()
+      .execute();
+    return [...rows].sort((a, b) => a.seq - b.seq).map(toEvent);
+  }
+
+  finish(
+    results: readonly AttemptResult[],
+    holder: string,
+    rule: StandingRule,
+  ): Promise<readonly ArchivedSubscription[]> {
+    if (results.length === 0) return Promise.resolve([]);
+    return changeState(this.db, (transaction) => new EventResults(transaction, holder, rule).write(results), 'webhook');
+  }
+
+  async release(holder?: string): Promise<void> {
+    await this.db
+      .updateTable('webhook_events')
+      .set({ lease_until_unix_ms: 0, lease_holder: null })
+      .where('state', '=', 'pending')
+      .where('lease_until_unix_ms', '>', 0)
+      .$if(holder !== undefined, (query) => query.where('lease_holder', '=', holder ?? ''))
+      .execute();
+  }
+
+  async list(
+    accountId: number,
+    subscriptionId: string,
+    { limit, offset }: { limit: number; offset: number },
+  ): Promise<Page<WebhookEvent>> {
+    const own = events(this.db, accountId).where('event.subscription_id', '=', subscriptionId);
+    const rows = await own.selectAll('event').orderBy('event.seq', 'desc').limit(limit).offset(offset).execute();
+    const { count } = await own.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
+    return { items: rows.map(toEvent), totalCount: Number(count) };
+  }
+
+  async find(accountId: number, subscriptionId: string, eventId: string): Promise<WebhookEvent | undefined> {
+    const row = await events(this.db, accountId)
+      .selectAll('event')
+      .where('event.subscription_id', '=', subscriptionId)
+      .where('event.id', '=', eventId)
+      .executeTakeFirst();
+    return row && toEvent(row);
+  }
+
+  async attemptsOf(eventId: string): Promise<readonly WebhookAttempt[]> {
+    const rows = await this.db
+      .selectFrom('webhook_attempts')
+      .selectAll()
+      .where('event_id', '=', eventId)
+      .orderBy('attempt_index')
+      .execute();
+    return rows.map(toAttempt);
+  }
+
+  replay(accountId: number, scope: ReplayScope, nowUnixMs: number): Promise<number> {
+    return changeState(
+      this.db,
+      async (transaction) => {
+        const own = transaction
+          .selectFrom('webhook_subscriptions')
+          .select('id')
+          .where('account_id', '=', accountId)
+          .$if('subscriptionId' in scope, (query) =>
+            query.where('id', '=', ('subscriptionId' in scope && scope.subscriptionId) || ''),
+          );
+        const replayed = await transaction
+          .updateTable('webhook_events')
+          .set({ state: 'pending', is_forced: 1, round_count: 0, due_unix_ms: nowUnixMs })
+          .set({ lease_until_unix_ms: 0, lease_holder: null })
+          .where('subscription_id', 'in', own)
+          .where(({ and, eb }) =>
+            'eventId' in scope
+              ? and([eb('id', '=', scope.eventId), eb('state', '<>', 'pending')])
+              : and([eb('created_unix_ms', '>=', scope.sinceUnixMs), eb('state', 'in', ['failed', 'skipped'])]),
+          )
+          .returning('subscription_id')
+          .execute();
+        const touched = [...new Set(replayed.map(({ subscription_id }) => subscription_id))];
+        if (touched.length > 0) {
+          // Whoever asks does not want to wait for a pause to end.
+          await transaction
+            .updateTable('webhook_subscriptions')
+            .set({ paused_until_unix_ms: 0 })
+            .where('id', 'in', own)
+            .execute();
+        }
+        return replayed.length;
+      },
+      'webhook',
+    );
+  }
+
+  async purge(beforeUnixMs: number, limit: number): Promise<number> {
+    const attempts = await this.db
+      .deleteFrom('webhook_attempts')
+      .where(sql<boolean>`(event_id, attempt_index) in (select event_id, attempt_index from webhook_attempts
+        where started_unix_ms < ${beforeUnixMs} order by started_unix_ms limit ${limit})`)
+      .executeTakeFirst();
+    const gone = await this.db
+      .deleteFrom('webhook_events')
+      .where('seq', 'in', ({ selectFrom }) =>
+        selectFrom('webhook_events')
+          .select('seq')
+          .where('created_unix_ms', '<', beforeUnixMs)
+          .orderBy('created_unix_ms')
+          .limit(limit),
+      )
+      .executeTakeFirst();
+    return Number(attempts.numDeletedRows + gone.numDeletedRows);
+  }
+
+  async countPending(): Promise<number> {
+    const { count } = await this.db
+      .selectFrom('webhook_events as event')
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .where(IS_PENDING)
+      .executeTakeFirstOrThrow();
+    return Number(count);
+  }
+
+  /** Whether a subscription with a rate cap may have an attempt now; if so, its next one is a while later. */
+  private async takeSlot(id: string, maxPerMinute: number, nowUnixMs: number): Promise<boolean> {
+    const taken = await this.db
+      .updateTable('webhook_subscriptions')
+      .set({ next_slot_unix_ms: nowUnixMs + Math.ceil(MINUTE_MS / maxPerMinute) })
+      .where('id', '=', id)
+      .where('next_slot_unix_ms', '<=', nowUnixMs)
+      .returning('id')
+      .executeTakeFirst();
+    return taken !== undefined;
+  }
+}
+
+/** Spelt as the partial indexes spell it. */
+const IS_PENDING = sql<boolean>`event.state = 'pending'`;
+
+function events(db: StateDb, accountId: number) {
+  return db
+    .selectFrom('webhook_events as event')
+    .innerJoin('webhook_subscriptions as subscription', 'subscription.id', 'event.subscription_id')
+    .where('subscription.account_id', '=', accountId);
+}
+
+function toEvent(row: StateTables['webhook_events']): WebhookEvent {
+  return {
+    id: row.id,
+    subscriptionId: row.subscription_id,
+    eventType: row.event_type,
+    // Only the announcer writes the column.
+    facts: JSON.parse(row.facts) as RunFacts,
+    createdUnixMs: row.created_unix_ms,
+    state: row.state,
+    roundCount: row.round_count,
+    attemptCount: row.attempt_count,
+    dueUnixMs: row.due_unix_ms,
+    httpStatusCode: row.http_status_code,
+  };
+}
+
+function toAttempt(row: StateTables['webhook_attempts']): WebhookAttempt {
+  return {
+    eventId: row.event_id,
+    index: row.attempt_index,
+    startedUnixMs: row.started_unix_ms,
+    durationMs: row.duration_ms,
+    httpStatusCode: row.http_status_code,
+    error: row.error,
+    requestHeaders: row.request_headers,
+    requestBody: row.request_body,
+    responseHeaders: row.response_headers,
+    responseBody: row.response_body,
+  };
+}

@@ -1,0 +1,187 @@
+import { sql, type Transaction } from 'kysely';
+import { nextIds } from '../next-ids.js';
+import type { CatalogRun } from '../run-catalog.js';
+import { isFinal, RUN_STATUS, type RunStatus } from '../run-status.js';
+import { SqlRunCatalog } from '../sql-run-catalog.js';
+import type { StateTables } from '../state-tables.js';
+import { ALL_TOLD, dueEvents } from './due-events.js';
+import { matchesRun, transitionOf } from './matches-run.js';
+import type { Announcing, RunAnnouncer } from './run-announcer.js';
+import type { RunFacts } from './run-facts.js';
+import { toSubscription } from './subscription-columns.js';
+import type { WebhookEventType, WebhookSubscription } from './webhook-subscription.js';
+
+/** Rows asked for, or written, by one statement. */
+const ROWS_PER_STATEMENT = 500;
+
+/** A run that something is to be told of. */
+interface News {
+  readonly id: number;
+  readonly accountId: number;
+  readonly types: readonly WebhookEventType[];
+  readonly told: number;
+  /** Why its first command that errored did so; where the run itself is not over. */
+  readonly errorMessage: string | null;
+}
+
+/** Writes events into the outbox of an SQL database, one for each subscription that is for them. */
+export class SqlRunAnnouncer implements RunAnnouncer {
+  constructor(private readonly announcing: Announcing) {}
+
+  async announce(transaction: Transaction<StateTables>, runIds: readonly number[]): Promise<void> {
+    for (let from = 0; from < runIds.length; from += ROWS_PER_STATEMENT) {
+      const news = await findNews(transaction, runIds.slice(from, from + ROWS_PER_STATEMENT));
+      if (news.length === 0) continue;
+      await noteTold(transaction, news);
+      if (!this.announcing.isSilent) await this.write(transaction, news);
+    }
+  }
+
+  private async write(transaction: Transaction<StateTables>, news: readonly News[]): Promise<void> {
+    const accountIds = [...new Set(news.map(({ accountId }) => accountId))];
+    const rows = await transaction
+      .selectFrom('webhook_subscriptions')
+      .selectAll()
+      .where('account_id', 'in', accountIds)
+      .orderBy('created_unix_ms')
+      .orderBy('id')
+      .execute();
+    if (rows.length === 0) return;
+    const subscriptions = rows.map(toSubscription);
+    const nowUnixMs = this.announcing.clock.nowUnixMs();
+    const found: Omit<StateTables['webhook_events'], 'seq'>[] = [];
+    for (const one of news) {
+      const run = await new SqlRunCatalog(transaction).findRun(one.accountId, one.id);
+      if (run === undefined) continue;
+      for (const type of one.types) {
+        const facts = factsOf(run, type, one.errorMessage, nowUnixMs);
+        for (const subscription of subscriptions) {
+          if (!(await isFor(transaction, subscription, run, type, facts))) continue;
+          found.push(this.eventOf(subscription, type, facts, nowUnixMs));
+        }
+      }
+    }
+    if (found.length === 0) return;
+    const first = await nextIds(transaction, 'webhook', found.length);
+    for (let from = 0; from < found.length; from += ROWS_PER_STATEMENT) {
+      const some = found.slice(from, from + ROWS_PER_STATEMENT);
+      await transaction
+        .insertInto('webhook_events')
+        .values(some.map((row, position) => ({ seq: first + from + position, ...row })))
+        .execute();
+    }
+    this.announcing.onEvents();
+  }
+
+  private eventOf(
+    { id, state }: WebhookSubscription,
+    type: WebhookEventType,
+    facts: RunFacts,
+    nowUnixMs: number,
+  ): Omit<StateTables['webhook_events'], 'seq'> {
+    return {
+      ...{ id: `wev_${this.announcing.newKsuid(nowUnixMs)}`, subscription_id: id, event_type: type },
+      ...{ job_id: facts.jobId, run_id: facts.runId, facts: JSON.stringify(facts), created_unix_ms: nowUnixMs },
+      // Kept also where nothing is delivered, so that it can be replayed.
+      state: state === 'active' ? 'pending' : 'skipped',
+      ...{ is_tried: 0, is_forced: 0, round_count: 0, attempt_count: 0, http_status_code: null },
+      ...{ due_unix_ms: nowUnixMs, lease_until_unix_ms: 0, lease_holder: null },
+    };
+  }
+}
+
+async function findNews(transaction: Transaction<StateTables>, runIds: readonly number[]): Promise<readonly News[]> {
+  const rows = await transaction
+    .selectFrom('executions')
+    .select(['id', 'account_id', 'status', 'told', 'step_count', 'cancelled_unix_ms'])
+    .where('id', 'in', runIds)
+    .where('told', '<>', ALL_TOLD)
+    .orderBy('id')
+    .execute();
+  const errors = await findErrors(
+    transaction,
+    rows.filter(({ status, told }) => !isFinal(status) && (told & 2) === 0).map(({ id }) => id),
+  );
+  return rows.flatMap((row) => {
+    const { types, told } = dueEvents({
+      ...{ status: row.status, told: row.told, stepCount: row.step_count },
+      isCancelled: row.cancelled_unix_ms !== null,
+      hasError: errors.has(row.id),
+    });
+    if (told === row.told) return [];
+    return [{ id: row.id, accountId: row.account_id, types, told, errorMessage: errors.get(row.id) ?? null }];
+  });
+}
+
+/** Runs of which a command is known to have errored, whether or not its files can be read yet, and why it did. */
+async function findErrors(
+  transaction: Transaction<StateTables>,
+  runIds: readonly number[],
+): Promise<ReadonlyMap<number, string | null>> {
+  if (runIds.length === 0) return new Map();
+  const rows = await transaction
+    .selectFrom('execution_steps as step')
+    .leftJoin('invocations as command', (join) =>
+      join.onRef('command.step_id', '=', 'step.step_id').on('command.verdict', '=', 'error'),
+    )
+    .select(['step.execution_id', 'step.status_message', 'command.status_message as command_message'])
+    .where('step.execution_id', 'in', runIds)
+    .where(sql<boolean>`(step.status = ${RUN_STATUS.error} or command.verdict is not null)`)
+    .orderBy('step.step_index', 'desc')
+    .execute();
+  return new Map(rows.map((row) => [row.execution_id, row.status_message ?? row.command_message]));
+}
+
+async function noteTold(transaction: Transaction<StateTables>, news: readonly News[]): Promise<void> {
+  for (const told of new Set(news.map((one) => one.told))) {
+    const ids = news.filter((one) => one.told === told).map(({ id }) => id);
+    await transaction.updateTable('executions').set({ told }).where('id', 'in', ids).execute();
+  }
+}
+
+async function isFor(
+  transaction: Transaction<StateTables>,
+  subscription: WebhookSubscription,
+  run: CatalogRun,
+  type: WebhookEventType,
+  facts: RunFacts,
+): Promise<boolean> {
+  if (!matchesRun(subscription, type, facts)) return false;
+  const { transitions } = subscription.filter;
+  if (transitions.length === 0) return true;
+  const transition = transitionOf(facts.status, await statusBefore(transaction, run));
+  return transition !== null && transitions.includes(transition);
+}
+
+/** Status of the job's last run before that one, in its environment, that ended well or in error; `null` for none. */
+async function statusBefore(transaction: Transaction<StateTables>, run: CatalogRun): Promise<RunStatus | null> {
+  const before = await transaction
+    .selectFrom('executions')
+    .select('status')
+    .where('account_id', '=', run.accountId)
+    .where('job_id', '=', run.job.id)
+    .where('environment_id', '=', run.environment.id)
+    .where('id', '<', run.id)
+    .where('status', 'in', [RUN_STATUS.success, RUN_STATUS.error])
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return before?.status ?? null;
+}
+
+function factsOf(run: CatalogRun, type: WebhookEventType, errorMessage: string | null, nowUnixMs: number): RunFacts {
+  const isErrored = type === 'job.run.errored';
+  const ownStatus = isErrored ? RUN_STATUS.error : run.status;
+  return {
+    ...{ jobId: run.job.id, jobName: run.job.name, runId: run.id },
+    ...{ environmentId: run.environment.id, environmentName: run.environment.name },
+    ...{ projectId: run.project.id, projectName: run.project.name },
+    engineVersion: run.engineVersion ?? '',
+    status: type === 'job.run.started' ? RUN_STATUS.running : ownStatus,
+    statusMessage: type === 'job.run.started' ? null : (run.statusMessage ?? (isErrored ? errorMessage : null)),
+    reason: run.reason,
+    startedUnixMs: run.startedUnixMs ?? run.dequeuedUnixMs ?? run.createdUnixMs,
+    finishedUnixMs: type === 'job.run.completed' ? run.finishedUnixMs : null,
+    erroredUnixMs: isErrored ? (run.finishedUnixMs ?? nowUnixMs) : null,
+  };
+}

@@ -1,0 +1,207 @@
+import { describe, expect, it } from 'vitest';
+import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
+import type { InvocationNote } from '../../src/store/invocation-store.js';
+import type { State } from '../../src/store/state.js';
+import { NO_FILTER, type WebhookFilter } from '../../src/store/webhook/webhook-subscription.js';
+import { commandNote, eventsOf, subscription } from '../fake/webhook-facts.js';
+import { stepStart } from './execution-book.contract.js';
+
+const ACCOUNT = FIRST_ACCOUNT_ID;
+const RUNNING = { verdict: null, isSaved: false } as const;
+const EXITED = { kind: 'exited', exitCode: 0 } as const;
+
+/** Type and status of each event of the subscription `a`: `started 3`. */
+async function told(state: State, id = 'wsu_a'): Promise<string[]> {
+  return (await eventsOf(state, id)).map(({ eventType, facts }) => `${eventType.slice(8)} ${facts.status}`);
+}
+
+/** What is told of runs, whatever changes them: with the change, and once. `withState` gives an empty state. */
+export function webhookNewsContract(withState: (body: (state: State) => Promise<void>) => Promise<void>): void {
+  const withA = (body: (state: State) => Promise<void>) =>
+    withState(async (state) => {
+      await state.subscriptions.add(subscription('a'));
+      await body(state);
+    });
+
+  describe('what webhooks are told of runs', () => {
+    it.each([
+      ['success', ['started 3', 'completed 10']],
+      ['error', ['started 3', 'errored 20', 'completed 20']],
+      ['lost', ['started 3', 'errored 20', 'completed 20']],
+      ['canceled', ['started 3', 'completed 30']],
+    ] as const)('is, of a command of nobody that ends in %s: %s', (verdict, expected) =>
+      withA(async (state) => {
+        await state.invocations.note([commandNote(1, RUNNING)], 3_000);
+        expect(await told(state)).toEqual(['started 3']);
+        for (let times = 0; times < 2; times += 1) await state.invocations.note([commandNote(1, { verdict })], 4_000);
+        expect(await told(state)).toEqual(expected);
+      }),
+    );
+
+    it('is the whole story of a run that was over before it was noted, in order', () =>
+      withA(async (state) => {
+        await state.invocations.note([commandNote(1, { verdict: 'error' }), commandNote(2)], 4_000);
+        expect(await told(state)).toEqual(['started 3', 'errored 20', 'completed 20', 'started 3', 'completed 10']);
+      }));
+
+    it('is that a run errored before its files can be read, and that it is over only afterwards', () =>
+      withA(async (state) => {
+        await state.invocations.note([commandNote(1, RUNNING)], 3_000);
+        const error = { verdict: 'error', statusMessage: 'Boom' } as const;
+        await state.invocations.note([commandNote(1, { ...error, isSaved: false })], 3_500);
+        expect(await told(state)).toEqual(['started 3', 'errored 20']);
+        const [, errored] = await eventsOf(state, 'wsu_a');
+        expect(errored?.facts).toMatchObject({ statusMessage: 'Boom', finishedUnixMs: null });
+        await state.invocations.note([commandNote(1, error)], 4_000);
+        expect(await told(state)).toEqual(['started 3', 'errored 20', 'completed 20']);
+      }));
+
+    it('is never more, when records come late and change how it ended', () =>
+      withA(async (state) => {
+        await state.invocations.note([commandNote(1, { verdict: 'lost' })], 4_000);
+        const before = await told(state);
+        await state.invocations.note([commandNote(1, RUNNING)], 5_000);
+        await state.invocations.note([commandNote(1, { verdict: 'success' })], 6_000);
+        expect(await told(state)).toEqual(before);
+      }));
+
+    it('is, of a run with several steps, one start, its first error at once, and its end', () =>
+      withA(async (state) => {
+        const { executions, invocations } = state;
+        await executions.begin(stepStart('s1', { runKey: 'k' }), 'local');
+        expect(await told(state)).toEqual(['started 3']);
+        await invocations.note([commandNote(1, { stepId: 's1', verdict: 'error' })], 3_000);
+        expect(await told(state)).toEqual(['started 3', 'errored 20']);
+        await executions.attach('s1', commandNote(1).traceId);
+        await executions.end('s1', { kind: 'exited', exitCode: 1 }, 3_500);
+        await executions.begin(stepStart('s2', { runKey: 'k', isLast: true }), 'local');
+        await executions.end('s2', EXITED, 4_000);
+        expect(await told(state)).toEqual(['started 3', 'errored 20', 'completed 20']);
+      }));
+
+    it('is that a run errored when a process of it died without telemetry', () =>
+      withA(async (state) => {
+        await state.executions.begin(stepStart('s1', { runKey: 'k' }), 'local');
+        await state.executions.end('s1', { kind: 'killed', signal: 'SIGKILL' }, 3_000);
+        expect(await told(state)).toEqual(['started 3', 'errored 20']);
+        await state.executions.finish('k');
+        expect(await told(state)).toEqual(['started 3', 'errored 20', 'completed 20']);
+      }));
+
+    it('is that a run is over alone, when it is cancelled before it begins', () =>
+      withA(async (state) => {
+        const request = { accountId: ACCOUNT, runKey: 'k', job: 'nightly', environment: null, project: null };
+        const asked = { ...request, reason: null, firstCommand: 0, commandsDigest: '', requestedUnixMs: 1_000 };
+        const added = await state.jobRuns.add(asked, { perJob: 9, total: 9 });
+        if (added.kind === 'full') throw new Error('the queue is full');
+        expect(await told(state)).toEqual([]);
+        await state.executions.cancel(ACCOUNT, added.runId, 2_000);
+        expect(await told(state)).toEqual(['completed 30']);
+        const failed = await state.jobRuns.add({ ...asked, runKey: 'l' }, { perJob: 9, total: 9 });
+        if (failed.kind === 'full') throw new Error('the queue is full');
+        await state.jobRuns.end(failed.runId, { stoppedAt: null, failure: 'no such folder', nowUnixMs: 5_000 });
+        expect(await told(state)).toEqual(['completed 30', 'errored 20', 'completed 20']);
+      }));
+
+    it('is no error of a run that was cancelled, whatever its commands say', () =>
+      withA(async (state) => {
+        const { runId } = await state.executions.begin(stepStart('s1', { runKey: 'k' }), 'local');
+        await state.executions.cancel(ACCOUNT, runId, 2_000);
+        await state.executions.end('s1', { kind: 'exited', exitCode: 2 }, 3_000);
+        expect(await told(state)).toEqual(['started 3', 'completed 30']);
+      }));
+
+    it('has the facts of the run as they were then', () =>
+      withA(async (state) => {
+        await state.invocations.note([commandNote(1, { verdict: 'error', statusMessage: 'Boom' })], 4_000);
+        const [started, errored, completed] = await eventsOf(state, 'wsu_a');
+        const run = (await state.catalog.listRuns(ACCOUNT, QUERY)).items[0];
+        const facts = {
+          ...{ jobId: run?.job.id, jobName: 'nightly', runId: run?.id, environmentId: run?.environment.id },
+          ...{ environmentName: 'production', projectId: run?.project.id, projectName: 'shop' },
+          ...{ engineVersion: '2.0.0', reason: null, startedUnixMs: 1_000, finishedUnixMs: null, erroredUnixMs: null },
+        };
+        expect(started?.facts).toEqual({ ...facts, status: 3, statusMessage: null });
+        const failed = { ...facts, status: 20, statusMessage: 'Boom' };
+        expect(errored?.facts).toEqual({ ...failed, erroredUnixMs: 2_000 });
+        expect(completed?.facts).toEqual({ ...failed, finishedUnixMs: 2_000 });
+        expect(new Set([started?.id, errored?.id, completed?.id]).size).toBe(3);
+        expect(started?.id).toMatch(/^wev_[0-9A-Za-z]{27}$/);
+      }));
+
+    it('goes to each subscription that is for it, and is kept for those that are not active', () =>
+      withState(async (state) => {
+        const job = await jobId(state);
+        const given = {
+          all: {},
+          off: { state: 'inactive' },
+          gone: { state: 'archived' },
+          job: { jobIds: [job] },
+          other: { jobIds: [job + 1] },
+          ends: { eventTypes: ['job.run.completed'] },
+          foreign: { accountId: 7 },
+        } as const;
+        for (const [name, one] of Object.entries(given)) await state.subscriptions.add(subscription(name, one));
+        await state.invocations.note([commandNote(1)], 4_000);
+        const found = await Promise.all(
+          Object.keys(given).map(async (name) =>
+            (await eventsOf(state, `wsu_${name}`, name === 'foreign' ? 7 : ACCOUNT)).map((one) => one.state),
+          ),
+        );
+        const [two, skipped] = [
+          ['pending', 'pending'],
+          ['skipped', 'skipped'],
+        ];
+        expect(found).toEqual([two, skipped, skipped, two, [], ['pending'], []]);
+      }));
+
+    it.each<readonly [string, Partial<WebhookFilter>, readonly string[]]>([
+      ['environments', { environments: ['production'] }, ['started 3', 'completed 10']],
+      ['other environments', { environments: ['ci'] }, []],
+      ['projects', { projects: ['shop', 'x'] }, ['started 3', 'completed 10']],
+      ['other projects', { projects: ['x'] }, []],
+      ['statuses', { statuses: [20, 30] }, ['started 3']],
+    ])('is filtered by %s', (_name, filter, expected) =>
+      withState(async (state) => {
+        await state.subscriptions.add(subscription('a', { filter: { ...NO_FILTER, ...filter } }));
+        await state.invocations.note([commandNote(1)], 4_000);
+        expect(await told(state)).toEqual(expected);
+      }),
+    );
+
+    it('is, where only changes are asked for, the first failure and the recovery', () =>
+      withState(async (state) => {
+        const transitions = ['first_failure', 'recovery'] as const;
+        await state.subscriptions.add(subscription('a', { filter: { ...NO_FILTER, transitions } }));
+        const endings: InvocationNote['verdict'][] = [
+          'success',
+          'error',
+          'canceled',
+          'error',
+          'success',
+          'success',
+          'lost',
+        ];
+        for (const [at, verdict] of endings.entries())
+          await state.invocations.note([commandNote(at + 1, { verdict })], 4_000);
+        const elsewhere = { job: 'nightly', environment: 'ci', project: 'shop' };
+        await state.invocations.note([commandNote(50, { verdict: 'success', place: elsewhere })], 4_000);
+        expect(await told(state)).toEqual(['errored 20', 'completed 20', 'completed 10', 'errored 20', 'completed 20']);
+      }));
+
+    it('is nothing when what changed the run is undone', () =>
+      withA(async (state) => {
+        const broken = commandNote(2, { command: '\ud800', startedUnixMs: Number.NaN });
+        await expect(state.invocations.note([commandNote(1), broken], 4_000)).rejects.toThrow();
+        expect([await told(state), (await state.catalog.listRuns(ACCOUNT, QUERY)).totalCount]).toEqual([[], 0]);
+      }));
+  });
+}
+
+const QUERY = { orderBy: 'id', isDescending: true, limit: 1, offset: 0 } as const;
+
+/** Makes the job `nightly` be there. */
+async function jobId(state: State): Promise<number> {
+  await state.invocations.note([commandNote(90)], 1_000);
+  return (await state.catalog.listRuns(ACCOUNT, QUERY)).items[0]?.job.id ?? 0;
+}

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
+import type { State } from '../../src/store/state.js';
+import { FRESH_STANDING } from '../../src/store/webhook/webhook-subscription.js';
+import { attempted, commandNote, eventsOf, subscription } from '../fake/webhook-facts.js';
+
+const ACCOUNT = FIRST_ACCOUNT_ID;
+
+/** What every SubscriptionStore does. `withState` gives the body an empty state and clears it away afterwards. */
+export function webhookSubscriptionStoreContract(
+  withState: (body: (state: State) => Promise<void>) => Promise<void>,
+): void {
+  describe('webhook subscriptions', () => {
+    it('are kept with all that was decided, and begin with a clean standing', () =>
+      withState(async ({ subscriptions }) => {
+        expect(await subscriptions.hasAny()).toBe(false);
+        const given = subscription('a', {
+          ...{ kind: 'slack', name: 'Ü "n"', description: 'd', jobIds: [4_001, 4_002], maxPerMinute: 30 },
+          eventTypes: ['job.run.errored', 'job.run.started'],
+          filter: { environments: ['prod'], projects: [], statuses: [20], transitions: ['recovery'] },
+          ...{ hasAuthorization: false, sealedOldSecret: 'old', oldSecretUntilUnixMs: 9, sealedHeaders: 'h' },
+        });
+        const kept = await subscriptions.add(given);
+        expect(kept).toEqual({ ...given, ...FRESH_STANDING, updatedUnixMs: 100 });
+        expect(await subscriptions.find(ACCOUNT, given.id)).toEqual(kept);
+        expect(await subscriptions.hasAny()).toBe(true);
+      }));
+
+    it('are those of an account alone, the oldest first, a part at a time', () =>
+      withState(async ({ subscriptions }) => {
+        for (const [name, createdUnixMs] of [
+          ['c', 300],
+          ['a', 200],
+          ['b', 200],
+        ] as const) {
+          await subscriptions.add(subscription(name, { createdUnixMs }));
+        }
+        await subscriptions.add(subscription('x', { accountId: 7 }));
+        const part = await subscriptions.list(ACCOUNT, { limit: 2, offset: 1 });
+        expect([part.items.map(({ name }) => name), part.totalCount]).toEqual([['b', 'c'], 3]);
+        expect(await subscriptions.find(ACCOUNT, 'wsu_x')).toBeUndefined();
+        expect(await subscriptions.change(ACCOUNT, 'wsu_x', () => ({ name: 'y' }), 1)).toBeUndefined();
+        expect(await subscriptions.remove(ACCOUNT, 'wsu_x')).toBe(false);
+      }));
+
+    it('are changed by what they are at that moment, or not at all', () =>
+      withState(async ({ subscriptions }) => {
+        const { id } = await subscriptions.add(subscription('a'));
+        const both = ['1', '2'].map((end) =>
+          subscriptions.change(ACCOUNT, id, ({ name }) => ({ name: `${name}${end}` }), 500),
+        );
+        await Promise.all(both);
+        expect((await subscriptions.find(ACCOUNT, id))?.name).toMatch(/^a(12|21)$/);
+        const refuse = () => {
+          throw new Error('no');
+        };
+        await expect(subscriptions.change(ACCOUNT, id, refuse, 900)).rejects.toThrow('no');
+        expect(await subscriptions.find(ACCOUNT, id)).toMatchObject({ updatedUnixMs: 500 });
+      }));
+
+    it('skip what waits when they become inactive, and start clean when they become active again', () =>
+      withState(async (state) => {
+        const { subscriptions, webhookEvents } = state;
+        const added = await subscriptions.add(subscription('a'));
+        await state.invocations.note([commandNote(1)], 3_000);
+        const now = (await eventsOf(state, added.id))[0]?.createdUnixMs ?? 0;
+        const claim = { holder: 'p', nowUnixMs: now, leaseUntilUnixMs: now + 1 };
+        const [event] = await webhookEvents.claim(added, 1, claim);
+        if (event === undefined) throw new Error('nothing was claimed');
+        const failed = attempted(event, { next: { state: 'pending', dueUnixMs: now } });
+        const standing = { ...FRESH_STANDING, failedCount: 3, failingSinceUnixMs: 4, pausedUntilUnixMs: 5 };
+        await webhookEvents.finish([failed], 'p', () => ({ standing, archiveReason: null }));
+        await subscriptions.change(ACCOUNT, added.id, () => ({ state: 'inactive' }), 600);
+        expect((await eventsOf(state, added.id)).map(({ state: one }) => one)).toEqual(['skipped', 'skipped']);
+        expect(await subscriptions.change(ACCOUNT, added.id, () => ({ state: 'active' }), 700)).toMatchObject({
+          ...{ state: 'active', failedCount: 0, failingSinceUnixMs: null, pausedUntilUnixMs: 0 },
+        });
+        expect(await webhookEvents.countPending()).toBe(0);
+      }));
+
+    it('go with their events and their log', () =>
+      withState(async (state) => {
+        const { id } = await state.subscriptions.add(subscription('a'));
+        await state.invocations.note([commandNote(1)], 3_000);
+        expect(await state.subscriptions.remove(ACCOUNT, id)).toBe(true);
+        expect(await state.subscriptions.find(ACCOUNT, id)).toBeUndefined();
+        expect(await state.webhookEvents.countPending()).toBe(0);
+      }));
+  });
+}

@@ -1,0 +1,71 @@
+import { parseTraceId } from '../../src/record/ids.js';
+import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
+import type { InvocationNote, TraceNote } from '../../src/store/invocation-store.js';
+import type { State } from '../../src/store/state.js';
+import type { NewWebhookSubscription } from '../../src/store/webhook/subscription-store.js';
+import type { AttemptResult, WebhookEvent } from '../../src/store/webhook/webhook-event.js';
+import { NO_FILTER, WEBHOOK_EVENT_TYPES } from '../../src/store/webhook/webhook-subscription.js';
+
+/** A subscription to everything of the first account. */
+export function subscription(id: string, given: Partial<NewWebhookSubscription> = {}): NewWebhookSubscription {
+  return {
+    id: `wsu_${id}`,
+    accountId: FIRST_ACCOUNT_ID,
+    createdUnixMs: 100,
+    kind: 'http',
+    name: id,
+    description: '',
+    clientUrl: 'https://hooks.example.com/a',
+    eventTypes: WEBHOOK_EVENT_TYPES,
+    jobIds: [],
+    filter: NO_FILTER,
+    state: 'active',
+    archiveReason: null,
+    hasAuthorization: true,
+    hasStandardHeaders: true,
+    maxPerMinute: null,
+    sealedSecret: 'sealed',
+    sealedOldSecret: null,
+    oldSecretUntilUnixMs: null,
+    sealedHeaders: null,
+    ...given,
+  };
+}
+
+/** What is noted of a trace with one command. @param number tells traces apart */
+export function commandNote(number: number, given: Partial<InvocationNote> = {}): TraceNote {
+  const traceId = parseTraceId(String(number).padStart(32, '0').replace(/^0/, 'a'));
+  if (traceId === undefined) throw new Error(`${number} makes no trace id`);
+  const invocation: InvocationNote = {
+    ...{ index: 1, stepId: null, command: 'dbt build', verdict: 'success', statusMessage: null },
+    ...{ startedUnixMs: 1_000, endedUnixMs: 2_000, isSaved: true, parquetFile: 'telemetry.parquet' },
+    ...{ engineVersion: '2.0.0', gitBranch: null, gitSha: null },
+    place: { job: 'nightly', environment: 'production', project: 'shop' },
+    ...given,
+  };
+  return { traceId, invocations: [invocation] };
+}
+
+/** All events of a subscription, oldest first. */
+export async function eventsOf(
+  state: State,
+  id: string,
+  accountId = FIRST_ACCOUNT_ID,
+): Promise<readonly WebhookEvent[]> {
+  const { items } = await state.webhookEvents.list(accountId, id, { limit: 10_000, offset: 0 });
+  return items.toReversed();
+}
+
+/** An attempt that succeeded, changed as given. */
+export function attempted(event: WebhookEvent, given: Partial<AttemptResult> = {}): AttemptResult {
+  return {
+    event,
+    attempt: {
+      ...{ startedUnixMs: 5_000, durationMs: 12, httpStatusCode: 200, error: null },
+      ...{ requestHeaders: '{}', requestBody: '{"a":1}', responseHeaders: '{}', responseBody: 'ok' },
+    },
+    next: { state: 'delivered' },
+    isGone: false,
+    ...given,
+  };
+}
