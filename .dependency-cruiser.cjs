@@ -5,7 +5,7 @@ const layers = [
   ['decode'],
   ['sink', 'store', 'delivery'],
   ['run'],
-  ['receiver', 'source', 'exporter', 'job', 'query', 'retention'],
+  ['receiver', 'source', 'exporter', 'job', 'query', 'retention', 'webhook'],
   ['api'],
   ['web'],
   ['config'],

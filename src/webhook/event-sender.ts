@@ -1,0 +1,27 @@
+import type { WebhookEvent } from '../store/webhook/webhook-event.js';
+import type { WebhookSubscription } from '../store/webhook/webhook-subscription.js';
+
+/** What came of one attempt to bring an event to where a subscription wants it. */
+export interface Sent {
+  readonly isDelivered: boolean;
+  /** The endpoint wants nothing more, ever. */
+  readonly isGone: boolean;
+  /** What it asked to wait, in milliseconds; `null` where it did not. */
+  readonly retryAfterMs: number | null;
+  /** `null` where nothing was answered. */
+  readonly httpStatusCode: number | null;
+  /** Why it was not delivered, in words. */
+  readonly error: string | null;
+  /** For the log: values that may be secret are masked. */
+  readonly requestHeaders: Readonly<Record<string, string>>;
+  readonly requestBody: string;
+  readonly responseHeaders: Readonly<Record<string, string>>;
+  /** Its first 4 KiB. */
+  readonly responseBody: string;
+}
+
+/** Brings events in one way. */
+export interface EventSender {
+  /** One attempt; never rejects for what the other side does. @param signal ends it early */
+  send(subscription: WebhookSubscription, event: WebhookEvent, signal: AbortSignal): Promise<Sent>;
+}

@@ -1,0 +1,291 @@
+import type { Clock } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import { EarliestTimer } from '../component/earliest-timer.js';
+import type { Logger } from '../component/logger.js';
+import { pause } from '../component/pause.js';
+import type { WebhookEventStore } from '../store/webhook/event-store.js';
+import type { SubscriptionStore } from '../store/webhook/subscription-store.js';
+import type { ArchivedSubscription, WebhookEvent } from '../store/webhook/webhook-event.js';
+import type { WebhookKind, WebhookSubscription } from '../store/webhook/webhook-subscription.js';
+import { type AttemptSchedule, nextAttemptInMs } from './attempt-schedule.js';
+import type { EventSender, Sent } from './event-sender.js';
+import { ResultWriter } from './result-writer.js';
+import { type StandingLimits, standingRule } from './standing-rule.js';
+import { SubscriptionLane } from './subscription-lane.js';
+
+/** What a dispatcher goes by. */
+export interface DispatcherConfig {
+  readonly schedule: AttemptSchedule;
+  readonly limits: StandingLimits;
+  /** Attempts under way at a time, in all. */
+  readonly maxInFlight: number;
+  /** Nobody else takes an event before, in milliseconds: longer than an attempt and writing down what came of it. */
+  readonly leaseMs: number;
+  /** How long events and the log of attempts are kept, in milliseconds. */
+  readonly retentionMs: number;
+}
+
+/** The defaults; the log is kept as long as the hosted platform keeps it. */
+export const DISPATCHER_DEFAULTS = { maxInFlight: 512, leaseMs: 45_000, retentionMs: 7 * 86_400_000 } as const;
+
+/** What a dispatcher works with. */
+export interface DispatcherDeps {
+  readonly events: WebhookEventStore;
+  readonly subscriptions: Pick<SubscriptionStore, 'find'>;
+  readonly senders: Readonly<Record<WebhookKind, EventSender>>;
+  /** Unique among processes. */
+  readonly holder: string;
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly logger: Logger;
+}
+
+/** What was done since the start. */
+export interface DispatcherCounts {
+  readonly delivered: number;
+  readonly failedAttempts: number;
+  /** Events whose attempts have all failed. */
+  readonly failed: number;
+  readonly archived: number;
+}
+
+/** How often what is due is looked for, in milliseconds: retries, and what other processes have written. */
+const POLL_MS = 1_000;
+const SOON_MS = 5;
+const PURGE_MS = 3_600_000;
+const PURGE_ROWS = 1_000;
+
+/**
+ * Delivers what is in the outbox. Each subscription has a lane of its own, so that none waits for another's endpoint; at
+ * most half of all attempts are for subscriptions whose last delivery has failed.
+ */
+export class WebhookDispatcher implements Component {
+  readonly name = 'webhooks';
+  readonly counts: { -readonly [K in keyof DispatcherCounts]: number } = {
+    ...{ delivered: 0, failedAttempts: 0, failed: 0, archived: 0 },
+  };
+  private readonly lanes = new Map<string, SubscriptionLane>();
+  private readonly running = new Set<Promise<void>>();
+  private readonly writer: ResultWriter;
+  private readonly timer: EarliestTimer;
+  private readonly purgeTimer: EarliestTimer;
+  private readonly stopping = new AbortController();
+  private readonly cutOff = new AbortController();
+  private polling: Promise<void> | undefined;
+  private isStale = false;
+  private inFlightCount = 0;
+
+  constructor(
+    private readonly config: DispatcherConfig,
+    private readonly deps: DispatcherDeps,
+  ) {
+    const { clock, logger, events: store, holder } = deps;
+    const onArchived = (one: ArchivedSubscription) => this.sayArchived(one);
+    this.writer = new ResultWriter(holder, { store, rule: standingRule(config.limits), onArchived, clock, logger });
+    this.timer = new EarliestTimer(clock, () => void this.poll());
+    this.purgeTimer = new EarliestTimer(clock, () => void this.purge());
+  }
+
+  async start(): Promise<void> {
+    this.timer.within(SOON_MS);
+    this.purgeTimer.within(SOON_MS);
+  }
+
+  /** What is under way may end before `deadline`; it is delivered again after that. */
+  async shutdown(deadline: AbortSignal): Promise<void> {
+    this.stopping.abort();
+    this.timer.cancel();
+    this.purgeTimer.cancel();
+    const cut = () => this.cutOff.abort();
+    deadline.addEventListener('abort', cut);
+    if (deadline.aborted) cut();
+    await this.polling;
+    while (this.running.size > 0) await Promise.all(this.running);
+    deadline.removeEventListener('abort', cut);
+    try {
+      await this.deps.events.release(this.deps.holder);
+    } catch (error) {
+      this.deps.logger.warn({ error: String(error) }, 'webhooks could not be given back; they are free in a minute');
+    }
+  }
+
+  /** Something may be due. */
+  wake(): void {
+    if (!this.stopping.signal.aborted) this.timer.within(SOON_MS);
+  }
+
+  /** Waits until everything that is due was tried, or until the signal aborts. */
+  async flush(deadline: AbortSignal): Promise<void> {
+    const { clock, events } = this.deps;
+    const ended = new Promise<void>((resolve) => deadline.addEventListener('abort', () => resolve(), { once: true }));
+    while (!deadline.aborted) {
+      // One under way may have looked before the last came.
+      await this.polling;
+      await this.poll();
+      if (this.running.size > 0) await Promise.race([ended, Promise.all(this.running)]);
+      else if ((await events.listReady(clock.nowUnixMs(), [], 1)).length === 0) return;
+      // It waits for something that another process has.
+      else await pause(clock, SOON_MS * 4, deadline);
+    }
+  }
+
+  private poll(): Promise<void> {
+    // Who comes while it is looked up what is due may have come too late for that.
+    this.isStale = this.polling !== undefined;
+    this.polling ??= this.look().finally(() => {
+      this.polling = undefined;
+      if (this.stopping.signal.aborted) return;
+      this.timer.within(this.isStale ? SOON_MS : POLL_MS);
+    });
+    return this.polling;
+  }
+
+  private async look(): Promise<void> {
+    const { events, clock, logger } = this.deps;
+    const freeCount = this.config.maxInFlight - this.inFlightCount;
+    if (freeCount <= 0 || this.stopping.signal.aborted) return;
+    try {
+      const busy = [...this.lanes].filter(([, lane]) => lane.freeCount === 0 || lane.isClaiming).map(([id]) => id);
+      const ready = await events.listReady(clock.nowUnixMs(), busy, freeCount);
+      await Promise.all(ready.map((subscription) => this.pump(subscription)));
+    } catch (error) {
+      logger.error({ error: String(error) }, 'what webhooks are due could not be looked up; it is tried again');
+    }
+  }
+
+  /** Begins as many attempts of a subscription as may be under way. */
+  private async pump(subscription: WebhookSubscription): Promise<void> {
+    const { events, clock, holder } = this.deps;
+    const lane = this.lanes.get(subscription.id) ?? new SubscriptionLane(subscription.failedCount > 0);
+    this.lanes.set(subscription.id, lane);
+    const limit = Math.min(lane.freeCount, this.roomFor(lane));
+    if (lane.isClaiming || limit <= 0 || this.stopping.signal.aborted) return;
+    lane.isClaiming = true;
+    // Counted from here on: others must not take the same room.
+    this.inFlightCount += limit;
+    let claimed: readonly WebhookEvent[] = [];
+    try {
+      const nowUnixMs = clock.nowUnixMs();
+      const claim = { holder, nowUnixMs, leaseUntilUnixMs: nowUnixMs + this.config.leaseMs };
+      claimed = await events.claim(subscription, limit, claim);
+    } finally {
+      lane.isClaiming = false;
+      this.inFlightCount -= limit - claimed.length;
+    }
+    lane.inFlightCount += claimed.length;
+    for (const event of claimed) {
+      const work = this.attempt(subscription, event, lane).finally(() => this.running.delete(work));
+      this.running.add(work);
+    }
+    if (lane.isIdle) this.lanes.delete(subscription.id);
+  }
+
+  /** Attempts that may begin in all, for a lane like that. */
+  private roomFor({ isSuspect }: SubscriptionLane): number {
+    const { maxInFlight } = this.config;
+    if (!isSuspect) return maxInFlight - this.inFlightCount;
+    let suspectCount = 0;
+    for (const lane of this.lanes.values()) if (lane.isSuspect) suspectCount += lane.inFlightCount;
+    return Math.min(maxInFlight - this.inFlightCount, Math.ceil(maxInFlight / 2) - suspectCount);
+  }
+
+  private async attempt(subscription: WebhookSubscription, event: WebhookEvent, lane: SubscriptionLane): Promise<void> {
+    const { clock, random } = this.deps;
+    const startedUnixMs = clock.nowUnixMs();
+    const startedMs = clock.monotonicMs();
+    let isDelivered = false;
+    try {
+      const sent = await this.send(subscription, event);
+      // It was cut off by the end of the program: that says nothing of the endpoint.
+      if (this.cutOff.signal.aborted && !sent.isDelivered) return;
+      isDelivered = sent.isDelivered;
+      const { schedule } = this.config;
+      const delayMs = nextAttemptInMs(schedule, event.roundCount + 1, sent.retryAfterMs, random);
+      const durationMs = Math.max(0, Math.round(clock.monotonicMs() - startedMs));
+      const hasNext = delayMs !== undefined && !sent.isGone;
+      const notDelivered = hasNext
+        ? ({ state: 'pending', dueUnixMs: startedUnixMs + durationMs + delayMs } as const)
+        : ({ state: 'failed' } as const);
+      const next = isDelivered ? ({ state: 'delivered' } as const) : notDelivered;
+      const attempt = { startedUnixMs, durationMs, ...logOf(sent) };
+      await this.writer.write({ event, attempt, next, isGone: sent.isGone }, this.cutOff.signal);
+      this.count(event, sent, hasNext);
+    } finally {
+      lane.noteEnd(isDelivered);
+      lane.inFlightCount -= 1;
+      this.inFlightCount -= 1;
+      await this.goOn(subscription, lane);
+    }
+  }
+
+  private async send(subscription: WebhookSubscription, event: WebhookEvent): Promise<Sent> {
+    try {
+      return await this.deps.senders[subscription.kind].send(subscription, event, this.cutOff.signal);
+    } catch (error) {
+      // A message that cannot be made, a secret that cannot be opened: told in the log of attempts like other failures.
+      return { ...NOTHING_SENT, error: error instanceof Error ? error.message : String(error) };
+    }
+  }
+
+  /** The next events of a subscription, with what it is by now. */
+  private async goOn({ accountId, id }: WebhookSubscription, lane: SubscriptionLane): Promise<void> {
+    if (this.stopping.signal.aborted) return;
+    try {
+      const current = await this.deps.subscriptions.find(accountId, id);
+      if (current !== undefined && current.pausedUntilUnixMs <= this.deps.clock.nowUnixMs()) await this.pump(current);
+    } catch (error) {
+      this.deps.logger.error({ error: String(error) }, 'webhooks could not be claimed; it is tried again');
+    }
+    if (lane.isIdle && this.lanes.get(id) === lane) this.lanes.delete(id);
+  }
+
+  private count(event: WebhookEvent, sent: Sent, hasNext: boolean): void {
+    if (sent.isDelivered) {
+      this.counts.delivered += 1;
+      return;
+    }
+    this.counts.failedAttempts += 1;
+    if (hasNext) return;
+    this.counts.failed += 1;
+    const { id, subscriptionId, eventType, facts } = event;
+    const fields = { event: id, subscription: subscriptionId, eventType, run: facts.runId, reason: sent.error };
+    this.deps.logger.warn(fields, 'a webhook was not delivered in any attempt; it can be replayed');
+  }
+
+  private sayArchived({ id, name, reason }: ArchivedSubscription): void {
+    this.counts.archived += 1;
+    this.deps.logger.error(
+      { subscription: id, name, reason },
+      'a webhook subscription was archived: nothing more is sent to it until it is set active or gets a new URL',
+    );
+  }
+
+  private async purge(): Promise<void> {
+    const { events, clock, logger } = this.deps;
+    try {
+      const beforeUnixMs = clock.nowUnixMs() - this.config.retentionMs;
+      while ((await events.purge(beforeUnixMs, PURGE_ROWS)) >= PURGE_ROWS && !this.stopping.signal.aborted);
+    } catch (error) {
+      logger.error({ error: String(error) }, 'old webhooks could not be forgotten; it is tried again');
+    }
+    if (!this.stopping.signal.aborted) this.purgeTimer.within(PURGE_MS);
+  }
+}
+
+const NOTHING_SENT: Sent = {
+  ...{ isDelivered: false, isGone: false, retryAfterMs: null, httpStatusCode: null, error: null },
+  ...{ requestHeaders: {}, requestBody: '', responseHeaders: {}, responseBody: '' },
+};
+
+/** PostgreSQL's texts hold no zero bytes. */
+function logOf(sent: Sent) {
+  return {
+    httpStatusCode: sent.httpStatusCode,
+    error: sent.error?.replaceAll('\0', '�') ?? null,
+    requestHeaders: JSON.stringify(sent.requestHeaders),
+    requestBody: sent.requestBody,
+    responseHeaders: JSON.stringify(sent.responseHeaders),
+    responseBody: sent.responseBody.replaceAll('\0', '�'),
+  };
+}

@@ -1,0 +1,153 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
+import { openSqliteState } from '../../src/store/open-sqlite-state.js';
+import type { State } from '../../src/store/state.js';
+import { ANNOUNCING } from '../../src/store/webhook/announcing.js';
+import type { NewWebhookSubscription } from '../../src/store/webhook/subscription-store.js';
+import type { WebhookEvent } from '../../src/store/webhook/webhook-event.js';
+import type { WebhookSubscription } from '../../src/store/webhook/webhook-subscription.js';
+import { AddressRules, parseAllowed } from '../../src/webhook/address-rules.js';
+import { DEFAULT_ATTEMPT_SCHEDULE } from '../../src/webhook/attempt-schedule.js';
+import { PlatformSender } from '../../src/webhook/platform-sender.js';
+import { SecretBox } from '../../src/webhook/secret-box.js';
+import { DEFAULT_STANDING_LIMITS } from '../../src/webhook/standing-rule.js';
+import { DISPATCHER_DEFAULTS, type DispatcherConfig, WebhookDispatcher } from '../../src/webhook/webhook-dispatcher.js';
+import { WebhookHttp } from '../../src/webhook/webhook-http.js';
+import { until } from '../tool/until.js';
+import { FakeClock } from './fake-clock.js';
+import { RecordingLogger } from './recording-logger.js';
+import { commandNote, eventsOf, subscription } from './webhook-facts.js';
+
+/** A request that the receiver got. */
+export interface Received {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+  readonly atUnixMs: number;
+}
+
+/** What the receiver answers; `hang` is no answer at all. */
+export type Answer =
+  | { readonly status: number; readonly headers?: Record<string, string>; readonly body?: string }
+  | 'hang';
+
+export const SECRET = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
+
+/** A state, a real receiver, and a dispatcher whose time a test decides. */
+export class WebhookBench {
+  static async open(config: Partial<DispatcherConfig> = {}): Promise<WebhookBench> {
+    const folder = await mkdtemp(join(tmpdir(), 'run-bridge-webhook-'));
+    const clock = new FakeClock();
+    const path = join(folder, 'state.db');
+    const bench = new WebhookBench(folder, clock, await openSqliteState(path, 2_000, { ...ANNOUNCING, clock }), config);
+    await new Promise<void>((resolve) => bench.server.listen(0, '127.0.0.1', resolve));
+    return bench;
+  }
+
+  readonly logger = new RecordingLogger();
+  readonly received: Received[] = [];
+  /** What is answered to a request, by its path. */
+  answer: (path: string, count: number) => Answer = () => ({ status: 200 });
+  readonly box = new SecretBox(Buffer.alloc(32, 1));
+  readonly dispatcher: WebhookDispatcher;
+  private readonly server: Server;
+  private readonly others: WebhookDispatcher[] = [];
+  private noted = 0;
+
+  private constructor(
+    private readonly folder: string,
+    readonly clock: FakeClock,
+    readonly state: State,
+    private readonly config: Partial<DispatcherConfig>,
+  ) {
+    this.server = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        const path = request.url ?? '';
+        const body = Buffer.concat(chunks).toString();
+        this.received.push({ path, headers: request.headers, body, atUnixMs: clock.nowUnixMs() });
+        const answer = this.answer(path, this.received.filter((one) => one.path === path).length);
+        if (answer !== 'hang') response.writeHead(answer.status, answer.headers).end(answer.body ?? 'ok');
+      });
+    });
+    this.dispatcher = this.newDispatcher();
+  }
+
+  get port(): number {
+    const { port } = this.server.address() as AddressInfo;
+    return port;
+  }
+
+  /** Another one on the same state, as another process has it. */
+  newDispatcher(allow = 'loopback', holder = `p${this.others.length}`): WebhookDispatcher {
+    const { clock, logger, state } = this;
+    const rules = new AddressRules(parseAllowed(allow) ?? []);
+    const resolve = async () => [{ address: '127.0.0.1', family: 4 }];
+    const http = new WebhookHttp({ rules, timeoutMs: 10_000, resolve }, clock);
+    const sender = new PlatformSender({ http, openBox: async () => this.box, clock, version: '0.0.0' });
+    const dispatcher = new WebhookDispatcher(
+      {
+        ...DISPATCHER_DEFAULTS,
+        ...{ schedule: DEFAULT_ATTEMPT_SCHEDULE, limits: DEFAULT_STANDING_LIMITS },
+        ...this.config,
+      },
+      {
+        ...{ events: state.webhookEvents, subscriptions: state.subscriptions, clock, logger, holder, random: () => 0 },
+        senders: { http: sender, slack: sender, teams: sender, email: sender },
+      },
+    );
+    this.others.push(dispatcher);
+    return dispatcher;
+  }
+
+  /** Adds a subscription to ends of runs, whose endpoint is the receiver's path of its name. */
+  subscribe(name: string, given: Partial<NewWebhookSubscription> = {}): Promise<WebhookSubscription> {
+    return this.state.subscriptions.add(
+      subscription(name, {
+        eventTypes: ['job.run.completed'],
+        clientUrl: `http://127.0.0.1:${this.port}/${name}`,
+        sealedSecret: this.box.seal(SECRET, `wsu_${name}`),
+        ...given,
+      }),
+    );
+  }
+
+  /** Ends a run of a job. */
+  async endRun(job = 'nightly'): Promise<void> {
+    this.noted += 1;
+    const note = commandNote(this.noted, { place: { job, environment: 'production', project: 'shop' } });
+    await this.state.invocations.note([note], this.clock.nowUnixMs());
+  }
+
+  events(name: string): Promise<readonly WebhookEvent[]> {
+    return eventsOf(this.state, `wsu_${name}`);
+  }
+
+  find(name: string): Promise<WebhookSubscription | undefined> {
+    return this.state.subscriptions.find(FIRST_ACCOUNT_ID, `wsu_${name}`);
+  }
+
+  /** Lets time pass and what is due then be tried. */
+  async pass(ms: number, dispatcher = this.dispatcher): Promise<void> {
+    this.clock.advance(ms);
+    await dispatcher.flush(AbortSignal.timeout(20_000));
+  }
+
+  /** Waits until the receiver has had so many requests. */
+  async arrived(count: number): Promise<void> {
+    await until(`${count} requests`, () => this.received.length >= count);
+  }
+
+  async close(): Promise<void> {
+    for (const one of this.others) await one.shutdown(AbortSignal.abort());
+    this.server.closeAllConnections();
+    await new Promise((resolve) => this.server.close(resolve));
+    await this.state.close();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
