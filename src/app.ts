@@ -16,6 +16,8 @@ import { type OpeningExports, openExportsLate } from './app/open-exports-late.js
 import { openState } from './app/open-state.js';
 import { removalsOf, retainedKinds } from './app/retained-kinds.js';
 import { TraceStill } from './app/trace-still.js';
+import { WebhookBell } from './app/webhook-bell.js';
+import { WebhooksLate } from './app/webhooks-late.js';
 import type { Clock } from './component/clock.js';
 import { Health } from './component/health.js';
 import { Lifecycle } from './component/lifecycle.js';
@@ -101,6 +103,7 @@ export type AppPurpose = 'serve' | 'follow' | 'import';
 interface Opened {
   readonly lock: DataFolderLock;
   readonly state: State;
+  readonly bell: WebhookBell;
   /** `undefined` where the state is in the data folder, which has a lock. */
   readonly lease: DatabaseLease | undefined;
   readonly stream: Writable | undefined;
@@ -129,14 +132,17 @@ export class App {
       exporting = await openExportsLate(configuration, deps, purpose === 'serve');
       // Both are done while the other thread starts, which takes as long.
       const schema = PublicSchema.load();
-      state = await openState(configuration, deps.clock);
+      const bell = new WebhookBell();
+      // What an import brings is no news.
+      const announcing = { isSilent: purpose === 'import', onEvents: bell.ring };
+      state = await openState(configuration, deps.clock, announcing);
       if (configuration['database-url'] !== 'off') lease = await DatabaseLease.take(state.leases, folder, deps);
       const problems = await state.places.declare(configuration, deps.clock.nowUnixMs());
       if (problems.length > 0) throw new ConfigurationError(problems);
       const exports = await exporting.with(state);
       const hasHooks = purpose === 'serve' && missingForHooks(configuration).length === 0;
       const hostedRuns = hasHooks ? await import('./app/hosted-runs.js') : undefined;
-      return new App(configuration, deps, { lock, state, lease, stream, exports, schema, hostedRuns }, purpose);
+      return new App(configuration, deps, { lock, state, bell, lease, stream, exports, schema, hostedRuns }, purpose);
     } catch (error) {
       await exporting?.close();
       await lease?.release();
@@ -164,6 +170,7 @@ export class App {
   private readonly dataFolder: string;
   private readonly access: Access;
   private readonly lifecycle: Lifecycle;
+  private readonly webhooks: WebhooksLate;
   /** Ends answers that have no end of their own. */
   private readonly stopping = new AbortController();
 
@@ -182,6 +189,8 @@ export class App {
     const storage = new ArtifactStorage(configuration);
     this.artifacts = new StoreArtifactSink(() => storage.open());
     const health = new Health();
+    this.webhooks = new WebhooksLate(configuration, health, { ...deps, state: opened.state });
+    opened.bell.listen(this.webhooks.wake);
     const listeners: AppendListener[] = [];
     const foreignListeners: ForeignListener[] = [];
     const { durability } = configuration;
@@ -302,7 +311,7 @@ export class App {
       const { jobs: declared } = configuration;
       const stopping = this.stopping.signal;
       const own = await apiRouters({
-        ...{ state, reader, tracker, jobs: declared, jobsLate: jobs },
+        ...{ state, reader, tracker, jobs: declared, jobsLate: jobs, webhooks: this.webhooks },
         ...{ clock, dataFolder, version, stopping },
       });
       const artifacts = await artifactApi();
@@ -343,7 +352,8 @@ export class App {
     const destinations = this.destinations.map(([name]) => name);
     const kinds = retainedKinds(configuration, removals, { state: opened.state, storage, clock, destinations, hold });
     const retention = new Retention({ kinds: purpose === 'serve' ? kinds : [], removals, clock, logger });
-    const outward = [storage, retention, ...exports, parquetThread, notes, ...output];
+    const webhooks = purpose === 'import' ? [] : [this.webhooks];
+    const outward = [storage, retention, ...exports, ...webhooks, parquetThread, notes, ...output];
     const inward = {
       serve: [
         this.tracker,
@@ -437,6 +447,7 @@ export class App {
       }
     }
     await this.spool.looked(deadline);
+    await this.webhooks.flush(AbortSignal.any([deadline, AbortSignal.timeout(WEBHOOK_FLUSH_MS)]));
     return (await this.opened.exports?.flush(deadline)) ?? true;
   }
 
@@ -456,6 +467,8 @@ export class App {
   }
 }
 
+/** A command's end waits no longer for webhooks, in milliseconds: the next start goes on with what is left. */
+const WEBHOOK_FLUSH_MS = 10_000;
 /** How often a run that is being judged is looked at, in milliseconds. */
 const SETTLE_POLL_MS = 20;
 /** Nothing more will come of a file that was read to its end. */

@@ -31,7 +31,7 @@ const WORKING: readonly Right[] = [
 export const PERMISSIONS: Readonly<Record<Caller['permission'], readonly Right[]>> = {
   account_admin: [...WORKING, 'webhooks:read', 'webhooks:write', 'tokens:manage'],
   admin: [...WORKING, 'webhooks:read', 'webhooks:write'],
-  developer: [...WORKING, 'webhooks:read'],
+  developer: [...WORKING, 'webhooks:read', 'webhooks:write'],
   analyst: [...READING, 'query'],
   webhooks_only: ['webhooks:read', 'webhooks:write'],
   read_only: [...READING, 'webhooks:read'],

@@ -2,11 +2,13 @@ import type { Router } from 'express';
 import { openApiRouter } from '../api/openapi/openapi-router.js';
 import type { OwnApiDeps } from '../api/own/own-api-deps.js';
 import { ownRouter } from '../api/own/own-router.js';
+import { ownWebhookRouter } from '../api/own/webhook-router.js';
 import { accountRouter } from '../api/v2/account-router.js';
 import { jobRouter } from '../api/v2/job-router.js';
 import { jobRunRouter } from '../api/v2/job-run-router.js';
 import { runRouter } from '../api/v2/run-router.js';
 import { StepLogReader } from '../api/v2/step-log-reader.js';
+import { webhookRouter } from '../api/v3/webhook-router.js';
 import { packageFile } from '../component/package-file.js';
 import type { JobDefinition } from '../job/job-definition.js';
 import { joinCommandLine } from '../job/split-command-line.js';
@@ -15,6 +17,7 @@ import type { StepOutput } from '../store/job-run-store.js';
 import type { CatalogStep } from '../store/run-catalog.js';
 import type { State } from '../store/state.js';
 import type { JobsLate } from './jobs-late.js';
+import type { WebhooksLate } from './webhooks-late.js';
 
 /** What the API's routers are made of. */
 export interface ApiRoutersDeps extends Pick<OwnApiDeps, 'dataFolder' | 'reader' | 'tracker' | 'clock' | 'stopping'> {
@@ -23,6 +26,8 @@ export interface ApiRoutersDeps extends Pick<OwnApiDeps, 'dataFolder' | 'reader'
   readonly jobs: readonly JobDefinition[];
   /** What runs them. */
   readonly jobsLate: Pick<JobsLate, 'open' | 'outputOf'>;
+  /** What delivers webhooks. */
+  readonly webhooks: Pick<WebhooksLate, 'openDesk' | 'wake'>;
   /** The program's version. */
   readonly version: string;
 }
@@ -32,6 +37,7 @@ export async function apiRouters({
   state,
   jobs,
   jobsLate,
+  webhooks,
   version,
   ...own
 }: ApiRoutersDeps): Promise<readonly Router[]> {
@@ -54,12 +60,19 @@ export async function apiRouters({
     clock,
   };
   const queries = new QueryEngine({ entry: packageFile('dist/query-process.js'), clock, stopping });
+  const hooks = {
+    ...{ subscriptions: state.subscriptions, events: state.webhookEvents, jobs: state.catalog, clock },
+    openDesk: () => webhooks.openDesk(),
+    wake: () => webhooks.wake(),
+  };
   return [
     openApiRouter(version),
     accountRouter(deps),
     runRouter(deps),
     jobRouter(deps),
     jobRunRouter({ ...deps, openDesk: async () => (await jobsLate.open()).desk }),
+    webhookRouter(hooks),
+    ownWebhookRouter(hooks),
     ownRouter({ ...own, catalog: state.catalog, traces: state.traces, queries }),
   ];
 }

@@ -3,18 +3,23 @@ import type { Clock } from '../component/clock.js';
 import type { Configuration } from '../config/configuration.js';
 import { openSqliteState } from '../store/open-sqlite-state.js';
 import type { State } from '../store/state.js';
+import { ANNOUNCING } from '../store/webhook/announcing.js';
+import type { Announcing } from '../store/webhook/run-announcer.js';
 import { STATE_FILE } from './limits.js';
 
 /**
  * Opens the state where the configuration has it: in PostgreSQL, or in the data folder, which exists.
+ * @param announcing how events for webhooks come to be, where it is not as usual
  * @throws StoreError
  */
 export async function openState(
   configuration: Pick<Configuration, 'data-dir' | 'database-url'>,
   clock: Clock,
+  announcing: Partial<Announcing> = {},
 ): Promise<State> {
   const { 'data-dir': dataFolder, 'database-url': url } = configuration;
-  if (url === 'off') return await openSqliteState(join(dataFolder, STATE_FILE));
+  const told = { ...ANNOUNCING, clock, ...announcing };
+  if (url === 'off') return await openSqliteState(join(dataFolder, STATE_FILE), undefined, told);
   const { openPostgresState } = await import('../store/open-postgres-state.js');
-  return await openPostgresState(url, clock);
+  return await openPostgresState(url, clock, undefined, told);
 }

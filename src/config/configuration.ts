@@ -25,6 +25,8 @@ export interface Configuration extends SettingValues {
   readonly resourceOverrides: Readonly<Record<string, string>>;
   /** What the environment alone says of the hosted platform; never shown. `null` where it is not set. */
   readonly platformSecrets: PlatformSecrets;
+  /** What seals secrets of webhooks; never shown. `null` where it is a file in the data folder. */
+  readonly webhookKey: Uint8Array | null;
   /** What AWS' own variables say of the bucket of artifacts; `null` where artifacts are kept in the data folder. */
   readonly bucketEnvironment: BucketEnvironment | null;
 }

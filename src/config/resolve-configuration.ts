@@ -14,6 +14,7 @@ import type { FileReading } from './read-configuration-file.js';
 import type { SettingContext } from './setting.js';
 import { environmentName, SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
 import { nearestName } from './suggestion.js';
+import { readWebhookKey, WEBHOOK_KEY_NAME } from './webhook-key.js';
 
 /** Where configuration comes from. */
 export interface ConfigurationSources {
@@ -60,12 +61,13 @@ export function resolveConfiguration(
   }
   const standard = readOtlpEnvironment(environment);
   const platform = readPlatformSecrets(environment);
+  const webhook = readWebhookKey(environment);
   const isBucketWanted = values.artifacts !== undefined && values.artifacts !== 'folder';
   const bucket = isBucketWanted ? readBucketEnvironment(environment) : undefined;
-  problems.push(...standard.problems, ...platform.problems, ...(bucket?.problems ?? []));
+  problems.push(...standard.problems, ...platform.problems, ...webhook.problems, ...(bucket?.problems ?? []));
   if (problems.length > 0) throw new ConfigurationError(problems);
   const destinations = fileValues?.destinations ?? [];
-  rows.push(...platform.rows, ...(bucket?.rows ?? []), ...environmentRows(standard));
+  rows.push(...platform.rows, ...webhook.rows, ...(bucket?.rows ?? []), ...environmentRows(standard));
   for (const destination of destinations) {
     if (destination.name === standard.destination?.name) continue;
     rows.push(...destinationRows(destination, file?.locate(['destinations', destination.name]) ?? ''));
@@ -89,6 +91,7 @@ export function resolveConfiguration(
       environmentDestination: standard.destination,
       resourceOverrides: standard.resourceOverrides,
       platformSecrets: platform.secrets,
+      webhookKey: webhook.key,
       bucketEnvironment: bucket?.bucket ?? null,
     } satisfies Configuration,
     rows,
@@ -153,6 +156,7 @@ function misspeltVariables(environment: Environment): string[] {
     'RUN_BRIDGE_CONFIG',
     'RUN_BRIDGE_TOKEN',
     ...PLATFORM_SECRET_NAMES,
+    WEBHOOK_KEY_NAME,
     ...SETTING_KEYS.map(environmentName),
   ];
   const warnings: string[] = [];

@@ -13,6 +13,13 @@ import { platformAccountSetting, platformIntervalSetting, platformUrlSetting } f
 import { ageSetting } from './retention-settings.js';
 import { choiceSetting, parsePath, type Setting, switchSetting } from './setting.js';
 import { sizeOrWordSetting, sizeSetting } from './size-setting.js';
+import {
+  publicUrlSetting,
+  smtpFromSetting,
+  smtpUrlSetting,
+  webhookAllowSetting,
+  webhookRetriesSetting,
+} from './webhook-settings.js';
 
 /** How much of SQL and its literals leaves the machine; see `docs/configuration.md`. */
 export const REDACTION_LEVELS = ['literals', 'statements', 'off'] as const;
@@ -69,6 +76,15 @@ export interface SettingValues {
   readonly 'retain-telemetry-size': number | 'off';
   readonly 'retain-artifacts-age': number | 'off';
   readonly 'retain-artifacts-size': number | 'off';
+  /** Addresses, ranges, and the words `loopback` and `private`. */
+  readonly 'webhook-allow': readonly string[];
+  /** In milliseconds each. */
+  readonly 'webhook-retries': readonly number[];
+  /** Without a slash at its end, or `off`. */
+  readonly 'public-url': string;
+  /** With its password, or `off`. */
+  readonly 'smtp-url': string;
+  readonly 'smtp-from': string;
   readonly redaction: (typeof REDACTION_LEVELS)[number];
   readonly 'log-level': (typeof LOG_LEVELS)[number];
   readonly 'log-format': (typeof LOG_FORMATS)[number];
@@ -177,6 +193,11 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
     'off',
     'what artifacts may take together; of more, those of the oldest runs are removed',
   ),
+  'webhook-allow': webhookAllowSetting,
+  'webhook-retries': webhookRetriesSetting,
+  'public-url': publicUrlSetting,
+  'smtp-url': smtpUrlSetting,
+  'smtp-from': smtpFromSetting,
   redaction: choiceSetting(
     REDACTION_LEVELS,
     'literals',

@@ -10,6 +10,7 @@ import { ApiServer } from './api-server.js';
 import { NOTHING_RUN } from './nothing-run.js';
 import { queryFolder } from './query-folder.js';
 import { SAMPLES } from './sample-run.js';
+import { webhookParts } from './webhook-parts.js';
 
 /** A port that answers the API as the program mounts it, over the runs of samples. */
 export interface OwnApi {
@@ -43,6 +44,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
     tracker: { find: async (traceId) => summaryOf(traceId) },
     jobs: [],
     jobsLate: NOTHING_RUN,
+    webhooks: webhookParts(server.state, server.clock),
     clock: server.clock,
     stopping: stopping.signal,
     version: '0.0.0',

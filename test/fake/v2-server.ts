@@ -12,6 +12,7 @@ import { WebServer } from '../../src/web/web-server.js';
 import { send } from './http-client.js';
 import { NOTHING_RUN } from './nothing-run.js';
 import { RecordingLogger } from './recording-logger.js';
+import { webhookParts } from './webhook-parts.js';
 
 /** The platform's API on a port of its own, for a caller of the first account who may do everything. */
 export class V2Server {
@@ -26,9 +27,11 @@ export class V2Server {
       next();
     });
     const reader = new RecordLogFiles(dataFolder, () => {});
+    const webhooks = webhookParts(state, clock);
     const tracker = { find: async () => undefined };
     const own = { dataFolder, tracker, stopping: new AbortController().signal, version: '0.0.0' };
-    for (const one of await apiRouters({ state, reader, jobs, jobsLate: NOTHING_RUN, clock, ...own })) router.use(one);
+    for (const one of await apiRouters({ state, reader, jobs, jobsLate: NOTHING_RUN, webhooks, clock, ...own }))
+      router.use(one);
     router.use('/api', apiErrors(logger));
     const web = new WebServer({ host: '127.0.0.1', port: 0 }, { logger, health: new Health(), routers: [router] });
     await web.start();

@@ -115,6 +115,36 @@ describe('the description of the API', () => {
     expect(problemsOf(path, method, status, answer.body)).toBeNull();
   });
 
+  it('says what webhooks are answered with', async () => {
+    const all = '/api/v3/accounts/{accountId}/webhooks/subscriptions';
+    const one = '/api/v3/accounts/{accountId}/webhooks/subscription/{webhookId}';
+    const own = '/api/run-bridge/v1/webhooks';
+    const input = { name: 'n', client_url: 'http://127.0.0.1:1/', event_types: ['job.run.started'] };
+    const asked = async (method: string, path: string, at: string, status: number, body?: unknown) => {
+      const answer = await api.server.ask(method.toUpperCase(), at, token, body);
+      expect([answer.status, problemsOf(path, method, status, answer.body)], at).toEqual([status, null]);
+      return answer.body;
+    };
+    const made = await asked('post', all, '/api/v3/accounts/10001/webhooks/subscriptions', 201, input);
+    const { id } = z.object({ data: z.looseObject({ id: z.string() }) }).parse(made).data;
+    const at = `/api/v3/accounts/10001/webhooks/subscription/${id}`;
+    await asked('post', all, '/api/v3/accounts/10001/webhooks/subscriptions', 400, {});
+    await asked('get', all, '/api/v3/accounts/10001/webhooks/subscriptions', 200);
+    await asked('get', one, at, 200);
+    await asked('put', one, at, 200, { name: 'm' });
+    await asked('get', `${one}/test`, `${at}/test`, 200);
+    await asked('get', `${one}/events`, `${at}/events`, 200);
+    await asked('get', `${one}/event/{eventId}/receipt`, `${at}/event/x/receipt`, 404);
+    await asked('get', own, own, 200);
+    await asked('get', `${own}/{webhookId}`, `${own}/${id}`, 200);
+    await asked('patch', `${own}/{webhookId}`, `${own}/${id}`, 200, { filters: { statuses: ['errored'] } });
+    await asked('post', `${own}/{webhookId}/secret`, `${own}/${id}/secret`, 200, {});
+    await asked('delete', `${own}/{webhookId}/old-secret`, `${own}/${id}/old-secret`, 200);
+    await asked('get', `${own}/{webhookId}/preview`, `${own}/${id}/preview`, 200);
+    await asked('post', `${own}/replay`, `${own}/replay`, 200, { since: '2026-01-01T00:00:00Z' });
+    await asked('delete', one, at, 200);
+  });
+
   it('says what SQL is answered with, rows and errors', async () => {
     const path = '/api/run-bridge/v1/query';
     for (const [sql, status] of [

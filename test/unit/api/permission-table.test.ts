@@ -13,9 +13,12 @@ import { PERMISSION_SETS, type PermissionSet } from '../../../src/store/permissi
 import { ApiServer } from '../../fake/api-server.js';
 import { mountedRoutes } from '../../fake/mounted-routes.js';
 import { NOTHING_RUN } from '../../fake/nothing-run.js';
+import { webhookParts } from '../../fake/webhook-parts.js';
 
 const ALL = PERMISSION_SETS;
 const WORKERS = ['account_admin', 'admin', 'developer'] as const;
+const HOOK_READERS = ['account_admin', 'admin', 'developer', 'webhooks_only', 'read_only'] as const;
+const HOOK_WRITERS = ['account_admin', 'admin', 'developer', 'webhooks_only'] as const;
 const READERS = ['account_admin', 'admin', 'developer', 'analyst', 'read_only'] as const;
 
 /**
@@ -42,6 +45,23 @@ const TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'GET /api/run-bridge/v1/runs/:id/measures': READERS,
   'GET /api/run-bridge/v1/runs/:id/records': READERS,
   'GET /api/run-bridge/v1/runs/:id/events': READERS,
+  'GET /api/v3/accounts/:accountId/webhooks/subscriptions': HOOK_READERS,
+  'POST /api/v3/accounts/:accountId/webhooks/subscriptions': HOOK_WRITERS,
+  'GET /api/v3/accounts/:accountId/webhooks/subscription/:webhookId': HOOK_READERS,
+  'PUT /api/v3/accounts/:accountId/webhooks/subscription/:webhookId': HOOK_WRITERS,
+  'DELETE /api/v3/accounts/:accountId/webhooks/subscription/:webhookId': HOOK_WRITERS,
+  'GET /api/v3/accounts/:accountId/webhooks/subscription/:webhookId/test': HOOK_WRITERS,
+  'GET /api/v3/accounts/:accountId/webhooks/subscription/:webhookId/events': HOOK_READERS,
+  'GET /api/v3/accounts/:accountId/webhooks/subscription/:webhookId/event/:eventId/receipt': HOOK_READERS,
+  'GET /api/run-bridge/v1/webhooks': HOOK_READERS,
+  'POST /api/run-bridge/v1/webhooks': HOOK_WRITERS,
+  'POST /api/run-bridge/v1/webhooks/replay': HOOK_WRITERS,
+  'GET /api/run-bridge/v1/webhooks/:webhookId': HOOK_READERS,
+  'PATCH /api/run-bridge/v1/webhooks/:webhookId': HOOK_WRITERS,
+  'DELETE /api/run-bridge/v1/webhooks/:webhookId': HOOK_WRITERS,
+  'POST /api/run-bridge/v1/webhooks/:webhookId/secret': HOOK_WRITERS,
+  'DELETE /api/run-bridge/v1/webhooks/:webhookId/old-secret': HOOK_WRITERS,
+  'GET /api/run-bridge/v1/webhooks/:webhookId/preview': HOOK_READERS,
   'POST /api/run-bridge/v1/query': ['account_admin', 'admin', 'developer', 'analyst'],
 };
 /** What is for everybody, and stands before the tokens. */
@@ -56,7 +76,7 @@ const RIGHTS: Readonly<Record<Right, string>> = {
   'runs:cancel': 'account_admin admin developer',
   query: 'account_admin admin developer analyst',
   'webhooks:read': 'account_admin admin developer webhooks_only read_only',
-  'webhooks:write': 'account_admin admin webhooks_only',
+  'webhooks:write': 'account_admin admin developer webhooks_only',
   'tokens:manage': 'account_admin',
   'telemetry:write': 'account_admin admin developer sender',
 };
@@ -77,6 +97,7 @@ beforeAll(async () => {
   open = await ApiServer.open(() => [later], true);
   const { state, folder, clock } = server;
   const reader = new RecordLogFiles(folder, () => {});
+  const webhooks = webhookParts(state, clock);
   const tracker = { find: async () => undefined };
   const own = { dataFolder: folder, tracker, stopping: new AbortController().signal, version: '0.0.0' };
   const openStore = async () => new FolderArtifactStore(folder);
@@ -84,7 +105,7 @@ beforeAll(async () => {
   const guard = { findShortage: () => undefined };
   const limits = { ...STEP_LIMITS, maxFileBytes: 1_000 };
   routers = [
-    ...(await apiRouters({ state, reader, jobs: [], jobsLate: NOTHING_RUN, clock, ...own })),
+    ...(await apiRouters({ state, reader, jobs: [], jobsLate: NOTHING_RUN, webhooks, clock, ...own })),
     artifactRouter({ artifacts, logger: server.logger }),
     uploadRouter(limits, { artifacts, openStore, guard, logger: server.logger }),
   ];

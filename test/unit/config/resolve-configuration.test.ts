@@ -87,6 +87,12 @@ describe('without anything said', () => {
       environments: [],
       environmentDestination: undefined,
       resourceOverrides: {},
+      'webhook-allow': [],
+      'webhook-retries': [10_000, 60_000, 600_000, 3_600_000],
+      'public-url': 'off',
+      'smtp-url': 'off',
+      'smtp-from': 'run-bridge@localhost',
+      webhookKey: null,
       platformSecrets: { token: null, hookSecret: null },
       bucketEnvironment: null,
     });

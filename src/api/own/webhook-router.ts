@@ -1,0 +1,126 @@
+import express, { type Request, Router } from 'express';
+import { z } from 'zod';
+import { API_PATH } from '../../run/api-path.js';
+import { WEBHOOK_EVENT_TYPES } from '../../store/webhook/webhook-subscription.js';
+import { payloadOf } from '../../webhook/payload.js';
+import { ApiError } from '../api-error.js';
+import { authorize, callerOf } from '../authenticate.js';
+import { success, successList } from '../envelope.js';
+import { foundSubscription } from '../webhook/found-subscription.js';
+import { bodySchemas, DRAFT_DEFAULTS, parseInput, toDraft } from '../webhook/subscription-input.js';
+import type { WebhookApiDeps } from '../webhook/webhook-api-deps.js';
+import { webhookListPart } from '../webhook/webhook-list-part.js';
+import { ownSubscriptionDocument } from './webhook-document.js';
+
+const ALL = `${API_PATH}/webhooks`;
+const ONE = `${ALL}/:webhookId`;
+const MAX_BODY_BYTES = 256 * 1024;
+const MAX_OVERLAP_S = 30 * 86_400;
+
+/** Body of a rotation. */
+export const rotationSchema = z.object({
+  overlap_seconds: z
+    .int()
+    .min(0)
+    .max(MAX_OVERLAP_S)
+    .default(86_400)
+    .meta({ description: 'how long the old secret signs as well; a day where nothing is said' }),
+});
+/** Body of a replay. */
+export const replaySchema = z.union([
+  z.strictObject({ event_id: z.string() }),
+  z.strictObject({
+    since: z.iso.datetime({ offset: true }).meta({ description: 'all that failed or were skipped from then on' }),
+    webhook_id: z.string().optional(),
+  }),
+]);
+/** Parameters of a preview. */
+export const previewSchema = z.object({
+  event_type: z.enum(WEBHOOK_EVENT_TYPES).default('job.run.completed'),
+  run_id: z
+    .string()
+    .regex(/^\d{1,15}$/)
+    .optional()
+    .meta({ description: 'default: the latest run' }),
+});
+
+/** Webhooks with what the hosted platform has no place for. */
+export function ownWebhookRouter(deps: WebhookApiDeps): Router {
+  const { subscriptions, events, jobs, openDesk, wake, clock } = deps;
+  const router = Router();
+  const json = express.json({ type: () => true, limit: MAX_BODY_BYTES, strict: false });
+
+  router.get(ALL, authorize('webhooks:read'), async (request, response) => {
+    const part = webhookListPart(request.query);
+    const { items, totalCount } = await subscriptions.list(callerOf(response).accountId, part);
+    const pagination = { total_count: totalCount, count: items.length };
+    const documents = items.map((one) => ownSubscriptionDocument(one));
+    response.json(successList(documents, { pagination, filters: part, order_by: null }));
+  });
+  router.post(ALL, authorize('webhooks:write'), json, async (request, response) => {
+    const { accountId } = callerOf(response);
+    const input = parseInput(bodySchemas.own.create, request.body);
+    const said = await toDraft(input, input.type ?? 'http', accountId, jobs);
+    const { clientUrl = '', eventTypes = [], name = '' } = said;
+    const draft = { ...DRAFT_DEFAULTS, ...said, clientUrl, eventTypes, name };
+    const { subscription, secret } = await (await openDesk()).create(accountId, draft);
+    response.status(201).json(success(ownSubscriptionDocument(subscription, secret), 201));
+  });
+  router.post(`${ALL}/replay`, authorize('webhooks:write'), json, async (request, response) => {
+    const input = parseInput(replaySchema, request.body);
+    const scope =
+      'event_id' in input
+        ? { eventId: input.event_id }
+        : {
+            sinceUnixMs: Date.parse(input.since),
+            ...(input.webhook_id !== undefined && { subscriptionId: input.webhook_id }),
+          };
+    const count = await events.replay(callerOf(response).accountId, scope, clock.nowUnixMs());
+    wake();
+    response.json(success({ replayed_count: count }));
+  });
+  router.get(ONE, authorize('webhooks:read'), async (request, response) => {
+    response.json(success(ownSubscriptionDocument(await foundSubscription(request, response, deps))));
+  });
+  router.patch(ONE, authorize('webhooks:write'), json, async (request, response) => {
+    const { id, accountId, kind } = await foundSubscription(request, response, deps);
+    const input = parseInput(bodySchemas.own.change, request.body);
+    if (input.type !== undefined && input.type !== kind) {
+      throw new ApiError(400, 'type: cannot be changed; make another subscription.');
+    }
+    const changed = await (await openDesk()).change(accountId, id, await toDraft(input, kind, accountId, jobs));
+    if (changed === undefined) throw ApiError.notFound();
+    response.json(success(ownSubscriptionDocument(changed)));
+  });
+  router.delete(ONE, authorize('webhooks:write'), async (request, response) => {
+    const { id, accountId } = await foundSubscription(request, response, deps);
+    await subscriptions.remove(accountId, id);
+    response.json(success({ id }));
+  });
+  router.post(`${ONE}/secret`, authorize('webhooks:write'), json, async (request, response) => {
+    const { id, accountId } = await foundSubscription(request, response, deps);
+    const { overlap_seconds: seconds } = parseInput(rotationSchema, request.body);
+    const rotated = await (await openDesk()).rotate(accountId, id, seconds * 1_000);
+    if (rotated === undefined) throw ApiError.notFound();
+    response.json(success(ownSubscriptionDocument(rotated.subscription, rotated.secret)));
+  });
+  router.delete(`${ONE}/old-secret`, authorize('webhooks:write'), async (request, response) => {
+    const { id, accountId } = await foundSubscription(request, response, deps);
+    const changed = await (await openDesk()).endOverlap(accountId, id);
+    if (changed === undefined) throw ApiError.notFound();
+    response.json(success(ownSubscriptionDocument(changed)));
+  });
+  router.get(`${ONE}/preview`, authorize('webhooks:read'), async (request, response) => {
+    const subscription = await foundSubscription(request, response, deps);
+    const { eventType, runId } = previewOf(request);
+    const event = await (await openDesk()).sample(subscription, eventType, runId);
+    if (event === undefined) throw ApiError.notFound();
+    response.json(success(payloadOf(subscription, event)));
+  });
+  return router;
+}
+
+function previewOf(request: Request) {
+  const { event_type: eventType, run_id: runId } = parseInput(previewSchema, request.query);
+  return { eventType, runId: runId === undefined ? null : Number(runId) };
+}

@@ -1,0 +1,85 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { lookup } from 'node:dns/promises';
+import type { Clock } from '../component/clock.js';
+import { ksuid } from '../component/ksuid.js';
+import type { Logger } from '../component/logger.js';
+import type { Configuration } from '../config/configuration.js';
+import type { State } from '../store/state.js';
+import { AddressRules, parseAllowed } from '../webhook/address-rules.js';
+import { DEFAULT_ATTEMPT_SCHEDULE } from '../webhook/attempt-schedule.js';
+import { PlatformSender } from '../webhook/platform-sender.js';
+import { SecretBox } from '../webhook/secret-box.js';
+import { DEFAULT_STANDING_LIMITS } from '../webhook/standing-rule.js';
+import { WebhookDesk } from '../webhook/webhook-desk.js';
+import { DISPATCHER_DEFAULTS, WebhookDispatcher } from '../webhook/webhook-dispatcher.js';
+import { WebhookHttp } from '../webhook/webhook-http.js';
+import { readWebhookKeyFile } from './webhook-key-file.js';
+
+/** What webhooks take from outside. */
+export interface WebhooksDeps {
+  readonly state: Pick<State, 'subscriptions' | 'webhookEvents' | 'catalog'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** The program's version. */
+  readonly version: string;
+}
+
+/** An endpoint has so long to answer, in milliseconds. */
+const TIMEOUT_MS = 10_000;
+
+/** The parts that deliver webhooks of a configuration, not yet started. */
+export class Webhooks {
+  readonly dispatcher: WebhookDispatcher;
+  readonly desk: WebhookDesk;
+  private readonly http: WebhookHttp;
+  private box: Promise<SecretBox> | undefined;
+
+  constructor(
+    private readonly configuration: Configuration,
+    private readonly deps: WebhooksDeps,
+  ) {
+    const { state, clock, logger, random, version } = deps;
+    const { subscriptions, webhookEvents: events, catalog } = state;
+    const rules = new AddressRules(configuration['webhook-allow'].flatMap((entry) => parseAllowed(entry) ?? []));
+    const resolve = (hostname: string) => lookup(hostname, { all: true });
+    this.http = new WebhookHttp({ rules, timeoutMs: TIMEOUT_MS, resolve }, clock);
+    const openBox = () => this.openBox();
+    const platform = new PlatformSender({ http: this.http, openBox, clock, version });
+    const senders = { http: platform, slack: platform, teams: platform, email: platform };
+    const schedule = { ...DEFAULT_ATTEMPT_SCHEDULE, delaysMs: configuration['webhook-retries'] };
+    this.dispatcher = new WebhookDispatcher(
+      { ...DISPATCHER_DEFAULTS, schedule, limits: DEFAULT_STANDING_LIMITS },
+      { events, subscriptions, senders, holder: randomUUID(), clock, random, logger },
+    );
+    const newKsuid = (nowUnixMs: number) => ksuid(nowUnixMs, randomBytes);
+    this.desk = new WebhookDesk({ subscriptions, catalog, senders, openBox, clock, newKsuid, randomBytes });
+  }
+
+  /** What a process that has the data folder to itself left behind need not be waited for. @throws StoreError */
+  async start(): Promise<void> {
+    if (this.configuration['database-url'] === 'off') await this.deps.state.webhookEvents.release();
+    await this.dispatcher.start();
+  }
+
+  async shutdown(deadline: AbortSignal): Promise<void> {
+    await this.dispatcher.shutdown(deadline);
+    this.http.close();
+  }
+
+  private openBox(): Promise<SecretBox> {
+    this.box ??= this.readKey()
+      .then((key) => new SecretBox(key))
+      .catch((error: unknown) => {
+        this.box = undefined;
+        throw error;
+      });
+    return this.box;
+  }
+
+  private async readKey(): Promise<Uint8Array> {
+    const { webhookKey, 'data-dir': folder } = this.configuration;
+    return webhookKey ?? (await readWebhookKeyFile(folder, randomBytes, this.deps.logger));
+  }
+}

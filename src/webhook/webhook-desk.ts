@@ -1,0 +1,159 @@
+import type { Clock } from '../component/clock.js';
+import type { RunCatalog } from '../store/run-catalog.js';
+import { RUN_STATUS } from '../store/run-status.js';
+import type { RunFacts } from '../store/webhook/run-facts.js';
+import type { SubscriptionStore } from '../store/webhook/subscription-store.js';
+import type { WebhookEvent } from '../store/webhook/webhook-event.js';
+import type {
+  WebhookEventType,
+  WebhookKind,
+  WebhookSettings,
+  WebhookState,
+  WebhookSubscription,
+} from '../store/webhook/webhook-subscription.js';
+import type { EventSender, Sent } from './event-sender.js';
+import type { SecretBox } from './secret-box.js';
+import { newWebhookSecret } from './signature.js';
+import { sealHeaders } from './subscription-secrets.js';
+
+/** What whoever subscribes says. */
+export interface WebhookDraft
+  extends Omit<
+    WebhookSettings,
+    'state' | 'archiveReason' | 'sealedSecret' | 'sealedOldSecret' | 'oldSecretUntilUnixMs' | 'sealedHeaders'
+  > {
+  readonly isActive: boolean;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** What a desk works with. */
+export interface WebhookDeskDeps {
+  readonly subscriptions: SubscriptionStore;
+  readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns'>;
+  readonly senders: Readonly<Record<WebhookKind, EventSender>>;
+  readonly openBox: () => Promise<SecretBox>;
+  readonly clock: Clock;
+  readonly newKsuid: (nowUnixMs: number) => string;
+  readonly randomBytes: (count: number) => Uint8Array;
+}
+
+/** Where subscriptions are made, changed and tried. */
+export class WebhookDesk {
+  constructor(private readonly deps: WebhookDeskDeps) {}
+
+  /** @returns the subscription and its signing secret, which is shown this once */
+  async create(accountId: number, { isActive, headers, ...draft }: WebhookDraft) {
+    const { subscriptions, clock, newKsuid, randomBytes } = this.deps;
+    const nowUnixMs = clock.nowUnixMs();
+    const id = `wsu_${newKsuid(nowUnixMs)}`;
+    const secret = newWebhookSecret(randomBytes);
+    const box = await this.deps.openBox();
+    const subscription = await subscriptions.add({
+      ...draft,
+      ...{ id, accountId, createdUnixMs: nowUnixMs, state: isActive ? 'active' : 'inactive', archiveReason: null },
+      ...{ sealedSecret: box.seal(secret, id), sealedOldSecret: null, oldSecretUntilUnixMs: null },
+      sealedHeaders: sealHeaders(headers, id, box),
+    });
+    return { subscription, secret };
+  }
+
+  /** Changes what was said, and leaves the rest. @returns `undefined` where it is not there */
+  async change(
+    accountId: number,
+    id: string,
+    { isActive, headers, ...changes }: Partial<WebhookDraft>,
+  ): Promise<WebhookSubscription | undefined> {
+    const { subscriptions, clock } = this.deps;
+    const sealed = headers && { sealedHeaders: sealHeaders(headers, id, await this.deps.openBox()) };
+    return await subscriptions.change(
+      accountId,
+      id,
+      (current) => ({ ...changes, ...sealed, state: nextState(current, isActive, changes.clientUrl) }),
+      clock.nowUnixMs(),
+    );
+  }
+
+  /**
+   * Gives a subscription a new secret. @param overlapMs how long the old one signs as well, in milliseconds
+   * @returns the new secret; `undefined` where the subscription is not there
+   */
+  async rotate(accountId: number, id: string, overlapMs: number) {
+    const { subscriptions, clock, randomBytes } = this.deps;
+    const secret = newWebhookSecret(randomBytes);
+    const sealedSecret = (await this.deps.openBox()).seal(secret, id);
+    const nowUnixMs = clock.nowUnixMs();
+    const old = (current: WebhookSubscription) =>
+      overlapMs > 0
+        ? { sealedOldSecret: current.sealedSecret, oldSecretUntilUnixMs: nowUnixMs + overlapMs }
+        : NO_OLD_SECRET;
+    const changed = await subscriptions.change(
+      accountId,
+      id,
+      (current) => ({ sealedSecret, ...old(current) }),
+      nowUnixMs,
+    );
+    return changed && { subscription: changed, secret };
+  }
+
+  /** From now on the new secret alone signs. */
+  async endOverlap(accountId: number, id: string): Promise<WebhookSubscription | undefined> {
+    return await this.deps.subscriptions.change(accountId, id, () => NO_OLD_SECRET, this.deps.clock.nowUnixMs());
+  }
+
+  /** Sends an event that is none, now, whatever the subscription's state; nothing is counted or logged. */
+  async test(subscription: WebhookSubscription, signal: AbortSignal): Promise<Sent & { readonly eventId: string }> {
+    const event = await this.sample(subscription, subscription.eventTypes[0] ?? 'job.run.completed', null);
+    if (event === undefined) throw new Error('a sample needs no run');
+    const sent = await this.deps.senders[subscription.kind].send(subscription, event, signal);
+    return { ...sent, eventId: event.id };
+  }
+
+  /**
+   * An event as a run would give it. @param runId of the run; `null` for the latest, or a made-up one where there is none
+   * @returns `undefined` where there is no such run
+   */
+  async sample(
+    { id, accountId }: Pick<WebhookSubscription, 'id' | 'accountId'>,
+    eventType: WebhookEventType,
+    runId: number | null,
+  ): Promise<WebhookEvent | undefined> {
+    const { catalog, clock, newKsuid } = this.deps;
+    const latest = { orderBy: 'id', isDescending: true, limit: 1, offset: 0 } as const;
+    const run =
+      runId === null ? (await catalog.listRuns(accountId, latest)).items[0] : await catalog.findRun(accountId, runId);
+    if (run === undefined && runId !== null) return undefined;
+    const nowUnixMs = clock.nowUnixMs();
+    const ended = { 'job.run.started': RUN_STATUS.running, 'job.run.errored': RUN_STATUS.error } as const;
+    const facts: RunFacts = {
+      ...{ jobId: run?.job.id ?? 1, jobName: run?.job.name ?? 'test', runId: run?.id ?? 1 },
+      ...{ environmentId: run?.environment.id ?? 1, environmentName: run?.environment.name ?? 'test' },
+      ...{ projectId: run?.project.id ?? 1, projectName: run?.project.name ?? 'test' },
+      ...{ engineVersion: run?.engineVersion ?? '', reason: run?.reason ?? null, statusMessage: null },
+      status: eventType === 'job.run.completed' ? (run?.status ?? RUN_STATUS.success) : ended[eventType],
+      startedUnixMs: run?.startedUnixMs ?? run?.createdUnixMs ?? nowUnixMs,
+      finishedUnixMs: eventType === 'job.run.completed' ? (run?.finishedUnixMs ?? nowUnixMs) : null,
+      erroredUnixMs: eventType === 'job.run.errored' ? (run?.finishedUnixMs ?? nowUnixMs) : null,
+    };
+    return {
+      ...{ id: `wev_${newKsuid(nowUnixMs)}`, subscriptionId: id, eventType, facts, createdUnixMs: nowUnixMs },
+      ...{ state: 'pending', roundCount: 0, attemptCount: 0, dueUnixMs: nowUnixMs, httpStatusCode: null },
+    };
+  }
+}
+
+const NO_OLD_SECRET = { sealedOldSecret: null, oldSecretUntilUnixMs: null } as const;
+
+/**
+ * The state that follows from a change. A new URL makes one active that is not: whoever read `active: false`, and sends it
+ * back with a new URL, wants it to work again.
+ */
+function nextState(
+  { state, clientUrl }: WebhookSubscription,
+  isActive: boolean | undefined,
+  newUrl: string | undefined,
+): WebhookState {
+  const isMoved = newUrl !== undefined && newUrl !== clientUrl;
+  if (isActive === true || (isMoved && state !== 'active')) return 'active';
+  if (isActive === undefined || state === 'archived') return state;
+  return 'inactive';
+}

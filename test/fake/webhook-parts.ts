@@ -1,0 +1,30 @@
+import { randomBytes } from 'node:crypto';
+import type { Clock } from '../../src/component/clock.js';
+import { ksuid } from '../../src/component/ksuid.js';
+import type { State } from '../../src/store/state.js';
+import { AddressRules, parseAllowed } from '../../src/webhook/address-rules.js';
+import { PlatformSender } from '../../src/webhook/platform-sender.js';
+import { SecretBox } from '../../src/webhook/secret-box.js';
+import { WebhookDesk } from '../../src/webhook/webhook-desk.js';
+import { WebhookHttp } from '../../src/webhook/webhook-http.js';
+
+/** A desk on a state that may send to this machine, and whether it was said that something is due. */
+export function webhookParts({ subscriptions, catalog }: State, clock: Clock) {
+  const parts = { wakeCount: 0, wake, openDesk };
+  const rules = new AddressRules(parseAllowed('loopback') ?? []);
+  const http = new WebhookHttp({ rules, timeoutMs: 10_000, resolve: async () => [] }, clock);
+  const openBox = async () => new SecretBox(Buffer.alloc(32, 1));
+  const sender = new PlatformSender({ http, openBox, clock, version: '0.0.0' });
+  const senders = { http: sender, slack: sender, teams: sender, email: sender };
+  const newKsuid = (nowUnixMs: number) => ksuid(nowUnixMs, randomBytes);
+  const desk = new WebhookDesk({ subscriptions, catalog, senders, openBox, clock, newKsuid, randomBytes });
+  return parts;
+
+  function wake(): void {
+    parts.wakeCount += 1;
+  }
+
+  async function openDesk(): Promise<WebhookDesk> {
+    return desk;
+  }
+}
