@@ -45,7 +45,7 @@ describe('settings of webhooks', () => {
 
   it('smtp-url is shown without its password', () => {
     const value = smtpUrlSetting.parse('smtp://u:hidden@mail.example.com:587', context) ?? '';
-    expect(smtpUrlSetting.format(value)).toBe('smtp://u:***@mail.example.com:587');
+    expect(smtpUrlSetting.format(value)).toBe('smtp://u:****@mail.example.com:587');
     expect(smtpUrlSetting.parse('http://mail.example.com', context)).toBeUndefined();
     expect(smtpFromSetting.parse('a b@example.com', context)).toBeUndefined();
   });
@@ -56,7 +56,7 @@ describe('the key of webhooks', () => {
     const key = Buffer.alloc(32, 7);
     const read = readWebhookKey({ RUN_BRIDGE_WEBHOOK_KEY: key.toString(encoding) });
     expect(Buffer.from(read.key ?? [])).toEqual(key);
-    expect(read.rows).toEqual([{ name: 'webhook-key', value: '***', origin: 'RUN_BRIDGE_WEBHOOK_KEY' }]);
+    expect(read.rows).toEqual([{ name: 'webhook-key', value: '****', origin: 'RUN_BRIDGE_WEBHOOK_KEY' }]);
   });
 
   it('of another length is a problem that does not show it', () => {
