@@ -44,6 +44,7 @@ import { InvocationNotes } from './run/invocation-notes.js';
 import { InvocationParquet } from './run/invocation-parquet.js';
 import { LocalExecutionBook } from './run/local-execution-book.js';
 import { PlaceFinder } from './run/place-finder.js';
+import { RowKeeper } from './run/row-keeper.js';
 import type { RunListener } from './run/run-event.js';
 import { RunFile } from './run/run-file.js';
 import { RunLog } from './run/run-log.js';
@@ -353,7 +354,8 @@ export class App {
     const kinds = retainedKinds(configuration, removals, { state: opened.state, storage, clock, destinations, hold });
     const retention = new Retention({ kinds: purpose === 'serve' ? kinds : [], removals, clock, logger });
     const webhooks = purpose === 'import' ? [] : [this.webhooks];
-    const outward = [storage, retention, ...exports, ...webhooks, parquetThread, notes, ...output];
+    const rows = new RowKeeper(dataFolder, { store: opened.state.rows, clock, logger });
+    const outward = [storage, retention, rows, ...exports, ...webhooks, parquetThread, notes, ...output];
     const inward = {
       serve: [
         this.tracker,

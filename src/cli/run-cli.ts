@@ -24,6 +24,7 @@ import { pipeCommand } from './pipe-command.js';
 import type { ProcessContext } from './process-context.js';
 import { pullCommand } from './pull-command.js';
 import { queryCommand } from './query-command.js';
+import { rebuildCommand } from './rebuild-command.js';
 import { reportCommand } from './report-command.js';
 import { retainCommand } from './retain-command.js';
 import { serveCommand } from './serve-command.js';
@@ -46,6 +47,7 @@ const COMMANDS = [
   tokenCommand,
   retainCommand,
   backupCommand,
+  rebuildCommand,
   configCommand,
   versionCommand,
 ];

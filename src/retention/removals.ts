@@ -1,6 +1,7 @@
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../component/error-code.js';
+import { ROWS_FOLDER } from '../run/row-keeper.js';
 import type { ArtifactStore } from '../store/artifact/artifact-store.js';
 import type { Removal, RetentionStore } from '../store/retention-store.js';
 
@@ -28,10 +29,11 @@ export class Removals {
     return removals;
   }
 
-  /** Takes a trace's folder out of the folder of runs. Nothing may have it open for writing. */
+  /** Takes a trace's folder out of the folder of runs, and a run's rows away. Nothing may have the folder open for writing. */
   async hide({ kind, id }: Removal): Promise<void> {
-    if (kind !== 'trace') return;
     const { dataFolder } = this.deps;
+    if (kind === 'run') await rm(join(dataFolder, ROWS_FOLDER, `${id}.json`), { force: true });
+    if (kind !== 'trace') return;
     await mkdir(join(dataFolder, REMOVED_FOLDER), { recursive: true, mode: 0o700 });
     // One of the same name is what a removal of before has left.
     await rm(this.hidden(id), { recursive: true, force: true });
@@ -47,6 +49,7 @@ export class Removals {
       case 'trace':
         await rm(this.hidden(id), { recursive: true, force: true });
         break;
+      case 'run':
       case 'artifacts':
         await (await this.deps.openArtifacts()).removeRun(Number(id));
         break;

@@ -9,15 +9,16 @@ import type { StepStart } from './step-start.js';
 /** What a run's first step says of it. */
 export type RunStart = Pick<StepStart, 'runKey' | 'job' | 'environment' | 'project' | 'reason' | 'startedUnixMs'>;
 
-/** Adds a run. One that nobody named takes one step only. */
+/** Adds a run. One that nobody named takes one step only. @param numberOf its number, where it had one; default: a new one */
 export async function addRun(
   transaction: Transaction<StateTables>,
   start: RunStart,
   accountId: number,
+  numberOf?: number,
 ): Promise<RunColumns> {
   const { jobId, environmentId, projectId } = await namedIds(transaction, accountId, start, start.startedUnixMs);
-  const id = await nextIds(transaction, 'execution', 1);
-  const row: StateTables['executions'] = {
+  const id = numberOf ?? (await nextIds(transaction, 'execution', 1));
+  const row: Omit<StateTables['executions'], 'rows_revision' | 'kept_revision'> = {
     id,
     run_key: start.runKey,
     job: start.job,

@@ -8,6 +8,7 @@ import { createJobRuns } from './migration/0008-job-runs.js';
 import { createLeases } from './migration/0009-leases.js';
 import { createWebhooks } from './migration/0012-webhooks.js';
 import { createRemovals } from './migration/0013-removals.js';
+import { createKeptRows } from './migration/0014-kept-rows.js';
 import { StoreError } from './store-error.js';
 
 /**
@@ -24,6 +25,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0009-leases': { up: createLeases },
   '0012-webhooks': { up: createWebhooks },
   '0013-removals': { up: createRemovals },
+  '0014-kept-rows': { up: createKeptRows },
 };
 
 /**

@@ -18,9 +18,9 @@ export interface RunGroup {
   readonly isPending: boolean;
 }
 
-/** Files that are to be removed, whose rows are gone: the folder of a trace, or the artifacts of a run by its number. */
+/** Files that are to be removed, whose rows are gone: the folder of a trace; all of a run by its number, or its artifacts alone. */
 export interface Removal {
-  readonly kind: 'trace' | 'artifacts';
+  readonly kind: 'trace' | 'run' | 'artifacts';
   readonly id: string;
 }
 

@@ -3,6 +3,7 @@ import { isFinal, type RunStatus } from './run-status.js';
 import { NOT_FINISHED, type StateTables } from './state-tables.js';
 import { toEnding } from './step-columns.js';
 import { runStatus, stepStatus } from './step-status.js';
+import { touched } from './touch-rows.js';
 import type { RunAnnouncer } from './webhook/run-announcer.js';
 
 /** So long after a command's end the first row of its trace is waited for, in milliseconds. */
@@ -88,11 +89,11 @@ export async function settleRuns(
     if (isSame || (isFinal(run.status) && !isFinal(status))) continue;
     await transaction
       .updateTable('executions')
-      .set({
-        ...{ status, status_message: statusMessage, seen_unix_ms },
+      .set((row) => ({
+        ...{ ...touched(row), status, status_message: statusMessage, seen_unix_ms },
         updated_unix_ms: nowUnixMs ?? run.ended_unix_ms ?? run.updated_unix_ms,
         finished_unix_ms: finishedAt(status, run),
-      })
+      }))
       .where('id', '=', runId)
       .execute();
   }

@@ -11,6 +11,7 @@ import { settleSteps } from './settle-runs.js';
 import { toRunRow } from './sql-run-store.js';
 import { NOT_FINISHED, type StateDb, type StateTables } from './state-tables.js';
 import { stepStatus } from './step-status.js';
+import { touched } from './touch-rows.js';
 import type { RunAnnouncer } from './webhook/run-announcer.js';
 
 /** Rows written by one statement; a run's has 26 columns, and SQLite allows 32,766 parameters in one. */
@@ -97,7 +98,22 @@ async function noteSome(
   for (const own of changed) ownRunIds.push(...(await updateOwn(transaction, own, nowUnixMs)));
   await announcer.announce(transaction, ownRunIds);
   await settleSteps(transaction, [...told], nowUnixMs, announcer);
+  await touchRuns(transaction, traceIds);
   await transaction.updateTable('runs').set({ is_noted: 1 }).where('trace_id', 'in', traceIds).execute();
+}
+
+async function touchRuns(transaction: Transaction<StateTables>, traceIds: readonly TraceId[]): Promise<void> {
+  await transaction
+    .updateTable('executions')
+    .set(touched)
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('invocations')
+        .innerJoin('execution_steps as step', 'step.step_id', 'invocations.step_id')
+        .select('step.execution_id')
+        .where('invocations.trace_id', 'in', traceIds),
+    )
+    .execute();
 }
 
 /** No step that is told of can have it: a slash is not allowed there. */

@@ -13,6 +13,7 @@ import type {
 } from './job-run-store.js';
 import { settleRuns } from './settle-runs.js';
 import type { StateDb } from './state-tables.js';
+import { touched } from './touch-rows.js';
 import type { RunAnnouncer } from './webhook/run-announcer.js';
 
 /** The queue of runs that were started over the API, in an SQL database. */
@@ -117,6 +118,7 @@ export class SqlJobRunStore implements JobRunStore {
       await closeRun(transaction, runId);
       await finishIfOver(transaction, runId, nowUnixMs);
       await settleRuns(transaction, [runId], nowUnixMs, this.announcer);
+      await transaction.updateTable('executions').set(touched).where('id', '=', runId).execute();
     });
   }
 
@@ -127,6 +129,11 @@ export class SqlJobRunStore implements JobRunStore {
       .insertInto('step_outputs')
       .values({ step_id: stepId, ...row })
       .onConflict((conflict) => conflict.column('step_id').doUpdateSet(row))
+      .execute();
+    await this.db
+      .updateTable('executions')
+      .set(touched)
+      .where('id', 'in', (eb) => eb.selectFrom('execution_steps').select('execution_id').where('step_id', '=', stepId))
       .execute();
   }
 

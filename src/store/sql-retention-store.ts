@@ -54,7 +54,7 @@ export class SqlRetentionStore implements RetentionStore {
       await deleteRows(transaction, group);
       const removals: Removal[] = [
         ...group.traceIds.map((id) => ({ kind: 'trace' as const, id })),
-        ...group.runIds.map((id) => ({ kind: 'artifacts' as const, id: String(id) })),
+        ...group.runIds.map((id) => ({ kind: 'run' as const, id: String(id) })),
       ];
       await noteRemovals(transaction, removals, nowUnixMs);
       return removals;

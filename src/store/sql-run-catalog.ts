@@ -1,4 +1,4 @@
-import { type ExpressionBuilder, sql } from 'kysely';
+import { type ExpressionBuilder, type Selectable, sql } from 'kysely';
 import { parseTraceId } from '../record/ids.js';
 import type {
   CatalogInvocation,
@@ -186,7 +186,7 @@ function runs(db: StateDb) {
     .select(['projects.name as project_name', 'environments.name as environment_name', 'jobs.name as job_name']);
 }
 
-type RunColumns = StateTables['executions'] & {
+type RunColumns = Selectable<StateTables['executions']> & {
   readonly project_name: string;
   readonly environment_name: string;
   readonly job_name: string;

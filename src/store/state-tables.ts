@@ -68,6 +68,9 @@ export interface StateTables {
     readonly artifacts_removed_unix_ms: number | null;
     /** Which events came of it: 1 started, 2 errored, 4 completed; their sum. */
     readonly told: number;
+    /** Counts changes of what the API shows of it; and up to which of them its rows are kept in a file. */
+    readonly rows_revision: Generated<number>;
+    readonly kept_revision: Generated<number>;
   };
   readonly projects: NamedColumns;
   readonly environments: NamedColumns & { readonly project_id: number };
@@ -149,7 +152,7 @@ export interface StateTables {
   };
   /** Files that are being removed, whose rows are gone. */
   readonly removals: {
-    readonly kind: 'trace' | 'artifacts';
+    readonly kind: 'trace' | 'run' | 'artifacts';
     readonly id: string;
     readonly noted_unix_ms: number;
   };

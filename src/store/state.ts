@@ -7,6 +7,7 @@ import type { LeaseStore } from './lease-store.js';
 import type { PlaceStore } from './place-store.js';
 import type { PullStore } from './pull-store.js';
 import type { RetentionStore } from './retention-store.js';
+import type { RowStore } from './row-store.js';
 import type { JobCatalog, RunCatalog } from './run-catalog.js';
 import type { RunStore } from './run-store.js';
 import type { TokenStore } from './token-store.js';
@@ -28,6 +29,7 @@ export interface State {
   readonly leases: LeaseStore;
   readonly traces: TraceCatalog;
   readonly retention: RetentionStore;
+  readonly rows: RowStore;
   readonly pulls: PullStore;
   readonly accounts: AccountStore;
   readonly tokens: TokenStore;

@@ -46,7 +46,7 @@ export function retentionStoreContract(withState: (body: (state: State) => Promi
         const group = await retention.groupOf(runId, ['own']);
         expect(group).toEqual({ runIds: [runId], traceIds: [A], endedUnixMs: 1_000, isLive: false, isPending: false });
         const removals = [
-          { kind: 'artifacts', id: String(runId) },
+          { kind: 'run', id: String(runId) },
           { kind: 'trace', id: A },
         ];
         expect(group && (await retention.removeRuns(group, ['own'], 5_000))).toEqual(removals.toReversed());

@@ -8,6 +8,7 @@ import { jobRunStoreContract } from './job-run-store.contract.js';
 import { leaseStoreContract } from './lease-store.contract.js';
 import { pullStoreContract } from './pull-store.contract.js';
 import { retentionStoreContract } from './retention-store.contract.js';
+import { rowStoreContract } from './row-store.contract.js';
 import { runCatalogContract } from './run-catalog.contract.js';
 import { runStoreContract } from './run-store.contract.js';
 import { tokenStoreContract } from './token-store.contract.js';
@@ -20,6 +21,7 @@ export function stateContract(withState: (body: (state: State) => Promise<void>)
   runStoreContract((body) => withState((state) => body(state.runs)));
   cursorStoreContract((body) => withState(body));
   runCatalogContract(withState);
+  rowStoreContract(withState);
   retentionStoreContract(withState);
   jobRunStoreContract(withState);
   leaseStoreContract((body) => withState((state) => body(state.leases)));

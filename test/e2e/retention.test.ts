@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import Database from 'libsql';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { openSqliteState } from '../../src/store/open-sqlite-state.js';
 import { SAMPLES, sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
@@ -17,6 +17,7 @@ const DAY_MS = 86_400_000;
 let dir: string;
 let data: string;
 const started: BridgeProcess[] = [];
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 });
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), 'run-bridge-retention-'));
   data = join(dir, 'data');

@@ -1,0 +1,86 @@
+import { existsSync } from 'node:fs';
+import { rename } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { STATE_FILE } from '../app/limits.js';
+import { openState } from '../app/open-state.js';
+import type { Configuration } from '../config/configuration.js';
+import { keptRows } from '../run/kept-rows.js';
+import { keptTraces } from '../run/kept-traces.js';
+import type { RowStore } from '../store/row-store.js';
+import { takeDataFolder } from '../store/take-data-folder.js';
+import { CliError } from './cli-error.js';
+import type { Invocation } from './command-line.js';
+import { EXIT, type ExitCode } from './exit-code.js';
+import { resolveForCommand } from './resolve-for-command.js';
+
+/** Put back in one transaction. */
+const AT_A_TIME = 200;
+
+/** What `run-bridge rebuild` does. @throws CliError, ConfigurationError, DataFolderInUseError, StoreError */
+export async function rebuild(invocation: Invocation): Promise<ExitCode> {
+  const { context } = invocation;
+  const { configuration, warnings } = await resolveForCommand(invocation);
+  const say = (line: string) => void context.stderr.write(`${line}\n`);
+  for (const warning of warnings) say(`run-bridge: ${warning}`);
+  const folder = configuration['data-dir'];
+  if (!existsSync(folder)) throw new CliError(EXIT.failed, `${folder}: there is no data folder to make the state from`);
+  const lock = takeDataFolder(folder, context.pid, context.clock.nowUnixMs());
+  try {
+    const kept = await setAside(configuration, context.clock.nowUnixMs());
+    if (kept !== null) say(`the state of before is kept as ${kept}`);
+    const state = await openState(configuration, context.clock);
+    try {
+      if (!(await state.rows.isEmpty())) {
+        throw new CliError(
+          EXIT.failed,
+          'the database holds runs already, and is left as it is: name an empty one, and drop the other when all is well',
+        );
+      }
+      for (const line of await putBack(state.rows, folder, context.stop)) say(line);
+    } finally {
+      await state.close();
+    }
+  } finally {
+    lock.release();
+  }
+  return EXIT.ok;
+}
+
+/** Moves what there is of `state.db` out of the way. @returns what it is called now; `null` where there was none */
+async function setAside(configuration: Configuration, nowUnixMs: number): Promise<string | null> {
+  if (configuration['database-url'] !== 'off') return null;
+  const path = join(configuration['data-dir'], STATE_FILE);
+  const stamp = new Date(nowUnixMs).toISOString().replaceAll(/[:.]/g, '-');
+  const aside = `${path}.before-${stamp}`;
+  for (const suffix of ['', '-wal', '-shm']) {
+    if (existsSync(path + suffix)) await rename(path + suffix, aside + suffix);
+  }
+  return existsSync(aside) ? basename(aside) : null;
+}
+
+async function putBack(rows: RowStore, folder: string, stop: AbortSignal): Promise<readonly string[]> {
+  let runCount = 0;
+  const damaged: string[] = [];
+  for await (const batch of keptRows(folder, AT_A_TIME, damaged)) {
+    stop.throwIfAborted();
+    await rows.restore(batch);
+    runCount += batch.length;
+  }
+  const before = runCount;
+  let traceCount = 0;
+  let leftCount = 0;
+  for await (const batch of keptTraces(folder, AT_A_TIME)) {
+    stop.throwIfAborted();
+    await rows.restoreNamed(batch.flatMap(({ named }) => named));
+    leftCount += (await rows.restoreTraces(batch.map(({ row }) => row))).length;
+    traceCount += batch.length;
+  }
+  return [
+    `${before} runs with their numbers, steps, jobs and times; ${traceCount} traces`,
+    ...(leftCount === 0 ? [] : [`${leftCount} traces are looked at again by the next start: their runs were not over`]),
+    ...damaged.map((path) => `${path}: cannot be read; its run is made anew from its record log by the next start`),
+    'not rebuilt, since it is nowhere else: tokens (the next start of serve makes a first one in admin-token), accounts',
+    'but the first, subscriptions and what was to be delivered, how far exports were (destinations get what comes from now',
+    'on), hosted runs that were to be pulled, runs of jobs that waited. Traces without run.json are judged by the next start',
+  ];
+}

@@ -1,0 +1,54 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { TraceId } from '../record/ids.js';
+import type { UnixNano } from '../record/unix-nano.js';
+import { listTraces } from '../sink/list-traces.js';
+import type { NamedStep } from '../store/row-store.js';
+import type { RunRow } from '../store/run-store.js';
+import { parseRun } from './parse-run.js';
+import { formatRun } from './run-document.js';
+import type { InvocationSummary, RunSummary } from './run-summary.js';
+
+/** A trace as its `run.json` tells of it. */
+export interface KeptTrace {
+  readonly row: RunRow;
+  /** Steps that its invocations are of. */
+  readonly named: readonly NamedStep[];
+}
+
+/** Traces from their `run.json`, some at a time. What has none is left to whoever reads record logs. */
+export async function* keptTraces(dataFolder: string, atATime: number): AsyncGenerator<readonly KeptTrace[]> {
+  const traceIds = await listTraces(dataFolder);
+  for (let from = 0; from < traceIds.length; from += atATime) {
+    const batch: KeptTrace[] = [];
+    for (const traceId of traceIds.slice(from, from + atATime)) {
+      const folder = join(dataFolder, 'runs', traceId);
+      const text = await readFile(join(folder, 'run.json'), 'utf8').catch(() => '');
+      const run = parseRun(text);
+      if (run?.traceId === traceId)
+        batch.push({ row: rowOf(run, folder), named: run.invocations.flatMap(namedOf(run)) });
+    }
+    yield batch;
+  }
+}
+
+/** Whose Parquet is not there is told of again. */
+function rowOf(run: RunSummary, folder: string): RunRow {
+  const isWhole = run.state === 'finished' && run.invocations.every((one) => existsSync(join(folder, one.parquetFile)));
+  const { traceId, firstSeenUnixMs, lastSeenUnixMs, state, logBytes } = run;
+  const times = { firstSeenUnixMs, lastSeenUnixMs };
+  return { traceId, ...times, state, logBytes, summary: formatRun(run), parquetBytes: isWhole ? logBytes : null };
+}
+
+function namedOf({ traceId }: { readonly traceId: TraceId }) {
+  return ({ step, rawCommand, startTimeUnixNano, endTimeUnixNano }: InvocationSummary): readonly NamedStep[] => {
+    if (step === null) return [];
+    const times = { startedUnixMs: toUnixMs(startTimeUnixNano), endedUnixMs: toUnixMs(endTimeUnixNano) };
+    return [{ ...step, ...times, traceId, command: rawCommand === null ? [] : rawCommand.split(' ') }];
+  };
+}
+
+function toUnixMs(time: UnixNano): number {
+  return Number(time / 1_000_000n);
+}

@@ -1,0 +1,87 @@
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock, Timer } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import type { Logger } from '../component/logger.js';
+import type { RowStore } from '../store/row-store.js';
+
+/** The folder of runs' rows in the data folder, a file a run by its number. */
+export const ROWS_FOLDER = 'rows';
+
+/** What the keeper works with. */
+export interface RowKeeperDeps {
+  readonly store: Pick<RowStore, 'listUnkept' | 'noteKept'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** How often it is looked for runs that are over, in milliseconds; and how many are written at a time. */
+const INTERVAL_MS = 2_000;
+const AT_A_TIME = 100;
+
+/**
+ * Writes what the database alone knows of runs that are over to files beside their record logs: numbers, names, times,
+ * steps without telemetry, what commands wrote. From there a lost database is made anew. A file appears by renaming; it is
+ * not synced, since the database has it all as long as that is there.
+ */
+export class RowKeeper implements Component {
+  readonly name = 'rows of runs';
+  private timer: Timer | undefined;
+  private working: Promise<void> = Promise.resolve();
+  private isStopped = false;
+
+  /** @param dataFolder the data folder */
+  constructor(
+    private readonly dataFolder: string,
+    private readonly deps: RowKeeperDeps,
+  ) {}
+
+  async start(): Promise<void> {
+    this.later();
+  }
+
+  /** Writes what there is, as far as time allows; the next start goes on. */
+  async shutdown(deadline: AbortSignal): Promise<void> {
+    this.isStopped = true;
+    this.timer?.cancel();
+    await this.working;
+    await this.keep(() => !deadline.aborted);
+  }
+
+  private later(): void {
+    if (this.isStopped) return;
+    this.timer = this.deps.clock.after(INTERVAL_MS, () => {
+      this.working = this.keep(() => !this.isStopped).finally(() => this.later());
+    });
+  }
+
+  private async keep(goesOn: () => boolean): Promise<void> {
+    const { store, logger } = this.deps;
+    try {
+      for (let count = AT_A_TIME; count === AT_A_TIME && goesOn(); ) {
+        const runs = await store.listUnkept(AT_A_TIME);
+        count = runs.length;
+        if (count === 0) return;
+        await mkdir(join(this.dataFolder, ROWS_FOLDER), { recursive: true, mode: 0o700 });
+        for (const { runId, rows } of runs) await this.write(runId, rows);
+        // A run that was removed meanwhile leaves nothing.
+        for (const runId of await store.noteKept(runs)) await rm(this.pathOf(runId), { force: true });
+      }
+    } catch (error) {
+      logger.warn(
+        { error: String(error) },
+        'what the database knows of runs could not be written to files; it is tried again',
+      );
+    }
+  }
+
+  private async write(runId: number, rows: object): Promise<void> {
+    const path = this.pathOf(runId);
+    await writeFile(`${path}.partial`, `${JSON.stringify(rows)}\n`, { mode: 0o600 });
+    await rename(`${path}.partial`, path);
+  }
+
+  private pathOf(runId: number): string {
+    return join(this.dataFolder, ROWS_FOLDER, `${runId}.json`);
+  }
+}
