@@ -3,14 +3,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runListQuery } from '../src/api/v2/run-list-query.js';
+import { systemClock } from '../src/component/clock.js';
 import { parseTraceId } from '../src/record/ids.js';
 import { FIRST_ACCOUNT_ID } from '../src/store/account-store.js';
 import type { TraceNote } from '../src/store/invocation-store.js';
+import { openPostgresState } from '../src/store/open-postgres-state.js';
 import { openSqliteState } from '../src/store/open-sqlite-state.js';
 import { formatSpread, spreadOf } from './spread.js';
 
 const { values } = parseArgs({
-  options: { runs: { type: 'string', default: '100000' }, rounds: { type: 'string', default: '20' } },
+  options: {
+    runs: { type: 'string', default: '100000' },
+    rounds: { type: 'string', default: '20' },
+    /** An empty database in PostgreSQL; SQLite where it is left out. */
+    'database-url': { type: 'string' },
+  },
 });
 const runCount = Number(values.runs);
 const rounds = Number(values.rounds);
@@ -35,7 +42,10 @@ const QUERIES: readonly string[] = [
 ];
 
 const folder = mkdtempSync(join(tmpdir(), 'run-bridge-list-'));
-const state = await openSqliteState(join(folder, 'state.db'));
+const url = values['database-url'];
+const state =
+  url === undefined ? await openSqliteState(join(folder, 'state.db')) : await openPostgresState(url, systemClock);
+console.log(url === undefined ? 'SQLite' : 'PostgreSQL');
 try {
   const startedMs = performance.now();
   for (let from = 0; from < runCount; from += 500) {
@@ -48,6 +58,18 @@ try {
   const perRunMs = (performance.now() - startedMs) / runCount;
   console.log(`${runCount} runs noted, 500 at a time: ${perRunMs.toFixed(3)} ms a run`);
   for (const query of QUERIES) await measureList(query);
+  await measure('a page of 100 runs with their steps and jobs', async () => {
+    const { query } = runListQuery(FIRST_ACCOUNT_ID, { order_by: '-id' });
+    const { items } = await state.catalog.listRuns(FIRST_ACCOUNT_ID, query);
+    const jobIds = [...new Set(items.map(({ job }) => job.id))];
+    await state.catalog.findJobs(FIRST_ACCOUNT_ID, jobIds);
+    const runIds = items.map(({ id }) => id);
+    return (await state.catalog.stepsOf(FIRST_ACCOUNT_ID, runIds)).length;
+  });
+  await measure('a list of jobs', async () => {
+    const query = { orderBy: 'id', isDescending: false, limit: 100, offset: 0 } as const;
+    return (await state.catalog.listJobs(FIRST_ACCOUNT_ID, query)).totalCount;
+  });
   await measure('one run and its steps', async () => {
     const run = await state.catalog.findRun(FIRST_ACCOUNT_ID, 1000 + Math.ceil(runCount / 2));
     return (await state.catalog.stepsOf(FIRST_ACCOUNT_ID, run === undefined ? [] : [run.id])).length;

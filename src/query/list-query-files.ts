@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { errorCode } from '../component/error-code.js';
 import { namesIn } from '../component/names-in.js';
 import type { TraceId } from '../record/ids.js';
+import type { UnnamedRun } from '../store/trace-catalog.js';
 import type { QueryFiles } from './query-files.js';
 
 /** Runs that one query sees at most; of more, those written to last. */
@@ -15,14 +16,16 @@ const PARQUET = /^telemetry(-[1-9][0-9]*)?\.parquet$/;
  * Finds the files of runs. A run that has none yet is not missed, and one that is removed meanwhile is passed over.
  * @param dataFolder the data folder; runs are in its `runs/`
  * @param traceIds the runs that whoever asks may see
+ * @param options numbers of runs that nobody named, and how many runs there may be at the most
  */
 export async function listQueryFiles(
   dataFolder: string,
   traceIds: readonly TraceId[],
-  maxRuns: number = MAX_QUERY_RUNS,
+  { unnamed = [], maxRuns = MAX_QUERY_RUNS }: { unnamed?: readonly UnnamedRun[]; maxRuns?: number } = {},
 ): Promise<QueryFiles> {
   const runsFolder = join(dataFolder, 'runs');
   const seen = traceIds.length <= maxRuns ? traceIds : await newest(runsFolder, traceIds, maxRuns);
+  const isSeen = new Set(seen);
   const parquet: string[] = [];
   const summaries: string[] = [];
   await eachSome(seen, async (traceId) => {
@@ -35,6 +38,7 @@ export async function listQueryFiles(
     runsFolder,
     parquet: parquet.sort(),
     summaries: summaries.sort(),
+    unnamed: unnamed.filter(({ traceId }) => isSeen.has(traceId)),
     leftOutCount: traceIds.length - seen.length,
   };
 }

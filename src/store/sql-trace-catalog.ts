@@ -1,6 +1,6 @@
 import { parseTraceId, type TraceId } from '../record/ids.js';
 import type { StateDb } from './state-tables.js';
-import type { TraceCatalog } from './trace-catalog.js';
+import type { TraceCatalog, UnnamedRun } from './trace-catalog.js';
 
 /** Traces as accounts see them, from an SQL database. */
 export class SqlTraceCatalog implements TraceCatalog {
@@ -25,6 +25,19 @@ export class SqlTraceCatalog implements TraceCatalog {
       .having(({ fn }) => fn.max('run.account_id'), '=', accountId)
       .execute();
     return rows.flatMap(({ trace_id }) => parseTraceId(trace_id) ?? []);
+  }
+
+  async listUnnamed(accountId?: number): Promise<readonly UnnamedRun[]> {
+    const unnamed = this.told().where('step.teller', '=', 'nobody');
+    const own = accountId === undefined ? unnamed : unnamed.where('run.account_id', '=', accountId);
+    const rows = await own
+      .select(['invocation.trace_id', 'invocation.invocation_index as commandIndex', 'run.id as runId'])
+      .select(['run.job', 'run.environment', 'run.project'])
+      .execute();
+    return rows.flatMap(({ trace_id, ...rest }) => {
+      const traceId = parseTraceId(trace_id);
+      return traceId === undefined ? [] : [{ traceId, ...rest }];
+    });
   }
 
   private told() {

@@ -1,9 +1,22 @@
 import type { TraceId } from '../record/ids.js';
 
+/** A run of one engine command that nobody named, and where it belongs. */
+export interface UnnamedRun {
+  readonly traceId: TraceId;
+  /** Position of the command in its trace, from 1. */
+  readonly commandIndex: number;
+  readonly runId: number;
+  readonly job: string;
+  readonly environment: string | null;
+  readonly project: string | null;
+}
+
 /** Which traces are of which runs, as an account sees them: another's are as if they were not there. */
 export interface TraceCatalog {
   /** Runs that the trace holds commands of, the earliest first. */
   runsOf(accountId: number, traceId: TraceId): Promise<readonly number[]>;
   /** All traces of the account's runs, but none that holds a command of another account's run as well. */
   listTraces(accountId: number): Promise<readonly TraceId[]>;
+  /** Runs that nobody named, of which no file tells the number. @param accountId left out: of all accounts */
+  listUnnamed(accountId?: number): Promise<readonly UnnamedRun[]>;
 }

@@ -48,7 +48,9 @@ export async function answerQuery(
 ): Promise<z.input<typeof queryAnswerSchema>> {
   let leftOutCount = 0;
   const files = async () => {
-    const listed = await listQueryFiles(dataFolder, await traces.listTraces(accountId));
+    const listed = await listQueryFiles(dataFolder, await traces.listTraces(accountId), {
+      unnamed: await traces.listUnnamed(accountId),
+    });
     leftOutCount = listed.leftOutCount;
     return listed;
   };

@@ -2,13 +2,19 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { STATE_FILE } from '../../app/limits.js';
+import { openState } from '../../app/open-state.js';
+import type { Clock } from '../../component/clock.js';
 import { packageFile } from '../../component/package-file.js';
+import type { Configuration } from '../../config/configuration.js';
 import { parseDurationMs } from '../../config/duration.js';
 import { listQueryFiles, MAX_QUERY_RUNS } from '../../query/list-query-files.js';
 import { QueryEngine } from '../../query/query-engine.js';
 import { QueryError } from '../../query/query-error.js';
 import type { QueryLimits } from '../../query/query-limits.js';
 import { listTraces } from '../../sink/list-traces.js';
+import { StoreError } from '../../store/store-error.js';
+import type { UnnamedRun } from '../../store/trace-catalog.js';
 import { CliError } from '../cli-error.js';
 import type { Invocation } from '../command-line.js';
 import { EXIT, type ExitCode } from '../exit-code.js';
@@ -24,7 +30,7 @@ const MEMORY_MEGABYTES = 1_024;
 const THREADS = 4;
 
 /**
- * What `run-bridge query` does. It reads files and no more, so a bridge may be at work on the data folder.
+ * What `run-bridge query` does. It reads files, and numbers of runs from the state, and writes nothing, so a bridge may be at work on the data folder.
  * @throws CliError, ConfigurationError
  */
 export async function runQuery(invocation: Invocation): Promise<ExitCode> {
@@ -47,8 +53,9 @@ export async function runQuery(invocation: Invocation): Promise<ExitCode> {
   }
   const sql = await sqlOf(invocation);
   let leftOutCount = 0;
+  const unnamed = await unnamedRuns(configuration, context.clock);
   const files = async () => {
-    const listed = await listQueryFiles(folder, await listTraces(folder));
+    const listed = await listQueryFiles(folder, await listTraces(folder), { unnamed });
     leftOutCount = listed.leftOutCount;
     return listed;
   };
@@ -78,6 +85,23 @@ export async function runQuery(invocation: Invocation): Promise<ExitCode> {
     stderr.write(`run-bridge: only the ${MAX_QUERY_RUNS} runs written to last were asked, ${leftOutCount} were not\n`);
   }
   return EXIT.ok;
+}
+
+/** Numbers that only the state knows; none where it is not there or cannot be read, which no query fails for. */
+async function unnamedRuns(configuration: Configuration, clock: Clock): Promise<readonly UnnamedRun[]> {
+  const isElsewhere = configuration['database-url'] !== 'off';
+  if (!isElsewhere && !existsSync(join(configuration['data-dir'], STATE_FILE))) return [];
+  try {
+    const state = await openState(configuration, clock);
+    try {
+      return await state.traces.listUnnamed();
+    } finally {
+      await state.close();
+    }
+  } catch (error) {
+    if (error instanceof StoreError) return [];
+    throw error;
+  }
 }
 
 async function sqlOf({ context, operands }: Invocation): Promise<string> {

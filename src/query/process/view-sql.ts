@@ -1,3 +1,4 @@
+import type { UnnamedRun } from '../../store/trace-catalog.js';
 import type { QueryFiles } from '../query-files.js';
 import { RECORD_COLUMNS } from './record-columns.js';
 
@@ -9,12 +10,16 @@ const MAX_SUMMARY_BYTES = 8 * 1024 * 1024;
 
 /** The statements that make the views over these files, in their order. Nothing is read before a query asks for it. */
 export function viewStatements(files: QueryFiles): readonly string[] {
-  return [recordsView(files.parquet), stepsView(files.summaries), RUNS_VIEW, NODES_VIEW, TESTS_VIEW, QUERIES_VIEW];
+  return [recordsView(files.parquet), stepsView(files), RUNS_VIEW, NODES_VIEW, TESTS_VIEW, QUERIES_VIEW];
 }
 
 /** A list of texts in SQL. */
 export function textList(texts: readonly string[]): string {
-  return `[${texts.map((text) => `'${text.replaceAll("'", "''")}'`).join(', ')}]`;
+  return `[${texts.map(quoted).join(', ')}]`;
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
 }
 
 function recordsView(parquet: readonly string[]): string {
@@ -39,7 +44,18 @@ const SUMMARY_COLUMNS = `{
       project VARCHAR, reason VARCHAR))[]'
 }`;
 
-function stepsView(summaries: readonly string[]): string {
+/** Lists beside each other, as rows; of no rows, only their types. */
+function unnamedRuns(unnamed: readonly UnnamedRun[]): string {
+  const texts = (column: 'traceId' | 'job' | 'environment' | 'project') =>
+    `[${unnamed.map((run) => (run[column] === null ? 'NULL' : quoted(run[column]))).join(', ')}]::VARCHAR[]`;
+  const numbers = (column: 'commandIndex' | 'runId') =>
+    `[${unnamed.map((run) => String(run[column])).join(', ')}]::BIGINT[]`;
+  return `(SELECT unnest(${texts('traceId')}) AS trace_id, unnest(${numbers('commandIndex')}) AS command_index,
+    unnest(${numbers('runId')}) AS run_id, unnest(${texts('job')}) AS job,
+    unnest(${texts('environment')}) AS environment, unnest(${texts('project')}) AS project)`;
+}
+
+function stepsView({ summaries, unnamed }: QueryFiles): string {
   const source =
     summaries.length > 0
       ? `read_json(${textList(summaries)}, format = 'unstructured', columns = ${SUMMARY_COLUMNS},
@@ -47,9 +63,10 @@ function stepsView(summaries: readonly string[]): string {
       : `(SELECT trace_id, invocation_id, from_json(steps, ${EMPTY_STEPS}) AS steps
            FROM (SELECT NULL::VARCHAR AS trace_id, NULL::VARCHAR AS invocation_id, NULL::JSON AS steps) WHERE false)`;
   return `CREATE VIEW steps AS
-    SELECT s.step.run_id AS run_id, s.step.run_key AS run_key, s.step."index" AS step_index,
-      coalesce(s.step.job, 'adhoc') AS job, s.step.environment AS environment, s.step.project AS project,
-      s.step.reason AS reason, trace_id, invocation_id, s."index" AS command_index, s.command AS command,
+    SELECT coalesce(s.step.run_id, n.run_id) AS run_id, s.step.run_key AS run_key,
+      CASE WHEN s.step IS NULL AND n.run_id IS NOT NULL THEN 1 ELSE s.step."index" END AS step_index,
+      coalesce(s.step.job, n.job, 'adhoc') AS job, coalesce(s.step.environment, n.environment) AS environment,
+      coalesce(s.step.project, n.project) AS project, s.step.reason AS reason, t.trace_id AS trace_id, invocation_id, s."index" AS command_index, s.command AS command,
       s.raw_command AS raw_command, coalesce(s.verdict, 'running') AS status, s.status_message AS status_message,
       make_timestamp_ns(s.start_time_unix_nano::BIGINT) AS started_at,
       make_timestamp_ns(s.end_time_unix_nano::BIGINT) AS ended_at,
@@ -59,7 +76,8 @@ function stepsView(summaries: readonly string[]): string {
       s.node_counts.failed AS failed_count, s.node_counts.error AS error_count,
       s.node_counts.canceled AS canceled_count, s.node_counts.skipped AS skipped_count,
       s.node_counts.unfinished AS unfinished_count, s.record_count AS record_count, s.parquet_file AS parquet_file
-    FROM (SELECT trace_id, invocation_id, unnest(steps) AS s FROM ${source})`;
+    FROM (SELECT trace_id, invocation_id, unnest(steps) AS s FROM ${source}) AS t
+    LEFT JOIN ${unnamedRuns(unnamed)} AS n ON n.trace_id = t.trace_id AND n.command_index = t.s."index"`;
 }
 
 /** The shape of `steps`, as `from_json` wants it. */
