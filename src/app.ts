@@ -190,8 +190,6 @@ export class App {
     const storage = new ArtifactStorage(configuration);
     this.artifacts = new StoreArtifactSink(() => storage.open());
     const health = new Health();
-    this.webhooks = new WebhooksLate(configuration, health, { ...deps, state: opened.state });
-    opened.bell.listen(this.webhooks.wake);
     const listeners: AppendListener[] = [];
     const foreignListeners: ForeignListener[] = [];
     const { durability } = configuration;
@@ -231,6 +229,14 @@ export class App {
         listTraces: async () => (purpose === 'import' ? [...imported] : listTraces(dataFolder)),
       },
     );
+    this.webhooks = new WebhooksLate(configuration, health, {
+      ...{ ...deps, state: opened.state, tracker: this.tracker, reader: this.reader },
+      webUrl: () => {
+        if (configuration['public-url'] !== 'off') return configuration['public-url'];
+        return purpose === 'serve' ? this.web.address.url : null;
+      },
+    });
+    opened.bell.listen(this.webhooks.wake);
     const { executions: store, runs } = opened.state;
     this.book = new LocalExecutionBook({ store, runs, listeners: [this.tracker], places, clock, logger });
     const output = opened.stream === undefined ? [] : [new JsonlOutput(opened.stream, { reader: this.reader, logger })];

@@ -7,6 +7,11 @@ import type { Configuration } from '../config/configuration.js';
 import type { State } from '../store/state.js';
 import { AddressRules, parseAllowed } from '../webhook/address-rules.js';
 import { DEFAULT_ATTEMPT_SCHEDULE } from '../webhook/attempt-schedule.js';
+import { ChatSender } from '../webhook/chat-sender.js';
+import { MailSender } from '../webhook/mail-sender.js';
+import { MeasuredStories, type MeasuredStoriesDeps } from '../webhook/message/measured-stories.js';
+import { slackMessage } from '../webhook/message/slack-message.js';
+import { teamsMessage } from '../webhook/message/teams-message.js';
 import { PlatformSender } from '../webhook/platform-sender.js';
 import { SecretBox } from '../webhook/secret-box.js';
 import { DEFAULT_STANDING_LIMITS } from '../webhook/standing-rule.js';
@@ -16,7 +21,7 @@ import { WebhookHttp } from '../webhook/webhook-http.js';
 import { readWebhookKeyFile } from './webhook-key-file.js';
 
 /** What webhooks take from outside. */
-export interface WebhooksDeps {
+export interface WebhooksDeps extends Pick<MeasuredStoriesDeps, 'tracker' | 'reader' | 'webUrl'> {
   readonly state: Pick<State, 'subscriptions' | 'webhookEvents' | 'catalog'>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -47,7 +52,15 @@ export class Webhooks {
     this.http = new WebhookHttp({ rules, timeoutMs: TIMEOUT_MS, resolve }, clock);
     const openBox = () => this.openBox();
     const platform = new PlatformSender({ http: this.http, openBox, clock, version });
-    const senders = { http: platform, slack: platform, teams: platform, email: platform };
+    const stories = new MeasuredStories({ ...deps, catalog, redaction: configuration.redaction });
+    const chat = { http: this.http, stories, openBox, clock };
+    const { 'smtp-url': smtpUrl, 'smtp-from': from } = configuration;
+    const senders = {
+      http: platform,
+      slack: new ChatSender(slackMessage, chat),
+      teams: new ChatSender(teamsMessage, chat),
+      email: new MailSender({ stories, smtpUrl, from, timeoutMs: TIMEOUT_MS }),
+    };
     const schedule = { ...DEFAULT_ATTEMPT_SCHEDULE, delaysMs: configuration['webhook-retries'] };
     this.dispatcher = new WebhookDispatcher(
       { ...DISPATCHER_DEFAULTS, schedule, limits: DEFAULT_STANDING_LIMITS },

@@ -1,11 +1,12 @@
 import { copyFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Router } from 'express';
-import { apiRouters } from '../../src/app/api-routers.js';
+import { type ApiRoutersDeps, apiRouters } from '../../src/app/api-routers.js';
 import type { TraceId } from '../../src/record/ids.js';
 import { parseRun } from '../../src/run/parse-run.js';
 import type { RunSummary } from '../../src/run/run-summary.js';
 import { RecordLogFiles } from '../../src/sink/record-log-files.js';
+import type { State } from '../../src/store/state.js';
 import { ApiServer } from './api-server.js';
 import { NOTHING_RUN } from './nothing-run.js';
 import { queryFolder } from './query-folder.js';
@@ -18,6 +19,8 @@ export interface OwnApi {
   readonly routers: readonly Router[];
   readonly dataFolder: string;
   readonly traceIds: readonly TraceId[];
+  /** What measures are read with. */
+  readonly measuring: Pick<ApiRoutersDeps, 'reader' | 'tracker'> & Pick<State, 'catalog'>;
   /** Notes what is known of a sample's commands now. */
   note(traceId: TraceId, isOver: boolean): Promise<void>;
   close(): Promise<void>;
@@ -37,11 +40,13 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
   const mounted = Router();
   const server = await ApiServer.open(() => [mounted]);
   const stopping = new AbortController();
+  const reader = new RecordLogFiles(dataFolder, () => {});
+  const tracker = { find: async (traceId: TraceId) => summaryOf(traceId) };
   const routers = await apiRouters({
     state: server.state,
     dataFolder,
-    reader: new RecordLogFiles(dataFolder, () => {}),
-    tracker: { find: async (traceId) => summaryOf(traceId) },
+    reader,
+    tracker,
     jobs: [],
     jobsLate: NOTHING_RUN,
     webhooks: webhookParts(server.state, server.clock),
@@ -73,5 +78,6 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
     stopping.abort();
     await server.close();
   };
-  return { server, routers, dataFolder, traceIds, note, close };
+  const measuring = { reader, tracker, catalog: server.state.catalog };
+  return { server, routers, dataFolder, traceIds, measuring, note, close };
 }

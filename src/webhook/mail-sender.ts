@@ -1,0 +1,52 @@
+import type { WebhookEvent } from '../store/webhook/webhook-event.js';
+import type { WebhookSubscription } from '../store/webhook/webhook-subscription.js';
+import type { EventSender, Sent } from './event-sender.js';
+import { mailMessage } from './message/mail-message.js';
+import { runMessage } from './message/run-message.js';
+import type { StoryTeller } from './message/run-story.js';
+
+/** What a sender works with. */
+export interface MailSenderDeps {
+  readonly stories: StoryTeller;
+  /** Of the server, with its password; `off` where none is configured. */
+  readonly smtpUrl: string;
+  readonly from: string;
+  /** For each step of the talk with the server, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+/** Sends events as mail. The server is the configuration's, so its address may be any. */
+export class MailSender implements EventSender {
+  constructor(private readonly deps: MailSenderDeps) {}
+
+  async send(subscription: WebhookSubscription, event: WebhookEvent, signal: AbortSignal): Promise<Sent> {
+    const { stories, smtpUrl, from, timeoutMs } = this.deps;
+    if (smtpUrl === 'off') throw new Error('no mail can be sent: set smtp-url to the server that sends it');
+    const story = await stories.tell(subscription.accountId, event.facts.runId, event.facts.statusMessage);
+    const message = mailMessage(runMessage(event, story));
+    const to = subscription.clientUrl.replace(/^mailto:/, '');
+    // A retry is the same message: who keeps mail by its id sees it once.
+    const messageId = `<${event.id}@${from.split('@')[1] ?? 'localhost'}>`;
+    const { createTransport } = await import('nodemailer');
+    const timeouts = { connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs };
+    const transport = createTransport({ url: smtpUrl, ...timeouts });
+    const close = () => transport.close();
+    signal.addEventListener('abort', close);
+    const request = { requestHeaders: { from, to, subject: message.subject }, requestBody: message.text };
+    try {
+      const { response } = await transport.sendMail({ from, to, messageId, ...message });
+      return { ...ANSWERED, ...request, isDelivered: true, error: null, responseBody: String(response) };
+    } catch (error) {
+      return { ...ANSWERED, ...request, isDelivered: false, error: wordsOf(error), responseBody: '' };
+    } finally {
+      signal.removeEventListener('abort', close);
+      close();
+    }
+  }
+}
+
+const ANSWERED = { isGone: false, retryAfterMs: null, httpStatusCode: null, responseHeaders: {} } as const;
+
+function wordsOf(error: unknown): string {
+  return `the mail was not taken: ${error instanceof Error ? error.message.slice(0, 400) : String(error)}`;
+}

@@ -1,0 +1,70 @@
+import { KnownNames } from '../../exporter/redaction/known-names.js';
+import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
+import { Redactor } from '../../exporter/redaction/redactor.js';
+import type { NodeMeasure } from '../../run/measures/node-measure.js';
+import { readMeasures } from '../../run/measures/read-measures.js';
+import type { RunTracker } from '../../run/run-tracker.js';
+import type { RecordLogReader } from '../../sink/record-log.js';
+import type { RunCatalog } from '../../store/run-catalog.js';
+import type { NodeTrouble, RunStory, StoryTeller } from './run-story.js';
+
+/** What stories are made of. */
+export interface MeasuredStoriesDeps {
+  readonly catalog: Pick<RunCatalog, 'stepsOf'>;
+  readonly tracker: Pick<RunTracker, 'find'>;
+  readonly reader: RecordLogReader;
+  readonly redaction: RedactionLevel;
+  /** Where others reach the web port; `null` where it is not served. */
+  readonly webUrl: () => string | null;
+}
+
+/** Nodes of each kind that a message names. */
+const MAX_NAMED = 10;
+/** A reason is cut here, in characters. */
+const MAX_REASON_LENGTH = 300;
+
+/** Reads stories of runs from their record logs, as far as they came; what leaves the machine is redacted as exports are. */
+export class MeasuredStories implements StoryTeller {
+  constructor(private readonly deps: MeasuredStoriesDeps) {}
+
+  async tell(accountId: number, runId: number, statusMessage: string | null): Promise<RunStory> {
+    const { redaction, webUrl } = this.deps;
+    const nodes = await this.nodesOf(accountId, runId);
+    const redactor = new Redactor(redaction, new KnownNames());
+    for (const { uniqueId } of nodes) redactor.learn(uniqueId);
+    const errors = nodes.filter(({ verdict }) => verdict === 'error');
+    const failed = nodes.filter(({ verdict }) => verdict === 'failed');
+    const base = webUrl();
+    return {
+      errors: errors.slice(0, MAX_NAMED).map((node) => errorOf(node, redactor)),
+      failedTests: failed.slice(0, MAX_NAMED).map(testOf),
+      omittedCount: Math.max(0, errors.length - MAX_NAMED) + Math.max(0, failed.length - MAX_NAMED),
+      statusMessage: statusMessage === null ? null : redactor.text(statusMessage).slice(0, MAX_REASON_LENGTH),
+      url: base === null ? null : `${base}/api/v2/accounts/${accountId}/runs/${runId}/`,
+    };
+  }
+
+  private async nodesOf(accountId: number, runId: number): Promise<readonly NodeMeasure[]> {
+    const { catalog, tracker, reader } = this.deps;
+    const invocations = (await catalog.stepsOf(accountId, [runId])).flatMap((step) => step.invocations);
+    const nodes: NodeMeasure[] = [];
+    for (const traceId of new Set(invocations.map((one) => one.traceId))) {
+      const run = await tracker.find(traceId);
+      if (run === undefined) continue;
+      const own = new Set(invocations.filter((one) => one.traceId === traceId).map(({ index }) => index));
+      for (const command of await readMeasures(reader, run)) {
+        if (own.has(command.invocation.index)) nodes.push(...command.nodes);
+      }
+    }
+    return nodes;
+  }
+}
+
+function errorOf({ uniqueId, message }: NodeMeasure, redactor: Redactor): NodeTrouble {
+  return { uniqueId, reason: redactor.text(message ?? '').slice(0, MAX_REASON_LENGTH) };
+}
+
+function testOf({ uniqueId, failingRows }: NodeMeasure): NodeTrouble {
+  if (failingRows === null) return { uniqueId, reason: '' };
+  return { uniqueId, reason: `${failingRows} failing ${failingRows === 1 ? 'row' : 'rows'}` };
+}

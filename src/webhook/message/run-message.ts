@@ -1,0 +1,53 @@
+import { RUN_STATUS } from '../../store/run-status.js';
+import type { WebhookEvent } from '../../store/webhook/webhook-event.js';
+import type { NodeTrouble, RunStory } from './run-story.js';
+
+/** A message for people, before it is put into a form. */
+export interface RunMessage {
+  /** One line: what became of which run. */
+  readonly title: string;
+  readonly isBad: boolean;
+  /** Name and value. */
+  readonly facts: readonly (readonly [string, string])[];
+  readonly sections: readonly { readonly title: string; readonly lines: readonly string[] }[];
+  readonly url: string | null;
+}
+
+/** Words of an event for people. */
+export function runMessage(
+  { eventType, facts }: Pick<WebhookEvent, 'eventType' | 'facts'>,
+  story: RunStory,
+): RunMessage {
+  const { status, startedUnixMs, finishedUnixMs } = facts;
+  const seconds = finishedUnixMs === null ? null : Math.round((finishedUnixMs - startedUnixMs) / 1_000);
+  return {
+    title: `${facts.jobName} #${facts.runId} ${verdictOf(eventType, status)}`,
+    isBad: status === RUN_STATUS.error,
+    facts: [
+      ['Project', facts.projectName],
+      ['Environment', facts.environmentName],
+      ...(facts.reason === null ? [] : [['Reason', facts.reason] as const]),
+      ...(seconds === null ? [] : [['Took', `${seconds} s`] as const]),
+      ...(story.statusMessage === null ? [] : [['Message', story.statusMessage] as const]),
+    ],
+    sections: [
+      ...section('Errors', story.errors),
+      ...section('Failed tests', story.failedTests),
+      ...(story.omittedCount > 0 ? [{ title: `and ${story.omittedCount} more`, lines: [] }] : []),
+    ],
+    url: story.url,
+  };
+}
+
+function verdictOf(eventType: WebhookEvent['eventType'], status: number): string {
+  if (eventType === 'job.run.started') return 'started';
+  if (eventType === 'job.run.errored') return 'errored';
+  if (status === RUN_STATUS.success) return 'succeeded';
+  return status === RUN_STATUS.cancelled ? 'was cancelled' : 'failed';
+}
+
+function section(title: string, troubles: readonly NodeTrouble[]) {
+  if (troubles.length === 0) return [];
+  const lines = troubles.map(({ uniqueId, reason }) => (reason === '' ? uniqueId : `${uniqueId}: ${reason}`));
+  return [{ title, lines }];
+}

@@ -1,0 +1,27 @@
+/** A node that did not do well, and why. */
+export interface NodeTrouble {
+  /** Such as `model.shop.orders`. */
+  readonly uniqueId: string;
+  /** Redacted; empty where nothing is known. */
+  readonly reason: string;
+}
+
+/** What a message tells of a run beside its event. */
+export interface RunStory {
+  /** The first of those that failed with an error. */
+  readonly errors: readonly NodeTrouble[];
+  /** The first of the tests that failed, with counts of rows. */
+  readonly failedTests: readonly NodeTrouble[];
+  /** Errors and failed tests that are left out. */
+  readonly omittedCount: number;
+  /** Why the run did not end well, redacted. */
+  readonly statusMessage: string | null;
+  /** Where the run is to be seen; `null` where that is not known. */
+  readonly url: string | null;
+}
+
+/** Tells of runs. */
+export interface StoryTeller {
+  /** @param statusMessage why the run did not end well, as the event says */
+  tell(accountId: number, runId: number, statusMessage: string | null): Promise<RunStory>;
+}

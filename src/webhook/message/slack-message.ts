@@ -1,0 +1,26 @@
+import type { RunMessage } from './run-message.js';
+
+/** Slack takes no longer text in one block, in characters. */
+const MAX_TEXT_LENGTH = 3_000;
+
+/** A message as Slack's incoming webhooks take it (https://docs.slack.dev/reference/block-kit/blocks). */
+export function slackMessage({ title, isBad, facts, sections, url }: RunMessage) {
+  const head = `${isBad ? ':red_circle:' : ':large_green_circle:'} *${escaped(title)}*`;
+  const linked = url === null ? head : `${head}  <${url}|open>`;
+  const texts = [
+    linked,
+    facts.map(([name, value]) => `${escaped(name)}: ${escaped(value)}`).join('\n'),
+    ...sections.map(({ title: name, lines }) =>
+      [`*${escaped(name)}*`, ...lines.map((line) => `• ${escaped(line)}`)].join('\n'),
+    ),
+  ];
+  return {
+    text: title,
+    blocks: texts.map((text) => ({ type: 'section', text: { type: 'mrkdwn', text: text.slice(0, MAX_TEXT_LENGTH) } })),
+  };
+}
+
+/** The three characters that Slack gives a meaning. */
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}

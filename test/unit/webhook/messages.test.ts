@@ -1,0 +1,164 @@
+import type { AddressInfo } from 'node:net';
+import { createServer, type Server } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { RunFacts } from '../../../src/store/webhook/run-facts.js';
+import type { WebhookEvent } from '../../../src/store/webhook/webhook-event.js';
+import { FRESH_STANDING } from '../../../src/store/webhook/webhook-subscription.js';
+import { MailSender } from '../../../src/webhook/mail-sender.js';
+import { mailMessage } from '../../../src/webhook/message/mail-message.js';
+import { MeasuredStories } from '../../../src/webhook/message/measured-stories.js';
+import { runMessage } from '../../../src/webhook/message/run-message.js';
+import type { RunStory } from '../../../src/webhook/message/run-story.js';
+import { slackMessage } from '../../../src/webhook/message/slack-message.js';
+import { teamsMessage } from '../../../src/webhook/message/teams-message.js';
+import { type OwnApi, openOwnApi } from '../../fake/own-api.js';
+import { subscription } from '../../fake/webhook-facts.js';
+
+const FACTS: RunFacts = {
+  ...{ jobId: 4_001, jobName: 'nightly', runId: 1_001, environmentId: 3_001, environmentName: 'a<b>&_c' },
+  ...{ projectId: 2_001, projectName: 'shop', engineVersion: '2.0.0', status: 20, statusMessage: 'x', reason: null },
+  ...{ startedUnixMs: 1_000, finishedUnixMs: 43_000, erroredUnixMs: null },
+};
+const EVENT: WebhookEvent = {
+  ...{ id: 'wev_1', subscriptionId: 'wsu_1', eventType: 'job.run.completed', facts: FACTS, createdUnixMs: 0 },
+  ...{ state: 'pending', roundCount: 0, attemptCount: 0, dueUnixMs: 0, httpStatusCode: null },
+};
+const STORY: RunStory = {
+  errors: [{ uniqueId: 'model.shop.broken', reason: 'Table ? does not exist' }],
+  failedTests: [{ uniqueId: 'test.shop.unique_id', reason: '3 failing rows' }],
+  ...{ omittedCount: 2, statusMessage: 'Executed with errors', url: 'https://runs.example.com/r/1001' },
+};
+
+describe('a message', () => {
+  it.each([
+    ['job.run.started', 3, 'nightly #1001 started'],
+    ['job.run.errored', 20, 'nightly #1001 errored'],
+    ['job.run.completed', 10, 'nightly #1001 succeeded'],
+    ['job.run.completed', 20, 'nightly #1001 failed'],
+    ['job.run.completed', 30, 'nightly #1001 was cancelled'],
+  ] as const)('of %s with status %d says: %s', (eventType, status, title) => {
+    expect(runMessage({ eventType, facts: { ...FACTS, status } }, STORY).title).toBe(title);
+  });
+
+  it('for Slack has the verdict, the failed nodes and tests, and the link, escaped', () => {
+    const { text, blocks } = slackMessage(runMessage(EVENT, STORY));
+    expect(text).toBe('nightly #1001 failed');
+    expect(blocks.map((block) => block.text.text)).toEqual([
+      ':red_circle: *nightly #1001 failed*  <https://runs.example.com/r/1001|open>',
+      'Project: shop\nEnvironment: a&lt;b&gt;&amp;_c\nTook: 42 s\nMessage: Executed with errors',
+      '*Errors*\n• model.shop.broken: Table ? does not exist',
+      '*Failed tests*\n• test.shop.unique_id: 3 failing rows',
+      '*and 2 more*',
+    ]);
+  });
+
+  it('for Teams is an Adaptive Card with the same', () => {
+    const [attachment] = teamsMessage(runMessage(EVENT, STORY)).attachments;
+    const text = JSON.stringify(attachment?.content.body);
+    for (const part of [
+      'nightly #1001 failed',
+      'model.shop.broken: Table ? does not exist',
+      'unique\\\\_id: 3 failing rows',
+    ]) {
+      expect(text).toContain(part);
+    }
+    expect(attachment?.content.actions?.[0]?.url).toBe(STORY.url);
+  });
+
+  it('for mail has a subject on one line', () => {
+    const { subject, text } = mailMessage(runMessage({ ...EVENT, facts: { ...FACTS, jobName: 'a\nb' } }, STORY));
+    expect(subject).toBe('a b #1001 failed');
+    expect(text).toContain('Errors:\n  model.shop.broken: Table ? does not exist\n');
+    expect(text.trimEnd().endsWith('https://runs.example.com/r/1001')).toBe(true);
+  });
+});
+
+describe('the story of a run', () => {
+  let api: OwnApi;
+  beforeEach(async () => {
+    api = await openOwnApi(['build-mixed']);
+  });
+  afterEach(() => api.close());
+
+  it('names what failed, with errors redacted and rows counted', async () => {
+    const deps = { ...api.measuring, webUrl: () => 'http://127.0.0.1:4380' };
+    const story = await new MeasuredStories({ ...deps, redaction: 'literals' }).tell(
+      10_001,
+      1_001,
+      'Executed with errors',
+    );
+    const open = await new MeasuredStories({ ...deps, redaction: 'off' }).tell(10_001, 1_001, null);
+    expect(story.errors.map(({ uniqueId }) => uniqueId)).toEqual(['model.shop.broken']);
+    expect(open.errors[0]?.reason).not.toBe(story.errors[0]?.reason);
+    expect(story.errors[0]?.reason).toContain('?');
+    expect(story.failedTests.every(({ reason }) => /^\d+ failing rows?$|^$/.test(reason))).toBe(true);
+    expect(story.failedTests.length).toBeGreaterThan(0);
+    expect(story).toMatchObject({
+      ...{ statusMessage: 'Executed with errors', url: 'http://127.0.0.1:4380/api/v2/accounts/10001/runs/1001/' },
+    });
+    expect(await new MeasuredStories({ ...deps, redaction: 'off' }).tell(10_001, 7, null)).toMatchObject({
+      errors: [],
+    });
+  });
+});
+
+describe('mail', () => {
+  let server: Server;
+  let said: string;
+  let refuses: boolean;
+  beforeEach(async () => {
+    said = '';
+    refuses = false;
+    server = createServer((socket) => {
+      let isData = false;
+      socket.write('220 mail\r\n');
+      socket.on('data', (chunk) => {
+        const text = chunk.toString();
+        said += text;
+        if (isData) {
+          if (!said.includes('\r\n.\r\n')) return;
+          isData = false;
+          socket.write('250 taken as 7\r\n');
+        } else if (/^DATA/i.test(text)) {
+          isData = true;
+          socket.write('354 go on\r\n');
+        } else if (/^RCPT/i.test(text) && refuses) socket.write('550 no such user\r\n');
+        else if (/^QUIT/i.test(text)) socket.end('221 bye\r\n');
+        else socket.write('250 ok\r\n');
+      });
+      socket.on('error', () => {});
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  });
+  afterEach(() => new Promise((resolve) => server.close(resolve)));
+
+  const to = {
+    ...subscription('a'),
+    ...FRESH_STANDING,
+    updatedUnixMs: 0,
+    clientUrl: 'mailto:a@example.com,b@example.com',
+  };
+  const send = (smtpUrl = `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`) => {
+    const stories = { tell: async () => STORY };
+    const sender = new MailSender({ stories, smtpUrl, from: 'bridge@example.com', timeoutMs: 2_000 });
+    return sender.send(to, EVENT, AbortSignal.timeout(5_000));
+  };
+
+  it('goes to every address, with the id of the event', async () => {
+    expect(await send()).toMatchObject({ isDelivered: true, error: null, responseBody: '250 taken as 7' });
+    for (const part of ['RCPT TO:<a@example.com>', 'RCPT TO:<b@example.com>', 'Message-ID: <wev_1@example.com>']) {
+      expect(said).toContain(part);
+    }
+    expect(said).toContain('Subject: nightly #1001 failed');
+  });
+
+  it('that is refused has failed, with the words of the server', async () => {
+    refuses = true;
+    expect(await send()).toMatchObject({ isDelivered: false, error: expect.stringContaining('no such user') });
+  });
+
+  it('cannot be sent without a server', async () => {
+    await expect(send('off')).rejects.toThrow('smtp-url');
+    expect(await send('smtp://127.0.0.1:1')).toMatchObject({ isDelivered: false });
+  });
+});
