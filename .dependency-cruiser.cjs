@@ -5,7 +5,7 @@ const layers = [
   ['decode'],
   ['sink', 'store', 'delivery'],
   ['run'],
-  ['receiver', 'source', 'exporter', 'job', 'query', 'retention', 'webhook'],
+  ['receiver', 'source', 'exporter', 'job', 'query', 'retention', 'webhook', 'cluster'],
   ['api'],
   ['web'],
   ['config'],

@@ -1,13 +1,17 @@
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import type { Router } from 'express';
 import { Access } from './app/access.js';
 import type { ArtifactRouters } from './app/artifact-routers.js';
 import { ArtifactStorage } from './app/artifact-storage.js';
+import type { Cluster } from './app/cluster.js';
+import { clusterFolder } from './app/cluster-folder.js';
 import { createDecoding } from './app/create-decoding.js';
 import { databaseHealth } from './app/database-health.js';
-import { DatabaseLease } from './app/database-lease.js';
+import { DatabaseLease, SEVERAL } from './app/database-lease.js';
 import { exportHealth } from './app/export-health.js';
+import { folderIdOf } from './app/folder-id.js';
 import { onlyImported } from './app/imported-runs.js';
 import { JobsLate } from './app/jobs-late.js';
 import type { LateThread } from './app/late-exports.js';
@@ -15,9 +19,11 @@ import { createLimits } from './app/limits.js';
 import { type OpeningExports, openExportsLate } from './app/open-exports-late.js';
 import { openState } from './app/open-state.js';
 import { removalsOf, retainedKinds } from './app/retained-kinds.js';
+import { sharedRuns } from './app/shared-runs.js';
 import { TraceStill } from './app/trace-still.js';
 import { WebhookBell } from './app/webhook-bell.js';
 import { WebhooksLate } from './app/webhooks-late.js';
+import { ProcessIdentity } from './cluster/process-identity.js';
 import type { Clock } from './component/clock.js';
 import { Health } from './component/health.js';
 import { Lifecycle } from './component/lifecycle.js';
@@ -51,7 +57,7 @@ import { RunLog } from './run/run-log.js';
 import { RunTracker } from './run/run-tracker.js';
 import { RUN_TRACKER_DEFAULTS } from './run/run-tracker-config.js';
 import { PublicSchema } from './schema/public-schema.js';
-import type { AppendListener } from './sink/appended.js';
+import { Appended, type AppendListener } from './sink/appended.js';
 import type { ForeignListener } from './sink/foreign-log.js';
 import { ForeignSegments } from './sink/foreign-segments.js';
 import { GuardedConsumer } from './sink/guarded-consumer.js';
@@ -113,6 +119,8 @@ interface Opened {
   readonly schema: PublicSchema;
   /** What brings in hosted runs; loaded where webhooks ask for it. */
   readonly hostedRuns: typeof import('./app/hosted-runs.js') | undefined;
+  /** Where several processes share the work: this one, and what makes its parts. */
+  readonly cluster: { readonly identity: ProcessIdentity; readonly make: typeof Cluster } | undefined;
 }
 
 /** The program without its command line: components made of a configuration and wired to each other. */
@@ -123,6 +131,8 @@ export class App {
    */
   static async open(configuration: Configuration, deps: AppDeps, purpose: AppPurpose = 'serve'): Promise<App> {
     const folder = configuration['data-dir'];
+    const isShared = configuration.processes === 'several';
+    if (isShared) checkSharing(configuration, purpose);
     const lock = takeDataFolder(folder, deps.pid, deps.clock.nowUnixMs());
     let exporting: OpeningExports | undefined;
     let state: State | undefined;
@@ -130,20 +140,30 @@ export class App {
     try {
       const { jsonl } = configuration;
       const stream = jsonl === 'off' ? undefined : jsonl === '-' ? deps.stdout : await openJsonlStream(jsonl);
-      exporting = await openExportsLate(configuration, deps, purpose === 'serve');
+      const folderId = configuration['database-url'] === 'off' ? '' : folderIdOf(folder, deps.random);
+      const identity = isShared ? new ProcessIdentity(folderId, () => randomUUID()) : undefined;
+      const forThread = () =>
+        identity === undefined
+          ? null
+          : { fence: { processId: identity.processId, folderId }, folder: clusterFolder(configuration) };
+      exporting = await openExportsLate(configuration, { ...deps, cluster: forThread }, purpose === 'serve');
       // Both are done while the other thread starts, which takes as long.
       const schema = PublicSchema.load();
       const bell = new WebhookBell();
       // What an import brings is no news.
       const announcing = { isSilent: purpose === 'import', onEvents: bell.ring };
-      state = await openState(configuration, deps.clock, announcing);
-      if (configuration['database-url'] !== 'off') lease = await DatabaseLease.take(state.leases, folder, deps);
+      state = await openState(configuration, deps.clock, announcing, identity);
+      if (configuration['database-url'] !== 'off') {
+        lease = await DatabaseLease.take(state.leases, isShared ? SEVERAL : folderId, deps);
+      }
       const problems = await state.places.declare(configuration, deps.clock.nowUnixMs());
       if (problems.length > 0) throw new ConfigurationError(problems);
       const exports = await exporting.with(state);
       const hasHooks = purpose === 'serve' && missingForHooks(configuration).length === 0;
       const hostedRuns = hasHooks ? await import('./app/hosted-runs.js') : undefined;
-      return new App(configuration, deps, { lock, state, bell, lease, stream, exports, schema, hostedRuns }, purpose);
+      const cluster = identity && { identity, make: (await import('./app/cluster.js')).Cluster };
+      const opened = { lock, state, bell, lease, stream, exports, schema, hostedRuns, cluster };
+      return new App(configuration, deps, opened, purpose);
     } catch (error) {
       await exporting?.close();
       await lease?.release();
@@ -195,22 +215,50 @@ export class App {
     const { durability } = configuration;
     const isSynced = durability === 'fsync';
     const foreign = new ForeignSegments(join(dataFolder, 'foreign'), { isSynced, listeners: foreignListeners });
-    const recordLog = new JsonlRecordLog(
-      { dataFolder, durability, maxOpenLogs: 256, maxQueuedRecords: 200_000, nameHoldMs: 6_000 },
-      { clock, logger, foreign, listeners },
-    );
-    this.reader = new RecordLogFiles(
-      dataFolder,
-      (traceId, offset, reason) => logger.warn({ traceId, offset, reason }, 'a damaged line was passed over'),
-      (traceId) => recordLog.durableLength(traceId),
-    );
+    const damaged = (traceId: string, offset: number, reason: string) =>
+      logger.warn({ traceId, offset, reason }, 'a damaged line was passed over');
+    const cluster =
+      opened.cluster &&
+      new opened.cluster.make(configuration, {
+        ...{ state: opened.state, identity: opened.cluster.identity, foreign, clock, logger, onDamage: damaged },
+        destinations: () => this.destinations.map(([name]) => name),
+        onReborn: (processId) => opened.exports?.rename(processId),
+        follower: {
+          onAppended: (appended) => {
+            for (const listener of listeners) listener.onAppended(appended);
+          },
+          adopt: async (traceId, lengthBytes) => {
+            await this.tracker.adopt(traceId);
+            opened.exports?.onAppended(new Appended(traceId, [], lengthBytes));
+            notes.lookAgain();
+          },
+          onStepsChanged: (traceId) => this.tracker.onStepChanged([traceId]),
+          isSettled: (traceId) => this.tracker.isSettled(traceId),
+          drop: async (traceId) => {
+            opened.exports?.drop(traceId);
+            await this.tracker.drop(traceId);
+          },
+        },
+      });
+    const logFolder = cluster === undefined ? dataFolder : clusterFolder(configuration);
+    const recordLog =
+      cluster?.writer ??
+      new JsonlRecordLog(
+        { dataFolder, durability, maxOpenLogs: 256, maxQueuedRecords: 200_000, nameHoldMs: 6_000 },
+        { clock, logger, foreign, listeners },
+      );
+    const durableLength = (traceId: TraceId) =>
+      recordLog instanceof JsonlRecordLog ? recordLog.durableLength(traceId) : cluster?.held.lengthBytes(traceId);
+    this.reader = new RecordLogFiles(logFolder, damaged, durableLength);
+    const reader = cluster?.readerOf(this.reader, logFolder) ?? this.reader;
     const parquetThread = new ParquetThread(
-      { dataFolder },
+      { dataFolder: logFolder },
       { entry: packageFile('dist/parquet-thread.js'), clock, logger },
     );
-    const parquet = new InvocationParquet(dataFolder, parquetThread);
+    const parquet = new InvocationParquet(logFolder, parquetThread);
     const places = new PlaceFinder(configuration);
-    const files = configuration.parquet ? parquet : null;
+    const written = configuration.parquet ? parquet : null;
+    const files = cluster === undefined ? written : cluster.sharing(written);
     const notes = new InvocationNotes({ store: opened.state.invocations, files, places, clock, logger });
     const runListeners: RunListener[] = [notes, new RunLog(logger)];
     this.tracker = new RunTracker(
@@ -220,13 +268,20 @@ export class App {
       },
       {
         reader: this.reader,
-        store: purpose === 'import' ? onlyImported(opened.state.runs, imported) : opened.state.runs,
+        store:
+          purpose === 'import'
+            ? onlyImported(opened.state.runs, imported)
+            : cluster === undefined
+              ? opened.state.runs
+              : sharedRuns(opened.state.runs),
         listeners: runListeners,
         steps: opened.state.executions,
         clock,
         logger,
-        file: new RunFile(dataFolder),
-        listTraces: async () => (purpose === 'import' ? [...imported] : listTraces(dataFolder)),
+        file: new RunFile(logFolder),
+        ...(cluster === undefined && {
+          listTraces: async () => (purpose === 'import' ? [...imported] : listTraces(dataFolder)),
+        }),
       },
     );
     this.webhooks = new WebhooksLate(configuration, health, {
@@ -238,7 +293,14 @@ export class App {
     });
     opened.bell.listen(this.webhooks.wake);
     const { executions: store, runs } = opened.state;
-    this.book = new LocalExecutionBook({ store, runs, listeners: [this.tracker], places, clock, logger });
+    this.book = new LocalExecutionBook({
+      store,
+      runs,
+      listeners: [cluster?.steps ?? this.tracker],
+      places,
+      clock,
+      logger,
+    });
     const output = opened.stream === undefined ? [] : [new JsonlOutput(opened.stream, { reader: this.reader, logger })];
     // An import judges its runs when all files are in: a file that comes later may hold a run's end.
     listeners.push(...(purpose === 'import' ? [] : [this.tracker]), ...output);
@@ -246,8 +308,13 @@ export class App {
     const limits = createLimits(configuration, { machine: deps.machine, clock, logger, health });
     const { lease } = opened;
     const { maxInFlightBytes } = limits;
-    const guards = lease === undefined ? limits.guards : [...limits.guards, lease];
-    const consumer = new WatchedConsumer(recordLog, limits.watch);
+    const guards = [
+      ...limits.guards,
+      ...(lease === undefined ? [] : [lease]),
+      ...(cluster === undefined ? [] : [cluster.membership]),
+    ];
+    // What cannot be accepted by several processes says nothing of the disk.
+    const consumer = cluster?.writer ?? new WatchedConsumer(recordLog, limits.watch);
     this.consumer =
       purpose === 'serve'
         ? recordLog
@@ -312,7 +379,7 @@ export class App {
     });
     const api = lazyRouter('/api/', async () => {
       const { apiRouters } = await import('./app/api-routers.js');
-      const { reader, tracker } = this;
+      const { tracker } = this;
       const { state } = opened;
       const { version } = deps;
       const { jobs: declared } = configuration;
@@ -329,6 +396,7 @@ export class App {
     if (configuration['database-url'] !== 'off') {
       health.register('database', () => databaseHealth(opened.state.problem()));
       if (lease !== undefined) health.register('lease of the database', () => lease.health());
+      if (cluster !== undefined) health.register('membership', () => cluster.membership.health());
     }
     const exports = opened.exports === undefined ? [] : [opened.exports];
     for (const one of exports) {
@@ -355,17 +423,30 @@ export class App {
       pid: deps.pid,
     });
     const removals = removalsOf(configuration, { state: opened.state, storage });
-    const hold = new TraceStill(recordLog, this.tracker);
+    // What several processes have of a run is not in this data folder.
+    const hold =
+      recordLog instanceof JsonlRecordLog ? new TraceStill(recordLog, this.tracker) : { whileStill: async () => false };
     const destinations = this.destinations.map(([name]) => name);
     const kinds = retainedKinds(configuration, removals, { state: opened.state, storage, clock, destinations, hold });
     const retention = new Retention({ kinds: purpose === 'serve' ? kinds : [], removals, clock, logger });
     const webhooks = purpose === 'import' ? [] : [this.webhooks];
     const rows = new RowKeeper(dataFolder, { store: opened.state.rows, clock, logger });
-    const outward = [storage, retention, rows, ...exports, ...webhooks, parquetThread, notes, ...output];
+    const outward = [
+      ...(cluster?.first ?? []),
+      storage,
+      retention,
+      rows,
+      ...exports,
+      ...webhooks,
+      parquetThread,
+      notes,
+      ...output,
+    ];
     const inward = {
       serve: [
         this.tracker,
         this.book,
+        ...(cluster === undefined ? [] : [cluster.held]),
         recordLog,
         ...limits.guards,
         ...(hosted?.components ?? []),
@@ -481,6 +562,26 @@ const WEBHOOK_FLUSH_MS = 10_000;
 const SETTLE_POLL_MS = 20;
 /** Nothing more will come of a file that was read to its end. */
 const IMPORT_TIMES = { quietAfterProcessMs: 0, quietAfterInvocationMs: 0, silenceMs: 0, maxRetries: 0 };
+
+/** @throws ConfigurationError */
+function checkSharing(configuration: Configuration, purpose: AppPurpose): void {
+  const problems: string[] = [];
+  if (configuration['database-url'] === 'off') {
+    problems.push('processes: several share a database: set DATABASE_URL to one in PostgreSQL, or processes to one');
+  }
+  if (configuration.artifacts === 'folder') {
+    problems.push('processes: several share a bucket: set artifacts to s3://BUCKET, or processes to one');
+  }
+  if (configuration['retain-telemetry-age'] !== 'off' || configuration['retain-telemetry-size'] !== 'off') {
+    problems.push(
+      'processes: what several share of runs is not removed by retain-telemetry-age or -size: set them to off',
+    );
+  }
+  if (purpose !== 'serve') {
+    problems.push('processes: where several share the work, records go to one that serves: say --to URL');
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+}
 
 function servingTimes(configuration: Configuration) {
   return {

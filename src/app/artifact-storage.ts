@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Component } from '../component/component.js';
 import type { Configuration } from '../config/configuration.js';
 import type { ArtifactStore } from '../store/artifact/artifact-store.js';
-import type { S3Location } from '../store/artifact/s3-location.js';
+import { bucketOf } from './bucket-of.js';
 
 /** Folder of artifacts in the data folder. */
 const ARTIFACTS_FOLDER = 'artifacts';
@@ -50,20 +50,4 @@ async function openStore(configuration: Configuration): Promise<Opened> {
   const store = new FolderArtifactStore(folder, configuration.durability === 'fsync');
   await store.removeUnfinished();
   return { store, close: () => undefined };
-}
-
-/** The bucket of a configuration; `null` where things are kept in the data folder. */
-function bucketOf(configuration: Configuration): S3Location | null {
-  const { artifacts, bucketEnvironment } = configuration;
-  if (artifacts === 'folder') return null;
-  const chosen = (value: string) => (value === 'auto' ? null : value);
-  const endpoint = chosen(configuration['artifacts-endpoint']) ?? bucketEnvironment?.endpoint ?? null;
-  const style = configuration['artifacts-path-style'];
-  return {
-    ...artifacts,
-    endpoint,
-    region: chosen(configuration['artifacts-region']) ?? bucketEnvironment?.region ?? 'us-east-1',
-    isPathStyle: style === 'auto' ? endpoint !== null : style === 'on',
-    credentials: bucketEnvironment?.credentials ?? null,
-  };
 }

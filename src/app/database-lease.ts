@@ -1,5 +1,3 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Clock, Timer } from '../component/clock.js';
 import type { Guard, Shortage } from '../component/guard.js';
 import type { HealthState } from '../component/health.js';
@@ -12,8 +10,6 @@ import { StoreError } from '../store/store-error.js';
 export interface DatabaseLeaseDeps {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Uniform in [0, 1). */
-  readonly random: () => number;
 }
 
 /** So long after its last sign of life a program counts as dead, in milliseconds. */
@@ -21,8 +17,8 @@ const LENGTH_MS = 15_000;
 const RENEW_MS = 5_000;
 const POLL_MS = 500;
 const NAME = 'bridge';
-/** Holds the id by which a data folder has the lease: after a crash the same folder need not wait for it to expire. */
-const ID_FILE = 'folder-id';
+/** Who has the lease where several processes share the database: all of them. */
+export const SEVERAL = 'several processes';
 
 /**
  * Keeps a database to the run-bridge of one data folder: the database's rows speak of record logs that are there. One that
@@ -31,10 +27,11 @@ const ID_FILE = 'folder-id';
 export class DatabaseLease implements Guard {
   /**
    * Waits for a lease that another one has, and no longer than it takes to expire.
+   * @param holder the id of the data folder; `SEVERAL` for processes that share the database
    * @throws StoreError `locked` when the other one is alive.
    */
-  static async take(leases: LeaseStore, dataFolder: string, deps: DatabaseLeaseDeps): Promise<DatabaseLease> {
-    const lease = new DatabaseLease(leases, holderOf(dataFolder, deps.random), deps);
+  static async take(leases: LeaseStore, holder: string, deps: DatabaseLeaseDeps): Promise<DatabaseLease> {
+    const lease = new DatabaseLease(leases, holder, deps);
     const untilMs = deps.clock.monotonicMs() + LENGTH_MS + RENEW_MS;
     for (let tries = 1; !(await lease.renew()); tries += 1) {
       if (deps.clock.monotonicMs() > untilMs) throw new StoreError('locked', IN_USE);
@@ -69,6 +66,7 @@ export class DatabaseLease implements Guard {
   async release(): Promise<void> {
     this.isReleased = true;
     this.timer?.cancel();
+    if (this.holder === SEVERAL) return;
     try {
       await this.leases.release(NAME, this.holder);
     } catch (error) {
@@ -109,14 +107,3 @@ const IN_USE =
   'the database is in use by another run-bridge with a data folder of its own; one at a time serves a database: stop the other one, or give this one another database in DATABASE_URL';
 const LOST =
   'another run-bridge has taken the database, since this one was not heard of for a while; nothing is taken in until it ends: stop one of the two';
-
-function holderOf(dataFolder: string, random: () => number): string {
-  const path = join(dataFolder, ID_FILE);
-  try {
-    return readFileSync(path, 'utf8').trim();
-  } catch {
-    const id = Array.from({ length: 4 }, () => Math.floor(random() * 2 ** 32).toString(16)).join('-');
-    writeFileSync(path, `${id}\n`);
-    return id;
-  }
-}

@@ -25,7 +25,7 @@ export interface LateExportsDeps {
 }
 
 /** What is used of the thread that exports. */
-export type LateThread = Exports & Pick<ExportThread, 'connect' | 'close'>;
+export type LateThread = Exports & Pick<ExportThread, 'connect' | 'close' | 'rename'>;
 
 /** The last news of a run that came before the thread. */
 interface News {
@@ -72,6 +72,16 @@ export class LateExports implements LateThread {
   onAppended(appended: Appended): void {
     if (this.thread !== undefined) this.thread.onAppended(appended);
     else this.note(appended.traceId, appended.lengthBytes);
+  }
+
+  drop(traceId: TraceId): void {
+    this.missed.delete(traceId);
+    this.thread?.drop(traceId);
+  }
+
+  /** Where several processes share the database: this one goes on under another id. */
+  rename(processId: string): void {
+    this.thread?.rename(processId);
   }
 
   onForeign(batches: readonly ForeignBatch[]): void {

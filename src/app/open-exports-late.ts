@@ -3,6 +3,7 @@ import type { Logger } from '../component/logger.js';
 import { packageFile } from '../component/package-file.js';
 import type { Configuration } from '../config/configuration.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../delivery/retry-policy.js';
+import type { ThreadCluster } from '../export-thread/messages.js';
 import type { State } from '../store/state.js';
 import { LateExports, type LateThread } from './late-exports.js';
 import { checkDestinations } from './otlp-destinations.js';
@@ -17,6 +18,8 @@ export interface ExportOpening {
   readonly random: () => number;
   /** The program's version. */
   readonly version: string;
+  /** Where several processes share the database: this one. */
+  readonly cluster: () => ThreadCluster | null;
 }
 
 /** Exports that are being opened. */
@@ -61,7 +64,7 @@ export async function openExportsLate(
 /** What starts the thread that exports; `undefined` where nothing is exported, which saves its memory and time. */
 async function threadOpener(
   configuration: Configuration,
-  { clock, logger, ownHosts, version, random }: ExportOpening,
+  { clock, logger, ownHosts, version, random, cluster }: ExportOpening,
 ): Promise<(() => Promise<LateThread>) | undefined> {
   const { destinations, environmentDestination } = configuration;
   if (destinations.length === 0 && environmentDestination === undefined) return undefined;
@@ -69,6 +72,9 @@ async function threadOpener(
   return () => {
     const retryPolicy = new RetryPolicy(DEFAULT_RETRY_POLICY, random);
     const entry = packageFile('dist/export-thread.js');
-    return ExportThread.open({ configuration, ownHosts, version }, { entry, clock, logger, retryPolicy });
+    return ExportThread.open(
+      { configuration, ownHosts, version, cluster: cluster() },
+      { entry, clock, logger, retryPolicy },
+    );
   };
 }

@@ -27,6 +27,8 @@ export const REDACTION_LEVELS = ['literals', 'statements', 'off'] as const;
 export const OTLP_AUTHS = ['auto', 'token', 'none'] as const;
 /** What an answer means; see `docs/operations.md`. */
 export const DURABILITIES = ['fsync', 'os'] as const;
+/** How many run-bridges share a database; see `docs/several-processes.md`. */
+export const PROCESSES = ['one', 'several'] as const;
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export const LOG_FORMATS = ['auto', 'text', 'json'] as const;
 
@@ -39,6 +41,7 @@ export interface SettingValues {
   readonly 'data-dir': string;
   /** With its password, or `off`. */
   readonly 'database-url': string;
+  readonly processes: (typeof PROCESSES)[number];
   readonly parquet: boolean;
   /** `-` is standard output, `off` no stream, anything else an absolute path. */
   readonly jsonl: string;
@@ -120,6 +123,11 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
     format: (value) => value,
   },
   'database-url': databaseUrlSetting,
+  processes: choiceSetting(
+    PROCESSES,
+    'one',
+    'whether one run-bridge serves the database, or several share it and a bucket; several needs --database-url and --artifacts s3://…',
+  ),
   parquet: switchSetting(true, "write a Parquet file at each invocation's end"),
   jsonl: {
     placeholder: '-|PATH',

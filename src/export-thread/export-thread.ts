@@ -73,7 +73,7 @@ export class ExportThread implements Exports {
   }
 
   private constructor(
-    private readonly setup: ThreadSetup,
+    private setup: ThreadSetup,
     private readonly deps: ExportThreadDeps,
   ) {
     this.mailbox = new ThreadMailbox((message) => this.link?.post(message));
@@ -110,6 +110,18 @@ export class ExportThread implements Exports {
 
   async onRunEvent(event: RunEvent): Promise<void> {
     if (!this.isStopping) this.mailbox.told(event);
+  }
+
+  drop(traceId: TraceId): void {
+    if (!this.isStopping) this.mailbox.drop(traceId);
+  }
+
+  /** Where several processes share the database: this one goes on under another id. */
+  rename(processId: string): void {
+    const { cluster } = this.setup;
+    if (cluster === null) return;
+    this.setup = { ...this.setup, cluster: { ...cluster, fence: { ...cluster.fence, processId } } };
+    this.link?.post({ type: 'process', processId });
   }
 
   statuses(): readonly DestinationStatus[] {

@@ -5,6 +5,7 @@ import type { TraceId } from '../record/ids.js';
 import type { RunEvent } from '../run/run-event.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { ForeignPlace } from '../sink/foreign-log.js';
+import type { Fence } from '../store/fence.js';
 
 /** What the thread is started with. */
 export interface ThreadSetup {
@@ -13,6 +14,16 @@ export interface ThreadSetup {
   readonly ownHosts: readonly string[];
   /** The program's version. */
   readonly version: string;
+  /** Where several processes share the database; `null` for one alone. */
+  readonly cluster: ThreadCluster | null;
+}
+
+/** What the thread knows of the processes that share a database. */
+export interface ThreadCluster {
+  /** This one. */
+  readonly fence: Fence;
+  /** Folder of the record logs that it has, in `runs/`. */
+  readonly folder: string;
 }
 
 /** The record log of a trace is durable up to a length; the thread reads it itself. */
@@ -43,6 +54,10 @@ export type ToThread =
   | { readonly type: 'foreign'; readonly end: ForeignPlace }
   /** The time for a task is over. */
   | { readonly type: 'deadline'; readonly id: number }
+  /** A record log is looked after elsewhere. */
+  | { readonly type: 'drop'; readonly traceId: TraceId }
+  /** Where several processes share the database: this one goes on under another id. */
+  | { readonly type: 'process'; readonly processId: string }
   | { readonly type: 'answer'; readonly id: number; readonly value: RunSummary | number | undefined };
 
 /** What the thread tells. */

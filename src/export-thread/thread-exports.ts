@@ -11,6 +11,7 @@ import { JsonCodec } from '../otlp/json-codec.js';
 import { ProtobufCodec } from '../otlp/protobuf-codec.js';
 import { ForeignSegments } from '../sink/foreign-segments.js';
 import { RecordLogFiles } from '../sink/record-log-files.js';
+import type { Fence } from '../store/fence.js';
 import type { State } from '../store/state.js';
 import { BoundedForeignReader } from './bounded-foreign-reader.js';
 import { InternedResources } from './interned-resources.js';
@@ -37,10 +38,14 @@ export class ThreadExports {
   /** Messages that were taken in and not yet acknowledged. */
   private tookCount = 0;
 
+  /** Where several processes share the database: this one's id. */
+  private processId: string;
+
   constructor(
     private readonly setup: ThreadSetup,
     private readonly post: (message: FromThread) => void,
   ) {
+    this.processId = setup.cluster?.fence.processId ?? '';
     const { 'data-dir': dataFolder } = setup.configuration;
     this.logger = loggerTo(post);
     this.questions = new MainQuestions(post);
@@ -87,6 +92,14 @@ export class ThreadExports {
           for (const worker of this.workers) worker.onForeign([]);
         });
         break;
+      case 'drop':
+        this.whenReady(() => {
+          for (const worker of this.workers) worker.drop(message.traceId);
+        });
+        break;
+      case 'process':
+        this.processId = message.processId;
+        break;
       case 'answer':
         this.questions.answered(message.id, message.value);
         break;
@@ -129,8 +142,9 @@ export class ThreadExports {
   }
 
   private async start(): Promise<void> {
-    const { 'data-dir': dataFolder, 'max-memory': maxMemoryBytes } = this.setup.configuration;
-    this.state = await openState(this.setup.configuration, systemClock);
+    const { 'max-memory': maxMemoryBytes } = this.setup.configuration;
+    const dataFolder = this.setup.cluster?.folder ?? this.setup.configuration['data-dir'];
+    this.state = await openState(this.setup.configuration, systemClock, {}, this.fence());
     const maxOpenBytes = Math.min(MAX_OPEN_RUNS_BYTES, maxMemoryBytes * OPEN_RUNS_PART);
     const files = new RecordLogFiles(dataFolder, (traceId, at, reason) => this.damaged(traceId, at, reason));
     const resources = new InternedResources();
@@ -151,6 +165,18 @@ export class ThreadExports {
     this.early = undefined;
     for (const action of early) action();
     for (const worker of this.workers) await worker.start();
+  }
+
+  private fence(): Fence | undefined {
+    const { cluster } = this.setup;
+    if (cluster === null) return undefined;
+    const processId = () => this.processId;
+    return {
+      folderId: cluster.fence.folderId,
+      get processId() {
+        return processId();
+      },
+    };
   }
 
   private async flush(deadline: AbortSignal): Promise<boolean> {

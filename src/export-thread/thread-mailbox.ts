@@ -42,6 +42,13 @@ export class ThreadMailbox {
     else this.postEvent(event);
   }
 
+  /** Nothing of a run is told any more. */
+  drop(traceId: TraceId): void {
+    this.open.delete(traceId);
+    this.postponed.delete(traceId);
+    this.post({ type: 'drop', traceId });
+  }
+
   /** The thread has taken in some of it. */
   took(messages: number): void {
     this.messageCount -= messages;

@@ -46,6 +46,8 @@ export class ExportRun {
   /** Length of the log for which the mapper has given its last items, which are being sent; `undefined` before. */
   closingAtBytes: number | undefined;
   isQueued = false;
+  /** The run is looked after elsewhere. */
+  isDropped = false;
   isInTurn = false;
   /** Woken during its turn: there is more to do after it. */
   isWokenAgain = false;

@@ -63,6 +63,7 @@ export class ExportSchedule {
 
   enqueue(run: ExportRun): void {
     this.drop(run);
+    if (run.isDropped) return;
     if (run.isInTurn) run.isWokenAgain = true;
     else this.deps.queue.add(run);
   }
@@ -97,6 +98,7 @@ export class ExportSchedule {
 
   /** A run that needs only lanes that wait is parked; where no lane is left there is nothing to do until the next start. */
   private isWorthATurn(run: ExportRun): boolean {
+    if (run.isDropped) return false;
     const { senders } = this.deps;
     if (senders.areOff) {
       this.host.forget(run);
@@ -115,12 +117,14 @@ export class ExportSchedule {
       run.failedTurns = 0;
       run.isInTurn = false;
       if (run.isWokenAgain) run.isBehind = true;
-      if (next === 'done') this.host.forget(run);
+      if (run.isDropped) this.host.close(run);
+      else if (next === 'done') this.host.forget(run);
       else if (next === 'again' || run.isWokenAgain || run.hasMissed) this.deps.queue.add(run);
       this.deps.queue.hadTurn(run, this.deps.clock.monotonicMs());
     } catch (error) {
       run.isInTurn = false;
-      this.fault(run, error);
+      if (run.isDropped) this.host.close(run);
+      else this.fault(run, error);
     }
     run.isWokenAgain = false;
     // Exporting is not all that the process does: others get a turn of the event loop, too.

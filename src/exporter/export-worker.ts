@@ -139,6 +139,19 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     else this.lingering.add(run);
   }
 
+  /** A record log is looked after elsewhere: what is under way is still sent, and nothing else. */
+  drop(traceId: TraceId): void {
+    const run = this.runs.get(traceId);
+    if (run === undefined) return;
+    run.isDropped = true;
+    this.close(run);
+    this.senders.abandon(run.progress);
+    this.lingering.delete(run);
+    this.schedule.drop(run);
+    this.runs.delete(traceId);
+    this.schedule.pump();
+  }
+
   onForeign(_batches: readonly ForeignBatch[]): void {
     if (this.isStarted && !this.stop.signal.aborted) this.foreign?.wake();
   }

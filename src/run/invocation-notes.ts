@@ -50,9 +50,20 @@ export class InvocationNotes implements RunListener, Component {
   constructor(private readonly deps: InvocationNotesDeps) {}
 
   async start(): Promise<void> {
-    this.looking = this.noteEarlier().catch((error: unknown) => {
-      this.deps.logger.error({ error: String(error) }, 'runs of before could not be noted; the next start tries again');
-    });
+    this.lookAgain();
+  }
+
+  /** Notes what others left out, in the background. */
+  lookAgain(): void {
+    const { looking } = this;
+    this.looking = looking
+      .then(() => this.noteEarlier())
+      .catch((error: unknown) => {
+        this.deps.logger.error(
+          { error: String(error) },
+          'runs of before could not be noted; the next start tries again',
+        );
+      });
   }
 
   async shutdown(): Promise<void> {

@@ -169,6 +169,12 @@ export class OpenRun {
     this.timer.cancel();
   }
 
+  /** Lets go of everything; resolves when it is at work no more. */
+  async abandon(): Promise<void> {
+    this.drop();
+    await this.working;
+  }
+
   async stop(): Promise<void> {
     this.isStopped = true;
     this.timer.cancel();

@@ -95,6 +95,21 @@ export class RunTracker implements Component, AppendListener, StepListener {
     return (await this.deps.store.find(traceId))?.state === 'finished';
   }
 
+  /** A record log came here as a whole: what is known of its run is read, and it is followed from here on. */
+  async adopt(traceId: TraceId): Promise<void> {
+    await this.replay(traceId);
+  }
+
+  /** The record log is looked after elsewhere: nothing is done or told of it any more when this resolves. */
+  async drop(traceId: TraceId): Promise<void> {
+    const run = this.runs.get(traceId);
+    this.runs.delete(traceId);
+    this.parked.delete(traceId);
+    if (run === undefined) return;
+    this.active.delete(run);
+    await run.abandon();
+  }
+
   /** Resolves when no run is at work: what is due has been told. */
   async idle(): Promise<void> {
     await Promise.all([this.replaying, ...this.noting.values()]);

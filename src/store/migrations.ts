@@ -9,6 +9,7 @@ import { createLeases } from './migration/0009-leases.js';
 import { createWebhooks } from './migration/0012-webhooks.js';
 import { createRemovals } from './migration/0013-removals.js';
 import { createKeptRows } from './migration/0014-kept-rows.js';
+import { createCluster } from './migration/0015-cluster.js';
 import { StoreError } from './store-error.js';
 
 /**
@@ -26,6 +27,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0012-webhooks': { up: createWebhooks },
   '0013-removals': { up: createRemovals },
   '0014-kept-rows': { up: createKeptRows },
+  '0015-cluster': { up: createCluster },
 };
 
 /**

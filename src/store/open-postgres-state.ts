@@ -1,5 +1,6 @@
 import { CompiledQuery, type Dialect, Kysely, PostgresDialect, sql } from 'kysely';
 import type { Clock } from '../component/clock.js';
+import type { Fence } from './fence.js';
 import { migrateToLatest } from './migrations.js';
 import { PostgresDriver } from './postgres-driver.js';
 import { postgresPool } from './postgres-pool.js';
@@ -23,6 +24,7 @@ const SESSION_SETTINGS = "set idle_in_transaction_session_timeout = '60s'; set l
  * @param url such as `postgresql://user:password@host:5432/run_bridge`
  * @param patienceMs how long to wait for a server that is just starting, or has just gone, in milliseconds; default 5,000.
  * @param announcing how events for webhooks come to be
+ * @param fence where several processes share the database: which one this is
  * @throws StoreError when the server cannot be reached, does not let the user in or is too old, when the database holds
  * tables of something else, or comes from a newer version.
  */
@@ -31,6 +33,7 @@ export async function openPostgresState(
   clock: Clock,
   patienceMs = PATIENCE_MS,
   announcing: Announcing = ANNOUNCING,
+  fence?: Fence,
 ): Promise<State> {
   const where = describe(url);
   const dialect = new PostgresDialect({
@@ -56,7 +59,9 @@ export async function openPostgresState(
     throw error;
   }
   // A commit is durable here by itself.
-  return new SqlState(db, { sync: async () => {}, problem: () => driver.problem }, announcing);
+  const nowUnixMs = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`;
+  const traits = { sync: async () => {}, problem: () => driver.problem, nowUnixMs, hasRowLocks: true };
+  return new SqlState(db, traits, announcing, fence);
 }
 
 /** @returns the schema in which tables are created. */

@@ -37,6 +37,8 @@ export async function openSqliteState(
     },
     // A file is there or not for each statement anew.
     problem: () => null,
+    nowUnixMs: sql<number>`cast((julianday('now') - 2440587.5) * 86400000 as integer)`,
+    hasRowLocks: false,
   };
   return new SqlState(db, traits, announcing);
 }

@@ -28,7 +28,7 @@ const rowsSchema = z.object({
       ...{ teller: z.enum(['local', 'remote', 'nobody']), is_last: flag, started_unix_ms: time },
       ...{ ended_unix_ms: maybeTime, ending: z.enum(['exited', 'killed', 'notStarted', 'unknown']).nullable() },
       ...{ exit_code: z.number().nullable(), ending_detail: maybeText, updated_unix_ms: time },
-      ...{ seen_unix_ms: maybeTime, status, status_message: maybeText },
+      ...{ seen_unix_ms: maybeTime, heard_unix_ms: maybeTime, status, status_message: maybeText },
     }),
   ),
   step_traces: z.array(z.object({ trace_id: z.string(), step_id: z.string() })),

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { TraceId } from '../record/ids.js';
 import type { CursorStore, ExportCursor, ForeignCursor, PendingRun } from './cursor-store.js';
+import { type Fence, ownTraces } from './fence.js';
 import type { StateDb } from './state-tables.js';
 import { StoreError } from './store-error.js';
 
@@ -20,7 +21,11 @@ interface PendingRow extends CursorRow {
 
 /** Cursors in an SQL database. */
 export class SqlCursorStore implements CursorStore {
-  constructor(private readonly db: StateDb) {}
+  /** @param fence where several processes share the database: which one this is */
+  constructor(
+    private readonly db: StateDb,
+    private readonly fence?: Fence,
+  ) {}
 
   async find(destination: string, traceId: TraceId): Promise<ExportCursor | undefined> {
     const row = await this.db
@@ -32,31 +37,27 @@ export class SqlCursorStore implements CursorStore {
     return row === undefined ? undefined : toCursor(destination, traceId, row);
   }
 
-  async save(cursors: readonly ExportCursor[]): Promise<void> {
-    if (cursors.length === 0) return;
-    await this.db
-      .insertInto('export_cursors')
-      .values(
-        cursors.map((cursor) => ({
-          destination: cursor.destination,
-          trace_id: cursor.traceId,
-          traces_offset: cursor.tracesOffset,
-          logs_offset: cursor.logsOffset,
-          finished_at_bytes: cursor.finishedAtBytes,
-        })),
-      )
-      .onConflict((conflict) =>
-        conflict.columns(['destination', 'trace_id']).doUpdateSet((row) => ({
-          traces_offset: row.ref('excluded.traces_offset'),
-          logs_offset: row.ref('excluded.logs_offset'),
-          finished_at_bytes: row.ref('excluded.finished_at_bytes'),
-        })),
-      )
-      .execute();
+  async save(all: readonly ExportCursor[]): Promise<void> {
+    if (all.length === 0) return;
+    const { fence } = this;
+    if (fence === undefined) {
+      await write(this.db, all);
+      return;
+    }
+    await this.db.transaction().execute(async (transaction) => {
+      const traceIds = all.map(({ traceId }) => traceId);
+      const own = await ownTraces(transaction, traceIds, fence);
+      const cursors = all.filter(({ traceId }) => own.has(traceId));
+      if (cursors.length > 0) await write(transaction, cursors);
+    });
   }
 
   /** Two halves, so that each walks one index: runs seen since the registration, and older ones that have a cursor. */
   async listPending(destination: string): Promise<readonly PendingRun[]> {
+    const isMine =
+      this.fence === undefined
+        ? sql`1 = 1`
+        : sql`run.trace_id in (select trace_id from cluster_traces where owner = ${this.fence.processId})`;
     const { rows } = await sql<PendingRow>`
       select run.trace_id as trace_id, run.first_seen_unix_ms as first_seen_unix_ms,
         run.last_seen_unix_ms as last_seen_unix_ms, run.log_bytes as log_bytes,
@@ -65,14 +66,14 @@ export class SqlCursorStore implements CursorStore {
       from destinations as target
       join runs as run on run.first_seen_unix_ms >= target.since_unix_ms
       left join export_cursors as sent on sent.destination = target.name and sent.trace_id = run.trace_id
-      where target.name = ${destination} and (sent.trace_id is null or ${IS_BEHIND})
+      where target.name = ${destination} and (sent.trace_id is null or ${IS_BEHIND}) and ${isMine}
       union all
       select run.trace_id, run.first_seen_unix_ms, run.last_seen_unix_ms, run.log_bytes,
         sent.traces_offset, sent.logs_offset, sent.finished_at_bytes
       from destinations as target
       join export_cursors as sent on sent.destination = target.name
       join runs as run on run.trace_id = sent.trace_id
-      where target.name = ${destination} and run.first_seen_unix_ms < target.since_unix_ms and ${IS_BEHIND}
+      where target.name = ${destination} and run.first_seen_unix_ms < target.since_unix_ms and ${IS_BEHIND} and ${isMine}
       order by first_seen_unix_ms, trace_id`.execute(this.db);
     return rows.map((row) => ({
       traceId: row.trace_id,
@@ -122,22 +123,58 @@ export class SqlCursorStore implements CursorStore {
     const row = await this.db
       .selectFrom('destinations')
       .select(['foreign_segment', 'foreign_offset'])
-      .where('name', '=', destination)
+      .where('name', '=', this.foreignName(destination))
       .executeTakeFirst();
     if (row === undefined || row.foreign_segment === null || row.foreign_offset === null) return undefined;
     return { segment: row.foreign_segment, offset: row.foreign_offset };
   }
 
   async saveForeign(destination: string, cursor: ForeignCursor): Promise<void> {
+    const place = { foreign_segment: cursor.segment, foreign_offset: cursor.offset };
+    if (this.fence !== undefined) {
+      await this.db
+        .insertInto('destinations')
+        .values({ name: this.foreignName(destination), since_unix_ms: 0, ...place })
+        .onConflict((conflict) => conflict.column('name').doUpdateSet(place))
+        .execute();
+      return;
+    }
     const result = await this.db
       .updateTable('destinations')
-      .set({ foreign_segment: cursor.segment, foreign_offset: cursor.offset })
+      .set(place)
       .where('name', '=', destination)
       .executeTakeFirst();
     if (result.numUpdatedRows === 0n) {
       throw new StoreError('unavailable', `the destination ${destination} is not registered; register it first`);
     }
   }
+
+  /** Of several processes each has foreign telemetry of its own. No destination's name has a slash. */
+  private foreignName(destination: string): string {
+    return this.fence === undefined ? destination : `${destination}/${this.fence.folderId}`;
+  }
+}
+
+async function write(db: StateDb, cursors: readonly ExportCursor[]): Promise<void> {
+  await db
+    .insertInto('export_cursors')
+    .values(
+      cursors.map((cursor) => ({
+        destination: cursor.destination,
+        trace_id: cursor.traceId,
+        traces_offset: cursor.tracesOffset,
+        logs_offset: cursor.logsOffset,
+        finished_at_bytes: cursor.finishedAtBytes,
+      })),
+    )
+    .onConflict((conflict) =>
+      conflict.columns(['destination', 'trace_id']).doUpdateSet((row) => ({
+        traces_offset: row.ref('excluded.traces_offset'),
+        logs_offset: row.ref('excluded.logs_offset'),
+        finished_at_bytes: row.ref('excluded.finished_at_bytes'),
+      })),
+    )
+    .execute();
 }
 
 /** Whether a destination with a cursor (`sent`) has something of the trace (`run`) to get. */

@@ -2,6 +2,7 @@ import { type Insertable, sql, type Transaction } from 'kysely';
 import type { TraceId } from '../record/ids.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
 import { changeState } from './change-state.js';
+import { type Fence, ownTraces } from './fence.js';
 import type { InvocationNote, InvocationStore, TraceNote } from './invocation-store.js';
 import { namedIds, type PlaceIds } from './named-ids.js';
 import { nextIds } from './next-ids.js';
@@ -28,14 +29,19 @@ interface OwnRun {
 
 /** Rows of invocations, and the runs of those that nobody ran as a step, in an SQL database. */
 export class SqlInvocationStore implements InvocationStore {
+  /** @param fence where several processes share the database: which one this is */
   constructor(
     private readonly db: StateDb,
     private readonly announcer: RunAnnouncer,
+    private readonly fence?: Fence,
   ) {}
 
-  async note(notes: readonly TraceNote[], nowUnixMs: number): Promise<void> {
-    if (notes.length === 0) return;
+  async note(all: readonly TraceNote[], nowUnixMs: number): Promise<void> {
+    if (all.length === 0) return;
     await changeState(this.db, async (transaction) => {
+      const traceIds = all.map(({ traceId }) => traceId);
+      const own = await ownTraces(transaction, traceIds, this.fence);
+      const notes = all.filter(({ traceId }) => own.has(traceId));
       for (let from = 0; from < notes.length; from += ROWS_PER_STATEMENT) {
         await noteSome(transaction, notes.slice(from, from + ROWS_PER_STATEMENT), nowUnixMs, this.announcer);
       }
@@ -43,11 +49,19 @@ export class SqlInvocationStore implements InvocationStore {
   }
 
   async listUnnoted(limit: number): Promise<readonly RunRow[]> {
+    const { fence } = this;
     const rows = await this.db
       .selectFrom('runs')
       .selectAll()
       // Spelt as the partial index spells it.
       .where(sql<boolean>`is_noted = 0`)
+      .$if(fence !== undefined, (query) =>
+        query.where('trace_id', 'in', ({ selectFrom }) =>
+          selectFrom('cluster_traces')
+            .select('cluster_traces.trace_id')
+            .where('owner', '=', fence?.processId ?? ''),
+        ),
+      )
       .orderBy('first_seen_unix_ms')
       .limit(limit)
       .execute();

@@ -224,7 +224,7 @@ function steps(db: StateDb, accountId: number) {
     .select('run.account_id');
 }
 
-type StepColumns = StateTables['execution_steps'] & { readonly account_id: number };
+type StepColumns = Selectable<StateTables['execution_steps']> & { readonly account_id: number };
 
 function toStep(row: StepColumns, invocations: readonly CatalogInvocation[]): CatalogStep {
   return {

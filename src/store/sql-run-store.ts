@@ -1,5 +1,6 @@
 import { type Insertable, type Selectable, sql } from 'kysely';
 import type { TraceId } from '../record/ids.js';
+import { type Fence, ownTraces } from './fence.js';
 import type { RunRow, RunStore } from './run-store.js';
 import type { StateDb, StateTables } from './state-tables.js';
 
@@ -8,16 +9,23 @@ const ROWS_PER_STATEMENT = 500;
 
 /** Rows of runs in an SQL database. */
 export class SqlRunStore implements RunStore {
-  constructor(private readonly db: StateDb) {}
+  /** @param fence where several processes share the database: which one this is */
+  constructor(
+    private readonly db: StateDb,
+    private readonly fence?: Fence,
+  ) {}
 
   async find(traceId: TraceId): Promise<RunRow | undefined> {
     const row = await this.db.selectFrom('runs').selectAll().where('trace_id', '=', traceId).executeTakeFirst();
     return row && toRunRow(row);
   }
 
-  async save(rows: readonly RunRow[]): Promise<void> {
-    if (rows.length === 0) return;
+  async save(all: readonly RunRow[]): Promise<void> {
+    if (all.length === 0) return;
     await this.db.transaction().execute(async (transaction) => {
+      const traceIds = all.map(({ traceId }) => traceId);
+      const own = await ownTraces(transaction, traceIds, this.fence);
+      const rows = all.filter(({ traceId }) => own.has(traceId));
       for (let from = 0; from < rows.length; from += ROWS_PER_STATEMENT) {
         await transaction
           .insertInto('runs')

@@ -1,6 +1,12 @@
 import type { AccountStore } from './account-store.js';
+import type { ClusterStores } from './cluster/cluster-stores.js';
+import { SqlJournalStore } from './cluster/sql-journal-store.js';
+import { SqlMemberStore } from './cluster/sql-member-store.js';
+import { SqlSharedTraceStore } from './cluster/sql-shared-trace-store.js';
 import type { CursorStore } from './cursor-store.js';
+import type { DatabaseTraits } from './database-traits.js';
 import type { ExecutionStore } from './execution-store.js';
+import type { Fence } from './fence.js';
 import type { InvocationStore } from './invocation-store.js';
 import type { JobRunStore } from './job-run-store.js';
 import type { LeaseStore } from './lease-store.js';
@@ -35,14 +41,6 @@ import { SqlRunAnnouncer } from './webhook/sql-run-announcer.js';
 import { SqlSubscriptionStore } from './webhook/sql-subscription-store.js';
 import type { SubscriptionStore } from './webhook/subscription-store.js';
 
-/** What databases differ in. */
-interface DatabaseTraits {
-  /** Makes what was written last a power cut as well, where a commit alone does not. */
-  readonly sync: () => Promise<void>;
-  /** See `State.problem`. */
-  readonly problem: () => string | null;
-}
-
 /** Every store on one connection to an SQL database, whichever it is: a store that is added here is there on each. */
 export class SqlState implements State {
   readonly runs: RunStore;
@@ -61,18 +59,20 @@ export class SqlState implements State {
   readonly tokens: TokenStore;
   readonly subscriptions: SubscriptionStore;
   readonly webhookEvents: WebhookEventStore;
+  readonly cluster: ClusterStores;
 
-  /** @param db whose schema is up to date. */
+  /** @param db whose schema is up to date. @param fence where several processes share the database: which one this is */
   constructor(
     private readonly db: StateDb,
     private readonly database: DatabaseTraits,
     announcing: Announcing,
+    fence?: Fence,
   ) {
     const announcer = new SqlRunAnnouncer(announcing);
-    this.runs = new SqlRunStore(db);
-    this.cursors = new SqlCursorStore(db);
+    this.runs = new SqlRunStore(db, fence);
+    this.cursors = new SqlCursorStore(db, fence);
     this.executions = new SqlExecutionStore(db, announcer);
-    this.invocations = new SqlInvocationStore(db, announcer);
+    this.invocations = new SqlInvocationStore(db, announcer, fence);
     this.places = new SqlPlaceStore(db);
     this.catalog = new SqlRunCatalog(db);
     this.jobRuns = new SqlJobRunStore(db, announcer);
@@ -85,6 +85,11 @@ export class SqlState implements State {
     this.tokens = new SqlTokenStore(db);
     this.subscriptions = new SqlSubscriptionStore(db);
     this.webhookEvents = new SqlWebhookEventStore(db);
+    this.cluster = {
+      members: new SqlMemberStore(db, database),
+      journal: new SqlJournalStore(db, database),
+      traces: new SqlSharedTraceStore(db, database),
+    };
   }
 
   problem(): string | null {

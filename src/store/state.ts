@@ -1,4 +1,5 @@
 import type { AccountStore } from './account-store.js';
+import type { ClusterStores } from './cluster/cluster-stores.js';
 import type { CursorStore } from './cursor-store.js';
 import type { ExecutionStore } from './execution-store.js';
 import type { InvocationStore } from './invocation-store.js';
@@ -36,6 +37,8 @@ export interface State {
   readonly subscriptions: SubscriptionStore;
   /** What webhook subscriptions are to be told; added by whatever changes a run. */
   readonly webhookEvents: WebhookEventStore;
+  /** For several processes on one database. */
+  readonly cluster: ClusterStores;
   /** Why the database cannot be used at the moment, in a sentence; `null` while it can, as far as is known. */
   problem(): string | null;
   /** Lets go of the database; nothing may be called afterwards. */

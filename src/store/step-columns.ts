@@ -1,3 +1,4 @@
+import type { Selectable } from 'kysely';
 import type { CommandEnding } from './command-ending.js';
 import type { ExecutionRow, StepRow } from './execution-store.js';
 import type { StateTables } from './state-tables.js';
@@ -14,7 +15,7 @@ export type RunColumns = Pick<
 };
 
 /** What is read of a step's row, its run's beside it. */
-export type StepColumns = StateTables['execution_steps'] & RunColumns & { readonly trace_count: number };
+export type StepColumns = Selectable<StateTables['execution_steps']> & RunColumns & { readonly trace_count: number };
 
 export function toRun(row: RunColumns): ExecutionRow {
   return {

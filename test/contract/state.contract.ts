@@ -2,6 +2,7 @@ import { systemClock } from '../../src/component/clock.js';
 import { silentLogger } from '../../src/component/logger.js';
 import { LocalExecutionBook } from '../../src/run/local-execution-book.js';
 import type { State } from '../../src/store/state.js';
+import { clusterStoresContract } from './cluster-stores.contract.js';
 import { cursorStoreContract } from './cursor-store.contract.js';
 import { executionBookContract } from './execution-book.contract.js';
 import { jobRunStoreContract } from './job-run-store.contract.js';
@@ -26,6 +27,7 @@ export function stateContract(withState: (body: (state: State) => Promise<void>)
   jobRunStoreContract(withState);
   leaseStoreContract((body) => withState((state) => body(state.leases)));
   pullStoreContract((body) => withState((state) => body(state.pulls)));
+  clusterStoresContract(withState);
   tokenStoreContract((body) => withState((state) => body(state)));
   webhookSubscriptionStoreContract(withState);
   webhookNewsContract(withState);

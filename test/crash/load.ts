@@ -6,7 +6,8 @@ import type { LoadBody } from './run-template.js';
 
 /** How the load is sent. */
 export interface LoadOptions {
-  readonly port: number;
+  /** Where to; where several servers take it, the next one for each request. */
+  readonly port: number | (() => number);
   /** Runs that are sent at the same time, each over a connection of its own. */
   readonly engines: number;
   /** From one body of a run to the next, in milliseconds, the answer included; where that took longer, the next comes at once. */
@@ -90,12 +91,13 @@ export class Load {
 
   /** Status 0 where there was no answer. */
   private post({ signal, bytes }: LoadBody): Promise<{ status: number; retryAfterMs: number; text: string }> {
+    const { port } = this.options;
     return new Promise((resolve) => {
       const none = () => resolve({ status: 0, retryAfterMs: 0, text: '' });
       const outgoing = request(
         {
           host: '127.0.0.1',
-          port: this.options.port,
+          port: typeof port === 'number' ? port : port(),
           path: `/v1/${signal}`,
           method: 'POST',
           agent: this.agent,

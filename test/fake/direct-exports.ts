@@ -10,6 +10,7 @@ import type { ExportWorker } from '../../src/exporter/export-worker.js';
 import { RecordLogLines } from '../../src/exporter/record-log-lines.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
+import type { TraceId } from '../../src/record/ids.js';
 import type { ForeignBatch } from '../../src/record/record-batch.js';
 import type { RunEvent } from '../../src/run/run-event.js';
 import type { Appended } from '../../src/sink/appended.js';
@@ -41,6 +42,10 @@ export class DirectExports implements Exports {
     private readonly deps: DirectExportsDeps,
     private readonly opened: readonly OpenedExport[],
   ) {}
+
+  drop(traceId: TraceId): void {
+    for (const worker of this.workers) worker.drop(traceId);
+  }
 
   get destinations(): Exports['destinations'] {
     return this.opened.map(({ destination, where }) => [destination.name, where]);

@@ -71,7 +71,10 @@ export class ExportsBench {
 
   /** Exports of a configuration file's `destinations:`, started and told of everything. */
   async start(open: OpenExports, destinations = `{ jaeger: { endpoint: ${this.receiver.url} } }`): Promise<Exports> {
-    const exports = await open({ configuration: this.configure(destinations), ownHosts: [], version: 'test' }, this);
+    const exports = await open(
+      { configuration: this.configure(destinations), ownHosts: [], version: 'test', cluster: null },
+      this,
+    );
     this.exports = exports;
     exports.connect({
       lengthBytes: (traceId) => this.reader.lengthBytes(traceId),

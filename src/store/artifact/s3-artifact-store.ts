@@ -5,23 +5,18 @@ import {
   GetObjectCommand,
   HeadObjectCommand,
   paginateListObjectsV2,
-  S3Client,
+  type S3Client,
 } from '@aws-sdk/client-s3';
-import { state as sdkState } from '@aws-sdk/core/client';
 import { Upload } from '@aws-sdk/lib-storage';
 import { parseArtifactPath } from './artifact-path.js';
 import type { Artifact, ArtifactKey, ArtifactStore, ArtifactUsage, ByteRange, OpenArtifact } from './artifact-store.js';
+import { createS3Client } from './create-s3-client.js';
 import { isMissing, toArtifactError } from './s3-errors.js';
 import type { S3Location } from './s3-location.js';
 
 /** An upload's parts: 8 MiB, two under way at a time, so one upload takes 16 MiB of memory at the most. */
 const PART_BYTES = 8 * 1024 * 1024;
 const PARTS_AT_A_TIME = 2;
-/** How often a request is made. */
-const MAX_ATTEMPTS = 4;
-/** How long a connection may take, and how long it may be silent, in milliseconds. */
-const CONNECT_MS = 5_000;
-const SILENCE_MS = 60_000;
 /** Keys that one request may delete. */
 const KEYS_PER_DELETE = 1_000;
 
@@ -33,20 +28,7 @@ export class S3ArtifactStore implements ArtifactStore {
   private readonly client: S3Client;
 
   constructor(private readonly location: S3Location) {
-    const { endpoint, region, isPathStyle, credentials } = location;
-    // Else it writes to standard error that its later versions will not run on Node 20; there, standard error is a command's.
-    sdkState.warningEmitted = true;
-    this.client = new S3Client({
-      region,
-      forcePathStyle: isPathStyle,
-      ...(endpoint === null ? {} : { endpoint }),
-      ...(credentials === null ? {} : { credentials }),
-      maxAttempts: MAX_ATTEMPTS,
-      requestHandler: { connectionTimeout: CONNECT_MS, socketTimeout: SILENCE_MS },
-      // Checksums beyond what S3 asks for are something that many servers do not know.
-      requestChecksumCalculation: 'WHEN_REQUIRED',
-      responseChecksumValidation: 'WHEN_REQUIRED',
-    });
+    this.client = createS3Client(location);
   }
 
   async list(runId: number, stepIndex: number): Promise<readonly Artifact[]> {

@@ -1,0 +1,16 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const ID_FILE = 'folder-id';
+
+/** An id of a data folder, made up when it is first asked for: by it the folder is known in a database. @param random uniform in [0, 1) */
+export function folderIdOf(dataFolder: string, random: () => number): string {
+  const path = join(dataFolder, ID_FILE);
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch {
+    const id = Array.from({ length: 4 }, () => Math.floor(random() * 2 ** 32).toString(16)).join('-');
+    writeFileSync(path, `${id}\n`);
+    return id;
+  }
+}

@@ -1,0 +1,214 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Timer } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import type { Logger } from '../component/logger.js';
+import type { TraceId } from '../record/ids.js';
+import type { SharedTrace } from '../store/cluster/shared-trace-store.js';
+import { HeldTrace, type HeldTraceDeps } from './held-trace.js';
+import { TraceCopy, type TraceCopyDeps } from './trace-copy.js';
+
+/** What traces are held with. */
+export interface HeldTracesDeps extends HeldTraceDeps {
+  readonly copies: TraceCopyDeps;
+  /** Traces are in its `runs/`; what is there at the start is removed. */
+  readonly folder: string;
+  readonly logger: Logger;
+}
+
+/** How often it is looked for new parts, in milliseconds: with traces to look after, and without. */
+const POLL_MS = 150;
+const IDLE_POLL_MS = 1_000;
+/** Looking takes no more than this part of the time. */
+const LOOK_PART = 0.1;
+/** Traces that are claimed at a time; another process has its turn before the next. */
+const CLAIMS_AT_A_TIME = 10;
+/** Traces that are worked on side by side. */
+const MAX_AT_WORK = 8;
+/** Copies whose files stay open, and what they may take in memory; those held longest are closed first. */
+const MAX_OPEN = 256;
+const MAX_OPEN_BYTES = 32 * 1024 * 1024;
+/** After a failure a trace is tried again after so long, in milliseconds. */
+const RETRY_MS = 2_000;
+
+/**
+ * The traces that this process has among those that share the work. It looks every moment which these are and how far they
+ * have come, takes over those of dead processes, and lets go of those that are over. What it has lost it drops.
+ */
+export class HeldTraces implements Component {
+  readonly name = 'traces of this process';
+  private readonly held = new Map<TraceId, HeldTrace>();
+  private readonly atWork = new Map<TraceId, Promise<void>>();
+  private readonly retryMs = new Map<TraceId, number>();
+  private timer: Timer | undefined;
+  private looking: Promise<void> | undefined;
+  private isWoken = false;
+  private isStopped = false;
+  /** Whether more traces are due than may be worked on. */
+  private isFull = false;
+  private isFailing = false;
+
+  constructor(private readonly deps: HeldTracesDeps) {}
+
+  async start(): Promise<void> {
+    await rm(join(this.deps.folder, 'runs'), { recursive: true, force: true });
+    this.lookAfter(0);
+  }
+
+  async shutdown(): Promise<void> {
+    this.isStopped = true;
+    this.timer?.cancel();
+    await this.looking;
+    await Promise.all(this.atWork.values());
+    await Promise.all([...this.held.values()].map(({ copy }) => copy.rest()));
+  }
+
+  /** There is something new. */
+  wake(): void {
+    if (this.isStopped) return;
+    this.isWoken = true;
+    if (this.looking === undefined) this.lookAfter(0);
+  }
+
+  /** Length of a log that is whole here; `undefined` for any other. */
+  lengthBytes(traceId: TraceId): number | undefined {
+    const held = this.held.get(traceId);
+    return held?.isFollowed === true ? held.copy.lengthBytes : undefined;
+  }
+
+  /** The process has nothing any more. */
+  dropAll(): void {
+    for (const traceId of this.held.keys()) this.drop(traceId);
+    this.wake();
+  }
+
+  private lookAfter(delayMs: number): void {
+    this.timer?.cancel();
+    if (this.isStopped) return;
+    this.timer = this.deps.clock.after(delayMs, () => {
+      this.looking ??= this.look();
+    });
+  }
+
+  private async look(): Promise<void> {
+    const { clock, logger } = this.deps;
+    const startedMs = clock.monotonicMs();
+    this.isWoken = false;
+    try {
+      await this.lookOnce();
+      if (this.isFailing) logger.info({}, 'the traces of this process can be looked after again');
+      this.isFailing = false;
+    } catch (error) {
+      if (!this.isFailing) {
+        logger.error({ error: String(error) }, 'the traces of this process could not be looked at; it is tried again');
+      }
+      this.isFailing = true;
+    }
+    this.looking = undefined;
+    const tookMs = clock.monotonicMs() - startedMs;
+    const pollMs = this.held.size === 0 && !this.isFailing ? IDLE_POLL_MS : POLL_MS;
+    this.lookAfter(this.isWoken ? 0 : Math.max(pollMs, tookMs / LOOK_PART));
+  }
+
+  private async lookOnce(): Promise<void> {
+    const { stores } = this.deps;
+    const processId = this.deps.processId();
+    const claimedCount = await stores.traces.claim(processId, CLAIMS_AT_A_TIME);
+    if (claimedCount > 0) this.isWoken = true;
+    const rows = await stores.traces.listOf(processId);
+    if (processId !== this.deps.processId() || this.isStopped) return;
+    const own = new Map(rows.map((row) => [row.traceId, row]));
+    // Those that are being let go of just now are gone from `held` already.
+    for (const traceId of this.held.keys()) if (!own.has(traceId)) this.drop(traceId);
+    for (const row of rows) this.see(row);
+    this.workOnDue();
+    await this.closeSome();
+  }
+
+  private see(row: SharedTrace): void {
+    const { traceId } = row;
+    if (this.atWork.has(traceId)) return;
+    let held = this.held.get(traceId);
+    if (held !== undefined && held.row.generation !== row.generation) {
+      // It was another's meanwhile.
+      this.drop(traceId);
+      return;
+    }
+    if (held === undefined) {
+      const copy = new TraceCopy(join(this.deps.folder, 'runs', traceId), traceId, this.deps.copies);
+      held = new HeldTrace(row, copy, this.deps);
+      this.held.set(traceId, held);
+    }
+    held.row = row;
+  }
+
+  /** Those that waited longest come first; the others when there is a place. */
+  private workOnDue(): void {
+    const nowMs = this.deps.clock.monotonicMs();
+    const due = [...this.held].filter(
+      ([traceId, held]) => !this.atWork.has(traceId) && held.isDue && nowMs >= (this.retryMs.get(traceId) ?? 0),
+    );
+    due.sort(([, a], [, b]) => a.workedMs - b.workedMs);
+    const room = Math.max(0, MAX_AT_WORK - this.atWork.size);
+    for (const [traceId, held] of due.slice(0, room)) this.track(traceId, this.workOn(held));
+    this.isFull = due.length > room;
+  }
+
+  private async workOn(held: HeldTrace): Promise<void> {
+    const { traceId } = held.row;
+    try {
+      const isReleased = await held.work();
+      this.retryMs.delete(traceId);
+      if (isReleased) await this.forget(traceId, held);
+    } catch (error) {
+      this.retryMs.set(traceId, this.deps.clock.monotonicMs() + RETRY_MS);
+      this.deps.logger.error(
+        { traceId, error: error instanceof Error ? error.message : String(error) },
+        'a trace could not be brought up to date; it is tried again',
+      );
+    }
+  }
+
+  /** What is written of it meanwhile is left out by the database. */
+  private drop(traceId: TraceId): void {
+    const held = this.held.get(traceId);
+    if (held === undefined) return;
+    this.held.delete(traceId);
+    const before = this.atWork.get(traceId);
+    this.track(
+      traceId,
+      Promise.resolve(before).then(() => this.forget(traceId, held)),
+    );
+  }
+
+  private async forget(traceId: TraceId, held: HeldTrace): Promise<void> {
+    this.held.delete(traceId);
+    this.retryMs.delete(traceId);
+    await this.deps.follower.drop(traceId);
+    await held.copy.remove();
+  }
+
+  private track(traceId: TraceId, work: Promise<void>): void {
+    const tracked = work
+      .catch((error: unknown) => {
+        this.deps.logger.error({ traceId, error: String(error) }, 'a trace could not be let go of');
+      })
+      .then(() => {
+        if (this.atWork.get(traceId) === tracked) this.atWork.delete(traceId);
+        if (this.isFull) this.wake();
+      });
+    this.atWork.set(traceId, tracked);
+  }
+
+  private async closeSome(): Promise<void> {
+    const open = [...this.held].filter(([traceId, { copy }]) => copy.heldBytes > 0 && !this.atWork.has(traceId));
+    let heldBytes = open.reduce((sum, [, { copy }]) => sum + copy.heldBytes, 0);
+    let count = open.length;
+    for (const [, { copy }] of open) {
+      if (count <= MAX_OPEN && heldBytes <= MAX_OPEN_BYTES) return;
+      heldBytes -= copy.heldBytes;
+      count -= 1;
+      await copy.rest();
+    }
+  }
+}

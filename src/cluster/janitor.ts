@@ -1,0 +1,72 @@
+import type { Clock, Timer } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import type { Logger } from '../component/logger.js';
+import type { ObjectStore } from '../store/bucket/object-store.js';
+import type { ClusterStores } from '../store/cluster/cluster-stores.js';
+
+/** What the janitor works with. */
+export interface JanitorDeps {
+  readonly stores: ClusterStores;
+  readonly bucket: Pick<ObjectStore, 'list' | 'remove'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const CLEAN_MS = 10_000;
+/** Objects that are removed at a time. */
+const OBJECTS_AT_A_TIME = 1_000;
+
+/** Removes from the bucket what nobody needs any more: objects of the journal whose parts are all stored, and those that dead processes never had counted. */
+export class Janitor implements Component {
+  readonly name = 'janitor of the journal';
+  private timer: Timer | undefined;
+  private cleaning: Promise<void> = Promise.resolve();
+  private isStopped = false;
+
+  constructor(private readonly deps: JanitorDeps) {}
+
+  async start(): Promise<void> {
+    this.cleanLater();
+  }
+
+  async shutdown(): Promise<void> {
+    this.isStopped = true;
+    this.timer?.cancel();
+    await this.cleaning;
+  }
+
+  /** Removes what can be removed now. @throws ArtifactError, StoreError */
+  async clean(): Promise<void> {
+    const { bucket, stores } = this.deps;
+    const { journal } = stores;
+    for (;;) {
+      const keys = await journal.listUnneeded(OBJECTS_AT_A_TIME);
+      if (keys.length === 0) break;
+      await bucket.remove(keys);
+      await journal.forget(keys);
+      if (keys.length < OBJECTS_AT_A_TIME) break;
+    }
+    for (const processId of await stores.members.bury()) await this.forget(processId);
+  }
+
+  /** A dead process has nothing counted any more; what it had counted stays until it is stored. */
+  private async forget(processId: string): Promise<void> {
+    const { bucket, stores } = this.deps;
+    if ((await stores.traces.listOf(processId)).length > 0) return;
+    const keys = await bucket.list(`journal/${processId}/`);
+    const known = await stores.journal.known(keys);
+    await bucket.remove(keys.filter((key) => !known.has(key)));
+    await stores.members.forget([processId]);
+  }
+
+  private cleanLater(): void {
+    if (this.isStopped) return;
+    this.timer = this.deps.clock.after(CLEAN_MS, () => {
+      this.cleaning = this.clean()
+        .catch((error: unknown) => {
+          this.deps.logger.warn({ error: String(error) }, 'the bucket could not be tidied; it is tried again');
+        })
+        .then(() => this.cleanLater());
+    });
+  }
+}

@@ -1,0 +1,70 @@
+import { isJsonObject, type JsonValue } from '../record/json.js';
+import type { RecordBatch } from '../record/record-batch.js';
+import { formatRecordLine, parseRecordLine } from '../record/record-line.js';
+import type { Resource } from '../record/resource.js';
+import { SpanBatch } from '../record/span-batch.js';
+import { CELL } from '../record/span-page.js';
+import type { TelemetryRecord } from '../record/telemetry-record.js';
+
+const LINE_BREAK = 0x0a;
+/** Before the line of a log record that came without its span's name, and waits for that. */
+const NAMELESS = '?';
+
+/**
+ * What one delivery brought of a trace, as lines: `{"resource":{…}}` says whose the records after it are. The lines of records
+ * are those that the record log gets.
+ */
+export function encodePart(batches: readonly RecordBatch[]): Buffer {
+  const pieces: Uint8Array[] = [];
+  let current: Resource | undefined;
+  for (const batch of batches) {
+    if (batch.resource !== current) pieces.push(Buffer.from(`${JSON.stringify({ resource: batch.resource })}\n`));
+    current = batch.resource;
+    if (batch instanceof SpanBatch) {
+      const { page, from, to } = batch;
+      if (to > from) pieces.push(page.lines.subarray(page.cell(from, CELL.startLine), page.cell(to - 1, CELL.lineEnd)));
+    } else {
+      pieces.push(Buffer.from(batch.records.map(lineOf).join('')));
+    }
+  }
+  return Buffer.concat(pieces);
+}
+
+/** Reads a part. @throws Error where it is none: the bucket holds something else than what was written */
+export function decodePart(traceId: RecordBatch['traceId'], bytes: Buffer): readonly RecordBatch[] {
+  const batches: { traceId: RecordBatch['traceId']; resource: Resource; records: TelemetryRecord[] }[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const end = bytes.indexOf(LINE_BREAK, at);
+    if (end === -1) throw new Error('a part of the journal has no end');
+    const text = bytes.toString('utf8', at, end);
+    at = end + 1;
+    if (text.startsWith('{"resource":')) {
+      batches.push({ traceId, resource: parseResource(text), records: [] });
+      continue;
+    }
+    const last = batches.at(-1);
+    if (last === undefined) throw new Error('a part of the journal does not say whose its records are');
+    last.records.push(text.startsWith(NAMELESS) ? withoutLine(parseRecordLine(text.slice(1))) : parseRecordLine(text));
+  }
+  return batches;
+}
+
+function lineOf(record: TelemetryRecord): string {
+  const isNameless = record.recordType === 'LogRecord' && record.line === undefined && record.spanName === null;
+  return `${isNameless ? NAMELESS : ''}${formatRecordLine(record)}\n`;
+}
+
+/** With its line it would count as it stands. */
+function withoutLine(record: TelemetryRecord): TelemetryRecord {
+  const { line: _line, ...bare } = record;
+  return bare;
+}
+
+function parseResource(text: string): Resource {
+  const value = JSON.parse(text) as JsonValue;
+  const resource = isJsonObject(value) ? value.resource : undefined;
+  if (!isJsonObject(resource) || !isJsonObject(resource.attributes) || !isJsonObject(resource.scope)) {
+    throw new Error('a part of the journal names a resource that is none');
+  }
+  return resource as unknown as Resource;
+}

@@ -1,0 +1,74 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errorCode } from '../component/error-code.js';
+import type { TraceId } from '../record/ids.js';
+import type { ObjectStore } from '../store/bucket/object-store.js';
+import type { ClusterStores } from '../store/cluster/cluster-stores.js';
+import type { SharedFile } from '../store/cluster/shared-trace-store.js';
+
+/** What files are shared with. */
+export interface SharedFilesDeps {
+  readonly stores: Pick<ClusterStores, 'members' | 'traces'>;
+  readonly bucket: Pick<ObjectStore, 'putFile' | 'list' | 'remove'>;
+  readonly processId: () => string;
+  /** Traces are in its `runs/`. */
+  readonly folder: string;
+  readonly newId: () => string;
+}
+
+/**
+ * Puts files of traces into the bucket, as `runs/<trace id>/<process id>-<upload>/<name>`: an object is never written over, and
+ * counts once the database names it, which it does only for the process that has the trace.
+ */
+export class SharedFiles {
+  constructor(private readonly deps: SharedFilesDeps) {}
+
+  /**
+   * Shares files of a trace as they are now; one that is not there is passed over.
+   * @param storedPart the part up to which they hold the log
+   * @returns false where the process has not got the trace
+   * @throws ArtifactError, StoreError
+   */
+  async share(traceId: TraceId, names: readonly string[], storedPart?: number): Promise<boolean> {
+    const { bucket, stores, folder, newId } = this.deps;
+    const processId = this.deps.processId();
+    const place = `${prefixOf(traceId)}${processId}-${newId().slice(0, 8)}/`;
+    const files: SharedFile[] = [];
+    for (const name of names) {
+      const path = join(folder, 'runs', traceId, name);
+      const sizeBytes = await sizeOf(path);
+      if (sizeBytes === undefined) continue;
+      await bucket.putFile(place + name, path, sizeBytes);
+      files.push({ name, objectKey: place + name, sizeBytes });
+    }
+    if (await stores.traces.putFiles(processId, traceId, files, storedPart)) return true;
+    await bucket.remove(files.map(({ objectKey }) => objectKey));
+    return false;
+  }
+
+  /** Removes what lies in the bucket of a trace that the process has, and nobody needs: what was replaced, and what dead processes left. */
+  async tidy(traceId: TraceId): Promise<void> {
+    const { bucket, stores } = this.deps;
+    const processId = this.deps.processId();
+    const keys = await bucket.list(prefixOf(traceId));
+    const needed = new Set((await stores.traces.filesOf(traceId)).map(({ objectKey }) => objectKey));
+    const others = (await stores.members.listAlive()).filter((id) => id !== processId);
+    const isOthers = (key: string) => others.some((id) => key.startsWith(`${prefixOf(traceId)}${id}-`));
+    // Looked at last: from here on nobody that had the trace before can have a file counted any more.
+    if (!(await stores.traces.isOwn(processId, traceId))) return;
+    await bucket.remove(keys.filter((key) => !needed.has(key) && !isOthers(key)));
+  }
+}
+
+function prefixOf(traceId: TraceId): string {
+  return `runs/${traceId}/`;
+}
+
+async function sizeOf(path: string): Promise<number | undefined> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}

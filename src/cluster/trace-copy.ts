@@ -1,0 +1,183 @@
+import { createWriteStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import type { TraceId } from '../record/ids.js';
+import type { Appended } from '../sink/appended.js';
+import { makeFolder } from '../sink/make-folder.js';
+import { LOG_FILE, RESOURCES_FILE, TraceLog, type TraceLogOptions } from '../sink/trace-log.js';
+import type { ObjectStore } from '../store/bucket/object-store.js';
+import type { JournalPart, JournalStore } from '../store/cluster/journal-store.js';
+import type { SharedTrace, SharedTraceStore } from '../store/cluster/shared-trace-store.js';
+import type { JournalObjects } from './journal-objects.js';
+import { decodePart } from './part-encoding.js';
+
+/** What copies are made of. */
+export interface TraceCopyDeps {
+  readonly bucket: Pick<ObjectStore, 'open'>;
+  readonly objects: JournalObjects;
+  readonly journal: Pick<JournalStore, 'list'>;
+  readonly traces: Pick<SharedTraceStore, 'find' | 'filesOf'>;
+}
+
+/** The files that a log is. */
+export const STORED_LOG_FILES: readonly string[] = [LOG_FILE, RESOURCES_FILE];
+
+/** Parts that are asked for at a time. */
+const PARTS_AT_A_TIME = 200;
+/** How often a copy is begun anew because the trace was stored meanwhile. */
+const MAX_TRIES = 5;
+/**
+ * Time is counted in parts, and a wait for a span's name is longer than any trace: it is over when a part says so, never by a
+ * clock. That is what makes every copy the same.
+ */
+const HOLD = 2 ** 40;
+const OPTIONS: TraceLogOptions = {
+  // Whatever is lost is made again of its parts.
+  isSynced: false,
+  nameHoldMs: HOLD,
+  syncFolder: async () => {},
+};
+
+/**
+ * A trace's record log on this machine, made of what is in the bucket: the stored log and the parts after it, one after the
+ * other. The same parts give the same bytes, whoever makes the copy, so places in the log mean the same everywhere.
+ */
+export class TraceCopy {
+  /** The log holds the parts up to this one. */
+  appliedPart = 0;
+  private log: TraceLog | undefined;
+  private length = 0;
+  private pending = 0;
+  private isMade = false;
+  private tail: Promise<unknown> = Promise.resolve();
+
+  /** @param folder of the trace, which is not there yet */
+  constructor(
+    readonly folder: string,
+    readonly traceId: TraceId,
+    private readonly deps: TraceCopyDeps,
+  ) {}
+
+  get lengthBytes(): number {
+    return this.length;
+  }
+
+  /** Log records that wait for their span's name. */
+  get pendingCount(): number {
+    return this.pending;
+  }
+
+  /** Memory that it takes, in bytes, about. */
+  get heldBytes(): number {
+    return this.log?.heldBytes ?? 0;
+  }
+
+  /**
+   * Takes in what was accepted up to a part.
+   * @param onAppended told of each part; what it is given is lent for the time of the call
+   * @throws ArtifactError, StoreError, Error; the copy is then made anew the next time
+   */
+  async bringTo(
+    trace: Pick<SharedTrace, 'lastPart' | 'storedPart'>,
+    onAppended?: (appended: Appended) => void,
+  ): Promise<void> {
+    await this.inTurn(async () => {
+      try {
+        let goal = trace;
+        for (let tries = 1; this.appliedPart < goal.lastPart || !this.isMade; tries += 1) {
+          if (!this.isMade || this.appliedPart < goal.storedPart) await this.begin(goal.storedPart);
+          if (await this.applyUpTo(goal.lastPart, onAppended)) return;
+          const now = await this.deps.traces.find(this.traceId);
+          if (now === undefined || tries >= MAX_TRIES) throw new Error(`parts of trace ${this.traceId} are missing`);
+          goal = now;
+        }
+      } catch (error) {
+        await this.reset();
+        throw error;
+      }
+    });
+  }
+
+  /** Closes its files, which are opened again when they are needed; not while something waits, of which they do not say since when. */
+  async rest(): Promise<void> {
+    await this.inTurn(async () => {
+      if (this.pending === 0) await this.closeLog();
+    });
+  }
+
+  /** Removes it. */
+  async remove(): Promise<void> {
+    await this.inTurn(() => this.reset());
+  }
+
+  private inTurn<T>(action: () => Promise<T>): Promise<T> {
+    const done = this.tail.then(action);
+    this.tail = done.catch(() => undefined);
+    return done;
+  }
+
+  /** @returns false where a part is not there: it is in the stored log by now */
+  private async applyUpTo(lastPart: number, onAppended?: (appended: Appended) => void): Promise<boolean> {
+    while (this.appliedPart < lastPart) {
+      const parts = await this.deps.journal.list(this.traceId, this.appliedPart, PARTS_AT_A_TIME);
+      if (parts.length === 0) return false;
+      for (const part of parts) {
+        if (part.part !== this.appliedPart + 1) return false;
+        const appended = await this.apply(part);
+        this.appliedPart = part.part;
+        this.length = appended.lengthBytes;
+        if (!appended.isEmpty) onAppended?.(appended);
+      }
+    }
+    return true;
+  }
+
+  private async apply({ part, objectKey, fromByte, toByte }: JournalPart): Promise<Appended> {
+    this.log ??= await TraceLog.open(this.folder, this.traceId, OPTIONS, part);
+    const { log } = this;
+    try {
+      if (objectKey === null) return await log.append([], toByte + HOLD);
+      const bytes = await this.deps.objects.read(objectKey, fromByte, toByte);
+      const occurrences = new Map<string, number>();
+      const additions = decodePart(this.traceId, bytes).map((batch) => ({ batch, occurrences }));
+      return await log.append(additions, part);
+    } finally {
+      this.pending = log.pendingCount;
+    }
+  }
+
+  /** Begins with the stored log, or with nothing where there is none. */
+  private async begin(storedPart: number): Promise<void> {
+    await this.reset();
+    await makeFolder(this.folder, true);
+    if (storedPart > 0) {
+      const files = await this.deps.traces.filesOf(this.traceId);
+      for (const name of STORED_LOG_FILES) {
+        const file = files.find((one) => one.name === name);
+        const content = file && (await this.deps.bucket.open(file.objectKey));
+        if (content === undefined) throw new Error(`${name} of trace ${this.traceId} is not in the bucket`);
+        await pipeline(content, createWriteStream(join(this.folder, name)));
+      }
+    }
+    this.log = await TraceLog.open(this.folder, this.traceId, OPTIONS, storedPart);
+    this.length = this.log.lengthBytes;
+    this.appliedPart = storedPart;
+    this.isMade = true;
+  }
+
+  private async closeLog(): Promise<void> {
+    const { log } = this;
+    this.log = undefined;
+    await log?.close();
+  }
+
+  private async reset(): Promise<void> {
+    await this.closeLog().catch(() => undefined);
+    await rm(this.folder, { recursive: true, force: true });
+    this.isMade = false;
+    this.appliedPart = 0;
+    this.length = 0;
+    this.pending = 0;
+  }
+}

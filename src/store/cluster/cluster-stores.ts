@@ -1,0 +1,10 @@
+import type { JournalStore } from './journal-store.js';
+import type { MemberStore } from './member-store.js';
+import type { SharedTraceStore } from './shared-trace-store.js';
+
+/** What several processes on one database know of each other. */
+export interface ClusterStores {
+  readonly members: MemberStore;
+  readonly journal: JournalStore;
+  readonly traces: SharedTraceStore;
+}

@@ -1,0 +1,15 @@
+/** The processes that share a database, each with a lease by the database's clock. */
+export interface MemberStore {
+  /** Adds a process, alive for so long. */
+  join(processId: string, leaseMs: number): Promise<void>;
+  /** Prolongs a lease, also one that has run out unless somebody has noticed. @returns false where the process counts as dead, for good */
+  renew(processId: string, leaseMs: number): Promise<boolean>;
+  /** The process counts as dead from now on: others may take what it had. */
+  leave(processId: string): Promise<void>;
+  /** Counts those as dead whose lease has run out. @returns these, and those that were dead before and are not forgotten */
+  bury(): Promise<readonly string[]>;
+  /** Those that are not counted as dead. */
+  listAlive(): Promise<readonly string[]>;
+  /** Forgets dead ones that nobody needs to know of any more. */
+  forget(processIds: readonly string[]): Promise<void>;
+}

@@ -1,0 +1,245 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import { S3ObjectStore } from '../../src/store/bucket/s3-object-store.js';
+import { nativePostgres } from '../tool/native-postgres.js';
+import { PostgresServer } from '../tool/postgres-server.js';
+import { S3Server } from '../tool/s3-server.js';
+import { until } from '../tool/until.js';
+import type { CleanUp } from './clean-up.js';
+import { CountingSink } from './counting-sink.js';
+import { ExpectedRuns } from './expected-runs.js';
+import { freePorts } from './free-ports.js';
+import { Load } from './load.js';
+import { auditParquet, type ParquetFigures } from './parquet-audit.js';
+import { auditRecordLogs, type RecordLogFigures } from './record-log-audit.js';
+import { RunPlan } from './run-plan.js';
+import { SeededRandom } from './seeded-random.js';
+import { type Tally, tally } from './tally.js';
+import { Victim } from './victim.js';
+
+/** How several processes are tried. */
+export interface ClusterTrialOptions {
+  /** The same seed gives the same load and the same kills, as far as the machine lets it. */
+  readonly seed: number;
+  /** Runs that are sent at least. */
+  readonly runCount: number;
+  readonly cleanUp: CleanUp;
+}
+
+/** What came of a trial of several processes. */
+export interface ClusterFigures {
+  readonly runCount: number;
+  readonly resentCount: number;
+  readonly refusals: readonly string[];
+  readonly kills: readonly string[];
+  /** How long it took after the last record until everything was stored, in milliseconds. */
+  readonly drainMs: number;
+  /** Of the logs in the bucket. */
+  readonly log: RecordLogFigures;
+  readonly parquet: ParquetFigures;
+  readonly sinkSpans: Tally;
+  readonly sinkLogs: Tally;
+  /** Traces whose rows are not what they have to be, in words. */
+  readonly problems: readonly string[];
+  /** Objects of the journal that are left in the bucket. */
+  readonly leftObjects: readonly string[];
+  /** The list of runs as each process answers it: how many there are. */
+  readonly listed: readonly number[];
+  /** What the processes said that is an error. */
+  readonly errors: readonly string[];
+}
+
+const BUCKET = 'bridge';
+const PROCESS_COUNT = 3;
+const ENGINES = 30;
+const DRAIN_MS = 150_000;
+/** Longer than a lease. */
+const ABSENCE_MS = 18_000;
+
+/** Three processes on one database and one bucket, killed at random while runs are sent whose bodies go to all of them in turn. */
+export async function tryCluster({ seed, runCount, cleanUp }: ClusterTrialOptions): Promise<ClusterFigures> {
+  const random = new SeededRandom(seed);
+  const postgres = await PostgresServer.start(nativePostgres());
+  cleanUp.add(() => postgres.stop());
+  const [s3Port = 0, ...ports] = await freePorts(1 + 2 * PROCESS_COUNT, 24_000);
+  const s3 = await S3Server.start(s3Port, [BUCKET]);
+  cleanUp.add(() => s3.stop());
+  const sink = await CountingSink.listen({ delayMs: 5, failureRate: 0.02, random: new SeededRandom(seed + 1) });
+  cleanUp.add(() => sink.close());
+  const folder = mkdtempSync(join(tmpdir(), 'run-bridge-cluster-'));
+  cleanUp.add(() => rmSync(folder, { recursive: true, force: true }));
+  const processes = Array.from({ length: PROCESS_COUNT }, (_, index) => {
+    const [httpPort = 0, webPort = 0] = ports.slice(2 * index);
+    return { httpPort, webPort, victim: new Victim(commandOf(join(folder, `p${index}`), httpPort, webPort)) };
+  });
+  for (const { victim } of processes) cleanUp.add(() => victim.end('SIGKILL'));
+  for (const { victim } of processes) victim.spawn();
+  for (const { victim } of processes) await victim.ready();
+
+  const expected = new ExpectedRuns();
+  const plan = new RunPlan(random);
+  const gaps = new SeededRandom(seed + 2);
+  let turn = 0;
+  const load = new Load(plan, {
+    port: () => processes[turn++ % PROCESS_COUNT]?.httpPort ?? 0,
+    engines: ENGINES,
+    gapMs: () => gaps.between(50, 900),
+    onAcknowledged: (run, body) => expected.add(run, body),
+  });
+  load.start();
+  const kills: string[] = [];
+  const absent: Promise<void>[] = [];
+  const away = new Set<Victim>();
+  const startedMs = performance.now();
+  while (plan.begunCount < runCount) {
+    await pause(random.between(1_500, 5_000));
+    const index = Math.floor(random.next() * PROCESS_COUNT);
+    const victim = processes[index]?.victim;
+    if (victim === undefined || away.has(victim)) continue;
+    const isLong = random.next() < 0.4 && away.size === 0;
+    kills.push(`${Math.round(performance.now() - startedMs)} ms: process ${index}, ${isLong ? 'away' : 'restarted'}`);
+    sink.noteKill();
+    await victim.end('SIGKILL');
+    away.add(victim);
+    const back = async () => {
+      await pause(isLong ? ABSENCE_MS : random.between(0, 1_000));
+      victim.spawn();
+      await victim.ready();
+      away.delete(victim);
+    };
+    absent.push(back());
+  }
+  await load.finish();
+  await Promise.all(absent);
+  const drainedMs = performance.now();
+  const runs = expected.list;
+  const client = new pg.Client({ connectionString: postgres.url() });
+  await client.connect();
+  cleanUp.add(() => client.end());
+  const openCount = async () => {
+    const { rows } = await client.query(
+      `select count(*)::int as count from cluster_traces where owner is not null or stored_part < last_part`,
+    );
+    return Number(rows[0]?.count);
+  };
+  await until('the end of every run', async () => (await openCount()) === 0, DRAIN_MS).catch((error: unknown) =>
+    console.log(String(error)),
+  );
+  const drainMs = performance.now() - drainedMs;
+  await until('an empty journal', async () => (await listJournal()).length === 0, 40_000).catch(() => undefined);
+
+  const store = new S3ObjectStore({
+    ...{ bucket: BUCKET, prefix: '', endpoint: s3.endpoint, region: S3Server.region, isPathStyle: true },
+    credentials: { accessKeyId: S3Server.accessKeyId, secretAccessKey: S3Server.secretAccessKey },
+  });
+  cleanUp.add(() => store.close());
+  const problems: string[] = [];
+  const stored = join(folder, 'stored');
+  for (const { traceId, verdicts } of runs) {
+    const { rows } = await client.query('select name, object_key from cluster_files where trace_id = $1', [traceId]);
+    mkdirSync(join(stored, 'runs', traceId), { recursive: true });
+    for (const { name, object_key } of rows) {
+      writeFileSync(join(stored, 'runs', traceId, name), (await store.get(object_key)) ?? '');
+    }
+    const keys = await store.list(`runs/${traceId}/`);
+    if (keys.length !== rows.length) problems.push(`${traceId}: ${keys.length} objects for ${rows.length} files`);
+    problems.push(...(await judge(client, traceId, verdicts)));
+  }
+  const listed: number[] = [];
+  for (const { webPort } of processes) listed.push(await countListed(webPort, folder));
+  const figures = {
+    ...{ runCount: runs.length, resentCount: load.resentCount, refusals: load.refusals, kills, drainMs, problems },
+    log: auditRecordLogs(stored, runs),
+    parquet: await auditParquet(stored, runs),
+    sinkSpans: tally(expected.spans, sink.spans),
+    sinkLogs: tally(expected.logs, sink.logs),
+    leftObjects: await listJournal(),
+    listed,
+    errors: processes.flatMap(({ victim }) => victim.log.split('\n').filter((line) => /"level":(50|60)/.test(line))),
+  };
+  for (const { victim } of processes) await victim.end('SIGTERM');
+  return figures;
+
+  async function listJournal(): Promise<readonly string[]> {
+    const { rows } = await client.query('select object_key from cluster_objects');
+    return rows.map(({ object_key }) => String(object_key));
+  }
+
+  function commandOf(dataFolder: string, httpPort: number, webPort: number) {
+    mkdirSync(dataFolder);
+    const addresses = ['--http', `127.0.0.1:${httpPort}`, '--web', `127.0.0.1:${webPort}`, '--grpc', 'off'];
+    const bucket = ['--artifacts', `s3://${BUCKET}`, '--artifacts-endpoint', s3.endpoint];
+    const rest = ['--artifacts-region', S3Server.region, '--processes', 'several', '--log-format', 'json'];
+    return {
+      name: `process on ${httpPort}`,
+      command: process.execPath,
+      args: [
+        'dist/main.js',
+        'serve',
+        ...addresses,
+        '--data-dir',
+        dataFolder,
+        ...bucket,
+        ...rest,
+        '--log-level',
+        'warn',
+      ],
+      env: {
+        HOME: dataFolder,
+        DATABASE_URL: postgres.url(),
+        AWS_ACCESS_KEY_ID: S3Server.accessKeyId,
+        AWS_SECRET_ACCESS_KEY: S3Server.secretAccessKey,
+        OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${sink.port}`,
+      },
+      port: httpPort,
+    };
+  }
+}
+
+/** What the rows of a trace's run say that is not so. */
+async function judge(client: pg.Client, traceId: string, verdicts: readonly string[]): Promise<readonly string[]> {
+  const { rows: runs } = await client.query('select state, log_bytes, parquet_bytes from runs where trace_id = $1', [
+    traceId,
+  ]);
+  const { rows: commands } = await client.query(
+    `select command.verdict, command.is_saved, count(run.id)::int as run_count
+    from invocations command left join execution_steps step on step.step_id = command.step_id
+    left join executions run on run.id = step.execution_id
+    where command.trace_id = $1 group by command.invocation_index, command.verdict, command.is_saved`,
+    [traceId],
+  );
+  const problems: string[] = [];
+  const [run] = runs;
+  if (run?.state !== 'finished' || run.log_bytes !== run.parquet_bytes) problems.push(`row ${JSON.stringify(run)}`);
+  const found = commands.map(({ verdict }) => String(verdict)).sort();
+  if (JSON.stringify(found) !== JSON.stringify(verdicts)) problems.push(`verdicts ${found}, not ${verdicts}`);
+  if (commands.some(({ is_saved, run_count }) => Number(is_saved) !== 1 || run_count !== 1)) {
+    problems.push(`commands ${JSON.stringify(commands)}`);
+  }
+  return problems.map((problem) => `${traceId}: ${problem}`);
+}
+
+/** How many runs a process lists. */
+async function countListed(webPort: number, folder: string): Promise<number> {
+  const token = adminToken(folder);
+  const response = await fetch(`http://127.0.0.1:${webPort}/api/v2/accounts/10001/runs/?limit=1`, {
+    headers: { Authorization: `Token ${token}` },
+  });
+  const body: unknown = await response.json();
+  const text = JSON.stringify(body);
+  const count = /"total_count":(\d+)/.exec(text)?.[1];
+  if (count === undefined) throw new Error(`the list of runs is ${response.status} ${text.slice(0, 300)}`);
+  return Number(count);
+}
+
+function adminToken(folder: string): string {
+  for (let index = 0; index < PROCESS_COUNT; index += 1) {
+    try {
+      return readFileSync(join(folder, `p${index}`, 'admin-token'), 'utf8').trim();
+    } catch {}
+  }
+  throw new Error('no process has made a token');
+}
