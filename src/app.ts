@@ -15,6 +15,7 @@ import { folderIdOf } from './app/folder-id.js';
 import { onlyImported } from './app/imported-runs.js';
 import { JobsLate } from './app/jobs-late.js';
 import type { LateThread } from './app/late-exports.js';
+import { Leased } from './app/leased.js';
 import { createLimits } from './app/limits.js';
 import { type OpeningExports, openExportsLate } from './app/open-exports-late.js';
 import { openState } from './app/open-state.js';
@@ -25,6 +26,7 @@ import { WebhookBell } from './app/webhook-bell.js';
 import { WebhooksLate } from './app/webhooks-late.js';
 import { ProcessIdentity } from './cluster/process-identity.js';
 import type { Clock } from './component/clock.js';
+import type { Component } from './component/component.js';
 import { Health } from './component/health.js';
 import { Lifecycle } from './component/lifecycle.js';
 import type { Logger } from './component/logger.js';
@@ -297,9 +299,7 @@ export class App {
       store,
       runs,
       listeners: [cluster?.steps ?? this.tracker],
-      places,
-      clock,
-      logger,
+      ...{ places, clock, logger, isShared: cluster !== undefined },
     });
     const output = opened.stream === undefined ? [] : [new JsonlOutput(opened.stream, { reader: this.reader, logger })];
     // An import judges its runs when all files are in: a file that comes later may hold a run's end.
@@ -339,7 +339,13 @@ export class App {
       });
     let artifactRouters: Promise<ArtifactRouters> | undefined;
     const artifactApi = () => {
-      const artifactDeps = { catalog: opened.state.catalog, storage, guard: limits.disk, logger };
+      const artifactDeps = {
+        catalog: opened.state.catalog,
+        storage,
+        guard: limits.disk,
+        logger,
+        telemetry: cluster?.telemetry,
+      };
       artifactRouters ??= import('./app/artifact-routers.js').then((module) =>
         module.artifactRouters(configuration, artifactDeps),
       );
@@ -379,7 +385,7 @@ export class App {
     });
     const api = lazyRouter('/api/', async () => {
       const { apiRouters } = await import('./app/api-routers.js');
-      const { tracker } = this;
+      const tracker = cluster?.runsOf(this.tracker, reader) ?? this.tracker;
       const { state } = opened;
       const { version } = deps;
       const { jobs: declared } = configuration;
@@ -387,6 +393,7 @@ export class App {
       const own = await apiRouters({
         ...{ state, reader, tracker, jobs: declared, jobsLate: jobs, webhooks: this.webhooks },
         ...{ clock, dataFolder, version, stopping },
+        ...(cluster && { queryFiles: cluster.queryFiles.bind(cluster) }),
       });
       const artifacts = await artifactApi();
       return apiAt(configuration.web.host, [...own, artifacts.downloads, artifacts.uploads]);
@@ -422,6 +429,10 @@ export class App {
       logger,
       pid: deps.pid,
     });
+    const share = (name: string, parts: readonly Component[]) => {
+      const holder = () => opened.cluster?.identity.processId ?? '';
+      return new Leased(name, parts, { leases: opened.state.leases, holder, clock, logger });
+    };
     const removals = removalsOf(configuration, { state: opened.state, storage });
     // What several processes have of a run is not in this data folder.
     const hold =
@@ -431,17 +442,22 @@ export class App {
     const retention = new Retention({ kinds: purpose === 'serve' ? kinds : [], removals, clock, logger });
     const webhooks = purpose === 'import' ? [] : [this.webhooks];
     const rows = new RowKeeper(dataFolder, { store: opened.state.rows, clock, logger });
+    // Several processes have their rows in a database that all of them need anyway.
+    const retaining = opened.cluster === undefined ? [retention, rows] : [share('retention', [retention])];
     const outward = [
       ...(cluster?.first ?? []),
       storage,
-      retention,
-      rows,
+      ...retaining,
       ...exports,
       ...webhooks,
       parquetThread,
       notes,
       ...output,
     ];
+    const hostedParts =
+      opened.cluster === undefined || hosted === undefined
+        ? (hosted?.components ?? [])
+        : [share('hosted runs', hosted.components)];
     const inward = {
       serve: [
         this.tracker,
@@ -449,7 +465,7 @@ export class App {
         ...(cluster === undefined ? [] : [cluster.held]),
         recordLog,
         ...limits.guards,
-        ...(hosted?.components ?? []),
+        ...hostedParts,
         receivers,
         this.web,
         this.spool,

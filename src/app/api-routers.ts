@@ -20,7 +20,8 @@ import type { JobsLate } from './jobs-late.js';
 import type { WebhooksLate } from './webhooks-late.js';
 
 /** What the API's routers are made of. */
-export interface ApiRoutersDeps extends Pick<OwnApiDeps, 'dataFolder' | 'reader' | 'tracker' | 'clock' | 'stopping'> {
+export interface ApiRoutersDeps
+  extends Pick<OwnApiDeps, 'dataFolder' | 'reader' | 'tracker' | 'clock' | 'stopping' | 'queryFiles'> {
   readonly state: State;
   /** The jobs that the configuration declares. */
   readonly jobs: readonly JobDefinition[];

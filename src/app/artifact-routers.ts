@@ -1,5 +1,6 @@
 import type { Router } from 'express';
 import { RunArtifacts } from '../api/artifact/run-artifacts.js';
+import type { TelemetryFiles } from '../api/artifact/telemetry-files.js';
 import { uploadRouter } from '../api/own/upload-router.js';
 import { artifactRouter } from '../api/v2/artifact-router.js';
 import type { Guard } from '../component/guard.js';
@@ -16,6 +17,8 @@ export interface ArtifactRoutersDeps {
   /** Looks at the disk. */
   readonly guard: Guard;
   readonly logger: Logger;
+  /** Where Parquet files are not in the data folder. */
+  readonly telemetry: TelemetryFiles | undefined;
 }
 
 /** Artifacts over HTTP; each router stands behind `apiRouter`. */
@@ -28,9 +31,12 @@ export interface ArtifactRouters {
 
 /** Makes the routers of artifacts. */
 export function artifactRouters(configuration: Configuration, deps: ArtifactRoutersDeps): ArtifactRouters {
-  const { catalog, storage, guard, logger } = deps;
+  const { catalog, storage, guard, logger, telemetry } = deps;
   const openStore = () => storage.open();
-  const artifacts = new RunArtifacts({ catalog, openStore, dataFolder: configuration['data-dir'] });
+  const artifacts = new RunArtifacts({
+    ...{ catalog, openStore, dataFolder: configuration['data-dir'] },
+    ...(telemetry === undefined ? {} : { telemetry }),
+  });
   const limits = { ...STEP_LIMITS, maxFileBytes: configuration['max-artifact-bytes'] };
   return {
     downloads: artifactRouter({ artifacts, logger }),

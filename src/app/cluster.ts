@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { CopyReader } from '../cluster/copy-reader.js';
+import { FileCopies } from '../cluster/file-copies.js';
 import { HeldTraces } from '../cluster/held-traces.js';
 import { Janitor } from '../cluster/janitor.js';
 import { JournalObjects } from '../cluster/journal-objects.js';
@@ -9,6 +10,7 @@ import { Membership } from '../cluster/membership.js';
 import type { ProcessIdentity } from '../cluster/process-identity.js';
 import { SharedFiles } from '../cluster/shared-files.js';
 import { SharedRunFiles } from '../cluster/shared-run-files.js';
+import { SharedRunReader } from '../cluster/shared-run-reader.js';
 import { SharedSteps } from '../cluster/shared-steps.js';
 import type { TraceCopyDeps } from '../cluster/trace-copy.js';
 import type { TraceFollower } from '../cluster/trace-follower.js';
@@ -17,12 +19,18 @@ import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
+import { MAX_QUERY_RUNS, PARQUET } from '../query/list-query-files.js';
+import type { QueryFiles } from '../query/query-files.js';
+import type { TraceId } from '../record/ids.js';
 import type { RunListener } from '../run/run-event.js';
+import type { RunSummary } from '../run/run-summary.js';
+import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
 import type { StepListener } from '../run/step-listener.js';
 import type { ForeignSegments } from '../sink/foreign-segments.js';
 import type { RecordLogReader } from '../sink/record-log.js';
 import { S3ObjectStore } from '../store/bucket/s3-object-store.js';
 import type { State } from '../store/state.js';
+import type { UnnamedRun } from '../store/trace-catalog.js';
 import { bucketOf } from './bucket-of.js';
 import { clusterFolder } from './cluster-folder.js';
 
@@ -56,6 +64,7 @@ export class Cluster {
   private readonly janitor: Janitor;
   private readonly bucket: S3ObjectStore;
   private readonly copyDeps: TraceCopyDeps;
+  private readonly fileCopies: FileCopies;
   private copies: CopyReader | undefined;
 
   constructor(
@@ -89,18 +98,55 @@ export class Cluster {
       deps.onReborn(identity.processId);
       this.held.dropAll();
     };
+    this.fileCopies = new FileCopies({ bucket, traces: stores.traces, folder: join(folder, 'files'), clock });
     this.membership = new Membership({ members: stores.members, folder, identity, onReborn, clock, logger });
   }
 
   /** Parts that are there before all that follows logs. */
   get first(): readonly Component[] {
     const closing: Component = { name: 'bucket', start: async () => {}, shutdown: async () => this.bucket.close() };
-    return [closing, this.membership, this.janitor, ...(this.copies === undefined ? [] : [this.copies])];
+    return [
+      closing,
+      this.membership,
+      this.janitor,
+      this.fileCopies,
+      ...(this.copies === undefined ? [] : [this.copies]),
+    ];
   }
 
   /** Has files of runs shared when they are written. @param parquet `null` where none is written */
   sharing(parquet: RunListener | null): RunListener {
     return new SharedRunFiles(parquet, this.files);
+  }
+
+  /** Parquet files of runs, on this machine. */
+  get telemetry(): Pick<FileCopies, 'find'> {
+    return this.fileCopies;
+  }
+
+  /** The files that a query sees. */
+  async queryFiles(traceIds: readonly TraceId[], unnamed: readonly UnnamedRun[]): Promise<QueryFiles> {
+    const isWanted = (name: string) => PARQUET.test(name) || name === 'run.json';
+    const { folder, paths, leftOutCount } = await this.fileCopies.bringAll(traceIds, MAX_QUERY_RUNS, isWanted);
+    const isSummary = (path: string) => path.endsWith('/run.json');
+    const seen = new Set(paths.map((path) => path.split('/', 1)[0]));
+    return {
+      runsFolder: folder,
+      parquet: paths.filter((path) => !isSummary(path)),
+      summaries: paths.filter(isSummary),
+      unnamed: unnamed.filter(({ traceId }) => seen.has(traceId)),
+      leftOutCount,
+    };
+  }
+
+  /** Finds any run. @param own runs that this process has */
+  runsOf(own: { find(traceId: TraceId): Promise<RunSummary | undefined> }, reader: RecordLogReader): SharedRunReader {
+    const { state, clock } = this.deps;
+    const { held } = this;
+    return new SharedRunReader({
+      own: { has: (traceId) => held.lengthBytes(traceId) !== undefined, find: (traceId) => own.find(traceId) },
+      ...{ runs: state.runs, reader, steps: state.executions, times: RUN_TRACKER_DEFAULTS, clock },
+    });
   }
 
   /** Reads any log. @param own logs that this process has */

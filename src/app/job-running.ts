@@ -30,7 +30,7 @@ export class JobRunning {
     const launcher = new JobLauncher({ nodePath, entryPath, environment, credentials, dataFolder }, clock);
     const newId = () => randomUUID();
     this.runner = new JobRunner(
-      { maxRunning: configuration['max-running-jobs'] },
+      { maxRunning: configuration['max-running-jobs'], isShared: configuration.processes === 'several' },
       { jobs, queue, executions, book, launcher, clock, logger, newId },
     );
     this.desk = new JobDesk({ jobs, queue, executions, runner: this.runner, clock, newId });

@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
@@ -49,7 +49,9 @@ export class CopyReader implements RecordLogReader, Component {
   }
 
   async start(): Promise<void> {
-    await rm(join(this.deps.folder, 'runs'), { recursive: true, force: true });
+    const runs = join(this.deps.folder, 'runs');
+    await rm(runs, { recursive: true, force: true });
+    await mkdir(runs, { recursive: true });
   }
 
   async shutdown(): Promise<void> {

@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
@@ -51,7 +51,9 @@ export class HeldTraces implements Component {
   constructor(private readonly deps: HeldTracesDeps) {}
 
   async start(): Promise<void> {
-    await rm(join(this.deps.folder, 'runs'), { recursive: true, force: true });
+    const runs = join(this.deps.folder, 'runs');
+    await rm(runs, { recursive: true, force: true });
+    await mkdir(runs, { recursive: true });
     this.lookAfter(0);
   }
 

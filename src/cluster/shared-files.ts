@@ -41,12 +41,15 @@ export class SharedFiles {
       await bucket.putFile(place + name, path, sizeBytes);
       files.push({ name, objectKey: place + name, sizeBytes });
     }
-    if (await stores.traces.putFiles(processId, traceId, files, storedPart)) return true;
-    await bucket.remove(files.map(({ objectKey }) => objectKey));
-    return false;
+    const before = await stores.traces.filesOf(traceId);
+    const isShared = await stores.traces.putFiles(processId, traceId, files, storedPart);
+    const replaced = new Set(files.map(({ name }) => name));
+    const needless = isShared ? before.filter(({ name }) => replaced.has(name)) : files;
+    await bucket.remove(needless.map(({ objectKey }) => objectKey));
+    return isShared;
   }
 
-  /** Removes what lies in the bucket of a trace that the process has, and nobody needs: what was replaced, and what dead processes left. */
+  /** Removes what lies in the bucket of a trace that the process has, and nobody needs: what processes that died left. */
   async tidy(traceId: TraceId): Promise<void> {
     const { bucket, stores } = this.deps;
     const processId = this.deps.processId();

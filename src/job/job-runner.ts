@@ -13,6 +13,8 @@ import { RunCourse, type RunEnd } from './run-course.js';
 /** How many runs are under way at a time. */
 export interface JobRunnerConfig {
   readonly maxRunning: number;
+  /** Whether several processes run what is queued: then it is looked now and then for what dead ones left. Default: false. */
+  readonly isShared?: boolean;
 }
 
 /** What commands get at the end of the program, which has 9 s for all of it: SIGINT, SIGTERM after 2.5 s, SIGKILL 1.5 s later. */
@@ -37,7 +39,7 @@ export class JobRunner implements Component {
 
   /** Ends what the last process left under way, and goes on with what it left in the queue. */
   async start(): Promise<void> {
-    for (const run of await this.deps.queue.listRunning()) this.track(this.endLeftBehind(run));
+    await this.lookLeftBehind();
     this.wake();
     this.track(this.lookAgain());
   }
@@ -140,8 +142,20 @@ export class JobRunner implements Component {
     const { signal } = this.hasStopped;
     while (!signal.aborted) {
       await pause(this.deps.clock, LOOK_MS, signal);
+      if (this.config.isShared === true && !signal.aborted) await this.lookLeftBehind();
       this.wake();
       await this.looking;
+    }
+  }
+
+  private async lookLeftBehind(): Promise<void> {
+    try {
+      for (const run of await this.deps.queue.listRunning()) {
+        if (!this.underWay.has(run.runId)) this.track(this.endLeftBehind(run));
+      }
+    } catch (error) {
+      if (this.config.isShared !== true) throw error;
+      this.say(error);
     }
   }
 

@@ -10,7 +10,8 @@ import type { QueryFiles } from './query-files.js';
 export const MAX_QUERY_RUNS = 20_000;
 /** Folders that are looked at at once. */
 const AT_ONCE = 64;
-const PARQUET = /^telemetry(-[1-9][0-9]*)?\.parquet$/;
+/** The name of a run's Parquet file. */
+export const PARQUET = /^telemetry(-[1-9][0-9]*)?\.parquet$/;
 
 /**
  * Finds the files of runs. A run that has none yet is not missed, and one that is removed meanwhile is passed over.

@@ -23,6 +23,8 @@ export interface LocalExecutionBookDeps {
   readonly places?: PlaceFinder;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Whether several processes keep the book: who was heard of is then noted in the store. Default: false. */
+  readonly isShared?: boolean;
 }
 
 /** A program elsewhere that runs a command says so again and again; after so long without it has gone. In milliseconds. */
@@ -46,7 +48,9 @@ export class LocalExecutionBook implements ExecutionBook, Component {
 
   /** Closes what the last process left open. */
   async start(): Promise<void> {
-    for (const step of await this.deps.store.listRunning()) {
+    // Of several processes, none knows which steps of others are still under way.
+    const left = this.deps.isShared === true ? [] : await this.deps.store.listRunning();
+    for (const step of left) {
       if (step.teller === 'local') await this.giveUp(step);
       else this.heardOf.set(step.stepId, this.deps.clock.monotonicMs());
     }
@@ -61,8 +65,14 @@ export class LocalExecutionBook implements ExecutionBook, Component {
 
   /** @param teller who will say how it ends; default: this program itself */
   async begin(start: StepStart, teller: StepTeller = 'local'): Promise<StepPlace> {
-    if (teller === 'remote') this.heardOf.set(start.stepId, this.deps.clock.monotonicMs());
-    return await this.guard(() => this.deps.store.begin(this.placed(start), teller));
+    if (teller === 'remote' && this.deps.isShared !== true)
+      this.heardOf.set(start.stepId, this.deps.clock.monotonicMs());
+    return await this.guard(async () => {
+      const { store, isShared, clock } = this.deps;
+      const place = await store.begin(this.placed(start), teller);
+      if (isShared === true && teller === 'remote') await store.noteHeard(start.stepId, clock.nowUnixMs());
+      return place;
+    });
   }
 
   async attach(stepId: string, traceId: TraceId): Promise<void> {
@@ -135,6 +145,17 @@ export class LocalExecutionBook implements ExecutionBook, Component {
   }
 
   private async sweep(): Promise<void> {
+    if (this.deps.isShared === true) await this.sweepShared();
+    else await this.sweepOwn();
+    await this.finishIdle();
+  }
+
+  private async sweepShared(): Promise<void> {
+    const { store, clock } = this.deps;
+    for (const step of await store.listSilent(clock.nowUnixMs() - TELLER_LEASE_MS)) await this.giveUp(step);
+  }
+
+  private async sweepOwn(): Promise<void> {
     const beforeMs = this.deps.clock.monotonicMs() - TELLER_LEASE_MS;
     for (const [stepId, heardMs] of this.heardOf) {
       if (heardMs > beforeMs) continue;
@@ -142,7 +163,6 @@ export class LocalExecutionBook implements ExecutionBook, Component {
       const step = await this.deps.store.findStep(stepId);
       if (step !== undefined && step.ending === null) await this.giveUp(step);
     }
-    await this.finishIdle();
   }
 
   /** Runs that nobody finishes, and those of which nothing more comes. */

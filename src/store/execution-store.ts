@@ -102,6 +102,10 @@ export interface ExecutionStore {
   listSteps(runId: number): Promise<readonly StepRow[]>;
   /** Steps under way that somebody told of, oldest first. */
   listRunning(): Promise<readonly StepRow[]>;
+  /** Notes that whoever runs a step's command was heard of. */
+  noteHeard(stepId: string, nowUnixMs: number): Promise<void>;
+  /** Steps under way, told of from elsewhere, whose teller was not heard of since that time. */
+  listSilent(sinceUnixMs: number): Promise<readonly StepRow[]>;
   /** Runs that take steps and have had none under way since that time, oldest first. */
   listIdle(sinceUnixMs: number): Promise<readonly ExecutionRow[]>;
 }

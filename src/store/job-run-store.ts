@@ -77,7 +77,7 @@ export interface JobRunStore {
   find(runId: number): Promise<JobRunRow | undefined>;
   /** A job's last run, whoever started it. */
   latestOf(accountId: number, job: string): Promise<LatestRun | undefined>;
-  /** Runs that are under way as far as noted, oldest first. */
+  /** Runs that are under way as far as noted, oldest first; where several processes share the database, those of dead ones. */
   listRunning(): Promise<readonly JobRunRow[]>;
   notePid(runId: number, pid: number): Promise<void>;
   /**

@@ -43,7 +43,7 @@ const rowsSchema = z.object({
   job_runs: z.array(
     z.object({
       ...{ run_id: id, state: z.enum(['queued', 'running', 'ended']), first_command: id, commands_digest: z.string() },
-      ...{ stopped_at: id.nullable(), failure: maybeText, pid: z.number().nullable() },
+      ...{ stopped_at: id.nullable(), failure: maybeText, pid: z.number().nullable(), process_id: maybeText },
     }),
   ),
 });

@@ -181,6 +181,24 @@ export class SqlExecutionStore implements ExecutionStore {
     return rows.map(toStep);
   }
 
+  async noteHeard(stepId: string, nowUnixMs: number): Promise<void> {
+    await this.db
+      .updateTable('execution_steps')
+      .set({ heard_unix_ms: nowUnixMs })
+      .where('step_id', '=', stepId)
+      .execute();
+  }
+
+  async listSilent(sinceUnixMs: number): Promise<readonly StepRow[]> {
+    const rows = await steps(this.db)
+      .where('step.ending', 'is', null)
+      .where('step.teller', '=', 'remote')
+      .where(({ eb, fn }) => eb(fn.coalesce('step.heard_unix_ms', 'step.started_unix_ms'), '<', sinceUnixMs))
+      .orderBy('step.execution_id')
+      .execute();
+    return rows.map(toStep);
+  }
+
   async listIdle(sinceUnixMs: number): Promise<readonly ExecutionRow[]> {
     const rows = await runs(this.db)
       // Spelt as the partial index spells it, or SQLite does not use it: finished runs cost a start nothing.

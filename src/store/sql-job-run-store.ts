@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { addRun } from './add-run.js';
 import { changeState } from './change-state.js';
+import type { Fence } from './fence.js';
 import { closeRun, finishIfOver } from './finish-run.js';
 import type {
   AddedJobRun,
@@ -18,9 +19,11 @@ import type { RunAnnouncer } from './webhook/run-announcer.js';
 
 /** The queue of runs that were started over the API, in an SQL database. */
 export class SqlJobRunStore implements JobRunStore {
+  /** @param fence where several processes share the database: which one this is */
   constructor(
     private readonly db: StateDb,
     private readonly announcer: RunAnnouncer,
+    private readonly fence?: Fence,
   ) {}
 
   add(request: JobRunRequest, limits: QueueLimits): Promise<AddedJobRun> {
@@ -67,7 +70,11 @@ export class SqlJobRunStore implements JobRunStore {
       const busy = new Set(rows.flatMap((row) => (row.state === 'running' ? [row.job_id] : [])));
       const next = rows.find((row) => row.state === 'queued' && row.run_state === 'open' && !busy.has(row.job_id));
       if (next === undefined) return undefined;
-      await transaction.updateTable('job_runs').set({ state: 'running' }).where('run_id', '=', next.run_id).execute();
+      await transaction
+        .updateTable('job_runs')
+        .set({ state: 'running', process_id: this.fence?.processId ?? null })
+        .where('run_id', '=', next.run_id)
+        .execute();
       return toRow({ ...next, state: 'running' });
     });
   }
@@ -96,6 +103,18 @@ export class SqlJobRunStore implements JobRunStore {
     const rows = await jobRuns(this.db)
       .where(IS_NOT_ENDED)
       .where('asked.state', '=', 'running')
+      .$if(this.fence !== undefined, (query) =>
+        query.where(({ or, eb, selectFrom }) =>
+          or([
+            eb('asked.process_id', 'is', null),
+            eb(
+              'asked.process_id',
+              'not in',
+              selectFrom('cluster_processes').select('process_id').where('is_dead', '=', 0),
+            ),
+          ]),
+        ),
+      )
       .orderBy('asked.run_id')
       .execute();
     return rows.map(toRow);

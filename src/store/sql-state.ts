@@ -75,7 +75,7 @@ export class SqlState implements State {
     this.invocations = new SqlInvocationStore(db, announcer, fence);
     this.places = new SqlPlaceStore(db);
     this.catalog = new SqlRunCatalog(db);
-    this.jobRuns = new SqlJobRunStore(db, announcer);
+    this.jobRuns = new SqlJobRunStore(db, announcer, fence);
     this.leases = new SqlLeaseStore(db);
     this.pulls = new SqlPullStore(db, database.sync);
     this.retention = new SqlRetentionStore(db);

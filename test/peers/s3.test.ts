@@ -5,7 +5,9 @@ import { parseArtifactPath } from '../../src/store/artifact/artifact-path.js';
 import type { ArtifactKey } from '../../src/store/artifact/artifact-store.js';
 import { S3ArtifactStore } from '../../src/store/artifact/s3-artifact-store.js';
 import type { S3Location } from '../../src/store/artifact/s3-location.js';
+import { S3ObjectStore } from '../../src/store/bucket/s3-object-store.js';
 import { artifactStoreContract } from '../contract/artifact-store.contract.js';
+import { objectStoreContract } from '../contract/object-store.contract.js';
 import { S3Server } from '../tool/s3-server.js';
 
 const PORT = 17_070;
@@ -38,6 +40,14 @@ async function withStore(
 }
 
 artifactStoreContract((body) => withStore(body));
+objectStoreContract(async (body) => {
+  const store = new S3ObjectStore(locationWith());
+  try {
+    await body(store);
+  } finally {
+    store.close();
+  }
+});
 
 function key(path: string): ArtifactKey {
   const parsed = parseArtifactPath(path);

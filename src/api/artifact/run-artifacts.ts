@@ -10,6 +10,7 @@ import type {
 } from '../../store/artifact/artifact-store.js';
 import { describeFile, openRegularFile, readFileOf } from '../../store/artifact/regular-file.js';
 import type { CatalogInvocation, CatalogStep, RunCatalog } from '../../store/run-catalog.js';
+import type { TelemetryFiles } from './telemetry-files.js';
 import { telemetryPath, telemetryPlaceOf } from './telemetry-path.js';
 
 /** What artifacts of runs are found with. */
@@ -19,6 +20,8 @@ export interface RunArtifactsDeps {
   readonly openStore: () => Promise<ArtifactStore>;
   /** The data folder; Parquet files are in its `runs/<trace id>/`. */
   readonly dataFolder: string;
+  /** Finds Parquet files elsewhere than there. */
+  readonly telemetry?: TelemetryFiles;
 }
 
 /**
@@ -48,12 +51,12 @@ export class RunArtifacts {
   async stat(step: CatalogStep, path: ArtifactPath): Promise<Artifact | undefined> {
     const invocation = invocationOf(step, path);
     if (invocation === undefined) return (await this.deps.openStore()).stat(keyOf(step, path));
-    const handle = await this.openTelemetry(invocation);
-    if (handle === undefined) return undefined;
+    const found = await this.openTelemetry(invocation);
+    if (found === undefined) return undefined;
     try {
-      return await describeFile(handle, path);
+      return { ...(await describeFile(found.handle, path)), ...found.tag };
     } finally {
-      await handle.close();
+      await found.handle.close();
     }
   }
 
@@ -61,17 +64,27 @@ export class RunArtifacts {
   async open(step: CatalogStep, path: ArtifactPath, range?: ByteRange): Promise<OpenArtifact | undefined> {
     const invocation = invocationOf(step, path);
     if (invocation === undefined) return (await this.deps.openStore()).open(keyOf(step, path), range);
-    const handle = await this.openTelemetry(invocation);
-    if (handle === undefined) return undefined;
-    return { artifact: await describeFile(handle, path), content: readFileOf(handle, range) };
+    const found = await this.openTelemetry(invocation);
+    if (found === undefined) return undefined;
+    const artifact = { ...(await describeFile(found.handle, path)), ...found.tag };
+    return { artifact, content: readFileOf(found.handle, range) };
   }
 
   private async openTelemetry({ traceId, parquetFile, isSaved }: CatalogInvocation) {
     if (!isSaved) return undefined;
-    const path = join(this.deps.dataFolder, 'runs', traceId, parquetFile);
-    return openRegularFile(path).catch((cause: unknown) => {
-      throw new ArtifactError('unavailable', `${path} cannot be read (${String(cause)})`, { cause });
-    });
+    const { telemetry, dataFolder } = this.deps;
+    try {
+      const found =
+        telemetry === undefined
+          ? { path: join(dataFolder, 'runs', traceId, parquetFile) }
+          : await telemetry.find(traceId, parquetFile);
+      const handle = found && (await openRegularFile(found.path));
+      return handle && { handle, tag: found?.etag === undefined ? {} : { etag: found.etag } };
+    } catch (cause) {
+      throw new ArtifactError('unavailable', `${parquetFile} of ${traceId} cannot be read (${String(cause)})`, {
+        cause,
+      });
+    }
   }
 }
 

@@ -1,13 +1,17 @@
 import type { Clock } from '../../component/clock.js';
 import type { QueryEngine } from '../../query/query-engine.js';
+import type { QueryFiles } from '../../query/query-files.js';
+import type { TraceId } from '../../record/ids.js';
 import type { RunTracker } from '../../run/run-tracker.js';
 import type { RecordLogReader } from '../../sink/record-log.js';
 import type { RunCatalog } from '../../store/run-catalog.js';
-import type { TraceCatalog } from '../../store/trace-catalog.js';
+import type { TraceCatalog, UnnamedRun } from '../../store/trace-catalog.js';
 
 /** What the API of run-bridge's own works with. */
 export interface OwnApiDeps {
   readonly dataFolder: string;
+  /** Finds the files of runs elsewhere than there. */
+  readonly queryFiles?: (traceIds: readonly TraceId[], unnamed: readonly UnnamedRun[]) => Promise<QueryFiles>;
   readonly catalog: RunCatalog;
   readonly traces: TraceCatalog;
   readonly reader: RecordLogReader;

@@ -43,14 +43,14 @@ const STATUS: Readonly<Record<QueryErrorCode, number>> = {
 export async function answerQuery(
   accountId: number,
   { sql, limit }: z.output<typeof querySchema>,
-  { queries, traces, dataFolder }: Pick<OwnApiDeps, 'queries' | 'traces' | 'dataFolder'>,
+  { queries, traces, dataFolder, queryFiles }: Pick<OwnApiDeps, 'queries' | 'traces' | 'dataFolder' | 'queryFiles'>,
   signal: AbortSignal,
 ): Promise<z.input<typeof queryAnswerSchema>> {
   let leftOutCount = 0;
   const files = async () => {
-    const listed = await listQueryFiles(dataFolder, await traces.listTraces(accountId), {
-      unnamed: await traces.listUnnamed(accountId),
-    });
+    const traceIds = await traces.listTraces(accountId);
+    const unnamed = await traces.listUnnamed(accountId);
+    const listed = await (queryFiles?.(traceIds, unnamed) ?? listQueryFiles(dataFolder, traceIds, { unnamed }));
     leftOutCount = listed.leftOutCount;
     return listed;
   };

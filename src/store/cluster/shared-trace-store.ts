@@ -36,6 +36,8 @@ export interface SharedTraceStore {
   noteSteps(processId: string, traceIds: readonly TraceId[]): Promise<void>;
   /** The trace's files in the bucket. */
   filesOf(traceId: TraceId): Promise<readonly SharedFile[]>;
+  /** Files of many traces, those of the run that was written to last first. */
+  latestFiles(traceIds: readonly TraceId[]): Promise<readonly (SharedFile & { readonly traceId: TraceId })[]>;
   /**
    * Notes files that are in the bucket in place of those of their names; with `storedPart`, that they hold the log up to
    * this part, and parts up to it are removed. @returns false, and nothing is changed, where the process has not got the trace

@@ -4,6 +4,9 @@ import type { DatabaseTraits } from '../database-traits.js';
 import type { StateDb, StateTables } from '../state-tables.js';
 import type { SharedFile, SharedTrace, SharedTraceStore } from './shared-trace-store.js';
 
+/** Traces that one statement asks for. */
+const TRACES_PER_STATEMENT = 1_000;
+
 /** Rows of traces that processes share, in an SQL database. */
 export class SqlSharedTraceStore implements SharedTraceStore {
   constructor(
@@ -77,6 +80,27 @@ export class SqlSharedTraceStore implements SharedTraceStore {
   async filesOf(traceId: TraceId): Promise<readonly SharedFile[]> {
     const rows = await this.db.selectFrom('cluster_files').selectAll().where('trace_id', '=', traceId).execute();
     return rows.map((row) => ({ name: row.name, objectKey: row.object_key, sizeBytes: row.size_bytes }));
+  }
+
+  async latestFiles(traceIds: readonly TraceId[]): Promise<readonly (SharedFile & { readonly traceId: TraceId })[]> {
+    const found: (SharedFile & { readonly traceId: TraceId; readonly seenUnixMs: number })[] = [];
+    for (let from = 0; from < traceIds.length; from += TRACES_PER_STATEMENT) {
+      const rows = await this.db
+        .selectFrom('cluster_files as file')
+        .leftJoin('runs as run', 'run.trace_id', 'file.trace_id')
+        .selectAll('file')
+        .select('run.last_seen_unix_ms')
+        .where('file.trace_id', 'in', traceIds.slice(from, from + TRACES_PER_STATEMENT))
+        .execute();
+      for (const row of rows) {
+        // Only written from a TraceId.
+        const traceId = row.trace_id as TraceId;
+        const seenUnixMs = row.last_seen_unix_ms ?? 0;
+        found.push({ traceId, name: row.name, objectKey: row.object_key, sizeBytes: row.size_bytes, seenUnixMs });
+      }
+    }
+    found.sort((a, b) => b.seenUnixMs - a.seenUnixMs);
+    return found.map(({ seenUnixMs: _seen, ...file }) => file);
   }
 
   async putFiles(

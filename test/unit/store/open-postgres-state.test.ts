@@ -37,6 +37,45 @@ describe('the PostgreSQL state', () => {
     await other.close();
   });
 
+  it('changes nothing of a trace that another process has', async () => {
+    await database.reset();
+    const [mine, theirs] = [traceId(1), traceId(2)];
+    const { members, journal } = state.cluster;
+    for (const name of ['me', 'them']) await members.join(name, 60_000);
+    for (const [name, id] of [['me', mine] as const, ['them', theirs] as const]) {
+      await journal.add(name, `object of ${name}`, [{ traceId: id, fromByte: 0, toByte: 1 }]);
+    }
+    const fenced = await openPostgresState(database.url, systemClock, undefined, undefined, {
+      processId: 'me',
+      folderId: 'here',
+    });
+    const row = (id: TraceId) => ({
+      ...{ traceId: id, firstSeenUnixMs: 1, lastSeenUnixMs: 1, state: 'open' as const, logBytes: 9 },
+      ...{ summary: '{}', parquetBytes: null },
+    });
+    await fenced.runs.save([row(mine), row(theirs)]);
+    expect((await state.runs.list(9)).map((run) => run.traceId)).toEqual([mine]);
+    await state.runs.save([row(theirs)]);
+    await fenced.cursors.register('jaeger', 0);
+    const cursor = (id: TraceId) => ({
+      ...{ destination: 'jaeger', traceId: id, tracesOffset: 5, logsOffset: 5, finishedAtBytes: null },
+    });
+    await fenced.cursors.save([cursor(theirs), cursor(mine)]);
+    expect(await state.cursors.find('jaeger', theirs)).toBeUndefined();
+    expect(await state.cursors.find('jaeger', mine)).toMatchObject({ tracesOffset: 5 });
+    expect((await fenced.cursors.listPending('jaeger')).map((run) => run.traceId)).toEqual([mine]);
+    await fenced.invocations.note(
+      [mine, theirs].map((id) => ({ traceId: id, invocations: [] })),
+      1,
+    );
+    expect((await state.invocations.listUnnoted(9)).map((run) => run.traceId)).toEqual([theirs]);
+    expect(await fenced.invocations.listUnnoted(9)).toEqual([]);
+    await fenced.cursors.saveForeign('jaeger', { segment: 'one', offset: 3 });
+    expect(await fenced.cursors.findForeign('jaeger')).toEqual({ segment: 'one', offset: 3 });
+    expect(await state.cursors.findForeign('jaeger')).toBeUndefined();
+    await fenced.close();
+  });
+
   it('registers a destination once, however many programs do so at the same time', async () => {
     await database.reset();
     const times = await Promise.all([1, 2, 3, 4, 5].map((nowUnixMs) => state.cursors.register('jaeger', nowUnixMs)));
@@ -154,4 +193,10 @@ async function openError(url: string): Promise<StoreError> {
   );
   if (!(error instanceof StoreError)) throw new Error(`expected a StoreError, not ${String(error)}`);
   return error;
+}
+
+function traceId(number: number): TraceId {
+  const id = parseTraceId(number.toString(16).padStart(32, '0'));
+  if (id === undefined) throw new Error('no trace id');
+  return id;
 }

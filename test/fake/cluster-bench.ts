@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CopyReader } from '../../src/cluster/copy-reader.js';
+import { HeldTraces } from '../../src/cluster/held-traces.js';
+import { JournalObjects } from '../../src/cluster/journal-objects.js';
+import { JournalWriter } from '../../src/cluster/journal-writer.js';
+import { ProcessIdentity } from '../../src/cluster/process-identity.js';
+import { SharedFiles } from '../../src/cluster/shared-files.js';
+import type { TraceFollower } from '../../src/cluster/trace-follower.js';
+import type { TraceId } from '../../src/record/ids.js';
+import { ForeignSegments } from '../../src/sink/foreign-segments.js';
+import { RecordLogFiles } from '../../src/sink/record-log-files.js';
+import { openSqliteState } from '../../src/store/open-sqlite-state.js';
+import type { State } from '../../src/store/state.js';
+import { FakeClock } from './fake-clock.js';
+import { MemoryObjectStore } from './memory-object-store.js';
+import { RecordingLogger } from './recording-logger.js';
+
+/** What a process that shares a state and a bucket tells whoever follows its logs. */
+export class FollowedTraces implements TraceFollower {
+  readonly lengths = new Map<TraceId, number>();
+  readonly adopted: TraceId[] = [];
+  readonly dropped: TraceId[] = [];
+  readonly stepsChanged: TraceId[] = [];
+  /** Whether everything about every trace counts as told. */
+  areSettled = false;
+
+  onAppended({ traceId, lengthBytes }: { readonly traceId: TraceId; readonly lengthBytes: number }): void {
+    this.lengths.set(traceId, lengthBytes);
+  }
+
+  async adopt(traceId: TraceId, lengthBytes: number): Promise<void> {
+    this.adopted.push(traceId);
+    this.lengths.set(traceId, lengthBytes);
+  }
+
+  onStepsChanged(traceId: TraceId): void {
+    this.stepsChanged.push(traceId);
+  }
+
+  async isSettled(): Promise<boolean> {
+    return this.areSettled;
+  }
+
+  async drop(traceId: TraceId): Promise<void> {
+    this.dropped.push(traceId);
+    this.lengths.delete(traceId);
+  }
+}
+
+/** One of the processes of a bench, without what follows its logs. */
+export class BenchProcess {
+  readonly logger = new RecordingLogger();
+  readonly followed = new FollowedTraces();
+  readonly identity: ProcessIdentity;
+  readonly writer: JournalWriter;
+  readonly held: HeldTraces;
+  readonly reader: CopyReader;
+
+  constructor(
+    readonly folder: string,
+    readonly state: State,
+    readonly bucket: MemoryObjectStore,
+    readonly clock: FakeClock,
+  ) {
+    const { followed: follower, logger } = this;
+    const { cluster: stores } = state;
+    const newId = () => randomUUID();
+    this.identity = new ProcessIdentity('folder', newId);
+    const processId = () => this.identity.processId;
+    const objects = new JournalObjects(bucket);
+    const copies = { bucket, objects, journal: stores.journal, traces: stores.traces };
+    const files = new SharedFiles({ stores, bucket, processId, folder, newId });
+    const destinations = () => [];
+    this.held = new HeldTraces({
+      ...{ stores, files, follower, processId, destinations, copies, folder, clock, logger },
+      ...{ nameHoldMs: 6_000, silenceMs: 600_000 },
+    });
+    const foreign = new ForeignSegments(join(folder, 'foreign'), { isSynced: false, listeners: [] });
+    const { journal } = stores;
+    this.writer = new JournalWriter({ bucket, journal, objects, foreign, processId, onAccepted: () => {}, logger });
+    const own = new RecordLogFiles(
+      folder,
+      () => {},
+      (traceId) => this.held.lengthBytes(traceId),
+    );
+    this.reader = new CopyReader({
+      ...{ copies, traces: stores.traces, folder: join(folder, 'read'), clock, onDamage: () => {} },
+      own: {
+        read: own.read.bind(own),
+        lengthBytes: own.lengthBytes.bind(own),
+        has: (traceId) => this.held.lengthBytes(traceId) !== undefined,
+      },
+    });
+  }
+
+  async start(): Promise<void> {
+    await this.state.cluster.members.join(this.identity.processId, 3_600_000);
+    await this.writer.start();
+    await this.reader.start();
+    await this.held.start();
+  }
+
+  /** As after `kill -9`, and when its lease has run out. */
+  async die(): Promise<void> {
+    await this.held.shutdown();
+    await this.state.cluster.members.leave(this.identity.processId);
+  }
+}
+
+/** Processes that share an SQLite state and a bucket in memory. */
+export class ClusterBench {
+  static async open(): Promise<ClusterBench> {
+    const folder = mkdtempSync(join(tmpdir(), 'run-bridge-cluster-'));
+    return new ClusterBench(folder, await openSqliteState(join(folder, 'state.db')));
+  }
+
+  readonly bucket = new MemoryObjectStore();
+  readonly clock = new FakeClock();
+  private readonly processes: BenchProcess[] = [];
+
+  private constructor(
+    readonly folder: string,
+    readonly state: State,
+  ) {}
+
+  async startProcess(): Promise<BenchProcess> {
+    const folder = mkdtempSync(join(this.folder, 'process-'));
+    const process = new BenchProcess(folder, this.state, this.bucket, this.clock);
+    this.processes.push(process);
+    await process.start();
+    return process;
+  }
+
+  /** Lets time pass until something is so. */
+  async until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+    for (let turns = 0; !(await isSo()); turns += 1) {
+      if (turns > 3_000) throw new Error(`waited in vain for ${what}`);
+      this.clock.advance(50);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const { held } of this.processes) await held.shutdown();
+    await this.state.close();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
