@@ -55,7 +55,7 @@ export interface ClusterFigures {
 const BUCKET = 'bridge';
 const PROCESS_COUNT = 3;
 const ENGINES = 30;
-const DRAIN_MS = 150_000;
+const DRAIN_MS = 60_000;
 /** Longer than a lease. */
 const ABSENCE_MS = 18_000;
 
@@ -146,6 +146,9 @@ export async function tryCluster({ seed, runCount, cleanUp }: ClusterTrialOption
     where held.owner is not null or held.stored_part < held.last_part`,
   );
   for (const row of unfinished) problems.push(`not at its end: ${JSON.stringify(row)}`);
+  for (const { webPort } of unfinished.length === 0 ? [] : processes) {
+    problems.push(await (await fetch(`http://127.0.0.1:${webPort}/readyz?verbose`)).text());
+  }
   const stored = join(folder, 'stored');
   for (const { traceId, verdicts } of runs) {
     const { rows } = await client.query('select name, object_key from cluster_files where trace_id = $1', [traceId]);
@@ -167,7 +170,7 @@ export async function tryCluster({ seed, runCount, cleanUp }: ClusterTrialOption
     sinkLogs: tally(expected.logs, sink.logs),
     leftObjects: await listJournal(),
     listed,
-    errors: processes.flatMap(({ victim }) => victim.log.split('\n').filter((line) => /"level":(50|60)/.test(line))),
+    errors: processes.flatMap(({ victim }) => victim.log.split('\n').filter((line) => /"level":"error"/.test(line))),
   };
   for (const { victim } of processes) await victim.end('SIGTERM');
   return figures;
