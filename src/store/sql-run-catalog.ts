@@ -31,19 +31,22 @@ export class SqlRunCatalog implements RunCatalog, JobCatalog {
   /** First which runs, by an index that holds all that is asked; then those alone are read. */
   async listRuns(accountId: number, query: RunQuery): Promise<Page<CatalogRun>> {
     const matching = this.db.selectFrom('executions as run').where((where) => matches(where, accountId, query));
-    const direction = query.isDescending ? 'desc' : 'asc';
+    const counted = await matching.select(({ fn }) => fn.countAll<number>().as('totalCount')).executeTakeFirstOrThrow();
+    const totalCount = Number(counted.totalCount);
+    const count = Math.min(query.limit, totalCount - query.offset);
+    if (count <= 0) return { items: [], totalCount };
+    // What is passed over is walked through, so a page of old runs is found from the oldest on, where none comes meanwhile.
+    const isFromEnd = query.isDescending && query.offset > totalCount / 2;
+    const direction = query.isDescending && !isFromEnd ? 'desc' : 'asc';
     const order = ORDER[query.orderBy];
     const sorted = order === 'run.id' ? matching : matching.orderBy(order, direction);
     const ids = await sorted
       .select('run.id')
       .orderBy('run.id', direction)
-      .limit(query.limit)
-      .offset(query.offset)
+      .limit(count)
+      .offset(isFromEnd ? totalCount - query.offset - count : query.offset)
       .execute();
-    const { totalCount } = await matching
-      .select(({ fn }) => fn.countAll<number>().as('totalCount'))
-      .executeTakeFirstOrThrow();
-    if (ids.length === 0) return { items: [], totalCount: Number(totalCount) };
+    if (isFromEnd) ids.reverse();
     const rows = await runs(this.db)
       .where(
         'run.id',
@@ -56,7 +59,7 @@ export class SqlRunCatalog implements RunCatalog, JobCatalog {
       const row = byId.get(id);
       return row === undefined ? [] : [toRun(row)];
     });
-    return { items, totalCount: Number(totalCount) };
+    return { items, totalCount };
   }
 
   async stepsOf(accountId: number, runIds: readonly number[]): Promise<readonly CatalogStep[]> {

@@ -224,6 +224,13 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
         await fill(state);
         const [, b, c] = (await runs(state)).map(({ id }) => id);
         expect(await ids(state, { limit: 2, offset: 1 })).toEqual([b, c]);
+        for (const isDescending of [true, false]) {
+          const whole = await ids(state, { isDescending });
+          for (const [at, id] of whole.entries()) {
+            expect(await ids(state, { isDescending, limit: 2, offset: at })).toEqual(whole.slice(at, at + 2));
+            expect(await ids(state, { isDescending, limit: 1, offset: at })).toEqual([id]);
+          }
+        }
         const page = await state.catalog.listRuns(ACCOUNT, { ...ALL, limit: 2, offset: 9 });
         expect(page).toEqual({ items: [], totalCount: 4 });
       }));
