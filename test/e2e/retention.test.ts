@@ -7,6 +7,7 @@ import { openSqliteState } from '../../src/store/open-sqlite-state.js';
 import { SAMPLES, sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { sendSample } from '../tool/send-sample.js';
+import { TestDatabase } from '../tool/test-database.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
@@ -166,5 +167,39 @@ describe('a program that is killed between rows and files', () => {
       ['1002', '1003'],
     ]);
     expect(await listRuns(bridge)).toEqual([1002, 1003]);
+  });
+});
+
+describe('retention with the state in PostgreSQL', () => {
+  test('removes files and rows together, and ends at its start what a kill left', async () => {
+    const database = await TestDatabase.create();
+    try {
+      data = join(dir, 'with-postgres');
+      const env = { DATABASE_URL: database.url };
+      const bridge = await serve([], env);
+      for (const sample of ['build-clean', 'parse']) {
+        await sendSample(bridge.otlpUrl, sample);
+        await bridge.finished(sampleTraceId(sample));
+        await until('the new run', async () => (await listRuns(bridge)).length === (sample === 'parse' ? 2 : 1));
+      }
+      await bridge.stop();
+      const oldUnixMs = Date.now() - 2 * DAY_MS;
+      const traceId = sampleTraceId('build-clean');
+      await database.tell(`update runs set last_seen_unix_ms = ${oldUnixMs} where trace_id = '${traceId}'`);
+      await database.tell(`update executions set finished_unix_ms = ${oldUnixMs} where id = 1001`);
+      // Of a removal whose rows went before the program was killed.
+      await database.tell(`insert into removals (kind, id, noted_unix_ms) values ('trace', '${'a'.repeat(32)}', 1)`);
+      mkdirSync(join(data, 'runs', 'a'.repeat(32)));
+      const again = await serve(['--retain-telemetry-age', '1d'], env);
+      const line = await until('the removal', () => lines(again, 'old runs were removed')[0]);
+      expect(line).toMatchObject({ kind: 'telemetry', runCount: 1 });
+      expect(await listRuns(again)).toEqual([1002]);
+      expect(readdirSync(join(data, 'runs'))).toEqual([sampleTraceId('parse')]);
+      expect((await database.tell('select count(*)::int as left from removals')).rows).toEqual([{ left: 0 }]);
+      await again.stop();
+    } finally {
+      for (const one of started.splice(0)) await one.stop('SIGKILL');
+      await database.drop();
+    }
   });
 });
