@@ -30,6 +30,7 @@ import { retainCommand } from './retain-command.js';
 import { serveCommand } from './serve-command.js';
 import { tokenCommand } from './token-command.js';
 import { versionCommand } from './version-command.js';
+import { webhookCommand } from './webhook-command.js';
 
 /** Every command, in the order of help texts. */
 const COMMANDS = [
@@ -46,6 +47,7 @@ const COMMANDS = [
   convertCommand,
   tokenCommand,
   retainCommand,
+  webhookCommand,
   backupCommand,
   rebuildCommand,
   configCommand,

@@ -1,0 +1,135 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { STATE_FILE } from '../../app/limits.js';
+import { openState } from '../../app/open-state.js';
+import { parseDurationMs } from '../../config/duration.js';
+import { nearestName } from '../../config/suggestion.js';
+import { FIRST_ACCOUNT_ID } from '../../store/account-store.js';
+import type { State } from '../../store/state.js';
+import type { ReplayScope } from '../../store/webhook/event-store.js';
+import { CliError } from '../cli-error.js';
+import type { Invocation } from '../command-line.js';
+import { EXIT, type ExitCode } from '../exit-code.js';
+import { resolveForCommand } from '../resolve-for-command.js';
+import { eventLines, subscriptionLines } from './webhook-lines.js';
+
+const ACTIONS = ['list', 'events', 'replay'] as const;
+/** More of a list is had from the API. */
+const MAX_LISTED = 100;
+const MAX_SINCE_MS = 7 * 86_400_000;
+
+/** What `run-bridge webhook` does. @throws CliError, ConfigurationError, StoreError */
+export async function runWebhookCommand(invocation: Invocation): Promise<ExitCode> {
+  const { context, operands, flags } = invocation;
+  const action = readAction(operands[0] ?? '');
+  const id = operands[1];
+  const accountId = readAccount(flags.account);
+  const act = actionOf();
+  const { configuration, warnings } = await resolveForCommand(invocation);
+  for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  const { 'data-dir': folder, 'database-url': url } = configuration;
+  if (url === 'off' && !existsSync(join(folder, STATE_FILE))) {
+    throw new CliError(EXIT.failed, `${folder} has no webhooks: nothing has been kept there; is --data-dir right?`);
+  }
+  const state = await openState(configuration, context.clock);
+  try {
+    return await act(state);
+  } finally {
+    await state.close();
+  }
+
+  function actionOf(): (state: State) => Promise<ExitCode> {
+    if (action !== 'replay' && (flags.since ?? flags.subscription) !== undefined) {
+      throw new CliError(
+        EXIT.usage,
+        `--since and --subscription belong to run-bridge webhook replay, not to ${action}`,
+      );
+    }
+    switch (action) {
+      case 'list':
+        if (id !== undefined) throw new CliError(EXIT.usage, `run-bridge webhook list takes no ${JSON.stringify(id)}`);
+        return list;
+      case 'events': {
+        const subscriptionId = readSubscription(id);
+        return (state) => events(state, subscriptionId);
+      }
+      case 'replay': {
+        const scope = readScope(id, invocation);
+        return (state) => replay(state, scope);
+      }
+    }
+  }
+
+  async function list({ subscriptions }: State): Promise<ExitCode> {
+    const { items, totalCount } = await subscriptions.list(accountId, { limit: MAX_LISTED, offset: 0 });
+    write(subscriptionLines(items), totalCount);
+    return EXIT.ok;
+  }
+
+  async function events({ subscriptions, webhookEvents }: State, subscriptionId: string): Promise<ExitCode> {
+    if ((await subscriptions.find(accountId, subscriptionId)) === undefined) throw unknown(subscriptionId);
+    const part = { limit: MAX_LISTED, offset: 0 };
+    const { items, totalCount } = await webhookEvents.list(accountId, subscriptionId, part);
+    write(eventLines(items), totalCount);
+    return EXIT.ok;
+  }
+
+  async function replay({ subscriptions, webhookEvents }: State, scope: ReplayScope): Promise<ExitCode> {
+    const subscriptionId = 'sinceUnixMs' in scope ? scope.subscriptionId : undefined;
+    if (subscriptionId !== undefined && (await subscriptions.find(accountId, subscriptionId)) === undefined) {
+      throw unknown(subscriptionId);
+    }
+    const count = await webhookEvents.replay(accountId, scope, context.clock.nowUnixMs());
+    if (count === 0 && 'eventId' in scope) {
+      throw new CliError(
+        EXIT.failed,
+        `there is no event ${scope.eventId} that could be replayed; it may be older than 7 days, or still be tried`,
+      );
+    }
+    const what = count === 1 ? '1 event is' : `${count} events are`;
+    context.stderr.write(`${what} due again: the server delivers them, or the next one that is started\n`);
+    return EXIT.ok;
+  }
+
+  function write(lines: readonly string[], totalCount: number): void {
+    for (const line of lines) context.stdout.write(`${line}\n`);
+    const rest = totalCount - MAX_LISTED;
+    if (rest > 0) context.stderr.write(`and ${rest} more\n`);
+  }
+}
+
+function unknown(id: string): CliError {
+  return new CliError(EXIT.failed, `there is no subscription ${id}; run-bridge webhook list shows all`);
+}
+
+function readAction(text: string): (typeof ACTIONS)[number] {
+  const action = ACTIONS.find((one) => one === text);
+  if (action !== undefined) return action;
+  const meant = nearestName(text, ACTIONS);
+  const hint = meant === undefined ? `choose ${ACTIONS.join(', ')}` : `did you mean ${meant}?`;
+  throw new CliError(EXIT.usage, `webhook ${JSON.stringify(text)} is nothing that can be done; ${hint}`);
+}
+
+function readSubscription(id: string | undefined): string {
+  if (id !== undefined && /^wsu_\w+$/.test(id)) return id;
+  throw new CliError(EXIT.usage, 'of which subscription? Give its id, wsu_…, which run-bridge webhook list shows');
+}
+
+function readScope(id: string | undefined, { flags, context }: Invocation): ReplayScope {
+  const { since, subscription } = flags;
+  if (id !== undefined && /^wev_\w+$/.test(id) && since === undefined) return { eventId: id };
+  if (id !== undefined || since === undefined) {
+    throw new CliError(EXIT.usage, 'replay what? Give the id of an event, wev_…, or --since, for example --since 2h');
+  }
+  const ageMs = parseDurationMs(since, MAX_SINCE_MS);
+  if (ageMs === undefined)
+    throw new CliError(EXIT.usage, `--since: ${JSON.stringify(since)} is not a time up to 7d, such as 2h`);
+  const sinceUnixMs = context.clock.nowUnixMs() - ageMs;
+  return subscription === undefined ? { sinceUnixMs } : { sinceUnixMs, subscriptionId: readSubscription(subscription) };
+}
+
+function readAccount(text: string | undefined): number {
+  if (text === undefined) return FIRST_ACCOUNT_ID;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new CliError(EXIT.usage, `--account: ${JSON.stringify(text)} is not the number of an account`);
+}
