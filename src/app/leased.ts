@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { LeaseStore } from '../store/lease-store.js';
 
 /** What a leased part works with. */
@@ -69,7 +70,7 @@ export class Leased implements Component {
         await this.end(AbortSignal.abort());
       }
     } catch (error) {
-      logger.warn({ what: this.name, error: String(error) }, 'the lease could not be renewed; it is tried again');
+      logger.warn({ what: this.name, error: reasonOf(error) }, 'the lease could not be renewed; it is tried again');
     }
   }
 

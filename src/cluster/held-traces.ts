@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { TraceId } from '../record/ids.js';
 import type { SharedTrace } from '../store/cluster/shared-trace-store.js';
 import { HeldTrace, type HeldTraceDeps } from './held-trace.js';
@@ -102,7 +103,10 @@ export class HeldTraces implements Component {
       this.isFailing = false;
     } catch (error) {
       if (!this.isFailing) {
-        logger.error({ error: String(error) }, 'the traces of this process could not be looked at; it is tried again');
+        logger.error(
+          { error: reasonOf(error) },
+          'the traces of this process could not be looked at; it is tried again',
+        );
       }
       this.isFailing = true;
     }
@@ -165,7 +169,7 @@ export class HeldTraces implements Component {
     } catch (error) {
       this.retryMs.set(traceId, this.deps.clock.monotonicMs() + RETRY_MS);
       this.deps.logger.error(
-        { traceId, error: error instanceof Error ? error.message : String(error) },
+        { traceId, error: reasonOf(error) },
         'a trace could not be brought up to date; it is tried again',
       );
     }
@@ -193,7 +197,7 @@ export class HeldTraces implements Component {
   private track(traceId: TraceId, work: Promise<void>): void {
     const tracked = work
       .catch((error: unknown) => {
-        this.deps.logger.error({ traceId, error: String(error) }, 'a trace could not be let go of');
+        this.deps.logger.error({ traceId, error: reasonOf(error) }, 'a trace could not be let go of');
       })
       .then(() => {
         if (this.atWork.get(traceId) === tracked) this.atWork.delete(traceId);

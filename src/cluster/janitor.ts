@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { ObjectStore } from '../store/bucket/object-store.js';
 import type { ClusterStores } from '../store/cluster/cluster-stores.js';
 
@@ -64,7 +65,7 @@ export class Janitor implements Component {
     this.timer = this.deps.clock.after(CLEAN_MS, () => {
       this.cleaning = this.clean()
         .catch((error: unknown) => {
-          this.deps.logger.warn({ error: String(error) }, 'the bucket could not be tidied; it is tried again');
+          this.deps.logger.warn({ error: reasonOf(error) }, 'the bucket could not be tidied; it is tried again');
         })
         .then(() => this.cleanLater());
     });

@@ -1,5 +1,6 @@
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { TraceId } from '../record/ids.js';
 import type { RecordBatch } from '../record/record-batch.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
@@ -170,8 +171,4 @@ function partsOf({ batches }: Delivery): Job['parts'] {
     else list.push(batch);
   }
   return [...ofTrace].map(([traceId, list]) => ({ traceId, bytes: encodePart(list) }));
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

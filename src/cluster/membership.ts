@@ -5,6 +5,7 @@ import type { Component } from '../component/component.js';
 import type { Guard, Shortage } from '../component/guard.js';
 import type { HealthState } from '../component/health.js';
 import type { Logger } from '../component/logger.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { MemberStore } from '../store/cluster/member-store.js';
 import type { ProcessIdentity } from './process-identity.js';
 
@@ -61,7 +62,7 @@ export class Membership implements Component, Guard {
     try {
       await this.deps.members.leave(this.deps.identity.processId);
     } catch (error) {
-      this.deps.logger.warn({ error: String(error) }, 'what this process had is free in a few seconds only');
+      this.deps.logger.warn({ error: reasonOf(error) }, 'what this process had is free in a few seconds only');
     }
   }
 
@@ -105,7 +106,7 @@ export class Membership implements Component, Guard {
       }
     } catch (error) {
       // While nobody reaches the database, nobody can take anything over either.
-      logger.warn({ error: String(error) }, 'the lease of this process could not be renewed; it is tried again');
+      logger.warn({ error: reasonOf(error) }, 'the lease of this process could not be renewed; it is tried again');
     }
     this.renewLater();
   }
@@ -120,7 +121,7 @@ export class Membership implements Component, Guard {
     try {
       if (isHeardOf) await this.deps.members.bury();
     } catch (error) {
-      this.deps.logger.debug({ error: String(error) }, 'the other processes could not be looked at');
+      this.deps.logger.debug({ error: reasonOf(error) }, 'the other processes could not be looked at');
     }
     this.buryLater();
   }

@@ -1,4 +1,5 @@
 import type { Logger } from '../component/logger.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { TraceId } from '../record/ids.js';
 import type { StepListener } from '../run/step-listener.js';
 import type { SharedTraceStore } from '../store/cluster/shared-trace-store.js';
@@ -21,7 +22,7 @@ export class SharedSteps implements StepListener {
     if (traceIds.length === 0) return;
     traces.noteSteps(processId(), traceIds).then(onNoted, (error: unknown) => {
       logger.error(
-        { error: String(error) },
+        { error: reasonOf(error) },
         'that more is known of steps could not be told on; their runs may be judged late',
       );
     });

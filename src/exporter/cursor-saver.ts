@@ -3,19 +3,24 @@ import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
 import { reasonOf } from '../component/reason-of.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
+import type { TraceId } from '../record/ids.js';
 import type { CursorStore, ExportCursor } from '../store/cursor-store.js';
 
 /**
  * Saves cursors until the state takes them. Whoever waits for it sends nothing more meanwhile, so that a state that cannot
- * be written makes exports wait, rather than be sent twice after the next start.
+ * be written makes exports wait, rather than be sent twice after the next start. One write is under way at a time, and what
+ * comes meanwhile shares the next: a database with several connections might do two writes in the wrong order.
  */
 export class CursorSaver {
+  private waiting = new Map<TraceId, ExportCursor>();
+  private next: Promise<void> | undefined;
+  private running: Promise<void> = Promise.resolve();
   private isFailing = false;
 
   constructor(
     private readonly destination: string,
     private readonly deps: {
-      readonly cursors: CursorStore;
+      readonly cursors: Pick<CursorStore, 'save'>;
       readonly clock: Clock;
       readonly logger: Logger;
       readonly retryPolicy: RetryPolicy;
@@ -24,8 +29,23 @@ export class CursorSaver {
   ) {}
 
   /** Resolves when they are saved, or when the worker stops. */
-  async save(cursors: readonly ExportCursor[]): Promise<void> {
-    for (let attempt = 1; cursors.length > 0; attempt += 1) {
+  save(cursors: readonly ExportCursor[]): Promise<void> {
+    if (cursors.length === 0) return Promise.resolve();
+    for (const cursor of cursors) this.waiting.set(cursor.traceId, cursor);
+    this.next ??= this.running.then(() => this.saveWaiting());
+    return this.next;
+  }
+
+  private saveWaiting(): Promise<void> {
+    const cursors = [...this.waiting.values()];
+    this.waiting = new Map();
+    this.next = undefined;
+    this.running = this.saveUntilTaken(cursors);
+    return this.running;
+  }
+
+  private async saveUntilTaken(cursors: readonly ExportCursor[]): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
       try {
         await this.deps.cursors.save(cursors);
         this.isFailing = false;

@@ -55,7 +55,7 @@ export interface ClusterFigures {
 const BUCKET = 'bridge';
 const PROCESS_COUNT = 3;
 const ENGINES = 30;
-const DRAIN_MS = 60_000;
+const DRAIN_MS = 90_000;
 /** Longer than a lease. */
 const ABSENCE_MS = 18_000;
 
@@ -153,6 +153,7 @@ export async function tryCluster({ seed, runCount, cleanUp }: ClusterTrialOption
   for (const { traceId, verdicts } of runs) {
     const { rows } = await client.query('select name, object_key from cluster_files where trace_id = $1', [traceId]);
     mkdirSync(join(stored, 'runs', traceId), { recursive: true });
+    writeFileSync(join(stored, 'runs', traceId, 'telemetry.jsonl'), '');
     for (const { name, object_key } of rows) {
       writeFileSync(join(stored, 'runs', traceId, name), (await store.get(object_key)) ?? '');
     }
