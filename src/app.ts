@@ -21,6 +21,7 @@ import { type OpeningExports, openExportsLate } from './app/open-exports-late.js
 import { openState } from './app/open-state.js';
 import { removalsOf, retainedKinds } from './app/retained-kinds.js';
 import { sharedRuns } from './app/shared-runs.js';
+import { sharingProblems } from './app/sharing-problems.js';
 import { TraceStill } from './app/trace-still.js';
 import { WebhookBell } from './app/webhook-bell.js';
 import { WebhooksLate } from './app/webhooks-late.js';
@@ -134,7 +135,8 @@ export class App {
   static async open(configuration: Configuration, deps: AppDeps, purpose: AppPurpose = 'serve'): Promise<App> {
     const folder = configuration['data-dir'];
     const isShared = configuration.processes === 'several';
-    if (isShared) checkSharing(configuration, purpose);
+    const sharing = isShared ? sharingProblems(configuration, purpose === 'serve') : [];
+    if (sharing.length > 0) throw new ConfigurationError(sharing);
     const lock = takeDataFolder(folder, deps.pid, deps.clock.nowUnixMs());
     let exporting: OpeningExports | undefined;
     let state: State | undefined;
@@ -408,7 +410,9 @@ export class App {
     const exports = opened.exports === undefined ? [] : [opened.exports];
     for (const one of exports) {
       one.connect({
-        lengthBytes: (traceId) => this.reader.lengthBytes(traceId),
+        // A log that is still being made anew is nothing to read yet.
+        lengthBytes: async (traceId) =>
+          cluster === undefined ? await this.reader.lengthBytes(traceId) : (cluster.held.lengthBytes(traceId) ?? 0),
         findRun: (traceId) => this.tracker.find(traceId),
         foreign,
       });
@@ -578,26 +582,6 @@ const WEBHOOK_FLUSH_MS = 10_000;
 const SETTLE_POLL_MS = 20;
 /** Nothing more will come of a file that was read to its end. */
 const IMPORT_TIMES = { quietAfterProcessMs: 0, quietAfterInvocationMs: 0, silenceMs: 0, maxRetries: 0 };
-
-/** @throws ConfigurationError */
-function checkSharing(configuration: Configuration, purpose: AppPurpose): void {
-  const problems: string[] = [];
-  if (configuration['database-url'] === 'off') {
-    problems.push('processes: several share a database: set DATABASE_URL to one in PostgreSQL, or processes to one');
-  }
-  if (configuration.artifacts === 'folder') {
-    problems.push('processes: several share a bucket: set artifacts to s3://BUCKET, or processes to one');
-  }
-  if (configuration['retain-telemetry-age'] !== 'off' || configuration['retain-telemetry-size'] !== 'off') {
-    problems.push(
-      'processes: what several share of runs is not removed by retain-telemetry-age or -size: set them to off',
-    );
-  }
-  if (purpose !== 'serve') {
-    problems.push('processes: where several share the work, records go to one that serves: say --to URL');
-  }
-  if (problems.length > 0) throw new ConfigurationError(problems);
-}
 
 function servingTimes(configuration: Configuration) {
   return {

@@ -55,7 +55,7 @@ export class CopyReader implements RecordLogReader, Component {
   }
 
   async shutdown(): Promise<void> {
-    for (const { copy } of this.readings.values()) await copy.rest();
+    for (const { copy } of this.readings.values()) await copy.close();
   }
 
   async *read(traceId: TraceId, range: LogRange): AsyncIterable<readonly LoggedRecord[]> {

@@ -41,10 +41,11 @@ export class HeldTrace {
   /** Since when log records wait for a name that came up to a part, the oldest first. */
   private readonly waits: { readonly part: number; readonly sinceMs: number }[] = [];
 
-  /** @param row as it was when it was first seen */
+  /** @param row as it was when it was first seen @param isFollowedAnew whether what follows logs has known it before */
   constructor(
     public row: SharedTrace,
     readonly copy: TraceCopy,
+    private readonly isFollowedAnew: boolean,
     private readonly deps: HeldTraceDeps,
   ) {
     this.seenStepVersion = row.stepVersion;
@@ -91,7 +92,7 @@ export class HeldTrace {
     const isBehind = copy.appliedPart < row.lastPart;
     if (this.isFollowed && !isBehind) return;
     // Of a trace that nobody had before, everything is news.
-    const isNew = row.generation === 1 && row.storedPart === 0;
+    const isNew = row.generation === 1 && row.storedPart === 0 && !this.isFollowedAnew;
     if (this.isFollowed || isNew) {
       this.isFollowed = true;
       await copy.bringTo(row, (appended: Appended) => follower.onAppended(appended));

@@ -41,6 +41,8 @@ export class HeldTraces implements Component {
   private readonly held = new Map<TraceId, HeldTrace>();
   private readonly atWork = new Map<TraceId, Promise<void>>();
   private readonly retryMs = new Map<TraceId, number>();
+  /** Traces whose copy could not be written, and is made anew. */
+  private readonly broken = new Set<TraceId>();
   private timer: Timer | undefined;
   private looking: Promise<void> | undefined;
   private isWoken = false;
@@ -63,7 +65,7 @@ export class HeldTraces implements Component {
     this.timer?.cancel();
     await this.looking;
     await Promise.all(this.atWork.values());
-    await Promise.all([...this.held.values()].map(({ copy }) => copy.rest()));
+    await Promise.all([...this.held.values()].map(({ copy }) => copy.close()));
   }
 
   /** There is something new. */
@@ -142,7 +144,7 @@ export class HeldTraces implements Component {
     }
     if (held === undefined) {
       const copy = new TraceCopy(join(this.deps.folder, 'runs', traceId), traceId, this.deps.copies);
-      held = new HeldTrace(row, copy, this.deps);
+      held = new HeldTrace(row, copy, this.broken.delete(traceId), this.deps);
       this.held.set(traceId, held);
     }
     held.row = row;
@@ -172,6 +174,11 @@ export class HeldTraces implements Component {
         { traceId, error: reasonOf(error) },
         'a trace could not be brought up to date; it is tried again',
       );
+      if (!held.isFollowed || held.copy.isThere) return;
+      // What follows it begins anew as well: it was told of a log that is no more.
+      await this.forget(traceId, held);
+      this.broken.add(traceId);
+      this.retryMs.set(traceId, this.deps.clock.monotonicMs() + RETRY_MS);
     }
   }
 

@@ -21,7 +21,21 @@ export interface SharedFilesDeps {
  * counts once the database names it, which it does only for the process that has the trace.
  */
 export class SharedFiles {
+  private readonly tails = new Map<TraceId, Promise<unknown>>();
+
   constructor(private readonly deps: SharedFilesDeps) {}
+
+  /** One thing at a time of a trace: what is just uploaded is not counted yet, and would count as needless. */
+  private inTurn<T>(traceId: TraceId, action: () => Promise<T>): Promise<T> {
+    const done = (this.tails.get(traceId) ?? Promise.resolve()).then(action);
+    const tail = done
+      .catch(() => undefined)
+      .then(() => {
+        if (this.tails.get(traceId) === tail) this.tails.delete(traceId);
+      });
+    this.tails.set(traceId, tail);
+    return done;
+  }
 
   /**
    * Shares files of a trace as they are now; one that is not there is passed over.
@@ -29,7 +43,11 @@ export class SharedFiles {
    * @returns false where the process has not got the trace
    * @throws ArtifactError, StoreError
    */
-  async share(traceId: TraceId, names: readonly string[], storedPart?: number): Promise<boolean> {
+  share(traceId: TraceId, names: readonly string[], storedPart?: number): Promise<boolean> {
+    return this.inTurn(traceId, () => this.upload(traceId, names, storedPart));
+  }
+
+  private async upload(traceId: TraceId, names: readonly string[], storedPart?: number): Promise<boolean> {
     const { bucket, stores, folder, newId } = this.deps;
     const processId = this.deps.processId();
     const place = `${prefixOf(traceId)}${processId}-${newId().slice(0, 8)}/`;
@@ -50,7 +68,11 @@ export class SharedFiles {
   }
 
   /** Removes what lies in the bucket of a trace that the process has, and nobody needs: what processes that died left. */
-  async tidy(traceId: TraceId): Promise<void> {
+  tidy(traceId: TraceId): Promise<void> {
+    return this.inTurn(traceId, () => this.removeNeedless(traceId));
+  }
+
+  private async removeNeedless(traceId: TraceId): Promise<void> {
     const { bucket, stores } = this.deps;
     const processId = this.deps.processId();
     const keys = await bucket.list(prefixOf(traceId));

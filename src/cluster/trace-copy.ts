@@ -76,27 +76,28 @@ export class TraceCopy {
   /**
    * Takes in what was accepted up to a part.
    * @param onAppended told of each part; what it is given is lent for the time of the call
-   * @throws ArtifactError, StoreError, Error; the copy is then made anew the next time
+   * @throws ArtifactError, StoreError, Error; where its files could not be written the copy is made anew the next time
    */
   async bringTo(
     trace: Pick<SharedTrace, 'lastPart' | 'storedPart'>,
     onAppended?: (appended: Appended) => void,
   ): Promise<void> {
     await this.inTurn(async () => {
-      try {
-        let goal = trace;
-        for (let tries = 1; this.appliedPart < goal.lastPart || !this.isMade; tries += 1) {
-          if (!this.isMade || this.appliedPart < goal.storedPart) await this.begin(goal.storedPart);
-          if (await this.applyUpTo(goal.lastPart, onAppended)) return;
-          const now = await this.deps.traces.find(this.traceId);
-          if (now === undefined || tries >= MAX_TRIES) throw new Error(`parts of trace ${this.traceId} are missing`);
-          goal = now;
-        }
-      } catch (error) {
-        await this.reset();
-        throw error;
+      let goal = trace;
+      for (let tries = 1; this.appliedPart < goal.lastPart || !this.isMade; tries += 1) {
+        const isToBegin = !this.isMade || this.appliedPart < goal.storedPart;
+        const isBegun = !isToBegin || (await this.begin(goal.storedPart));
+        if (isBegun && (await this.applyUpTo(goal.lastPart, onAppended))) return;
+        const now = await this.deps.traces.find(this.traceId);
+        if (now === undefined || tries >= MAX_TRIES) throw new Error(`parts of trace ${this.traceId} are missing`);
+        goal = now;
       }
     });
+  }
+
+  /** Whether it is there: not before it was first brought anywhere, and not after its files could not be written. */
+  get isThere(): boolean {
+    return this.isMade;
   }
 
   /** Closes its files, which are opened again when they are needed; not while something waits, of which they do not say since when. */
@@ -104,6 +105,11 @@ export class TraceCopy {
     await this.inTurn(async () => {
       if (this.pending === 0) await this.closeLog();
     });
+  }
+
+  /** Closes its files for good. */
+  async close(): Promise<void> {
+    await this.inTurn(() => this.closeLog());
   }
 
   /** Removes it. */
@@ -134,21 +140,24 @@ export class TraceCopy {
   }
 
   private async apply({ part, objectKey, fromByte, toByte }: JournalPart): Promise<Appended> {
-    this.log ??= await TraceLog.open(this.folder, this.traceId, OPTIONS, part);
-    const { log } = this;
+    const occurrences = new Map<string, number>();
+    const batches =
+      objectKey === null ? [] : decodePart(this.traceId, await this.deps.objects.read(objectKey, fromByte, toByte));
+    const additions = batches.map((batch) => ({ batch, occurrences }));
     try {
-      if (objectKey === null) return await log.append([], toByte + HOLD);
-      const bytes = await this.deps.objects.read(objectKey, fromByte, toByte);
-      const occurrences = new Map<string, number>();
-      const additions = decodePart(this.traceId, bytes).map((batch) => ({ batch, occurrences }));
-      return await log.append(additions, part);
+      this.log ??= await TraceLog.open(this.folder, this.traceId, OPTIONS, part);
+      return await this.log.append(additions, objectKey === null ? toByte + HOLD : part);
+    } catch (error) {
+      // Whatever was written of it is not to be counted on.
+      await this.reset();
+      throw error;
     } finally {
-      this.pending = log.pendingCount;
+      this.pending = this.log?.pendingCount ?? 0;
     }
   }
 
-  /** Begins with the stored log, or with nothing where there is none. */
-  private async begin(storedPart: number): Promise<void> {
+  /** Begins with the stored log, or with nothing where there is none. @returns false where another one was stored meanwhile */
+  private async begin(storedPart: number): Promise<boolean> {
     await this.reset();
     await makeFolder(this.folder, true);
     if (storedPart > 0) {
@@ -156,7 +165,7 @@ export class TraceCopy {
       for (const name of STORED_LOG_FILES) {
         const file = files.find((one) => one.name === name);
         const content = file && (await this.deps.bucket.open(file.objectKey));
-        if (content === undefined) throw new Error(`${name} of trace ${this.traceId} is not in the bucket`);
+        if (content === undefined) return false;
         await pipeline(content, createWriteStream(join(this.folder, name)));
       }
     }
@@ -164,6 +173,7 @@ export class TraceCopy {
     this.length = this.log.lengthBytes;
     this.appliedPart = storedPart;
     this.isMade = true;
+    return true;
   }
 
   private async closeLog(): Promise<void> {

@@ -17,7 +17,7 @@ export interface PendingRun {
   readonly traceId: TraceId;
   /** At the start of the log where none was saved. */
   readonly cursor: ExportCursor;
-  /** Length of the record log as the run's row says it; an open run's may be longer. */
+  /** Length of the record log as the run's row says it; an open run's may be longer. 0 where several processes share the database: it is told when the log is there. */
   readonly logBytes: number;
   readonly firstSeenUnixMs: number;
   readonly lastSeenUnixMs: number;

@@ -78,7 +78,8 @@ export class SqlCursorStore implements CursorStore {
     return rows.map((row) => ({
       traceId: row.trace_id,
       cursor: toCursor(destination, row.trace_id, row),
-      logBytes: row.log_bytes,
+      // A process that has just got a trace has not got its log yet, and says when it has.
+      logBytes: this.fence === undefined ? row.log_bytes : 0,
       firstSeenUnixMs: row.first_seen_unix_ms,
       lastSeenUnixMs: row.last_seen_unix_ms,
     }));

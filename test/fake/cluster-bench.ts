@@ -144,7 +144,10 @@ export class ClusterBench {
   }
 
   async close(): Promise<void> {
-    for (const { held } of this.processes) await held.shutdown();
+    for (const { held, reader } of this.processes) {
+      await held.shutdown();
+      await reader.shutdown();
+    }
     await this.state.close();
     rmSync(this.folder, { recursive: true, force: true });
   }

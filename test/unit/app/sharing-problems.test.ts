@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest';
+import { sharingProblems } from '../../../src/app/sharing-problems.js';
+
+const right = {
+  'database-url': 'postgresql://db/run_bridge',
+  artifacts: { bucket: 'runs', prefix: '' },
+  'retain-telemetry-age': 'off',
+  'retain-telemetry-size': 'off',
+} as const;
+
+describe('a configuration for several processes', () => {
+  it('is fine with a database and a bucket', () => {
+    expect(sharingProblems(right, true)).toEqual([]);
+  });
+
+  it.each([
+    ['a database', { 'database-url': 'off' }, true, /DATABASE_URL/],
+    ['a bucket', { artifacts: 'folder' }, true, /s3:\/\/BUCKET/],
+    ['removing by age', { 'retain-telemetry-age': 1_000 }, true, /set both to off/],
+    ['removing by size', { 'retain-telemetry-size': 1_000 }, true, /set both to off/],
+    ['a bridge to hand over to', {}, false, /--to URL/],
+  ] as const)('says what is wrong about %s', (_what, given, isServing, message) => {
+    const problems = sharingProblems({ ...right, ...given }, isServing);
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toMatch(message);
+  });
+});
