@@ -5,16 +5,9 @@ import { NAMES } from './memory-map';
 import { endOfPlain } from './plain-text';
 import { beginNames, isSeen, keepNames } from './seen-names';
 import { ADAPTER, EventType, NAME, Plan } from './templates';
+import * as value from './values';
 
 export const MAX_ATTRIBUTES: u32 = 128;
-const PLAIN_TEXT: u32 = 0;
-const OTHER_TEXT: u32 = 1;
-const INTEGER: u32 = 2;
-const IS_TRUE: u32 = 3;
-const IS_FALSE: u32 = 4;
-const IS_NULL: u32 = 5;
-const OTHER: u32 = 6;
-
 const LINE_BREAK: u8 = 0x0a;
 
 /** What was read of the line in hand. */
@@ -64,7 +57,7 @@ export function readAttributes(at: usize, line: usize, event: EventType, isEnd: 
       previous = plan;
       roles |= plan.role;
       at = readValue(at + plan.quotedLength);
-      if (at == 0 || (valueKind == OTHER_TEXT && plan.isReadAtOnce != 0)) return 0;
+      if (at == 0 || (valueKind == value.OTHER_TEXT && plan.isReadAtOnce != 0)) return 0;
       store<u32>(cell, plan.cell | valueKind);
       store<u32>(cell + 4, <u32>(valueStart - line));
       store<u32>(cell + 8, <u32>(valueEnd - line));
@@ -85,7 +78,7 @@ export function readAttributes(at: usize, line: usize, event: EventType, isEnd: 
 function isNew(plan: Plan): bool {
   if (plan.teaches == ADAPTER) return true;
   // Anything else is no text: one with escapes was left to JavaScript.
-  if (valueKind != PLAIN_TEXT) return false;
+  if (valueKind != value.PLAIN_TEXT) return false;
   const length = <u32>(valueEnd - valueStart);
   if (plan.generation == generation && plan.taughtLength == length && isSame(plan.taught, valueStart, length)) return false;
   plan.generation = generation;
@@ -115,8 +108,8 @@ function readValue(at: usize): usize {
   valueStart = at;
   if (first == QUOTE) {
     const end = endOfPlain(at + 1);
-    if (load<u8>(end) != QUOTE) return readOther(at, OTHER_TEXT);
-    valueKind = PLAIN_TEXT;
+    if (load<u8>(end) != QUOTE) return readOther(at, value.OTHER_TEXT);
+    valueKind = value.PLAIN_TEXT;
     valueStart = at + 1;
     valueEnd = end;
     return end + 1;
@@ -126,15 +119,15 @@ function readValue(at: usize): usize {
     while (isDigit(load<u8>(end))) end++;
     const behind = load<u8>(end);
     const isCanonical = first != 0x30 || end == at + 1;
-    if ((behind != COMMA && behind != CLOSE) || !isCanonical || end > at + 15) return readOther(at, OTHER);
-    valueKind = INTEGER;
+    if ((behind != COMMA && behind != CLOSE) || !isCanonical || end > at + 15) return readOther(at, value.OTHER);
+    valueKind = value.INTEGER;
     valueEnd = end;
     return end;
   }
-  if (isAt(TRUE, at)) return ended(at + 4, IS_TRUE);
-  if (isAt(FALSE, at)) return ended(at + 5, IS_FALSE);
-  if (isAt(NULL, at)) return ended(at + 4, IS_NULL);
-  return readOther(at, OTHER);
+  if (isAt(TRUE, at)) return ended(at + 4, value.TRUE);
+  if (isAt(FALSE, at)) return ended(at + 5, value.FALSE);
+  if (isAt(NULL, at)) return ended(at + 4, value.NULL);
+  return readOther(at, value.OTHER);
 }
 
 @inline

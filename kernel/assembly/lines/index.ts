@@ -1,8 +1,12 @@
 import { attributeCount, cellsEnd, forgetNames, MAX_ATTRIBUTES, nameCount, roles } from './attributes-reader';
-import { ATTRIBUTE_COUNT, isEnd, MAX_LINE_CELLS, readLine, ROLES } from './line-reader';
+import { ATTRIBUTE_COUNT, ROLES } from './cells';
+import { isEnd, MAX_LINE_CELLS, readLine } from './line-reader';
 import { CELLS, CELLS_END, LINES, LINES_END, NAMES, NAMES_END } from './memory-map';
 
 export { CELLS, CHUNK, CHUNK_END, LINES, NAMES, TEMPLATES, TEMPLATES_END, TRACE_ID } from './memory-map';
+export { EVENT_PLANS, HELD, HELD_CELLS, HELD_LINES, MAX_PLANS, OPEN_TEXTS, PLANS, SHOWN_TEXT, SPANS, WRITTEN } from './memory-map';
+export { forgetTexts, keepShown, setTextRun } from './shown-texts';
+export { beginSpans, openEnd, setRules, spansEnd, unknownLength, unknownText, unknownTreatment, writeSpans } from './span-writer';
 export { forgetNames } from './attributes-reader';
 export { setEvents } from './line-reader';
 export { setRun } from './seen-names';

@@ -1,27 +1,25 @@
 import { COMMA, OPEN_LIST, QUOTE } from '../json-bytes';
 import { isSame } from '../bytes';
 import { readAttributes } from './attributes-reader';
+import {
+  END_TIME,
+  EVENT,
+  FIRST_LINK,
+  LINK_COUNT,
+  MESSAGE_END,
+  MESSAGE_START,
+  NAME_END,
+  NAME_START,
+  PARENT,
+  SPAN,
+  START_TIME,
+  STATUS_CODE,
+} from './cells';
 import * as text from './literals';
 import { isAt, lengthOf } from './literals';
 import { TRACE_ID } from './memory-map';
 import { areHex, bytesOf, endOfPlain, nibbles } from './plain-text';
 import { EventType } from './templates';
-
-// Places in a line's cells: `CELL` of src/exporter/lines/line-cells.ts.
-const SPAN: u32 = 0;
-const PARENT: u32 = 2;
-const START_TIME: u32 = 4;
-const END_TIME: u32 = 6;
-const NAME_START: u32 = 8;
-const NAME_END: u32 = 9;
-const STATUS_CODE: u32 = 10;
-const MESSAGE_START: u32 = 11;
-const MESSAGE_END: u32 = 12;
-const EVENT: u32 = 13;
-const LINK_COUNT: u32 = 14;
-export const ATTRIBUTE_COUNT: u32 = 15;
-export const ROLES: u32 = 16;
-const FIRST_LINK: u32 = 17;
 
 const MAX_LINKS: u32 = 16;
 export const MAX_LINE_CELLS: u32 = 17 + 2 * 16 + 3 * 128;

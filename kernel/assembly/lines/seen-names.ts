@@ -1,5 +1,6 @@
 import { copy, isSame } from '../bytes';
 import { PENDING, SEEN_SLOTS, SEEN_TEXTS, SEEN_TEXTS_END, SLOT_COUNT } from './memory-map';
+import { hashOf } from './text-hash';
 
 // Names that runs were taught, by their bytes, so that JavaScript need not look at them again. When there are too many,
 // all are forgotten, and taught anew.
@@ -30,7 +31,7 @@ export function beginNames(): void {
 /** Whether the run was taught this name. One that it was not is, once the line is read and `keepNames` is called. */
 export function isSeen(at: usize, length: u32): bool {
   if (length > MAX_LENGTH) return false;
-  const hash = hashOf(at, length);
+  const hash = hashOf(run, at, length);
   let slot = <u32>hash % SLOT_COUNT;
   for (let probe: u32 = 0; probe < MAX_PROBES; probe++) {
     const entry = SEEN_SLOTS + slot * SLOT_BYTES;
@@ -56,7 +57,7 @@ export function keepNames(): void {
 
 function keep(at: u32, length: u32): void {
   if (count >= MAX_NAMES || free + length + 16 > SEEN_TEXTS_END) forgetAll();
-  const hash = hashOf(at, length);
+  const hash = hashOf(run, at, length);
   let slot = <u32>hash % SLOT_COUNT;
   for (let probe: u32 = 0; probe < MAX_PROBES; probe++) {
     const entry = SEEN_SLOTS + slot * SLOT_BYTES;
@@ -82,19 +83,4 @@ function forgetAll(): void {
   memory.fill(SEEN_SLOTS, 0, SLOT_COUNT * SLOT_BYTES);
   count = 0;
   free = SEEN_TEXTS;
-}
-
-@inline
-function hashOf(at: usize, length: u32): u64 {
-  let hash: u64 = (<u64>run << 32) | length;
-  let done: u32 = 0;
-  for (; done + 8 <= length; done += 8) hash = mixed(hash ^ load<u64>(at + done));
-  const rest = (length - done) << 3;
-  return rest == 0 ? hash : mixed(hash ^ (load<u64>(at + done) & ((<u64>1 << rest) - 1)));
-}
-
-@inline
-function mixed(hash: u64): u64 {
-  const product = hash * 0x9e3779b97f4a7c15;
-  return product ^ (product >> 29);
 }

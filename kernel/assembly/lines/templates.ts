@@ -25,7 +25,27 @@ export class Plan {
   taught: usize;
   taughtLength: u32;
   generation: u32;
+  /** `0a <length> name 12`: a KeyValue of OTLP up to the length of its value. */
+  key: usize;
+  keyLength: u32;
+  /** One of the treatments below. */
+  treatment: u32;
 }
+
+/** What becomes of an attribute's text: it is copied, it is the digits of a number, a `?` stands in its place, or JavaScript says. */
+export const KEEP: u32 = 0;
+export const INT64: u32 = 1;
+export const DENY: u32 = 2;
+/** Such a span is JavaScript's. */
+export const NOT_HERE: u32 = 3;
+/** From here on JavaScript is asked once for each text: by these numbers. */
+export const FIRST_SHOWN: u32 = 4;
+/** As a message. */
+export const MESSAGE: u32 = 1;
+/** As the type of a failed node's error. */
+export const NODE_ERROR_TYPE: u32 = 2;
+/** As the line that says what a message says. */
+export const HEADLINE: u32 = 3;
 
 export const NAME: u32 = 1;
 export const ADAPTER: u32 = 2;
@@ -41,4 +61,24 @@ export class EventType {
   tailLength: u32;
   index: u32;
   first: Plan | null;
+  /** The attribute `event_type` as OTLP has it. */
+  typeAttribute: usize;
+  typeAttributeLength: u32;
+  /** The span's kind as OTLP numbers it; 0 for spans that are JavaScript's. */
+  spanKind: u32;
+  /** The first of the outcomes that its spans may have; null where they need none. */
+  outcome: Outcome | null;
+}
+
+/** A value of `node_outcome`, and what it adds to the span. */
+@unmanaged
+export class Outcome {
+  next: Outcome | null;
+  value: usize;
+  valueLength: u32;
+  /** An attribute as OTLP has it. */
+  verdict: usize;
+  verdictLength: u32;
+  /** Not 0 where the node failed. */
+  isFailure: u32;
 }

@@ -15,6 +15,17 @@ const MAX_NAME_LENGTH = 100;
 /** Names that the mapping writes itself, or that JavaScript objects treat in a way of their own. */
 export const SPECIAL_NAME = /^(?:event_type|error\.type|__proto__|\d+|run_bridge\..*|db\..*)$/;
 
+/**
+ * Events of which `SpanTranscoder` asks more than the line: their node's queries, their statement, what a hook ended with.
+ * Nodes' phases are not among them.
+ */
+const ASKS_MORE: ReadonlySet<string> = new Set([
+  EVENT_TYPE.nodeProcessed,
+  EVENT_TYPE.microbatchEvaluated,
+  EVENT_TYPE.queryExecuted,
+  EVENT_TYPE.hookProcessed,
+]);
+
 /** How the spans of one event type are read and exported. */
 export class EventPlan {
   /** `<event type>","attributes":{` */
@@ -25,6 +36,9 @@ export class EventPlan {
   readonly isNameKept: boolean;
   /** Whether such lines are left to the general parser: there are a few in a run, and the mapping has rules for them alone. */
   readonly isGeneral: boolean;
+  /** Whether the kernel may write its spans, and whether it needs the node's outcome for that. */
+  readonly isLineEnough: boolean;
+  readonly needsOutcome: boolean;
   /** Stands before the first attribute, for what follows it. */
   readonly before = { next: [undefined, undefined] as AttributePlan['next'] };
   private readonly byName = new Map<string, AttributePlan>();
@@ -41,6 +55,8 @@ export class EventPlan {
     this.typeAttribute = out.bytes.subarray(0, out.length);
     this.isNameKept = isStableName(eventType);
     this.isGeneral = eventType === EVENT_TYPE.invocation || eventType === EVENT_TYPE.process;
+    this.isLineEnough = this.isNameKept && !this.isGeneral && !ASKS_MORE.has(eventType);
+    this.needsOutcome = eventType === EVENT_TYPE.nodeEvaluated;
   }
 
   /** The plan of an attribute that came before. */

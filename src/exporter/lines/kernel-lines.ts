@@ -1,4 +1,6 @@
+import { BlockWriter, type WriterRules } from './block-writer.js';
 import { KernelLayouts } from './kernel-layouts.js';
+import { KernelTexts } from './kernel-texts.js';
 import type { LineKernel } from './line-kernel.js';
 import type { ScannedLine } from './scanned-line.js';
 
@@ -10,6 +12,7 @@ const LINE_BREAK = 0x0a;
 /** Has the kernel read many lines at once, a stretch of the bytes after the other, and says of one at a time what it read. */
 export class KernelLines implements ScannedLine {
   readonly layouts: KernelLayouts;
+  private readonly texts: KernelTexts;
   readonly cells: Int32Array;
   readonly nameCells: Int32Array;
   firstCell = 0;
@@ -30,6 +33,7 @@ export class KernelLines implements ScannedLine {
 
   constructor(private readonly kernel: LineKernel) {
     this.layouts = new KernelLayouts(kernel);
+    this.texts = new KernelTexts(kernel);
     this.cells = new Int32Array(kernel.memory.buffer);
     this.nameCells = this.cells;
     this.firstLine = kernel.lines / 4;
@@ -38,6 +42,11 @@ export class KernelLines implements ScannedLine {
   /** A number for a run whose names are all still to be learned. */
   newRun(): number {
     return ++this.runCount;
+  }
+
+  /** Has the kernel write the spans of a run. */
+  writerFor(rules: WriterRules): BlockWriter {
+    return new BlockWriter(this.kernel, this.texts, this.newRun(), rules);
   }
 
   /**

@@ -1,10 +1,15 @@
 import { MAX_CELLS } from './line-scanner.js';
 import type { ScannedLine } from './scanned-line.js';
+import type { WrittenSpans } from './written-spans.js';
 
 /** Lines are kept together in blocks of this many bytes; a longer line has a block of its own. */
-const BLOCK_BYTES = 128 * 1024;
+export const BLOCK_BYTES = 128 * 1024;
 /** Cells that a block has for each of its bytes: a line of 1 KB has about 64. */
 const CELLS_PER_BYTE = 1 / 12;
+/** Lines that a block has at most. */
+const MAX_LINES = 1024;
+/** Numbers of a line in a block: where it begins and ends in its bytes, and its first cell. */
+export const PLACE_NUMBERS = 3;
 /** Blocks that wait to be used again: V8 collects garbage all the more often, the more memory is taken beside its heap. */
 const MAX_SPARE_BLOCKS = 2;
 
@@ -16,36 +21,39 @@ export class LineBlock {
   readonly cells: Int32Array;
   length = 0;
   cellCount = 0;
-  /** Lines in it that are still wanted. */
+  /** Where each of its lines stands, see `PLACE_NUMBERS`. */
+  readonly places: Int32Array;
+  /** Lines that were put into it, and those of them that are still wanted. */
+  lineTotal = 0;
   lineCount = 0;
+  /** The spans of some of its lines, as the kernel wrote them. */
+  written: WrittenSpans | undefined;
 
   constructor(byteCount: number) {
     this.bytes = Buffer.allocUnsafeSlow(byteCount);
     this.view = new DataView(this.bytes.buffer);
     this.cells = new Int32Array(Math.max(MAX_CELLS, Math.floor(byteCount * CELLS_PER_BYTE)));
+    this.places = new Int32Array(PLACE_NUMBERS * MAX_LINES);
   }
 
   hasRoom(byteCount: number, cellCount: number): boolean {
-    return this.length + byteCount <= this.bytes.length && this.cellCount + cellCount <= this.cells.length;
+    const hasPlace = this.lineTotal < MAX_LINES && this.cellCount + cellCount <= this.cells.length;
+    return hasPlace && this.length + byteCount <= this.bytes.length;
   }
-}
 
-/** Where a line and its cells stand in a block. */
-export interface LinePlace {
-  readonly block: LineBlock;
-  /** The line's first byte, and the one behind its last. */
-  readonly start: number;
-  readonly end: number;
-  /** The line's first cell. */
-  readonly firstCell: number;
-}
+  /** A line's first byte. */
+  startOf(index: number): number {
+    return this.places[PLACE_NUMBERS * index] as number;
+  }
 
-/** One for all lines that are kept. */
-interface KeptPlace extends LinePlace {
-  block: LineBlock;
-  start: number;
-  end: number;
-  firstCell: number;
+  /** The byte behind a line's last. */
+  endOf(index: number): number {
+    return this.places[PLACE_NUMBERS * index + 1] as number;
+  }
+
+  firstCellOf(index: number): number {
+    return this.places[PLACE_NUMBERS * index + 2] as number;
+  }
 }
 
 /**
@@ -54,11 +62,10 @@ interface KeptPlace extends LinePlace {
  */
 export class LineBlocks {
   private block: LineBlock | undefined;
-  private place: KeptPlace | undefined;
   private spare: LineBlock[] = [];
 
-  /** Keeps a line until its block is told that it is not wanted. @returns its place, good until the next line is kept */
-  keep(bytes: Buffer, start: number, end: number, { cells, firstCell, cellCount }: ScannedLine): LinePlace {
+  /** Keeps a line until its block is told that it is not wanted. @returns the block, whose last line it is */
+  keep(bytes: Buffer, start: number, end: number, { cells, firstCell, cellCount }: ScannedLine): LineBlock {
     const byteCount = end - start;
     const block = this.blockFor(byteCount, cellCount);
     const at = block.length;
@@ -66,25 +73,21 @@ export class LineBlocks {
     const kept = block.cells;
     const to = block.cellCount;
     for (let cell = 0; cell < cellCount; cell++) kept[to + cell] = cells[firstCell + cell] as number;
+    const place = PLACE_NUMBERS * block.lineTotal++;
+    block.places[place] = at;
+    block.places[place + 1] = at + byteCount;
+    block.places[place + 2] = to;
     block.length += byteCount;
     block.cellCount += cellCount;
     block.lineCount++;
-    return this.placeAt(block, at, at + byteCount, to);
-  }
-
-  private placeAt(block: LineBlock, start: number, end: number, firstCell: number): LinePlace {
-    this.place ??= { block, start, end, firstCell };
-    this.place.block = block;
-    this.place.start = start;
-    this.place.end = end;
-    this.place.firstCell = firstCell;
-    return this.place;
+    return block;
   }
 
   /** A line of a block is not wanted any more; to be called once for each line. */
   letGo(block: LineBlock): void {
     if (--block.lineCount > 0) return;
-    block.length = block.cellCount = 0;
+    block.length = block.cellCount = block.lineTotal = 0;
+    block.written = undefined;
     const isUsable = block !== this.block && block.bytes.length === BLOCK_BYTES;
     if (isUsable && this.spare.length < MAX_SPARE_BLOCKS) this.spare.push(block);
   }

@@ -9,7 +9,7 @@ import type { Redactor } from '../redaction/redactor.js';
 import { EventPlans } from './event-plans.js';
 import type { KernelLines } from './kernel-lines.js';
 import type { KnownLayouts } from './known-layouts.js';
-import { type LineBlock, LineBlocks, type LinePlace } from './line-blocks.js';
+import { type LineBlock, LineBlocks } from './line-blocks.js';
 import { CELL, PLAIN_TEXT } from './line-cells.js';
 import { LineReader } from './line-reader.js';
 import { LineScanner } from './line-scanner.js';
@@ -28,8 +28,8 @@ export interface RunMemory {
 export interface LineHost {
   /** Time has passed in the run. */
   advance(seconds: number, nanos: number): void;
-  /** A span has ended and waits for its events. @param line is to be read at once */
-  hold(anchorOffset: number, resource: Resource, endSeconds: number, endNanos: number, line: LinePlace): void;
+  /** A span has ended and waits for its events. @param block its line is the last one there */
+  hold(anchorOffset: number, resource: Resource, endSeconds: number, endNanos: number, block: LineBlock): void;
   /** A line that the fast path leaves alone: all log records, and any span in an unusual layout. */
   pushRecord(logged: LoggedRecord): void;
 }

@@ -2,8 +2,9 @@ import { packageFile } from '../../component/package-file.js';
 import { type KernelNumber, loadKernel } from '../../decode/wire/load-kernel.js';
 
 /**
- * The part of exporting that is WebAssembly: it reads lines of spans to cells, many at once. Its source, and what stands
- * where in its memory, is in `kernel/assembly/lines/`. The memory has a fixed size, 2.5 MiB.
+ * The part of exporting that is WebAssembly: it reads lines of spans to cells, many at once, and writes the spans of held
+ * lines. Its source, and what stands where in its memory, is in `kernel/assembly/lines/`. The memory has a fixed size,
+ * 4.5 MiB.
  */
 export interface LineKernel {
   readonly memory: Uint8Array;
@@ -23,6 +24,38 @@ export interface LineKernel {
   run(at: number, end: number): number;
   /** Where the latest run stopped. */
   stoppedAt(): number;
+  readonly writer: SpanWriterKernel;
+}
+
+/** The part of the kernel that writes spans: `kernel/assembly/lines/span-writer.ts` and `shown-texts.ts`. */
+export interface SpanWriterKernel {
+  /** Addresses of tables by index: of attributes, of event types. */
+  readonly plans: number;
+  readonly maxPlans: number;
+  readonly eventPlans: number;
+  /** Addresses: held lines, their cells, where each stands; the spans, where each stands, texts of theirs; a text that is told. */
+  readonly held: number;
+  readonly heldCells: number;
+  readonly heldLines: number;
+  readonly spans: number;
+  readonly written: number;
+  readonly openTexts: number;
+  readonly shownText: number;
+  /** Attributes that it leaves to JavaScript, by the bits of their roles; whether it leaves failed nodes; whether texts are redacted. */
+  setRules(roles: number, areFailuresOthers: boolean, areTextsRedacted: boolean): void;
+  /** Texts are of this run from now on; not 0. */
+  setTextRun(run: number): void;
+  forgetTexts(): void;
+  /** @param open its number plus one where it may be shown otherwise one day, else 0. @returns its address; 0 where all have to be forgotten first, 1 where it cannot be kept */
+  keepShown(treatment: number, at: number, length: number, shownLength: number, open: number): number;
+  beginSpans(bytesBefore: number, cellsBefore: number): void;
+  /** @returns the number of the first line that it did not look at */
+  writeSpans(from: number, to: number): number;
+  spansEnd(): number;
+  openEnd(): number;
+  unknownText(): number;
+  unknownLength(): number;
+  unknownTreatment(): number;
 }
 
 /** `undefined` where the compiled kernel is missing or this machine has no WebAssembly with SIMD: JavaScript does all, then. */
@@ -42,6 +75,34 @@ export function loadLineKernel(): LineKernel | undefined {
     forgetNames: exports.forgetNames,
     run: exports.run,
     stoppedAt: () => exports.stoppedAt.value,
+    writer: writerOf(exports),
+  };
+}
+
+function writerOf(exports: KernelExports): SpanWriterKernel {
+  return {
+    plans: exports.PLANS.value,
+    maxPlans: exports.MAX_PLANS.value,
+    eventPlans: exports.EVENT_PLANS.value,
+    held: exports.HELD.value,
+    heldCells: exports.HELD_CELLS.value,
+    heldLines: exports.HELD_LINES.value,
+    spans: exports.SPANS.value,
+    written: exports.WRITTEN.value,
+    openTexts: exports.OPEN_TEXTS.value,
+    shownText: exports.SHOWN_TEXT.value,
+    setRules: (roles, areFailuresOthers, areTextsRedacted) =>
+      exports.setRules(roles, areFailuresOthers ? 1 : 0, areTextsRedacted ? 1 : 0),
+    setTextRun: exports.setTextRun,
+    forgetTexts: exports.forgetTexts,
+    keepShown: exports.keepShown,
+    beginSpans: exports.beginSpans,
+    writeSpans: exports.writeSpans,
+    spansEnd: () => exports.spansEnd.value,
+    openEnd: () => exports.openEnd.value,
+    unknownText: () => exports.unknownText.value,
+    unknownLength: () => exports.unknownLength.value,
+    unknownTreatment: () => exports.unknownTreatment.value,
   };
 }
 
@@ -59,4 +120,25 @@ interface KernelExports {
   readonly setRun: (run: number) => void;
   readonly forgetNames: () => void;
   readonly run: (at: number, end: number) => number;
+  readonly PLANS: KernelNumber;
+  readonly MAX_PLANS: KernelNumber;
+  readonly EVENT_PLANS: KernelNumber;
+  readonly HELD: KernelNumber;
+  readonly HELD_CELLS: KernelNumber;
+  readonly HELD_LINES: KernelNumber;
+  readonly SPANS: KernelNumber;
+  readonly WRITTEN: KernelNumber;
+  readonly OPEN_TEXTS: KernelNumber;
+  readonly SHOWN_TEXT: KernelNumber;
+  readonly setRules: (roles: number, areFailuresOthers: number, areTextsRedacted: number) => void;
+  readonly setTextRun: (run: number) => void;
+  readonly forgetTexts: () => void;
+  readonly keepShown: SpanWriterKernel['keepShown'];
+  readonly beginSpans: SpanWriterKernel['beginSpans'];
+  readonly writeSpans: SpanWriterKernel['writeSpans'];
+  readonly spansEnd: KernelNumber;
+  readonly openEnd: KernelNumber;
+  readonly unknownText: KernelNumber;
+  readonly unknownLength: KernelNumber;
+  readonly unknownTreatment: KernelNumber;
 }

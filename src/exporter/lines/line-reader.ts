@@ -10,7 +10,7 @@ import type { SpanSight } from '../mapping/span-sight.js';
 import { type AttributePlan, roleIndexOf } from './attribute-plan.js';
 import type { EventPlan } from './event-plan.js';
 import type { EventPlans } from './event-plans.js';
-import type { LinePlace } from './line-blocks.js';
+import type { LineBlock } from './line-blocks.js';
 import {
   ATTRIBUTE_CELLS,
   CELL,
@@ -52,15 +52,14 @@ export class LineReader implements SpanSight, EndedSpan {
   }
 
   /** Points at the line of a span's end that was kept. */
-  pointAt(place: LinePlace): void {
-    const { block } = place;
+  pointAt(block: LineBlock, index: number): void {
     this.bytes = block.bytes;
     this.view = block.view;
     this.knownUniqueId = null;
-    this.start = place.start;
-    this.end = place.end;
+    this.start = block.startOf(index);
+    this.end = block.endOf(index);
     this.cells = block.cells;
-    this.firstCell = place.firstCell;
+    this.firstCell = block.firstCellOf(index);
     this.isEnd = true;
   }
 

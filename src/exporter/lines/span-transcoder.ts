@@ -39,6 +39,7 @@ import {
   TRUE,
 } from './line-cells.js';
 import type { LineReader } from './line-reader.js';
+import { VERDICT_ATTRIBUTES } from './verdict-attributes.js';
 import { writeIntegerAttribute, writeTextAttribute } from './write-attribute.js';
 
 /** What the transcoder works with; all of one run and one destination. */
@@ -81,7 +82,7 @@ export class SpanTranscoder {
       return false;
     }
     this.writeStatement(out, line, uniqueId);
-    if (verdict !== '') out.copy(VERDICTS[verdict], 0, VERDICTS[verdict].length);
+    if (verdict !== '') out.raw(VERDICT_ATTRIBUTES[verdict]);
     const failure = verdict === 'error' && this.deps.switches['node-errors'] ? this.failureOf(out, line) : undefined;
     if (line.eventType === EVENT_TYPE.nodeProcessed) this.writeQueryTime(out, line, uniqueId);
     if (originalName !== undefined) {
@@ -284,15 +285,7 @@ export class SpanTranscoder {
   }
 }
 
-/** Verdicts that need nothing but the line, each as the attribute that says it. */
-const VERDICTS = { success: verdictBytes('success'), skipped: verdictBytes('skipped'), error: verdictBytes('error') };
-type KnownVerdict = keyof typeof VERDICTS;
-
-function verdictBytes(verdict: string): Buffer {
-  const out = new WireWriter(64);
-  encodeAttribute(out, SPAN.attributes, 'run_bridge.node.verdict', verdict);
-  return out.bytes.subarray(0, out.length);
-}
+type KnownVerdict = keyof typeof VERDICT_ATTRIBUTES;
 
 const EMPTY_TAIL = { events: [], droppedEventsCount: 0, links: [], droppedLinksCount: 0 };
 const SHORT_TAILS = [SpanStatusCode.UNSET, SpanStatusCode.OK].map((code) => {

@@ -1,6 +1,6 @@
 import type { Resource } from '../../record/resource.js';
 import type { SpanEnd } from '../../record/telemetry-record.js';
-import type { LineBlock, LinePlace } from '../lines/line-blocks.js';
+import type { LineBlock } from '../lines/line-blocks.js';
 
 /** A span's end that waited for late events: its record, or (in half the memory) the place of its line. */
 export interface HeldSpan {
@@ -8,7 +8,9 @@ export interface HeldSpan {
   readonly resource: Resource;
   /** `undefined` for one that is held as a line. */
   readonly record: SpanEnd | undefined;
-  readonly line: LinePlace | undefined;
+  /** The block that its line is in, and the line's index there. */
+  readonly block: LineBlock | undefined;
+  readonly index: number;
 }
 
 const MIN_CAPACITY = 64;
@@ -32,17 +34,21 @@ export class HeldSpans {
   addRecord(anchorOffset: number, resource: Resource, endSeconds: number, endNanos: number, record: SpanEnd): void {
     const at = this.add(anchorOffset, resource, endSeconds, endNanos);
     this.columns.contents[at] = record;
-    this.columns.firstCells[at] = IS_RECORD;
+    this.columns.indexes[at] = IS_RECORD;
   }
 
-  /** @param line is read at once, and may be another's afterwards */
-  addLine(anchorOffset: number, resource: Resource, endSeconds: number, endNanos: number, line: LinePlace): void {
+  /** @param index of its line in the block */
+  addLine(
+    anchorOffset: number,
+    resource: Resource,
+    endSeconds: number,
+    endNanos: number,
+    block: LineBlock,
+    index: number,
+  ): void {
     const at = this.add(anchorOffset, resource, endSeconds, endNanos);
-    const { contents, starts, ends, firstCells } = this.columns;
-    contents[at] = line.block;
-    starts[at] = line.start;
-    ends[at] = line.end;
-    firstCells[at] = line.firstCell;
+    this.columns.contents[at] = block;
+    this.columns.indexes[at] = index;
   }
 
   /** Whether the oldest one ended before a time; not where there is none. */
@@ -56,9 +62,9 @@ export class HeldSpans {
   takeOldest(): HeldSpan | undefined {
     if (this.heldCount === 0) return undefined;
     const at = this.from;
-    const { anchorOffsets, resources, contents, starts, ends, firstCells } = this.columns;
+    const { anchorOffsets, resources, contents, indexes } = this.columns;
     const anchorOffset = anchorOffsets[at] as number;
-    const firstCell = firstCells[at] as number;
+    const index = indexes[at] as number;
     const resource = resources[at] as Resource;
     const content = contents[at];
     // Let go at once: it keeps a block of lines.
@@ -66,9 +72,8 @@ export class HeldSpans {
     this.from = (at + 1) & (this.capacity - 1);
     this.heldCount--;
     if (this.heldCount === 0 && this.capacity > MAX_IDLE_CAPACITY) this.resize(MIN_CAPACITY);
-    if (firstCell === IS_RECORD) return { anchorOffset, resource, record: content as SpanEnd, line: undefined };
-    const line = { block: content as LineBlock, start: starts[at] as number, end: ends[at] as number, firstCell };
-    return { anchorOffset, resource, record: undefined, line };
+    if (index === IS_RECORD) return { anchorOffset, resource, record: content as SpanEnd, block: undefined, index };
+    return { anchorOffset, resource, record: undefined, block: content as LineBlock, index };
   }
 
   /** Fills what all have. @returns the place in the columns */
@@ -100,10 +105,8 @@ class Columns {
   readonly anchorOffsets: Float64Array;
   readonly endSeconds: Uint32Array;
   readonly endNanos: Int32Array;
-  readonly starts: Int32Array;
-  readonly ends: Int32Array;
-  /** `IS_RECORD` for a record. */
-  readonly firstCells: Int32Array;
+  /** Of lines; `IS_RECORD` for a record. */
+  readonly indexes: Int32Array;
   readonly resources: (Resource | undefined)[];
   readonly contents: (LineBlock | SpanEnd | undefined)[];
 
@@ -111,9 +114,7 @@ class Columns {
     this.anchorOffsets = new Float64Array(capacity);
     this.endSeconds = new Uint32Array(capacity);
     this.endNanos = new Int32Array(capacity);
-    this.starts = new Int32Array(capacity);
-    this.ends = new Int32Array(capacity);
-    this.firstCells = new Int32Array(capacity);
+    this.indexes = new Int32Array(capacity);
     this.resources = new Array(capacity).fill(undefined);
     this.contents = new Array(capacity).fill(undefined);
   }
@@ -122,9 +123,7 @@ class Columns {
     this.anchorOffsets[at] = from.anchorOffsets[place] as number;
     this.endSeconds[at] = from.endSeconds[place] as number;
     this.endNanos[at] = from.endNanos[place] as number;
-    this.starts[at] = from.starts[place] as number;
-    this.ends[at] = from.ends[place] as number;
-    this.firstCells[at] = from.firstCells[place] as number;
+    this.indexes[at] = from.indexes[place] as number;
     this.resources[at] = from.resources[place];
     this.contents[at] = from.contents[place];
   }

@@ -72,8 +72,8 @@ export class OtelRunMapper implements RunMapper {
       { redactor, tree, nodes, missingParents },
       {
         advance: (seconds, nanos) => this.advance(seconds, nanos),
-        hold: (anchorOffset, resource, endSeconds, endNanos, line) => {
-          this.held.addLine(anchorOffset, resource, endSeconds, endNanos, line);
+        hold: (anchorOffset, resource, endSeconds, endNanos, block) => {
+          this.held.addLine(anchorOffset, resource, endSeconds, endNanos, block, block.lineTotal - 1);
           this.boundHeld();
         },
         pushRecord: (logged) => this.pushRecord(logged),
@@ -192,7 +192,7 @@ export class OtelRunMapper implements RunMapper {
     const { record } = oldest;
     if (record?.eventType === EVENT_TYPE.invocation) this.closing.adoptOrphanEvents([record]);
     const span = this.release.encode(oldest, this.buffer);
-    if (oldest.line !== undefined) this.intake.letGo(oldest.line.block);
+    if (oldest.block !== undefined) this.intake.letGo(oldest.block);
     const { spanHigh, spanLow } = this.release;
     this.tree.sent(spanHigh, spanLow);
     if (span !== undefined) this.ready.push({ signal: 'traces', anchorOffset: oldest.anchorOffset, span });

@@ -5,8 +5,10 @@ import { freshnessOutcomeOf, nodeVerdictOf, testOutcomeOf } from '../../run/node
 import type { NodeVerdict } from '../../run/run-summary.js';
 import type { Redactor } from '../redaction/redactor.js';
 import { EVENT_TYPE } from './event-types.js';
+import { headlineOf } from './headline.js';
 import { hrTimeOf } from './hr-time.js';
 import type { MappingSwitches } from './mapping-switches.js';
+import { nodeErrorTypeOf } from './node-error-type.js';
 import type { Interval, NodeError, NodeIndex } from './node-index.js';
 import type { TextAttributes } from './text-attributes.js';
 
@@ -134,11 +136,7 @@ export class SpanOutcomes {
 
   private nodeFailure(record: EndedSpan): Failure {
     const error = this.errorOf(record);
-    const errorType = record.attributes
-      .text('node_error_type')
-      ?.replace(/^NODE_ERROR_TYPE_/, '')
-      .toLowerCase();
-    const type = error?.codeName ?? (errorType === undefined ? 'node_error' : `node_error_${errorType}`);
+    const type = error?.codeName ?? nodeErrorTypeOf(record.attributes.text('node_error_type'));
     return { type, message: this.redactor.text(error?.message ?? record.status?.message ?? 'error') };
   }
 
@@ -207,24 +205,6 @@ export class SpanOutcomes {
 
 const CANCELED_NODE = 'NODE_OUTCOME_CANCELED';
 const ERROR_CLASS = /(?:^|: )([A-Z][A-Za-z]*(?: [A-Za-z]+){0,3} (?:Error|Exception))(?::|$)/m;
-/** Longest status message; the whole text is in the `exception` event. */
-const MAX_HEADLINE_LENGTH = 512;
-
-/** The first two lines in one, which is where the engine and databases say what is wrong. */
-function headlineOf(message: string): string {
-  if (message.length <= MAX_HEADLINE_LENGTH && !message.includes('\n')) {
-    // Most messages, without lists made of them.
-    const line = message.trim();
-    return line.startsWith('LINE ') ? '' : line;
-  }
-  const lines = message.split('\n').map((line) => line.trim());
-  const headline = lines
-    .filter((line) => line !== '' && !line.startsWith('LINE '))
-    .slice(0, 2)
-    .join(' ');
-  return headline.length > MAX_HEADLINE_LENGTH ? `${headline.slice(0, MAX_HEADLINE_LENGTH)}…` : headline;
-}
-
 function warningEvent(record: SpanEnd, message: string): TimedEvent {
   return {
     name: 'test_warned',

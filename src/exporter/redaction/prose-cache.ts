@@ -3,7 +3,7 @@ import { isLearnable, type KnownNames, type WordList } from './known-names.js';
 import { TextCache } from './text-cache.js';
 
 /** A text as it is shown, and what that depends on. */
-interface ShownText {
+export interface ShownText {
   readonly shown: string;
   /** Words that were not known: the text is shown otherwise once one of them is. */
   readonly hidden: readonly string[];
@@ -28,17 +28,18 @@ export class ProseCache {
   ) {}
 
   /** @param isOwn the text is in memory of its own, see `ownText`. */
-  show(text: string, isOwn = false): string {
+  show(text: string, isOwn = false): ShownText {
     const found = this.texts.get(text);
-    if (found !== undefined && this.isCurrent(found)) return found.shown;
+    if (found !== undefined && this.isCurrent(found)) return found;
     const words = new ListeningWords(this.names);
     const own = isOwn ? text : ownText(text);
-    const shown = this.sanitize(own, words);
-    this.texts.set(own, { shown, hidden: words.hidden, knownCount: this.names.size });
+    const shown = { shown: this.sanitize(own, words), hidden: words.hidden, knownCount: this.names.size };
+    this.texts.set(own, shown);
     return shown;
   }
 
-  private isCurrent(text: ShownText): boolean {
+  /** Whether it would be shown the same way now. */
+  isCurrent(text: ShownText): boolean {
     const { size } = this.names;
     if (text.knownCount === size) return true;
     for (const word of text.hidden) if (this.names.has(word)) return false;

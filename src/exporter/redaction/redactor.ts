@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { ownText } from '../../record/own-text.js';
 import { type AttributePolicy, attributePolicyOf } from './attribute-policy.js';
 import type { KnownNames } from './known-names.js';
-import { ProseCache } from './prose-cache.js';
+import { ProseCache, type ShownText } from './prose-cache.js';
 import type { RedactionLevel } from './redaction-level.js';
 import { sanitizeCommand } from './sanitize-command.js';
 import { sanitizeDiffTable } from './sanitize-diff-table.js';
@@ -66,7 +66,7 @@ export class Redactor {
   /** A message: a status, a log body, an error text. @param isOwn it is in memory of its own, see `ownText`. */
   text(message: string, isOwn = false): string {
     if (this.level === 'off' || message === '') return message;
-    return this.prose.show(message, isOwn);
+    return this.prose.show(message, isOwn).shown;
   }
 
   /** A unit test's table of differences. */
@@ -99,6 +99,19 @@ export class Redactor {
       case 'deny':
         return '?';
     }
+  }
+
+  /** As `byPolicy` where that depends on no more than names: with what tells whether the text is still shown so. */
+  shown(policy: 'name' | 'text', value: string): ShownText {
+    if (this.level === 'off' || value === '' || (policy === 'name' && NAME.test(value))) {
+      return { shown: value, hidden: [], knownCount: 0 };
+    }
+    return this.prose.show(value, true);
+  }
+
+  /** Whether a text would be shown the same way now. */
+  isCurrent(text: ShownText): boolean {
+    return this.prose.isCurrent(text);
   }
 
   /** A number at an exported key; `undefined` where numbers may be values of the project. */

@@ -20,7 +20,7 @@ it('spans come out as they went in, whether held as records or as lines, however
         for (let index = 0; index < count; index++, next++) {
           const record = next % 3 === 0 ? ends[next % ends.length] : undefined;
           if (record !== undefined) held.addRecord(next, UNKNOWN_RESOURCE, next, 0, record);
-          else held.addLine(next, UNKNOWN_RESOURCE, next, 0, { block, start: next, end: next + 1, firstCell: next });
+          else held.addLine(next, UNKNOWN_RESOURCE, next, 0, block, next);
           expected.push(next);
         }
         for (let index = 0; index > count && expected.length > 0; index--) {
@@ -29,7 +29,7 @@ it('spans come out as they went in, whether held as records or as lines, however
           const taken = held.takeOldest();
           expect(taken?.anchorOffset).toBe(oldest);
           if (oldest % 3 === 0) expect(taken?.record).toBe(ends[oldest % ends.length]);
-          else expect(taken?.line).toEqual({ block, start: oldest, end: oldest + 1, firstCell: oldest });
+          else expect([taken?.block, taken?.index]).toEqual([block, oldest]);
         }
         expect(held.count).toBe(expected.length);
       }

@@ -37,7 +37,7 @@ describe('remembered texts', () => {
           const cache = new ProseCache(names, sanitize);
           for (const one of steps) {
             if ('learned' in one) names.learn(one.learned);
-            else expect(cache.show(one.shown)).toBe(sanitize(one.shown, names));
+            else expect(cache.show(one.shown).shown).toBe(sanitize(one.shown, names));
           }
         }),
       );
