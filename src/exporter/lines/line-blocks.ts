@@ -1,4 +1,4 @@
-import { MAX_CELLS } from './line-scanner.js';
+import { MAX_CELLS } from './line-cells.js';
 import type { ScannedLine } from './scanned-line.js';
 import type { WrittenSpans } from './written-spans.js';
 

@@ -33,6 +33,12 @@ export const CELL = {
 export const ATTRIBUTE_CELLS = 3;
 export const LINK_CELLS = 2;
 
+/** Links and attributes that a line may have; one with more is read in the general way. */
+export const MAX_LINKS = 16;
+export const MAX_ATTRIBUTES = 128;
+/** Cells of a line at most. */
+export const MAX_CELLS = CELL.links + MAX_LINKS * LINK_CELLS + MAX_ATTRIBUTES * ATTRIBUTE_CELLS;
+
 /** Kinds of values. A plain text is ASCII without escapes; its begin and end are those of its characters. */
 export const PLAIN_TEXT = 0;
 /** A text that has to be parsed, with its quotes. */

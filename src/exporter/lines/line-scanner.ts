@@ -7,6 +7,9 @@ import {
   FALSE,
   INTEGER,
   LINK_CELLS,
+  MAX_ATTRIBUTES,
+  MAX_CELLS,
+  MAX_LINKS,
   NULL,
   OTHER,
   OTHER_TEXT,
@@ -15,12 +18,6 @@ import {
 } from './line-cells.js';
 import { Literal } from './literal.js';
 import type { ScannedLine } from './scanned-line.js';
-
-/** Links and attributes that a line may have; one with more is read in the general way. */
-const MAX_LINKS = 16;
-const MAX_ATTRIBUTES = 128;
-/** Cells of a line at most. */
-export const MAX_CELLS = CELL.links + MAX_LINKS * LINK_CELLS + MAX_ATTRIBUTES * ATTRIBUTE_CELLS;
 
 /**
  * Reads lines of spans that are laid out as the engine lays out its own, from their bytes to cells: nothing is made of
