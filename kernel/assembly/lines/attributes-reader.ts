@@ -3,7 +3,7 @@ import { isSame } from '../bytes';
 import { FALSE, isAt, NULL, TRUE } from './literals';
 import { NAMES } from './memory-map';
 import { endOfPlain } from './plain-text';
-import { beginNames, isSeen, keepNames } from './seen-names';
+import { beginNames, isSeen, IS_NAME, IS_NODE, keepNames } from './seen-names';
 import { ADAPTER, EventType, NAME, Plan } from './templates';
 import * as value from './values';
 
@@ -17,6 +17,17 @@ export let roles: u32 = 0;
 export let cellsEnd: u32 = 0;
 /** How many cells of names were noted. */
 export let nameCount: u32 = 0;
+
+/** Whether JavaScript has seen a span of the same node that said as much of it: its database and its schema. */
+export let isNodeKnown: bool = false;
+
+/** Bits of the roles `unique_id`, `database` and `schema`: see `ROLES` of src/exporter/lines/attribute-plan.ts. */
+const UNIQUE_ID: u32 = 1;
+const PLACE_ROLES: u32 = 7;
+/** How many of them the line has, and its `unique_id`. */
+let placeCount: u32 = 0;
+let nodeStart: usize = 0;
+let nodeLength: u32 = 0;
 
 /** A name that came with the same attribute in this generation need not be taught again. */
 let generation: u32 = 1;
@@ -36,7 +47,7 @@ let valueEnd: usize = 0;
  * JavaScript has to look at the line.
  */
 export function readAttributes(at: usize, line: usize, event: EventType, isEnd: bool, cell: u32, names: u32): usize {
-  attributeCount = roles = nameCount = 0;
+  attributeCount = roles = nameCount = placeCount = 0;
   beginNames();
   lineNumber++;
   let previous = changetype<Plan>(event);
@@ -62,6 +73,7 @@ export function readAttributes(at: usize, line: usize, event: EventType, isEnd: 
       store<u32>(cell + 4, <u32>(valueStart - line));
       store<u32>(cell + 8, <u32>(valueEnd - line));
       if (plan.teaches != 0 && isNew(plan)) store<u32>(names + 4 * nameCount++, cell >> 2);
+      if ((plan.role & PLACE_ROLES) != 0 && valueKind == value.PLAIN_TEXT) notePlace(plan.role);
       cell += 12;
       const next = load<u8>(at++);
       if (next == CLOSE) break;
@@ -69,8 +81,17 @@ export function readAttributes(at: usize, line: usize, event: EventType, isEnd: 
     }
   cellsEnd = cell;
   if (load<u16>(at) != 0x0a7d) return 0;
+  isNodeKnown = event.outcome != null && placeCount == 3 && isSeen(nodeStart, nodeLength, IS_NODE);
   keepNames();
   return at + 1;
+}
+
+@inline
+function notePlace(role: u32): void {
+  placeCount++;
+  if (role != UNIQUE_ID) return;
+  nodeStart = valueStart;
+  nodeLength = <u32>(valueEnd - valueStart);
 }
 
 /** Whether a name has to be looked at; notes it. */
@@ -84,7 +105,7 @@ function isNew(plan: Plan): bool {
   plan.generation = generation;
   plan.taught = valueStart;
   plan.taughtLength = length;
-  return !isSeen(valueStart, length);
+  return !isSeen(valueStart, length, IS_NAME);
 }
 
 function find(event: EventType, at: usize): Plan | null {

@@ -22,29 +22,29 @@ export const CELLS_END: u32 = 0xf0000;
 /** Lines, the last of them with its line break. */
 export const CHUNK: u32 = 0xf0000;
 export const CHUNK_END: u32 = 0x130000;
-/** Names that runs were taught: places by their hash, 16 bytes each, and their texts. */
-export const SEEN_SLOTS: u32 = 0x140000;
-export const SLOT_COUNT: u32 = 0x8000;
-export const SEEN_TEXTS: u32 = 0x1c0000;
-export const SEEN_TEXTS_END: u32 = 0x280000;
 /** Where the plan of each attribute stands, by its index. */
-export const PLANS: u32 = 0x281000;
+export const PLANS: u32 = 0x141000;
 export const MAX_PLANS: u32 = 0x1000;
 /** Where each event type stands. */
-export const EVENT_PLANS: u32 = 0x285000;
+export const EVENT_PLANS: u32 = 0x145000;
 /** Lines that were held and are to be sent, their cells, and where each begins: see `span-writer.ts`. */
-export const HELD: u32 = 0x290000;
-export const HELD_CELLS: u32 = 0x2b1000;
-export const HELD_LINES: u32 = 0x2bd000;
+export const HELD: u32 = 0x150000;
+export const HELD_CELLS: u32 = 0x171000;
+export const HELD_LINES: u32 = 0x17d000;
 /** The spans that were made of them, where each stands, and the numbers of texts in it that may be shown otherwise one day. */
-export const SPANS: u32 = 0x2c0000;
-export const SPANS_END: u32 = 0x2f0000;
-export const WRITTEN: u32 = 0x2f1000;
-export const OPEN_TEXTS: u32 = 0x2f6000;
-export const OPEN_TEXTS_END: u32 = 0x2ff000;
+export const SPANS: u32 = 0x180000;
+export const SPANS_END: u32 = 0x1b0000;
+export const WRITTEN: u32 = 0x1b1000;
+export const OPEN_TEXTS: u32 = 0x1b6000;
+export const OPEN_TEXTS_END: u32 = 0x1bf000;
 /** How texts are shown: one that JavaScript brings, places by their hash, 32 bytes each, and the texts. */
-export const SHOWN_TEXT: u32 = 0x2ff000;
-export const SHOWN_SLOTS: u32 = 0x300000;
+export const SHOWN_TEXT: u32 = 0x1bf000;
+export const SHOWN_SLOTS: u32 = 0x1c0000;
 export const SHOWN_SLOT_COUNT: u32 = 0x4000;
-export const SHOWN_TEXTS: u32 = 0x380000;
-export const SHOWN_TEXTS_END: u32 = 0x47ff00;
+export const SHOWN_TEXTS: u32 = 0x240000;
+export const SHOWN_TEXTS_END: u32 = 0x33ff00;
+/** Names that runs were taught, and nodes whose place is known: places by their hash, 16 bytes each, and their texts. */
+export const SEEN_SLOTS: u32 = 0x340000;
+export const SLOT_COUNT: u32 = 0x10000;
+export const SEEN_TEXTS: u32 = 0x440000;
+export const SEEN_TEXTS_END: u32 = 0x5c0000;

@@ -3,14 +3,14 @@ import type { EventPlan } from './event-plan.js';
 import { KnownLayouts } from './known-layouts.js';
 import { TextTable } from './text-table.js';
 
-/** The plans of a run's event types, and what the run had of texts. */
+/** The plans of a run's event types, and texts that lines had. */
 export class EventPlans {
   readonly attributes: readonly AttributePlan[];
   readonly events: readonly EventPlan[];
-  /** Texts that lines had. */
-  readonly texts = new TextTable();
+  readonly texts: TextTable;
 
   constructor(readonly known: KnownLayouts = new KnownLayouts()) {
+    this.texts = known.texts ?? new TextTable();
     this.attributes = known.attributes;
     this.events = known.events;
   }

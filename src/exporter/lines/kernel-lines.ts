@@ -5,8 +5,12 @@ import type { LineKernel } from './line-kernel.js';
 import type { ScannedLine } from './scanned-line.js';
 
 /** Numbers of a line that the kernel read; see kernel/assembly/lines/index.ts. */
-const LINE = { start: 0, end: 1, firstCell: 2, cellsEnd: 3, isEnd: 4, firstName: 5, nameCount: 6 };
+const LINE = { start: 0, end: 1, firstCell: 2, cellsEnd: 3, kinds: 4, firstName: 5, nameCount: 6 };
 const LINE_NUMBERS = 7;
+/** Bits of its kinds. */
+const IS_END = 1;
+const IS_JOINED = 2;
+const IS_NODE_KNOWN = 4;
 const LINE_BREAK = 0x0a;
 
 /** Has the kernel read many lines at once, a stretch of the bytes after the other, and says of one at a time what it read. */
@@ -18,6 +22,8 @@ export class KernelLines implements ScannedLine {
   firstCell = 0;
   cellCount = 0;
   isEnd = false;
+  isJoined = false;
+  isNodeKnown = false;
   firstName = 0;
   nameCount = 0;
   view: DataView = NO_VIEW;
@@ -86,7 +92,10 @@ export class KernelLines implements ScannedLine {
     this.end = (cells[at + LINE.end] as number) - shift;
     this.firstCell = cells[at + LINE.firstCell] as number;
     this.cellCount = (cells[at + LINE.cellsEnd] as number) - this.firstCell;
-    this.isEnd = cells[at + LINE.isEnd] === 1;
+    const kinds = cells[at + LINE.kinds] as number;
+    this.isEnd = (kinds & IS_END) !== 0;
+    this.isJoined = (kinds & IS_JOINED) !== 0;
+    this.isNodeKnown = (kinds & IS_NODE_KNOWN) !== 0;
     this.firstName = cells[at + LINE.firstName] as number;
     this.nameCount = cells[at + LINE.nameCount] as number;
   }

@@ -1,6 +1,7 @@
 import type { AttributePlan } from './attribute-plan.js';
 import { EventPlan } from './event-plan.js';
 import type { KernelLines } from './kernel-lines.js';
+import { TextTable } from './text-table.js';
 
 /** Different event types; lines of more are read in the general way. */
 const MAX_EVENT_TYPES = 128;
@@ -11,10 +12,17 @@ export class KnownLayouts {
   readonly events: EventPlan[] = [];
   /** Number of the line that `LineScanner` reads. */
   lineNumber = 0;
+  /**
+   * Texts that lines had, of all runs: the next run of a project has mostly the same. `undefined` without a kernel, as each
+   * run then marks there which names it was taught.
+   */
+  readonly texts: TextTable | undefined;
   private readonly byType = new Map<string, EventPlan>();
 
   /** @param kernel reads lines that are laid out like one that came before; without one, JavaScript reads all. */
-  constructor(readonly kernel?: KernelLines) {}
+  constructor(readonly kernel?: KernelLines) {
+    this.texts = kernel === undefined ? undefined : new TextTable();
+  }
 
   /** Whether it takes no more event types. */
   get isFull(): boolean {

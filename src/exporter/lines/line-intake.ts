@@ -48,6 +48,8 @@ export class LineIntake {
   /** The run's number with the kernel, and whether all that came in its lines was taken. */
   private kernelRun = 0;
   private isTaken = false;
+  /** Whether a line was passed over that was the first of its node for the kernel, which takes it for known since. */
+  private hasMissedNode = false;
   /** Lines that the kernel has read. */
   private knownCount = 0;
   /** Starts that came with this push. */
@@ -146,24 +148,42 @@ export class LineIntake {
     const { line, host, memory } = this;
     line.pointAtScanned(bytes, start, end, scanned);
     this.learnNames(scanned);
-    const { tree, nodes, missingParents } = memory;
+    const { tree, missingParents } = memory;
     if (!line.isEnd) {
       host.advance(line.cell(CELL.startSeconds) >>> 0, line.cell(CELL.startNanos));
       const lineStart = this.spareStarts.pop() ?? new LineStart();
       lineStart.pointAt(bytes, start, end, resource);
       (tree.begin(line, lineStart) ? this.starts : this.spareStarts).push(lineStart);
       missingParents.arrived(line.spanHigh, line.spanLow);
-      nodes.seeSpan(line);
+      this.seeNode(scanned);
       return;
     }
     const endSeconds = line.cell(CELL.endSeconds) >>> 0;
     const endNanos = line.cell(CELL.endNanos);
-    host.advance(endSeconds, endNanos);
-    if (!tree.end(line)) return;
-    nodes.seeSpan(line);
-    missingParents.arrived(line.spanHigh, line.spanLow);
+    if (scanned.isJoined) {
+      host.advance(line.cell(CELL.startSeconds) >>> 0, line.cell(CELL.startNanos));
+      const isNew = tree.end(line);
+      missingParents.arrived(line.spanHigh, line.spanLow);
+      this.seeNode(scanned);
+      host.advance(endSeconds, endNanos);
+      if (!isNew) return;
+    } else {
+      host.advance(endSeconds, endNanos);
+      if (!tree.end(line)) {
+        this.hasMissedNode ||= !scanned.isNodeKnown;
+        return;
+      }
+      this.seeNode(scanned);
+      missingParents.arrived(line.spanHigh, line.spanLow);
+    }
     missingParents.seeChild(line, resource);
     host.hold(offset + start, resource, endSeconds, endNanos, this.blocks.keep(bytes, start, end, scanned));
+  }
+
+  /** Remembers what the line says of its node, unless that is known. */
+  private seeNode({ isNodeKnown }: ScannedLine): void {
+    const { nodes } = this.memory;
+    if (!isNodeKnown || this.hasMissedNode || nodes.hasForgotten) nodes.seeSpan(this.line);
   }
 
   /** As `learnNames` does of a record. */
@@ -176,7 +196,9 @@ export class LineIntake {
         const text = line.textAt(cell);
         if (text !== undefined) redactor.useAdapter(text);
       } else if (line.kindAt(cell) === PLAIN_TEXT) {
-        const text = plans.texts.textOf(line.bytes, line.view, line.valueStart(cell), line.valueEnd(cell), true);
+        // The kernel gives each once; without it each comes with every line.
+        const isMarked = this.kernel === undefined;
+        const text = plans.texts.textOf(line.bytes, line.view, line.valueStart(cell), line.valueEnd(cell), isMarked);
         if (!plans.texts.wasMarked) redactor.learnOwn(text);
       } else {
         const text = line.textAt(cell);

@@ -30,6 +30,8 @@ export class LineScanner implements ScannedLine {
   readonly firstCell = 0;
   cellCount = 0;
   isEnd = false;
+  readonly isJoined = false;
+  readonly isNodeKnown = false;
   event: EventPlan | undefined;
   readonly nameCells = new Int32Array(MAX_ATTRIBUTES);
   readonly firstName = 0;

@@ -5,6 +5,10 @@ export interface ScannedLine {
   readonly firstCell: number;
   readonly cellCount: number;
   readonly isEnd: boolean;
+  /** Whether it stands for its span's start as well, which says nothing more. */
+  readonly isJoined: boolean;
+  /** Whether its node was seen with all that the run remembers of such spans. */
+  readonly isNodeKnown: boolean;
   /** Places in `cells` of attributes that the run learns from: `nameCount` of these, from `firstName` on. */
   readonly nameCells: Int32Array;
   readonly firstName: number;

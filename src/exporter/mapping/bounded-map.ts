@@ -7,6 +7,9 @@ export class BoundedMap<K, V> {
    */
   private readonly oldest = this.entries.keys();
 
+  /** Whether there were ever too many. */
+  hasForgotten = false;
+
   constructor(private readonly maxSize: number) {}
 
   get(key: K): V | undefined {
@@ -20,6 +23,7 @@ export class BoundedMap<K, V> {
   set(key: K, value: V): void {
     this.entries.set(key, value);
     if (this.entries.size <= this.maxSize) return;
+    this.hasForgotten = true;
     const oldest = this.oldest.next();
     if (!oldest.done) this.entries.delete(oldest.value);
   }

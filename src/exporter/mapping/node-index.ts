@@ -114,6 +114,11 @@ export class NodeIndex {
     );
   }
 
+  /** Whether there were more nodes than are remembered. */
+  get hasForgotten(): boolean {
+    return this.nodes.hasForgotten;
+  }
+
   /** Whether anything says that any node was interrupted. */
   get hasInterruptions(): boolean {
     return this.hasCancellations;
