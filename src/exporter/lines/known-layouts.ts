@@ -12,17 +12,12 @@ export class KnownLayouts {
   readonly events: EventPlan[] = [];
   /** Number of the line that `LineScanner` reads. */
   lineNumber = 0;
-  /**
-   * Texts that lines had, of all runs: the next run of a project has mostly the same. `undefined` without a kernel, as each
-   * run then marks there which names it was taught.
-   */
-  readonly texts: TextTable | undefined;
+  /** Texts that lines had, of all runs: the next run of a project has mostly the same. */
+  readonly texts = new TextTable();
   private readonly byType = new Map<string, EventPlan>();
 
   /** @param kernel reads lines that are laid out like one that came before; without one, JavaScript reads all. */
-  constructor(readonly kernel?: KernelLines) {
-    this.texts = kernel === undefined ? undefined : new TextTable();
-  }
+  constructor(readonly kernel?: KernelLines) {}
 
   /** Whether it takes no more event types. */
   get isFull(): boolean {

@@ -196,10 +196,8 @@ export class LineIntake {
         const text = line.textAt(cell);
         if (text !== undefined) redactor.useAdapter(text);
       } else if (line.kindAt(cell) === PLAIN_TEXT) {
-        // The kernel gives each once; without it each comes with every line.
-        const isMarked = this.kernel === undefined;
-        const text = plans.texts.textOf(line.bytes, line.view, line.valueStart(cell), line.valueEnd(cell), isMarked);
-        if (!plans.texts.wasMarked) redactor.learnOwn(text);
+        const text = plans.texts.textOf(line.bytes, line.view, line.valueStart(cell), line.valueEnd(cell));
+        if (plans.taughtNames.isNew()) redactor.learnOwn(text);
       } else {
         const text = line.textAt(cell);
         if (text !== undefined) redactor.learn(text);

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 
 /** Most texts that are remembered, and bytes of them; when either is full, all are forgotten. */
-const MAX_TEXTS = 16_384;
+export const MAX_TEXTS = 16_384;
 const MAX_BYTES = 1024 * 1024;
 /** Longer texts are not remembered. */
 const MAX_TEXT_BYTES = 256;
@@ -20,9 +20,10 @@ export class TextTable {
   private bytes: Buffer = Buffer.allocUnsafeSlow(8192);
   private view = viewOf(this.bytes);
   private length = 0;
-  private isKnown: boolean[] = [];
-  /** Whether the text that `textOf` gave last was marked before. */
-  wasMarked = false;
+  /** Number of the text that `textOf` gave last, less than `MAX_TEXTS`; -1 for one that is too long to be remembered. */
+  index = -1;
+  /** How often all were forgotten: numbers are those of other texts then. */
+  forgottenCount = 0;
 
   /** @param seed any 32 bits, so that nobody can choose texts that all meet in one place; what comes out does not depend on it. */
   constructor(private readonly seed: number = randomInt(2 ** 32) | 0) {}
@@ -30,25 +31,22 @@ export class TextTable {
   /**
    * The ASCII text of these bytes.
    * @param view of `from`
-   * @param mark what `wasMarked` will say of this text from the next time on.
    */
-  textOf(from: Buffer, view: DataView, start: number, end: number, mark = false): string {
-    this.wasMarked = false;
+  textOf(from: Buffer, view: DataView, start: number, end: number): string {
+    this.index = -1;
     if (end - start > MAX_TEXT_BYTES) return from.toString('latin1', start, end);
     const hash = hashOf(this.seed, from, view, start, end);
     const mask = this.slots.length - 1;
     let slot = (hash ^ (hash >>> 15)) & mask;
     for (let index = this.slots[slot] as number; index !== 0; index = this.slots[slot] as number) {
-      if (this.hashes[slot] === hash && this.isSame(index - 1, from, view, start, end))
-        return this.found(index - 1, mark);
+      if (this.hashes[slot] === hash && this.isSame(index - 1, from, view, start, end)) return this.found(index - 1);
       slot = (slot + 1) & mask;
     }
-    return this.add(hash, from, start, end, mark);
+    return this.add(hash, from, start, end);
   }
 
-  private found(index: number, mark: boolean): string {
-    this.wasMarked = this.isKnown[index] === true;
-    if (mark) this.isKnown[index] = true;
+  private found(index: number): string {
+    this.index = index;
     return this.texts[index] as string;
   }
 
@@ -64,7 +62,7 @@ export class TextTable {
     return true;
   }
 
-  private add(hash: number, from: Buffer, start: number, end: number, mark: boolean): string {
+  private add(hash: number, from: Buffer, start: number, end: number): string {
     if (this.texts.length >= MAX_TEXTS || this.length + end - start > MAX_BYTES) this.forgetAll();
     if (2 * (this.texts.length + 1) > this.slots.length) this.growSlots();
     if (this.length + end - start > this.bytes.length) {
@@ -72,10 +70,10 @@ export class TextTable {
       this.view = viewOf(this.bytes);
     }
     const text = from.toString('latin1', start, end);
-    this.put(hash, this.texts.length);
+    this.index = this.texts.length;
+    this.put(hash, this.index);
     this.texts.push(text);
     this.starts.push(this.length);
-    this.isKnown.push(mark);
     for (let at = start; at < end; at++) this.bytes[this.length++] = from[at] as number;
     return text;
   }
@@ -103,7 +101,7 @@ export class TextTable {
     this.slots.fill(0);
     this.texts = [];
     this.starts = [];
-    this.isKnown = [];
+    this.forgottenCount++;
     this.length = 0;
   }
 }

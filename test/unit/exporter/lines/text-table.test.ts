@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { TaughtNames } from '../../../../src/exporter/lines/taught-names.js';
 import { TextTable } from '../../../../src/exporter/lines/text-table.js';
 
-function lookUp(table: TextTable, text: string, mark = false): string {
+function lookUp(table: TextTable, text: string): string {
   const bytes = Buffer.from(`..${text}..`, 'latin1');
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  return table.textOf(bytes, view, 2, 2 + text.length, mark);
+  return table.textOf(bytes, view, 2, 2 + text.length);
 }
 
 it('a text is what its bytes spell, however many others there are', () => {
@@ -23,13 +24,25 @@ it('texts are right after so many that it had to forget', () => {
   expect(lookUp(table, 'x'.repeat(300))).toBe('x'.repeat(300));
 });
 
-it('says of a text whether it was marked before', () => {
+it('each run is taught a name once, whatever other runs were taught', () => {
   const table = new TextTable();
+  const runs = [new TaughtNames(table), new TaughtNames(table)];
+  const isNew = (run: number, text: string) => {
+    lookUp(table, text);
+    return runs[run]?.isNew();
+  };
   lookUp(table, 'orders');
-  lookUp(table, 'orders', true);
-  expect(table.wasMarked).toBe(false);
-  lookUp(table, 'orders', true);
-  expect(table.wasMarked).toBe(true);
-  lookUp(table, 'customers', true);
-  expect(table.wasMarked).toBe(false);
+  expect([isNew(0, 'orders'), isNew(0, 'orders'), isNew(1, 'orders'), isNew(0, 'customers')]).toEqual([
+    true,
+    false,
+    true,
+    true,
+  ]);
+  // Longer ones are not remembered.
+  expect([isNew(0, 'x'.repeat(300)), isNew(0, 'x'.repeat(300))]).toEqual([true, true]);
+  for (let number = 0; number < 5000; number++) expect(isNew(0, `text ${number}`)).toBe(true);
+  expect(isNew(0, 'text 4999')).toBe(false);
+  // So many that the table forgets: other texts have those numbers then.
+  for (let number = 0; number < 20_000; number++) isNew(1, `other ${number}`);
+  expect([isNew(0, 'orders'), isNew(0, 'orders')]).toEqual([true, false]);
 });

@@ -64,10 +64,10 @@ it('the kernel writes spans of nodes that ended well, were skipped or failed', (
   const nodes = Array.from({ length: 50 }, (_, span) => {
     const outcome = outcomes[span % 5] ?? 'SUCCESS';
     const message = outcome === 'ERROR' ? `Database Error in model a${span}\\u0041` : undefined;
-    const plain = span % 5 === 2 ? { message: 'Database Error in model a' } : { message };
+    const told = span % 5 === 2 ? 'Database Error in model a' : message;
     const more =
       span % 2 === 0 ? '"node_error_type":"NODE_ERROR_TYPE_USER"' : '"defined_at_line":12,"is":true,"no":null';
-    return linesOf({ span: span + 1, outcome, more, ...(plain.message === undefined ? {} : plain) });
+    return linesOf({ span: span + 1, outcome, more, ...(told === undefined ? {} : { message: told }) });
   });
   // Of five, one was canceled, and one has a message with an escape.
   expect(writtenCount(nodes.join(''))).toBe(30);
