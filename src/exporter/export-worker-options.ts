@@ -1,6 +1,6 @@
 /** Limits and times of one destination's worker. */
 export interface ExportWorkerOptions {
-  /** Items in one request at most. Default 512. */
+  /** Items in one request at most: of usual spans less than a megabyte. Default 1,024. */
   readonly maxBatchItems: number;
   /** How long a span is held for events that come after it, once its run is quiet. Default 2,000 ms. */
   readonly eventHoldMs: number;
@@ -8,7 +8,7 @@ export interface ExportWorkerOptions {
   readonly batchDelayMs: number;
   /** Requests of a signal at the same time; a destination may allow fewer. Default 4. */
   readonly maxInFlight: number;
-  /** Mapped items of a signal that wait for a request; beyond it nothing more is read. Default 2,048. */
+  /** Mapped items of a signal that wait for a request; beyond it nothing more is read. Default 4,096. */
   readonly maxWaitingItems: number;
   /** Runs that hold a mapper at once. Others wait, closed; one that was closed reads its log again from the start. Default 1,024. */
   readonly maxOpenRuns: number;
@@ -22,11 +22,11 @@ export interface ExportWorkerOptions {
 
 /** The defaults. */
 export const DEFAULT_EXPORT_WORKER_OPTIONS: ExportWorkerOptions = {
-  maxBatchItems: 512,
+  maxBatchItems: 1_024,
   eventHoldMs: 2_000,
   batchDelayMs: 200,
   maxInFlight: 4,
-  maxWaitingItems: 2_048,
+  maxWaitingItems: 4_096,
   maxOpenRuns: 1_024,
   maxOpenBytes: 64 * 1024 * 1024,
   openSliceMs: 30_000,

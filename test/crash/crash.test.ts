@@ -10,9 +10,9 @@ const SEED = Number(process.env.CRASH_SEED ?? Date.now() % 2 ** 31);
 /** Collectors to compare with, by their configuration, and how often each is killed. */
 const COLLECTORS = (process.env.CRASH_COLLECTORS ?? 'otelcol-queue').split(',').filter((name) => name !== '');
 const COLLECTOR_KILLS = process.env.CRASH_KILLS === undefined ? 15 : KILLS;
-/** A destination gets at most four requests of 512 spans at the same time. */
+/** A destination gets at most four requests of 1,024 spans at the same time. */
 const MAX_IN_FLIGHT_REQUESTS = 4;
-const MAX_IN_FLIGHT_SPANS = MAX_IN_FLIGHT_REQUESTS * 512;
+const MAX_IN_FLIGHT_SPANS = MAX_IN_FLIGHT_REQUESTS * 1_024;
 const timeoutFor = (kills: number) => 180_000 + kills * 8_000;
 
 const rows: CrashRow[] = [];
