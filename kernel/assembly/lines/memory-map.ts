@@ -43,8 +43,10 @@ export const SHOWN_SLOTS: u32 = 0x1c0000;
 export const SHOWN_SLOT_COUNT: u32 = 0x4000;
 export const SHOWN_TEXTS: u32 = 0x240000;
 export const SHOWN_TEXTS_END: u32 = 0x33ff00;
-/** Names that runs were taught, and nodes whose place is known: places by their hash, 16 bytes each, and their texts. */
+/** Texts that runs were taught: places by their hash, 16 bytes each, and the texts; and for each run which of them. */
 export const SEEN_SLOTS: u32 = 0x340000;
 export const SLOT_COUNT: u32 = 0x10000;
 export const SEEN_TEXTS: u32 = 0x440000;
 export const SEEN_TEXTS_END: u32 = 0x5c0000;
+export const RUN_BITS: u32 = 0x5c0000;
+export const RUN_COUNT: u32 = 63;

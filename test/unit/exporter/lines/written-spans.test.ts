@@ -2,6 +2,10 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { KernelLines } from '../../../../src/exporter/lines/kernel-lines.js';
 import { KnownLayouts } from '../../../../src/exporter/lines/known-layouts.js';
+import { DEFAULT_MAPPING_OPTIONS } from '../../../../src/exporter/mapping/mapping-options.js';
+import { OtelRunMapper } from '../../../../src/exporter/mapping/otel-run-mapper.js';
+import { isEncoded, messageOf } from '../../../../src/exporter/wire/encoded-item.js';
+import { ENGINE } from '../mapping/read-sample.js';
 import { loadedKernel } from './loaded-kernel.js';
 import { mapLines, mapRecords } from './mapped-bytes.js';
 
@@ -124,6 +128,31 @@ it('a name of a run is shown in that run alone', () => {
   for (const log of [withName, without, withName, without]) {
     expect(mapLines(log, {}, [1], layouts)).toEqual(mapRecords(log));
   }
+});
+
+it('runs that take turns give what each gives alone, more of them than the kernel remembers', () => {
+  const layouts = new KnownLayouts(new KernelLines(loadedKernel()));
+  const logs = Array.from({ length: 70 }, (_, run) =>
+    [1, 2, 3, 4].map((span) => {
+      const node = span % 2 === 0 ? `own${run}` : 'shared';
+      return Buffer.from(linesOf({ span, node, more: `"display":"own${run - 1} shared own${run}"` }));
+    }),
+  );
+  const taken = logs.map(() => new OtelRunMapper(DEFAULT_MAPPING_OPTIONS, layouts));
+  const alone = logs.map(() => new OtelRunMapper());
+  for (let piece = 0; piece < 4; piece++) {
+    for (const mappers of [taken, alone]) {
+      logs.forEach((log, run) => {
+        const before = Buffer.concat(log.slice(0, piece)).length;
+        mappers[run]?.pushLines({ resource: ENGINE, offset: before, lines: log[piece] ?? Buffer.alloc(0) });
+      });
+    }
+  }
+  const bytesOf = (mapper: OtelRunMapper) =>
+    mapper
+      .take(true)
+      .map((item) => (item.signal === 'traces' && isEncoded(item.span) ? messageOf(item.span).toString('hex') : ''));
+  expect(taken.map(bytesOf)).toEqual(alone.map(bytesOf));
 });
 
 it('a run of the engine is mostly written by the kernel where nothing but lines is to be asked', () => {
