@@ -1,14 +1,14 @@
 import { copy, isSame } from '../bytes';
-import { FIRST_LINK, LINK_COUNT, MESSAGE_END, MESSAGE_START, NAME_END, NAME_START, PARENT, ROLES, SPAN, START_TIME, STATUS_CODE } from './cells';
+import { FIRST_LINK, LINK_COUNT, MESSAGE_END, MESSAGE_START, NAME_END, NAME_START, ROLES, STATUS_CODE } from './cells';
 import { ATTRIBUTE_COUNT, END_TIME, EVENT } from './cells';
 import { setFailure, writeErrorStatus, writeErrorType, writeException } from './failure-writer';
 import { DENY, EventType, FIRST_SHOWN, HEADLINE, INT64, KEEP, MESSAGE, NODE_ERROR_TYPE, NOT_HERE, Outcome, Plan } from './templates';
 import { EVENT_PLANS, HELD, HELD_CELLS, HELD_LINES, MAX_PLANS, PLANS } from './memory-map';
 import { OPEN_TEXTS, OPEN_TEXTS_END, SPANS, SPANS_END, WRITTEN } from './memory-map';
-import { bytesOf, nibbles } from './plain-text';
+import { cellOf, timeOf, writeHead, writeLink } from './span-frame';
 import { MAX_LENGTH, ShownText, shownText } from './shown-texts';
 import { FALSE, INTEGER, NULL, PLAIN_TEXT, TRUE } from './values';
-import { boolAttribute, bytesField, numberAttribute, textAttribute, varint } from './wire';
+import { boolAttribute, numberAttribute, textAttribute, varint } from './wire';
 
 // Writes held spans as OTLP has them: what SpanTranscoder does for those of which nothing but their line has to be asked.
 
@@ -18,7 +18,6 @@ const HELD_NUMBERS: u32 = 3;
 const WRITTEN_NUMBERS: u32 = 4;
 /** Bit of the last number where the span is that of a failed node. */
 const FAILED: u32 = 0x10000;
-const TRACE_ID_AT: usize = '{"record_type":"SpanEnd","trace_id":"'.length;
 /** More than the parts of a span take that are not attributes, their longest lengths included. */
 const FRAME_BYTES: u32 = 1280;
 const MAX_LINKS: u32 = 16;
@@ -89,11 +88,6 @@ let isFailure: bool = false;
 /** Where the span in hand begins, once its length is known. */
 let spanStart: usize = 0;
 
-@inline
-function cellOf(cells: u32, which: u32): u32 {
-  return load<u32>(cells + 4 * which);
-}
-
 /** Returns where it ends; 0 for a span that is JavaScript's, `FULL` where there is no room. */
 function writeSpan(line: usize, cells: u32): usize {
   const event = changetype<EventType | null>(load<u32>(EVENT_PLANS + 4 * cellOf(cells, EVENT)));
@@ -134,37 +128,6 @@ function closeSpan(begin: usize, end: usize): usize {
 }
 
 const SPAN_TAG: u8 = 0x12;
-
-/** Ids, name, kind and times. */
-@inline
-function writeHead(to: usize, line: usize, cells: u32, kind: u32): usize {
-  store<u16>(to, 0x100a);
-  store<u64>(to + 2, bytesOf(nibbles(line + TRACE_ID_AT)));
-  store<u64>(to + 10, bytesOf(nibbles(line + TRACE_ID_AT + 16)));
-  to = writeId(to + 18, 0x0812, cells + 4 * SPAN);
-  if (cellOf(cells, PARENT) != 0 || cellOf(cells, PARENT + 1) != 0) to = writeId(to, 0x0822, cells + 4 * PARENT);
-  const name = cellOf(cells, NAME_START);
-  to = bytesField(to, 0x2a, line + name, cellOf(cells, NAME_END) - name);
-  store<u16>(to, <u16>(0x30 | (kind << 8)));
-  store<u8>(to + 2, 0x39);
-  store<u64>(to + 3, timeOf(cells + 4 * START_TIME));
-  store<u8>(to + 11, 0x41);
-  store<u64>(to + 12, timeOf(cells + 4 * END_TIME));
-  return to + 20;
-}
-
-@inline
-function writeId(to: usize, tagAndLength: u16, cell: u32): usize {
-  store<u16>(to, tagAndLength);
-  store<u32>(to + 2, bswap<u32>(load<u32>(cell)));
-  store<u32>(to + 6, bswap<u32>(load<u32>(cell + 4)));
-  return to + 10;
-}
-
-@inline
-function timeOf(cell: u32): u64 {
-  return <u64>load<u32>(cell) * 1_000_000_000 + load<u32>(cell + 4);
-}
 
 /** The line's attributes and what they add. Returns 0 or `FULL` as `writeSpan`. */
 function writeAttributes(to: usize, line: usize, cells: u32, event: EventType): usize {
@@ -299,8 +262,6 @@ function numberOf(at: usize, length: u32): u64 {
   return value;
 }
 
-const LINK_BYTES: u32 = 37;
-
 /** Counts of what was dropped, links, status and flags. */
 @inline
 function writeTail(to: usize, line: usize, cells: u32): usize {
@@ -320,18 +281,4 @@ function writeTail(to: usize, line: usize, cells: u32): usize {
   store<u16>(to, 0x0185);
   store<u32>(to + 2, 0x0101);
   return to + 6;
-}
-
-function writeLink(to: usize, line: usize, cell: u32): usize {
-  const trace = line + load<u32>(cell);
-  store<u16>(to, <u16>(0x6a | ((LINK_BYTES - 2) << 8)));
-  store<u16>(to + 2, 0x100a);
-  store<u64>(to + 4, bytesOf(nibbles(trace)));
-  store<u64>(to + 12, bytesOf(nibbles(trace + 16)));
-  store<u16>(to + 20, 0x0812);
-  store<u64>(to + 22, bytesOf(nibbles(line + load<u32>(cell + 4))));
-  store<u16>(to + 30, 0x0028);
-  store<u8>(to + 32, 0x35);
-  store<u32>(to + 33, 0x0101);
-  return to + 37;
 }
