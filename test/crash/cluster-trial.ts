@@ -9,6 +9,7 @@ import { PostgresServer } from '../tool/postgres-server.js';
 import { S3Server } from '../tool/s3-server.js';
 import { until } from '../tool/until.js';
 import type { CleanUp } from './clean-up.js';
+import { ClusterReader } from './cluster-reader.js';
 import { CountingSink } from './counting-sink.js';
 import { ExpectedRuns } from './expected-runs.js';
 import { freePorts } from './free-ports.js';
@@ -46,14 +47,19 @@ export interface ClusterFigures {
   readonly problems: readonly string[];
   /** Objects of the journal that are left in the bucket. */
   readonly leftObjects: readonly string[];
-  /** The list of runs as each process answers it: how many there are. */
+  /** The list of runs as each process answers it: how many there are; and how many there have to be. */
   readonly listed: readonly number[];
+  readonly commandCount: number;
+  /** What processes answer of runs that is not what is stored, in words. */
+  readonly wrongAnswers: readonly string[];
   /** What the processes said that is an error. */
   readonly errors: readonly string[];
 }
 
 const BUCKET = 'bridge';
 const PROCESS_COUNT = 3;
+/** Runs whose files are compared with what each process answers. */
+const ASKED_RUNS = 5;
 const ENGINES = 30;
 const DRAIN_MS = 90_000;
 /** Longer than a lease. */
@@ -162,8 +168,19 @@ export async function tryCluster({ seed, runCount, cleanUp }: ClusterTrialOption
     problems.push(...(await judge(client, traceId, verdicts)));
   }
   const listed: number[] = [];
-  for (const { webPort } of processes) listed.push(await countListed(webPort, folder));
+  const wrongAnswers: string[] = [];
+  for (const { webPort } of processes) {
+    const reader = new ClusterReader(webPort, adminToken(folder));
+    listed.push(await reader.countRuns());
+    for (const { traceId } of runs.slice(0, ASKED_RUNS)) {
+      wrongAnswers.push(...(await reader.compare(traceId, join(stored, 'runs', traceId))));
+    }
+    const queried = await reader.countQueried();
+    if (queried !== runs.length) wrongAnswers.push(`SQL over ${queried} runs of ${runs.length}`);
+  }
   const figures = {
+    commandCount: runs.reduce((sum, { verdicts }) => sum + verdicts.length, 0),
+    wrongAnswers,
     ...{ runCount: runs.length, resentCount: load.resentCount, refusals: load.refusals, kills, drainMs, problems },
     log: auditRecordLogs(stored, runs),
     parquet: await auditParquet(stored, runs),
@@ -233,19 +250,6 @@ async function judge(client: pg.Client, traceId: string, verdicts: readonly stri
     problems.push(`commands ${JSON.stringify(commands)}`);
   }
   return problems.map((problem) => `${traceId}: ${problem}`);
-}
-
-/** How many runs a process lists. */
-async function countListed(webPort: number, folder: string): Promise<number> {
-  const token = adminToken(folder);
-  const response = await fetch(`http://127.0.0.1:${webPort}/api/v2/accounts/10001/runs/?limit=1`, {
-    headers: { Authorization: `Token ${token}` },
-  });
-  const body: unknown = await response.json();
-  const text = JSON.stringify(body);
-  const count = /"total_count":(\d+)/.exec(text)?.[1];
-  if (count === undefined) throw new Error(`the list of runs is ${response.status} ${text.slice(0, 300)}`);
-  return Number(count);
 }
 
 function adminToken(folder: string): string {
