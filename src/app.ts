@@ -288,8 +288,10 @@ export class App {
         }),
       },
     );
+    const anyRuns = cluster?.runsOf(this.tracker, reader) ?? this.tracker;
     this.webhooks = new WebhooksLate(configuration, health, {
-      ...{ ...deps, state: opened.state, tracker: this.tracker, reader: this.reader },
+      // Of several processes, whichever has an event tells it, whoever has the run.
+      ...{ ...deps, state: opened.state, tracker: anyRuns, reader },
       webUrl: () => {
         if (configuration['public-url'] !== 'off') return configuration['public-url'];
         return purpose === 'serve' ? this.web.address.url : null;
@@ -387,7 +389,7 @@ export class App {
     });
     const api = lazyRouter('/api/', async () => {
       const { apiRouters } = await import('./app/api-routers.js');
-      const tracker = cluster?.runsOf(this.tracker, reader) ?? this.tracker;
+      const tracker = anyRuns;
       const { state } = opened;
       const { version } = deps;
       const { jobs: declared } = configuration;

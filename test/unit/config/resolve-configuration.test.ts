@@ -51,6 +51,7 @@ describe('without anything said', () => {
       'otlp-auth': 'auto',
       'data-dir': '/home/me/.local/share/run-bridge',
       'database-url': 'off',
+      processes: 'one',
       parquet: true,
       jsonl: 'off',
       'max-body-bytes': 67_108_864,
