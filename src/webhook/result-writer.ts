@@ -40,6 +40,8 @@ export class ResultWriter {
   private async drain(stop: AbortSignal): Promise<void> {
     this.isWriting = true;
     while (this.waiting.length > 0) {
+      // What ends at the same time shares a transaction.
+      await new Promise(setImmediate);
       const batch = this.waiting.splice(0, MAX_BATCH);
       await this.save(
         batch.map(({ result }) => result),

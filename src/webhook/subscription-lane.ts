@@ -11,8 +11,14 @@ export class SubscriptionLane {
   isClaiming = false;
   private limit = 1;
 
-  /** @param isSuspect whether its last delivery has failed */
-  constructor(public isSuspect: boolean) {}
+  /**
+   * @param isSuspect whether its last delivery has failed
+   * @param readMs when the subscription was read, in monotonic milliseconds
+   */
+  constructor(
+    public isSuspect: boolean,
+    public readMs: number,
+  ) {}
 
   /** Attempts that may begin now. */
   get freeCount(): number {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import { EarliestTimer } from '../component/earliest-timer.js';
@@ -53,6 +54,8 @@ export interface DispatcherCounts {
 /** How often what is due is looked for, in milliseconds: retries, and what other processes have written. */
 const POLL_MS = 1_000;
 const SOON_MS = 5;
+/** What is known of a subscription is good for so long, in milliseconds. */
+const FRESH_MS = 1_000;
 const PURGE_MS = 3_600_000;
 const PURGE_ROWS = 1_000;
 
@@ -81,6 +84,8 @@ export class WebhookDispatcher implements Component {
     private readonly deps: DispatcherDeps,
   ) {
     const { clock, logger, events: store, holder } = deps;
+    // Every attempt under way listens.
+    setMaxListeners(0, this.cutOff.signal);
     const onArchived = (one: ArchivedSubscription) => this.sayArchived(one);
     this.writer = new ResultWriter(holder, { store, rule: standingRule(config.limits), onArchived, clock, logger });
     this.timer = new EarliestTimer(clock, () => void this.poll());
@@ -157,7 +162,8 @@ export class WebhookDispatcher implements Component {
   /** Begins as many attempts of a subscription as may be under way. */
   private async pump(subscription: WebhookSubscription): Promise<void> {
     const { events, clock, holder } = this.deps;
-    const lane = this.lanes.get(subscription.id) ?? new SubscriptionLane(subscription.failedCount > 0);
+    const lane =
+      this.lanes.get(subscription.id) ?? new SubscriptionLane(subscription.failedCount > 0, clock.monotonicMs());
     this.lanes.set(subscription.id, lane);
     const limit = Math.min(lane.freeCount, this.roomFor(lane));
     if (lane.isClaiming || limit <= 0 || this.stopping.signal.aborted) return;
@@ -215,7 +221,7 @@ export class WebhookDispatcher implements Component {
       lane.noteEnd(isDelivered);
       lane.inFlightCount -= 1;
       this.inFlightCount -= 1;
-      await this.goOn(subscription, lane);
+      await this.goOn(subscription, lane, isDelivered);
     }
   }
 
@@ -229,13 +235,22 @@ export class WebhookDispatcher implements Component {
   }
 
   /** The next events of a subscription, with what it is by now. */
-  private async goOn({ accountId, id }: WebhookSubscription, lane: SubscriptionLane): Promise<void> {
-    if (this.stopping.signal.aborted) return;
+  private async goOn(subscription: WebhookSubscription, lane: SubscriptionLane, isDelivered: boolean): Promise<void> {
+    const { accountId, id } = subscription;
+    // Of several that end together one goes on, for all of them.
+    if (this.stopping.signal.aborted || lane.isClaiming) return;
+    lane.isClaiming = true;
     try {
-      const current = await this.deps.subscriptions.find(accountId, id);
-      if (current !== undefined && current.pausedUntilUnixMs <= this.deps.clock.nowUnixMs()) await this.pump(current);
+      const { clock, subscriptions } = this.deps;
+      const isFresh = isDelivered && clock.monotonicMs() - lane.readMs < FRESH_MS;
+      const current = isFresh ? subscription : await subscriptions.find(accountId, id);
+      if (!isFresh) lane.readMs = clock.monotonicMs();
+      lane.isClaiming = false;
+      if (current !== undefined && current.pausedUntilUnixMs <= clock.nowUnixMs()) await this.pump(current);
     } catch (error) {
       this.deps.logger.error({ error: String(error) }, 'webhooks could not be claimed; it is tried again');
+    } finally {
+      lane.isClaiming = false;
     }
     if (lane.isIdle && this.lanes.get(id) === lane) this.lanes.delete(id);
   }

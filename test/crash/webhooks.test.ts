@@ -9,10 +9,9 @@ import { BridgeProcess } from '../tool/bridge-process.js';
 import { until } from '../tool/until.js';
 import { SeededRandom } from './seeded-random.js';
 
-/** Events in all: two a run. `RUN_BRIDGE_CRASH=long` makes it 2,000 with 25 kills. */
-const IS_LONG = process.env.RUN_BRIDGE_CRASH === 'long';
-const RUN_COUNT = IS_LONG ? 1_000 : 200;
-const KILL_COUNT = IS_LONG ? 25 : 6;
+/** Events in all, two a run; the whole trial has 2,000. */
+const RUN_COUNT = Number(process.env.CRASH_EVENTS ?? 400) / 2;
+const KILL_COUNT = Math.ceil(RUN_COUNT / 40);
 const JOB_COUNT = 10;
 const RETRIES = Array(20).fill('200ms').join(',');
 

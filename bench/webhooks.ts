@@ -1,0 +1,158 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { systemClock } from '../src/component/clock.js';
+import { silentLogger } from '../src/component/logger.js';
+import { parseTraceId } from '../src/record/ids.js';
+import { FIRST_ACCOUNT_ID } from '../src/store/account-store.js';
+import { openSqliteState } from '../src/store/open-sqlite-state.js';
+import type { State } from '../src/store/state.js';
+import { NO_FILTER } from '../src/store/webhook/webhook-subscription.js';
+import { AddressRules, parseAllowed } from '../src/webhook/address-rules.js';
+import { DEFAULT_ATTEMPT_SCHEDULE } from '../src/webhook/attempt-schedule.js';
+import { PlatformSender } from '../src/webhook/platform-sender.js';
+import { SecretBox } from '../src/webhook/secret-box.js';
+import { DEFAULT_STANDING_LIMITS } from '../src/webhook/standing-rule.js';
+import { DISPATCHER_DEFAULTS, WebhookDispatcher } from '../src/webhook/webhook-dispatcher.js';
+import { WebhookHttp } from '../src/webhook/webhook-http.js';
+import { thisMachine } from './machine.js';
+
+const { values } = parseArgs({
+  options: {
+    deliveries: { type: 'string', default: '10000' },
+    /** Of the paced part, a second; 0 leaves it out. */
+    rate: { type: 'string', default: '100' },
+  },
+});
+const deliveryCount = Number(values.deliveries);
+const rate = Number(values.rate);
+const SECRET = `whsec_${Buffer.alloc(24, 7).toString('base64')}`;
+/** Answers at once; what comes to `/dead` never. */
+const RECEIVER = `require('node:http').createServer((q, s) => { q.resume(); q.on('end', () => { if (q.url !== '/dead') s.end(); }); })
+  .listen(0, '127.0.0.1', function () { console.log(this.address().port); })`;
+
+const child = spawn(process.execPath, ['-e', RECEIVER], { stdio: ['ignore', 'pipe', 'inherit'] });
+try {
+  const [line] = await once(child.stdout, 'data');
+  const port = Number(String(line));
+  console.log(JSON.stringify(thisMachine()));
+  for (const subscriptions of [1, 1_000]) await throughput(port, subscriptions);
+  if (rate > 0) {
+    const p99 = { none: await paced(port, 0), some: await paced(port, 0.1) };
+    console.log(`p99 of the live ones: ${(p99.some / p99.none).toFixed(2)} times that without dead ones`);
+  }
+} finally {
+  child.kill();
+}
+
+/** Everything is due at once: how long it takes, and the CPU of it. */
+async function throughput(port: number, subscriptionCount: number): Promise<void> {
+  await withBench(port, subscriptionCount, 0, async (state, dispatcher) => {
+    const runCount = Math.max(1, Math.round(deliveryCount / subscriptionCount));
+    for (let at = 0; at < runCount; at += 1) await endRun(state, at);
+    const total = runCount * subscriptionCount;
+    const cpu = process.cpuUsage();
+    const startedMs = performance.now();
+    await dispatcher.flush(AbortSignal.timeout(300_000));
+    const seconds = (performance.now() - startedMs) / 1_000;
+    const { user, system } = process.cpuUsage(cpu);
+    const cpuMs = (user + system) / 1_000 / (total / 1_000);
+    const counted = `${dispatcher.counts.delivered} delivered in ${seconds.toFixed(1)} s`;
+    console.log(
+      `${subscriptionCount} subscriptions: ${(total / seconds).toFixed(0)} deliveries/s, ${cpuMs.toFixed(0)} ms of CPU for 1,000 (${counted})`,
+    );
+  });
+}
+
+/** Runs end at a steady pace, each told to 1,000 subscriptions; half of the dead ones refuse, half never answer. */
+async function paced(port: number, deadPart: number): Promise<number> {
+  let p99 = 0;
+  await withBench(port, 1_000, deadPart, async (state, dispatcher) => {
+    await dispatcher.start();
+    const runCount = 8;
+    for (let at = 0; at < runCount; at += 1) {
+      await endRun(state, at);
+      dispatcher.wake();
+      await sleep((1_000 / rate) * 1_000);
+    }
+    await sleep(5_000);
+    const delays: number[] = [];
+    for (let at = 0; at < 1_000 * (1 - deadPart); at += 1) {
+      const id = `wsu_live${at}`;
+      const { items } = await state.webhookEvents.list(FIRST_ACCOUNT_ID, id, { limit: 100, offset: 0 });
+      for (const event of items) {
+        const [attempt] = await state.webhookEvents.attemptsOf(event.id);
+        const endedUnixMs = attempt === undefined ? Date.now() : attempt.startedUnixMs + attempt.durationMs;
+        delays.push(endedUnixMs - event.createdUnixMs);
+      }
+    }
+    delays.sort((a, b) => a - b);
+    p99 = delays[Math.floor(delays.length * 0.99)] ?? 0;
+    const median = delays[delays.length >> 1] ?? 0;
+    console.log(
+      `1,000 subscriptions, ${deadPart * 100}% dead, ${rate} deliveries/s: p50 ${median} ms, p99 ${p99} ms of ${delays.length} to live ones; ${dispatcher.counts.failedAttempts} failed attempts`,
+    );
+  });
+  return p99;
+}
+
+async function withBench(
+  port: number,
+  count: number,
+  deadPart: number,
+  body: (state: State, dispatcher: WebhookDispatcher) => Promise<void>,
+): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'run-bridge-webhooks-'));
+  const state = await openSqliteState(join(folder, 'state.db'));
+  const box = new SecretBox(randomBytes(32));
+  const rules = new AddressRules(parseAllowed('loopback') ?? []);
+  const http = new WebhookHttp({ rules, timeoutMs: 10_000, resolve: async () => [] }, systemClock);
+  const sender = new PlatformSender({ http, openBox: async () => box, clock: systemClock, version: 'bench' });
+  const { webhookEvents: events, subscriptions } = state;
+  const dispatcher = new WebhookDispatcher(
+    { ...DISPATCHER_DEFAULTS, schedule: DEFAULT_ATTEMPT_SCHEDULE, limits: DEFAULT_STANDING_LIMITS },
+    {
+      ...{ events, subscriptions, holder: 'bench', clock: systemClock, random: Math.random, logger: silentLogger },
+      senders: { http: sender, slack: sender, teams: sender, email: sender },
+    },
+  );
+  const deadCount = Math.round(count * deadPart);
+  for (let at = 0; at < count; at += 1) {
+    const isDead = at >= count - deadCount;
+    const id = `wsu_${isDead ? 'dead' : 'live'}${at}`;
+    const dead = at % 2 === 0 ? 'http://127.0.0.1:1/' : `http://127.0.0.1:${port}/dead`;
+    await subscriptions.add({
+      ...{ id, accountId: FIRST_ACCOUNT_ID, createdUnixMs: at, kind: 'http', name: id, description: '' },
+      clientUrl: isDead ? dead : `http://127.0.0.1:${port}/${at}`,
+      ...{ eventTypes: ['job.run.completed'], jobIds: [], filter: NO_FILTER, state: 'active', archiveReason: null },
+      ...{ hasAuthorization: true, hasStandardHeaders: true, maxPerMinute: null, sealedHeaders: null },
+      ...{ sealedSecret: box.seal(SECRET, id), sealedOldSecret: null, oldSecretUntilUnixMs: null },
+    });
+  }
+  try {
+    await body(state, dispatcher);
+  } finally {
+    await dispatcher.shutdown(AbortSignal.abort());
+    http.close();
+    await state.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** A run of one of fifty jobs ends. */
+async function endRun(state: State, index: number): Promise<void> {
+  const traceId = parseTraceId(randomBytes(16).toString('hex'));
+  if (traceId === undefined) throw new Error('not a trace id');
+  const invocation = {
+    ...{ index: 1, stepId: null, command: 'dbt build', statusMessage: null, parquetFile: 'telemetry.parquet' },
+    ...({ verdict: 'success', startedUnixMs: 1_000, endedUnixMs: 2_000, isSaved: true } as const),
+    ...{ engineVersion: '2.0.0', gitBranch: null, gitSha: null },
+    place: { job: `job ${index % 50}`, environment: 'production', project: 'shop' },
+  };
+  await state.invocations.note([{ traceId, invocations: [invocation] }], Date.now());
+}
