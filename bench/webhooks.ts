@@ -82,15 +82,19 @@ async function paced(port: number, deadPart: number): Promise<number> {
     }
     await sleep(5_000);
     const delays: number[] = [];
+    const errors = new Map<string, number>();
     for (let at = 0; at < 1_000 * (1 - deadPart); at += 1) {
       const id = `wsu_live${at}`;
       const { items } = await state.webhookEvents.list(FIRST_ACCOUNT_ID, id, { limit: 100, offset: 0 });
       for (const event of items) {
-        const [attempt] = await state.webhookEvents.attemptsOf(event.id);
+        const attempts = await state.webhookEvents.attemptsOf(event.id);
+        const attempt = attempts.find(({ error }) => error === null);
+        for (const { error } of attempts) if (error !== null) errors.set(error, (errors.get(error) ?? 0) + 1);
         const endedUnixMs = attempt === undefined ? Date.now() : attempt.startedUnixMs + attempt.durationMs;
         delays.push(endedUnixMs - event.createdUnixMs);
       }
     }
+    for (const [error, count] of errors) console.log(`${count} attempts at live ones: ${error}`);
     delays.sort((a, b) => a - b);
     p99 = delays[Math.floor(delays.length * 0.99)] ?? 0;
     const median = delays[delays.length >> 1] ?? 0;

@@ -2,6 +2,7 @@ import http from 'node:http';
 import https from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Clock } from '../component/clock.js';
+import { errorCode } from '../component/error-code.js';
 import type { AddressRules } from './address-rules.js';
 import { ForbiddenAddressError } from './forbidden-address-error.js';
 import { guardedLookup, type ResolveAll } from './guarded-lookup.js';
@@ -55,7 +56,11 @@ export class WebhookHttp {
     signal: AbortSignal,
   ): Promise<HttpOutcome> {
     try {
-      return await this.request(url, headers, body, signal);
+      return await this.request(url, headers, body, signal).catch((error: unknown) => {
+        // The other side has just closed the connection that was kept: nothing of this request was looked at.
+        if (!(error instanceof StaleConnectionError) || signal.aborted) throw error;
+        return this.request(url, headers, body, signal, false);
+      });
     } catch (error) {
       return { status: null, headers: {}, body: '', error: wordsOf(error) };
     }
@@ -72,8 +77,9 @@ export class WebhookHttp {
     headers: Readonly<Record<string, string>>,
     body: Uint8Array,
     signal: AbortSignal,
+    isKept = true,
   ): Promise<HttpOutcome> {
-    const { rules, timeoutMs } = this.config;
+    const { rules, timeoutMs, ca } = this.config;
     const isSecure = url.protocol === 'https:';
     // Sockets look up names only: an address that stands in the URL is looked at here.
     const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
@@ -82,8 +88,9 @@ export class WebhookHttp {
     return new Promise((resolve, reject) => {
       const options = {
         method: 'POST',
-        agent: isSecure ? this.agents.https : this.agents.http,
+        agent: isKept && (isSecure ? this.agents.https : this.agents.http),
         lookup: this.lookup,
+        ...(ca !== undefined && { ca }),
         signal,
         headers: { ...headers, 'content-length': String(body.byteLength) },
       };
@@ -92,7 +99,10 @@ export class WebhookHttp {
         request.destroy(new Error(`no answer within ${timeoutMs / 1_000} s`)),
       );
       request.once('close', () => timer.cancel());
-      request.once('error', reject);
+      request.once('error', (error) => {
+        const isStale = request.reusedSocket && STALE.has(errorCode(error) ?? '');
+        reject(isStale ? new StaleConnectionError(error.message, { cause: error }) : error);
+      });
       request.once('socket', (socket) => {
         // Whatever way the socket came to its address: what it is connected to is looked at once more.
         const check = () => {
@@ -114,6 +124,10 @@ export class WebhookHttp {
     });
   }
 }
+
+/** A kept connection was closed before it was used again. */
+class StaleConnectionError extends Error {}
+const STALE: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 
 async function readStart(response: http.IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];

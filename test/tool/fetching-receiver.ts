@@ -1,0 +1,79 @@
+import { createHmac } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { z } from 'zod';
+import type { BridgeProcess } from './bridge-process.js';
+
+const EVENT_TYPES = ['job.run.started', 'job.run.errored', 'job.run.completed'] as const;
+const madeSchema = z.object({ data: z.object({ id: z.string(), hmac_secret: z.string() }) });
+const listSchema = z.object({ data: z.array(z.string()).nullable() });
+const deliverySchema = z.looseObject({
+  accountId: z.number(),
+  eventType: z.string(),
+  data: z.looseObject({ runId: z.string(), runStatus: z.string(), runStatusCode: z.number() }),
+});
+
+/** What came, and what the API had of the run while it was not answered yet. */
+export interface FetchedDelivery extends z.output<typeof deliverySchema> {
+  readonly isSigned: boolean;
+  /** Bytes of each artifact, by its path. */
+  readonly artifacts: Readonly<Record<string, number>>;
+}
+
+/** A receiver that subscribes to a bridge, and downloads a run's artifacts before it answers. */
+export class FetchingReceiver {
+  static async open(bridge: BridgeProcess, token: string): Promise<FetchingReceiver> {
+    const receiver = new FetchingReceiver(bridge, token);
+    await new Promise<void>((resolve) => receiver.server.listen(0, '127.0.0.1', resolve));
+    const { port } = receiver.server.address() as AddressInfo;
+    const input = { name: 'fetching', client_url: `http://127.0.0.1:${port}/`, event_types: EVENT_TYPES };
+    const answer = await fetch(`${bridge.webUrl}/api/v3/accounts/10001/webhooks/subscriptions/`, {
+      method: 'POST',
+      headers: { authorization: `Token ${token}` },
+      body: JSON.stringify(input),
+    });
+    const made = madeSchema.parse(await answer.json());
+    receiver.secret = made.data.hmac_secret;
+    return receiver;
+  }
+
+  readonly deliveries: FetchedDelivery[] = [];
+  private secret = '';
+  private readonly server: Server;
+
+  private constructor(
+    private readonly bridge: BridgeProcess,
+    private readonly token: string,
+  ) {
+    this.server = createServer(async (request, response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk);
+      const body = Buffer.concat(chunks);
+      const delivery = deliverySchema.parse(JSON.parse(body.toString()));
+      const digest = createHmac('sha256', this.secret).update(body).digest('hex');
+      const isSigned = request.headers.authorization === digest;
+      const artifacts = delivery.eventType === 'job.run.completed' ? await this.fetchAll(delivery) : {};
+      this.deliveries.push({ ...delivery, isSigned, artifacts });
+      response.end();
+    });
+  }
+
+  async close(): Promise<void> {
+    this.server.closeAllConnections();
+    await new Promise((resolve) => this.server.close(resolve));
+  }
+
+  private async fetchAll({ accountId, data }: z.output<typeof deliverySchema>): Promise<Record<string, number>> {
+    const base = `/api/v2/accounts/${accountId}/runs/${data.runId}/artifacts/`;
+    const list = listSchema.parse(JSON.parse((await this.ask(base)).toString())).data ?? [];
+    const sizes: Record<string, number> = {};
+    for (const path of list) sizes[path] = (await this.ask(base + path)).byteLength;
+    return sizes;
+  }
+
+  private async ask(path: string): Promise<Buffer> {
+    const answer = await fetch(this.bridge.webUrl + path, { headers: { authorization: `Token ${this.token}` } });
+    if (!answer.ok) throw new Error(`${path} is ${answer.status}`);
+    return Buffer.from(await answer.arrayBuffer());
+  }
+}
