@@ -294,5 +294,12 @@ async function removeOwn(transaction: Transaction<StateTables>, stepId: string):
     .returning('execution_id')
     .executeTakeFirst();
   await transaction.deleteFrom('step_traces').where('step_id', '=', stepId).execute();
-  if (step !== undefined) await transaction.deleteFrom('executions').where('id', '=', step.execution_id).execute();
+  if (step === undefined) return;
+  await transaction.deleteFrom('executions').where('id', '=', step.execution_id).execute();
+  // There is no such run: who was not told of it is not told.
+  await transaction
+    .deleteFrom('webhook_events')
+    .where('run_id', '=', step.execution_id)
+    .where('attempt_count', '=', 0)
+    .execute();
 }

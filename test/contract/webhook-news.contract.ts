@@ -189,6 +189,18 @@ export function webhookNewsContract(withState: (body: (state: State) => Promise<
         expect(await told(state)).toEqual(['errored 20', 'completed 20', 'completed 10', 'errored 20', 'completed 20']);
       }));
 
+    it('is nothing of a run that turns out to be a step of another one before it was told of', () =>
+      withA(async (state) => {
+        await state.executions.begin(stepStart('s1', { runKey: 'k' }), 'local');
+        await state.invocations.note([commandNote(1, RUNNING)], 3_000);
+        expect(await told(state)).toEqual(['started 3', 'started 3']);
+        const [sure, doubtful] = await eventsOf(state, 'wsu_a');
+        expect(sure?.dueUnixMs).toBe(sure?.createdUnixMs);
+        expect(doubtful?.dueUnixMs).toBe((doubtful?.createdUnixMs ?? 0) + 3_000);
+        await state.invocations.note([commandNote(1, { ...RUNNING, stepId: 's1' })], 3_100);
+        expect((await eventsOf(state, 'wsu_a')).map(({ id }) => id)).toEqual([sure?.id]);
+      }));
+
     it('is nothing when what changed the run is undone', () =>
       withA(async (state) => {
         const broken = commandNote(2, { command: '\ud800', startedUnixMs: Number.NaN });

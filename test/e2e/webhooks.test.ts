@@ -26,12 +26,15 @@ afterEach(async () => {
 
 const exec = (...command: readonly string[]) =>
   runBridge(['exec', '--to', bridge.otlpUrl, '--', ...command], { cwd: folder });
-const events = () => receiver.deliveries.map(({ eventType, data }) => [eventType, data.runStatus, data.runStatusCode]);
+const events = () => receiver.deliveries.map(({ eventType, data }) => `${eventType.slice(8)} ${data.runStatus}`);
 
 test('a run under exec is told of: started, errored, and completed once its telemetry can be downloaded', async () => {
   await exec(process.execPath, ENGINE, resolve(SAMPLES, 'build-mixed'));
   await until('the end', () => receiver.deliveries.some(({ eventType }) => eventType === 'job.run.completed'));
-  expect(events()).toEqual([
+  // The stand-in's records are old and have no mark of the step, so their run is one of its own for a while.
+  const runId = receiver.deliveries.at(-1)?.data.runId;
+  const own = receiver.deliveries.filter(({ data }) => data.runId === runId);
+  expect(own.map(({ eventType, data }) => [eventType, data.runStatus, data.runStatusCode])).toEqual([
     ['job.run.started', 'Running', 3],
     ['job.run.errored', 'Errored', 20],
     ['job.run.completed', 'Errored', 20],
@@ -46,7 +49,7 @@ test('a command that dies without a word has errored, and one that succeeds has 
   await exec('sh', '-c', 'exit 3');
   await exec('true');
   await until('both ends', () => receiver.deliveries.length === 5);
-  expect(events().map(([type, status]) => `${String(type).slice(8)} ${status}`)).toEqual([
+  expect(events()).toEqual([
     'started Running',
     'errored Errored',
     'completed Errored',

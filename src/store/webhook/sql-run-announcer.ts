@@ -13,6 +13,8 @@ import type { WebhookEventType, WebhookSubscription } from './webhook-subscripti
 
 /** Rows asked for, or written, by one statement. */
 const ROWS_PER_STATEMENT = 500;
+/** So long the start of a run is kept back that may turn out to be a step of another one, in milliseconds. */
+const DOUBTFUL_MS = 3_000;
 
 /** A run that something is to be told of. */
 interface News {
@@ -22,6 +24,8 @@ interface News {
   readonly told: number;
   /** Why its first command that errored did so; where the run itself is not over. */
   readonly errorMessage: string | null;
+  /** Nobody told of its command: it may still turn out to be a step of another run. */
+  readonly isOfNobody: boolean;
 }
 
 /** Writes events into the outbox of an SQL database, one for each subscription that is for them. */
@@ -50,6 +54,7 @@ export class SqlRunAnnouncer implements RunAnnouncer {
     const subscriptions = rows.map(toSubscription);
     const nowUnixMs = this.announcing.clock.nowUnixMs();
     const found: Omit<StateTables['webhook_events'], 'seq'>[] = [];
+    const waitMs = (await isStepRunning(transaction)) ? DOUBTFUL_MS : 0;
     for (const one of news) {
       const run = await new SqlRunCatalog(transaction).findRun(one.accountId, one.id);
       if (run === undefined) continue;
@@ -57,7 +62,8 @@ export class SqlRunAnnouncer implements RunAnnouncer {
         const facts = factsOf(run, type, one.errorMessage, nowUnixMs);
         for (const subscription of subscriptions) {
           if (!(await isFor(transaction, subscription, run, type, facts))) continue;
-          found.push(this.eventOf(subscription, type, facts, nowUnixMs));
+          const isDoubtful = type === 'job.run.started' && one.types.length === 1 && one.isOfNobody;
+          found.push(this.eventOf(subscription, type, facts, nowUnixMs, isDoubtful ? waitMs : 0));
         }
       }
     }
@@ -78,6 +84,7 @@ export class SqlRunAnnouncer implements RunAnnouncer {
     type: WebhookEventType,
     facts: RunFacts,
     nowUnixMs: number,
+    waitMs: number,
   ): Omit<StateTables['webhook_events'], 'seq'> {
     return {
       ...{ id: `wev_${this.announcing.newKsuid(nowUnixMs)}`, subscription_id: id, event_type: type },
@@ -85,7 +92,7 @@ export class SqlRunAnnouncer implements RunAnnouncer {
       // Kept also where nothing is delivered, so that it can be replayed.
       state: state === 'active' ? 'pending' : 'skipped',
       ...{ is_tried: 0, is_forced: 0, round_count: 0, attempt_count: 0, http_status_code: null },
-      ...{ due_unix_ms: nowUnixMs, lease_until_unix_ms: 0, lease_holder: null },
+      ...{ due_unix_ms: nowUnixMs + waitMs, lease_until_unix_ms: 0, lease_holder: null },
     };
   }
 }
@@ -94,6 +101,14 @@ async function findNews(transaction: Transaction<StateTables>, runIds: readonly 
   const rows = await transaction
     .selectFrom('executions')
     .select(['id', 'account_id', 'status', 'told', 'step_count', 'cancelled_unix_ms'])
+    .select(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('execution_steps as step')
+          .select('step.id')
+          .whereRef('step.execution_id', '=', 'executions.id')
+          .where('step.teller', '=', 'nobody'),
+      ).as('is_of_nobody'),
+    )
     .where('id', 'in', runIds)
     .where('told', '<>', ALL_TOLD)
     .orderBy('id')
@@ -109,7 +124,9 @@ async function findNews(transaction: Transaction<StateTables>, runIds: readonly 
       hasError: errors.has(row.id),
     });
     if (told === row.told) return [];
-    return [{ id: row.id, accountId: row.account_id, types, told, errorMessage: errors.get(row.id) ?? null }];
+    const isOfNobody = Boolean(row.is_of_nobody);
+    const errorMessage = errors.get(row.id) ?? null;
+    return [{ id: row.id, accountId: row.account_id, types, told, errorMessage, isOfNobody }];
   });
 }
 
@@ -130,6 +147,19 @@ async function findErrors(
     .orderBy('step.step_index', 'desc')
     .execute();
   return new Map(rows.map((row) => [row.execution_id, row.status_message ?? row.command_message]));
+}
+
+/** Whether somebody runs a command just now, of which telemetry without its mark may turn out to be. */
+async function isStepRunning(transaction: Transaction<StateTables>): Promise<boolean> {
+  const step = await transaction
+    .selectFrom('execution_steps as step')
+    .select('step.id')
+    // Spelt as the partial index spells it.
+    .where(sql<boolean>`step.ending is null`)
+    .where('step.teller', '<>', 'nobody')
+    .limit(1)
+    .executeTakeFirst();
+  return step !== undefined;
 }
 
 async function noteTold(transaction: Transaction<StateTables>, news: readonly News[]): Promise<void> {
