@@ -104,6 +104,6 @@ export class DatabaseLease implements Guard {
 
 const NEVER = new AbortController().signal;
 const IN_USE =
-  'the database is in use by another run-bridge with a data folder of its own; one at a time serves a database: stop the other one, or give this one another database in DATABASE_URL';
+  'the database is in use by another run-bridge with a data folder of its own; one at a time serves a database: stop the other one, give this one another database in DATABASE_URL, or start all of them with --processes several';
 const LOST =
   'another run-bridge has taken the database, since this one was not heard of for a while; nothing is taken in until it ends: stop one of the two';

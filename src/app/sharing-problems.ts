@@ -2,7 +2,10 @@ import type { Configuration } from '../config/configuration.js';
 
 /** What keeps several processes from sharing the work as a configuration has it, one sentence each. @param isServing whether this one listens */
 export function sharingProblems(
-  configuration: Pick<Configuration, 'database-url' | 'artifacts' | 'retain-telemetry-age' | 'retain-telemetry-size'>,
+  configuration: Pick<
+    Configuration,
+    'database-url' | 'artifacts' | 'retain-telemetry-age' | 'retain-telemetry-size' | 'webhookKey'
+  >,
   isServing: boolean,
 ): readonly string[] {
   const { 'retain-telemetry-age': age, 'retain-telemetry-size': size } = configuration;
@@ -15,6 +18,11 @@ export function sharingProblems(
   }
   if (age !== 'off' || size !== 'off') {
     problems.push('processes: retain-telemetry-age and -size do not remove what several share: set both to off');
+  }
+  if (configuration.webhookKey === null) {
+    problems.push(
+      'processes: several share the secrets of webhooks: set RUN_BRIDGE_WEBHOOK_KEY, the same for all of them (make one with: openssl rand -base64 32)',
+    );
   }
   if (!isServing)
     problems.push('processes: where several share the work, this command hands over to one: say --to URL');

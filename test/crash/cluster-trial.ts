@@ -220,6 +220,7 @@ export async function tryCluster({ seed, runCount, cleanUp }: ClusterTrialOption
       env: {
         HOME: dataFolder,
         DATABASE_URL: postgres.url(),
+        RUN_BRIDGE_WEBHOOK_KEY: Buffer.alloc(32, 1).toString('base64'),
         AWS_ACCESS_KEY_ID: S3Server.accessKeyId,
         AWS_SECRET_ACCESS_KEY: S3Server.secretAccessKey,
         OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${sink.port}`,

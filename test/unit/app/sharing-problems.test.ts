@@ -6,6 +6,7 @@ const right = {
   artifacts: { bucket: 'runs', prefix: '' },
   'retain-telemetry-age': 'off',
   'retain-telemetry-size': 'off',
+  webhookKey: new Uint8Array(32),
 } as const;
 
 describe('a configuration for several processes', () => {
@@ -18,6 +19,7 @@ describe('a configuration for several processes', () => {
     ['a bucket', { artifacts: 'folder' }, true, /s3:\/\/BUCKET/],
     ['removing by age', { 'retain-telemetry-age': 1_000 }, true, /set both to off/],
     ['removing by size', { 'retain-telemetry-size': 1_000 }, true, /set both to off/],
+    ['a key of webhooks', { webhookKey: null }, true, /openssl rand/],
     ['a bridge to hand over to', {}, false, /--to URL/],
   ] as const)('says what is wrong about %s', (_what, given, isServing, message) => {
     const problems = sharingProblems({ ...right, ...given }, isServing);
