@@ -1,54 +1,34 @@
-import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import type { Writable } from 'node:stream';
-import type { Router } from 'express';
 import { Access } from './app/access.js';
-import type { ArtifactRouters } from './app/artifact-routers.js';
+import type { AppDeps, AppPurpose } from './app/app-deps.js';
 import { ArtifactStorage } from './app/artifact-storage.js';
-import type { Cluster } from './app/cluster.js';
 import { clusterFolder } from './app/cluster-folder.js';
 import { createDecoding } from './app/create-decoding.js';
 import { databaseHealth } from './app/database-health.js';
-import { DatabaseLease, SEVERAL } from './app/database-lease.js';
 import { exportHealth } from './app/export-health.js';
-import { folderIdOf } from './app/folder-id.js';
 import { onlyImported } from './app/imported-runs.js';
 import { JobsLate } from './app/jobs-late.js';
-import type { LateThread } from './app/late-exports.js';
+import { LateApi } from './app/late-api.js';
 import { Leased } from './app/leased.js';
 import { createLimits } from './app/limits.js';
-import { type OpeningExports, openExportsLate } from './app/open-exports-late.js';
-import { openState } from './app/open-state.js';
-import { removalsOf, retainedKinds } from './app/retained-kinds.js';
+import { type OpenParts, openParts } from './app/open-parts.js';
+import { Ports } from './app/ports.js';
+import { retentionOf } from './app/retention-of.js';
 import { sharedRuns } from './app/shared-runs.js';
-import { sharingProblems } from './app/sharing-problems.js';
-import { TraceStill } from './app/trace-still.js';
-import { WebhookBell } from './app/webhook-bell.js';
 import { WebhooksLate } from './app/webhooks-late.js';
-import { ProcessIdentity } from './cluster/process-identity.js';
 import type { Clock } from './component/clock.js';
 import type { Component } from './component/component.js';
 import { Health } from './component/health.js';
 import { Lifecycle } from './component/lifecycle.js';
-import type { Logger } from './component/logger.js';
-import type { Machine } from './component/machine.js';
 import { packageFile } from './component/package-file.js';
 import { pause } from './component/pause.js';
-import { Together } from './component/together.js';
 import type { Configuration } from './config/configuration.js';
-import { ConfigurationError } from './config/configuration-error.js';
-import type { Environment } from './config/environment.js';
 import { missingForHooks } from './config/missing-for-hooks.js';
 import { ParquetThread } from './parquet-thread/parquet-thread.js';
-import { aboutRouter } from './receiver/about-router.js';
 import { ExportIntake } from './receiver/export-intake.js';
-import { OtlpGrpcReceiver } from './receiver/grpc/otlp-grpc-receiver.js';
-import { OtlpHttpReceiver } from './receiver/otlp-http-receiver.js';
 import { WatchedConsumer } from './receiver/watched-consumer.js';
 import type { TraceId } from './record/ids.js';
 import type { RecordConsumer } from './record/record-consumer.js';
-import { Retention } from './retention/retention.js';
-import { API_PATH } from './run/api-path.js';
 import { InvocationNotes } from './run/invocation-notes.js';
 import { InvocationParquet } from './run/invocation-parquet.js';
 import { LocalExecutionBook } from './run/local-execution-book.js';
@@ -59,7 +39,6 @@ import { RunFile } from './run/run-file.js';
 import { RunLog } from './run/run-log.js';
 import { RunTracker } from './run/run-tracker.js';
 import { RUN_TRACKER_DEFAULTS } from './run/run-tracker-config.js';
-import { PublicSchema } from './schema/public-schema.js';
 import { Appended, type AppendListener } from './sink/appended.js';
 import type { ForeignListener } from './sink/foreign-log.js';
 import { ForeignSegments } from './sink/foreign-segments.js';
@@ -67,64 +46,13 @@ import { GuardedConsumer } from './sink/guarded-consumer.js';
 import { JsonlOutput } from './sink/jsonl-output.js';
 import { JsonlRecordLog } from './sink/jsonl-record-log.js';
 import { listTraces } from './sink/list-traces.js';
-import { openJsonlStream } from './sink/open-jsonl-stream.js';
 import type { RecordLogReader } from './sink/record-log.js';
 import { RecordLogFiles } from './sink/record-log-files.js';
 import type { ArtifactSink } from './source/artifact/artifact-sink.js';
 import { StoreArtifactSink } from './source/artifact/store-artifact-sink.js';
 import { Spool } from './source/spool.js';
-import type { DataFolderLock } from './store/data-folder-lock.js';
 import type { PullStore } from './store/pull-store.js';
-import type { State } from './store/state.js';
-import { takeDataFolder } from './store/take-data-folder.js';
-import { lazyRouter } from './web/lazy-router.js';
 import { platformHookOff } from './web/platform-hook-off.js';
-import { WebServer } from './web/web-server.js';
-
-/** What the program gets from outside. */
-export interface AppDeps {
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Memory of the machine and of the process. */
-  readonly machine: Machine;
-  /** Where `jsonl: "-"` streams to. */
-  readonly stdout: Writable;
-  /** Process id, for the lock's message. */
-  readonly pid: number;
-  /** Addresses and names of this machine, to notice a destination that is the program itself. */
-  readonly ownHosts: readonly string[];
-  /** Uniform in [0, 1). */
-  readonly random: () => number;
-  /** The program's version. */
-  readonly version: string;
-  /** The environment of the program, and paths of the Node and the file that run it: commands of jobs are run with these. */
-  readonly environment: Environment;
-  readonly nodePath: string;
-  readonly entryPath: string;
-}
-
-/**
- * `serve` listens. `follow` is the same without listening: whoever started it hands records to `consumer`. `import` takes
- * records too, and judges their runs once everything is there.
- */
-export type AppPurpose = 'serve' | 'follow' | 'import';
-
-/** What was opened before the components are made. */
-interface Opened {
-  readonly lock: DataFolderLock;
-  readonly state: State;
-  readonly bell: WebhookBell;
-  /** `undefined` where the state is in the data folder, which has a lock. */
-  readonly lease: DatabaseLease | undefined;
-  readonly stream: Writable | undefined;
-  /** `undefined` where nothing is exported. */
-  readonly exports: LateThread | undefined;
-  readonly schema: PublicSchema;
-  /** What brings in hosted runs; loaded where webhooks ask for it. */
-  readonly hostedRuns: typeof import('./app/hosted-runs.js') | undefined;
-  /** Where several processes share the work: this one, and what makes its parts. */
-  readonly cluster: { readonly identity: ProcessIdentity; readonly make: typeof Cluster } | undefined;
-}
 
 /** The program without its command line: components made of a configuration and wired to each other. */
 export class App {
@@ -133,46 +61,12 @@ export class App {
    * @throws ConfigurationError, StoreError, DataFolderInUseError, OutputError
    */
   static async open(configuration: Configuration, deps: AppDeps, purpose: AppPurpose = 'serve'): Promise<App> {
-    const folder = configuration['data-dir'];
-    const isShared = configuration.processes === 'several';
-    const sharing = isShared ? sharingProblems(configuration, purpose === 'serve') : [];
-    if (sharing.length > 0) throw new ConfigurationError(sharing);
-    const lock = takeDataFolder(folder, deps.pid, deps.clock.nowUnixMs());
-    let exporting: OpeningExports | undefined;
-    let state: State | undefined;
-    let lease: DatabaseLease | undefined;
+    const opened = await openParts(configuration, deps, purpose);
     try {
-      const { jsonl } = configuration;
-      const stream = jsonl === 'off' ? undefined : jsonl === '-' ? deps.stdout : await openJsonlStream(jsonl);
-      const folderId = configuration['database-url'] === 'off' ? '' : folderIdOf(folder, deps.random);
-      const identity = isShared ? new ProcessIdentity(folderId, () => randomUUID()) : undefined;
-      const forThread = () =>
-        identity === undefined
-          ? null
-          : { fence: { processId: identity.processId, folderId }, folder: clusterFolder(configuration) };
-      exporting = await openExportsLate(configuration, { ...deps, cluster: forThread }, purpose === 'serve');
-      // Both are done while the other thread starts, which takes as long.
-      const schema = PublicSchema.load();
-      const bell = new WebhookBell();
-      // What an import brings is no news.
-      const announcing = { isSilent: purpose === 'import', onEvents: bell.ring };
-      state = await openState(configuration, deps.clock, announcing, identity);
-      if (configuration['database-url'] !== 'off') {
-        lease = await DatabaseLease.take(state.leases, isShared ? SEVERAL : folderId, deps);
-      }
-      const problems = await state.places.declare(configuration, deps.clock.nowUnixMs());
-      if (problems.length > 0) throw new ConfigurationError(problems);
-      const exports = await exporting.with(state);
-      const hasHooks = purpose === 'serve' && missingForHooks(configuration).length === 0;
-      const hostedRuns = hasHooks ? await import('./app/hosted-runs.js') : undefined;
-      const cluster = identity && { identity, make: (await import('./app/cluster.js')).Cluster };
-      const opened = { lock, state, bell, lease, stream, exports, schema, hostedRuns, cluster };
       return new App(configuration, deps, opened, purpose);
     } catch (error) {
-      await exporting?.close();
-      await lease?.release();
-      await state?.close();
-      lock.release();
+      await opened.exports?.close();
+      await close(opened);
       throw error;
     }
   }
@@ -187,13 +81,11 @@ export class App {
   readonly artifacts: ArtifactSink;
   /** Hosted runs that are to be brought in, or were. */
   readonly pulls: PullStore;
-  private readonly receiver: OtlpHttpReceiver;
-  private readonly grpc: OtlpGrpcReceiver | undefined;
-  private readonly web: WebServer;
+  /** Where the program listens; addresses are known after `start()`. */
+  readonly ports: Ports;
   private readonly spool: Spool;
   private readonly clock: Clock;
   private readonly dataFolder: string;
-  private readonly access: Access;
   private readonly lifecycle: Lifecycle;
   private readonly webhooks: WebhooksLate;
   /** Ends answers that have no end of their own. */
@@ -202,7 +94,7 @@ export class App {
   private constructor(
     configuration: Configuration,
     deps: AppDeps,
-    private readonly opened: Opened,
+    private readonly opened: OpenParts,
     private readonly purpose: AppPurpose,
     private readonly imported = new Set<TraceId>(),
   ) {
@@ -294,7 +186,7 @@ export class App {
       ...{ ...deps, state: opened.state, tracker: anyRuns, reader },
       webUrl: () => {
         if (configuration['public-url'] !== 'off') return configuration['public-url'];
-        return purpose === 'serve' ? this.web.address.url : null;
+        return purpose === 'serve' ? this.ports.webUrl : null;
       },
     });
     opened.bell.listen(this.webhooks.wake);
@@ -327,57 +219,7 @@ export class App {
       { maxBodyBytes: configuration['max-body-bytes'], maxInFlightBytes },
       { ...decoding, consumer, guards, clock, logger },
     );
-    const about = {
-      version: deps.version,
-      otlpAddress: () => this.receiver.address,
-      webAddress: () => this.web.address,
-      exportsTo: () =>
-        this.destinations.flatMap(([, where]) => where.split(' and ')).filter((origin) => URL.canParse(origin)),
-    };
     const access = new Access(configuration['otlp-auth'], { tokens: opened.state.tokens, clock, logger });
-    this.access = access;
-    const executionsAt = (host: string) =>
-      lazyRouter(`${API_PATH}/executions`, async () => {
-        const { executionRouter } = await import('./web/execution-router.js');
-        return executionRouter({ book: this.book, gate: access.gateAt(host), logger });
-      });
-    let artifactRouters: Promise<ArtifactRouters> | undefined;
-    const artifactApi = () => {
-      const artifactDeps = {
-        catalog: opened.state.catalog,
-        storage,
-        guard: limits.disk,
-        logger,
-        telemetry: cluster?.telemetry,
-      };
-      artifactRouters ??= import('./app/artifact-routers.js').then((module) =>
-        module.artifactRouters(configuration, artifactDeps),
-      );
-      return artifactRouters;
-    };
-    const apiAt = async (host: string, routers: readonly Router[]) => {
-      const { apiRouter } = await import('./api/api-router.js');
-      return apiRouter({ authenticator: access.authenticator, isOpen: access.isOpen(host), routers, logger });
-    };
-    const uploads = lazyRouter(`${API_PATH}/runs/`, async () =>
-      apiAt(configuration.http.host, [(await artifactApi()).uploads]),
-    );
-    this.receiver = new OtlpHttpReceiver(configuration.http, {
-      intake,
-      logger,
-      health,
-      gate: access.gateAt(configuration.http.host),
-      routers: [aboutRouter(about, 'otlp'), executionsAt(configuration.http.host), uploads],
-    });
-    const httpUrl = () => this.otlpUrl;
-    const { grpc } = configuration;
-    this.grpc =
-      grpc === 'off'
-        ? undefined
-        : new OtlpGrpcReceiver(
-            { ...grpc, isOptional: !configuration.chosen.has('grpc') },
-            { intake, gate: access.gateAt(grpc.host), clock, logger, health, httpUrl },
-          );
     const fromHosted = { ...deps, store: this.pulls, openConsumer: () => consumer, book: this.book, guards };
     const hosted = opened.hostedRuns && new opened.hostedRuns.HostedRuns(configuration, fromHosted);
     const hook = hosted?.openHook(health) ?? platformHookOff(missingForHooks(configuration));
@@ -387,23 +229,17 @@ export class App {
       book: this.book,
       credentials: () => access.credentialsFor(configuration.http.host),
     });
-    const api = lazyRouter('/api/', async () => {
-      const { apiRouters } = await import('./app/api-routers.js');
-      const tracker = anyRuns;
-      const { state } = opened;
-      const { version } = deps;
-      const { jobs: declared } = configuration;
-      const stopping = this.stopping.signal;
-      const own = await apiRouters({
-        ...{ state, reader, tracker, jobs: declared, jobsLate: jobs, webhooks: this.webhooks },
-        ...{ clock, dataFolder, version, stopping },
-        ...(cluster && { queryFiles: cluster.queryFiles.bind(cluster) }),
-      });
-      const artifacts = await artifactApi();
-      return apiAt(configuration.web.host, [...own, artifacts.downloads, artifacts.uploads]);
+    const api = new LateApi(configuration, {
+      ...{ state: opened.state, reader, tracker: anyRuns, jobsLate: jobs, webhooks: this.webhooks, access },
+      ...{ clock, logger, version: deps.version, stopping: this.stopping.signal },
+      ...{ book: this.book, storage, disk: limits.disk, telemetry: cluster?.telemetry },
+      ...(cluster && { queryFiles: cluster.queryFiles.bind(cluster) }),
     });
-    const routers = [aboutRouter(about, 'web'), executionsAt(configuration.web.host), hook, api];
-    this.web = new WebServer(configuration.web, { logger, health, routers });
+    this.ports = new Ports(configuration, {
+      ...{ intake, access, api, hook, health, clock, logger, version: deps.version },
+      exportsTo: () =>
+        this.destinations.flatMap(([, where]) => where.split(' and ')).filter((origin) => URL.canParse(origin)),
+    });
     if (configuration['database-url'] !== 'off') {
       health.register('database', () => databaseHealth(opened.state.problem()));
       if (lease !== undefined) health.register('lease of the database', () => lease.health());
@@ -425,7 +261,6 @@ export class App {
     listeners.push(...exports);
     foreignListeners.push(...exports);
     runListeners.push(...exports);
-    const receivers = new Together('receivers', [this.receiver, ...(this.grpc === undefined ? [] : [this.grpc])]);
     this.spool = new Spool(dataFolder, null, {
       consumer: this.consumer,
       book: this.book,
@@ -439,13 +274,9 @@ export class App {
       const holder = () => opened.cluster?.identity.processId ?? '';
       return new Leased(name, parts, { leases: opened.state.leases, holder, clock, logger });
     };
-    const removals = removalsOf(configuration, { state: opened.state, storage });
-    // What several processes have of a run is not in this data folder.
-    const hold =
-      recordLog instanceof JsonlRecordLog ? new TraceStill(recordLog, this.tracker) : { whileStill: async () => false };
     const destinations = this.destinations.map(([name]) => name);
-    const kinds = retainedKinds(configuration, removals, { state: opened.state, storage, clock, destinations, hold });
-    const retention = new Retention({ kinds: purpose === 'serve' ? kinds : [], removals, clock, logger });
+    const parts = { state: opened.state, storage, recordLog, tracker: this.tracker, destinations, clock, logger };
+    const retention = retentionOf(configuration, purpose, parts);
     const webhooks = purpose === 'import' ? [] : [this.webhooks];
     const rows = new RowKeeper(dataFolder, { store: opened.state.rows, clock, logger });
     // Several processes have their rows in a database that all of them need anyway.
@@ -472,8 +303,8 @@ export class App {
         recordLog,
         ...limits.guards,
         ...hostedParts,
-        receivers,
-        this.web,
+        this.ports.receivers,
+        this.ports.web,
         this.spool,
         jobs,
       ],
@@ -481,26 +312,6 @@ export class App {
       import: [recordLog, limits.disk],
     };
     this.lifecycle = new Lifecycle([...outward, ...inward[purpose]]);
-  }
-
-  /** Where OTLP is received; only after `start()`. */
-  get otlpUrl(): string {
-    return this.receiver.address.url;
-  }
-
-  /** Whether OTLP over HTTP needs a token. */
-  get isTokenNeeded(): boolean {
-    return !this.access.isOpen(this.receiver.address.host);
-  }
-
-  /** Where OTLP is received over gRPC; `null` where it is not. Only after `start()`. */
-  get grpcUrl(): string | null {
-    return this.grpc?.address?.url ?? null;
-  }
-
-  /** Where health is served; only after `start()`. */
-  get webUrl(): string {
-    return this.web.address.url;
   }
 
   /** Each destination: its name and where it is. */
@@ -513,10 +324,10 @@ export class App {
     try {
       await this.lifecycle.start();
     } catch (error) {
-      await this.close();
+      await close(this.opened);
       throw error;
     }
-    if (this.purpose === 'serve') this.opened.lock.announce(this.otlpUrl);
+    if (this.purpose === 'serve') this.opened.lock.announce(this.ports.otlpUrl);
   }
 
   /**
@@ -567,15 +378,15 @@ export class App {
     try {
       await this.lifecycle.shutdown(deadline);
     } finally {
-      await this.close();
+      await close(this.opened);
     }
   }
+}
 
-  private async close(): Promise<void> {
-    await this.opened.lease?.release();
-    await this.opened.state.close();
-    this.opened.lock.release();
-  }
+async function close({ lease, state, lock }: OpenParts): Promise<void> {
+  await lease?.release();
+  await state.close();
+  lock.release();
 }
 
 /** A command's end waits no longer for webhooks, in milliseconds: the next start goes on with what is left. */

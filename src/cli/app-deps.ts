@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { AppDeps } from '../app.js';
+import type { AppDeps } from '../app/app-deps.js';
 import type { Logger } from '../component/logger.js';
 import { systemMachine } from '../component/machine.js';
 import { packageVersion } from './package-info.js';

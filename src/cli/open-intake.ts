@@ -1,4 +1,5 @@
-import { App, type AppPurpose } from '../app.js';
+import type { AppPurpose } from '../app/app-deps.js';
+import { App } from '../app.js';
 import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
 import type { Configuration } from '../config/configuration.js';

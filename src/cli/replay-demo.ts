@@ -51,7 +51,7 @@ async function replayHere(invocation: Invocation, traceId: TraceId, bodies: read
   const app = await App.open({ ...configuration, jsonl: 'off' }, appDeps(context, logger));
   await app.start();
   try {
-    await send(app.otlpUrl, bodies, clock);
+    await send(app.ports.otlpUrl, bodies, clock);
     while (!(await app.tracker.isSettled(traceId))) {
       if (stop.aborted) return EXIT.failed;
       await pause(clock, POLL_MS, stop);
@@ -69,7 +69,7 @@ async function describe(app: App, traceId: TraceId): Promise<readonly string[]> 
   const [command] = run === undefined ? [] : await readMeasures(app.reader, run);
   if (command === undefined) throw new CliError(EXIT.failed, 'the run was sent, yet no command was seen in it');
   return [
-    `sent a recorded run to ${app.otlpUrl}: invocation ${invocationIdOf(traceId)}`,
+    `sent a recorded run to ${app.ports.otlpUrl}: invocation ${invocationIdOf(traceId)}`,
     '',
     ...headLines(command),
     ...problemLines(command),

@@ -33,17 +33,17 @@ export async function serve(invocation: Invocation): Promise<ExitCode> {
   await app.start();
   youngGeneration.release();
   const lines = startLines({
-    otlpUrl: app.otlpUrl,
-    grpcUrl: app.grpcUrl,
-    webUrl: app.webUrl,
+    otlpUrl: app.ports.otlpUrl,
+    grpcUrl: app.ports.grpcUrl,
+    webUrl: app.ports.webUrl,
     dataFolder: configuration['data-dir'],
     firstTokenFile: await makeFirstToken(app, logger),
-    isTokenNeeded: app.isTokenNeeded,
+    isTokenNeeded: app.ports.isTokenNeeded,
     isParquetOn: configuration.parquet,
     jsonl: describeJsonl(configuration.jsonl),
     destinations: app.destinations,
   });
-  for (const line of [...lines, ...hookLines(configuration, app.webUrl)]) context.stderr.write(`${line}\n`);
+  for (const line of [...lines, ...hookLines(configuration, app.ports.webUrl)]) context.stderr.write(`${line}\n`);
   await stopped(context.stop);
   logger.info({}, 'stopping: finishing what was accepted');
   const isEnded = new AbortController();

@@ -85,7 +85,7 @@ describe.each([
   ['backwards', -10_000],
 ])('a clock that jumps %s by a year', (_name, byHours) => {
   test('in the midst of a run changes nothing about it', async () => {
-    const { otlpUrl } = await start();
+    const { otlpUrl } = (await start()).ports;
     await untilDone(await send(otlpUrl, () => clock.jump(byHours)));
     expect(logger.lines.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
   });
@@ -96,7 +96,7 @@ describe.each([
   ['backwards', -10_000],
 ])('a clock that jumps %s by a year', (_name, byHours) => {
   test('loses no export of a destination that is down meanwhile', async () => {
-    const { otlpUrl } = await start();
+    const { otlpUrl } = (await start()).ports;
     destination.answer = () => ({ status: 503, headers: { 'retry-after': '1' } });
     const before = await send(otlpUrl);
     clock.jump(byHours);
@@ -108,7 +108,7 @@ describe.each([
 
   test('loses no export over a restart', async () => {
     destination.answer = () => ({ status: 503, headers: { 'retry-after': '1' } });
-    const { otlpUrl } = await start();
+    const { otlpUrl } = (await start()).ports;
     const before = await send(otlpUrl);
     clock.jump(byHours);
     const after = await send(otlpUrl);

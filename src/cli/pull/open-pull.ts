@@ -1,6 +1,6 @@
+import type { AppPurpose } from '../../app/app-deps.js';
 import { HostedRuns } from '../../app/hosted-runs.js';
 import { openState } from '../../app/open-state.js';
-import type { AppPurpose } from '../../app.js';
 import { createFolder } from '../../component/create-folder.js';
 import type { Logger } from '../../component/logger.js';
 import type { Configuration } from '../../config/configuration.js';

@@ -1,0 +1,76 @@
+import type { Router } from 'express';
+import type { TelemetryFiles } from '../api/artifact/telemetry-files.js';
+import type { Guard } from '../component/guard.js';
+import type { Logger } from '../component/logger.js';
+import type { Configuration } from '../config/configuration.js';
+import { API_PATH } from '../run/api-path.js';
+import type { LocalExecutionBook } from '../run/local-execution-book.js';
+import { lazyRouter } from '../web/lazy-router.js';
+import type { Access } from './access.js';
+import type { ApiRoutersDeps } from './api-routers.js';
+import type { ArtifactRouters } from './artifact-routers.js';
+import type { ArtifactStorage } from './artifact-storage.js';
+
+/** What the API works with. */
+export interface LateApiDeps extends Omit<ApiRoutersDeps, 'jobs' | 'dataFolder'> {
+  readonly access: Access;
+  readonly book: LocalExecutionBook;
+  readonly storage: ArtifactStorage;
+  /** Looks at the disk before an upload. */
+  readonly disk: Guard;
+  /** Where Parquet files are not in the data folder. */
+  readonly telemetry: TelemetryFiles | undefined;
+  readonly logger: Logger;
+}
+
+/** The API on both ports. Its code is loaded when somebody first asks for it: a start need not wait. */
+export class LateApi {
+  private artifacts: Promise<ArtifactRouters> | undefined;
+
+  constructor(
+    private readonly configuration: Configuration,
+    private readonly deps: LateApiDeps,
+  ) {}
+
+  /** Where commands are told of that run under `exec`. @param host of the port */
+  executions(host: string): Router {
+    return lazyRouter(`${API_PATH}/executions`, async () => {
+      const { executionRouter } = await import('../web/execution-router.js');
+      const { book, access, logger } = this.deps;
+      return executionRouter({ book, gate: access.gateAt(host), logger });
+    });
+  }
+
+  /** Uploads of artifacts, on the port that telemetry comes to: `--to` may name either. */
+  uploads(): Router {
+    return lazyRouter(`${API_PATH}/runs/`, async () =>
+      this.behindTokens(this.configuration.http.host, [(await this.openArtifacts()).uploads]),
+    );
+  }
+
+  /** All of it, on the port for people and tools. */
+  whole(): Router {
+    return lazyRouter('/api/', async () => {
+      const { configuration, deps } = this;
+      const { apiRouters } = await import('./api-routers.js');
+      const { jobs, 'data-dir': dataFolder } = configuration;
+      const own = await apiRouters({ ...deps, jobs, dataFolder });
+      const { downloads, uploads } = await this.openArtifacts();
+      return this.behindTokens(configuration.web.host, [...own, downloads, uploads]);
+    });
+  }
+
+  private async behindTokens(host: string, routers: readonly Router[]): Promise<Router> {
+    const { apiRouter } = await import('../api/api-router.js');
+    const { access, logger } = this.deps;
+    return apiRouter({ authenticator: access.authenticator, isOpen: access.isOpen(host), routers, logger });
+  }
+
+  private openArtifacts(): Promise<ArtifactRouters> {
+    const { state, storage, disk, logger, telemetry } = this.deps;
+    this.artifacts ??= import('./artifact-routers.js').then(({ artifactRouters }) =>
+      artifactRouters(this.configuration, { catalog: state.catalog, storage, guard: disk, logger, telemetry }),
+    );
+    return this.artifacts;
+  }
+}

@@ -1,0 +1,88 @@
+import type { Router } from 'express';
+import type { Clock } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import type { Health } from '../component/health.js';
+import type { Logger } from '../component/logger.js';
+import { Together } from '../component/together.js';
+import type { Configuration } from '../config/configuration.js';
+import { aboutRouter } from '../receiver/about-router.js';
+import type { ExportIntake } from '../receiver/export-intake.js';
+import { OtlpGrpcReceiver } from '../receiver/grpc/otlp-grpc-receiver.js';
+import { OtlpHttpReceiver } from '../receiver/otlp-http-receiver.js';
+import { WebServer } from '../web/web-server.js';
+import type { Access } from './access.js';
+import type { LateApi } from './late-api.js';
+
+/** What stands behind the ports. */
+export interface PortsDeps {
+  readonly intake: ExportIntake;
+  readonly access: Access;
+  readonly api: LateApi;
+  /** Takes webhooks of the hosted platform, or says that they are off. */
+  readonly hook: Router;
+  readonly health: Health;
+  /** Origins that telemetry is exported to, for whoever asks whether this program would send it back. */
+  readonly exportsTo: () => readonly string[];
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The program's version. */
+  readonly version: string;
+}
+
+/** Everywhere the program listens: OTLP over HTTP and gRPC, and the port for people and tools. */
+export class Ports {
+  /** OTLP over HTTP, and over gRPC where that is on. */
+  readonly receivers: Component;
+  readonly web: WebServer;
+  private readonly http: OtlpHttpReceiver;
+  private readonly grpc: OtlpGrpcReceiver | undefined;
+
+  constructor(
+    configuration: Pick<Configuration, 'http' | 'grpc' | 'web' | 'chosen'>,
+    private readonly deps: PortsDeps,
+  ) {
+    const { intake, access, api, hook, health, clock, logger } = deps;
+    const { http, grpc, web } = configuration;
+    const about = {
+      version: deps.version,
+      otlpAddress: () => this.http.address,
+      webAddress: () => this.web.address,
+      exportsTo: deps.exportsTo,
+    };
+    this.http = new OtlpHttpReceiver(http, {
+      ...{ intake, logger, health, gate: access.gateAt(http.host) },
+      routers: [aboutRouter(about, 'otlp'), api.executions(http.host), api.uploads()],
+    });
+    const httpUrl = () => this.otlpUrl;
+    this.grpc =
+      grpc === 'off'
+        ? undefined
+        : new OtlpGrpcReceiver(
+            { ...grpc, isOptional: !configuration.chosen.has('grpc') },
+            { intake, gate: access.gateAt(grpc.host), clock, logger, health, httpUrl },
+          );
+    this.receivers = new Together('receivers', [this.http, ...(this.grpc === undefined ? [] : [this.grpc])]);
+    const routers = [aboutRouter(about, 'web'), api.executions(web.host), hook, api.whole()];
+    this.web = new WebServer(web, { logger, health, routers });
+  }
+
+  /** Where OTLP is received; only after the start. */
+  get otlpUrl(): string {
+    return this.http.address.url;
+  }
+
+  /** Whether OTLP over HTTP needs a token; only after the start. */
+  get isTokenNeeded(): boolean {
+    return !this.deps.access.isOpen(this.http.address.host);
+  }
+
+  /** Where OTLP is received over gRPC; `null` where it is not. Only after the start. */
+  get grpcUrl(): string | null {
+    return this.grpc?.address?.url ?? null;
+  }
+
+  /** Where health, the API and pages are; only after the start. */
+  get webUrl(): string {
+    return this.web.address.url;
+  }
+}
