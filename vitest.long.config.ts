@@ -1,11 +1,12 @@
 import { defineConfig } from 'vitest/config';
 
 /**
- * Tests of the built program that take long: faults of disks and destinations, large files, commands that are cut off; and
+ * Tests of the built program that take long: faults of disks and destinations, large files, commands that are cut off, retention, a state made anew; and
  * the properties that `npm test` tries with few cases, with all of them.
  */
 export default defineConfig({
   test: {
+    globalSetup: ['test/tool/postgres-setup.ts'],
     include: [
       'test/long/**/*.test.ts',
       'test/unit/decode/wire/{kernel-spans,wire-traces-decoder}.test.ts',

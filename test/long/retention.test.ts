@@ -9,7 +9,7 @@ import { BridgeProcess } from '../tool/bridge-process.js';
 import { sendSample } from '../tool/send-sample.js';
 import { TestDatabase } from '../tool/test-database.js';
 import { until } from '../tool/until.js';
-import { runBridge } from './run-bridge.js';
+import { runBridge } from '../e2e/run-bridge.js';
 
 // Imported in this order: runs 1001 to 1003; the first is made three days old, the second two, the third one.
 const RUNS = ['build-clean', 'build-mixed', 'parse'] as const;

@@ -6,7 +6,7 @@ import { SAMPLES } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { sendSample } from '../tool/send-sample.js';
 import { until } from '../tool/until.js';
-import { runBridge } from './run-bridge.js';
+import { runBridge } from '../e2e/run-bridge.js';
 
 const ACCOUNT = '/api/v2/accounts/10001';
 
