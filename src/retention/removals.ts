@@ -1,6 +1,7 @@
-import { mkdir, rename, rm } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../component/error-code.js';
+import { makeFolderIn } from '../component/make-folder-in.js';
 import { ROWS_FOLDER } from '../run/row-keeper.js';
 import type { ArtifactStore } from '../store/artifact/artifact-store.js';
 import type { Removal, RetentionStore } from '../store/retention-store.js';
@@ -34,7 +35,7 @@ export class Removals {
     const { dataFolder } = this.deps;
     if (kind === 'run') await rm(join(dataFolder, ROWS_FOLDER, `${id}.json`), { force: true });
     if (kind !== 'trace') return;
-    await mkdir(join(dataFolder, REMOVED_FOLDER), { recursive: true, mode: 0o700 });
+    await makeFolderIn(dataFolder, REMOVED_FOLDER);
     // One of the same name is what a removal of before has left.
     await rm(this.hidden(id), { recursive: true, force: true });
     await rename(join(dataFolder, 'runs', id), this.hidden(id)).catch((error: unknown) => {

@@ -1,8 +1,10 @@
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
+import { errorCode } from '../component/error-code.js';
 import type { Logger } from '../component/logger.js';
+import { makeFolderIn } from '../component/make-folder-in.js';
 import type { RowStore } from '../store/row-store.js';
 
 /** The folder of runs' rows in the data folder, a file a run by its number. */
@@ -18,6 +20,8 @@ export interface RowKeeperDeps {
 /** How often it is looked for runs that are over, in milliseconds; and how many are written at a time. */
 const INTERVAL_MS = 2_000;
 const AT_A_TIME = 100;
+/** A data folder that is gone, full or cannot be written: whoever looks after the disk says so. */
+const TOLD_BY_OTHERS: ReadonlySet<string> = new Set(['ENOENT', 'ENOSPC', 'EDQUOT', 'EROFS', 'EIO', 'EACCES', 'full']);
 
 /**
  * Writes what the database alone knows of runs that are over to files beside their record logs: numbers, names, times,
@@ -29,6 +33,8 @@ export class RowKeeper implements Component {
   private timer: Timer | undefined;
   private working: Promise<void> = Promise.resolve();
   private isStopped = false;
+  /** Since the last time that it went well; told once. */
+  private isFailing = false;
 
   /** @param dataFolder the data folder */
   constructor(
@@ -61,13 +67,17 @@ export class RowKeeper implements Component {
       for (let count = AT_A_TIME; count === AT_A_TIME && goesOn(); ) {
         const runs = await store.listUnkept(AT_A_TIME);
         count = runs.length;
-        if (count === 0) return;
-        await mkdir(join(this.dataFolder, ROWS_FOLDER), { recursive: true, mode: 0o700 });
+        if (count === 0) break;
+        await makeFolderIn(this.dataFolder, ROWS_FOLDER);
         for (const { runId, rows } of runs) await this.write(runId, rows);
         // A run that was removed meanwhile leaves nothing.
         for (const runId of await store.noteKept(runs)) await rm(this.pathOf(runId), { force: true });
       }
+      this.isFailing = false;
     } catch (error) {
+      const isNew = !this.isFailing;
+      this.isFailing = true;
+      if (!isNew || TOLD_BY_OTHERS.has(errorCode(error) ?? '')) return;
       logger.warn(
         { error: String(error) },
         'what the database knows of runs could not be written to files; it is tried again',

@@ -35,8 +35,12 @@ export interface CommandRecordsDeps {
 
 /** How long the JSONL of a trace that came over OTLP is waited for, in milliseconds: the engine writes each line at once. */
 const JSONL_GRACE_MS = 2_000;
-/** How long the JSONL of a trace waits for its resource, which comes over OTLP: the engine sends logs every second. */
-const RESOURCE_GRACE_MS = 1_500;
+/**
+ * How often the JSONL of a trace looks for its resource, which comes over OTLP: 1.5 s, since the engine sends logs every
+ * second. Looks are counted, not time: where processors are short, what has come is taken in between two of them.
+ */
+const RESOURCE_LOOKS = 30;
+const RESOURCE_LOOK_MS = 50;
 /** How often held requests are looked at, in milliseconds. */
 const LOOK_MS = 250;
 
@@ -138,9 +142,8 @@ export class CommandRecords {
   private async waitForResource(traceId: TraceId): Promise<Resource | undefined> {
     const { clock, isOtlpExpected } = this.deps;
     if (!isOtlpExpected) return undefined;
-    const untilMs = clock.monotonicMs() + RESOURCE_GRACE_MS;
-    while (!this.resources.has(traceId) && !this.ended.signal.aborted && clock.monotonicMs() < untilMs) {
-      await pause(clock, LOOK_MS / 5, this.ended.signal);
+    for (let look = 0; look < RESOURCE_LOOKS && !this.resources.has(traceId) && !this.ended.signal.aborted; look++) {
+      await pause(clock, RESOURCE_LOOK_MS, this.ended.signal);
     }
     return this.resources.get(traceId);
   }

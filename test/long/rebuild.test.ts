@@ -2,11 +2,11 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { runBridge } from '../e2e/run-bridge.js';
 import { SAMPLES } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { sendSample } from '../tool/send-sample.js';
 import { until } from '../tool/until.js';
-import { runBridge } from '../e2e/run-bridge.js';
 
 const ACCOUNT = '/api/v2/accounts/10001';
 

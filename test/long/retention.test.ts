@@ -4,12 +4,12 @@ import { dirname, join } from 'node:path';
 import Database from 'libsql';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { openSqliteState } from '../../src/store/open-sqlite-state.js';
+import { runBridge } from '../e2e/run-bridge.js';
 import { SAMPLES, sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { sendSample } from '../tool/send-sample.js';
 import { TestDatabase } from '../tool/test-database.js';
 import { until } from '../tool/until.js';
-import { runBridge } from '../e2e/run-bridge.js';
 
 // Imported in this order: runs 1001 to 1003; the first is made three days old, the second two, the third one.
 const RUNS = ['build-clean', 'build-mixed', 'parse'] as const;
