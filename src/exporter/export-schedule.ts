@@ -64,7 +64,8 @@ export class ExportSchedule {
   enqueue(run: ExportRun): void {
     this.drop(run);
     if (run.isDropped) return;
-    if (run.isInTurn) run.isWokenAgain = true;
+    // One that only waits for a lane is not read anew for that: its turn's end sees that it has missed something.
+    if (run.isInTurn) run.isWokenAgain ||= run.isBehind;
     else this.deps.queue.add(run);
   }
 
