@@ -12,6 +12,7 @@ import { LateApi } from './app/late-api.js';
 import { Leased } from './app/leased.js';
 import { createLimits } from './app/limits.js';
 import { type OpenParts, openParts } from './app/open-parts.js';
+import { originsOf, otlpDestinations } from './app/otlp-destinations.js';
 import { Ports } from './app/ports.js';
 import { retentionOf } from './app/retention-of.js';
 import { sharedRuns } from './app/shared-runs.js';
@@ -237,8 +238,7 @@ export class App {
     });
     this.ports = new Ports(configuration, {
       ...{ intake, access, api, hook, health, clock, logger, version: deps.version },
-      exportsTo: () =>
-        this.destinations.flatMap(([, where]) => where.split(' and ')).filter((origin) => URL.canParse(origin)),
+      exportsTo: otlpDestinations(configuration).flatMap(originsOf),
     });
     if (configuration['database-url'] !== 'off') {
       health.register('database', () => databaseHealth(opened.state.problem()));

@@ -20,10 +20,14 @@ export function otlpDestinations({
   return environmentDestination === undefined ? otlp : [environmentDestination, ...otlp];
 }
 
-/** Where a destination's signals go, for start lines. */
-export function placeOf({ endpoints }: DestinationConfig): string {
-  const origins = Object.values(endpoints).map(({ url }) => new URL(maskUrl(url)).origin);
-  return [...new Set(origins)].join(' and ');
+/** Where a destination's signals go: the origins of their URLs, each once. */
+export function originsOf({ endpoints }: DestinationConfig): readonly string[] {
+  return [...new Set(Object.values(endpoints).map(({ url }) => new URL(maskUrl(url)).origin))];
+}
+
+/** The same in words, for start lines. */
+export function placeOf(config: DestinationConfig): string {
+  return originsOf(config).join(' and ');
 }
 
 /**

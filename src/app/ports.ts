@@ -22,7 +22,7 @@ export interface PortsDeps {
   readonly hook: Router;
   readonly health: Health;
   /** Origins that telemetry is exported to, for whoever asks whether this program would send it back. */
-  readonly exportsTo: () => readonly string[];
+  readonly exportsTo: readonly string[];
   readonly clock: Clock;
   readonly logger: Logger;
   /** The program's version. */

@@ -4,8 +4,7 @@ import type { CliCommand } from './command-line.js';
 export const retainCommand: CliCommand = {
   name: 'retain',
   operands: '',
-  summary:
-    'removes runs and artifacts that are older, or more, than the retain- settings keep; serve does so each hour',
+  summary: 'remove runs and artifacts that are older, or more, than the retain- settings keep; serve does so each hour',
   settings: [
     'data-dir',
     'database-url',

@@ -24,7 +24,7 @@ export interface About {
   readonly otlpAddress: () => ListenAddress;
   readonly webAddress: () => ListenAddress;
   /** Origins of the destinations. */
-  readonly exportsTo: () => readonly string[];
+  readonly exportsTo: readonly string[];
 }
 
 /** By which programs find out whether a run-bridge answers somewhere, and where its other port is. */
@@ -33,7 +33,7 @@ export function aboutRouter({ version, otlpAddress, webAddress, exportsTo }: Abo
   router.get(API_PATH, (request, response) => {
     const { host } = request.headers;
     const urls = { otlp_url: urlFor(otlpAddress(), host), web_url: urlFor(webAddress(), host) };
-    const document: AboutDocument = { name: 'run-bridge', version, port, ...urls, exports_to: exportsTo() };
+    const document: AboutDocument = { name: 'run-bridge', version, port, ...urls, exports_to: exportsTo };
     response.set('Cache-Control', 'no-store').json(document);
   });
   return router;

@@ -40,7 +40,7 @@ export class BookServer {
       version: '1.2.3',
       otlpAddress: () => otlpAddress,
       webAddress: () => this.web.address,
-      exportsTo: () => ['https://tempo:4318'],
+      exportsTo: ['https://tempo:4318'],
     };
     const routers = [aboutRouter(about, 'web'), executionRouter({ book: this.book, logger })];
     this.web = new WebServer({ host, port }, { logger, health: new Health(), routers });

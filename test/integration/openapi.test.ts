@@ -62,7 +62,7 @@ describe('the description of the API', () => {
     const nothing = () => {
       throw new Error('not asked');
     };
-    const about = { version: '', otlpAddress: nothing, webAddress: nothing, exportsTo: () => [] };
+    const about = { version: '', otlpAddress: nothing, webAddress: nothing, exportsTo: [] };
     const book = { begin: nothing, attach: nothing, end: nothing, finish: nothing, isCancelled: nothing };
     const { logger, state } = api.server;
     const artifacts = new RunArtifacts({ catalog: state.catalog, openStore: nothing, dataFolder: api.dataFolder });

@@ -1,4 +1,4 @@
-import { otlpDestinations, placeOf } from '../../app/otlp-destinations.js';
+import { originsOf, otlpDestinations } from '../../app/otlp-destinations.js';
 import type { Configuration } from '../../config/configuration.js';
 import type { FoundBridge } from '../../source/ask-bridge.js';
 
@@ -13,7 +13,7 @@ export function unservedDestinations(
 ): string | null {
   const served = new Set([bridge.otlpUrl, ...bridge.exportsTo].map(originOf));
   const left = otlpDestinations(configuration).flatMap((config) => {
-    const places = placeOf(config).split(' and ');
+    const places = originsOf(config);
     if (places.every((place) => served.has(originOf(place)))) return [];
     const label = config === configuration.environmentDestination ? ENVIRONMENT : `destination ${config.name}`;
     return [`${label} (${places.join(' and ')})`];

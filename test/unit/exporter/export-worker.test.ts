@@ -261,6 +261,28 @@ describe('an export worker whose destination fails', () => {
     expect(bench.receiver.logBodies).toEqual(numbers(30).map(String));
   });
 
+  it('does not read a finished run anew over and over while its spans are passed over', async () => {
+    bench.receiver.answer = () => ({ status: 503 });
+    const worker = await bench.worker({ options: { maxBatchItems: 2, maxWaitingItems: 4 } });
+    bench.log.append(RUN, ...spans(20));
+    // The traces wait only once the request was tried so often; the logs, of which there are none, stay ready.
+    await until(() => {
+      bench.clock.advance(100);
+      return worker.status().signals.traces.state === 'waiting';
+    });
+    await bench.finish(RUN, worker);
+    for (let round = 0; round < 100; round += 1) await new Promise(setImmediate);
+    expect(bench.mappers).toHaveLength(1);
+    bench.receiver.answer = () => ({});
+    await until(() => {
+      bench.clock.advance(1_000);
+      return worker.status().pendingRuns === 0;
+    });
+    expect(bench.receiver.spanNames).toEqual(names(20));
+    // It was read once more, from what the destination had not got.
+    expect(bench.mappers).toHaveLength(2);
+  });
+
   it('counts what a partial success rejects and logs the first message', async () => {
     bench.receiver.answer = () => ({
       body: JSON.stringify({ partialSuccess: { rejectedSpans: '2', errorMessage: 'old' } }),
