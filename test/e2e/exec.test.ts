@@ -170,7 +170,7 @@ describe.skipIf(process.platform !== 'linux')('where processors are short', () =
       import { getPriority } from 'node:os';
       const now = () => [readFileSync('/proc/self/stat', 'utf8').split(') ')[1].split(' ')[38], getPriority()];
       const before = now();
-      const takeBack = await giveWay();
+      const takeBack = await giveWay(process.pid);
       const meanwhile = now();
       await takeBack();
       console.log(JSON.stringify({ before, meanwhile, after: now() }));`;

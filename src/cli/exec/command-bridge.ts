@@ -77,7 +77,7 @@ export class CommandBridge {
 
   /** The command was started: loads the rest, takes in what comes, and interrupts it when its run is cancelled. */
   begin(pid: number | undefined): void {
-    this.takeBack = giveWay();
+    if (pid !== undefined) this.takeBack = giveWay(pid);
     if (this.facts.span !== null && pid !== undefined) this.usage = new ProcessUsage(pid, this.facts.context.clock);
     this.pid = pid;
     this.live = import('./live-records.js').then(({ LiveRecords }) => new LiveRecords(this.facts, () => this.cancel()));
@@ -87,11 +87,13 @@ export class CommandBridge {
 
   /** The command has ended. Resolves when everything is where it belongs, or time is up; says what could not be done. */
   async end(ending: ChildEnding, stop: AbortSignal): Promise<void> {
+    // Before what this program itself has started ends, too.
+    const span = this.spanOf(ending);
     await (await this.takeBack)?.();
     this.usage?.stop();
     this.hasEnded = true;
     this.interruption?.stop();
-    await (await this.live)?.end(ending, stop, this.spanOf(ending));
+    await (await this.live)?.end(ending, stop, span);
   }
 
   /** Everything that the command has started is signalled, as by a terminal's Ctrl+C: a shell does not pass a signal on. */

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
 import { promisify } from 'node:util';
+import { ShortTurns } from './short-turns.js';
 
 /** How nice this process is while the command works, where it cannot leave it processors altogether. */
 const NICENESS = 15;
@@ -12,16 +13,23 @@ export type TakeBack = () => Promise<void>;
 /**
  * Lets the command go first, which keeps the priority that it was started with; most of what is to be done here waits for
  * idle processors, and for the command's end. On Linux that is its idle policy (sched(7)), since a nice process still
- * keeps the command's threads from spreading over all processors; elsewhere, and where there would be no way back to the
- * usual policy, it is niceness.
+ * keeps the command's threads from spreading over all processors, with a short turn now and then where none is ever idle;
+ * elsewhere, and where there would be no way back to the usual policy, it is niceness.
+ * @param commandPid the command's process
  */
-export async function giveWay(): Promise<TakeBack> {
+export async function giveWay(commandPid: number): Promise<TakeBack> {
   const before = getPriority();
   if (before >= NICENESS) return async () => {};
-  if (canTakeBack(before) && (await setPolicy('--idle'))) {
-    return async () => {
-      await setPolicy('--other');
-    };
+  if (canTakeBack(before)) {
+    const turns = ShortTurns.begin(commandPid);
+    const isIdle = await setPolicy('--idle');
+    if (isIdle) {
+      return async () => {
+        await turns.end();
+        await setPolicy('--other');
+      };
+    }
+    await turns.end();
   }
   setNiceness(NICENESS);
   return async () => setNiceness(before);

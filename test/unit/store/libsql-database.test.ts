@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Kysely, SqliteDialect } from 'kysely';
-import { expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { LibsqlDatabase } from '../../../src/store/libsql-database.js';
+import { MountedFolder } from '../../tool/mounted-folder.js';
 
 it('says that the disk is full where SQLite has rolled back by itself', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'run-bridge-full-'));
@@ -29,4 +30,22 @@ it('says that the disk is full where SQLite has rolled back by itself', async ()
     await db.destroy();
     rmSync(folder, { recursive: true });
   }
+});
+
+const mounted = MountedFolder.mount(1);
+afterAll(() => mounted?.remove());
+
+it.skipIf(mounted === undefined)('closes on a full disk without a word, and nothing that was written is lost', () => {
+  const path = join(mounted?.path ?? '', 'state.db');
+  const texts = Array.from({ length: 50 }, (_, number) => `${number} ${'x'.repeat(4_000)}`);
+  const database = new LibsqlDatabase(path, 100);
+  database.prepare('create table kept (text text)').run([]);
+  for (const text of texts) database.prepare('insert into kept values (?)').run([text]);
+  const filler = join(mounted?.path ?? '', 'filler');
+  expect(() => writeFileSync(filler, Buffer.alloc(2 ** 20))).toThrow('ENOSPC');
+  database.close();
+  rmSync(filler);
+  const again = new LibsqlDatabase(path, 100);
+  expect(again.prepare('select text from kept').all([])).toEqual(texts.map((text) => ({ text })));
+  again.close();
 });
