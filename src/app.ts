@@ -9,7 +9,7 @@ import { exportHealth } from './app/export-health.js';
 import { onlyImported } from './app/imported-runs.js';
 import { JobsLate } from './app/jobs-late.js';
 import { LateApi } from './app/late-api.js';
-import { Leased } from './app/leased.js';
+import { Leased, RETENTION_LEASE } from './app/leased.js';
 import { createLimits } from './app/limits.js';
 import { type OpenParts, openParts } from './app/open-parts.js';
 import { originsOf, otlpDestinations } from './app/otlp-destinations.js';
@@ -270,21 +270,25 @@ export class App {
       logger,
       pid: deps.pid,
     });
-    const share = (name: string, parts: readonly Component[]) => {
+    const share = (name: string, parts: readonly Component[], isRestartable = false) => {
       const holder = () => opened.cluster?.identity.processId ?? '';
-      return new Leased(name, parts, { leases: opened.state.leases, holder, clock, logger });
+      return new Leased(name, parts, { leases: opened.state.leases, holder, isRestartable, clock, logger });
     };
     const destinations = this.destinations.map(([name]) => name);
-    const parts = { state: opened.state, storage, recordLog, tracker: this.tracker, destinations, clock, logger };
-    const retention = retentionOf(configuration, purpose, parts);
+    const retention = retentionOf(configuration, purpose, {
+      ...{ state: opened.state, storage, recordLog, foreign, tracker: this.tracker, destinations, clock, logger },
+      sharedPlace: cluster?.place,
+    });
     const webhooks = purpose === 'import' ? [] : [this.webhooks];
     const rows = new RowKeeper(dataFolder, { store: opened.state.rows, clock, logger });
     // Several processes have their rows in a database that all of them need anyway.
-    const retaining = opened.cluster === undefined ? [retention, rows] : [share('retention', [retention])];
+    const retaining =
+      opened.cluster === undefined ? [retention.shared, rows] : [share(RETENTION_LEASE, [retention.shared], true)];
     const outward = [
       ...(cluster?.first ?? []),
       storage,
       ...retaining,
+      retention.own,
       ...exports,
       ...webhooks,
       parquetThread,

@@ -8,6 +8,7 @@ import { JournalObjects } from '../cluster/journal-objects.js';
 import { JournalWriter } from '../cluster/journal-writer.js';
 import { Membership } from '../cluster/membership.js';
 import type { ProcessIdentity } from '../cluster/process-identity.js';
+import { RemovedCopies } from '../cluster/removed-copies.js';
 import { SharedFiles } from '../cluster/shared-files.js';
 import { SharedRunFiles } from '../cluster/shared-run-files.js';
 import { SharedRunReader } from '../cluster/shared-run-reader.js';
@@ -22,6 +23,8 @@ import { ConfigurationError } from '../config/configuration-error.js';
 import { MAX_QUERY_RUNS, PARQUET } from '../query/list-query-files.js';
 import type { QueryFiles } from '../query/query-files.js';
 import type { TraceId } from '../record/ids.js';
+import { TelemetryBucket } from '../retention/telemetry-bucket.js';
+import type { TelemetryPlace } from '../retention/telemetry-place.js';
 import type { RunListener } from '../run/run-event.js';
 import type { RunSummary } from '../run/run-summary.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
@@ -105,13 +108,15 @@ export class Cluster {
   /** Parts that are there before all that follows logs. */
   get first(): readonly Component[] {
     const closing: Component = { name: 'bucket', start: async () => {}, shutdown: async () => this.bucket.close() };
-    return [
-      closing,
-      this.membership,
-      this.janitor,
-      this.fileCopies,
-      ...(this.copies === undefined ? [] : [this.copies]),
-    ];
+    const copies = [this.fileCopies, ...(this.copies === undefined ? [] : [this.copies])];
+    const { state, clock, logger } = this.deps;
+    const removed = new RemovedCopies({ copies, traces: state.cluster.traces, clock, logger });
+    return [closing, this.membership, this.janitor, ...copies, removed];
+  }
+
+  /** Where files of runs are, to be counted and removed. */
+  get place(): TelemetryPlace {
+    return new TelemetryBucket({ openBucket: async () => this.bucket, traces: this.deps.state.cluster.traces });
   }
 
   /** Has files of runs shared when they are written. @param parquet `null` where none is written */

@@ -8,14 +8,23 @@ import type { LeaseStore } from '../store/lease-store.js';
 export interface LeasedDeps {
   readonly leases: LeaseStore;
   readonly holder: () => string;
+  /** Whether the parts may be started again after they were shut down: then they have their turn again. */
+  readonly isRestartable: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-const LENGTH_MS = 15_000;
+/** The lease of whoever removes what is old. */
+export const RETENTION_LEASE = 'retention';
+
+/** A holder that is not heard of for so long has lost its lease, in milliseconds. */
+export const LEASED_MS = 15_000;
 const RENEW_MS = 5_000;
 
-/** Parts that run in one of several processes at a time: in the one that has their lease. One that has lost it leaves them to others. */
+/**
+ * Parts that run in one of several processes at a time: in the one that has their lease. One that has lost it leaves them to
+ * others, and waits for its turn where they may be started again.
+ */
 export class Leased implements Component {
   readonly name: string;
   private state: 'waiting' | 'running' | 'over' = 'waiting';
@@ -45,32 +54,43 @@ export class Leased implements Component {
     await this.deps.leases.release(this.name, this.deps.holder()).catch(() => undefined);
   }
 
+  private get isOver(): boolean {
+    return this.state === 'over';
+  }
+
   private renewLater(): void {
-    if (this.state === 'over') return;
+    if (this.isOver) return;
     this.timer = this.deps.clock.after(RENEW_MS, () => {
       this.turn = this.renew().then(() => this.renewLater());
     });
   }
 
   private async renew(): Promise<void> {
-    const { leases, clock, logger } = this.deps;
+    const { leases, isRestartable, clock, logger } = this.deps;
     const holder = this.deps.holder();
     try {
-      const lease = await leases.take(this.name, holder, clock.nowUnixMs(), LENGTH_MS);
+      const lease = await leases.take(this.name, holder, clock.nowUnixMs(), LEASED_MS);
       const isOurs = lease.holder === holder;
       if (isOurs && this.state === 'waiting') {
-        this.state = 'running';
-        for (const part of this.parts) await part.start();
+        await this.begin();
       } else if (!isOurs && this.state === 'running') {
-        this.state = 'over';
-        logger.warn(
-          { what: this.name },
-          'another process has taken this over; this one leaves it to others until it is started anew',
-        );
+        this.state = isRestartable ? 'waiting' : 'over';
+        logger.warn({ what: this.name, isRestartable }, 'another process has taken this over');
         await this.end(AbortSignal.abort());
       }
     } catch (error) {
       logger.warn({ what: this.name, error: reasonOf(error) }, 'the lease could not be renewed; it is tried again');
+    }
+  }
+
+  private async begin(): Promise<void> {
+    this.state = 'running';
+    try {
+      for (const part of this.parts) await part.start();
+    } catch (error) {
+      // Unless it was shut down meanwhile.
+      if (this.deps.isRestartable && !this.isOver) this.state = 'waiting';
+      throw error;
     }
   }
 

@@ -2,22 +2,15 @@ import type { Configuration } from '../config/configuration.js';
 
 /** What keeps several processes from sharing the work as a configuration has it, one sentence each. @param isServing whether this one listens */
 export function sharingProblems(
-  configuration: Pick<
-    Configuration,
-    'database-url' | 'artifacts' | 'retain-telemetry-age' | 'retain-telemetry-size' | 'webhookKey'
-  >,
+  configuration: Pick<Configuration, 'database-url' | 'artifacts' | 'webhookKey'>,
   isServing: boolean,
 ): readonly string[] {
-  const { 'retain-telemetry-age': age, 'retain-telemetry-size': size } = configuration;
   const problems: string[] = [];
   if (configuration['database-url'] === 'off') {
     problems.push('processes: several share a database: set DATABASE_URL to one in PostgreSQL, or processes to one');
   }
   if (configuration.artifacts === 'folder') {
     problems.push('processes: several share a bucket: set artifacts to s3://BUCKET, or processes to one');
-  }
-  if (age !== 'off' || size !== 'off') {
-    problems.push('processes: retain-telemetry-age and -size do not remove what several share: set both to off');
   }
   if (configuration.webhookKey === null) {
     problems.push(

@@ -4,14 +4,19 @@ import type { CliCommand } from './command-line.js';
 export const retainCommand: CliCommand = {
   name: 'retain',
   operands: '',
-  summary: 'remove runs and artifacts that are older, or more, than the retain- settings keep; serve does so each hour',
+  summary:
+    'remove runs, artifacts and deliveries of webhooks that are older, or more, than the retain- settings keep; serve does so each hour',
   settings: [
     'data-dir',
     'database-url',
+    'processes',
     'retain-telemetry-age',
     'retain-telemetry-size',
     'retain-artifacts-age',
     'retain-artifacts-size',
+    'retain-deliveries-age',
+    'retain-deliveries-size',
+    'max-backlog-age',
     'artifacts',
     'artifacts-endpoint',
     'artifacts-region',

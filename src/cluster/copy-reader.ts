@@ -6,6 +6,7 @@ import type { TraceId } from '../record/ids.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from '../sink/record-log.js';
 import { type DamageReport, RecordLogFiles } from '../sink/record-log-files.js';
 import type { SharedTraceStore } from '../store/cluster/shared-trace-store.js';
+import type { TraceCopies } from './removed-copies.js';
 import { TraceCopy, type TraceCopyDeps } from './trace-copy.js';
 
 /** What logs are read with. */
@@ -38,7 +39,7 @@ interface Reading {
  * Reads any trace's log in any process: those that it has itself where they lie, of the others a copy of its own, made of what
  * is in the bucket. So no process depends on another one to answer, and all answer the same.
  */
-export class CopyReader implements RecordLogReader, Component {
+export class CopyReader implements RecordLogReader, TraceCopies, Component {
   readonly name = 'copies of record logs';
   private readonly readings = new Map<TraceId, Reading>();
   private readonly files: RecordLogFiles;
@@ -83,6 +84,18 @@ export class CopyReader implements RecordLogReader, Component {
       reading.readerCount -= 1;
       await this.makeRoom();
     }
+  }
+
+  traceIds(): readonly TraceId[] {
+    return [...this.readings.keys()];
+  }
+
+  async forget(traceId: TraceId): Promise<void> {
+    const reading = this.readings.get(traceId);
+    if (reading === undefined || reading.readerCount > 0) return;
+    // In turn with whoever asks for it meanwhile, and has it made anew.
+    await reading.copy.remove();
+    if (reading.readerCount === 0) this.readings.delete(traceId);
   }
 
   private readingOf(traceId: TraceId): Reading {

@@ -8,6 +8,7 @@ import type { Component } from '../component/component.js';
 import type { TraceId } from '../record/ids.js';
 import type { ObjectStore } from '../store/bucket/object-store.js';
 import type { SharedFile, SharedTraceStore } from '../store/cluster/shared-trace-store.js';
+import type { TraceCopies } from './removed-copies.js';
 
 /** What copies of files are made with. */
 export interface FileCopiesDeps {
@@ -44,6 +45,7 @@ const STAYS_MS = 120_000;
 const AT_ONCE = 8;
 
 interface Held {
+  readonly traceId: TraceId;
   readonly objectKey: string;
   readonly sizeBytes: number;
   readonly made: Promise<void>;
@@ -51,7 +53,7 @@ interface Held {
 }
 
 /** Files of runs on this machine, copied from the bucket when they are asked for, and kept as long as there is room. */
-export class FileCopies implements Component {
+export class FileCopies implements TraceCopies, Component {
   readonly name = 'copies of files of runs';
   /** By `<trace id>/<name>`, the one used longest ago first. */
   private readonly held = new Map<string, Held>();
@@ -109,6 +111,17 @@ export class FileCopies implements Component {
     return { folder: this.runsFolder, paths: paths.sort(), leftOutCount: leftOut.size };
   }
 
+  traceIds(): readonly TraceId[] {
+    return [...new Set([...this.held.values()].map(({ traceId }) => traceId))];
+  }
+
+  async forget(traceId: TraceId): Promise<void> {
+    const beforeMs = this.deps.clock.monotonicMs() - STAYS_MS;
+    for (const [id, held] of this.held) {
+      if (held.traceId === traceId && held.usedMs <= beforeMs) await this.letGo(id, held);
+    }
+  }
+
   private get runsFolder(): string {
     return join(this.deps.folder, 'runs');
   }
@@ -120,7 +133,9 @@ export class FileCopies implements Component {
     const known = this.held.get(id);
     const isSame = known?.objectKey === objectKey;
     const held =
-      known !== undefined && isSame ? known : { objectKey, sizeBytes, made: this.fetch(id, objectKey), usedMs };
+      known !== undefined && isSame
+        ? known
+        : { traceId, objectKey, sizeBytes, made: this.fetch(id, objectKey), usedMs };
     if (!isSame) this.heldBytes += sizeBytes - (known?.sizeBytes ?? 0);
     held.usedMs = usedMs;
     this.held.delete(id);
@@ -152,12 +167,16 @@ export class FileCopies implements Component {
   private async makeRoom(): Promise<void> {
     const { clock, maxBytes = DEFAULT_MAX_BYTES } = this.deps;
     const beforeMs = clock.monotonicMs() - STAYS_MS;
-    for (const [id, { sizeBytes, usedMs }] of this.held) {
-      if (this.heldBytes <= maxBytes || usedMs > beforeMs) return;
-      this.held.delete(id);
-      this.heldBytes -= sizeBytes;
-      await rm(join(this.runsFolder, id), { force: true });
+    for (const [id, held] of this.held) {
+      if (this.heldBytes <= maxBytes || held.usedMs > beforeMs) return;
+      await this.letGo(id, held);
     }
+  }
+
+  private async letGo(id: string, { sizeBytes }: Held): Promise<void> {
+    this.held.delete(id);
+    this.heldBytes -= sizeBytes;
+    await rm(join(this.runsFolder, id), { force: true });
   }
 }
 

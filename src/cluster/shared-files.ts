@@ -5,6 +5,7 @@ import type { TraceId } from '../record/ids.js';
 import type { ObjectStore } from '../store/bucket/object-store.js';
 import type { ClusterStores } from '../store/cluster/cluster-stores.js';
 import type { SharedFile } from '../store/cluster/shared-trace-store.js';
+import { tracePrefix } from '../store/cluster/trace-prefix.js';
 
 /** What files are shared with. */
 export interface SharedFilesDeps {
@@ -50,7 +51,7 @@ export class SharedFiles {
   private async upload(traceId: TraceId, names: readonly string[], storedPart?: number): Promise<boolean> {
     const { bucket, stores, folder, newId } = this.deps;
     const processId = this.deps.processId();
-    const place = `${prefixOf(traceId)}${processId}-${newId().slice(0, 8)}/`;
+    const place = `${tracePrefix(traceId)}${processId}-${newId().slice(0, 8)}/`;
     const files: SharedFile[] = [];
     for (const name of names) {
       const path = join(folder, 'runs', traceId, name);
@@ -75,18 +76,14 @@ export class SharedFiles {
   private async removeNeedless(traceId: TraceId): Promise<void> {
     const { bucket, stores } = this.deps;
     const processId = this.deps.processId();
-    const keys = await bucket.list(prefixOf(traceId));
+    const keys = await bucket.list(tracePrefix(traceId));
     const needed = new Set((await stores.traces.filesOf(traceId)).map(({ objectKey }) => objectKey));
     const others = (await stores.members.listAlive()).filter((id) => id !== processId);
-    const isOthers = (key: string) => others.some((id) => key.startsWith(`${prefixOf(traceId)}${id}-`));
+    const isOthers = (key: string) => others.some((id) => key.startsWith(`${tracePrefix(traceId)}${id}-`));
     // Looked at last: from here on nobody that had the trace before can have a file counted any more.
     if (!(await stores.traces.isOwn(processId, traceId))) return;
     await bucket.remove(keys.filter((key) => !needed.has(key) && !isOthers(key)));
   }
-}
-
-function prefixOf(traceId: TraceId): string {
-  return `runs/${traceId}/`;
 }
 
 async function sizeOf(path: string): Promise<number | undefined> {

@@ -47,6 +47,7 @@ export class TraceCopy {
   /** The log holds the parts up to this one. */
   appliedPart = 0;
   private log: TraceLog | undefined;
+  private bornUnixMs = 0;
   private length = 0;
   private pending = 0;
   private isMade = false;
@@ -79,20 +80,25 @@ export class TraceCopy {
    * @throws ArtifactError, StoreError, Error; where its files could not be written the copy is made anew the next time
    */
   async bringTo(
-    trace: Pick<SharedTrace, 'lastPart' | 'storedPart'>,
+    trace: Pick<SharedTrace, 'lastPart' | 'storedPart' | 'bornUnixMs'>,
     onAppended?: (appended: Appended) => void,
   ): Promise<void> {
     await this.inTurn(async () => {
       let goal = trace;
-      for (let tries = 1; this.appliedPart < goal.lastPart || !this.isMade; tries += 1) {
-        const isToBegin = !this.isMade || this.appliedPart < goal.storedPart;
-        const isBegun = !isToBegin || (await this.begin(goal.storedPart));
+      for (let tries = 1; this.appliedPart < goal.lastPart || !this.isOf(goal); tries += 1) {
+        const isToBegin = !this.isOf(goal) || this.appliedPart < goal.storedPart;
+        const isBegun = !isToBegin || (await this.begin(goal));
         if (isBegun && (await this.applyUpTo(goal.lastPart, onAppended))) return;
         const now = await this.deps.traces.find(this.traceId);
         if (now === undefined || tries >= MAX_TRIES) throw new Error(`parts of trace ${this.traceId} are missing`);
         goal = now;
       }
     });
+  }
+
+  /** One that was removed, and has come again, has parts of its own. */
+  private isOf({ bornUnixMs }: Pick<SharedTrace, 'bornUnixMs'>): boolean {
+    return this.isMade && this.bornUnixMs === bornUnixMs;
   }
 
   /** Whether it is there: not before it was first brought anywhere, and not after its files could not be written. */
@@ -157,7 +163,7 @@ export class TraceCopy {
   }
 
   /** Begins with the stored log, or with nothing where there is none. @returns false where another one was stored meanwhile */
-  private async begin(storedPart: number): Promise<boolean> {
+  private async begin({ storedPart, bornUnixMs }: Pick<SharedTrace, 'storedPart' | 'bornUnixMs'>): Promise<boolean> {
     await this.reset();
     await makeFolder(this.folder, true);
     if (storedPart > 0) {
@@ -172,6 +178,7 @@ export class TraceCopy {
     this.log = await TraceLog.open(this.folder, this.traceId, OPTIONS, storedPart);
     this.length = this.log.lengthBytes;
     this.appliedPart = storedPart;
+    this.bornUnixMs = bornUnixMs;
     this.isMade = true;
     return true;
   }

@@ -79,6 +79,8 @@ export interface SettingValues {
   readonly 'retain-telemetry-size': number | 'off';
   readonly 'retain-artifacts-age': number | 'off';
   readonly 'retain-artifacts-size': number | 'off';
+  readonly 'retain-deliveries-age': number | 'off';
+  readonly 'retain-deliveries-size': number | 'off';
   /** Addresses, ranges, and the words `loopback` and `private`. */
   readonly 'webhook-allow': readonly string[];
   /** In milliseconds each. */
@@ -200,6 +202,15 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
     ['off'],
     'off',
     'what artifacts may take together; of more, those of the oldest runs are removed',
+  ),
+  'retain-deliveries-age': ageSetting(
+    'events of webhooks that are older are removed, with the log of their attempts',
+    '7d',
+  ),
+  'retain-deliveries-size': sizeOrWordSetting(
+    ['off'],
+    'off',
+    'what events of webhooks and the log of attempts may take together; of more, the oldest are removed',
   ),
   'webhook-allow': webhookAllowSetting,
   'webhook-retries': webhookRetriesSetting,

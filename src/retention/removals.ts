@@ -1,18 +1,11 @@
-import { rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import { errorCode } from '../component/error-code.js';
-import { makeFolderIn } from '../component/make-folder-in.js';
-import { ROWS_FOLDER } from '../run/row-keeper.js';
 import type { ArtifactStore } from '../store/artifact/artifact-store.js';
 import type { Removal, RetentionStore } from '../store/retention-store.js';
-
-/** Where folders of traces are while they are removed, in the data folder: out of the way of whoever lists runs. */
-const REMOVED_FOLDER = 'removed';
+import type { TelemetryPlace } from './telemetry-place.js';
 
 /** What removals are ended with. */
 export interface RemovalsDeps {
-  readonly store: Pick<RetentionStore, 'listRemovals' | 'endRemoval'>;
-  readonly dataFolder: string;
+  readonly store: Pick<RetentionStore, 'listRemovals' | 'noteMoved' | 'endRemoval'>;
+  readonly place: Pick<TelemetryPlace, 'hide' | 'remove'>;
   readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'removeRun'>>;
 }
 
@@ -21,44 +14,40 @@ export class Removals {
   constructor(private readonly deps: RemovalsDeps) {}
 
   /**
-   * Takes what an earlier process has left half out of the folder of runs, so that nobody finds it there. To be called
-   * before anybody looks. @returns what is left to do; to be given to `end`
+   * Takes what an earlier process has left half out of the way, so that nobody finds it. To be called before anybody looks.
    */
-  async takeUp(): Promise<readonly Removal[]> {
-    const removals = await this.deps.store.listRemovals();
-    for (const removal of removals) await this.hide(removal);
-    return removals;
+  async takeUp(): Promise<void> {
+    await this.hide(await this.deps.store.listRemovals());
   }
 
-  /** Takes a trace's folder out of the folder of runs, and a run's rows away. Nothing may have the folder open for writing. */
-  async hide({ kind, id }: Removal): Promise<void> {
-    const { dataFolder } = this.deps;
-    if (kind === 'run') await rm(join(dataFolder, ROWS_FOLDER, `${id}.json`), { force: true });
-    if (kind !== 'trace') return;
-    await makeFolderIn(dataFolder, REMOVED_FOLDER);
-    // One of the same name is what a removal of before has left.
-    await rm(this.hidden(id), { recursive: true, force: true });
-    await rename(join(dataFolder, 'runs', id), this.hidden(id)).catch((error: unknown) => {
-      if (errorCode(error) !== 'ENOENT') throw error;
-    });
+  /** What is out of the way and left to be removed. To be given to `end`. */
+  async left(): Promise<readonly Removal[]> {
+    // A folder that is not out of the way may be another one by now.
+    return (await this.deps.store.listRemovals()).filter(({ kind }) => kind !== 'trace');
   }
 
-  /** Removes the files, which are hidden, and the note. @throws ArtifactError, StoreError; what the file system throws */
+  /** Takes files out of the way. Nothing may have them open for writing. @returns what is to be given to `end` */
+  async hide(removals: readonly Removal[]): Promise<readonly Removal[]> {
+    await this.deps.place.hide(removals);
+    return await this.deps.store.noteMoved(removals);
+  }
+
+  /** Removes the files and the note. @throws ArtifactError, StoreError; what the file system throws */
   async end(removal: Removal): Promise<void> {
-    const { kind, id } = removal;
-    switch (kind) {
+    if (await this.remove(removal)) await this.deps.store.endRemoval(removal);
+  }
+
+  private async remove(removal: Removal): Promise<boolean> {
+    const { place, openArtifacts } = this.deps;
+    switch (removal.kind) {
       case 'trace':
-        await rm(this.hidden(id), { recursive: true, force: true });
-        break;
+      case 'moved':
+      case 'object':
+        return await place.remove(removal);
       case 'run':
       case 'artifacts':
-        await (await this.deps.openArtifacts()).removeRun(Number(id));
-        break;
+        await (await openArtifacts()).removeRun(Number(removal.id));
+        return true;
     }
-    await this.deps.store.endRemoval(removal);
-  }
-
-  private hidden(id: string): string {
-    return join(this.deps.dataFolder, REMOVED_FOLDER, id);
   }
 }

@@ -16,6 +16,7 @@ export interface RetainedArtifactsDeps {
 /** What commands left beside their telemetry. A run stays a run without it. */
 export class RetainedArtifacts implements RetainedKind {
   readonly name = 'artifacts';
+  readonly noun = 'runs';
 
   constructor(
     readonly limits: RetentionLimits,
@@ -29,7 +30,7 @@ export class RetainedArtifacts implements RetainedKind {
   async *removables(endedUntilUnixMs: number): AsyncGenerator<Removable> {
     for await (const { runId, finishedUnixMs } of endedRuns(this.deps.store, 'artifacts', endedUntilUnixMs)) {
       yield {
-        runCount: 1,
+        count: 1,
         endedUnixMs: finishedUnixMs,
         measure: async () => {
           const { count, sizeBytes } = await (await this.deps.openArtifacts()).usage(runId);

@@ -14,11 +14,12 @@ export interface RetainedSize {
 
 /** Something that may be removed as one. */
 export interface Removable {
-  readonly runCount: number;
+  /** How many of the kind's things. */
+  readonly count: number;
   readonly endedUnixMs: number;
   /** What is removed with it. */
   measure(): Promise<RetainedSize>;
-  /** Removes its rows and files. False where it has turned out not to be over, and nothing was done. */
+  /** Removes it. False where it has turned out not to be over, and nothing was done. */
   remove(): Promise<boolean>;
 }
 
@@ -26,6 +27,8 @@ export interface Removable {
 export interface RetainedKind {
   /** As settings and log lines name it, for example `telemetry`. */
   readonly name: string;
+  /** What is counted, of artifacts the runs that they are of. */
+  readonly noun: 'runs' | 'deliveries' | 'files';
   readonly limits: RetentionLimits;
   /** What all of it takes, in bytes; asked for where there is a limit. */
   totalBytes(signal: AbortSignal): Promise<number>;

@@ -1,12 +1,10 @@
-import { join } from 'node:path';
-import { readFolderSize } from '../component/folder-size.js';
-import { readFolderUsage } from '../component/folder-usage.js';
 import type { TraceId } from '../record/ids.js';
 import type { ArtifactStore } from '../store/artifact/artifact-store.js';
 import type { Removal, RetentionStore, RunGroup } from '../store/retention-store.js';
 import { endedRuns } from './ended-runs.js';
 import type { Removals } from './removals.js';
 import type { Removable, RetainedKind, RetainedSize, RetentionLimits } from './retained-kind.js';
+import type { TelemetryPlace } from './telemetry-place.js';
 
 /** Keeps traces still while their files are moved away. */
 export interface TraceHold {
@@ -21,7 +19,7 @@ export interface TraceHold {
 export interface RetainedTelemetryDeps {
   readonly store: RetentionStore;
   readonly removals: Removals;
-  readonly dataFolder: string;
+  readonly place: Pick<TelemetryPlace, 'totalBytes' | 'usageOf'>;
   /** Names of the destinations that there are: what one of them waits for stays. */
   readonly destinations: readonly string[];
   readonly hold: TraceHold;
@@ -33,6 +31,7 @@ export interface RetainedTelemetryDeps {
 /** Runs with all that is kept of them: record logs, Parquet, rows, and artifacts, which are nothing without their run. */
 export class RetainedTelemetry implements RetainedKind {
   readonly name = 'telemetry';
+  readonly noun = 'runs';
 
   constructor(
     readonly limits: RetentionLimits,
@@ -40,7 +39,7 @@ export class RetainedTelemetry implements RetainedKind {
   ) {}
 
   totalBytes(signal: AbortSignal): Promise<number> {
-    return readFolderSize(join(this.deps.dataFolder, 'runs'), signal);
+    return this.deps.place.totalBytes(signal);
   }
 
   async *removables(endedUntilUnixMs: number): AsyncGenerator<Removable> {
@@ -52,7 +51,7 @@ export class RetainedTelemetry implements RetainedKind {
       for (const one of group?.runIds ?? []) if (one !== runId) seen.add(one);
       if (group === undefined || group.isLive || group.isPending || group.endedUnixMs > endedUntilUnixMs) continue;
       yield {
-        runCount: group.runIds.length,
+        count: group.runIds.length,
         endedUnixMs: group.endedUnixMs,
         measure: () => this.measure(group),
         remove: () => this.remove(group),
@@ -61,13 +60,7 @@ export class RetainedTelemetry implements RetainedKind {
   }
 
   private async measure({ traceIds, runIds }: RunGroup): Promise<RetainedSize> {
-    let fileCount = 0;
-    let sizeBytes = 0;
-    for (const traceId of traceIds) {
-      const found = await readFolderUsage(join(this.deps.dataFolder, 'runs', traceId));
-      fileCount += found.fileCount;
-      sizeBytes += found.sizeBytes;
-    }
+    let { fileCount, sizeBytes } = await this.deps.place.usageOf(traceIds);
     const artifacts = await this.deps.openArtifacts();
     for (const runId of runIds) {
       const used = await artifacts.usage(runId);
@@ -82,7 +75,7 @@ export class RetainedTelemetry implements RetainedKind {
     let noted: readonly Removal[] = [];
     const isDone = await hold.whileStill(group.traceIds, async () => {
       noted = (await store.removeRuns(group, destinations, nowUnixMs())) ?? [];
-      for (const removal of noted) await removals.hide(removal);
+      noted = await removals.hide(noted);
       return noted.length > 0;
     });
     for (const removal of noted) await removals.end(removal);

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
-import type { Removal } from '../store/retention-store.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { Removals } from './removals.js';
 import type { RetainedKind } from './retained-kind.js';
 import { type SweepResult, sweepKind } from './sweep-kind.js';
@@ -9,7 +9,8 @@ import { type SweepResult, sweepKind } from './sweep-kind.js';
 /** What it works with. */
 export interface RetentionDeps {
   readonly kinds: readonly RetainedKind[];
-  readonly removals: Removals;
+  /** Ends what was left half removed; `null` where another one does. */
+  readonly removals: Removals | null;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -19,11 +20,11 @@ const INTERVAL_MS = 3_600_000;
 
 /**
  * Removes what is older, or more, than it may be: at the start and each hour. What a crash left half removed is ended by the
- * next start, limits or not; to be started before anything reads the data folder.
+ * next start, limits or not; to be started before anything reads the data folder. May be started again after a shutdown.
  */
 export class Retention implements Component {
   readonly name = 'retention';
-  private readonly stopping = new AbortController();
+  private stopping = new AbortController();
   private timer: Timer | undefined;
   private working: Promise<void> = Promise.resolve();
 
@@ -31,8 +32,9 @@ export class Retention implements Component {
 
   /** @throws StoreError; what the file system throws */
   async start(): Promise<void> {
-    const left = await this.deps.removals.takeUp();
-    this.working = this.endAll(left).then(() => this.look());
+    this.stopping = new AbortController();
+    await this.deps.removals?.takeUp();
+    this.working = this.look();
   }
 
   async shutdown(): Promise<void> {
@@ -41,30 +43,33 @@ export class Retention implements Component {
     await this.working;
   }
 
-  private async endAll(left: readonly Removal[]): Promise<void> {
-    const { removals, logger } = this.deps;
+  /** What a crash left, or a bucket that could not be reached. */
+  private async endLeft(removals: Removals): Promise<void> {
+    const { logger } = this.deps;
     try {
-      for (const removal of left) await removals.end(removal);
-      if (left.length > 0) logger.info({ count: left.length }, 'what was being removed at the last end is removed');
+      const left = await removals.left();
+      for (const removal of left) {
+        if (this.stopping.signal.aborted) return;
+        await removals.end(removal);
+      }
+      if (left.length > 0) logger.info({ count: left.length }, 'what was left half removed is removed');
     } catch (error) {
-      logger.error(
-        { error: String(error) },
-        'what was being removed at the last end is left; the next start tries again',
-      );
+      logger.error({ error: reasonOf(error) }, 'what was left half removed could not be removed; it is tried again');
     }
   }
 
   private async look(): Promise<void> {
-    const { kinds, clock, logger } = this.deps;
+    const { kinds, removals, clock, logger } = this.deps;
     const { signal } = this.stopping;
+    if (removals !== null) await this.endLeft(removals);
     for (const kind of kinds) {
       if (signal.aborted) return;
       try {
         tell(await sweepKind(kind, { nowUnixMs: clock.nowUnixMs(), isDry: false, signal }), kind, logger);
       } catch (error) {
         logger.error(
-          { kind: kind.name, error: String(error) },
-          'old runs could not be removed; it is tried again in an hour',
+          { kind: kind.name, error: reasonOf(error) },
+          'what is to be kept no longer could not be removed; it is tried again in an hour',
         );
       }
     }
@@ -76,8 +81,8 @@ export class Retention implements Component {
   }
 }
 
-function tell({ kind, excessBytes, ...removed }: SweepResult, { limits }: RetainedKind, logger: Logger): void {
-  if (removed.runCount > 0) logger.info({ kind, ...removed }, 'old runs were removed');
+function tell({ kind, excessBytes, ...removed }: SweepResult, { noun, limits }: RetainedKind, logger: Logger): void {
+  if (removed.count > 0) logger.info({ kind, what: noun, ...removed }, 'what is to be kept no longer was removed');
   if (excessBytes === 0) return;
   logger.warn(
     { kind, excessBytes, maxBytes: limits.maxBytes },

@@ -3,7 +3,8 @@ import type { RetainedKind } from './retained-kind.js';
 /** What was removed of a kind, or would be. */
 export interface SweepResult {
   readonly kind: string;
-  readonly runCount: number;
+  /** How many of the kind's things. */
+  readonly count: number;
   readonly fileCount: number;
   readonly sizeBytes: number;
   /** What could not be brought below its limit of size, in bytes: all that is left is under way, too new or waited for. */
@@ -31,7 +32,7 @@ export async function sweepKind(kind: RetainedKind, options: SweepOptions): Prom
   const { maxAgeMs, maxBytes } = kind.limits;
   const oldUnixMs = maxAgeMs === null ? Number.NEGATIVE_INFINITY : nowUnixMs - maxAgeMs;
   let excessBytes = maxBytes === null ? 0 : (await kind.totalBytes(signal)) - maxBytes;
-  const total = { runCount: 0, fileCount: 0, sizeBytes: 0 };
+  const total = { count: 0, fileCount: 0, sizeBytes: 0 };
   const untilUnixMs = excessBytes > 0 ? Math.max(oldUnixMs, nowUnixMs - KEPT_MS) : oldUnixMs;
   if (untilUnixMs === Number.NEGATIVE_INFINITY) return { kind: kind.name, ...total, excessBytes: 0 };
   for await (const removable of kind.removables(untilUnixMs)) {
@@ -40,7 +41,7 @@ export async function sweepKind(kind: RetainedKind, options: SweepOptions): Prom
     const { fileCount, sizeBytes } = await removable.measure();
     if (!isDry && !(await removable.remove())) continue;
     excessBytes -= sizeBytes;
-    total.runCount += removable.runCount;
+    total.count += removable.count;
     total.fileCount += fileCount;
     total.sizeBytes += sizeBytes;
   }

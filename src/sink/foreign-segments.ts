@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises';
+import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../component/error-code.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
@@ -11,6 +11,13 @@ import { makeFolder } from './make-folder.js';
 const SEGMENT_BYTES = 64 * 1024 * 1024;
 const SEGMENT = /^\d{8}\.otlp\.jsonl$/;
 
+/** A file of other services' telemetry that nothing more is written to. */
+export interface EndedSegment {
+  readonly segment: string;
+  readonly sizeBytes: number;
+  readonly writtenUnixMs: number;
+}
+
 /**
  * Telemetry of other services that came to the same endpoint: one OTLP JSON message a line, in `foreign/00000001.otlp.jsonl`
  * and so on. Kept as it came, apart from the runs, and forwarded unchanged. Nothing here is told apart or written once:
@@ -19,6 +26,7 @@ const SEGMENT = /^\d{8}\.otlp\.jsonl$/;
 export class ForeignSegments implements ForeignLogReader {
   private file: AppendFile | undefined;
   private segment = '';
+  private tail: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly folder: string,
@@ -32,7 +40,42 @@ export class ForeignSegments implements ForeignLogReader {
   }
 
   /** Appends and syncs; afterwards tells the listeners. */
-  async append(batches: readonly ForeignBatch[]): Promise<void> {
+  append(batches: readonly ForeignBatch[]): Promise<void> {
+    return this.inTurn(() => this.write(batches));
+  }
+
+  /** Begins another segment where the present one holds something and was begun by then, so that it can be removed one day. */
+  turn(begunUntilUnixMs: number): Promise<void> {
+    return this.inTurn(async () => {
+      if (this.file === undefined || this.file.lengthBytes === 0) return;
+      const { birthtimeMs } = await stat(this.file.path);
+      if (birthtimeMs <= begunUntilUnixMs) await this.nextSegment();
+    });
+  }
+
+  /** Segments that nothing more is written to, oldest first. */
+  async ended(): Promise<readonly EndedSegment[]> {
+    const ended: EndedSegment[] = [];
+    // The last one says how the next is called, and where destinations are.
+    for (const segment of (await this.segments()).slice(0, -1)) {
+      const { size, mtimeMs } = await stat(join(this.folder, segment));
+      ended.push({ segment, sizeBytes: size, writtenUnixMs: mtimeMs });
+    }
+    return ended;
+  }
+
+  /** Removes one that nothing more is written to. Whoever is to read it goes on with the next. */
+  async remove({ segment }: EndedSegment): Promise<void> {
+    await rm(join(this.folder, segment), { force: true });
+  }
+
+  private inTurn(action: () => Promise<void>): Promise<void> {
+    const done = this.tail.then(action);
+    this.tail = done.catch(() => undefined);
+    return done;
+  }
+
+  private async write(batches: readonly ForeignBatch[]): Promise<void> {
     if (this.file === undefined && this.segment !== '') await this.openSegment(this.segment);
     if (this.file === undefined || this.file.lengthBytes > SEGMENT_BYTES) await this.nextSegment();
     const bytes = Buffer.from(batches.map((batch) => `${batch.body}\n`).join(''));

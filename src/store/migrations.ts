@@ -10,6 +10,7 @@ import { createWebhooks } from './migration/0012-webhooks.js';
 import { createRemovals } from './migration/0013-removals.js';
 import { createKeptRows } from './migration/0014-kept-rows.js';
 import { createCluster } from './migration/0015-cluster.js';
+import { addLivesOfTraces } from './migration/0016-lives-of-traces.js';
 import { StoreError } from './store-error.js';
 
 /**
@@ -28,6 +29,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0013-removals': { up: createRemovals },
   '0014-kept-rows': { up: createKeptRows },
   '0015-cluster': { up: createCluster },
+  '0016-lives-of-traces': { up: addLivesOfTraces },
 };
 
 /**

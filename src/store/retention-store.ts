@@ -12,15 +12,18 @@ export interface RunGroup {
   readonly traceIds: readonly TraceId[];
   /** When the last of it ended, or its last record came, whichever is later. */
   readonly endedUnixMs: number;
-  /** Whether any of it is under way: a run, or a trace that is not judged. */
+  /** Whether any of it is under way: a run, a trace that is not judged, or one that one of several processes has. */
   readonly isLive: boolean;
   /** Whether one of the destinations has not got all of it, and has not given it up. */
   readonly isPending: boolean;
 }
 
-/** Files that are to be removed, whose rows are gone: the folder of a trace; all of a run by its number, or its artifacts alone. */
+/**
+ * Files that are to be removed, whose rows are gone: what there is of a trace; its folder where that is out of the folder of
+ * runs already (`moved`); an object in the bucket that several processes share; all of a run by its number, or its artifacts alone.
+ */
 export interface Removal {
-  readonly kind: 'trace' | 'run' | 'artifacts';
+  readonly kind: 'trace' | 'moved' | 'object' | 'run' | 'artifacts';
   readonly id: string;
 }
 
@@ -55,6 +58,8 @@ export interface RetentionStore {
   removeArtifacts(runId: number, nowUnixMs: number): Promise<Removal | undefined>;
   /** Removals that are not over, oldest first. */
   listRemovals(): Promise<readonly Removal[]>;
+  /** Removals of traces are ones of folders that were moved away: one of the same name that comes now is another. @returns the removals as they are now */
+  noteMoved(removals: readonly Removal[]): Promise<readonly Removal[]>;
   /** The files of a removal are gone. */
   endRemoval(removal: Removal): Promise<void>;
 }

@@ -1,6 +1,7 @@
 import { type SqlBool, sql, type Transaction } from 'kysely';
 import { parseTraceId } from '../record/ids.js';
 import { changeState } from './change-state.js';
+import type { DatabaseTraits } from './database-traits.js';
 import type { EndedRun, Removal, RetentionStore, RunGroup } from './retention-store.js';
 import { isFinal } from './run-status.js';
 import { IS_BEHIND } from './sql-cursor-store.js';
@@ -8,10 +9,15 @@ import type { StateDb, StateTables } from './state-tables.js';
 
 /** Runs and traces that are removed together; of more, none is. */
 const MAX_GROUP = 5_000;
+/** Rows that one statement writes. */
+const ROWS_PER_STATEMENT = 1_000;
 
 /** Rows of what may be removed and what is being removed, in an SQL database. */
 export class SqlRetentionStore implements RetentionStore {
-  constructor(private readonly db: StateDb) {}
+  constructor(
+    private readonly db: StateDb,
+    private readonly database: Pick<DatabaseTraits, 'hasRowLocks'>,
+  ) {}
 
   async listEnded(
     what: 'telemetry' | 'artifacts',
@@ -49,11 +55,14 @@ export class SqlRetentionStore implements RetentionStore {
     const [first] = group.runIds;
     if (first === undefined) return Promise.resolve(undefined);
     return changeState(this.db, async (transaction) => {
+      if (this.database.hasRowLocks) await lockTraces(transaction, group);
       const now = await findGroup(transaction, first, destinations);
       if (JSON.stringify(now) !== JSON.stringify(group)) return undefined;
+      const objectKeys = await deleteShared(transaction, group);
       await deleteRows(transaction, group);
       const removals: Removal[] = [
         ...group.traceIds.map((id) => ({ kind: 'trace' as const, id })),
+        ...objectKeys.map((id) => ({ kind: 'object' as const, id })),
         ...group.runIds.map((id) => ({ kind: 'run' as const, id: String(id) })),
       ];
       await noteRemovals(transaction, removals, nowUnixMs);
@@ -83,6 +92,26 @@ export class SqlRetentionStore implements RetentionStore {
       .orderBy('kind')
       .orderBy('id')
       .execute();
+  }
+
+  async noteMoved(removals: readonly Removal[]): Promise<readonly Removal[]> {
+    const moved = removals.flatMap(({ kind, id }) => (kind === 'trace' ? [{ kind: 'moved' as const, id }] : []));
+    if (moved.length === 0) return removals;
+    const rest = removals.filter(({ kind }) => kind !== 'trace');
+    await this.db.transaction().execute(async (transaction) => {
+      for (const some of slices(moved)) {
+        const ids = some.map(({ id }) => id);
+        // There may be a note of one of before, whose folder has made room for this one.
+        await transaction.deleteFrom('removals').where('kind', '=', 'moved').where('id', 'in', ids).execute();
+        await transaction
+          .updateTable('removals')
+          .set({ kind: 'moved' })
+          .where('kind', '=', 'trace')
+          .where('id', 'in', ids)
+          .execute();
+      }
+    });
+    return [...moved, ...rest];
   }
 
   async endRemoval({ kind, id }: Removal): Promise<void> {
@@ -115,7 +144,10 @@ async function findGroup(db: StateDb, runId: number, destinations: readonly stri
     runIds,
     traceIds: traceIds.flatMap((id) => parseTraceId(id) ?? []),
     endedUnixMs: Math.max(...runs.map((run) => run.finished_unix_ms), ...traces.map((one) => one.last_seen_unix_ms)),
-    isLive: runs.some((run) => !isFinal(run.status)) || traces.some(({ state }) => state !== 'finished'),
+    isLive:
+      runs.some((run) => !isFinal(run.status)) ||
+      traces.some(({ state }) => state !== 'finished') ||
+      (await isHeld(db, traceIds)),
     isPending: await isPending(db, traceIds, destinations),
   };
 }
@@ -156,6 +188,31 @@ async function runsOf(db: StateDb, traceIds: readonly string[], known: readonly 
   return [...new Set([...known, ...rows.map(({ execution_id }) => execution_id)])].toSorted((a, b) => a - b);
 }
 
+/** Whether one of several processes has a trace, or will have it: not all that was accepted of it is in its stored log. */
+async function isHeld(db: StateDb, traceIds: readonly string[]): Promise<boolean> {
+  if (traceIds.length === 0) return false;
+  const held = await db
+    .selectFrom('cluster_traces')
+    .select('trace_id')
+    .where('trace_id', 'in', traceIds)
+    .where(({ or, eb }) => or([eb('owner', 'is not', null), eb('last_part', '<>', eb.ref('stored_part'))]))
+    .limit(1)
+    .execute();
+  return held.length > 0;
+}
+
+/** Whoever accepts more of the traces, or takes them, waits; in the order in which everybody locks them. */
+async function lockTraces(transaction: Transaction<StateTables>, { traceIds }: RunGroup): Promise<void> {
+  if (traceIds.length === 0) return;
+  await transaction
+    .selectFrom('cluster_traces')
+    .select('trace_id')
+    .where('trace_id', 'in', traceIds)
+    .orderBy('trace_id')
+    .forUpdate()
+    .execute();
+}
+
 async function isPending(db: StateDb, traceIds: readonly string[], destinations: readonly string[]): Promise<boolean> {
   if (traceIds.length === 0 || destinations.length === 0) return false;
   const found = await db
@@ -172,6 +229,20 @@ async function isPending(db: StateDb, traceIds: readonly string[], destinations:
     .limit(1)
     .execute();
   return found.length > 0;
+}
+
+/** Removes what several processes know of traces. @returns the objects in the bucket that nothing names any more */
+async function deleteShared(transaction: Transaction<StateTables>, { traceIds }: RunGroup): Promise<readonly string[]> {
+  if (traceIds.length === 0) return [];
+  const files = await transaction
+    .deleteFrom('cluster_files')
+    .where('trace_id', 'in', traceIds)
+    .returning('object_key')
+    .execute();
+  for (const table of ['cluster_parts', 'cluster_traces'] as const) {
+    await transaction.deleteFrom(table).where('trace_id', 'in', traceIds).execute();
+  }
+  return files.map(({ object_key }) => object_key);
 }
 
 async function deleteRows(transaction: Transaction<StateTables>, { runIds, traceIds }: RunGroup): Promise<void> {
@@ -198,9 +269,15 @@ async function noteRemovals(
   removals: readonly Removal[],
   nowUnixMs: number,
 ): Promise<void> {
-  await transaction
-    .insertInto('removals')
-    .values(removals.map((removal) => ({ ...removal, noted_unix_ms: nowUnixMs })))
-    .onConflict((conflict) => conflict.columns(['kind', 'id']).doNothing())
-    .execute();
+  for (const some of slices(removals)) {
+    await transaction
+      .insertInto('removals')
+      .values(some.map((removal) => ({ ...removal, noted_unix_ms: nowUnixMs })))
+      .onConflict((conflict) => conflict.columns(['kind', 'id']).doNothing())
+      .execute();
+  }
+}
+
+function* slices<T>(all: readonly T[]): Iterable<readonly T[]> {
+  for (let from = 0; from < all.length; from += ROWS_PER_STATEMENT) yield all.slice(from, from + ROWS_PER_STATEMENT);
 }

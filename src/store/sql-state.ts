@@ -34,8 +34,10 @@ import type { State } from './state.js';
 import type { StateDb } from './state-tables.js';
 import type { TokenStore } from './token-store.js';
 import type { TraceCatalog } from './trace-catalog.js';
+import type { DeliveryStore } from './webhook/delivery-store.js';
 import type { WebhookEventStore } from './webhook/event-store.js';
 import type { Announcing } from './webhook/run-announcer.js';
+import { SqlDeliveryStore } from './webhook/sql-delivery-store.js';
 import { SqlWebhookEventStore } from './webhook/sql-event-store.js';
 import { SqlRunAnnouncer } from './webhook/sql-run-announcer.js';
 import { SqlSubscriptionStore } from './webhook/sql-subscription-store.js';
@@ -59,6 +61,7 @@ export class SqlState implements State {
   readonly tokens: TokenStore;
   readonly subscriptions: SubscriptionStore;
   readonly webhookEvents: WebhookEventStore;
+  readonly deliveries: DeliveryStore;
   readonly cluster: ClusterStores;
 
   /** @param db whose schema is up to date. @param fence where several processes share the database: which one this is */
@@ -78,13 +81,14 @@ export class SqlState implements State {
     this.jobRuns = new SqlJobRunStore(db, announcer, fence);
     this.leases = new SqlLeaseStore(db);
     this.pulls = new SqlPullStore(db, database.sync);
-    this.retention = new SqlRetentionStore(db);
+    this.retention = new SqlRetentionStore(db, database);
     this.rows = new SqlRowStore(db);
     this.traces = new SqlTraceCatalog(db);
     this.accounts = new SqlAccountStore(db);
     this.tokens = new SqlTokenStore(db);
     this.subscriptions = new SqlSubscriptionStore(db);
     this.webhookEvents = new SqlWebhookEventStore(db);
+    this.deliveries = new SqlDeliveryStore(db);
     this.cluster = {
       members: new SqlMemberStore(db, database),
       journal: new SqlJournalStore(db, database),

@@ -146,6 +146,7 @@ export interface StateTables {
     readonly last_part: number;
     readonly stored_part: number;
     readonly step_version: number;
+    readonly born_unix_ms: Generated<number>;
   };
   /** What was accepted and is not yet in a stored log: ranges of objects in the bucket. */
   readonly cluster_parts: {
@@ -188,9 +189,9 @@ export interface StateTables {
     /** Numbers with commas between them. */
     readonly done_steps: string;
   };
-  /** Files that are being removed, whose rows are gone. */
+  /** Files that are being removed, whose rows are gone; see `Removal`. */
   readonly removals: {
-    readonly kind: 'trace' | 'run' | 'artifacts';
+    readonly kind: 'trace' | 'moved' | 'object' | 'run' | 'artifacts';
     readonly id: string;
     readonly noted_unix_ms: number;
   };

@@ -13,6 +13,7 @@ import type { JobCatalog, RunCatalog } from './run-catalog.js';
 import type { RunStore } from './run-store.js';
 import type { TokenStore } from './token-store.js';
 import type { TraceCatalog } from './trace-catalog.js';
+import type { DeliveryStore } from './webhook/delivery-store.js';
 import type { WebhookEventStore } from './webhook/event-store.js';
 import type { SubscriptionStore } from './webhook/subscription-store.js';
 
@@ -37,6 +38,8 @@ export interface State {
   readonly subscriptions: SubscriptionStore;
   /** What webhook subscriptions are to be told; added by whatever changes a run. */
   readonly webhookEvents: WebhookEventStore;
+  /** What is kept of deliveries. */
+  readonly deliveries: DeliveryStore;
   /** For several processes on one database. */
   readonly cluster: ClusterStores;
   /** Why the database cannot be used at the moment, in a sentence; `null` while it can, as far as is known. */

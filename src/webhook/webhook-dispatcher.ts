@@ -22,12 +22,10 @@ export interface DispatcherConfig {
   readonly maxInFlight: number;
   /** Nobody else takes an event before, in milliseconds: longer than an attempt and writing down what came of it. */
   readonly leaseMs: number;
-  /** How long events and the log of attempts are kept, in milliseconds. */
-  readonly retentionMs: number;
 }
 
-/** The defaults; the log is kept as long as the hosted platform keeps it. */
-export const DISPATCHER_DEFAULTS = { maxInFlight: 512, leaseMs: 45_000, retentionMs: 7 * 86_400_000 } as const;
+/** The defaults. */
+export const DISPATCHER_DEFAULTS = { maxInFlight: 512, leaseMs: 45_000 } as const;
 
 /** What a dispatcher works with. */
 export interface DispatcherDeps {
@@ -56,8 +54,6 @@ const POLL_MS = 1_000;
 const SOON_MS = 5;
 /** What is known of a subscription is good for so long, in milliseconds. */
 const FRESH_MS = 1_000;
-const PURGE_MS = 3_600_000;
-const PURGE_ROWS = 1_000;
 
 /**
  * Delivers what is in the outbox. Each subscription has a lane of its own, so that none waits for another's endpoint; at
@@ -72,7 +68,6 @@ export class WebhookDispatcher implements Component {
   private readonly running = new Set<Promise<void>>();
   private readonly writer: ResultWriter;
   private readonly timer: EarliestTimer;
-  private readonly purgeTimer: EarliestTimer;
   private readonly stopping = new AbortController();
   private readonly cutOff = new AbortController();
   private polling: Promise<void> | undefined;
@@ -89,19 +84,16 @@ export class WebhookDispatcher implements Component {
     const onArchived = (one: ArchivedSubscription) => this.sayArchived(one);
     this.writer = new ResultWriter(holder, { store, rule: standingRule(config.limits), onArchived, clock, logger });
     this.timer = new EarliestTimer(clock, () => void this.poll());
-    this.purgeTimer = new EarliestTimer(clock, () => void this.purge());
   }
 
   async start(): Promise<void> {
     this.timer.within(SOON_MS);
-    this.purgeTimer.within(SOON_MS);
   }
 
   /** What is under way may end before `deadline`; it is delivered again after that. */
   async shutdown(deadline: AbortSignal): Promise<void> {
     this.stopping.abort();
     this.timer.cancel();
-    this.purgeTimer.cancel();
     const cut = () => this.cutOff.abort();
     deadline.addEventListener('abort', cut);
     if (deadline.aborted) cut();
@@ -274,17 +266,6 @@ export class WebhookDispatcher implements Component {
       { subscription: id, name, reason },
       'a webhook subscription was archived: nothing more is sent to it until it is set active or gets a new URL',
     );
-  }
-
-  private async purge(): Promise<void> {
-    const { events, clock, logger } = this.deps;
-    try {
-      const beforeUnixMs = clock.nowUnixMs() - this.config.retentionMs;
-      while ((await events.purge(beforeUnixMs, PURGE_ROWS)) >= PURGE_ROWS && !this.stopping.signal.aborted);
-    } catch (error) {
-      logger.error({ error: String(error) }, 'old webhooks could not be forgotten; it is tried again');
-    }
-    if (!this.stopping.signal.aborted) this.purgeTimer.within(PURGE_MS);
   }
 }
 

@@ -164,6 +164,18 @@ export function clusterStoresContract(withState: (body: (state: State) => Promis
         expect(await traces.find(trace(3))).toBeUndefined();
       }));
 
+    it('are told apart from what they were when they come again after they were removed', () =>
+      withState(async (state) => {
+        const { members, journal, traces } = state.cluster;
+        await members.join('a', LEASE_MS);
+        await journal.add('a', 'one', parts(trace(1), trace(2)));
+        expect(await traces.known([trace(1), trace(2), trace(3)])).toEqual(new Set([trace(1), trace(2)]));
+        const before = await traces.find(trace(1));
+        await journal.add('a', 'two', parts(trace(1)));
+        expect((await traces.find(trace(1)))?.bornUnixMs).toBe(before?.bornUnixMs);
+        expect(Math.abs((before?.bornUnixMs ?? 0) - Date.now())).toBeLessThan(600_000);
+      }));
+
     it('are pending while a destination that wants their run has not got to its end', () =>
       withState(async ({ cluster: { traces }, runs, cursors }) => {
         const names = ['jaeger', 'tempo'];

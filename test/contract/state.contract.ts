@@ -4,6 +4,7 @@ import { LocalExecutionBook } from '../../src/run/local-execution-book.js';
 import type { State } from '../../src/store/state.js';
 import { clusterStoresContract } from './cluster-stores.contract.js';
 import { cursorStoreContract } from './cursor-store.contract.js';
+import { deliveryStoreContract } from './delivery-store.contract.js';
 import { executionBookContract } from './execution-book.contract.js';
 import { jobRunStoreContract } from './job-run-store.contract.js';
 import { leaseStoreContract } from './lease-store.contract.js';
@@ -32,6 +33,7 @@ export function stateContract(withState: (body: (state: State) => Promise<void>)
   webhookSubscriptionStoreContract(withState);
   webhookNewsContract(withState);
   webhookEventStoreContract(withState);
+  deliveryStoreContract(withState);
   executionBookContract('the book of a state', (body) =>
     withState(async ({ executions, runs }) => {
       const deps = { store: executions, runs, listeners: [], clock: systemClock, logger: silentLogger };

@@ -149,19 +149,5 @@ export function webhookEventStoreContract(withState: (body: (state: State) => Pr
         expect(claimed[0]).toMatchObject({ id: event.id, roundCount: 0, attemptCount: 1 });
         expect(claimed).toHaveLength(2);
       }));
-
-    it('forgets what is old', () =>
-      withEnds(3, async (state, a) => {
-        const { webhookEvents } = state;
-        const [event] = await webhookEvents.claim(a, 1, claimBy('p'));
-        if (event === undefined) throw new Error('nothing was claimed');
-        await webhookEvents.finish([attempted(event)], 'p', KEEP);
-        expect(await webhookEvents.purge(5_000, 100)).toBe(0);
-        expect(await webhookEvents.purge(5_001, 100)).toBe(1);
-        expect(await webhookEvents.attemptsOf(event.id)).toEqual([]);
-        expect(await webhookEvents.purge(LATER, 2)).toBe(2);
-        expect(await webhookEvents.purge(LATER, 2)).toBe(1);
-        expect(await eventsOf(state, a.id)).toEqual([]);
-      }));
   });
 }

@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import Database from 'libsql';
@@ -69,12 +78,12 @@ describe('retention by age', () => {
     expect(dry).toMatchObject({
       exitCode: 0,
       stdout: expect.stringMatching(
-        /^telemetry: would remove 1 runs, 5 files, \d{5,} bytes\nartifacts: no limit is set\n$/,
+        /^telemetry: would remove 1 runs, 5 files, \d{5,} bytes\nartifacts: no limit is set\ndeliveries: would remove 0 deliveries, 0 bytes\nforeign: would remove 0 files, 0 bytes\n$/,
       ),
     });
     expect(kept()).toEqual(RUNS);
     const done = await retain('--retain-telemetry-age', '60h');
-    expect(done.stdout).toBe(dry.stdout.replace('would remove', 'removed'));
+    expect(done.stdout).toBe(dry.stdout.replaceAll('would remove', 'removed'));
     expect([kept(), keptArtifacts()]).toEqual([
       ['build-mixed', 'parse'],
       ['1002', '1003'],
@@ -86,10 +95,10 @@ describe('retention by age', () => {
   test('is done by a server, which says so; a run of which more comes is there anew', async () => {
     const bridge = await serve(['--retain-telemetry-age', '1d']);
     const [line] = await until('the removal', () => {
-      const found = lines(bridge, 'old runs were removed');
+      const found = lines(bridge, 'what is to be kept no longer was removed');
       return found.length > 0 && found;
     });
-    expect(line).toMatchObject({ kind: 'telemetry', runCount: 3, fileCount: 15 });
+    expect(line).toMatchObject({ kind: 'telemetry', count: 3, fileCount: 15 });
     expect(line?.sizeBytes).toBeGreaterThan(100_000);
     expect([kept(), keptArtifacts(), await listRuns(bridge)]).toEqual([[], [], []]);
     await sendSample(bridge.otlpUrl, 'build-clean');
@@ -104,8 +113,8 @@ describe('retention by age', () => {
 
   test('takes artifacts away and leaves their run', async () => {
     const bridge = await serve(['--retain-artifacts-age', '36h']);
-    const found = await until('the removal', () => lines(bridge, 'old runs were removed')[0]);
-    expect(found).toMatchObject({ kind: 'artifacts', runCount: 2, fileCount: 2, sizeBytes: 16 });
+    const found = await until('the removal', () => lines(bridge, 'what is to be kept no longer was removed')[0]);
+    expect(found).toMatchObject({ kind: 'artifacts', count: 2, fileCount: 2, sizeBytes: 16 });
     expect([kept(), keptArtifacts(), await listRuns(bridge)]).toEqual([RUNS, ['1003'], [1001, 1002, 1003]]);
   });
 
@@ -124,13 +133,13 @@ describe('retention by age', () => {
     database.prepare('update executions set finished_unix_ms = ? where id = 1004').run(oldUnixMs);
     database.close();
     const second = await serve(args, endpoint);
-    await until('the removal', () => lines(second, 'old runs were removed').length > 0);
+    await until('the removal', () => lines(second, 'what is to be kept no longer was removed').length > 0);
     // The others were there before the destination was.
     expect(await listRuns(second)).toEqual([1004]);
     expect(existsSync(join(data, 'runs', traceId))).toBe(true);
     await second.stop();
     const third = await serve(args);
-    await until('the removal', () => lines(third, 'old runs were removed').length > 0);
+    await until('the removal', () => lines(third, 'what is to be kept no longer was removed').length > 0);
     expect(existsSync(join(data, 'runs', traceId))).toBe(false);
   });
 });
@@ -140,7 +149,7 @@ describe('retention by size', () => {
     const all = Number(/(\d+) bytes/.exec((await retain('--dry-run', '--retain-telemetry-age', '1h')).stdout)?.[1]);
     const { stdout } = await retain('--retain-telemetry-size', String(all - 50_000), '--retain-artifacts-size', '8');
     expect(stdout).toMatch(
-      /^telemetry: removed 1 runs, 5 files, \d+ bytes\nartifacts: removed 1 runs, 1 files, 8 bytes\n$/,
+      /^telemetry: removed 1 runs, 5 files, \d+ bytes\nartifacts: removed 1 runs, 1 files, 8 bytes\ndeliveries: /,
     );
     expect([kept(), keptArtifacts()]).toEqual([['build-mixed', 'parse'], ['1003']]);
     const file = new URL(`../../${SAMPLES}/interrupted/otel.jsonl`, import.meta.url).pathname;
@@ -153,6 +162,22 @@ describe('retention by size', () => {
   });
 });
 
+describe('retention of telemetry of other services', () => {
+  test('removes files of it that are old, but for the one that is written to', async () => {
+    const folder = join(data, 'foreign');
+    mkdirSync(folder);
+    const names = ['00000001.otlp.jsonl', '00000002.otlp.jsonl', '00000003.otlp.jsonl'];
+    for (const [index, name] of names.entries()) {
+      writeFileSync(join(folder, name), '{"resourceSpans":[]}\n');
+      const atS = Date.now() / 1_000 - ((names.length - index) * DAY_MS) / 1_000;
+      utimesSync(join(folder, name), atS, atS);
+    }
+    const { stdout } = await retain('--retain-telemetry-age', '36h');
+    expect(stdout).toMatch(/\nforeign: removed 2 files, 42 bytes\n$/);
+    expect(readdirSync(folder)).toEqual(names.slice(2));
+  });
+});
+
 describe('a program that is killed between rows and files', () => {
   test('has nothing half at its next start: what it was removing is gone, whatever the settings say then', async () => {
     const state = await openSqliteState(join(data, 'state.db'));
@@ -161,7 +186,7 @@ describe('a program that is killed between rows and files', () => {
     await state.close();
     expect([kept(), keptArtifacts()]).toEqual([RUNS, ['1001', '1002', '1003']]);
     const bridge = await serve([]);
-    await until('the removal', () => lines(bridge, 'what was being removed at the last end is removed').length > 0);
+    await until('the removal', () => lines(bridge, 'what was left half removed is removed').length > 0);
     expect([kept(), keptArtifacts()]).toEqual([
       ['build-mixed', 'parse'],
       ['1002', '1003'],
@@ -191,8 +216,8 @@ describe('retention with the state in PostgreSQL', () => {
       await database.tell(`insert into removals (kind, id, noted_unix_ms) values ('trace', '${'a'.repeat(32)}', 1)`);
       mkdirSync(join(data, 'runs', 'a'.repeat(32)));
       const again = await serve(['--retain-telemetry-age', '1d'], env);
-      const line = await until('the removal', () => lines(again, 'old runs were removed')[0]);
-      expect(line).toMatchObject({ kind: 'telemetry', runCount: 1 });
+      const line = await until('the removal', () => lines(again, 'what is to be kept no longer was removed')[0]);
+      expect(line).toMatchObject({ kind: 'telemetry', count: 1 });
       expect(await listRuns(again)).toEqual([1002]);
       expect(readdirSync(join(data, 'runs'))).toEqual([sampleTraceId('parse')]);
       expect((await database.tell('select count(*)::int as left from removals')).rows).toEqual([{ left: 0 }]);

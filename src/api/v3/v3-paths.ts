@@ -71,7 +71,7 @@ export const V3_PATHS: ZodOpenApiPathsObject = {
   [`${ONE}/events`]: {
     get: {
       tags,
-      summary: 'Its events of the last 7 days, the newest first',
+      summary: 'Its events that are kept (of the last 7 days by default), the newest first',
       requestParams: { path: one, query: partParameters },
       responses: {
         200: jsonAnswer(envelopeSchema(z.array(eventSchema), listExtraSchema), 'A page.'),

@@ -83,7 +83,7 @@ export async function runWebhookCommand(invocation: Invocation): Promise<ExitCod
     if (count === 0 && 'eventId' in scope) {
       throw new CliError(
         EXIT.failed,
-        `there is no event ${scope.eventId} that could be replayed; it may be older than 7 days, or still be tried`,
+        `there is no event ${scope.eventId} that could be replayed; it may be older than retain-deliveries-age (7 days by default), or still be tried`,
       );
     }
     const what = count === 1 ? '1 event is' : `${count} events are`;

@@ -1,3 +1,4 @@
+import type { FolderUsage } from '../../component/folder-usage.js';
 import type { TraceId } from '../../record/ids.js';
 
 /** Where a trace stands among the processes. */
@@ -13,6 +14,8 @@ export interface SharedTrace {
   readonly storedPart: number;
   /** Another one each time that more is known of the steps that its records are of. */
   readonly stepVersion: number;
+  /** When its first part came, by the database's clock: another time where it was removed and has come anew. */
+  readonly bornUnixMs: number;
 }
 
 /** A file of a trace in the bucket. */
@@ -26,6 +29,8 @@ export interface SharedFile {
 /** Which process has which trace, and what of it is in the bucket. */
 export interface SharedTraceStore {
   find(traceId: TraceId): Promise<SharedTrace | undefined>;
+  /** Those of the traces that there are. */
+  known(traceIds: readonly TraceId[]): Promise<ReadonlySet<TraceId>>;
   /** The traces that a process has. */
   listOf(processId: string): Promise<readonly SharedTrace[]>;
   /** Takes traces whose owner is dead. @returns how many, at most `limit` */
@@ -36,6 +41,8 @@ export interface SharedTraceStore {
   noteSteps(processId: string, traceIds: readonly TraceId[]): Promise<void>;
   /** The trace's files in the bucket. */
   filesOf(traceId: TraceId): Promise<readonly SharedFile[]>;
+  /** How many files there are of traces, and what they take; of all where none are said. */
+  usage(traceIds?: readonly TraceId[]): Promise<FolderUsage>;
   /** Files of many traces, those of the run that was written to last first. */
   latestFiles(traceIds: readonly TraceId[]): Promise<readonly (SharedFile & { readonly traceId: TraceId })[]>;
   /**

@@ -5,14 +5,14 @@ import type { StateDb, StateTables } from '../state-tables.js';
 import { StoreError } from '../store-error.js';
 import type { JournalPart, JournalStore, NewPart } from './journal-store.js';
 
-/** Rows written by one statement; a trace's has 6 columns, and SQLite allows 32,766 parameters in one. */
+/** Rows written by one statement; a trace's has 7 columns, and SQLite allows 32,766 parameters in one. */
 const ROWS_PER_STATEMENT = 500;
 
 /** The journal's index in an SQL database. */
 export class SqlJournalStore implements JournalStore {
   constructor(
     private readonly db: StateDb,
-    private readonly database: Pick<DatabaseTraits, 'hasRowLocks'>,
+    private readonly database: Pick<DatabaseTraits, 'hasRowLocks' | 'nowUnixMs'>,
   ) {}
 
   /** Traces are taken in the order of their ids, so that two processes never wait for each other; a row is held until the commit, so numbers have no gaps. */
@@ -29,7 +29,7 @@ export class SqlJournalStore implements JournalStore {
           .values(
             some.map(([traceId, count]) => ({
               ...{ trace_id: traceId, owner: processId, generation: 1 },
-              ...{ last_part: count, stored_part: 0, step_version: 0 },
+              ...{ last_part: count, stored_part: 0, step_version: 0, born_unix_ms: this.database.nowUnixMs },
             })),
           )
           .onConflict((conflict) =>

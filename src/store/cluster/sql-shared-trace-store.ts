@@ -1,4 +1,5 @@
 import { type Selectable, sql } from 'kysely';
+import type { FolderUsage } from '../../component/folder-usage.js';
 import type { TraceId } from '../../record/ids.js';
 import type { DatabaseTraits } from '../database-traits.js';
 import type { StateDb, StateTables } from '../state-tables.js';
@@ -21,6 +22,20 @@ export class SqlSharedTraceStore implements SharedTraceStore {
       .where('trace_id', '=', traceId)
       .executeTakeFirst();
     return row && toTrace(row);
+  }
+
+  async known(traceIds: readonly TraceId[]): Promise<ReadonlySet<TraceId>> {
+    const known = new Set<TraceId>();
+    for (const some of slices(traceIds)) {
+      const rows = await this.db
+        .selectFrom('cluster_traces')
+        .select('trace_id')
+        .where('trace_id', 'in', some)
+        .execute();
+      // Only written from a TraceId.
+      for (const { trace_id } of rows) known.add(trace_id as TraceId);
+    }
+    return known;
   }
 
   async listOf(processId: string): Promise<readonly SharedTrace[]> {
@@ -82,15 +97,30 @@ export class SqlSharedTraceStore implements SharedTraceStore {
     return rows.map((row) => ({ name: row.name, objectKey: row.object_key, sizeBytes: row.size_bytes }));
   }
 
+  async usage(traceIds?: readonly TraceId[]): Promise<FolderUsage> {
+    let fileCount = 0;
+    let sizeBytes = 0;
+    for (const some of traceIds === undefined ? [undefined] : slices(traceIds)) {
+      const { files, bytes } = await this.db
+        .selectFrom('cluster_files')
+        .select(({ fn }) => [fn.countAll().as('files'), fn.sum('size_bytes').as('bytes')])
+        .$if(some !== undefined, (query) => query.where('trace_id', 'in', some ?? []))
+        .executeTakeFirstOrThrow();
+      fileCount += Number(files);
+      sizeBytes += Number(bytes ?? 0);
+    }
+    return { fileCount, sizeBytes };
+  }
+
   async latestFiles(traceIds: readonly TraceId[]): Promise<readonly (SharedFile & { readonly traceId: TraceId })[]> {
     const found: (SharedFile & { readonly traceId: TraceId; readonly seenUnixMs: number })[] = [];
-    for (let from = 0; from < traceIds.length; from += TRACES_PER_STATEMENT) {
+    for (const some of slices(traceIds)) {
       const rows = await this.db
         .selectFrom('cluster_files as file')
         .leftJoin('runs as run', 'run.trace_id', 'file.trace_id')
         .selectAll('file')
         .select('run.last_seen_unix_ms')
-        .where('file.trace_id', 'in', traceIds.slice(from, from + TRACES_PER_STATEMENT))
+        .where('file.trace_id', 'in', some)
         .execute();
       for (const row of rows) {
         // Only written from a TraceId.
@@ -194,5 +224,12 @@ function toTrace(row: Selectable<StateTables['cluster_traces']>): SharedTrace {
     lastPart: row.last_part,
     storedPart: row.stored_part,
     stepVersion: row.step_version,
+    bornUnixMs: row.born_unix_ms,
   };
+}
+
+function* slices(traceIds: readonly TraceId[]): Iterable<readonly TraceId[]> {
+  for (let from = 0; from < traceIds.length; from += TRACES_PER_STATEMENT) {
+    yield traceIds.slice(from, from + TRACES_PER_STATEMENT);
+  }
 }

@@ -60,7 +60,5 @@ export interface WebhookEventStore {
    * as they are. @returns how many
    */
   replay(accountId: number, scope: ReplayScope, nowUnixMs: number): Promise<number>;
-  /** Forgets events and attempts from before a time. @param limit rows of each @returns how many rows went */
-  purge(beforeUnixMs: number, limit: number): Promise<number>;
   countPending(): Promise<number>;
 }

@@ -179,25 +179,6 @@ export class SqlWebhookEventStore implements WebhookEventStore {
     );
   }
 
-  async purge(beforeUnixMs: number, limit: number): Promise<number> {
-    const attempts = await this.db
-      .deleteFrom('webhook_attempts')
-      .where(sql<boolean>`(event_id, attempt_index) in (select event_id, attempt_index from webhook_attempts
-        where started_unix_ms < ${beforeUnixMs} order by started_unix_ms limit ${limit})`)
-      .executeTakeFirst();
-    const gone = await this.db
-      .deleteFrom('webhook_events')
-      .where('seq', 'in', ({ selectFrom }) =>
-        selectFrom('webhook_events')
-          .select('seq')
-          .where('created_unix_ms', '<', beforeUnixMs)
-          .orderBy('created_unix_ms')
-          .limit(limit),
-      )
-      .executeTakeFirst();
-    return Number(attempts.numDeletedRows + gone.numDeletedRows);
-  }
-
   async countPending(): Promise<number> {
     const { count } = await this.db
       .selectFrom('webhook_events as event')

@@ -4,8 +4,6 @@ import { sharingProblems } from '../../../src/app/sharing-problems.js';
 const right = {
   'database-url': 'postgresql://db/run_bridge',
   artifacts: { bucket: 'runs', prefix: '' },
-  'retain-telemetry-age': 'off',
-  'retain-telemetry-size': 'off',
   webhookKey: new Uint8Array(32),
 } as const;
 
@@ -17,8 +15,6 @@ describe('a configuration for several processes', () => {
   it.each([
     ['a database', { 'database-url': 'off' }, true, /DATABASE_URL/],
     ['a bucket', { artifacts: 'folder' }, true, /s3:\/\/BUCKET/],
-    ['removing by age', { 'retain-telemetry-age': 1_000 }, true, /set both to off/],
-    ['removing by size', { 'retain-telemetry-size': 1_000 }, true, /set both to off/],
     ['a key of webhooks', { webhookKey: null }, true, /openssl rand/],
     ['a bridge to hand over to', {}, false, /--to URL/],
   ] as const)('says what is wrong about %s', (_what, given, isServing, message) => {

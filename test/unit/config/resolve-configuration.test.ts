@@ -77,6 +77,8 @@ describe('without anything said', () => {
       'retain-telemetry-size': 'off',
       'retain-artifacts-age': 'off',
       'retain-artifacts-size': 'off',
+      'retain-deliveries-age': 7 * 86_400_000,
+      'retain-deliveries-size': 'off',
       redaction: 'literals',
       'log-level': 'info',
       'log-format': 'auto',

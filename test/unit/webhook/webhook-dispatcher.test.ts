@@ -295,20 +295,6 @@ describe('dispatchers', () => {
     expect(await bench.events('a')).toMatchObject([{ state: 'delivered' }]);
   });
 
-  it('forget what is older than 7 days', async () => {
-    await bench.subscribe('a');
-    await bench.endRun();
-    await bench.pass(0);
-    await bench.dispatcher.start();
-    bench.clock.advance(7 * DAY_MS - 1_000);
-    await bench.pass(0);
-    expect(await bench.events('a')).toHaveLength(1);
-    await until('the purge', async () => {
-      bench.clock.advance(HOUR_MS);
-      return (await bench.events('a')).length === 0;
-    });
-  });
-
   it('deliver what is replayed, also where the subscription is not active', async () => {
     await bench.subscribe('a', { state: 'inactive' });
     for (let at = 0; at < 3; at += 1) await bench.endRun();

@@ -1,0 +1,64 @@
+import type { Clock, Timer } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import type { Logger } from '../component/logger.js';
+import { reasonOf } from '../component/reason-of.js';
+import type { TraceId } from '../record/ids.js';
+import type { SharedTraceStore } from '../store/cluster/shared-trace-store.js';
+
+/** Copies of what is in the bucket, by traces. */
+export interface TraceCopies {
+  /** The traces of which there are copies. */
+  traceIds(): readonly TraceId[];
+  /** Removes copies of a trace; those that are just being read may stay until they are asked for again. */
+  forget(traceId: TraceId): Promise<void>;
+}
+
+/** What it works with. */
+export interface RemovedCopiesDeps {
+  readonly copies: readonly TraceCopies[];
+  readonly traces: Pick<SharedTraceStore, 'known'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** How often it is looked which traces are no more, in milliseconds. */
+const LOOK_MS = 60_000;
+
+/** Removes copies on this machine of traces that were removed, by whichever process. Nobody is answered from them in any case. */
+export class RemovedCopies implements Component {
+  readonly name = 'copies of what was removed';
+  private timer: Timer | undefined;
+  private looking: Promise<void> = Promise.resolve();
+  private isStopped = false;
+
+  constructor(private readonly deps: RemovedCopiesDeps) {}
+
+  async start(): Promise<void> {
+    this.lookLater();
+  }
+
+  async shutdown(): Promise<void> {
+    this.isStopped = true;
+    this.timer?.cancel();
+    await this.looking;
+  }
+
+  private lookLater(): void {
+    if (this.isStopped) return;
+    this.timer = this.deps.clock.after(LOOK_MS, () => {
+      this.looking = this.look()
+        .catch((error: unknown) => {
+          this.deps.logger.warn({ error: reasonOf(error) }, 'copies of removed runs are left; it is tried again');
+        })
+        .then(() => this.lookLater());
+    });
+  }
+
+  private async look(): Promise<void> {
+    for (const copies of this.deps.copies) {
+      const traceIds = copies.traceIds();
+      const known = await this.deps.traces.known(traceIds);
+      for (const traceId of traceIds) if (!known.has(traceId)) await copies.forget(traceId);
+    }
+  }
+}

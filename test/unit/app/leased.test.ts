@@ -1,0 +1,89 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Leased } from '../../../src/app/leased.js';
+import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
+import type { State } from '../../../src/store/state.js';
+import { FakeClock } from '../../fake/fake-clock.js';
+import { RecordingLogger } from '../../fake/recording-logger.js';
+import { until } from '../../tool/until.js';
+
+let folder: string;
+let state: State;
+/** Of each process: its own time stands still while it is suspended. */
+let clocks: FakeClock[];
+let events: string[];
+let startFailures: number;
+const leased: Leased[] = [];
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'run-bridge-leased-'));
+  state = await openSqliteState(join(folder, 'state.db'));
+  clocks = [new FakeClock(), new FakeClock()];
+  events = [];
+  startFailures = 0;
+});
+afterEach(async () => {
+  for (const one of leased.splice(0)) await one.shutdown(AbortSignal.abort());
+  await state.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function start(index: number, isRestartable: boolean): Promise<void> {
+  const part = {
+    name: 'part',
+    start: async () => {
+      if (startFailures-- > 0) throw new Error('not yet');
+      events.push(`start ${index}`);
+    },
+    shutdown: async () => {
+      events.push(`end ${index}`);
+    },
+  };
+  const clock = clocks[index] ?? new FakeClock();
+  const deps = { leases: state.leases, holder: () => `p${index}`, isRestartable, clock, logger: new RecordingLogger() };
+  const one = new Leased('part', [part], deps);
+  leased.push(one);
+  await one.start();
+}
+
+/** Time goes by for some of the processes until something has happened. */
+async function pass(indexes: readonly number[], ...wanted: readonly string[]): Promise<void> {
+  await until(wanted.join(', '), async () => {
+    for (const index of indexes) clocks[index]?.advance(1_000);
+    await new Promise((resolve) => setImmediate(resolve));
+    return JSON.stringify(events) === JSON.stringify(wanted);
+  });
+}
+
+describe('leased parts', () => {
+  it('run in one process, in another one when that is not heard of, and again in the first when it is its turn', async () => {
+    await start(0, true);
+    await start(1, true);
+    expect(events).toEqual(['start 0']);
+    await pass([1], 'start 0', 'start 1');
+    await pass([0], 'start 0', 'start 1', 'end 0');
+    await leased[1]?.shutdown(AbortSignal.abort());
+    await pass([0], 'start 0', 'start 1', 'end 0', 'end 1', 'start 0');
+  });
+
+  it('are started once in each process where they cannot be started again', async () => {
+    await start(0, false);
+    await start(1, false);
+    await pass([1], 'start 0', 'start 1');
+    await pass([0], 'start 0', 'start 1', 'end 0');
+    await leased[1]?.shutdown(AbortSignal.abort());
+    for (let turns = 0; turns < 60; turns += 1) {
+      clocks[0]?.advance(1_000);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(events).toEqual(['start 0', 'start 1', 'end 0', 'end 1']);
+  });
+
+  it('are started again after a start that failed', async () => {
+    startFailures = 2;
+    await start(0, true);
+    expect(events).toEqual([]);
+    await pass([0], 'start 0');
+  });
+});

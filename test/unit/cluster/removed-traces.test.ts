@@ -1,0 +1,158 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { RemovedCopies } from '../../../src/cluster/removed-copies.js';
+import type { TraceId } from '../../../src/record/ids.js';
+import type { Delivery } from '../../../src/record/record-consumer.js';
+import { Removals } from '../../../src/retention/removals.js';
+import { RetainedTelemetry } from '../../../src/retention/retained-telemetry.js';
+import { type SweepResult, sweepKind } from '../../../src/retention/sweep-kind.js';
+import { TelemetryBucket } from '../../../src/retention/telemetry-bucket.js';
+import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
+import { type BenchProcess, ClusterBench } from '../../fake/cluster-bench.js';
+import { noteOf, rowOf } from '../../fake/noted-run.js';
+import { RecordingLogger } from '../../fake/recording-logger.js';
+import { sampleDeliveriesOfRecords } from '../../fake/sample-deliveries.js';
+
+const ENDED_UNIX_MS = 1_000;
+
+let bench: ClusterBench;
+let first: BenchProcess;
+let second: BenchProcess;
+let all: readonly Delivery[];
+let traceId: TraceId;
+let runId: number;
+beforeEach(async () => {
+  bench = await ClusterBench.open();
+  [first, second] = [await bench.startProcess(), await bench.startProcess()];
+  all = [...sampleDeliveriesOfRecords('build-mixed')];
+  traceId = all.flatMap(({ batches }) => batches)[0]?.traceId as TraceId;
+  for (const delivery of all) await first.writer.consume(delivery);
+  await bench.until('the log', async () => (first.held.lengthBytes(traceId) ?? 0) > 0);
+  await bench.state.runs.save([rowOf(traceId, ENDED_UNIX_MS)]);
+  await bench.state.invocations.note([noteOf(traceId, ENDED_UNIX_MS)], ENDED_UNIX_MS);
+  [runId = 0] = await bench.state.traces.runsOf(FIRST_ACCOUNT_ID, traceId);
+});
+afterEach(() => bench.close());
+
+const openArtifacts = async () => ({
+  usage: async () => ({ count: 0, sizeBytes: 0 }),
+  removeRun: async () => ({ count: 0, sizeBytes: 0 }),
+});
+
+function removals(): Removals {
+  const { state, bucket } = bench;
+  const place = new TelemetryBucket({ openBucket: async () => bucket, traces: state.cluster.traces });
+  return new Removals({ store: state.retention, place, openArtifacts });
+}
+
+/** Removes every run that may be removed. */
+function sweep(): Promise<SweepResult> {
+  const { state, bucket, clock } = bench;
+  const kind = new RetainedTelemetry(
+    { maxAgeMs: 1, maxBytes: null },
+    {
+      ...{ store: state.retention, removals: removals(), destinations: [], openArtifacts },
+      place: new TelemetryBucket({ openBucket: async () => bucket, traces: state.cluster.traces }),
+      hold: { whileStill: (_traceIds, action) => action() },
+      nowUnixMs: () => clock.nowUnixMs(),
+    },
+  );
+  return sweepKind(kind, { nowUnixMs: clock.nowUnixMs(), isDry: false, signal: new AbortController().signal });
+}
+
+/** Ends the trace, and lets whoever has it store it and let go of it. */
+async function letGo(): Promise<void> {
+  for (const { followed } of [first, second]) followed.areSettled = true;
+  await bench.until('the end', async () => (await bench.state.cluster.traces.find(traceId))?.owner === null);
+  await bench.until('the drop', () => [first, second].every(({ held }) => held.lengthBytes(traceId) === undefined));
+}
+
+describe('traces that processes share', () => {
+  it('are not removed while one of them has them', async () => {
+    expect(await sweep()).toMatchObject({ count: 0 });
+    expect(first.held.lengthBytes(traceId)).toBeGreaterThan(0);
+    expect(await bench.state.catalog.findRun(FIRST_ACCOUNT_ID, runId)).toBeDefined();
+  });
+
+  it('are gone for all of them when they were removed, files, rows and notes', async () => {
+    await letGo();
+    expect(await second.reader.lengthBytes(traceId)).toBeGreaterThan(10_000);
+    const [files] = [await bench.state.cluster.traces.usage()];
+    expect(await sweep()).toEqual({ kind: 'telemetry', count: 1, ...files, excessBytes: 0 });
+    bench.clock.advance(1_000);
+    expect(await second.reader.lengthBytes(traceId)).toBe(0);
+    expect(await bench.bucket.list('runs/')).toEqual([]);
+    expect(await bench.state.retention.listRemovals()).toEqual([]);
+    expect(await bench.state.cluster.traces.find(traceId)).toBeUndefined();
+    expect(await bench.state.runs.find(traceId)).toBeUndefined();
+    expect(await bench.state.catalog.findRun(FIRST_ACCOUNT_ID, runId)).toBeUndefined();
+  });
+
+  it('begin anew with what comes after that, also for whoever has a copy of what they were', async () => {
+    await letGo();
+    const before = await second.reader.lengthBytes(traceId);
+    await sweep();
+    first.followed.areSettled = false;
+    // More parts than there were: their number alone tells nothing.
+    const [delivery] = all;
+    for (let parts = 0; delivery !== undefined && parts < 3 * all.length; parts += 1) {
+      await first.writer.consume(delivery);
+    }
+    await bench.until('the log', async () => (first.held.lengthBytes(traceId) ?? 0) > 0);
+    bench.clock.advance(1_000);
+    const after = await second.reader.lengthBytes(traceId);
+    expect(after).toBeLessThan(before);
+    await bench.until('the whole log', () => first.held.lengthBytes(traceId) === after);
+  });
+
+  it('leave no copies on any disk', async () => {
+    await letGo();
+    const copy = join(second.folder, 'read', 'runs', traceId);
+    await second.reader.lengthBytes(traceId);
+    expect(existsSync(copy)).toBe(true);
+    const { state, clock } = bench;
+    const copies = [second.reader];
+    const gone = new RemovedCopies({ copies, traces: state.cluster.traces, clock, logger: new RecordingLogger() });
+    await gone.start();
+    clock.advance(60_000);
+    await gone.shutdown();
+    expect(existsSync(copy)).toBe(true);
+    await sweep();
+    const after = new RemovedCopies({ copies, traces: state.cluster.traces, clock, logger: new RecordingLogger() });
+    await after.start();
+    clock.advance(60_000);
+    await after.shutdown();
+    expect(existsSync(copy)).toBe(false);
+  });
+
+  it('are not left half by a process that dies after it has removed their rows', async () => {
+    await letGo();
+    await bench.bucket.put(`runs/${traceId}/dead-1/telemetry.parquet`, Buffer.from('x'));
+    const { retention } = bench.state;
+    const group = await retention.groupOf(runId, []);
+    expect(group && (await retention.removeRuns(group, [], 1))).toHaveLength(4);
+    expect(await bench.bucket.list('runs/')).toHaveLength(3);
+    const another = removals();
+    await another.takeUp();
+    for (const removal of await another.left()) await another.end(removal);
+    expect(await bench.bucket.list('runs/')).toEqual([]);
+    expect(await retention.listRemovals()).toEqual([]);
+  });
+
+  it('keep what came after a process died that has removed their rows', async () => {
+    await letGo();
+    const { retention, cluster } = bench.state;
+    const group = await retention.groupOf(runId, []);
+    const removed = (group && (await retention.removeRuns(group, [], 1))) ?? [];
+    for (const delivery of all) await second.writer.consume(delivery);
+    await letGo();
+    const files = (await cluster.traces.filesOf(traceId)).map(({ objectKey }) => objectKey).sort();
+    const another = removals();
+    await another.takeUp();
+    for (const removal of await another.left()) await another.end(removal);
+    expect(removed.filter(({ kind }) => kind === 'object')).toHaveLength(2);
+    expect(await bench.bucket.list('runs/')).toEqual(files);
+    expect(files).toHaveLength(2);
+  });
+});
