@@ -4,12 +4,14 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { STATE_FILE } from '../app/limits.js';
 import { errorCode } from '../component/error-code.js';
 import { reasonOf } from '../component/reason-of.js';
+import type { Configuration } from '../config/configuration.js';
 import { backupSqliteState } from '../store/backup-sqlite-state.js';
 import { type Copied, copyDataFolder } from '../store/copy-data-folder.js';
 import { StoreError } from '../store/store-error.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { EXIT, type ExitCode } from './exit-code.js';
+import { isShared } from './refuse-shared.js';
 import { resolveForCommand } from './resolve-for-command.js';
 
 /** What `run-bridge backup` does: what it writes has its name only when it is whole. @throws CliError, ConfigurationError */
@@ -31,9 +33,8 @@ export async function backUp(invocation: Invocation): Promise<ExitCode> {
     const copied = await copyDataFolder(folder, partial);
     await rename(partial, target);
     context.stderr.write(`${told(target, hasState, copied)}\n`);
-    if (configuration['database-url'] !== 'off') {
-      context.stderr.write('run-bridge: the state is in PostgreSQL and not in this backup: run pg_dump before it\n');
-    }
+    const elsewhere = elsewhereOf(configuration);
+    if (elsewhere !== null) context.stderr.write(`run-bridge: ${elsewhere}\n`);
     return EXIT.ok;
   } catch (error) {
     await rm(partial, { recursive: true, force: true }).catch(() => undefined);
@@ -66,6 +67,15 @@ function failed(error: unknown, target: string): CliError {
 function told(target: string, hasState: boolean, { runCount, fileCount, byteCount }: Copied): string {
   const state = hasState ? `${STATE_FILE}, ` : '';
   return `wrote ${target}: ${state}${counted(runCount, 'run')} in ${counted(fileCount, 'file')}, ${(byteCount / 1e6).toFixed(1)} MB`;
+}
+
+/** What is not in the backup, and what to do for it. */
+function elsewhereOf(configuration: Configuration): string | null {
+  if (isShared(configuration)) {
+    return 'several processes share the work: their runs are in the bucket and the database and not in this backup: run pg_dump, then copy the bucket';
+  }
+  if (configuration['database-url'] === 'off') return null;
+  return 'the state is in PostgreSQL and not in this backup: run pg_dump before it';
 }
 
 function counted(count: number, what: string): string {

@@ -11,6 +11,7 @@ import { takeDataFolder } from '../store/take-data-folder.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { EXIT, type ExitCode } from './exit-code.js';
+import { refuseShared } from './refuse-shared.js';
 import { resolveForCommand } from './resolve-for-command.js';
 
 /** Put back in one transaction. */
@@ -23,6 +24,7 @@ export async function rebuild(invocation: Invocation): Promise<ExitCode> {
   const say = (line: string) => void context.stderr.write(`${line}\n`);
   for (const warning of warnings) say(`run-bridge: ${warning}`);
   const folder = configuration['data-dir'];
+  refuseShared(configuration, 'restore the database from a pg_dump');
   if (!existsSync(folder)) throw new CliError(EXIT.failed, `${folder}: there is no data folder to make the state from`);
   const lock = takeDataFolder(folder, context.pid, context.clock.nowUnixMs());
   try {

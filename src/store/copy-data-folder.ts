@@ -14,8 +14,9 @@ export interface Copied {
 
 /** The record log comes before what describes its stretches: of the two, the description may be ahead. */
 const FIRST = 'telemetry.jsonl';
-/** The state, which is copied by its own means, locks, and downloads that are only read. */
-const NOT_COPIED = /^(state\.db.*|lock\.db.*|lock\.json|pull|.*\.partial)$/;
+/** Of the data folder itself: the state, which is copied by its own means, locks, downloads that are only read, and copies of what is in a bucket. */
+const NOT_COPIED = /^(state\.db.*|lock\.db.*|lock\.json|pull|cluster)$/;
+const UNFINISHED = /\.partial$/;
 
 /**
  * Copies a data folder's files, but for its state, while a server may write there: files of lines up to their last whole
@@ -25,13 +26,18 @@ const NOT_COPIED = /^(state\.db.*|lock\.db.*|lock\.json|pull|.*\.partial)$/;
  */
 export async function copyDataFolder(from: string, to: string): Promise<Copied> {
   const total = { runCount: 0, fileCount: 0, byteCount: 0 };
-  await copyFolder(from, to, total);
+  await copyFolder(from, to, total, (name) => !NOT_COPIED.test(name));
   const runs = await namesIn(join(to, 'runs'));
   return { ...total, runCount: runs.length };
 }
 
-async function copyFolder(from: string, to: string, total: { fileCount: number; byteCount: number }): Promise<void> {
-  const names = (await namesIn(from)).filter((name) => !NOT_COPIED.test(name));
+async function copyFolder(
+  from: string,
+  to: string,
+  total: { fileCount: number; byteCount: number },
+  isWanted: (name: string) => boolean = () => true,
+): Promise<void> {
+  const names = (await namesIn(from)).filter((name) => isWanted(name) && !UNFINISHED.test(name));
   names.sort((one, other) => Number(other === FIRST) - Number(one === FIRST) || one.localeCompare(other));
   for (const name of names) {
     const [source, target] = [join(from, name), join(to, name)];

@@ -18,6 +18,7 @@ import type { UnnamedRun } from '../../store/trace-catalog.js';
 import { CliError } from '../cli-error.js';
 import type { Invocation } from '../command-line.js';
 import { EXIT, type ExitCode } from '../exit-code.js';
+import { refuseShared } from '../refuse-shared.js';
 import { resolveForCommand } from '../resolve-for-command.js';
 import { csvRows, jsonRows, type RowWriter, tableRows } from './row-writer.js';
 
@@ -48,6 +49,7 @@ export async function runQuery(invocation: Invocation): Promise<ExitCode> {
   const { configuration, warnings } = await resolveForCommand(invocation);
   for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);
   const folder = configuration['data-dir'];
+  refuseShared(configuration, 'ask any of the processes with POST /api/run-bridge/v1/query');
   if (!existsSync(join(folder, 'runs'))) {
     throw new CliError(EXIT.failed, `no run is in ${folder}; --data-dir says where runs are`);
   }

@@ -7,6 +7,7 @@ import type { RecordLogReader } from '../../sink/record-log.js';
 import { RecordLogFiles } from '../../sink/record-log-files.js';
 import type { Invocation } from '../command-line.js';
 import { EXIT, type ExitCode } from '../exit-code.js';
+import { refuseShared } from '../refuse-shared.js';
 import { resolveForCommand } from '../resolve-for-command.js';
 import { earlierLengthsMs } from './earlier-lengths.js';
 import { findRuns } from './find-runs.js';
@@ -22,6 +23,7 @@ export async function reportRun(invocation: Invocation): Promise<ExitCode> {
   const { context, operands, switches } = invocation;
   const { configuration, warnings } = await resolveForCommand(invocation);
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  refuseShared(configuration, 'ask any of the processes with GET /api/run-bridge/v1/runs/RUN/measures');
   const files = new RunFiles(configuration['data-dir']);
   const recent = await files.recent();
   let damagedCount = 0;

@@ -49,6 +49,18 @@ describe('run-bridge backup', () => {
     await copy.close();
   });
 
+  it('leaves out what is made anew, and says what is kept elsewhere, but no artifact of such a name', async () => {
+    for (const folder of ['cluster', 'pull', join('artifacts', '1001', '1', 'pull')]) {
+      mkdirSync(join(data, folder), { recursive: true });
+      writeFileSync(join(data, folder, 'file'), 'x');
+    }
+    rmSync(join(data, 'runs'), { recursive: true });
+    const { exitCode, stderr } = await backUp('copy');
+    expect([exitCode, stderr]).toEqual([0, expect.stringContaining('run pg_dump, then copy the bucket')]);
+    expect(readdirSync(join(dir, 'copy'))).toEqual(['artifacts']);
+    expect(readFileSync(join(dir, 'copy', 'artifacts', '1001', '1', 'pull', 'file'), 'utf8')).toBe('x');
+  });
+
   it('overwrites nothing', async () => {
     mkdirSync(join(dir, 'copy'));
     const { exitCode, stderr } = await backUp('copy');

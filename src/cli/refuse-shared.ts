@@ -1,0 +1,25 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { clusterFolder } from '../app/cluster-folder.js';
+import type { Configuration } from '../config/configuration.js';
+import { CliError } from './cli-error.js';
+import { EXIT } from './exit-code.js';
+
+/**
+ * For commands that read runs of a data folder: where several processes share the work, runs are in their bucket.
+ * @param instead what to do, as half a sentence
+ * @throws CliError where that is so
+ */
+export function refuseShared(configuration: Pick<Configuration, 'data-dir' | 'processes'>, instead: string): void {
+  if (!isShared(configuration)) return;
+  throw new CliError(
+    EXIT.failed,
+    `${configuration['data-dir']}: several processes share the work, and their runs are in the bucket and the database, not here: ${instead}`,
+  );
+}
+
+/** Whether a data folder is that of one of several processes: the settings say so, or it has no runs but copies of theirs. */
+export function isShared(configuration: Pick<Configuration, 'data-dir' | 'processes'>): boolean {
+  if (configuration.processes === 'several') return true;
+  return existsSync(clusterFolder(configuration)) && !existsSync(join(configuration['data-dir'], 'runs'));
+}
