@@ -15,8 +15,10 @@ import type { Announcing } from './webhook/run-announcer.js';
 const OLDEST_SERVER = 14_00_00;
 /** See `openPostgresState`. */
 const PATIENCE_MS = 5_000;
-/** Of a program that was stopped in mid-transaction, its locks are taken back after a minute; for those of a live one others wait half that. */
-const SESSION_SETTINGS = "set idle_in_transaction_session_timeout = '60s'; set lock_timeout = '30s'";
+/** Of a program that was stopped in mid-transaction its locks are taken back after so long; of one of several processes, for which the others wait, when its lease is over. */
+const IDLE_TIMEOUT = { alone: '60s', shared: '15s' } as const;
+/** For the locks of a live one others wait so long. */
+const LOCK_TIMEOUT = '30s';
 
 /**
  * Opens the state in a PostgreSQL database and brings its schema forward. Several programs may do so at the same time: one
@@ -36,10 +38,13 @@ export async function openPostgresState(
   fence?: Fence,
 ): Promise<State> {
   const where = describe(url);
+  const idle = IDLE_TIMEOUT[fence === undefined ? 'alone' : 'shared'];
   const dialect = new PostgresDialect({
     pool: postgresPool(url),
     onCreateConnection: async (connection) => {
-      await connection.executeQuery(CompiledQuery.raw(SESSION_SETTINGS));
+      await connection.executeQuery(
+        CompiledQuery.raw(`set idle_in_transaction_session_timeout = '${idle}'; set lock_timeout = '${LOCK_TIMEOUT}'`),
+      );
     },
   });
   const driver = new PostgresDriver(dialect.createDriver(), { where, patienceMs }, clock);

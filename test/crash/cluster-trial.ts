@@ -1,25 +1,17 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
-import pg from 'pg';
-import { S3ObjectStore } from '../../src/store/bucket/s3-object-store.js';
-import { nativePostgres } from '../tool/native-postgres.js';
-import { PostgresServer } from '../tool/postgres-server.js';
-import { S3Server } from '../tool/s3-server.js';
+import type pg from 'pg';
 import { until } from '../tool/until.js';
 import type { CleanUp } from './clean-up.js';
 import { ClusterReader } from './cluster-reader.js';
-import { CountingSink } from './counting-sink.js';
+import { ClusterStage } from './cluster-stage.js';
 import { ExpectedRuns } from './expected-runs.js';
-import { freePorts } from './free-ports.js';
 import { Load } from './load.js';
 import { auditParquet, type ParquetFigures } from './parquet-audit.js';
 import { auditRecordLogs, type RecordLogFigures } from './record-log-audit.js';
 import { RunPlan } from './run-plan.js';
 import { SeededRandom } from './seeded-random.js';
 import { type Tally, tally } from './tally.js';
-import { Victim } from './victim.js';
 
 /** How several processes are tried. */
 export interface ClusterTrialOptions {
@@ -28,6 +20,8 @@ export interface ClusterTrialOptions {
   /** Runs that are sent at least. */
   readonly runCount: number;
   readonly cleanUp: CleanUp;
+  /** Does something to the processes, as long as something goes on at least. @returns what was done, in words */
+  disturb(stage: ClusterStage, random: SeededRandom, isGoingOn: () => boolean): Promise<readonly string[]>;
 }
 
 /** What came of a trial of several processes. */
@@ -56,94 +50,37 @@ export interface ClusterFigures {
   readonly errors: readonly string[];
 }
 
-const BUCKET = 'bridge';
-const PROCESS_COUNT = 3;
 /** Runs whose files are compared with what each process answers. */
 const ASKED_RUNS = 5;
 const ENGINES = 30;
 const DRAIN_MS = 90_000;
-/** Longer than a lease. */
-const ABSENCE_MS = 18_000;
 
-/** Three processes on one database and one bucket, killed at random while runs are sent whose bodies go to all of them in turn. */
-export async function tryCluster({ seed, runCount, cleanUp }: ClusterTrialOptions): Promise<ClusterFigures> {
+/** Three processes on one database and one bucket, which are disturbed while runs are sent whose bodies go to all of them in turn. */
+export async function tryCluster({ seed, runCount, cleanUp, disturb }: ClusterTrialOptions): Promise<ClusterFigures> {
   const random = new SeededRandom(seed);
-  const postgres = await PostgresServer.start(nativePostgres());
-  cleanUp.add(() => postgres.stop());
-  const [s3Port = 0, ...ports] = await freePorts(1 + 2 * PROCESS_COUNT, 24_000);
-  const s3 = await S3Server.start(s3Port, [BUCKET]);
-  cleanUp.add(() => s3.stop());
-  const sink = await CountingSink.listen({ delayMs: 5, failureRate: 0.02, random: new SeededRandom(seed + 1) });
-  cleanUp.add(() => sink.close());
-  const folder = mkdtempSync(join(tmpdir(), 'run-bridge-cluster-'));
-  cleanUp.add(() => rmSync(folder, { recursive: true, force: true }));
-  const processes = Array.from({ length: PROCESS_COUNT }, (_, index) => {
-    const [httpPort = 0, webPort = 0] = ports.slice(2 * index);
-    return { httpPort, webPort, victim: new Victim(commandOf(join(folder, `p${index}`), httpPort, webPort)) };
-  });
-  for (const { victim } of processes) cleanUp.add(() => victim.end('SIGKILL'));
-  for (const { victim } of processes) victim.spawn();
-  for (const { victim } of processes) await victim.ready();
+  const stage = await ClusterStage.start(seed + 1, cleanUp);
+  const { processes, folder } = stage;
+  const { client, sink, store } = stage.peers;
 
   const expected = new ExpectedRuns();
   const plan = new RunPlan(random);
   const gaps = new SeededRandom(seed + 2);
   let turn = 0;
   const load = new Load(plan, {
-    port: () => processes[turn++ % PROCESS_COUNT]?.httpPort ?? 0,
+    port: () => processes[turn++ % processes.length]?.httpPort ?? 0,
     engines: ENGINES,
     gapMs: () => gaps.between(50, 900),
     onAcknowledged: (run, body) => expected.add(run, body),
   });
   load.start();
-  const kills: string[] = [];
-  const absent: Promise<void>[] = [];
-  const away = new Set<Victim>();
-  /** Processes that are away for longer than a lease: one at a time. */
-  let longCount = 0;
-  const startedMs = performance.now();
-  while (plan.begunCount < runCount) {
-    await pause(random.between(1_500, 5_000));
-    const index = Math.floor(random.next() * PROCESS_COUNT);
-    const victim = processes[index]?.victim;
-    if (victim === undefined || away.has(victim)) continue;
-    const isLong = random.next() < 0.3 && longCount === 0;
-    if (isLong) longCount += 1;
-    kills.push(`${Math.round(performance.now() - startedMs)} ms: process ${index}, ${isLong ? 'away' : 'restarted'}`);
-    sink.noteKill();
-    await victim.end('SIGKILL');
-    away.add(victim);
-    const back = async () => {
-      await pause(isLong ? ABSENCE_MS : random.between(0, 1_000));
-      victim.spawn();
-      await victim.ready();
-      away.delete(victim);
-      if (isLong) longCount -= 1;
-    };
-    absent.push(back());
-  }
+  const kills = await disturb(stage, random, () => plan.begunCount < runCount);
   await load.finish();
-  await Promise.all(absent);
   const drainedMs = performance.now();
   const runs = expected.list;
-  const client = new pg.Client({ connectionString: postgres.url() });
-  await client.connect();
-  cleanUp.add(() => client.end());
-  const openCount = async () => {
-    const { rows } = await client.query(
-      `select count(*)::int as count from cluster_traces where owner is not null or stored_part < last_part`,
-    );
-    return Number(rows[0]?.count);
-  };
-  await until('the end of every run', async () => (await openCount()) === 0, DRAIN_MS).catch(() => undefined);
+  await until('the end of every run', async () => (await stage.openCount()) === 0, DRAIN_MS).catch(() => undefined);
   const drainMs = performance.now() - drainedMs;
   await until('an empty journal', async () => (await listJournal()).length === 0, 40_000).catch(() => undefined);
 
-  const store = new S3ObjectStore({
-    ...{ bucket: BUCKET, prefix: '', endpoint: s3.endpoint, region: S3Server.region, isPathStyle: true },
-    credentials: { accessKeyId: S3Server.accessKeyId, secretAccessKey: S3Server.secretAccessKey },
-  });
-  cleanUp.add(() => store.close());
   const problems: string[] = [];
   const { rows: unfinished } = await client.query(
     `select held.*, run.state, run.log_bytes, run.parquet_bytes, sent.traces_offset, sent.logs_offset, sent.finished_at_bytes
@@ -170,7 +107,7 @@ export async function tryCluster({ seed, runCount, cleanUp }: ClusterTrialOption
   const listed: number[] = [];
   const wrongAnswers: string[] = [];
   for (const { webPort } of processes) {
-    const reader = new ClusterReader(webPort, adminToken(folder));
+    const reader = new ClusterReader(webPort, stage.adminToken());
     listed.push(await reader.countRuns());
     for (const { traceId } of runs.slice(0, ASKED_RUNS)) {
       wrongAnswers.push(...(await reader.compare(traceId, join(stored, 'runs', traceId))));
@@ -197,37 +134,6 @@ export async function tryCluster({ seed, runCount, cleanUp }: ClusterTrialOption
     const { rows } = await client.query('select object_key from cluster_objects');
     return rows.map(({ object_key }) => String(object_key));
   }
-
-  function commandOf(dataFolder: string, httpPort: number, webPort: number) {
-    mkdirSync(dataFolder);
-    const addresses = ['--http', `127.0.0.1:${httpPort}`, '--web', `127.0.0.1:${webPort}`, '--grpc', 'off'];
-    const bucket = ['--artifacts', `s3://${BUCKET}`, '--artifacts-endpoint', s3.endpoint];
-    const rest = ['--artifacts-region', S3Server.region, '--processes', 'several', '--log-format', 'json'];
-    return {
-      name: `process on ${httpPort}`,
-      command: process.execPath,
-      args: [
-        'dist/main.js',
-        'serve',
-        ...addresses,
-        '--data-dir',
-        dataFolder,
-        ...bucket,
-        ...rest,
-        '--log-level',
-        'warn',
-      ],
-      env: {
-        HOME: dataFolder,
-        DATABASE_URL: postgres.url(),
-        RUN_BRIDGE_WEBHOOK_KEY: Buffer.alloc(32, 1).toString('base64'),
-        AWS_ACCESS_KEY_ID: S3Server.accessKeyId,
-        AWS_SECRET_ACCESS_KEY: S3Server.secretAccessKey,
-        OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${sink.port}`,
-      },
-      port: httpPort,
-    };
-  }
 }
 
 /** What the rows of a trace's run say that is not so. */
@@ -251,13 +157,4 @@ async function judge(client: pg.Client, traceId: string, verdicts: readonly stri
     problems.push(`commands ${JSON.stringify(commands)}`);
   }
   return problems.map((problem) => `${traceId}: ${problem}`);
-}
-
-function adminToken(folder: string): string {
-  for (let index = 0; index < PROCESS_COUNT; index += 1) {
-    try {
-      return readFileSync(join(folder, `p${index}`, 'admin-token'), 'utf8').trim();
-    } catch {}
-  }
-  throw new Error('no process has made a token');
 }

@@ -1,0 +1,26 @@
+import { until } from '../tool/until.js';
+import type { ClusterStage } from './cluster-stage.js';
+
+/** Long enough for a lease to run out and somebody to notice. */
+const TAKE_OVER_MS = 60_000;
+
+/**
+ * Stops the process of a stage that has the most traces, as a machine that hangs does, until the others have all of them; then
+ * lets it go on, which it does as if nothing had been.
+ * @returns what was done, in words
+ */
+export async function suspendOne(stage: ClusterStage): Promise<readonly string[]> {
+  const { processes, peers } = stage;
+  const [first] = processes;
+  if (first === undefined) throw new Error('there is no process');
+  const before = stage.processIdOf(first);
+  const ownedCount = () => stage.count(`cluster_traces where owner = '${before}'`);
+  await until('traces of its own', async () => (await ownedCount()) >= 3);
+  peers.sink.noteKill();
+  first.victim.signal('SIGSTOP');
+  const count = await ownedCount();
+  await until('the take-over', async () => (await ownedCount()) === 0, TAKE_OVER_MS);
+  first.victim.signal('SIGCONT');
+  await until('another life', () => stage.processIdOf(first) !== before, TAKE_OVER_MS);
+  return [`process 0, which had ${count} traces, was suspended until others had them`];
+}
