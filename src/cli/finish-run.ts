@@ -20,6 +20,7 @@ import { EXIT, type ExitCode } from './exit-code.js';
 import { checkBaseUrl } from './post-otlp.js';
 import type { ProcessContext } from './process-context.js';
 import { reachableUrl } from './reachable-url.js';
+import { refuseElsewhere } from './refuse-elsewhere.js';
 import { resolveForCommand } from './resolve-for-command.js';
 
 /** How long a folder is waited for that a command without a port holds, in milliseconds: another `exec` that is about to end. */
@@ -39,6 +40,7 @@ export async function finishRun(invocation: Invocation): Promise<ExitCode> {
   const folder = configuration['data-dir'];
   // Nothing is made where nothing was: a mistyped folder stays away.
   const isElsewhere = configuration['database-url'] !== 'off';
+  refuseElsewhere(configuration);
   if (!isElsewhere && !existsSync(join(folder, STATE_FILE))) throw unknownRun(runKey, folder);
   const lock = await takeFolder(folder, context);
   if (typeof lock === 'string') return await finishAt(lock, runKey, context);

@@ -25,7 +25,9 @@ import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { createLogger } from './create-logger.js';
 import { EXIT, type ExitCode } from './exit-code.js';
+
 import type { ProcessContext } from './process-context.js';
+import { refuseElsewhere } from './refuse-elsewhere.js';
 import { resolveForCommand } from './resolve-for-command.js';
 
 /** What `run-bridge retain` does. @throws CliError, ConfigurationError, DataFolderInUseError, StoreError, ArtifactError */
@@ -33,6 +35,7 @@ export async function retain(invocation: Invocation): Promise<ExitCode> {
   const { context, switches } = invocation;
   const { configuration, warnings } = await resolveForCommand(invocation);
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  refuseElsewhere(configuration);
   const isDry = switches.has('dry-run');
   if (configuration.processes === 'several') {
     const problems = sharingProblems({ ...configuration, webhookKey: new Uint8Array() }, true);

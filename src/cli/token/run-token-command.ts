@@ -9,6 +9,7 @@ import type { State } from '../../store/state.js';
 import { CliError } from '../cli-error.js';
 import type { Invocation } from '../command-line.js';
 import { EXIT, type ExitCode } from '../exit-code.js';
+import { refuseElsewhere } from '../refuse-elsewhere.js';
 import { resolveForCommand } from '../resolve-for-command.js';
 import { createToken } from './create-token.js';
 import { tokenLines } from './token-lines.js';
@@ -31,6 +32,7 @@ export async function runTokenCommand(invocation: Invocation): Promise<ExitCode>
   }
   const { configuration, warnings } = await resolveForCommand(invocation);
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  refuseElsewhere(configuration);
   switch (action) {
     case 'create': {
       const order = readTokenOrder(invocation.flags, context.clock.nowUnixMs());

@@ -10,6 +10,7 @@ import type { ReplayScope } from '../../store/webhook/event-store.js';
 import { CliError } from '../cli-error.js';
 import type { Invocation } from '../command-line.js';
 import { EXIT, type ExitCode } from '../exit-code.js';
+import { refuseElsewhere } from '../refuse-elsewhere.js';
 import { resolveForCommand } from '../resolve-for-command.js';
 import { eventLines, subscriptionLines } from './webhook-lines.js';
 
@@ -27,6 +28,7 @@ export async function runWebhookCommand(invocation: Invocation): Promise<ExitCod
   const act = actionOf();
   const { configuration, warnings } = await resolveForCommand(invocation);
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  refuseElsewhere(configuration);
   const { 'data-dir': folder, 'database-url': url } = configuration;
   if (url === 'off' && !existsSync(join(folder, STATE_FILE))) {
     throw new CliError(EXIT.failed, `${folder} has no webhooks: nothing has been kept there; is --data-dir right?`);

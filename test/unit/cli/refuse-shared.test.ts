@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -22,6 +22,17 @@ describe('a data folder of one of several processes', () => {
     const { exitCode, stderr } = await runInProcess([...command, '--data-dir', data], dir);
     expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/several processes share the work.*bucket/)]);
     expect(stderr).toContain(instead);
+  });
+
+  it.each([
+    ['token', 'list'],
+    ['webhook', 'list'],
+    ['retain', '--dry-run'],
+  ])('is not given a state of its own by %s %s: that is in the database', async (...command) => {
+    writeFileSync(join(data, 'folder-id'), 'id');
+    const { exitCode, stderr } = await runInProcess([...command, '--data-dir', data], dir);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('set DATABASE_URL')]);
+    expect(readdirSync(data).sort()).toEqual(['cluster', 'folder-id']);
   });
 
   it('is what it was before, where runs of one process are in it', async () => {

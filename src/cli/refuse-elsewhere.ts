@@ -1,0 +1,22 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { FOLDER_ID_FILE } from '../app/folder-id.js';
+import { STATE_FILE } from '../app/limits.js';
+import type { Configuration } from '../config/configuration.js';
+import { CliError } from './cli-error.js';
+import { EXIT } from './exit-code.js';
+
+/**
+ * For commands that list or change what a server has: a state in PostgreSQL is not passed over for an empty one in the data
+ * folder, where nobody would ever look again.
+ * @throws CliError where the settings do not say which database
+ */
+export function refuseElsewhere(configuration: Pick<Configuration, 'data-dir' | 'database-url'>): void {
+  const { 'data-dir': folder, 'database-url': url } = configuration;
+  const isElsewhere = existsSync(join(folder, FOLDER_ID_FILE)) && !existsSync(join(folder, STATE_FILE));
+  if (url !== 'off' || !isElsewhere) return;
+  throw new CliError(
+    EXIT.usage,
+    `${folder}: its state is in PostgreSQL: set DATABASE_URL to the database that serve is started with`,
+  );
+}
