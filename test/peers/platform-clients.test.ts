@@ -1,8 +1,11 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { runBridge } from '../e2e/run-bridge.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { Engine } from '../tool/engine.js';
@@ -29,6 +32,9 @@ let folder: string;
 let engine: Engine;
 let bridge: BridgeProcess;
 let front: TlsFront;
+/** Where dbtc's webhooks are delivered, and what came there. */
+let hook: Server;
+const hooked: string[] = [];
 let token: string;
 let run: Run;
 
@@ -55,8 +61,15 @@ jobs:
   );
   const dataFolder = join(folder, 'data');
   mkdirSync(dataFolder);
-  bridge = await BridgeProcess.start({ dataFolder, args: ['--config', config] });
+  bridge = await BridgeProcess.start({ dataFolder, args: ['--config', config, '--webhook-allow', 'loopback'] });
   front = await TlsFront.open(bridge.webUrl);
+  hook = createServer(async (request, response) => {
+    let body = '';
+    for await (const chunk of request) body += String(chunk);
+    hooked.push(body);
+    response.end();
+  });
+  await new Promise<void>((resolve) => hook.listen(0, '127.0.0.1', resolve));
   token = readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim();
   const exec = async (options: readonly string[], ...command: readonly string[]) => {
     const line = [process.execPath, main, 'exec', ...options, '--to', bridge.otlpUrl, '--', 'dbt', ...command];
@@ -75,6 +88,8 @@ jobs:
 }, 600_000);
 afterAll(async () => {
   front?.close();
+  hook?.closeAllConnections();
+  hook?.close();
   await bridge?.remove();
   engine?.remove();
   rmSync(folder, { recursive: true, force: true });
@@ -97,6 +112,7 @@ function runClient(script: string, python: string): Promise<{ exitCode: number |
       ...{ PYTHONDONTWRITEBYTECODE: '1', TOKEN: token, ACCOUNT_ID: String(ACCOUNT), RUN_ID: String(run.id) },
       ...{ JOB_ID: String(run.job_id), PROJECT_ID: String(run.project_id) },
       ENVIRONMENT_ID: String(run.environment_id),
+      HOOK_URL: `http://127.0.0.1:${(hook.address() as AddressInfo).port}/dbtc`,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -123,11 +139,18 @@ describe('published clients of the hosted platform, against runs of the real eng
     expect(run.run_steps.map(({ index, status }) => [index, status])).toEqual([1, 2, 3, 4].map((index) => [index, 10]));
   });
 
-  it('dbtc reads runs, artifacts and jobs, and starts a job that really runs', async () => {
+  it('dbtc reads runs, artifacts and jobs, starts a job that really runs, and has webhooks', async () => {
     const python = pythonWith('dbtc-0.11.7', ['dbtc==0.11.7', 'pyarrow<20']);
     const { exitCode, output } = await runClient('compat_dbtc.py', python);
     expect(output.match(/^FAIL .*/gm)).toBeNull();
     expect([exitCode, output]).toEqual([0, expect.stringMatching(/^ok {3}trigger_job$[\s\S]*^PASS$/m)]);
+    // All that the script asks for, the webhooks at its end among it.
+    expect(output).toMatch(/^ok {3}delete_webhook$[\s\S]*^ok {3}job_ids sent as a bare int is tolerated/m);
+    const tested = z.object({ webhookName: z.string(), eventType: z.string() });
+    expect(hooked.map((body) => tested.parse(JSON.parse(body)))).toContainEqual({
+      webhookName: 'compat dbtc 2',
+      eventType: 'job.run.started',
+    });
     const started = await endedRuns(run.id);
     expect(started).toHaveLength(1);
     expect(started[0]).toMatchObject({ status: 10, run_steps: [{ status: 10 }, { status: 10 }] });

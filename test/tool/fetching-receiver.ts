@@ -3,9 +3,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { z } from 'zod';
 import type { BridgeProcess } from './bridge-process.js';
+import { subscribe } from './subscribe.js';
 
-const EVENT_TYPES = ['job.run.started', 'job.run.errored', 'job.run.completed'] as const;
-const madeSchema = z.object({ data: z.object({ id: z.string(), hmac_secret: z.string() }) });
 const listSchema = z.object({ data: z.array(z.string()).nullable() });
 const deliverySchema = z.looseObject({
   accountId: z.number(),
@@ -26,14 +25,7 @@ export class FetchingReceiver {
     const receiver = new FetchingReceiver(bridge, token);
     await new Promise<void>((resolve) => receiver.server.listen(0, '127.0.0.1', resolve));
     const { port } = receiver.server.address() as AddressInfo;
-    const input = { name: 'fetching', client_url: `http://127.0.0.1:${port}/`, event_types: EVENT_TYPES };
-    const answer = await fetch(`${bridge.webUrl}/api/v3/accounts/10001/webhooks/subscriptions/`, {
-      method: 'POST',
-      headers: { authorization: `Token ${token}` },
-      body: JSON.stringify(input),
-    });
-    const made = madeSchema.parse(await answer.json());
-    receiver.secret = made.data.hmac_secret;
+    receiver.secret = (await subscribe(bridge, token, 'fetching', `http://127.0.0.1:${port}/`)).secret;
     return receiver;
   }
 

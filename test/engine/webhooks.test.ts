@@ -1,0 +1,108 @@
+import type { ChildProcess } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { BridgeProcess } from '../tool/bridge-process.js';
+import { Engine, type EngineResult } from '../tool/engine.js';
+import { type FetchedDelivery, FetchingReceiver } from '../tool/fetching-receiver.js';
+import { PythonReceiver } from '../tool/python-receiver.js';
+import { until } from '../tool/until.js';
+
+const main = new URL('../../dist/main.js', import.meta.url).pathname;
+const eventsSchema = z.object({ data: z.array(z.object({ id: z.string(), run_id: z.string(), payload: z.string() })) });
+const payloadSchema = z.looseObject({ eventType: z.string(), data: z.looseObject({ dbtVersion: z.string() }) });
+
+/** Type, status and its number. */
+type Told = readonly (readonly [string, string, number])[];
+const STARTED = ['job.run.started', 'Running', 3] as const;
+
+describe('webhooks of runs of the real engine under exec', () => {
+  let engine: Engine;
+  let bridge: BridgeProcess;
+  let folder: string;
+  let token: string;
+  let python: PythonReceiver;
+  let fetching: FetchingReceiver;
+
+  beforeAll(async () => {
+    engine = Engine.up('core');
+    folder = mkdtempSync(join(tmpdir(), 'run-bridge-webhooks-'));
+    bridge = await BridgeProcess.start({ args: ['--webhook-allow', 'loopback'] });
+    token = readFileSync(join(bridge.dataFolder, 'admin-token'), 'utf8').trim();
+    python = await PythonReceiver.open(bridge, token);
+    fetching = await FetchingReceiver.open(bridge, token);
+  }, 300_000);
+  afterAll(async () => {
+    await bridge?.remove();
+    await python?.close();
+    await fetching?.close();
+    engine?.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const exec = (command: readonly string[], onStart?: (child: ChildProcess) => void): Promise<EngineResult> => {
+    const line = [process.execPath, main, 'exec', '--to', bridge.otlpUrl, '--', 'dbt', ...command];
+    return engine.runCommand(line, { RUN_BRIDGE_DATA_DIR: folder }, onStart);
+  };
+
+  /** What was told of the one run that a command is, once it is over, and every receiver was told all of it. */
+  async function toldOf(command: () => Promise<unknown>): Promise<readonly FetchedDelivery[]> {
+    const from = fetching.deliveries.length;
+    await command();
+    const own = () => fetching.deliveries.slice(from);
+    await until('the end', () => own().some(({ eventType }) => eventType === 'job.run.completed'), 60_000);
+    await until('the other receiver', () => python.deliveries.length === fetching.deliveries.length);
+    expect(new Set(own().map(({ data }) => data.runId)).size).toBe(1);
+    return own();
+  }
+  const words = (told: readonly FetchedDelivery[]): Told =>
+    told.map(({ eventType, data }) => [eventType, data.runStatus, data.runStatusCode]);
+  const artifactsOf = (told: readonly FetchedDelivery[]) => told.at(-1)?.artifacts ?? {};
+
+  it('say started, errored and completed of a run that fails, which by then can be downloaded', async () => {
+    const told = await toldOf(() => exec(['build', '--exclude', 'tag:slow']));
+    expect(words(told)).toEqual([STARTED, ['job.run.errored', 'Errored', 20], ['job.run.completed', 'Errored', 20]]);
+    const found = Object.entries(artifactsOf(told));
+    expect(found.map(([path]) => path)).toEqual(
+      expect.arrayContaining(['manifest.json', 'run_results.json', 'metadata/telemetry-1-otel.parquet']),
+    );
+    // Models that select nothing compile to nothing.
+    expect(found.filter(([path, bytes]) => bytes === 0 && !path.endsWith('.sql'))).toEqual([]);
+  });
+
+  it('say started and completed of a run that succeeds', async () => {
+    const told = await toldOf(() => exec(['build', '--exclude', 'tag:slow', 'tag:bad']));
+    expect(words(told)).toEqual([STARTED, ['job.run.completed', 'Success', 10]]);
+    expect(artifactsOf(told)['run_results.json']).toBeGreaterThan(1_000);
+    expect(artifactsOf(told)['metadata/telemetry-1-otel.parquet']).toBeGreaterThan(10_000);
+  });
+
+  it('say completed alone, as cancelled, of a run that is interrupted', async () => {
+    const jsonl = join(engine.project, 'logs', 'own.jsonl');
+    const isAtWork = () => existsSync(jsonl) && readFileSync(jsonl, 'utf8').includes('processed (model.shop.slow_a)');
+    const told = await toldOf(() =>
+      exec(['build', '--select', '+slow_a', '+slow_b', '--otel-file-name', 'own.jsonl'], (child) => {
+        void until('a slow model', isAtWork, 60_000).then(() => child.kill('SIGTERM'));
+      }),
+    );
+    expect(words(told)).toEqual([STARTED, ['job.run.completed', 'Cancelled', 30]]);
+  });
+
+  it('are signed in both ways and complete, each with the id that the log of events has', async () => {
+    expect(fetching.deliveries.every(({ isSigned }) => isSigned)).toBe(true);
+    const { deliveries } = python;
+    expect(deliveries.map(({ event }) => event)).toEqual(fetching.deliveries.map(({ eventType }) => eventType));
+    for (const one of deliveries) expect(one).toMatchObject({ sig_dbt: true, sig_standard: true, bad: [] });
+    const path = `/api/v3/accounts/10001/webhooks/subscription/${python.subscriptionId}/events?limit=100`;
+    const answer = await fetch(bridge.webUrl + path, { headers: { authorization: `Token ${token}` } });
+    const { data: logged } = eventsSchema.parse(await answer.json());
+    expect(deliveries.map(({ eventId }) => eventId)).toEqual(logged.map(({ id }) => id).toReversed());
+    const payloads = logged.map(({ payload }) => payloadSchema.parse(JSON.parse(payload)));
+    for (const { eventType, data } of payloads) {
+      // The telemetry, which names the version, comes after the start of exec.
+      if (eventType !== 'job.run.started') expect(data.dbtVersion).toMatch(/^2\./);
+    }
+  });
+});
