@@ -13,6 +13,7 @@ import type {
 } from '../store/webhook/webhook-subscription.js';
 import type { EventSender, Sent } from './event-sender.js';
 import type { SecretBox } from './secret-box.js';
+import { sendEvent } from './send-event.js';
 import { newWebhookSecret } from './signature.js';
 import { sealHeaders } from './subscription-secrets.js';
 
@@ -104,7 +105,7 @@ export class WebhookDesk {
   async test(subscription: WebhookSubscription, signal: AbortSignal): Promise<Sent & { readonly eventId: string }> {
     const event = await this.sample(subscription, subscription.eventTypes[0] ?? 'job.run.completed', null);
     if (event === undefined) throw new Error('a sample needs no run');
-    const sent = await this.deps.senders[subscription.kind].send(subscription, event, signal);
+    const sent = await sendEvent(this.deps.senders, subscription, event, signal);
     return { ...sent, eventId: event.id };
   }
 

@@ -11,6 +11,7 @@ import type { WebhookKind, WebhookSubscription } from '../store/webhook/webhook-
 import { type AttemptSchedule, nextAttemptInMs } from './attempt-schedule.js';
 import type { EventSender, Sent } from './event-sender.js';
 import { ResultWriter } from './result-writer.js';
+import { sendEvent } from './send-event.js';
 import { type StandingLimits, standingRule } from './standing-rule.js';
 import { SubscriptionLane } from './subscription-lane.js';
 
@@ -194,7 +195,7 @@ export class WebhookDispatcher implements Component {
     const startedMs = clock.monotonicMs();
     let isDelivered = false;
     try {
-      const sent = await this.send(subscription, event);
+      const sent = await sendEvent(this.deps.senders, subscription, event, this.cutOff.signal);
       // It was cut off by the end of the program: that says nothing of the endpoint.
       if (this.cutOff.signal.aborted && !sent.isDelivered) return;
       isDelivered = sent.isDelivered;
@@ -214,15 +215,6 @@ export class WebhookDispatcher implements Component {
       lane.inFlightCount -= 1;
       this.inFlightCount -= 1;
       await this.goOn(subscription, lane, isDelivered);
-    }
-  }
-
-  private async send(subscription: WebhookSubscription, event: WebhookEvent): Promise<Sent> {
-    try {
-      return await this.deps.senders[subscription.kind].send(subscription, event, this.cutOff.signal);
-    } catch (error) {
-      // A message that cannot be made, a secret that cannot be opened: told in the log of attempts like other failures.
-      return { ...NOTHING_SENT, error: error instanceof Error ? error.message : String(error) };
     }
   }
 
@@ -268,11 +260,6 @@ export class WebhookDispatcher implements Component {
     );
   }
 }
-
-const NOTHING_SENT: Sent = {
-  ...{ isDelivered: false, isGone: false, retryAfterMs: null, httpStatusCode: null, error: null },
-  ...{ requestHeaders: {}, requestBody: '', responseHeaders: {}, responseBody: '' },
-};
 
 /** PostgreSQL's texts hold no zero bytes. */
 function logOf(sent: Sent) {

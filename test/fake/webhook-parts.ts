@@ -3,6 +3,7 @@ import type { Clock } from '../../src/component/clock.js';
 import { ksuid } from '../../src/component/ksuid.js';
 import type { State } from '../../src/store/state.js';
 import { AddressRules, parseAllowed } from '../../src/webhook/address-rules.js';
+import { MailSender } from '../../src/webhook/mail-sender.js';
 import { PlatformSender } from '../../src/webhook/platform-sender.js';
 import { SecretBox } from '../../src/webhook/secret-box.js';
 import { WebhookDesk } from '../../src/webhook/webhook-desk.js';
@@ -15,7 +16,9 @@ export function webhookParts({ subscriptions, catalog }: State, clock: Clock) {
   const http = new WebhookHttp({ rules, timeoutMs: 10_000, resolve: async () => [] }, clock);
   const openBox = async () => new SecretBox(Buffer.alloc(32, 1));
   const sender = new PlatformSender({ http, openBox, clock, version: '0.0.0' });
-  const senders = { http: sender, slack: sender, teams: sender, email: sender };
+  const stories = { tell: () => Promise.reject(new Error('nobody tells of runs here')) };
+  const email = new MailSender({ stories, smtpUrl: 'off', from: 'bridge@example.com', timeoutMs: 10_000 });
+  const senders = { http: sender, slack: sender, teams: sender, email };
   const newKsuid = (nowUnixMs: number) => ksuid(nowUnixMs, randomBytes);
   const desk = new WebhookDesk({ subscriptions, catalog, senders, openBox, clock, newKsuid, randomBytes });
   return parts;

@@ -231,6 +231,16 @@ describe('a test of a subscription', () => {
     expect(JSON.parse(bodies[0] ?? '')).toMatchObject({ eventType: 'job.run.started', webhookId: id });
   });
 
+  it('says why nothing could be sent at all', async () => {
+    const given = { ...INPUT, type: 'email', client_url: 'mailto:a@example.com' };
+    const { id } = madeSchema.parse((await ask('POST', OWN, given)).body).data;
+    const { status: answered, body } = await ask('GET', `${ONE}/${id}/test`);
+    expect([answered, body]).toMatchObject([
+      200,
+      { data: { verification_error: expect.stringContaining('set smtp-url'), verification_status_code: '0' } },
+    ]);
+  });
+
   it('says why nothing was answered', async () => {
     const { id } = await make({ client_url: 'http://10.0.0.1/' });
     expect((await ask('GET', `${ONE}/${id}/test`)).body).toMatchObject({

@@ -1,0 +1,25 @@
+import type { WebhookEvent } from '../store/webhook/webhook-event.js';
+import type { WebhookKind, WebhookSubscription } from '../store/webhook/webhook-subscription.js';
+import type { EventSender, Sent } from './event-sender.js';
+
+const NOTHING_SENT: Sent = {
+  ...{ isDelivered: false, isGone: false, retryAfterMs: null, httpStatusCode: null, error: null },
+  ...{ requestHeaders: {}, requestBody: '', responseHeaders: {}, responseBody: '' },
+};
+
+/**
+ * One attempt, in the way of the subscription; never rejects. What cannot even be tried (a message that cannot be made, a
+ * secret that cannot be opened) is told like other failures.
+ */
+export async function sendEvent(
+  senders: Readonly<Record<WebhookKind, EventSender>>,
+  subscription: WebhookSubscription,
+  event: WebhookEvent,
+  signal: AbortSignal,
+): Promise<Sent> {
+  try {
+    return await senders[subscription.kind].send(subscription, event, signal);
+  } catch (error) {
+    return { ...NOTHING_SENT, error: error instanceof Error ? error.message : String(error) };
+  }
+}
