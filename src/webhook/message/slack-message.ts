@@ -15,7 +15,7 @@ export function slackMessage({ title, isBad, facts, sections, url }: RunMessage)
     ),
   ];
   return {
-    text: title,
+    text: escaped(title),
     blocks: texts.map((text) => ({ type: 'section', text: { type: 'mrkdwn', text: text.slice(0, MAX_TEXT_LENGTH) } })),
   };
 }

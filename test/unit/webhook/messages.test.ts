@@ -52,6 +52,11 @@ describe('a message', () => {
     ]);
   });
 
+  it('for Slack calls nobody, whatever a job is called', () => {
+    const { text } = slackMessage(runMessage({ ...EVENT, facts: { ...FACTS, jobName: '<!channel>' } }, STORY));
+    expect(text).toBe('&lt;!channel&gt; #1001 failed');
+  });
+
   it('for Teams is an Adaptive Card with the same', () => {
     const [attachment] = teamsMessage(runMessage(EVENT, STORY)).attachments;
     const text = JSON.stringify(attachment?.content.body);
