@@ -12,7 +12,7 @@ export interface ExecutionBook {
   begin(start: StepStart): Promise<StepPlace>;
   /**
    * A trace's records are, or will be, of this step. Need not be said where the records' resource carries
-   * `run_bridge.step.id`. @throws ExecutionBookError
+   * `run_bridge.step.id`; else it is to be said before them. @throws ExecutionBookError
    */
   attach(stepId: string, traceId: TraceId): Promise<void>;
   /**

@@ -12,6 +12,7 @@ import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import { DataFolderLock } from '../store/data-folder-lock.js';
 import type { StepPlace } from '../store/step-start.js';
 import type { ArtifactSink } from './artifact/artifact-sink.js';
+import { AttachingConsumer } from './attaching-consumer.js';
 import { batchesOf } from './batch-builder.js';
 import { guessResource } from './guess-resource.js';
 import { JsonlTail } from './jsonl-tail.js';
@@ -27,7 +28,7 @@ import { startPosition } from './start-position.js';
 /** What taking in spooled commands needs. */
 export interface SpoolDeps {
   readonly consumer: RecordConsumer;
-  readonly book: Pick<ExecutionBook, 'begin' | 'end'>;
+  readonly book: Pick<ExecutionBook, 'begin' | 'attach' | 'end'>;
   readonly artifacts: ArtifactSink;
   readonly otlp: () => OtlpReading;
   /** Sends what the consumer holds back; called when a command's records were consumed. */
@@ -125,7 +126,8 @@ export class Spool implements Component {
   /** @param entry `undefined` where it was not written, or is damaged: then the records are taken, of no known step. */
   private async take(folder: string, entry: SpoolEntry | undefined): Promise<number> {
     const { book, settle, clock } = this.deps;
-    const consumer = new PatientConsumer(this.deps.consumer, clock, this.stop.signal);
+    const patient = new PatientConsumer(this.deps.consumer, clock, this.stop.signal);
+    const consumer = entry === undefined ? patient : new AttachingConsumer(patient, book, entry.start.stepId);
     const file = entry === undefined ? { path: join(folder, ENGINE_FILE), fromOffset: 0 } : entry.file;
     const place = entry && (await book.begin(entry.start));
     const recordCount =

@@ -296,6 +296,8 @@ async function removeOwn(transaction: Transaction<StateTables>, stepId: string):
   await transaction.deleteFrom('step_traces').where('step_id', '=', stepId).execute();
   if (step === undefined) return;
   await transaction.deleteFrom('executions').where('id', '=', step.execution_id).execute();
+  // Whoever writes down what came of deliveries holds the counter first and the events then; so does this.
+  await nextIds(transaction, 'webhook', 0);
   // There is no such run: who was not told of it is not told.
   await transaction
     .deleteFrom('webhook_events')

@@ -201,6 +201,31 @@ export function webhookNewsContract(withState: (body: (state: State) => Promise<
         expect((await eventsOf(state, 'wsu_a')).map(({ id }) => id)).toEqual([sure?.id]);
       }));
 
+    it('is kept back as a whole, of a run that is over before it turns out to be a step of another one', () =>
+      withA(async (state) => {
+        await state.executions.begin(stepStart('s1', { runKey: 'k' }), 'local');
+        await state.invocations.note([commandNote(1, { verdict: 'error' })], 3_000);
+        const [sure, ...doubtful] = await eventsOf(state, 'wsu_a');
+        expect(doubtful.map(({ dueUnixMs, createdUnixMs }) => dueUnixMs - createdUnixMs)).toEqual([
+          3_000, 3_000, 3_000,
+        ]);
+        await state.invocations.note([commandNote(1, { verdict: 'error', stepId: 's1' })], 3_100);
+        const left = await eventsOf(state, 'wsu_a');
+        expect(left.map(({ eventType, facts }) => [eventType, facts.runId])).toEqual([
+          ['job.run.started', sure?.facts.runId],
+          ['job.run.errored', sure?.facts.runId],
+        ]);
+      }));
+
+    it('is told at once of a run of nobody, while nobody runs a command', () =>
+      withA(async (state) => {
+        await state.executions.begin(stepStart('s1', {}), 'local');
+        await state.executions.end('s1', EXITED, 2_000);
+        await state.invocations.note([commandNote(1, { verdict: 'error' })], 3_000);
+        const waits = (await eventsOf(state, 'wsu_a')).map(({ dueUnixMs, createdUnixMs }) => dueUnixMs - createdUnixMs);
+        expect(waits).toEqual([0, 0, 0, 0, 0]);
+      }));
+
     it('is nothing when what changed the run is undone', () =>
       withA(async (state) => {
         const broken = commandNote(2, { command: '\ud800', startedUnixMs: Number.NaN });

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { reasonOf } from '../../component/reason-of.js';
 import type { TraceId } from '../../record/ids.js';
+import { AttachingConsumer } from '../../source/attaching-consumer.js';
 import { CommandRecords } from '../../source/command-records.js';
 import { guessResource } from '../../source/guess-resource.js';
 import { HeldRequests } from '../../source/held-requests.js';
@@ -48,6 +49,7 @@ export class LiveRecords {
   private readonly rejectFile: RejectFile;
   private readonly tap: LateTap;
   private readonly target: LateTarget;
+  private consumer: Promise<AttachingConsumer> | undefined;
   private readonly running: Promise<void>;
   private readonly artifacts: StepArtifacts;
   /** Says to others that the command's folder is not left behind. */
@@ -100,7 +102,7 @@ export class LiveRecords {
           hasUnreadLines: (taken) => this.hasUnreadLines(taken),
           decode: (request) => this.tap.decode(request),
           onRejects: (rejects) => this.keepRejects(rejects),
-          target: { consume: async (delivery) => (await this.target.open()).consumer.consume(delivery) },
+          target: { consume: async (delivery) => (await this.openConsumer()).consume(delivery) },
           guessResource: (first) => guessResource(first, facts.environment.OTEL_RESOURCE_ATTRIBUTES ?? ''),
           isOtlpExpected: /^(1|true)$/i.test(facts.environment.DBT_EXPORT_TO_OTLP ?? ''),
           clock,
@@ -172,12 +174,18 @@ export class LiveRecords {
     return (found?.size ?? 0) > (taken?.offset ?? file.fromOffset);
   }
 
+  private openConsumer(): Promise<AttachingConsumer> {
+    const { stepId } = this.facts;
+    this.consumer ??= this.target.open().then(({ consumer, book }) => new AttachingConsumer(consumer, book, stepId));
+    return this.consumer;
+  }
+
   private async keepRejects(rejects: readonly Reject[]): Promise<void> {
     for (const { count } of rejects) this.rejectCount += count;
     await this.rejectFile.add(this.facts.file?.path ?? '', rejects);
   }
 
-  /** Older engines, and recorded telemetry, do not carry the step in their resource: their traces are named, too. */
+  /** The traces are named once more: where it could not be said before, and of those whose records name the step. */
   private async tellEnd(
     { book }: StepTarget,
     traceIds: Iterable<TraceId>,

@@ -13,7 +13,7 @@ import type { WebhookEventType, WebhookSubscription } from './webhook-subscripti
 
 /** Rows asked for, or written, by one statement. */
 const ROWS_PER_STATEMENT = 500;
-/** So long the start of a run is kept back that may turn out to be a step of another one, in milliseconds. */
+/** So long what is told of a run is kept back that may turn out to be a step of another one, in milliseconds. */
 const DOUBTFUL_MS = 3_000;
 
 /** A run that something is to be told of. */
@@ -62,8 +62,7 @@ export class SqlRunAnnouncer implements RunAnnouncer {
         const facts = factsOf(run, type, one.errorMessage, nowUnixMs);
         for (const subscription of subscriptions) {
           if (!(await isFor(transaction, subscription, run, type, facts))) continue;
-          const isDoubtful = type === 'job.run.started' && one.types.length === 1 && one.isOfNobody;
-          found.push(this.eventOf(subscription, type, facts, nowUnixMs, isDoubtful ? waitMs : 0));
+          found.push(this.eventOf(subscription, type, facts, nowUnixMs, one.isOfNobody ? waitMs : 0));
         }
       }
     }

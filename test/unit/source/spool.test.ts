@@ -63,6 +63,10 @@ async function look(to: string | null = null): Promise<void> {
         told.push([stepId, 'begun']);
         return { runId: 1, stepIndex: 1, job: 'nightly' };
       },
+      // The sample's records name no step.
+      async attach(stepId) {
+        told.push([stepId, taken === 0 ? 'attached' : 'attached late']);
+      },
       async end(stepId, { kind }) {
         told.push([stepId, kind]);
       },
@@ -97,6 +101,7 @@ it('takes in what a dead command left, once, and tells its step', async () => {
     recordCount,
     [
       ['step-1', 'begun'],
+      ['step-1', 'attached'],
       ['step-1', 'unknown'],
     ],
   ]);
@@ -134,6 +139,7 @@ it('brings artifacts that were left behind to where they belong, before it tells
   await look();
   expect(told).toEqual([
     ['step-1', 'begun'],
+    ['step-1', 'attached'],
     ['manifest.json', '{}'],
     ['run/a.sql', 'select 1'],
     ['step-1', 'unknown'],

@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest';
+import { parseTraceId } from '../../../src/record/ids.js';
+import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
+import { ExecutionBookError } from '../../../src/run/execution-book-error.js';
+import { AttachingConsumer } from '../../../src/source/attaching-consumer.js';
+
+/** Records of a trace. @param stepId that their resource names */
+function batch(number: number, stepId?: string) {
+  const traceId = parseTraceId(String(number).padStart(32, 'a'));
+  if (traceId === undefined) throw new Error(`${number} makes no trace id`);
+  const resource = { ...UNKNOWN_RESOURCE, attributes: stepId === undefined ? {} : { 'run_bridge.step.id': stepId } };
+  return { traceId, resource, records: [] };
+}
+
+/** What happened, in order; the book fails as often as is said. */
+function attaching(failureCount = 0) {
+  const happened: string[] = [];
+  let failuresLeft = failureCount;
+  const book = {
+    async attach(stepId: string, traceId: string) {
+      happened.push(`${stepId} has ${traceId.at(-1)}`);
+      failuresLeft -= 1;
+      if (failuresLeft >= 0) throw new ExecutionBookError('unavailable', 'nobody answers');
+    },
+  };
+  const target = {
+    async consume({ batches }: { readonly batches: readonly { readonly traceId: string }[] }) {
+      happened.push(`consumed ${batches.map(({ traceId }) => traceId.at(-1))}`);
+    },
+  };
+  return { happened, consumer: new AttachingConsumer(target, book, 's') };
+}
+
+it('says whose each trace is before its records, once, unless they say it themselves', async () => {
+  const { happened, consumer } = attaching();
+  await consumer.consume({ batches: [batch(1), batch(2, 's'), batch(3)], foreign: [] });
+  await consumer.consume({ batches: [batch(1), batch(2, 's')], foreign: [] });
+  expect(happened).toEqual(['s has 1', 's has 3', 'consumed 1,2,3', 'consumed 1,2']);
+});
+
+it('hands records over where that cannot be said, and says it with the next ones', async () => {
+  const { happened, consumer } = attaching(1);
+  await consumer.consume({ batches: [batch(1)], foreign: [] });
+  await consumer.consume({ batches: [batch(1)], foreign: [] });
+  await consumer.consume({ batches: [batch(1)], foreign: [] });
+  expect(happened).toEqual(['s has 1', 'consumed 1', 's has 1', 'consumed 1', 'consumed 1']);
+});
