@@ -184,7 +184,7 @@ export class App {
     const anyRuns = cluster?.runsOf(this.tracker, reader) ?? this.tracker;
     this.webhooks = new WebhooksLate(configuration, health, {
       // Of several processes, whichever has an event tells it, whoever has the run.
-      ...{ ...deps, state: opened.state, tracker: anyRuns, reader },
+      ...{ ...deps, state: opened.state, folderId: opened.folderId, tracker: anyRuns, reader },
       webUrl: () => {
         if (configuration['public-url'] !== 'off') return configuration['public-url'];
         return purpose === 'serve' ? this.ports.webUrl : null;

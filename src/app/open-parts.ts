@@ -25,6 +25,8 @@ export interface OpenParts {
   readonly lock: DataFolderLock;
   readonly state: State;
   readonly bell: WebhookBell;
+  /** By what the data folder has its database; empty where the state is in the folder itself. */
+  readonly folderId: string;
   /** `undefined` where the state is in the data folder, which has a lock. */
   readonly lease: DatabaseLease | undefined;
   readonly stream: Writable | undefined;
@@ -75,7 +77,7 @@ export async function openParts(configuration: Configuration, deps: AppDeps, pur
     const hasHooks = purpose === 'serve' && missingForHooks(configuration).length === 0;
     const hostedRuns = hasHooks ? await import('./hosted-runs.js') : undefined;
     const cluster = identity && { identity, make: (await import('./cluster.js')).Cluster };
-    return { lock, state, bell, lease, stream, exports, schema, hostedRuns, cluster };
+    return { lock, state, bell, folderId, lease, stream, exports, schema, hostedRuns, cluster };
   } catch (error) {
     await exporting?.close();
     await lease?.release();

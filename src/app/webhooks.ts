@@ -23,6 +23,8 @@ import { readWebhookKeyFile } from './webhook-key-file.js';
 /** What webhooks take from outside. */
 export interface WebhooksDeps extends Pick<MeasuredStoriesDeps, 'tracker' | 'reader' | 'webUrl'> {
   readonly state: Pick<State, 'subscriptions' | 'webhookEvents' | 'catalog'>;
+  /** By what the data folder, which one process at a time has, is known in a database that others share. */
+  readonly folderId: string;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Uniform in [0, 1). */
@@ -64,21 +66,27 @@ export class Webhooks {
     const schedule = { ...DEFAULT_ATTEMPT_SCHEDULE, delaysMs: configuration['webhook-retries'] };
     this.dispatcher = new WebhookDispatcher(
       { ...DISPATCHER_DEFAULTS, schedule, limits: DEFAULT_STANDING_LIMITS },
-      { events, subscriptions, senders, holder: randomUUID(), clock, random, logger },
+      { events, subscriptions, senders, holder: this.folderHolder + randomUUID(), clock, random, logger },
     );
     const newKsuid = (nowUnixMs: number) => ksuid(nowUnixMs, randomBytes);
     this.desk = new WebhookDesk({ subscriptions, catalog, senders, openBox, clock, newKsuid, randomBytes });
   }
 
-  /** What a process that has the data folder to itself left behind need not be waited for. @throws StoreError */
+  /** What an earlier process of the data folder left behind need not be waited for. @throws StoreError */
   async start(): Promise<void> {
-    if (this.configuration['database-url'] === 'off') await this.deps.state.webhookEvents.release();
+    const isShared = this.configuration['database-url'] !== 'off';
+    await this.deps.state.webhookEvents.release(isShared ? this.folderHolder : undefined);
     await this.dispatcher.start();
   }
 
   async shutdown(deadline: AbortSignal): Promise<void> {
     await this.dispatcher.shutdown(deadline);
     this.http.close();
+  }
+
+  /** How holders of the data folder's processes begin. */
+  private get folderHolder(): string {
+    return `${this.deps.folderId}/`;
   }
 
   private openBox(): Promise<SecretBox> {

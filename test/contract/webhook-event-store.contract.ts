@@ -63,12 +63,14 @@ export function webhookEventStoreContract(withState: (body: (state: State) => Pr
         expect((await webhookEvents.attemptsOf(taken.id)).map(({ index }) => index)).toEqual([1, 2]);
       }));
 
-    it('takes back what was claimed and not finished, of one holder or of all', () =>
+    it('takes back what was claimed and not finished, of one holder, of those that begin alike, or of all', () =>
       withEnds(1, async ({ webhookEvents }, a) => {
-        await webhookEvents.claim(a, 1, claimBy('p'));
-        await webhookEvents.release('other');
+        await webhookEvents.claim(a, 1, claimBy('f1/p'));
+        for (const other of ['other', 'f2/', 'f1/q', '1/p']) await webhookEvents.release(other);
         expect(await webhookEvents.claim(a, 1, claimBy('q'))).toEqual([]);
-        await webhookEvents.release('p');
+        await webhookEvents.release('f1/p');
+        expect(await webhookEvents.claim(a, 1, claimBy('f1/q'))).toHaveLength(1);
+        await webhookEvents.release('f1/');
         expect(await webhookEvents.claim(a, 1, claimBy('q'))).toHaveLength(1);
         await webhookEvents.release();
         expect(await webhookEvents.claim(a, 1, claimBy('p'))).toHaveLength(1);
@@ -148,6 +150,25 @@ export function webhookEventStoreContract(withState: (body: (state: State) => Pr
         const claimed = await webhookEvents.claim(a, 9, claimBy('p'));
         expect(claimed[0]).toMatchObject({ id: event.id, roundCount: 0, attemptCount: 1 });
         expect(claimed).toHaveLength(2);
+      }));
+
+    it('ends the pause of whose events are replayed, and of no other', () =>
+      withEnds(1, async ({ webhookEvents, subscriptions, invocations }, a) => {
+        await subscriptions.add(subscription('b', { eventTypes: ['job.run.completed'] }));
+        await invocations.note([commandNote(9)], 4_000);
+        const pause: StandingRule = (standing) => ({
+          standing: { ...standing, pausedUntilUnixMs: LATER + 5 },
+          archiveReason: null,
+        });
+        const replayed: string[] = [];
+        for (const one of [a, { id: 'wsu_b', maxPerMinute: null }]) {
+          const [event] = await webhookEvents.claim(one, 1, claimBy('p'));
+          if (event === undefined) throw new Error('nothing was claimed');
+          await webhookEvents.finish([attempted(event, { next: { state: 'failed' } })], 'p', pause);
+          replayed.push(event.id);
+        }
+        await webhookEvents.replay(ACCOUNT, { eventId: replayed[0] ?? '' }, LATER);
+        expect((await webhookEvents.listReady(LATER, [], 9)).map(({ name }) => name)).toEqual(['a']);
       }));
   });
 }

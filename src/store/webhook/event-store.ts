@@ -44,7 +44,7 @@ export interface WebhookEventStore {
     holder: string,
     rule: StandingRule,
   ): Promise<readonly ArchivedSubscription[]>;
-  /** Gives back what was claimed and not finished. @param holder whose; all that anybody has when left out */
+  /** Gives back what was claimed and not finished. @param holder whose: all holders that begin with it; all that anybody has when left out */
   release(holder?: string): Promise<void>;
   /** Newest first. */
   list(

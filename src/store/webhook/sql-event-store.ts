@@ -107,7 +107,7 @@ export class SqlWebhookEventStore implements WebhookEventStore {
       .set({ lease_until_unix_ms: 0, lease_holder: null })
       .where('state', '=', 'pending')
       .where('lease_until_unix_ms', '>', 0)
-      .$if(holder !== undefined, (query) => query.where('lease_holder', '=', holder ?? ''))
+      .$if(holder !== undefined, (query) => query.where('lease_holder', 'like', `${holder}%`))
       .execute();
   }
 
@@ -170,7 +170,7 @@ export class SqlWebhookEventStore implements WebhookEventStore {
           await transaction
             .updateTable('webhook_subscriptions')
             .set({ paused_until_unix_ms: 0 })
-            .where('id', 'in', own)
+            .where('id', 'in', touched)
             .execute();
         }
         return replayed.length;
