@@ -1,12 +1,11 @@
 import type { TraceId } from '../record/ids.js';
 import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
-import { stepIdOf } from '../record/step-attribute.js';
 import type { ExecutionBook } from '../run/execution-book.js';
 
 /**
- * Says whose a trace is before its records are handed over, where these do not say it themselves: older engines, recorded
- * telemetry, scripts with an OTEL_RESOURCE_ATTRIBUTES of their own. Otherwise they would be taken for a run of their own, and
- * that would be told of, until the command ends.
+ * Says whose a trace is before its records are handed over. They may not say it themselves (older engines, recorded telemetry,
+ * scripts with an OTEL_RESOURCE_ATTRIBUTES of their own), or others that do not may have come first by another way: until it is
+ * known, such a trace is taken for a run of its own, and that is told of.
  */
 export class AttachingConsumer implements RecordConsumer {
   private readonly attached = new Set<TraceId>();
@@ -19,15 +18,18 @@ export class AttachingConsumer implements RecordConsumer {
   ) {}
 
   async consume(delivery: Delivery): Promise<void> {
-    for (const { traceId, resource } of delivery.batches) {
-      if (stepIdOf(resource) !== null || this.attached.has(traceId)) continue;
-      try {
-        await this.book.attach(this.stepId, traceId);
-        this.attached.add(traceId);
-      } catch {
-        // The records are worth more; it is said again with the next ones, and at the end.
-      }
-    }
+    const traceIds = delivery.batches.map(({ traceId }) => traceId);
+    // The records are worth more; it is said again with the next ones, and at the end.
+    await this.attach(traceIds).catch(() => undefined);
     await this.target.consume(delivery);
+  }
+
+  /** Says it of those of which it was not said yet. @throws ExecutionBookError */
+  async attach(traceIds: Iterable<TraceId>): Promise<void> {
+    for (const traceId of traceIds) {
+      if (this.attached.has(traceId)) continue;
+      await this.book.attach(this.stepId, traceId);
+      this.attached.add(traceId);
+    }
   }
 }

@@ -185,7 +185,7 @@ export class LiveRecords {
     await this.rejectFile.add(this.facts.file?.path ?? '', rejects);
   }
 
-  /** The traces are named once more: where it could not be said before, and of those whose records name the step. */
+  /** What could not be said of the traces before is said now. */
   private async tellEnd(
     { book }: StepTarget,
     traceIds: Iterable<TraceId>,
@@ -193,7 +193,8 @@ export class LiveRecords {
   ): Promise<void> {
     const { notices, stepId } = this.facts;
     try {
-      for (const traceId of traceIds) await book.attach(stepId, traceId);
+      const consumer = await this.consumer;
+      await consumer?.attach(traceIds);
       await book.end(stepId, ending, endedUnixMs);
     } catch (error) {
       this.isTroubleSaid = true;

@@ -4,12 +4,10 @@ import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import { ExecutionBookError } from '../../../src/run/execution-book-error.js';
 import { AttachingConsumer } from '../../../src/source/attaching-consumer.js';
 
-/** Records of a trace. @param stepId that their resource names */
-function batch(number: number, stepId?: string) {
+function batch(number: number) {
   const traceId = parseTraceId(String(number).padStart(32, 'a'));
   if (traceId === undefined) throw new Error(`${number} makes no trace id`);
-  const resource = { ...UNKNOWN_RESOURCE, attributes: stepId === undefined ? {} : { 'run_bridge.step.id': stepId } };
-  return { traceId, resource, records: [] };
+  return { traceId, resource: UNKNOWN_RESOURCE, records: [] };
 }
 
 /** What happened, in order; the book fails as often as is said. */
@@ -31,17 +29,21 @@ function attaching(failureCount = 0) {
   return { happened, consumer: new AttachingConsumer(target, book, 's') };
 }
 
-it('says whose each trace is before its records, once, unless they say it themselves', async () => {
+it('says whose each trace is before its records, once', async () => {
   const { happened, consumer } = attaching();
-  await consumer.consume({ batches: [batch(1), batch(2, 's'), batch(3)], foreign: [] });
-  await consumer.consume({ batches: [batch(1), batch(2, 's')], foreign: [] });
-  expect(happened).toEqual(['s has 1', 's has 3', 'consumed 1,2,3', 'consumed 1,2']);
+  await consumer.consume({ batches: [batch(1), batch(2)], foreign: [] });
+  await consumer.consume({ batches: [batch(2), batch(3)], foreign: [] });
+  await consumer.attach([batch(1).traceId, batch(4).traceId]);
+  expect(happened).toEqual(['s has 1', 's has 2', 'consumed 1,2', 's has 3', 'consumed 2,3', 's has 4']);
 });
 
 it('hands records over where that cannot be said, and says it with the next ones', async () => {
   const { happened, consumer } = attaching(1);
-  await consumer.consume({ batches: [batch(1)], foreign: [] });
-  await consumer.consume({ batches: [batch(1)], foreign: [] });
-  await consumer.consume({ batches: [batch(1)], foreign: [] });
+  for (let times = 0; times < 3; times += 1) await consumer.consume({ batches: [batch(1)], foreign: [] });
   expect(happened).toEqual(['s has 1', 'consumed 1', 's has 1', 'consumed 1', 'consumed 1']);
+});
+
+it('says at the end that it could not be said', async () => {
+  const { consumer } = attaching(1);
+  await expect(consumer.attach([batch(1).traceId])).rejects.toThrow('nobody answers');
 });
