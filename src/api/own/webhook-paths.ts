@@ -39,7 +39,7 @@ export const OWN_WEBHOOK_PATHS: ZodOpenApiPathsObject = {
       requestBody: body(replaySchema),
       responses: {
         200: jsonAnswer(envelopeSchema(z.object({ replayed_count: z.int() })), 'How many are due again.'),
-        ...errorAnswers(400, 413),
+        ...errorAnswers(400, 404, 413),
       },
     },
   },

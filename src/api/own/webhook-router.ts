@@ -1,6 +1,7 @@
 import express, { type Request, Router } from 'express';
 import { z } from 'zod';
 import { API_PATH } from '../../run/api-path.js';
+import type { ReplayScope } from '../../store/webhook/event-store.js';
 import { WEBHOOK_EVENT_TYPES } from '../../store/webhook/webhook-subscription.js';
 import { payloadOf } from '../../webhook/payload.js';
 import { ApiError } from '../api-error.js';
@@ -27,13 +28,18 @@ export const rotationSchema = z.object({
     .meta({ description: 'how long the old secret signs as well; a day where nothing is said' }),
 });
 /** Body of a replay. */
-export const replaySchema = z.union([
-  z.strictObject({ event_id: z.string() }),
-  z.strictObject({
-    since: z.iso.datetime({ offset: true }).meta({ description: 'all that failed or were skipped from then on' }),
-    webhook_id: z.string().optional(),
-  }),
-]);
+export const replaySchema = z.union(
+  [
+    z.strictObject({ event_id: z.string() }),
+    z.strictObject({
+      since: z.iso
+        .datetime({ offset: true, error: 'is no time such as 2026-01-31T12:00:00Z' })
+        .meta({ description: 'all that failed or were skipped from then on' }),
+      webhook_id: z.string().optional(),
+    }),
+  ],
+  'has neither an event_id nor a since alone',
+);
 /** Parameters of a preview. */
 export const previewSchema = z.object({
   event_type: z.enum(WEBHOOK_EVENT_TYPES).default('job.run.completed'),
@@ -67,15 +73,16 @@ export function ownWebhookRouter(deps: WebhookApiDeps): Router {
     response.status(201).json(success(ownSubscriptionDocument(subscription, secret), 201));
   });
   router.post(`${ALL}/replay`, authorize('webhooks:write'), json, async (request, response) => {
-    const input = parseInput(replaySchema, request.body);
-    const scope =
-      'event_id' in input
-        ? { eventId: input.event_id }
-        : {
-            sinceUnixMs: Date.parse(input.since),
-            ...(input.webhook_id !== undefined && { subscriptionId: input.webhook_id }),
-          };
-    const count = await events.replay(callerOf(response).accountId, scope, clock.nowUnixMs());
+    const { accountId } = callerOf(response);
+    const scope = replayScope(parseInput(replaySchema, request.body));
+    if ('subscriptionId' in scope && (await subscriptions.find(accountId, scope.subscriptionId ?? '')) === undefined) {
+      throw ApiError.notFound();
+    }
+    const count = await events.replay(accountId, scope, clock.nowUnixMs());
+    if (count === 0 && 'eventId' in scope) {
+      const reason = 'it may be older than 7 days, or still be tried';
+      throw new ApiError(404, `There is no event ${scope.eventId} that could be replayed; ${reason}.`);
+    }
     wake();
     response.json(success({ replayed_count: count }));
   });
@@ -118,6 +125,12 @@ export function ownWebhookRouter(deps: WebhookApiDeps): Router {
     response.json(success(payloadOf(subscription, event)));
   });
   return router;
+}
+
+function replayScope(input: z.output<typeof replaySchema>): ReplayScope {
+  if ('event_id' in input) return { eventId: input.event_id };
+  const sinceUnixMs = Date.parse(input.since);
+  return input.webhook_id === undefined ? { sinceUnixMs } : { sinceUnixMs, subscriptionId: input.webhook_id };
 }
 
 function previewOf(request: Request) {

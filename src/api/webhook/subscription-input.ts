@@ -24,7 +24,7 @@ const jobId = z
     'is no number of a job',
   )
   .meta({ description: "a job's number" });
-const name = z.string().trim().min(1, 'is empty').max(255, 'is longer than 255 characters');
+const name = z.string('is no text').trim().min(1, 'is empty').max(255, 'is longer than 255 characters');
 
 /** What the hosted platform takes. Clients send an empty `id`, and what they do not know as null. */
 export const platformInputSchema = z.object({
@@ -88,9 +88,10 @@ export function parseInput<T extends z.ZodType>(schema: T, body: unknown): z.out
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const field = issue?.path.join('.') ?? '';
-  const isMissing = issue?.code === 'invalid_type' && valueAt(body, issue.path) === undefined;
-  const problem = isMissing ? 'is missing' : (issue?.message ?? 'is wrong');
-  throw new ApiError(400, field === '' ? `The body ${problem}: send a JSON object.` : `${field}: ${problem}.`);
+  const isOther = issue?.code === 'invalid_type';
+  if (field === '') throw new ApiError(400, `The body ${isOther ? 'is no JSON object; send one' : issue?.message}.`);
+  const isMissing = isOther && valueAt(body, issue.path) === undefined;
+  throw new ApiError(400, `${field}: ${isMissing ? 'is missing' : issue?.message}.`);
 }
 
 /** What was said, in the program's words; only what was said. @throws ApiError 400 that names the field */

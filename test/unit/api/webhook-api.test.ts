@@ -85,7 +85,8 @@ describe('webhook subscriptions over the platform API', () => {
   it.each([
     [{ name: '' }, 'name'],
     [{ name: undefined }, 'name: is missing'],
-    [{ name: 7 }, 'name'],
+    [{ name: 7 }, 'name: is no text.'],
+    [{ name: null }, 'name: is no text.'],
     [{ client_url: undefined }, 'client_url: is missing'],
     [{ client_url: 'ftp://x/' }, 'client_url'],
     [{ client_url: 'nowhere' }, 'client_url'],
@@ -104,6 +105,14 @@ describe('webhook subscriptions over the platform API', () => {
     const { status, body } = await ask('POST', ALL, { ...INPUT, ...given });
     expect([status, body]).toEqual([400, expect.objectContaining({ data: null })]);
     expect(body).toMatchObject({ status: { code: 400, user_message: expect.stringContaining(message) } });
+  });
+
+  it.each([[[1]], ['x'], [7]])('are refused where the body is %j, which is no object', async (given) => {
+    for (const path of [ALL, OWN]) {
+      const { status, body } = await ask('POST', path, given);
+      expect(status).toBe(400);
+      expect(body).toMatchObject({ status: { user_message: 'The body is no JSON object; send one.' } });
+    }
   });
 
   it('take numbers of jobs in every form that clients send', async () => {
@@ -331,7 +340,34 @@ describe('webhooks of run-bridge’s own', () => {
       data: { replayed_count: 0 },
     });
     expect(parts.wakeCount).toBe(2);
-    expect((await replay({})).status).toBe(400);
-    expect((await replay({ since: 'yesterday' })).status).toBe(400);
+    const both = { event_id: 'wev_x', since: '2026-01-01T00:00:00Z' };
+    for (const [body, message] of [
+      [{}, 'The body has neither an event_id nor a since'],
+      [both, 'The body has neither an event_id nor a since'],
+      [{ event_id: 1 }, 'event_id'],
+      [{ since: 'yesterday' }, 'since: is no time such as 2026-01-31T12:00:00Z.'],
+    ] as const) {
+      const refused = await replay(body);
+      expect([refused.status, refused.body]).toMatchObject([
+        400,
+        { status: { user_message: expect.stringContaining(message) } },
+      ]);
+    }
+  });
+
+  it('are not replayed where there is none: no such event, one that is still to be tried, no such subscription', async () => {
+    const { id } = await make();
+    await server.state.invocations.note([commandNote(1)], 4_000);
+    const [event] = await eventsOf(server.state, id);
+    const replay = (body: object) => ask('POST', `${OWN}/replay`, body);
+    for (const event_id of ['wev_x', event?.id]) {
+      const { status, body } = await replay({ event_id });
+      expect([status, body]).toMatchObject([
+        404,
+        { status: { code: 404, user_message: expect.stringContaining(`no event ${event_id} that could be replayed`) } },
+      ]);
+    }
+    const { status } = await replay({ since: '2026-01-01T00:00:00Z', webhook_id: 'wsu_x' });
+    expect([status, parts.wakeCount]).toEqual([404, 0]);
   });
 });
