@@ -9,6 +9,7 @@ import { artifactRouter } from '../../src/api/v2/artifact-router.js';
 import { aboutRouter } from '../../src/receiver/about-router.js';
 import { STEP_LIMITS } from '../../src/source/artifact/artifact-limits.js';
 import { executionRouter } from '../../src/web/execution-router.js';
+import { send } from '../fake/http-client.js';
 import { type OwnApi, openOwnApi } from '../fake/own-api.js';
 
 const documentSchema = z.looseObject({
@@ -53,6 +54,7 @@ function problemsOf(path: string, method: string, status: number, body: unknown)
 }
 
 const RUN = '/api/run-bridge/v1/runs/{id}';
+const good = () => ({ authorization: `Token ${token}` });
 
 describe('the description of the API', () => {
   it('has every route that is mounted, and no other', () => {
@@ -113,6 +115,60 @@ describe('the description of the API', () => {
     const answer = await api.server.ask(method.toUpperCase(), asked, token);
     expect(answer.status).toBe(status);
     expect(problemsOf(path, method, status, answer.body)).toBeNull();
+  });
+
+  it('says of every endpoint how it refuses what it refuses', async () => {
+    const weak = await api.server.token('webhooks_only');
+    const weaker = await api.server.token('read_only');
+    const json = { 'content-type': 'application/json' };
+    const sent = [
+      { headers: {} },
+      { headers: { authorization: 'Token ?' } },
+      { headers: { authorization: `Token ${weak}` } },
+      { headers: { authorization: `Token ${weaker}` } },
+      { headers: { ...good() } },
+      { headers: { ...good(), ...json }, body: '{' },
+      { headers: { ...good(), ...json }, body: '[]' },
+      { headers: { ...good(), ...json }, body: '{"cause":7,"sql":7,"limit":"x","since":1}' },
+      { headers: { ...good(), ...json }, body: JSON.stringify({ cause: 'x'.repeat(600_000) }) },
+      { headers: { ...good(), 'content-type': 'application/json; charset=x' }, body: '{}' },
+      { headers: { ...good(), ...json, 'content-encoding': 'x' }, body: '{}' },
+    ];
+    const statuses = new Set<number>();
+    for (const one of routesOf(api.routers)) {
+      const [method = '', path = ''] = one.split(' ');
+      const asked = path.replace('{accountId}', '10001').replaceAll(/\{\w+\}/g, '999999');
+      const paths = [
+        asked,
+        `${asked}?limit=x&step=x`,
+        path.replaceAll(/\{\w+\}/g, '%zz'),
+        path.replaceAll(/\{\w+\}/g, '7'),
+      ];
+      for (const at of paths) {
+        for (const { headers, body } of sent) {
+          if (body !== undefined && !['POST', 'PUT', 'PATCH'].includes(method)) continue;
+          const answer = await send(api.server.port, {
+            method,
+            path: at,
+            headers,
+            ...(body && { body: Buffer.from(body) }),
+          });
+          if (answer.status < 400) continue;
+          statuses.add(answer.status);
+          const problems = problemsOf(path, method.toLowerCase(), answer.status, JSON.parse(answer.body.toString()));
+          expect([one, at, body?.slice(0, 80), answer.status, problems]).toEqual([
+            one,
+            at,
+            body?.slice(0, 80),
+            answer.status,
+            null,
+          ]);
+        }
+      }
+      // Failed tries come back with time.
+      api.server.clock.advance(60_000);
+    }
+    expect([...statuses].sort()).toEqual([400, 401, 403, 404, 413, 415]);
   });
 
   it('says what webhooks are answered with', async () => {

@@ -40,8 +40,9 @@ const ERRORS = {
   507: 'The disk or the bucket is full.',
 } as const;
 
-/** Answers that are errors in the envelope, each for its usual reason. 401, 403, 429 and 500 come by themselves. */
+/** Answers that are errors in the envelope, each for its usual reason. 400, 401, 403, 429, 500 and 503 come by themselves. */
 export function errorAnswers(...statuses: readonly (keyof typeof ERRORS)[]): ZodOpenApiResponsesObject {
-  const all = [...new Set([...statuses, 401, 403, 429, 500] as const)].sort();
+  // Any path may be one that cannot be decoded, and any request may find the state out of reach.
+  const all = [...new Set([...statuses, 400, 401, 403, 429, 500, 503] as const)].sort();
   return Object.fromEntries(all.map((status) => [status, jsonAnswer(errorSchema, ERRORS[status])]));
 }

@@ -18,9 +18,17 @@ const path = z.object({ stepId });
 
 const problems = {
   400: jsonAnswer(apiErrorSchema, 'What is wrong with the request.'),
+  401: jsonAnswer(apiErrorSchema, 'A token is needed at this address, and none that is good came.'),
+  403: jsonAnswer(apiErrorSchema, 'The token may not send telemetry, and so not tell of runs.'),
   404: jsonAnswer(apiErrorSchema, 'Not known.'),
+  413: jsonAnswer(apiErrorSchema, 'The body is larger than it may be.'),
+  415: jsonAnswer(apiErrorSchema, 'The body is no JSON.'),
+  429: jsonAnswer(apiErrorSchema, 'Too many failed tries; Retry-After says when to try again.'),
+  500: jsonAnswer(apiErrorSchema, 'A fault of the bridge; its log says why.'),
   503: jsonAnswer(apiErrorSchema, 'May be tried again.'),
 };
+/** Where telemetry needs no token, this needs none either. */
+const security = [{}, { token: [] }, { bearer: [] }];
 const body = (schema: z.ZodType) => ({ required: true, content: { 'application/json': { schema } } });
 
 /** What is answered without a token or outside of the guarded API: who answers, and the book of commands. */
@@ -56,6 +64,7 @@ export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
   [STEPS]: {
     put: {
       tags: TAGS,
+      security,
       summary: 'A step began, or is still under way',
       requestParams: { path },
       requestBody: body(stepStartSchema),
@@ -65,6 +74,7 @@ export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
   [`${STEPS}/traces/{traceId}`]: {
     put: {
       tags: TAGS,
+      security,
       summary: 'A trace holds records of the step',
       requestParams: { path: z.object({ stepId, traceId: z.string() }) },
       responses: { 204: { description: 'Noted.' }, ...problems },
@@ -73,6 +83,7 @@ export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
   [`${STEPS}/end`]: {
     put: {
       tags: TAGS,
+      security,
       summary: 'A step ended, and all its records were handed over',
       requestParams: { path },
       requestBody: body(stepEndSchema),
@@ -82,6 +93,7 @@ export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
   [`${STEPS}/cancellation`]: {
     get: {
       tags: TAGS,
+      security,
       summary: 'Whether the step is to be interrupted, since its run was cancelled',
       requestParams: { path },
       responses: { 200: jsonAnswer(cancellationSchema, 'Whether it is.'), ...problems },
@@ -90,6 +102,7 @@ export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
   [`${API_PATH}/executions/finish`]: {
     post: {
       tags: TAGS,
+      security,
       summary: 'A run takes no more steps',
       requestBody: body(finishSchema),
       responses: {

@@ -42,7 +42,7 @@ export const OWN_PATHS: ZodOpenApiPathsObject = {
       requestParams: { path },
       responses: {
         200: jsonAnswer(envelopeSchema(nodesSchema), 'Nodes of all its commands.'),
-        ...errorAnswers(404, 503),
+        ...errorAnswers(404),
       },
     },
   },
@@ -51,7 +51,7 @@ export const OWN_PATHS: ZodOpenApiPathsObject = {
       tags: TAGS,
       summary: 'Its totals, time by phase, critical path, slowest nodes, and how long earlier runs took',
       requestParams: { path },
-      responses: { 200: jsonAnswer(envelopeSchema(measuresSchema), 'Measures.'), ...errorAnswers(404, 503) },
+      responses: { 200: jsonAnswer(envelopeSchema(measuresSchema), 'Measures.'), ...errorAnswers(404) },
     },
   },
   [`${RUN}/records`]: {
@@ -70,7 +70,7 @@ export const OWN_PATHS: ZodOpenApiPathsObject = {
           ),
           'A page; it may have fewer records than asked for, and still have a next one.',
         ),
-        ...errorAnswers(400, 404),
+        ...errorAnswers(404),
       },
     },
   },
@@ -86,7 +86,7 @@ export const OWN_PATHS: ZodOpenApiPathsObject = {
       responses: {
         200: { description: 'Events until the run is over.', content: { 'text/event-stream': { schema: z.string() } } },
         204: { description: 'All was told: Last-Event-ID was that of the last event.' },
-        ...errorAnswers(400, 404, 503),
+        ...errorAnswers(404),
       },
     },
   },
@@ -97,7 +97,7 @@ export const OWN_PATHS: ZodOpenApiPathsObject = {
       requestBody: { required: true, content: { 'application/json': { schema: querySchema } } },
       responses: {
         200: jsonAnswer(envelopeSchema(queryAnswerSchema), 'The rows.'),
-        ...errorAnswers(400, 408, 413, 501, 503),
+        ...errorAnswers(408, 413, 415, 501),
       },
     },
   },

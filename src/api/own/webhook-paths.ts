@@ -22,14 +22,14 @@ export const OWN_WEBHOOK_PATHS: ZodOpenApiPathsObject = {
       requestParams: { query: partParameters },
       responses: {
         200: jsonAnswer(envelopeSchema(z.array(ownSubscriptionSchema), listExtraSchema), 'A page.'),
-        ...errorAnswers(400),
+        ...errorAnswers(),
       },
     },
     post: {
       tags,
       summary: 'Subscribe, also with a chat or by mail; the answer alone shows the signing secret',
       requestBody: body(bodySchemas.own.create),
-      responses: { 201: subscription('The subscription, with hmac_secret.'), ...errorAnswers(400, 413) },
+      responses: { 201: subscription('The subscription, with hmac_secret.'), ...errorAnswers(413, 415) },
     },
   },
   [`${ALL}/replay`]: {
@@ -39,7 +39,7 @@ export const OWN_WEBHOOK_PATHS: ZodOpenApiPathsObject = {
       requestBody: body(replaySchema),
       responses: {
         200: jsonAnswer(envelopeSchema(z.object({ replayed_count: z.int() })), 'How many are due again.'),
-        ...errorAnswers(400, 404, 413),
+        ...errorAnswers(404, 413, 415),
       },
     },
   },
@@ -55,7 +55,7 @@ export const OWN_WEBHOOK_PATHS: ZodOpenApiPathsObject = {
       summary: 'Change what is given',
       requestParams: { path },
       requestBody: body(bodySchemas.own.change),
-      responses: { 200: subscription('The subscription.'), ...errorAnswers(400, 404, 413) },
+      responses: { 200: subscription('The subscription.'), ...errorAnswers(404, 413, 415) },
     },
     delete: {
       tags,
@@ -70,7 +70,7 @@ export const OWN_WEBHOOK_PATHS: ZodOpenApiPathsObject = {
       summary: 'A new signing secret, beside the old one for a while',
       requestParams: { path },
       requestBody: { content: { 'application/json': { schema: rotationSchema } } },
-      responses: { 200: subscription('The subscription, with the new hmac_secret.'), ...errorAnswers(400, 404, 413) },
+      responses: { 200: subscription('The subscription, with the new hmac_secret.'), ...errorAnswers(404, 413, 415) },
     },
   },
   [`${ONE}/old-secret`]: {
@@ -88,7 +88,7 @@ export const OWN_WEBHOOK_PATHS: ZodOpenApiPathsObject = {
       requestParams: { path, query: previewSchema },
       responses: {
         200: jsonAnswer(envelopeSchema(z.looseObject({ eventType: z.string() })), 'The payload.'),
-        ...errorAnswers(400, 404),
+        ...errorAnswers(404),
       },
     },
   },

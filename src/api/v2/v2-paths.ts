@@ -113,11 +113,7 @@ const ACCOUNT = '/api/v2/accounts/{accountId}';
 const of = (...tags: readonly string[]) => tags.map((tag) => `v2: ${tag}`);
 
 /** A POST that starts, or ends, a run of what the configuration declares. */
-function runPost(
-  summary: string,
-  path: z.ZodObject,
-  ...statuses: readonly (400 | 409)[]
-): ZodOpenApiPathsObject[string] {
+function runPost(summary: string, path: z.ZodObject): ZodOpenApiPathsObject[string] {
   const body = { content: { 'application/json': { schema: triggerSchema } } };
   return {
     post: {
@@ -125,7 +121,7 @@ function runPost(
       summary,
       requestParams: { path },
       requestBody: body,
-      responses: { 200: jsonAnswer(envelopeSchema(runSchema), 'The run.'), ...errorAnswers(404, 413, ...statuses) },
+      responses: { 200: jsonAnswer(envelopeSchema(runSchema), 'The run.'), ...errorAnswers(404, 409, 413, 415) },
     },
   };
 }
@@ -175,7 +171,7 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
       },
       responses: {
         200: jsonAnswer(envelopeSchema(z.array(runSchema), extraSchema), 'A page.'),
-        ...errorAnswers(400, 404),
+        ...errorAnswers(404),
       },
     },
   },
@@ -184,7 +180,7 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
       tags: of('runs'),
       summary: 'A run',
       requestParams: { path: z.object({ ...account, runId: text }), query: z.object(include) },
-      responses: { 200: jsonAnswer(envelopeSchema(runSchema), 'The run.'), ...errorAnswers(400, 404) },
+      responses: { 200: jsonAnswer(envelopeSchema(runSchema), 'The run.'), ...errorAnswers(404) },
     },
   },
   [`${ACCOUNT}/steps/{stepId}`]: {
@@ -192,7 +188,7 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
       tags: of('runs'),
       summary: 'A step of a run',
       requestParams: { path: z.object({ ...account, stepId: text }), query: z.object(include) },
-      responses: { 200: jsonAnswer(envelopeSchema(stepSchema), 'The step.'), ...errorAnswers(400, 404) },
+      responses: { 200: jsonAnswer(envelopeSchema(stepSchema), 'The step.'), ...errorAnswers(404) },
     },
   },
   [`${ACCOUNT}/jobs`]: {
@@ -212,7 +208,7 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
       },
       responses: {
         200: jsonAnswer(envelopeSchema(z.array(jobSchema), extraSchema), 'A page.'),
-        ...errorAnswers(400, 404),
+        ...errorAnswers(404),
       },
     },
   },
@@ -224,13 +220,8 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
       responses: { 200: jsonAnswer(envelopeSchema(jobSchema), 'The job.'), ...errorAnswers(404) },
     },
   },
-  [`${ACCOUNT}/jobs/{jobId}/run`]: runPost('Start a run of a job', ofJob, 400, 409),
-  [`${ACCOUNT}/jobs/{jobId}/rerun`]: runPost("Start a job's latest run anew", ofJob, 400, 409),
-  [`${ACCOUNT}/runs/{runId}/retry`]: runPost(
-    'Start a run that failed anew, from the step that failed',
-    ofRun,
-    400,
-    409,
-  ),
-  [`${ACCOUNT}/runs/{runId}/cancel`]: runPost('Cancel a run', ofRun, 409),
+  [`${ACCOUNT}/jobs/{jobId}/run`]: runPost('Start a run of a job', ofJob),
+  [`${ACCOUNT}/jobs/{jobId}/rerun`]: runPost("Start a job's latest run anew", ofJob),
+  [`${ACCOUNT}/runs/{runId}/retry`]: runPost('Start a run that failed anew, from the step that failed', ofRun),
+  [`${ACCOUNT}/runs/{runId}/cancel`]: runPost('Cancel a run', ofRun),
 };

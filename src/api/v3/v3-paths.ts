@@ -28,7 +28,7 @@ export const V3_PATHS: ZodOpenApiPathsObject = {
       requestParams: { path: account, query: partParameters },
       responses: {
         200: jsonAnswer(envelopeSchema(z.array(subscriptionSchema), listExtraSchema), 'A page.'),
-        ...errorAnswers(400, 404),
+        ...errorAnswers(404),
       },
     },
     post: {
@@ -36,7 +36,7 @@ export const V3_PATHS: ZodOpenApiPathsObject = {
       summary: 'Subscribe; the answer alone shows the signing secret',
       requestParams: { path: account },
       requestBody: body(bodySchemas.platform.create),
-      responses: { 201: subscription('The subscription, with hmac_secret.'), ...errorAnswers(400, 404, 413) },
+      responses: { 201: subscription('The subscription, with hmac_secret.'), ...errorAnswers(404, 413, 415) },
     },
   },
   [ONE]: {
@@ -51,7 +51,7 @@ export const V3_PATHS: ZodOpenApiPathsObject = {
       summary: 'Change what is given',
       requestParams: { path: one },
       requestBody: body(bodySchemas.platform.change),
-      responses: { 200: subscription('The subscription.'), ...errorAnswers(400, 404, 413) },
+      responses: { 200: subscription('The subscription.'), ...errorAnswers(404, 413, 415) },
     },
     delete: {
       tags,
@@ -75,7 +75,7 @@ export const V3_PATHS: ZodOpenApiPathsObject = {
       requestParams: { path: one, query: partParameters },
       responses: {
         200: jsonAnswer(envelopeSchema(z.array(eventSchema), listExtraSchema), 'A page.'),
-        ...errorAnswers(400, 404),
+        ...errorAnswers(404),
       },
     },
   },
