@@ -109,7 +109,14 @@ function note(index: number): TraceNote {
     traceId,
     invocations: [
       {
-        ...{ index: 1, stepId: null, command: 'dbt build', statusMessage: null, parquetFile: 'telemetry.parquet' },
+        ...{
+          index: 1,
+          accountId: null,
+          stepId: null,
+          command: 'dbt build',
+          statusMessage: null,
+          parquetFile: 'telemetry.parquet',
+        },
         verdict: !isOver ? null : index % 10 === 3 ? 'error' : index % 50 === 7 ? 'canceled' : 'success',
         ...{ startedUnixMs, endedUnixMs: startedUnixMs + 60_000 + ((index * 7_919) % 600_000), isSaved: isOver },
         ...{ engineVersion: '2.0.0', gitBranch: null, gitSha: null },

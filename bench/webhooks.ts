@@ -153,7 +153,14 @@ async function endRun(state: State, index: number): Promise<void> {
   const traceId = parseTraceId(randomBytes(16).toString('hex'));
   if (traceId === undefined) throw new Error('not a trace id');
   const invocation = {
-    ...{ index: 1, stepId: null, command: 'dbt build', statusMessage: null, parquetFile: 'telemetry.parquet' },
+    ...{
+      index: 1,
+      accountId: null,
+      stepId: null,
+      command: 'dbt build',
+      statusMessage: null,
+      parquetFile: 'telemetry.parquet',
+    },
     ...({ verdict: 'success', startedUnixMs: 1_000, endedUnixMs: 2_000, isSaved: true } as const),
     ...{ engineVersion: '2.0.0', gitBranch: null, gitSha: null },
     place: { job: `job ${index % 50}`, environment: 'production', project: 'shop' },

@@ -4,7 +4,7 @@ import type { Logger } from '../component/logger.js';
 import type { TokenRow, TokenStore } from '../store/token-store.js';
 import type { Caller } from './caller.js';
 import type { FailedTries } from './failed-tries.js';
-import { hashOf } from './token-secret.js';
+import { hashOf, isSecret } from './token-secret.js';
 
 /** Who came. `invalid` is every token that is not good: unknown, malformed, expired and revoked ones look the same. */
 export type Admission =
@@ -63,21 +63,43 @@ export class Authenticator {
     if (authorization === undefined) return { kind: 'missing' };
     const { tries } = this.deps;
     // Whatever it is, it is hashed and looked up: what is malformed takes as long as what is unknown.
-    const hash = hashOf(/^(?:token|bearer) +(.*)$/i.exec(authorization)?.[1]?.trim() ?? '');
+    const hash = hashOf(tokenIn(authorization));
     const key = hash.toString('hex');
-    const granted = this.granted.get(key);
-    if (granted !== undefined) return { kind: 'admitted', caller: granted };
-    const known = this.good.get(key);
-    if (known !== undefined && this.isFresh(known)) return { kind: 'admitted', caller: known.caller };
-    const retryAfterMs = known === undefined ? tries.take(address) : null;
+    const fresh = this.freshCaller(key);
+    if (fresh !== undefined) return { kind: 'admitted', caller: fresh };
+    const isNew = !this.good.has(key);
+    const retryAfterMs = isNew ? tries.take(address) : null;
     if (retryAfterMs !== null) return { kind: 'limited', retryAfterMs };
+    const caller = await this.find(key, hash);
+    if (caller === undefined) return { kind: 'invalid' };
+    if (isNew) tries.giveBack(address);
+    return { kind: 'admitted', caller };
+  }
+
+  /**
+   * Whose token it is, where nobody has to have one; `undefined` for everything else. No tries are counted: other programs'
+   * credentials may stand there.
+   * @throws StoreError
+   */
+  async recognize(authorization: string): Promise<Caller | undefined> {
+    const token = tokenIn(authorization);
+    if (!isSecret(token)) return undefined;
+    const hash = hashOf(token);
+    const key = hash.toString('hex');
+    return this.freshCaller(key) ?? (await this.find(key, hash));
+  }
+
+  /** Of a token that was good a moment ago. */
+  private freshCaller(key: string): Caller | undefined {
+    const known = this.good.get(key);
+    return this.granted.get(key) ?? (known !== undefined && this.isFresh(known) ? known.caller : undefined);
+  }
+
+  private async find(key: string, hash: Buffer): Promise<Caller | undefined> {
     const row = await this.lookUp(hash);
-    if (row === undefined) {
-      this.good.delete(key);
-      return { kind: 'invalid' };
-    }
-    if (known === undefined) tries.giveBack(address);
-    return { kind: 'admitted', caller: this.remember(key, row) };
+    if (row !== undefined) return this.remember(key, row);
+    this.good.delete(key);
+    return undefined;
   }
 
   private isFresh({ lookedUpMs, expiresUnixMs }: Good): boolean {
@@ -115,3 +137,7 @@ export class Authenticator {
 }
 
 const NO_HASH = '0'.repeat(64);
+
+function tokenIn(authorization: string): string {
+  return /^(?:token|bearer) +(.*)$/i.exec(authorization)?.[1]?.trim() ?? '';
+}

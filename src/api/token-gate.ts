@@ -1,22 +1,18 @@
 import { RequestError } from '../receiver/request-error.js';
 import type { SenderGate } from '../receiver/sender-gate.js';
-import { ConsumeError } from '../record/record-consumer.js';
-import { StoreError } from '../store/store-error.js';
-import type { Admission, Authenticator } from './authenticator.js';
+import type { Authenticator } from './authenticator.js';
 import { may } from './permissions.js';
+import { lookUp, senderAccountOf } from './sender-account.js';
 
-/** When to come back while tokens cannot be looked up, in milliseconds. */
-const RETRY_AFTER_MS = 1_000;
-
-/** Lets those send telemetry whose token has `telemetry:write`. */
+/** Lets those send telemetry whose token has `telemetry:write`, each for the token's account. */
 export class TokenGate implements SenderGate {
   constructor(private readonly authenticator: Pick<Authenticator, 'admit'>) {}
 
-  async admit(authorization: string | undefined, address: string): Promise<void> {
-    const admission = await this.find(authorization, address);
+  async admit(authorization: string | undefined, address: string): Promise<number | null> {
+    const admission = await lookUp(() => this.authenticator.admit(authorization, address));
     switch (admission.kind) {
       case 'admitted':
-        if (may(admission.caller, 'telemetry:write')) return;
+        if (may(admission.caller, 'telemetry:write')) return senderAccountOf(admission.caller);
         throw new RequestError(
           'forbidden',
           `This token may not send telemetry: it is ${admission.caller.permission}, and telemetry:write is not part of it.`,
@@ -30,15 +26,6 @@ export class TokenGate implements SenderGate {
         throw new RequestError('unauthenticated', 'Invalid token.');
       case 'limited':
         throw new RequestError('too_many_tries', 'Too many requests with tokens that are not good came from there.');
-    }
-  }
-
-  private async find(authorization: string | undefined, address: string): Promise<Admission> {
-    try {
-      return await this.authenticator.admit(authorization, address);
-    } catch (cause) {
-      if (!(cause instanceof StoreError)) throw cause;
-      throw new ConsumeError('unavailable', 'Tokens cannot be looked up just now.', RETRY_AFTER_MS, { cause });
     }
   }
 }

@@ -10,6 +10,11 @@ export function newSecret(): string {
   return `${PREFIX}${randomBytes(SECRET_BYTES).toString('base64url')}`;
 }
 
+/** Whether a text looks like a token of run-bridge. */
+export function isSecret(text: string): boolean {
+  return text.startsWith(PREFIX);
+}
+
 /** What is kept of a token: SHA-256, 32 bytes. Takes any text. */
 export function hashOf(token: string): Buffer {
   return createHash('sha256').update(token).digest();

@@ -1,6 +1,7 @@
 import { Authenticator } from '../api/authenticator.js';
 import { SENDER } from '../api/caller.js';
 import { FailedTries } from '../api/failed-tries.js';
+import { OpenGate } from '../api/open-gate.js';
 import { TokenGate } from '../api/token-gate.js';
 import { newSecret } from '../api/token-secret.js';
 import type { Clock } from '../component/clock.js';
@@ -20,7 +21,8 @@ export interface AccessDeps {
 /** Who may do what at which of the program's addresses. */
 export class Access {
   readonly authenticator: Authenticator;
-  private readonly gate: SenderGate;
+  private readonly tokenGate: SenderGate;
+  private readonly openGate: SenderGate;
   private commandToken: string | undefined;
 
   constructor(
@@ -28,7 +30,8 @@ export class Access {
     deps: AccessDeps,
   ) {
     this.authenticator = new Authenticator({ ...deps, tries: new FailedTries(deps.clock) });
-    this.gate = new TokenGate(this.authenticator);
+    this.tokenGate = new TokenGate(this.authenticator);
+    this.openGate = new OpenGate(this.authenticator);
   }
 
   /**
@@ -49,8 +52,8 @@ export class Access {
     return this.auth === 'none' || (this.auth === 'auto' && isLoopback(host));
   }
 
-  /** What asks for a token at an address; `undefined` where none is needed. @param host that it listens on */
-  gateAt(host: string): SenderGate | undefined {
-    return this.isOpen(host) ? undefined : this.gate;
+  /** What says who may send telemetry to an address, and whose it is. @param host that it listens on */
+  gateAt(host: string): SenderGate {
+    return this.isOpen(host) ? this.openGate : this.tokenGate;
   }
 }

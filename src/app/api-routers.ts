@@ -13,8 +13,9 @@ import { packageFile } from '../component/package-file.js';
 import type { JobDefinition } from '../job/job-definition.js';
 import { joinCommandLine } from '../job/split-command-line.js';
 import { QueryEngine } from '../query/query-engine.js';
+import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
 import type { StepOutput } from '../store/job-run-store.js';
-import type { CatalogStep } from '../store/run-catalog.js';
+import type { CatalogJob, CatalogStep } from '../store/run-catalog.js';
 import type { State } from '../store/state.js';
 import type { JobsLate } from './jobs-late.js';
 import type { WebhooksLate } from './webhooks-late.js';
@@ -53,7 +54,9 @@ export async function apiRouters({
   const deps = {
     catalog: state.catalog,
     accounts: state.accounts,
-    factsOf: ({ name }: { readonly name: string }) => facts.get(name),
+    // The configuration is that of the first account: another's job of the same name is not the one that it declares.
+    factsOf: ({ name, accountId }: Pick<CatalogJob, 'name' | 'accountId'>) =>
+      accountId === FIRST_ACCOUNT_ID ? facts.get(name) : undefined,
     logsOf: async (step: CatalogStep) => {
       const [read, output] = await Promise.all([logs.read(step), jobsLate.outputOf(step.stepId)]);
       return output === undefined ? read : { ...read, logs: textOf(output) };

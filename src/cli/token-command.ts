@@ -13,9 +13,11 @@ export const tokenCommand: CliCommand = {
     ['--expires <TIME>', 'create: how long it is good, for example 12h or 90d (default: until it is revoked)'],
     ['--user <NAME>', 'create: whose it is (default: nobody: a service token)'],
     ['--account <ID>', 'create: the account that it belongs to (default: the first)'],
+    ['--new-account <NAME>', 'create: makes an account, whose token it is; its runs are its own'],
   ],
   examples: [
     ['run-bridge token create --name airflow --permission admin --expires 90d', 'prints the token, this once'],
+    ['run-bridge token create --name ci --permission developer --new-account finance', 'for runs of its own'],
     ['run-bridge token list', 'all of them, without the tokens themselves'],
     ['run-bridge token revoke 1002', 'refused within five seconds'],
   ],

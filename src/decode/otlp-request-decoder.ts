@@ -1,6 +1,7 @@
 import type { AnyValue, KeyValue } from '../otlp/any-value.js';
 import type { ExportRequest, OtlpLogRecord, OtlpSpan, ResourceGroup, ScopeGroup } from '../otlp/export-request.js';
 import type { OtlpCodec } from '../otlp/otlp-codec.js';
+import { isReserved } from '../record/account-attribute.js';
 import { parseSpanId, parseTraceId } from '../record/ids.js';
 import type { ForeignBatch, RecordBatch } from '../record/record-batch.js';
 import { type Resource, type ResourceValue, resourceKey } from '../record/resource.js';
@@ -168,7 +169,10 @@ function isAnyLog(): boolean {
 /** The resource and scope of a group as records carry them. */
 export function resourceOf<T>(group: ResourceGroup<T>, scope: ScopeGroup<T>): Resource {
   const attributes: Record<string, ResourceValue> = {};
-  for (const { key, value } of group.resource.attributes) attributes[key] = resourceValue({ key, value });
+  for (const { key, value: sent } of group.resource.attributes) {
+    const value = resourceValue({ key, value: sent });
+    if (!isReserved(key, value)) attributes[key] = value;
+  }
   return { attributes, scope: { name: scope.scope.name, version: scope.scope.version } };
 }
 

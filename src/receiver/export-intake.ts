@@ -3,6 +3,7 @@ import type { Guard } from '../component/guard.js';
 import type { Logger } from '../component/logger.js';
 import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../decode/request-decoder.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
+import { batchOfAccount } from '../record/batch-of-account.js';
 import type { Signal } from '../record/record-batch.js';
 import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
 import type { BodyBuffer } from './body-buffer.js';
@@ -104,16 +105,23 @@ export class ExportIntake {
   /**
    * Makes records of a body and waits until they are durable.
    * @param body is released.
+   * @param accountId whose the telemetry is; default: the first account's.
    * @returns the response message, in the same encoding.
    * @throws OtlpDecodeError, ConsumeError
    */
-  async take(signal: Signal, encoding: OtlpEncoding, body: BodyBuffer): Promise<Uint8Array> {
+  async take(
+    signal: Signal,
+    encoding: OtlpEncoding,
+    body: BodyBuffer,
+    accountId: number | null = null,
+  ): Promise<Uint8Array> {
     const codec = this.deps.codecs[encoding];
     for (const guard of this.guards) guard.onBody(body.byteLength);
     const { delivery, rejectedCount, rejectionMessage } = this.decode(signal, codec, body);
     if (rejectedCount > 0) this.refusals.addPartial(rejectedCount, rejectionMessage);
+    const batches = delivery.batches.map((batch) => batchOfAccount(batch, accountId));
     try {
-      if (!isEmpty(delivery)) await this.deps.consumer.consume(delivery);
+      if (!isEmpty(delivery)) await this.deps.consumer.consume({ ...delivery, batches });
     } finally {
       delivery.release?.();
     }

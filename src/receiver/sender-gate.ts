@@ -1,9 +1,10 @@
-/** Decides who may send telemetry to an address. */
+/** Decides who may send telemetry to an address, and whose it is. */
 export interface SenderGate {
   /**
    * @param authorization the header of that name
    * @param address the sender's IP address
+   * @returns the account whose the sender's telemetry is; `null` for the first
    * @throws RequestError `unauthenticated`, `forbidden`, `too_many_tries`; ConsumeError `unavailable`
    */
-  admit(authorization: string | undefined, address: string): Promise<void>;
+  admit(authorization: string | undefined, address: string): Promise<number | null>;
 }

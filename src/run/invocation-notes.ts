@@ -2,6 +2,7 @@ import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
+import { accountOf } from '../record/account-attribute.js';
 import type { TraceId } from '../record/ids.js';
 import { toUnixMs } from '../record/unix-nano.js';
 import type { InvocationNote, InvocationStore, TraceNote } from '../store/invocation-store.js';
@@ -154,6 +155,7 @@ export class InvocationNotes implements RunListener, Component {
     };
     return {
       index: invocation.index,
+      accountId: accountOf(resource),
       stepId: step?.stepId ?? null,
       command: invocation.rawCommand,
       verdict: invocation.verdict,

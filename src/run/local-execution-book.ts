@@ -89,8 +89,9 @@ export class LocalExecutionBook implements ExecutionBook, Component {
     if (ended.isNew && ended.step.run.state === 'finished') this.sayFinished(ended.step.run);
   }
 
-  async finish(runKey: string): Promise<FinishResult> {
-    const result = await this.guard(() => this.deps.store.finish(runKey));
+  /** @param accountId whose run it is; default: the first account's */
+  async finish(runKey: string, accountId?: number): Promise<FinishResult> {
+    const result = await this.guard(() => this.deps.store.finish(runKey, accountId));
     if (result.kind === 'finished') this.sayFinished(result.run);
     return result;
   }
@@ -167,8 +168,8 @@ export class LocalExecutionBook implements ExecutionBook, Component {
 
   /** Runs that nobody finishes, and those of which nothing more comes. */
   private async finishIdle(): Promise<void> {
-    for (const { runKey } of await this.deps.store.listIdle(this.deps.clock.nowUnixMs() - IDLE_RUN_MS)) {
-      if (runKey !== null) await this.finish(runKey);
+    for (const { runKey, accountId } of await this.deps.store.listIdle(this.deps.clock.nowUnixMs() - IDLE_RUN_MS)) {
+      await this.finish(runKey, accountId);
     }
     await this.deps.store.settle(this.deps.clock.nowUnixMs());
   }

@@ -1,3 +1,4 @@
+import { accountOf } from '../record/account-attribute.js';
 import { type AppendedPiece, loggedRecords } from '../sink/appended.js';
 import type { LoggedRecord } from '../sink/record-log.js';
 import type { StepRow } from '../store/execution-store.js';
@@ -105,8 +106,8 @@ export class RunState {
   }
 }
 
-function rowOf({ stepId, startTimeUnixNano }: InvocationParts, steps: StepFinder | undefined): StepRow | undefined {
-  return steps?.stepOf(stepId, startTimeUnixNano);
+function rowOf(parts: InvocationParts, steps: StepFinder | undefined): StepRow | undefined {
+  return steps?.stepOf(parts.stepId, parts.startTimeUnixNano, accountOf(parts.resource));
 }
 
 function toldStep(row: StepRow, rows: readonly (StepRow | undefined)[]): ToldStep {

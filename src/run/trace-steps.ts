@@ -1,3 +1,4 @@
+import { accountOfStep } from '../record/account-attribute.js';
 import type { TraceId } from '../record/ids.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { ExecutionStore, StepRow } from '../store/execution-store.js';
@@ -58,10 +59,12 @@ export class TraceSteps {
   /**
    * The step of an invocation: the one that its resource names, else the only one that was under way when it began.
    * @param stepId that its resource names; `null` for none
+   * @param accountId whose the invocation is; a step of another account's is none of its
    */
-  stepOf(stepId: string | null, startTimeUnixNano: UnixNano): StepRow | undefined {
-    if (stepId !== null) return this.steps.get(stepId);
-    const possible = [...this.steps.values()].filter((step) => mayHaveBegun(step, startTimeUnixNano));
+  stepOf(stepId: string | null, startTimeUnixNano: UnixNano, accountId: number | null): StepRow | undefined {
+    const own = (step: StepRow) => accountOfStep(step.stepId) === accountId;
+    if (stepId !== null) return [this.steps.get(stepId)].find((step) => step !== undefined && own(step));
+    const possible = [...this.steps.values()].filter((step) => own(step) && mayHaveBegun(step, startTimeUnixNano));
     return possible.length === 1 ? possible[0] : undefined;
   }
 }

@@ -34,6 +34,12 @@ export class ResourceIndex {
     return this.stretches.at(-1)?.id === id ? naming : naming + this.enter({ offset, id });
   }
 
+  /** The resource of the log's beginning; `undefined` where nothing was written. */
+  get first(): Resource | undefined {
+    const [stretch] = this.stretches;
+    return stretch && this.resource(stretch.id);
+  }
+
   private resource(id: number): Resource {
     return this.resources.get(id) ?? UNKNOWN_RESOURCE;
   }

@@ -1,6 +1,8 @@
 import { readFile, truncate } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { inferLogSpanName } from '../decode/log-span-name.js';
+import { accountOf } from '../record/account-attribute.js';
+import { batchOfAccount } from '../record/batch-of-account.js';
 import type { TraceId } from '../record/ids.js';
 import type { RecordBatch } from '../record/record-batch.js';
 import { formatRecordLine, parseRecordLine, RecordParseError, tryParseRecordLine } from '../record/record-line.js';
@@ -86,6 +88,8 @@ export class TraceLog {
   /** Resources whose process has ended: no further span of theirs will come. */
   private readonly endedResources = new Set<string>();
   private pendingFile: AppendFile | undefined;
+  /** Whose the trace is; `undefined` until its first records come. */
+  private accountId: number | null | undefined;
 
   private constructor(
     private readonly folder: string,
@@ -94,7 +98,9 @@ export class TraceLog {
     private readonly log: AppendFile,
     private readonly resourceFile: AppendFile,
     private readonly index: ResourceIndex,
-  ) {}
+  ) {
+    this.accountId = index.first && accountOf(index.first);
+  }
 
   get lengthBytes(): number {
     return this.log.lengthBytes;
@@ -116,7 +122,8 @@ export class TraceLog {
   async append(additions: readonly Addition[], nowMs: number): Promise<Appended> {
     const held: string[] = [];
     const fresh = new FreshRecords();
-    for (const { batch, occurrences } of additions) {
+    for (const { batch: sent, occurrences } of additions) {
+      const batch = this.ofTrace(sent);
       if (batch instanceof SpanBatch) this.addSpans(batch, fresh);
       else this.addRecords(batch, occurrences, fresh, held, nowMs);
     }
@@ -138,6 +145,19 @@ export class TraceLog {
 
   async close(): Promise<void> {
     await Promise.all([this.log.close(), this.resourceFile.close(), this.pendingFile?.close()]);
+  }
+
+  /**
+   * A trace is its first sender's account's: who adds to a trace of another account's adds to that one's run, and gets none
+   * of their own by which they could read the trace.
+   */
+  private ofTrace(batch: RecordBatch): RecordBatch {
+    if (this.accountId === undefined) {
+      // Nothing but a look at what waits says nothing of an account.
+      if (!(batch instanceof SpanBatch) && batch.records.length === 0) return batch;
+      this.accountId = accountOf(batch.resource);
+    }
+    return batchOfAccount(batch, this.accountId);
   }
 
   /** The hot path: spans that were decoded to lines, mostly all of them new. */
@@ -241,6 +261,7 @@ export class TraceLog {
         const { resource, record } = parsePending(text) ?? {};
         if (resource === undefined || record?.recordType !== 'LogRecord') continue;
         if (!this.keys.add(record, occurrences)) continue;
+        this.accountId ??= accountOf(resource);
         const { line: _line, ...bare } = record;
         this.pending.add({ record: bare, resource, sinceMs: nowMs });
       }

@@ -26,6 +26,13 @@ export interface ExecutionRow {
   readonly failedStepCount: number;
 }
 
+/** A run under a name that takes steps and has none under way. */
+export interface IdleRun {
+  readonly runKey: string;
+  /** Whose it is: accounts have names of their own. */
+  readonly accountId: number;
+}
+
 /** A step: one command of a run. */
 export interface StepRow {
   readonly stepId: string;
@@ -107,5 +114,5 @@ export interface ExecutionStore {
   /** Steps under way, told of from elsewhere, whose teller was not heard of since that time. */
   listSilent(sinceUnixMs: number): Promise<readonly StepRow[]>;
   /** Runs that take steps and have had none under way since that time, oldest first. */
-  listIdle(sinceUnixMs: number): Promise<readonly ExecutionRow[]>;
+  listIdle(sinceUnixMs: number): Promise<readonly IdleRun[]>;
 }

@@ -12,6 +12,8 @@ export interface RunPlace {
 export interface InvocationNote {
   /** Position in the trace, from 1. */
   readonly index: number;
+  /** Whose it is; `null` for the first account. */
+  readonly accountId: number | null;
   /** The step that somebody told of; `null` where the invocation is a run of its own. */
   readonly stepId: string | null;
   /** As it was typed; `null` until it is known. */

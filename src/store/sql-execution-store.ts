@@ -7,9 +7,9 @@ import type { CommandEnding } from './command-ending.js';
 import type {
   CancelResult,
   EndedStep,
-  ExecutionRow,
   ExecutionStore,
   FinishResult,
+  IdleRun,
   StepRow,
   StepTeller,
 } from './execution-store.js';
@@ -199,8 +199,10 @@ export class SqlExecutionStore implements ExecutionStore {
     return rows.map(toStep);
   }
 
-  async listIdle(sinceUnixMs: number): Promise<readonly ExecutionRow[]> {
-    const rows = await runs(this.db)
+  async listIdle(sinceUnixMs: number): Promise<readonly IdleRun[]> {
+    const rows = await this.db
+      .selectFrom('executions as run')
+      .select(['run.run_key', 'run.account_id'])
       // Spelt as the partial index spells it, or SQLite does not use it: finished runs cost a start nothing.
       .where(sql<boolean>`run.state = 'open' and run.run_key is not null`)
       .where(({ not, exists, selectFrom }) =>
@@ -226,7 +228,9 @@ export class SqlExecutionStore implements ExecutionStore {
       )
       .orderBy('run.id')
       .execute();
-    return rows.map(toRun);
+    return rows.flatMap(({ run_key: runKey, account_id: accountId }) =>
+      runKey === null ? [] : [{ runKey, accountId }],
+    );
   }
 }
 

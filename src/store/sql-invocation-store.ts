@@ -185,7 +185,6 @@ async function addOwn(
   nowUnixMs: number,
 ): Promise<readonly number[]> {
   if (own.length === 0) return [];
-  const accountId = FIRST_ACCOUNT_ID;
   const places = new Map<string, PlaceIds>();
   const firstRunId = await nextIds(transaction, 'execution', own.length);
   const firstStepId = await nextIds(transaction, 'step', own.length);
@@ -193,7 +192,8 @@ async function addOwn(
   const steps: Insertable<StateTables['execution_steps']>[] = [];
   for (const [position, one] of own.entries()) {
     const { place, startedUnixMs, command } = one.note;
-    const name = JSON.stringify([place.job, place.environment, place.project]);
+    const accountId = one.note.accountId ?? FIRST_ACCOUNT_ID;
+    const name = JSON.stringify([accountId, place.job, place.environment, place.project]);
     const ids = places.get(name) ?? (await namedIds(transaction, accountId, place, startedUnixMs));
     places.set(name, ids);
     const id = firstRunId + position;

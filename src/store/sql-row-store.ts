@@ -1,4 +1,5 @@
 import { sql, type Transaction } from 'kysely';
+import { accountOfStep } from '../record/account-attribute.js';
 import { parseTraceId, type TraceId } from '../record/ids.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
 import { addRun } from './add-run.js';
@@ -104,7 +105,8 @@ export class SqlRowStore implements RowStore {
           .select('id')
           .where('id', '=', step.runId)
           .executeTakeFirst();
-        if (run === undefined) await addRun(transaction, step, FIRST_ACCOUNT_ID, step.runId);
+        const accountId = accountOfStep(step.stepId) ?? FIRST_ACCOUNT_ID;
+        if (run === undefined) await addRun(transaction, step, accountId, step.runId);
         await addNamedStep(transaction, step);
         // Whether more was to come nobody knows: what comes under its name now is another run.
         await closeRun(transaction, step.runId);

@@ -2,6 +2,7 @@ import express, { type NextFunction, type Request, type Response, Router } from 
 import type { z } from 'zod';
 import type { Logger } from '../component/logger.js';
 import type { SenderGate } from '../receiver/sender-gate.js';
+import { stepIdFor } from '../record/account-attribute.js';
 import { parseTraceId } from '../record/ids.js';
 import { API_PATH } from '../run/api-path.js';
 import {
@@ -16,13 +17,13 @@ import {
 } from '../run/execution-api.js';
 import { ExecutionBookError, type ExecutionBookErrorCode } from '../run/execution-book-error.js';
 import type { LocalExecutionBook } from '../run/local-execution-book.js';
-import { senderGuard } from './sender-guard.js';
+import { senderAccountIn, senderGuard } from './sender-guard.js';
 
 /** What the router works with. */
 export interface ExecutionRouterDeps {
   readonly book: Pick<LocalExecutionBook, 'begin' | 'attach' | 'end' | 'finish' | 'isCancelled'>;
   readonly logger: Logger;
-  /** Asked before anything is read; everybody may tell of runs where it is left out. */
+  /** Asked before anything is read; everybody may tell of runs, for the first account, where it is left out. */
   readonly gate?: SenderGate | undefined;
 }
 
@@ -47,26 +48,28 @@ export function executionRouter({ book, logger, gate }: ExecutionRouterDeps): Ro
   if (gate !== undefined) router.use(`${API_PATH}/executions`, senderGuard(gate));
   const steps = `${API_PATH}/executions/steps/:stepId`;
   router.put(steps, json, async (request, response) => {
-    const start = stepStartOf(stepIdIn(request), parsed(stepStartSchema, bodyOf(request)));
-    response.json(placeDocument(await book.begin(start, 'remote')));
+    const start = stepStartOf(stepIdIn(request, response), parsed(stepStartSchema, bodyOf(request)));
+    const accountId = senderAccountIn(response);
+    const owned = accountId === null ? start : { ...start, accountId };
+    response.json(placeDocument(await book.begin(owned, 'remote')));
   });
   router.put(`${steps}/traces/:traceId`, async (request, response) => {
     const traceId = parseTraceId(String(request.params.traceId));
     if (traceId === undefined) throw new ApiError(400, 'invalid', 'the trace id must be 32 hexadecimal characters');
-    await book.attach(stepIdIn(request), traceId);
+    await book.attach(stepIdIn(request, response), traceId);
     response.status(204).end();
   });
   router.put(`${steps}/end`, json, async (request, response) => {
     const { ending, ended_unix_ms } = parsed(stepEndSchema, bodyOf(request));
-    await book.end(stepIdIn(request), ending, ended_unix_ms);
+    await book.end(stepIdIn(request, response), ending, ended_unix_ms);
     response.status(204).end();
   });
   router.get(`${steps}/cancellation`, async (request, response) => {
-    response.json({ cancelled: await book.isCancelled(stepIdIn(request)) });
+    response.json({ cancelled: await book.isCancelled(stepIdIn(request, response)) });
   });
   router.post(`${API_PATH}/executions/finish`, json, async (request, response) => {
     const { run_key } = parsed(finishSchema, bodyOf(request));
-    const result = await book.finish(run_key);
+    const result = await book.finish(run_key, senderAccountIn(response) ?? undefined);
     if (result.kind === 'unknownRun')
       throw new ApiError(404, 'unknown_run', `no run ${JSON.stringify(run_key)} is known`);
     response.json(finishDocument(result));
@@ -81,8 +84,9 @@ export function executionRouter({ book, logger, gate }: ExecutionRouterDeps): Ro
   return router;
 }
 
-function stepIdIn(request: Request): string {
-  return parsed(stepIdSchema, request.params.stepId);
+/** Each account has step ids of its own. */
+function stepIdIn(request: Request, response: Response): string {
+  return stepIdFor(senderAccountIn(response), parsed(stepIdSchema, request.params.stepId));
 }
 
 function bodyOf(request: Request): unknown {

@@ -1,12 +1,15 @@
-import type { RequestHandler } from 'express';
+import type { RequestHandler, Response } from 'express';
 import { refusalOf } from '../receiver/refusal.js';
 import type { SenderGate } from '../receiver/sender-gate.js';
 
-/** Stands before the API of runs, where telemetry needs a token too; answers as that API does. */
+/** Stands before the API of runs: who may send telemetry may tell of runs. Answers as that API does. */
 export function senderGuard(gate: SenderGate): RequestHandler {
   return async (request, response, next) => {
     try {
-      await gate.admit(request.headers.authorization, request.socket.remoteAddress ?? '');
+      response.locals.senderAccountId = await gate.admit(
+        request.headers.authorization,
+        request.socket.remoteAddress ?? '',
+      );
     } catch (error) {
       const { status, reason, message, headers } = refusalOf(error);
       response
@@ -17,4 +20,10 @@ export function senderGuard(gate: SenderGate): RequestHandler {
     }
     next();
   };
+}
+
+/** The account that whoever asks tells of runs for, behind `senderGuard`; `null` for the first. */
+export function senderAccountIn(response: Response): number | null {
+  const { senderAccountId }: { readonly senderAccountId?: number | null } = response.locals;
+  return senderAccountId ?? null;
 }

@@ -51,6 +51,17 @@ export function rowStoreContract(withState: (body: (state: State) => Promise<voi
         expect(await state.invocations.listUnnoted(9)).toEqual([]);
       }));
 
+    it('puts a step back as its account’s', () =>
+      withState(async ({ rows, catalog }) => {
+        const begun = { runKey: null, job: 'nightly', environment: null, project: null, reason: null };
+        const times = { startedUnixMs: 1_000, endedUnixMs: 2_000, traceId: TRACE, ending: null };
+        await rows.restoreNamed([
+          { ...begun, ...times, runId: 1_020, command: ['dbt'], stepId: '20002/s1', stepIndex: 1 },
+        ]);
+        expect(await catalog.findRun(ACCOUNT, 1_020)).toBeUndefined();
+        expect(await catalog.findRun(20_002, 1_020)).toMatchObject({ accountId: 20_002, job: { name: 'nightly' } });
+      }));
+
     it('puts steps back of which only their trace tells, with the number of their run', () =>
       withState(async (state) => {
         const { rows, catalog, executions } = state;

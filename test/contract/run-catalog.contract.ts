@@ -49,6 +49,19 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
       }),
     );
 
+    it("are their sender's account's, in jobs of its own, also when they are noted together", () =>
+      withState(async (state) => {
+        const place = { job: 'nightly', environment: 'production', project: 'shop' };
+        await state.invocations.note([note(1, { place }), note(2, { place, accountId: 20_002 })], 8_000);
+        const [own] = await runs(state);
+        const { items } = await state.catalog.listRuns(20_002, ALL);
+        expect(items).toMatchObject([{ accountId: 20_002, job: { name: 'nightly' }, project: { name: 'shop' } }]);
+        expect(own).toMatchObject({ accountId: ACCOUNT, job: { name: 'nightly' } });
+        expect(items[0]?.job.id).not.toBe(own?.job.id);
+        expect(await state.traces.runsOf(ACCOUNT, traceId(2))).toEqual([]);
+        expect(await state.traces.listTraces(20_002)).toEqual([traceId(2)]);
+      }));
+
     it('stay over when records come late, and change their verdict', () =>
       withState(async (state) => {
         await state.invocations.note([note(1, { verdict: 'lost' })], 8_000);
@@ -344,6 +357,7 @@ function note(trace: number, details: Partial<InvocationNote>): TraceNote {
 function invocation(details: Partial<InvocationNote>): InvocationNote {
   return {
     index: 1,
+    accountId: null,
     stepId: null,
     command: 'dbt build',
     verdict: 'success',

@@ -29,6 +29,16 @@ export function tokenStoreContract(withStores: (body: (stores: AccessStores) => 
         expect(await accounts.find(1)).toBeUndefined();
       }));
 
+    it('adds accounts under numbers that nothing had, or under the one that is wanted', () =>
+      withStores(async ({ accounts }) => {
+        expect(await accounts.add({ name: 'finance', id: null }, 100)).toEqual({ id: 10_002, name: 'finance' });
+        expect(await accounts.add({ name: 'back', id: 10_007 }, 100)).toEqual({ id: 10_007, name: 'back' });
+        expect(await accounts.add({ name: 'finance', id: null }, 100)).toEqual({ id: 10_008, name: 'finance' });
+        expect(await accounts.add({ name: 'other', id: 10_002 }, 100)).toBeUndefined();
+        expect((await accounts.list()).map(({ id }) => id)).toEqual([10_001, 10_002, 10_007, 10_008]);
+        expect(await accounts.find(10_002)).toEqual({ id: 10_002, name: 'finance' });
+      }));
+
     it('finds a token by its hash, with all that was said of it', () =>
       withStores(async ({ tokens }) => {
         const given = token('a', { userName: 'anna', permission: 'read_only', expiresUnixMs: 5_000_000_000_000 });

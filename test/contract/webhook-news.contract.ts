@@ -44,6 +44,16 @@ export function webhookNewsContract(withState: (body: (state: State) => Promise<
         expect(await told(state)).toEqual(['started 3', 'errored 20', 'completed 20', 'started 3', 'completed 10']);
       }));
 
+    it("is of the subscription's account alone, also where runs of several are noted together", () =>
+      withA(async (state) => {
+        await state.subscriptions.add(subscription('b', { accountId: 20_002 }));
+        const theirs = commandNote(2, { accountId: 20_002, verdict: 'error' });
+        await state.invocations.note([commandNote(1), theirs], 4_000);
+        expect(await told(state)).toEqual(['started 3', 'completed 10']);
+        const events = await eventsOf(state, 'wsu_b', 20_002);
+        expect(events.map(({ facts }) => facts.status)).toEqual([3, 20, 20]);
+      }));
+
     it('is that a run errored before its files can be read, and that it is over only afterwards', () =>
       withA(async (state) => {
         await state.invocations.note([commandNote(1, RUNNING)], 3_000);

@@ -1,8 +1,11 @@
-import { readFileSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { frame, GrpcClient } from '../fake/grpc-client.js';
+import { z } from 'zod';
+import { frame, GrpcClient, LOGS_PATH, TRACES_PATH } from '../fake/grpc-client.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
+import { SentRun } from '../tool/sent-run.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
@@ -72,6 +75,93 @@ describe('tokens', () => {
       exitCode: 0,
       stderr: expect.stringContaining('is finished: 1 step'),
     });
+  });
+
+  test.each([
+    ['asks for one', ['--otlp-auth', 'token']],
+    ['is open', []],
+  ])('say whose telemetry is, where the address %s', async (_kind, args) => {
+    const folder = mkdtempSync(join(tmpdir(), 'run-bridge-tokens-'));
+    ended.push(() => rmSync(folder, { recursive: true, force: true }));
+    const config = join(folder, 'run-bridge.yaml');
+    writeFileSync(config, 'jobs: { nightly: { command: [dbt build --secret-selector x] } }\n');
+    const bridge = await start('--config', config, ...args);
+    const own = readFileSync(tokenFile(bridge), 'utf8').trim();
+    const create = ['token', 'create', '--name', 'b', '--permission', 'developer', '--new-account', 'finance'];
+    const made = await runBridge([...create, '--data-dir', bridge.dataFolder], { cwd: bridge.dataFolder });
+    expect(made).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('for account 10002') });
+    const other = made.stdout.trim();
+    const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+    const [ofFirst, overHttp, overGrpc] = [new SentRun(), new SentRun(), new SentRun()];
+    await ofFirst.send(bridge.otlpUrl, undefined, bearer(own));
+    await overHttp.send(bridge.otlpUrl, undefined, bearer(other));
+    const client = new GrpcClient(Number(new URL(bridge.grpcUrl).port));
+    ended.push(() => client.destroy());
+    for (const { signal, bytes } of overGrpc.bodies) {
+      const path = signal === 'traces' ? TRACES_PATH : LOGS_PATH;
+      expect(await client.call(frame(bytes), path, bearer(other))).toMatchObject({ code: 0 });
+    }
+    const exec = [
+      'exec',
+      '--to',
+      bridge.webUrl,
+      '--run-id',
+      'night',
+      '--job',
+      'nightly',
+      '--',
+      process.execPath,
+      '-e',
+      '',
+    ];
+    const env = { RUN_BRIDGE_TOKEN: other };
+    expect(await runBridge(exec, { cwd: bridge.dataFolder, env })).toMatchObject({ exitCode: 0 });
+    const finish = ['finish', 'night', '--to', bridge.webUrl];
+    const elsewhere = { cwd: bridge.dataFolder, env: { RUN_BRIDGE_TOKEN: own } };
+    expect(await runBridge(finish, elsewhere)).toMatchObject({ exitCode: 1 });
+    expect(await runBridge(finish, { cwd: bridge.dataFolder, env })).toMatchObject({ exitCode: 0 });
+    for (const { traceId } of [ofFirst, overHttp, overGrpc]) await bridge.finished(traceId);
+
+    const answer = async (path: string, token: string, init: RequestInit = {}) => {
+      const headers = { 'content-type': 'application/json', ...bearer(token) };
+      return z
+        .looseObject({ data: z.unknown() })
+        .parse(await (await fetch(bridge.webUrl + path, { ...init, headers })).json());
+    };
+    const tracesOf = async (token: string) => {
+      const init = {
+        method: 'POST',
+        body: JSON.stringify({ sql: 'SELECT DISTINCT trace_id FROM records ORDER BY 1' }),
+      };
+      const { data } = await answer('/api/run-bridge/v1/query', token, init);
+      return z
+        .object({ rows: z.array(z.array(z.string())) })
+        .parse(data)
+        .rows.flat();
+    };
+    const runs = z.array(z.looseObject({ id: z.number(), account_id: z.number() }));
+    await until('the runs', async () => {
+      const { data } = await answer('/api/v2/accounts/10002/runs?status__in=[10]', other);
+      return runs.parse(data).length === 3;
+    });
+    expect(runs.parse((await answer('/api/v2/accounts/10001/runs/', own)).data)).toHaveLength(1);
+    for (const { traceId } of [overHttp, overGrpc]) {
+      const path = `/api/run-bridge/v1/runs/${traceId}`;
+      expect(await status(bridge.webUrl + path, own)).toBe(404);
+      const { data } = await answer(path, other);
+      expect(data).toMatchObject({ account_id: 10_002, job: { name: 'adhoc' } });
+    }
+    expect(await status(`${bridge.webUrl}/api/run-bridge/v1/runs/${ofFirst.traceId}`, other)).toBe(404);
+    // The job of that name that the configuration declares is the first account's.
+    const jobs = z.array(z.looseObject({ id: z.number(), name: z.string(), execute_steps: z.array(z.string()) }));
+    const theirs = jobs.parse((await answer('/api/v2/accounts/10002/jobs?name__icontains=night', other)).data);
+    expect(theirs).toMatchObject([{ name: 'nightly', execute_steps: [] }]);
+    const run = `${bridge.webUrl}/api/v2/accounts/10002/jobs/${theirs[0]?.id}/run/`;
+    expect(await status(run, other, { method: 'POST', body: '{}' })).toBe(409);
+    const declared = jobs.parse((await answer('/api/v2/accounts/10001/jobs?name__icontains=night', own)).data);
+    expect(declared).toMatchObject([{ execute_steps: ['dbt build --secret-selector x'] }]);
+    expect(await tracesOf(own)).toEqual([ofFirst.traceId]);
+    expect(await tracesOf(other)).toEqual([overHttp.traceId, overGrpc.traceId].sort());
   });
 
   test('are made and revoked while a server runs', async () => {

@@ -29,16 +29,23 @@ export class ApiServer {
   /**
    * @param makeRouters makes what stands behind the tokens
    * @param isOpen whether who has no token is let in as a sender
+   * @param makeOthers makes what stands beside the API
    */
-  static async open(makeRouters: (server: ApiServer) => readonly Router[], isOpen = false): Promise<ApiServer> {
+  static async open(
+    makeRouters: (server: ApiServer) => readonly Router[],
+    isOpen = false,
+    makeOthers: (server: ApiServer) => readonly Router[] = () => [],
+  ): Promise<ApiServer> {
     const folder = await mkdtemp(join(tmpdir(), 'run-bridge-api-'));
-    const opened = new ApiServer(folder, await openSqliteState(join(folder, 'state.db')), makeRouters, isOpen);
+    const state = await openSqliteState(join(folder, 'state.db'));
+    const opened = new ApiServer(folder, state, makeRouters, isOpen, makeOthers);
     await opened.web.start();
     return opened;
   }
 
   readonly clock = new FakeClock();
   readonly logger = new RecordingLogger();
+  readonly authenticator: Authenticator;
   private readonly web: WebServer;
 
   private constructor(
@@ -47,10 +54,12 @@ export class ApiServer {
     readonly state: State,
     makeRouters: (server: ApiServer) => readonly Router[],
     isOpen: boolean,
+    makeOthers: (server: ApiServer) => readonly Router[],
   ) {
     const { clock, logger } = this;
     const authenticator = new Authenticator({ tokens: state.tokens, tries: new FailedTries(clock), clock, logger });
-    const routers = [apiRouter({ authenticator, isOpen, routers: makeRouters(this), logger })];
+    this.authenticator = authenticator;
+    const routers = [...makeOthers(this), apiRouter({ authenticator, isOpen, routers: makeRouters(this), logger })];
     this.web = new WebServer({ host: '127.0.0.1', port: 0 }, { logger, health: new Health(), routers });
   }
 

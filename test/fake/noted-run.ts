@@ -17,6 +17,8 @@ export function noteOf(traceId: TraceId, endedUnixMs: number, isOpen = false): T
   const rest = { statusMessage: null, isSaved: true, parquetFile: 'telemetry.parquet' };
   return {
     traceId,
-    invocations: [{ index: 1, stepId: null, command: 'dbt build', verdict, ...times, ...engine, ...rest, place }],
+    invocations: [
+      { index: 1, accountId: null, stepId: null, command: 'dbt build', verdict, ...times, ...engine, ...rest, place },
+    ],
   };
 }

@@ -58,6 +58,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
   const note = async (traceId: TraceId, isOver: boolean) => {
     const invocations = (summaryOf(traceId)?.invocations ?? []).map((invocation) => ({
       index: invocation.index,
+      accountId: null,
       stepId: null,
       command: invocation.rawCommand,
       verdict: isOver ? invocation.verdict : null,

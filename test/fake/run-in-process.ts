@@ -7,12 +7,14 @@ import { systemClock } from '../../src/component/clock.js';
 export interface InProcessOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly stop?: AbortSignal;
+  /** Gets what it writes there while it runs; then the answer has none of it. */
+  readonly stderr?: PassThrough;
 }
 
 /** Runs a command line in this process, at home and at work in `dir`. @returns its exit code, and what it wrote. */
 export async function runInProcess(args: readonly string[], dir: string, options: InProcessOptions = {}) {
-  const { environment = {}, stop = new AbortController().signal } = options;
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const { environment = {}, stop = new AbortController().signal, stderr = new PassThrough() } = options;
+  const stdout = new PassThrough();
   const exitCode = await runCli(args, {
     environment,
     workingDir: dir,

@@ -30,10 +30,14 @@ export class SentRun {
   }
 
   /** Sends all of it, and does something after each body. Resolves with the answers, in the order of the bodies. */
-  async send(url: string, afterEach: () => void = () => {}): Promise<readonly SentAnswer[]> {
+  async send(
+    url: string,
+    afterEach: () => void = () => {},
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<readonly SentAnswer[]> {
     const answers: SentAnswer[] = [];
     for (const { signal, bytes } of this.bodies) {
-      answers.push(await post(`${url}/v1/${signal}`, bytes));
+      answers.push(await post(`${url}/v1/${signal}`, bytes, headers));
       afterEach();
     }
     return answers;
@@ -56,9 +60,13 @@ export class SentRun {
   }
 }
 
-async function post(url: string, body: Buffer<ArrayBuffer>): Promise<SentAnswer> {
-  const headers = { 'content-type': 'application/x-protobuf' };
-  const answer = await fetch(url, { method: 'POST', headers, body });
+async function post(
+  url: string,
+  body: Buffer<ArrayBuffer>,
+  headers: Readonly<Record<string, string>>,
+): Promise<SentAnswer> {
+  const all = { 'content-type': 'application/x-protobuf', ...headers };
+  const answer = await fetch(url, { method: 'POST', headers: all, body });
   const status = Buffer.from(await answer.arrayBuffer());
   // google.rpc.Status: a code (field 1), then the message (field 2) with its length in one or two bytes.
   const message = status.toString('utf8', (status[3] ?? 0) > 0x7f ? 5 : 4);

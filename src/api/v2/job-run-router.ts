@@ -1,7 +1,7 @@
 import express, { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
 import type { JobDesk, RetryResult } from '../../job/job-desk.js';
-import type { CatalogRun } from '../../store/run-catalog.js';
+import type { CatalogJob, CatalogRun } from '../../store/run-catalog.js';
 import { ApiError } from '../api-error.js';
 import { V2_PATH } from '../api-router.js';
 import { authorize, callerOf } from '../authenticate.js';
@@ -30,20 +30,23 @@ export function jobRunRouter({ catalog, factsOf, clock, openDesk }: JobRunDeps):
   // Clients send bodies without a type as well, and none at all.
   const json = express.json({ type: () => true, limit: MAX_BODY_BYTES, strict: false });
   router.post(`${ACCOUNT_PATH}/jobs/:jobId/run`, authorize('jobs:run'), json, async (request, response) => {
-    const { accountId, job } = await jobIn(request, response);
+    const job = await jobIn(request, response);
     const desk = await openDesk();
-    await answer(request, response, desk, await desk.start(accountId, job, reasonIn(request, job)), job);
+    const result = await desk.start(job.accountId, job.name, reasonIn(request, job));
+    await answer(request, response, desk, result, job.name);
   });
   router.post(`${ACCOUNT_PATH}/jobs/:jobId/rerun`, authorize('jobs:run'), json, async (request, response) => {
-    const { accountId, job } = await jobIn(request, response);
+    const job = await jobIn(request, response);
     const desk = await openDesk();
-    await answer(request, response, desk, await desk.rerun(accountId, job, reasonIn(request, job)), job);
+    const result = await desk.rerun(job.accountId, job.name, reasonIn(request, job));
+    await answer(request, response, desk, result, job.name);
   });
   router.post(`${ACCOUNT_PATH}/runs/:runId/retry`, authorize('jobs:run'), json, async (request, response) => {
     const run = await runIn(request, response);
     const desk = await openDesk();
-    const job = run.job.name;
-    await answer(request, response, desk, await desk.retry(toChange(run), reasonIn(request, job)), job);
+    const { name } = run.job;
+    const reason = reasonIn(request, { name, accountId: run.accountId });
+    await answer(request, response, desk, await desk.retry(toChange(run), reason), name);
   });
   router.post(`${ACCOUNT_PATH}/runs/:runId/cancel`, authorize('runs:cancel'), json, async (request, response) => {
     const run = await runIn(request, response);
@@ -67,11 +70,10 @@ export function jobRunRouter({ catalog, factsOf, clock, openDesk }: JobRunDeps):
     response.json(success(documentOf(request, run)));
   }
 
-  async function jobIn(request: Request, response: Response) {
-    const { accountId } = callerOf(response);
-    const job = await catalog.findJob(accountId, idIn(request, 'jobId'));
+  async function jobIn(request: Request, response: Response): Promise<CatalogJob> {
+    const job = await catalog.findJob(callerOf(response).accountId, idIn(request, 'jobId'));
     if (job === undefined) throw ApiError.notFound();
-    return { accountId, job: job.name };
+    return job;
   }
 
   async function runIn(request: Request, response: Response): Promise<CatalogRun> {
@@ -81,11 +83,11 @@ export function jobRunRouter({ catalog, factsOf, clock, openDesk }: JobRunDeps):
   }
 
   /** @throws ApiError 400 for what would change the commands */
-  function reasonIn(request: Request, job: string): string | null {
+  function reasonIn(request: Request, job: Pick<CatalogJob, 'name' | 'accountId'>): string | null {
     const body = bodySchema.safeParse(request.body ?? {});
     if (!body.success) throw new ApiError(400, `The body is wrong: ${z.prettifyError(body.error)}`);
     const { cause, steps_override: steps, ...rest } = body.data;
-    const configured = factsOf({ name: job })?.commandLines ?? [];
+    const configured = factsOf(job)?.commandLines ?? [];
     const isSame =
       steps != null && steps.length === configured.length && steps.every((step, at) => step === configured[at]);
     const refused = [
@@ -106,7 +108,7 @@ export function jobRunRouter({ catalog, factsOf, clock, openDesk }: JobRunDeps):
       {
         nowUnixMs: clock.nowUnixMs(),
         baseUrl: `${request.protocol}://${request.get('host') ?? request.hostname}`,
-        isStartable: (job) => (factsOf(job)?.commandLines ?? []).length > 0,
+        isStartable: ({ job, accountId }) => (factsOf({ name: job.name, accountId })?.commandLines ?? []).length > 0,
       },
     );
   }

@@ -1,4 +1,4 @@
-import type { CatalogRun, NamedThing } from '../../store/run-catalog.js';
+import type { CatalogRun } from '../../store/run-catalog.js';
 import { isFinal, RUN_STATUS } from '../../store/run-status.js';
 import type { JobDocument } from './job-document.js';
 import { formatDuration, formatTime, formatTimeOrNull, humanAge, humanDuration } from './platform-time.js';
@@ -19,7 +19,7 @@ export interface RunDocumentContext {
   /** Where clients reach this server: `http://127.0.0.1:4380`. */
   readonly baseUrl: string;
   /** Whether the run's job has commands that can be started from here. */
-  readonly isStartable: (job: NamedThing) => boolean;
+  readonly isStartable: (run: CatalogRun) => boolean;
 }
 
 /** A run as the platform's API shows it. */
@@ -75,7 +75,7 @@ export function runDocument(run: CatalogRun, related: RunRelations, context: Run
     is_error: status === RUN_STATUS.error,
     is_cancelled: status === RUN_STATUS.cancelled,
     is_running: status === RUN_STATUS.running,
-    can_retry: isOver && status !== RUN_STATUS.success && context.isStartable(run.job),
+    can_retry: isOver && status !== RUN_STATUS.success && context.isStartable(run),
     trigger: related.hasTrigger ? triggerOf(run) : null,
     job: related.job,
     environment: related.hasEnvironment ? environmentOf(run) : null,

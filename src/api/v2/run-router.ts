@@ -61,7 +61,8 @@ async function runDocuments(
   const context = {
     nowUnixMs: deps.clock.nowUnixMs(),
     baseUrl: `${request.protocol}://${request.get('host') ?? request.hostname}`,
-    isStartable: (job: CatalogRun['job']) => (deps.factsOf(job)?.commandLines ?? []).length > 0,
+    isStartable: ({ job, accountId }: CatalogRun) =>
+      (deps.factsOf({ name: job.name, accountId })?.commandLines ?? []).length > 0,
   };
   return runs.map((run) =>
     runDocument(

@@ -8,8 +8,8 @@ import type { StepLogs } from './step-document.js';
 export interface V2Deps {
   readonly catalog: RunCatalog & JobCatalog;
   readonly accounts: AccountStore;
-  /** What the configuration says of a job; `undefined` where it does not declare it. */
-  readonly factsOf: (job: Pick<CatalogJob, 'name'>) => JobFacts | undefined;
+  /** What the configuration says of an account's job; `undefined` where it does not declare it, or not for that account. */
+  readonly factsOf: (job: Pick<CatalogJob, 'name' | 'accountId'>) => JobFacts | undefined;
   /** What a step wrote. */
   readonly logsOf: (step: CatalogStep) => Promise<StepLogs>;
   readonly clock: Clock;

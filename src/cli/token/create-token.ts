@@ -1,4 +1,5 @@
 import { hashOf, newSecret } from '../../api/token-secret.js';
+import { type AccountRow, type AccountStore, FIRST_ACCOUNT_ID } from '../../store/account-store.js';
 import type { State } from '../../store/state.js';
 import { CliError } from '../cli-error.js';
 import { EXIT, type ExitCode } from '../exit-code.js';
@@ -12,12 +13,10 @@ export async function createToken(
   order: TokenOrder,
   { stdout, stderr }: Pick<ProcessContext, 'stdout' | 'stderr'>,
 ): Promise<ExitCode> {
-  if ((await accounts.find(order.accountId)) === undefined) {
-    const known = (await accounts.list()).map(({ id }) => id).join(', ');
-    throw new CliError(EXIT.failed, `--account: there is no account ${order.accountId}; there is ${known}`);
-  }
+  const { newAccount, ...wanted } = order;
+  const account = newAccount === null ? await knownAccount(accounts, order) : await makeAccount(accounts, order);
   const secret = newSecret();
-  const token = await tokens.add({ ...order, hash: hashOf(secret).toString('hex') });
+  const token = await tokens.add({ ...wanted, accountId: account.id, hash: hashOf(secret).toString('hex') });
   const whose = token.userName === null ? 'a service token' : `a token of ${token.userName}`;
   const until = token.expiresUnixMs === null ? 'until it is revoked' : `until ${dateOf(token.expiresUnixMs)}`;
   stderr.write(
@@ -25,4 +24,27 @@ export async function createToken(
   );
   stdout.write(`${secret}\n`);
   return EXIT.ok;
+}
+
+/** @throws CliError */
+async function knownAccount(accounts: AccountStore, { accountId }: TokenOrder): Promise<AccountRow> {
+  const id = accountId ?? FIRST_ACCOUNT_ID;
+  const account = await accounts.find(id);
+  if (account !== undefined) return account;
+  const known = (await accounts.list()).map((one) => one.id).join(', ');
+  throw new CliError(
+    EXIT.failed,
+    `--account: there is no account ${id}; there is ${known}, and --new-account NAME makes another`,
+  );
+}
+
+/** @throws CliError */
+async function makeAccount(accounts: AccountStore, order: TokenOrder): Promise<AccountRow> {
+  const { newAccount: name, accountId: id, createdUnixMs } = order;
+  const account = await accounts.add({ name: name ?? '', id }, createdUnixMs);
+  if (account !== undefined) return account;
+  throw new CliError(
+    EXIT.failed,
+    `--account: there is an account ${id} already; leave --account out for a new number, or --new-account for a token of that one`,
+  );
 }

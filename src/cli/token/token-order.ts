@@ -1,13 +1,17 @@
 import { parseDurationMs } from '../../config/duration.js';
 import { nearestName } from '../../config/suggestion.js';
-import { FIRST_ACCOUNT_ID } from '../../store/account-store.js';
 import { PERMISSION_SETS, type PermissionSet, parsePermissionSet } from '../../store/permission-set.js';
 import type { NewToken } from '../../store/token-store.js';
 import { CliError } from '../cli-error.js';
 import { EXIT } from '../exit-code.js';
 
-/** A token that is wanted: all of it but its secret. */
-export type TokenOrder = Omit<NewToken, 'hash'>;
+/** A token that is wanted: all of it but its secret, and the account where that is to be made with it. */
+export interface TokenOrder extends Omit<NewToken, 'hash' | 'accountId'> {
+  /** `null`: the first one, or, where an account is to be made, a new number. */
+  readonly accountId: number | null;
+  /** The name of the account that is to be made. */
+  readonly newAccount: string | null;
+}
 
 const MAX_NAME_LENGTH = 200;
 /** A hundred years. */
@@ -21,6 +25,7 @@ export function readTokenOrder(flags: Readonly<Record<string, string | undefined
   }
   return {
     accountId: readAccount(flags.account),
+    newAccount: readName('--new-account', flags['new-account']),
     name,
     userName: readName('--user', flags.user),
     permission: readPermission(flags.permission),
@@ -54,8 +59,8 @@ function readExpiry(text: string | undefined, nowUnixMs: number): number | null 
   throw new CliError(EXIT.usage, `--expires: ${JSON.stringify(text)} is not a time such as 12h or 90d`);
 }
 
-function readAccount(text: string | undefined): number {
-  if (text === undefined) return FIRST_ACCOUNT_ID;
+function readAccount(text: string | undefined): number | null {
+  if (text === undefined) return null;
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new CliError(EXIT.usage, `--account: ${JSON.stringify(text)} is not the number of an account`);
 }

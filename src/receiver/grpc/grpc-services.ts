@@ -125,7 +125,8 @@ export class GrpcServices {
     let room: BodyRoom | undefined;
     try {
       if (incoming === undefined) throw new Error('this version of @grpc/grpc-js does not give its streams');
-      await this.deps.gate?.admit(call.metadata.get('authorization')[0]?.toString(), addressOf(call.getPeer()));
+      const authorization = call.metadata.get('authorization')[0]?.toString();
+      const accountId = await this.deps.gate?.admit(authorization, addressOf(call.getPeer()));
       const coding = parseContentCoding(incoming.encoding);
       // Most refusals need not wait for the length, which comes with the message.
       room = intake.makeRoom(0);
@@ -135,7 +136,7 @@ export class GrpcServices {
         room = intake.makeRoom(announcedBytes);
         return room;
       });
-      respond(null, await intake.take(signal, 'protobuf', body));
+      respond(null, await intake.take(signal, 'protobuf', body, accountId));
     } catch (error) {
       this.refuse(error, respond);
       clock.after(AFTER_REFUSAL_MS, () => incoming?.stream.destroy());

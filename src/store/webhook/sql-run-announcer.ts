@@ -175,7 +175,7 @@ async function isFor(
   type: WebhookEventType,
   facts: RunFacts,
 ): Promise<boolean> {
-  if (!matchesRun(subscription, type, facts)) return false;
+  if (subscription.accountId !== run.accountId || !matchesRun(subscription, type, facts)) return false;
   const { transitions } = subscription.filter;
   if (transitions.length === 0) return true;
   const transition = transitionOf(facts.status, await statusBefore(transaction, run));

@@ -12,6 +12,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { accountOf, ofAccount } from '../../../src/record/account-attribute.js';
+import { batchOfAccount } from '../../../src/record/batch-of-account.js';
 import type { RecordBatch } from '../../../src/record/record-batch.js';
 import type { Delivery } from '../../../src/record/record-consumer.js';
 import { ConsumeError } from '../../../src/record/record-consumer.js';
@@ -122,6 +124,30 @@ describe('the record log', () => {
   it("holds a run's JSONL byte for byte as the engine wrote it", async () => {
     await log.consume(delivery(records));
     expect(lines()).toEqual(sampleLines(RUN));
+  });
+
+  it("keeps a trace its first sender's account's, whoever adds to it, also after a restart", async () => {
+    const half = Math.floor(records.length / 2);
+    const theirs = ofAccount(other, 10_002);
+    await log.consume(delivery(records.slice(0, half), theirs));
+    await close();
+    await open();
+    // Says nothing of an account.
+    await log.consume(delivery([]));
+    await log.consume(delivery(records.slice(half), other));
+    expect((await read()).map(({ resource }) => resource)).toEqual(records.map(() => theirs));
+    expect(lines()).toEqual(sampleLines(RUN));
+  });
+
+  it("keeps a trace the first account's, whoever adds to it", async () => {
+    const batches = [...sampleDeliveries(RUN)].flatMap((one) => one.batches);
+    const [first, ...rest] = batches;
+    if (first === undefined) throw new Error('no batch');
+    await log.consume({ batches: [first], foreign: [] });
+    await log.consume({ batches: rest.map((batch) => batchOfAccount(batch, 10_002)), foreign: [] });
+    const found = await read();
+    expect(found.length).toBeGreaterThan(100);
+    expect(new Set(found.map(({ resource }) => accountOf(resource)))).toEqual(new Set([null]));
   });
 
   it('writes once what is sent twice, at once, later, and after a restart', async () => {

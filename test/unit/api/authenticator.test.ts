@@ -129,6 +129,24 @@ describe('an authenticator', () => {
     expect(await ask(`Token ${secret}`)).toMatchObject({ kind: 'limited' });
   });
 
+  it('recognizes a good token where nobody has to have one, and counts no tries of what is none', async () => {
+    const secret = tokens.add(newSecret(), { accountId: 10_002 });
+    expect(await authenticator.recognize(`Bearer ${secret}`)).toMatchObject({ accountId: 10_002 });
+    expect(await authenticator.recognize(`Token ${secret}`)).toMatchObject({ accountId: 10_002 });
+    expect(tokens.lookUpCount).toBe(1);
+    for (let index = 0; index < 30; index++) {
+      expect(await authenticator.recognize('Basic dXNlcjpwYXNzd29yZA==')).toBeUndefined();
+    }
+    expect(tokens.lookUpCount).toBe(1);
+    for (let index = 0; index < 30; index++) {
+      expect(await authenticator.recognize(`Bearer ${newSecret()}`)).toBeUndefined();
+    }
+    tokens.revoke(secret);
+    clock.advance(5_000);
+    expect(await authenticator.recognize(`Bearer ${secret}`)).toBeUndefined();
+    expect(await ask(`Token ${tokens.add(newSecret())}`)).toMatchObject({ kind: 'admitted' });
+  });
+
   it('notes a use once in ten minutes, and lets in whose use cannot be noted', async () => {
     const secret = tokens.add(newSecret(), { usedUnixMs: clockStart });
     await ask(`Token ${secret}`);

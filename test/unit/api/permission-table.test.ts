@@ -1,71 +1,27 @@
 import { Router } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { RunArtifacts } from '../../../src/api/artifact/run-artifacts.js';
+import { OpenGate } from '../../../src/api/open-gate.js';
 import { uploadRouter } from '../../../src/api/own/upload-router.js';
 import { PERMISSIONS, type Right } from '../../../src/api/permissions.js';
 import { TokenGate } from '../../../src/api/token-gate.js';
 import { artifactRouter } from '../../../src/api/v2/artifact-router.js';
 import { apiRouters } from '../../../src/app/api-routers.js';
+import type { SenderGate } from '../../../src/receiver/sender-gate.js';
+import { LocalExecutionBook } from '../../../src/run/local-execution-book.js';
 import { RecordLogFiles } from '../../../src/sink/record-log-files.js';
 import { STEP_LIMITS } from '../../../src/source/artifact/artifact-limits.js';
+import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
 import { FolderArtifactStore } from '../../../src/store/artifact/folder-artifact-store.js';
 import { PERMISSION_SETS, type PermissionSet } from '../../../src/store/permission-set.js';
-import { ApiServer } from '../../fake/api-server.js';
+import { executionRouter } from '../../../src/web/execution-router.js';
+import { type ApiAnswer, ApiServer } from '../../fake/api-server.js';
+import { ENDPOINT_TABLE, endpointsOf, SENDER_TABLE } from '../../fake/endpoint-table.js';
 import { mountedRoutes } from '../../fake/mounted-routes.js';
 import { NOTHING_RUN } from '../../fake/nothing-run.js';
 import { webhookParts } from '../../fake/webhook-parts.js';
 
-const ALL = PERMISSION_SETS;
-const WORKERS = ['account_admin', 'admin', 'developer'] as const;
-const HOOK_READERS = ['account_admin', 'admin', 'developer', 'webhooks_only', 'read_only'] as const;
-const HOOK_WRITERS = ['account_admin', 'admin', 'developer', 'webhooks_only'] as const;
-const READERS = ['account_admin', 'admin', 'developer', 'analyst', 'read_only'] as const;
-
-/**
- * Who may use each endpoint of the API. A route that is mounted and has no row here fails; so does a row without a route.
- * Whoever adds an endpoint adds its row: the sets are written out, so that a change of the rights shows here.
- */
-const TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
-  'GET /api/v2/accounts': ALL,
-  'GET /api/v2/accounts/:accountId': ALL,
-  'GET /api/v2/accounts/:accountId/runs': READERS,
-  'GET /api/v2/accounts/:accountId/runs/:runId': READERS,
-  'GET /api/v2/accounts/:accountId/steps/:stepId': READERS,
-  'GET /api/v2/accounts/:accountId/runs/:runId/artifacts': READERS,
-  'GET /api/v2/accounts/:accountId/runs/:runId/artifacts/*path': READERS,
-  'PUT /api/run-bridge/v1/runs/:runId/artifacts/*path': ['account_admin', 'admin', 'developer'],
-  'GET /api/v2/accounts/:accountId/jobs': READERS,
-  'GET /api/v2/accounts/:accountId/jobs/:jobId': READERS,
-  'POST /api/v2/accounts/:accountId/jobs/:jobId/run': WORKERS,
-  'POST /api/v2/accounts/:accountId/jobs/:jobId/rerun': WORKERS,
-  'POST /api/v2/accounts/:accountId/runs/:runId/retry': WORKERS,
-  'POST /api/v2/accounts/:accountId/runs/:runId/cancel': WORKERS,
-  'GET /api/run-bridge/v1/runs/:id': READERS,
-  'GET /api/run-bridge/v1/runs/:id/nodes': READERS,
-  'GET /api/run-bridge/v1/runs/:id/measures': READERS,
-  'GET /api/run-bridge/v1/runs/:id/records': READERS,
-  'GET /api/run-bridge/v1/runs/:id/events': READERS,
-  'GET /api/v3/accounts/:accountId/webhooks/subscriptions': HOOK_READERS,
-  'POST /api/v3/accounts/:accountId/webhooks/subscriptions': HOOK_WRITERS,
-  'GET /api/v3/accounts/:accountId/webhooks/subscription/:webhookId': HOOK_READERS,
-  'PUT /api/v3/accounts/:accountId/webhooks/subscription/:webhookId': HOOK_WRITERS,
-  'DELETE /api/v3/accounts/:accountId/webhooks/subscription/:webhookId': HOOK_WRITERS,
-  'GET /api/v3/accounts/:accountId/webhooks/subscription/:webhookId/test': HOOK_WRITERS,
-  'GET /api/v3/accounts/:accountId/webhooks/subscription/:webhookId/events': HOOK_READERS,
-  'GET /api/v3/accounts/:accountId/webhooks/subscription/:webhookId/event/:eventId/receipt': HOOK_READERS,
-  'GET /api/run-bridge/v1/webhooks': HOOK_READERS,
-  'POST /api/run-bridge/v1/webhooks': HOOK_WRITERS,
-  'POST /api/run-bridge/v1/webhooks/replay': HOOK_WRITERS,
-  'GET /api/run-bridge/v1/webhooks/:webhookId': HOOK_READERS,
-  'PATCH /api/run-bridge/v1/webhooks/:webhookId': HOOK_WRITERS,
-  'DELETE /api/run-bridge/v1/webhooks/:webhookId': HOOK_WRITERS,
-  'POST /api/run-bridge/v1/webhooks/:webhookId/secret': HOOK_WRITERS,
-  'DELETE /api/run-bridge/v1/webhooks/:webhookId/old-secret': HOOK_WRITERS,
-  'GET /api/run-bridge/v1/webhooks/:webhookId/preview': HOOK_READERS,
-  'POST /api/run-bridge/v1/query': ['account_admin', 'admin', 'developer', 'analyst'],
-};
-/** What is for everybody, and stands before the tokens. */
-const PUBLIC = ['/api/openapi.json'];
 /** What docs/tokens.md says. */
 const RIGHTS: Readonly<Record<Right, string>> = {
   'runs:read': 'account_admin admin developer analyst read_only',
@@ -80,10 +36,8 @@ const RIGHTS: Readonly<Record<Right, string>> = {
   'tokens:manage': 'account_admin',
   'telemetry:write': 'account_admin admin developer sender',
 };
-const ENDPOINTS = Object.entries(TABLE).map(([name, sets]) => {
-  const [method = '', path = ''] = name.split(' ');
-  return { name, method, path, sets };
-});
+const ENDPOINTS = endpointsOf(ENDPOINT_TABLE);
+const SENDER_ENDPOINTS = endpointsOf(SENDER_TABLE);
 
 let routers: readonly Router[];
 let server: ApiServer;
@@ -93,8 +47,16 @@ const secrets = new Map<PermissionSet, string>();
 let bad: readonly (readonly [string, string])[];
 beforeAll(async () => {
   const later = Router();
-  server = await ApiServer.open(() => [later]);
-  open = await ApiServer.open(() => [later], true);
+  server = await ApiServer.open(
+    () => [later],
+    false,
+    (one) => [executions(one, new TokenGate(one.authenticator))],
+  );
+  open = await ApiServer.open(
+    () => [later],
+    true,
+    (one) => [executions(one, new OpenGate(one.authenticator))],
+  );
   const { state, folder, clock } = server;
   const reader = new RecordLogFiles(folder, () => {});
   const webhooks = webhookParts(state, clock);
@@ -126,6 +88,15 @@ afterAll(async () => {
   await open.close();
 });
 
+function executions({ state, clock, logger }: ApiServer, gate: SenderGate): Router {
+  const { executions: store, runs } = state;
+  return executionRouter({ book: new LocalExecutionBook({ store, runs, listeners: [], clock, logger }), logger, gate });
+}
+
+function runOf({ body }: ApiAnswer): number {
+  return z.looseObject({ run_id: z.number() }).parse(body).run_id;
+}
+
 /** A path with ids that nothing has. */
 function filled(path: string, accountId = 10_001): string {
   return path.replace(':accountId', String(accountId)).replaceAll(/[:*]\w+/g, '999999');
@@ -133,8 +104,8 @@ function filled(path: string, accountId = 10_001): string {
 
 describe('the table of permission sets and endpoints', () => {
   it('has every endpoint that is mounted, and each has its guard', () => {
-    const routes = mountedRoutes(routers).filter(({ path }) => !PUBLIC.includes(path));
-    expect(routes.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(Object.keys(TABLE).sort());
+    const routes = mountedRoutes(routers).filter(({ path }) => path !== '/api/openapi.json');
+    expect(routes.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(Object.keys(ENDPOINT_TABLE).sort());
     expect(routes.filter(({ right }) => right === undefined)).toEqual([]);
   });
 
@@ -185,6 +156,56 @@ describe('the table of permission sets and endpoints', () => {
     const { status } = await open.ask(method, filled(path));
     if (PERMISSIONS.sender.some((one) => one === right)) expect([401, 403]).not.toContain(status);
     else expect(status).toBe(401);
+  });
+});
+
+describe('the endpoints for those who run commands elsewhere', () => {
+  it.each(SENDER_ENDPOINTS)('$name lets in who may send telemetry, and says 403 to everybody else', async (one) => {
+    for (const set of PERMISSION_SETS) {
+      const { status } = await server.ask(one.method, filled(one.path), secrets.get(set), {});
+      if (one.sets.includes(set)) expect([401, 403], set).not.toContain(status);
+      else expect(status, set).toBe(403);
+    }
+  });
+
+  it.each(SENDER_ENDPOINTS)('$name is refused without a good token, in one answer', async ({ method, path }) => {
+    expect((await server.ask(method, filled(path))).status).toBe(401);
+    for (const [kind, secret] of bad) {
+      server.clock.advance(60_000);
+      const { status, body } = await server.ask(method, filled(path), secret, {});
+      const error = { code: 'unauthenticated', message: 'Invalid token.' };
+      expect({ status, body }, kind).toEqual({ status: 401, body: { error } });
+    }
+  });
+
+  it.each(SENDER_ENDPOINTS)('$name takes everybody where telemetry needs no token', async ({ method, path }) => {
+    expect([401, 403]).not.toContain((await open.ask(method, filled(path), undefined, {})).status);
+  });
+
+  it('know the steps of one account each, by the names that it gave them', async () => {
+    const [own, foreign] = [await server.token('admin'), await server.token('admin', { accountId: 20_002 })];
+    const step = '/api/run-bridge/v1/executions/steps/same';
+    const start = { command: ['dbt', 'build'], started_unix_ms: 1_000, run_key: 'night' };
+    const first = runOf(await server.ask('PUT', step, own, start));
+    const second = runOf(await server.ask('PUT', step, foreign, start));
+    expect(second).not.toBe(first);
+    const end = { ending: { kind: 'exited', exit_code: 0 }, ended_unix_ms: 2_000 };
+    expect((await server.ask('PUT', `${step}/end`, foreign, end)).status).toBe(204);
+    const stepOf = (runId: number) => server.state.executions.listSteps(runId);
+    expect(await stepOf(first)).toMatchObject([{ stepId: 'same', ending: null }]);
+    expect(await stepOf(second)).toMatchObject([{ stepId: '20002/same', ending: { kind: 'exited' } }]);
+    expect(await server.state.catalog.findRun(20_002, second)).toMatchObject({ id: second });
+    expect(await server.state.catalog.findRun(FIRST_ACCOUNT_ID, second)).toBeUndefined();
+
+    await server.ask('PUT', '/api/run-bridge/v1/executions/steps/theirs', foreign, start);
+    expect((await server.ask('PUT', '/api/run-bridge/v1/executions/steps/theirs/end', own, end)).status).toBe(404);
+    const finish = '/api/run-bridge/v1/executions/finish';
+    expect(await server.ask('POST', finish, foreign, { run_key: 'night' })).toMatchObject({
+      body: { kind: 'closing', run: { run_id: second } },
+    });
+    expect(await server.ask('POST', finish, own, { run_key: 'night' })).toMatchObject({
+      body: { kind: 'closing', run: { run_id: first } },
+    });
   });
 });
 

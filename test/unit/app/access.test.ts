@@ -1,12 +1,23 @@
 import { describe, expect, it } from 'vitest';
+import { hashOf, newSecret } from '../../../src/api/token-secret.js';
 import { Access } from '../../../src/app/access.js';
 import { RequestError } from '../../../src/receiver/request-error.js';
 import { ConsumeError } from '../../../src/record/record-consumer.js';
+import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
 import { StoreError } from '../../../src/store/store-error.js';
+import type { TokenRow } from '../../../src/store/token-store.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 
-function access(auth: 'auto' | 'token' | 'none', findByHash = async () => undefined): Access {
+const tokenRow: TokenRow = {
+  ...{ id: 1_001, accountId: FIRST_ACCOUNT_ID, name: 'a', userName: null, permission: 'developer', hash: '' },
+  ...{ createdUnixMs: 0, expiresUnixMs: null, revokedUnixMs: null, usedUnixMs: 0 },
+};
+
+function access(
+  auth: 'auto' | 'token' | 'none',
+  findByHash: () => Promise<TokenRow | undefined> = async () => undefined,
+): Access {
   const tokens = { findByHash, noteUse: async () => {} };
   return new Access(auth, { tokens, clock: new FakeClock(), logger: new RecordingLogger() });
 }
@@ -22,38 +33,70 @@ describe('access', () => {
     ['10.0.0.1', false],
     ['localhost.example', false],
     ['127.0.0.1.example', false],
-  ])('to %s without a token is open by default: %s', (host, isOpen) => {
+  ])('to %s without a token is open by default: %s', async (host, isOpen) => {
     expect(access('auto').isOpen(host)).toBe(isOpen);
-    expect(access('auto').gateAt(host) === undefined).toBe(isOpen);
+    const admission = access('auto').gateAt(host).admit(undefined, '10.0.0.1');
+    if (isOpen) expect(await admission).toBeNull();
+    else await expect(admission).rejects.toMatchObject({ code: 'unauthenticated' });
     expect(access('none').isOpen(host)).toBe(true);
     expect(access('token').isOpen(host)).toBe(false);
   });
 
   it('is refused by words that say what to do', async () => {
     const gate = access('auto').gateAt('0.0.0.0');
-    await expect(gate?.admit(undefined, '10.0.0.1')).rejects.toThrow(
+    await expect(gate.admit(undefined, '10.0.0.1')).rejects.toThrow(
       new RequestError(
         'unauthenticated',
         'A token is needed here: set OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer <token>" at the sender.',
       ),
     );
-    await expect(gate?.admit('Bearer x', '10.0.0.1')).rejects.toMatchObject({ code: 'unauthenticated' });
-    for (let index = 0; index < 19; index++) await gate?.admit('Bearer x', '10.0.0.1').catch(() => {});
-    await expect(gate?.admit('Bearer x', '10.0.0.1')).rejects.toMatchObject({ code: 'too_many_tries' });
+    await expect(gate.admit('Bearer x', '10.0.0.1')).rejects.toMatchObject({ code: 'unauthenticated' });
+    for (let index = 0; index < 19; index++) await gate.admit('Bearer x', '10.0.0.1').catch(() => {});
+    await expect(gate.admit('Bearer x', '10.0.0.1')).rejects.toMatchObject({ code: 'too_many_tries' });
+  });
+
+  it.each([
+    ['asks for a token', '0.0.0.0'],
+    ['is open', '127.0.0.1'],
+  ])('says whose telemetry is, where the address %s', async (_kind, host) => {
+    const secret = newSecret();
+    const row = (given: Partial<TokenRow>) => async () => ({
+      ...tokenRow,
+      hash: hashOf(secret).toString('hex'),
+      ...given,
+    });
+    const admit = (given: Partial<TokenRow>) =>
+      access('auto', row(given)).gateAt(host).admit(`Bearer ${secret}`, '10.0.0.1');
+    expect(await admit({ accountId: 10_002 })).toBe(10_002);
+    expect(await admit({})).toBeNull();
+  });
+
+  it('counts a token that is not good, or may not send, as none where the address is open', async () => {
+    const secret = newSecret();
+    const hash = hashOf(secret).toString('hex');
+    const bad = { ...tokenRow, hash, accountId: 10_002 };
+    for (const given of [{ revokedUnixMs: 1 }, { expiresUnixMs: 1 }, { permission: 'read_only' as const }]) {
+      const gate = access('auto', async () => ({ ...bad, ...given })).gateAt('127.0.0.1');
+      expect(await gate.admit(`Bearer ${secret}`, '127.0.0.1')).toBeNull();
+    }
+    expect(await access('auto').gateAt('127.0.0.1').admit(`Bearer ${secret}`, '127.0.0.1')).toBeNull();
   });
 
   it('may be asked for again while tokens cannot be looked up', async () => {
     const broken = async () => {
       throw new StoreError('locked', 'state.db: locked');
     };
-    await expect(access('auto', broken).gateAt('0.0.0.0')?.admit('Bearer x', '10.0.0.1')).rejects.toThrow(ConsumeError);
+    await expect(access('auto', broken).gateAt('0.0.0.0').admit('Bearer x', '10.0.0.1')).rejects.toThrow(ConsumeError);
+    const here = access('auto', broken).gateAt('127.0.0.1');
+    await expect(here.admit(`Bearer ${newSecret()}`, '127.0.0.1')).rejects.toThrow(ConsumeError);
+    expect(await here.admit(undefined, '127.0.0.1')).toBeNull();
   });
 
   it('is given to commands that this program runs, for sending alone, where a token is needed', async () => {
     const here = access('token');
     const { RUN_BRIDGE_TOKEN: token = '' } = here.credentialsFor('127.0.0.1');
     expect(here.credentialsFor('127.0.0.1')).toEqual({ RUN_BRIDGE_TOKEN: token });
-    await here.gateAt('127.0.0.1')?.admit(`Bearer ${token}`, '127.0.0.1');
+    await here.gateAt('127.0.0.1').admit(`Bearer ${token}`, '127.0.0.1');
     const admission = await here.authenticator.admit(`Token ${token}`, '127.0.0.1');
     expect(admission).toMatchObject({ kind: 'admitted', caller: { permission: 'sender' } });
     expect(await access('token').authenticator.admit(`Token ${token}`, '127.0.0.1')).toEqual({ kind: 'invalid' });

@@ -37,6 +37,21 @@ describe('run-bridge token', () => {
     expect((row?.expiresUnixMs ?? 0) - (row?.createdUnixMs ?? 0)).toBe(90 * 86_400_000);
   });
 
+  it('makes an account with its first token, under a number that nothing had', async () => {
+    expect((await create('--permission', 'admin')).stderr).toContain('for account 10001,');
+    const made = await create('--permission', 'admin', '--new-account', 'finance');
+    expect(made).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('for account 10002,') });
+    expect((await create('--permission', 'analyst', '--account', '10002')).stderr).toContain('for account 10002,');
+    expect((await create('--permission', 'admin', '--new-account', 'x', '--account', '10009')).stderr).toContain(
+      'for account 10009,',
+    );
+    expect(await create('--permission', 'admin', '--new-account', 'x', '--account', '10002')).toMatchObject({
+      exitCode: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^run-bridge: --account: there is an account 10002 already; /),
+    });
+  });
+
   it('lists tokens without showing them, and revokes them for good', async () => {
     const { stdout: secret } = await create('--permission', 'admin');
     await token('create', '--name', 'dagster', '--permission', 'developer', '--expires', '12h');
@@ -65,7 +80,11 @@ describe('run-bridge token', () => {
     [['create', '--name', 'a', '--permission', 'amdin'], 2, /"amdin" is no permission set; did you mean admin\?$/],
     [['create', '--name', 'a', '--permission', 'x'], 2, /"x" is no permission set; choose one of account_admin, /],
     [['create', '--name', 'a', '--permission', 'admin', '--expires', '0'], 2, /"0" is not a time such as 12h or 90d$/],
-    [['create', '--name', 'a', '--permission', 'admin', '--account', '1'], 1, /no account 1; there is 10001$/],
+    [
+      ['create', '--name', 'a', '--permission', 'admin', '--account', '1'],
+      1,
+      /no account 1; there is 10001, and --new-account NAME makes another$/,
+    ],
     [['create', '--name', 'a', '--permission', 'admin', '--account', 'x'], 2, /"x" is not the number of an account$/],
     [['craete'], 2, 'token "craete" is nothing that can be done; did you mean create?'],
     [['list', '--name', 'a'], 2, '--name belongs to run-bridge token create, not to list'],

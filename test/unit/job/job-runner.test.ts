@@ -219,7 +219,7 @@ describe('cancelling', () => {
   test('of a run that nobody runs who could be asked is refused', async () => {
     await begin([]);
     const traceId = '0af7651916cd43dd8448eb211c80319c' as never;
-    const note = { index: 1, stepId: null, command: 'dbt build', verdict: null, statusMessage: null };
+    const note = { index: 1, accountId: null, stepId: null, command: 'dbt build', verdict: null, statusMessage: null };
     const times = { startedUnixMs: 1, endedUnixMs: 2, isSaved: false, parquetFile: 'x.parquet' };
     const rest = { engineVersion: null, gitBranch: null, gitSha: null };
     const place = { job: 'adhoc', environment: null, project: null };

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ofAccount } from '../../../src/record/account-attribute.js';
 import type { TraceId } from '../../../src/record/ids.js';
 import { type Resource, UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import { STEP_ATTRIBUTE } from '../../../src/record/step-attribute.js';
@@ -166,5 +167,29 @@ describe('commands that share a trace', () => {
     await bench.book.attach('b', TRACE);
     await bench.append(RECORDS);
     expect((await bench.tracker.find(TRACE))?.invocations[0]?.step).toMatchObject({ stepId: 'b' });
+  });
+});
+
+describe('a run of an account', () => {
+  beforeEach(async () => {
+    await bench.book.begin(stepStart('10002/b', { accountId: 10_002, startedUnixMs: 0 }));
+  });
+
+  it('is no step of another account, whoever attached its trace to one', async () => {
+    await bench.book.attach('10002/b', TRACE);
+    await bench.append(RECORDS);
+    await bench.tracker.idle();
+    expect((await bench.tracker.find(TRACE))?.invocations).toMatchObject([{ step: null }]);
+  });
+
+  it('is the step of its own that its resource names', async () => {
+    await bench.append(
+      RECORDS.map((record) => ({
+        ...record,
+        resource: ofAccount({ ...UNKNOWN_RESOURCE, attributes: { [STEP_ATTRIBUTE]: 'b' } }, 10_002),
+      })),
+    );
+    await bench.tracker.idle();
+    expect((await bench.tracker.find(TRACE))?.invocations).toMatchObject([{ step: { stepId: '10002/b' } }]);
   });
 });

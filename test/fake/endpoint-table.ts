@@ -1,0 +1,89 @@
+import { PERMISSION_SETS, type PermissionSet } from '../../src/store/permission-set.js';
+
+const ALL = PERMISSION_SETS;
+const WORKERS = ['account_admin', 'admin', 'developer'] as const;
+const HOOK_READERS = ['account_admin', 'admin', 'developer', 'webhooks_only', 'read_only'] as const;
+const HOOK_WRITERS = ['account_admin', 'admin', 'developer', 'webhooks_only'] as const;
+const READERS = ['account_admin', 'admin', 'developer', 'analyst', 'read_only'] as const;
+
+/**
+ * Who may use each endpoint of the API. A route that is mounted and has no row here fails; so does a row without a route.
+ * Whoever adds an endpoint adds its row: the sets are written out, so that a change of the rights shows here.
+ */
+export const ENDPOINT_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
+  'GET /api/v2/accounts': ALL,
+  'GET /api/v2/accounts/:accountId': ALL,
+  'GET /api/v2/accounts/:accountId/runs': READERS,
+  'GET /api/v2/accounts/:accountId/runs/:runId': READERS,
+  'GET /api/v2/accounts/:accountId/steps/:stepId': READERS,
+  'GET /api/v2/accounts/:accountId/runs/:runId/artifacts': READERS,
+  'GET /api/v2/accounts/:accountId/runs/:runId/artifacts/*path': READERS,
+  'PUT /api/run-bridge/v1/runs/:runId/artifacts/*path': ['account_admin', 'admin', 'developer'],
+  'GET /api/v2/accounts/:accountId/jobs': READERS,
+  'GET /api/v2/accounts/:accountId/jobs/:jobId': READERS,
+  'POST /api/v2/accounts/:accountId/jobs/:jobId/run': WORKERS,
+  'POST /api/v2/accounts/:accountId/jobs/:jobId/rerun': WORKERS,
+  'POST /api/v2/accounts/:accountId/runs/:runId/retry': WORKERS,
+  'POST /api/v2/accounts/:accountId/runs/:runId/cancel': WORKERS,
+  'GET /api/run-bridge/v1/runs/:id': READERS,
+  'GET /api/run-bridge/v1/runs/:id/nodes': READERS,
+  'GET /api/run-bridge/v1/runs/:id/measures': READERS,
+  'GET /api/run-bridge/v1/runs/:id/records': READERS,
+  'GET /api/run-bridge/v1/runs/:id/events': READERS,
+  'GET /api/v3/accounts/:accountId/webhooks/subscriptions': HOOK_READERS,
+  'POST /api/v3/accounts/:accountId/webhooks/subscriptions': HOOK_WRITERS,
+  'GET /api/v3/accounts/:accountId/webhooks/subscription/:webhookId': HOOK_READERS,
+  'PUT /api/v3/accounts/:accountId/webhooks/subscription/:webhookId': HOOK_WRITERS,
+  'DELETE /api/v3/accounts/:accountId/webhooks/subscription/:webhookId': HOOK_WRITERS,
+  'GET /api/v3/accounts/:accountId/webhooks/subscription/:webhookId/test': HOOK_WRITERS,
+  'GET /api/v3/accounts/:accountId/webhooks/subscription/:webhookId/events': HOOK_READERS,
+  'GET /api/v3/accounts/:accountId/webhooks/subscription/:webhookId/event/:eventId/receipt': HOOK_READERS,
+  'GET /api/run-bridge/v1/webhooks': HOOK_READERS,
+  'POST /api/run-bridge/v1/webhooks': HOOK_WRITERS,
+  'POST /api/run-bridge/v1/webhooks/replay': HOOK_WRITERS,
+  'GET /api/run-bridge/v1/webhooks/:webhookId': HOOK_READERS,
+  'PATCH /api/run-bridge/v1/webhooks/:webhookId': HOOK_WRITERS,
+  'DELETE /api/run-bridge/v1/webhooks/:webhookId': HOOK_WRITERS,
+  'POST /api/run-bridge/v1/webhooks/:webhookId/secret': HOOK_WRITERS,
+  'DELETE /api/run-bridge/v1/webhooks/:webhookId/old-secret': HOOK_WRITERS,
+  'GET /api/run-bridge/v1/webhooks/:webhookId/preview': HOOK_READERS,
+  'POST /api/run-bridge/v1/query': ['account_admin', 'admin', 'developer', 'analyst'],
+};
+
+/** Who may tell of commands that run elsewhere: who may send telemetry. Answered at the port of telemetry, too. */
+export const SENDER_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
+  'PUT /api/run-bridge/v1/executions/steps/:stepId': WORKERS,
+  'PUT /api/run-bridge/v1/executions/steps/:stepId/traces/:traceId': WORKERS,
+  'PUT /api/run-bridge/v1/executions/steps/:stepId/end': WORKERS,
+  'GET /api/run-bridge/v1/executions/steps/:stepId/cancellation': WORKERS,
+  'POST /api/run-bridge/v1/executions/finish': WORKERS,
+};
+
+/** What needs no token anywhere; the last one checks signatures, and takes POST alone. */
+export const PUBLIC_ENDPOINTS: readonly string[] = [
+  'GET /api/openapi.json',
+  'GET /api/run-bridge/v1',
+  'GET /healthz',
+  'GET /readyz',
+  'GET /',
+  'ALL /hooks/platform',
+];
+
+/** Telemetry itself; other methods are told so. */
+export const TELEMETRY_ENDPOINTS: readonly string[] = ['POST /v1/traces', 'POST /v1/logs'];
+
+/** An endpoint as tests ask it. */
+export interface Endpoint {
+  readonly name: string;
+  readonly method: string;
+  readonly path: string;
+  readonly sets: readonly PermissionSet[];
+}
+
+/** The endpoints of a table. */
+export function endpointsOf(table: Readonly<Record<string, readonly PermissionSet[]>>): readonly Endpoint[] {
+  return Object.entries(table).map(([name, sets]) => {
+    const [method = '', path = ''] = name.split(' ');
+    return { name, method, path, sets };
+  });
+}

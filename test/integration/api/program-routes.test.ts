@@ -1,0 +1,63 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Router } from 'express';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { API_PATHS } from '../../../src/api/openapi/api-paths.js';
+import { ENDPOINT_TABLE, PUBLIC_ENDPOINTS, SENDER_TABLE, TELEMETRY_ENDPOINTS } from '../../fake/endpoint-table.js';
+import { serveInProcess } from '../../fake/serve-in-process.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'run-bridge-routes-'));
+/** Every route that is made while the program runs, wherever it is mounted. */
+const made: ReturnType<Router['route']>[] = [];
+const { route } = Router.prototype;
+Router.prototype.route = function (path: string) {
+  const one = route.call(this, path);
+  made.push(one);
+  return one;
+};
+
+/** `GET /healthz` and so on; `ALL` where every method is answered. */
+let routes: readonly string[];
+beforeAll(async () => {
+  const served = await serveInProcess(['--otlp-auth', 'token', '--data-dir', folder], folder);
+  // Routers whose code is loaded when somebody asks for them are made by these.
+  const lazy = ['/api/v2/accounts', '/api/run-bridge/v1/executions/finish', '/api/run-bridge/v1/runs/1/artifacts/a'];
+  for (const url of [served.webUrl, served.otlpUrl])
+    for (const path of lazy) await fetch(url + path, { method: 'PUT' });
+  await served.stop();
+  const spelt = made.flatMap(({ path, stack }) => {
+    const methods = [...new Set(stack.map(({ method }) => (method ?? 'all').toUpperCase()))];
+    // `app.all` names every method that there is.
+    const named = methods.length > 20 ? ['ALL'] : methods;
+    return [path].flat().flatMap((one) => named.map((method) => `${method} ${one}`));
+  });
+  routes = [...new Set(spelt)].sort();
+});
+afterAll(() => {
+  Router.prototype.route = route;
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe('the program', () => {
+  it('answers nothing that is not in the table of permission sets and endpoints, and all that is', () => {
+    const known = [
+      ...Object.keys(ENDPOINT_TABLE),
+      ...Object.keys(SENDER_TABLE),
+      ...PUBLIC_ENDPOINTS,
+      ...TELEMETRY_ENDPOINTS,
+    ];
+    const others = TELEMETRY_ENDPOINTS.map((one) => one.replace('POST', 'ALL'));
+    expect(routes).toEqual([...known, ...others].sort());
+  });
+
+  it('describes in OpenAPI all that stands below /api', () => {
+    const described = Object.entries(API_PATHS).flatMap(([path, methods]) =>
+      Object.keys(methods ?? {}).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    const answered = routes
+      .filter((one) => one.includes(' /api/'))
+      .map((one) => one.replaceAll(/[:*]([A-Za-z]+)/g, '{$1}'));
+    expect(described.sort()).toEqual(answered.sort());
+  });
+});
