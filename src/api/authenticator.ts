@@ -15,7 +15,7 @@ export type Admission =
 
 /** What an authenticator works with. */
 export interface AuthenticatorDeps {
-  readonly tokens: Pick<TokenStore, 'findByHash' | 'noteUse'>;
+  readonly tokens: Pick<TokenStore, 'findGood' | 'noteUse'>;
   readonly tries: FailedTries;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -109,11 +109,8 @@ export class Authenticator {
 
   /** The token's row if it is good. Takes the same steps for every one that is not. */
   private async lookUp(hash: Buffer): Promise<TokenRow | undefined> {
-    const row = await this.deps.tokens.findByHash(hash.toString('hex'));
-    const isSame = timingSafeEqual(hash, Buffer.from(row?.hash ?? NO_HASH, 'hex'));
-    const isExpired = (row?.expiresUnixMs ?? Number.POSITIVE_INFINITY) <= this.deps.clock.nowUnixMs();
-    const isRevoked = (row?.revokedUnixMs ?? null) !== null;
-    return isSame && !isExpired && !isRevoked ? row : undefined;
+    const row = await this.deps.tokens.findGood(hash.toString('hex'), this.deps.clock.nowUnixMs());
+    return timingSafeEqual(hash, Buffer.from(row?.hash ?? NO_HASH, 'hex')) ? row : undefined;
   }
 
   private remember(key: string, row: TokenRow): Caller {

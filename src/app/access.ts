@@ -13,7 +13,7 @@ import type { TokenStore } from '../store/token-store.js';
 
 /** What access is decided with. */
 export interface AccessDeps {
-  readonly tokens: Pick<TokenStore, 'findByHash' | 'noteUse'>;
+  readonly tokens: Pick<TokenStore, 'findGood' | 'noteUse'>;
   readonly clock: Clock;
   readonly logger: Logger;
 }

@@ -27,8 +27,14 @@ export class SqlTokenStore implements TokenStore {
     );
   }
 
-  async findByHash(hash: string): Promise<TokenRow | undefined> {
-    const row = await this.db.selectFrom('tokens').selectAll().where('hash', '=', hash).executeTakeFirst();
+  async findGood(hash: string, nowUnixMs: number): Promise<TokenRow | undefined> {
+    const row = await this.db
+      .selectFrom('tokens')
+      .selectAll()
+      .where('hash', '=', hash)
+      .where('revoked_unix_ms', 'is', null)
+      .where(({ or, eb }) => or([eb('expires_unix_ms', 'is', null), eb('expires_unix_ms', '>', nowUnixMs)]))
+      .executeTakeFirst();
     return row && toToken(row);
   }
 

@@ -37,8 +37,11 @@ export interface TokenStore {
   isEmpty(): Promise<boolean>;
   /** Adds it where there has never been a token; of several programs at once, one does. `undefined` where there was one. */
   addFirst(token: NewToken): Promise<TokenRow | undefined>;
-  /** Expired and revoked ones too. */
-  findByHash(hash: string): Promise<TokenRow | undefined>;
+  /**
+   * A token that is good at that time. One that is expired or revoked is as if it had never been, in the same steps: no
+   * row of it comes out of the database, which would take longer.
+   */
+  findGood(hash: string, nowUnixMs: number): Promise<TokenRow | undefined>;
   /** All of them, by id; expired and revoked ones too. */
   list(): Promise<readonly TokenRow[]>;
   revoke(id: number, nowUnixMs: number): Promise<RevokeResult>;

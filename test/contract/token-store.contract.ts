@@ -44,8 +44,18 @@ export function tokenStoreContract(withStores: (body: (stores: AccessStores) => 
         const given = token('a', { userName: 'anna', permission: 'read_only', expiresUnixMs: 5_000_000_000_000 });
         const kept = await tokens.add(given);
         expect(kept).toEqual({ ...given, id: 1_001, revokedUnixMs: null, usedUnixMs: null });
-        expect(await tokens.findByHash(given.hash)).toEqual(kept);
-        expect(await tokens.findByHash('b'.padEnd(64, '0'))).toBeUndefined();
+        expect(await tokens.findGood(given.hash, 4_999_999_999_999)).toEqual(kept);
+        expect(await tokens.findGood('b'.padEnd(64, '0'), 0)).toBeUndefined();
+      }));
+
+    it('finds no token that is expired or revoked', () =>
+      withStores(async ({ tokens }) => {
+        const { hash } = await tokens.add(token('a', { expiresUnixMs: 1_000 }));
+        expect(await tokens.findGood(hash, 999)).toMatchObject({ name: 'a' });
+        expect(await tokens.findGood(hash, 1_000)).toBeUndefined();
+        const revoked = await tokens.add(token('b'));
+        await tokens.revoke(revoked.id, 200);
+        expect(await tokens.findGood(revoked.hash, 100)).toBeUndefined();
       }));
 
     it('lists tokens as they were made, those that are no good too', () =>
@@ -77,7 +87,7 @@ export function tokenStoreContract(withStores: (body: (stores: AccessStores) => 
         const { id, hash } = await tokens.add(token('a'));
         expect(await tokens.revoke(id, 200)).toMatchObject({ kind: 'revoked', token: { id, revokedUnixMs: 200 } });
         expect(await tokens.revoke(id, 300)).toMatchObject({ kind: 'alreadyRevoked', token: { revokedUnixMs: 200 } });
-        expect(await tokens.findByHash(hash)).toMatchObject({ revokedUnixMs: 200 });
+        expect(await tokens.list()).toMatchObject([{ hash, revokedUnixMs: 200 }]);
         expect(await tokens.revoke(7, 200)).toEqual({ kind: 'unknown' });
       }));
 
@@ -85,7 +95,7 @@ export function tokenStoreContract(withStores: (body: (stores: AccessStores) => 
       withStores(async ({ tokens }) => {
         const { id, hash } = await tokens.add(token('a'));
         await tokens.noteUse(id, 1_700_000_000_000);
-        expect(await tokens.findByHash(hash)).toMatchObject({ usedUnixMs: 1_700_000_000_000 });
+        expect(await tokens.findGood(hash, 0)).toMatchObject({ usedUnixMs: 1_700_000_000_000 });
       }));
   });
 }

@@ -36,9 +36,11 @@ class CountedTokens {
   revoke(secret: string): void {
     this.add(secret, { revokedUnixMs: clockStart });
   }
-  async findByHash(hash: string) {
+  async findGood(hash: string, nowUnixMs: number) {
     this.lookUpCount += 1;
-    return this.rows.get(hash);
+    const row = this.rows.get(hash);
+    const isGood = row?.revokedUnixMs === null && (row.expiresUnixMs === null || row.expiresUnixMs > nowUnixMs);
+    return isGood ? row : undefined;
   }
   async noteUse() {
     this.useCount += 1;

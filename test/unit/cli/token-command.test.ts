@@ -31,7 +31,7 @@ describe('run-bridge token', () => {
       /^token 1001 \(airflow\): a token of anna with read_only for account 10001, good until 20.{14} UTC; it is shown this once:\n$/,
     );
     const state = await openSqliteState(join(dir, 'data', 'state.db'));
-    const row = await state.tokens.findByHash(hashOf(stdout.trim()).toString('hex'));
+    const row = await state.tokens.findGood(hashOf(stdout.trim()).toString('hex'), 0);
     await state.close();
     expect(row).toMatchObject({ name: 'airflow', userName: 'anna', permission: 'read_only', revokedUnixMs: null });
     expect((row?.expiresUnixMs ?? 0) - (row?.createdUnixMs ?? 0)).toBe(90 * 86_400_000);
