@@ -3,6 +3,7 @@ import formats from 'ajv-formats';
 import type { Router } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { contentTypeOf } from '../../src/api/artifact/content-type.js';
 import { RunArtifacts } from '../../src/api/artifact/run-artifacts.js';
 import { uploadRouter } from '../../src/api/own/upload-router.js';
 import { artifactRouter } from '../../src/api/v2/artifact-router.js';
@@ -170,6 +171,17 @@ describe('the description of the API', () => {
     }
     expect([...statuses].sort()).toEqual([400, 401, 403, 404, 413, 415]);
   });
+
+  it.each(['a.json', 'a.jsonl', 'a.parquet', 'a.sql', 'a.csv', 'a.log', 'a.yml', 'a.html', 'a'])(
+    'names the type of the artifact %s',
+    (name) => {
+      const { responses } = document.paths['/api/v2/accounts/{accountId}/runs/{runId}/artifacts/{path}']?.get ?? {};
+      for (const status of ['200', '206']) {
+        const { content } = z.looseObject({ content: z.record(z.string(), z.unknown()) }).parse(responses?.[status]);
+        expect(Object.keys(content)).toContain(contentTypeOf(name).replace(/;.*$/, ''));
+      }
+    },
+  );
 
   it('says what webhooks are answered with', async () => {
     const all = '/api/v3/accounts/{accountId}/webhooks/subscriptions';

@@ -2,12 +2,16 @@ import { z } from 'zod';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { API_PATH } from '../../run/api-path.js';
 import { envelopeSchema, errorAnswers, jsonAnswer } from '../openapi/answers.js';
+import { ARTIFACT_CONTENT_TYPES } from './content-type.js';
 
 const runId = z.string();
 const path = z.string().meta({ description: 'names with / between them: target/manifest.json' });
 const step = z.string().optional().meta({ description: 'the step, from 1; the last one when left out' });
 const RUN = '/api/v2/accounts/{accountId}/runs/{runId}/artifacts';
-const BYTES = { 'application/octet-stream': { schema: z.string() }, 'application/x-parquet': { schema: z.string() } };
+/** By the artifact's name; what is unknown is bytes. */
+const BYTES = Object.fromEntries(
+  ARTIFACT_CONTENT_TYPES.map((type) => [type.replace(/;.*$/, ''), { schema: z.unknown() }]),
+);
 
 /** What the routers of artifacts answer. */
 export const ARTIFACT_PATHS: ZodOpenApiPathsObject = {
