@@ -119,9 +119,8 @@ export class ExportIntake {
     for (const guard of this.guards) guard.onBody(body.byteLength);
     const { delivery, rejectedCount, rejectionMessage } = this.decode(signal, codec, body);
     if (rejectedCount > 0) this.refusals.addPartial(rejectedCount, rejectionMessage);
-    const batches = delivery.batches.map((batch) => batchOfAccount(batch, accountId));
     try {
-      if (!isEmpty(delivery)) await this.deps.consumer.consume({ ...delivery, batches });
+      if (!isEmpty(delivery)) await this.deps.consumer.consume(ofSender(delivery, accountId));
     } finally {
       delivery.release?.();
     }
@@ -145,6 +144,12 @@ export class ExportIntake {
       body.release();
     }
   }
+}
+
+/** The delivery with its records as an account's (`null`: the first, whose a delivery is as it was decoded). */
+function ofSender(delivery: Delivery, accountId: number | null): Delivery {
+  if (accountId === null) return delivery;
+  return { ...delivery, batches: delivery.batches.map((batch) => batchOfAccount(batch, accountId)) };
 }
 
 function isEmpty(delivery: Delivery): boolean {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { resourceOf } from '../../../src/decode/otlp-request-decoder.js';
 import {
   ACCOUNT_ATTRIBUTE,
   accountOf,
@@ -42,6 +43,18 @@ describe('the account of a resource', () => {
     expect(isReserved(STEP_ATTRIBUTE, '10002/a')).toBe(true);
     expect(isReserved(STEP_ATTRIBUTE, 'a')).toBe(false);
     expect(isReserved('service.name', 'a/b')).toBe(false);
+  });
+
+  it('is not what a sender says in its request', () => {
+    const attributes = [
+      { key: ACCOUNT_ATTRIBUTE, value: 10_002n },
+      { key: STEP_ATTRIBUTE, value: '10002/a' },
+      { key: 'service.name', value: 'dbt-core' },
+    ];
+    const none = { attributes: [], droppedAttributesCount: 0 };
+    const scope = { scope: { ...none, name: 'dbt-core', version: '' }, schemaUrl: '', records: [] };
+    const group = { resource: { ...none, attributes }, schemaUrl: '', scopes: [scope] };
+    expect(resourceOf(group, scope).attributes).toEqual({ 'service.name': 'dbt-core' });
   });
 
   it('is in the ids of its steps, but for the first', () => {
