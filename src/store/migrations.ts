@@ -11,6 +11,7 @@ import { createRemovals } from './migration/0013-removals.js';
 import { createKeptRows } from './migration/0014-kept-rows.js';
 import { createCluster } from './migration/0015-cluster.js';
 import { addLivesOfTraces } from './migration/0016-lives-of-traces.js';
+import { indexPlaces } from './migration/0017-lists-by-place.js';
 import { StoreError } from './store-error.js';
 
 /**
@@ -30,6 +31,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0014-kept-rows': { up: createKeptRows },
   '0015-cluster': { up: createCluster },
   '0016-lives-of-traces': { up: addLivesOfTraces },
+  '0017-lists-by-place': { up: indexPlaces },
 };
 
 /**
