@@ -1,0 +1,76 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePorts } from '../crash/free-ports.js';
+import { BridgeProcess } from './bridge-process.js';
+import { nativePostgres } from './native-postgres.js';
+import { PostgresServer } from './postgres-server.js';
+import { S3Server } from './s3-server.js';
+
+const BUCKET = 'bridge';
+
+/** Several processes of the built program, with a PostgreSQL and an S3 server of their own. */
+export class BridgeCluster {
+  /** @param args of `serve`, for each */
+  static async start(processCount: number, args: readonly string[]): Promise<BridgeCluster> {
+    const [s3Port = 0] = await freePorts(1, 24_000);
+    const postgres = await PostgresServer.start(nativePostgres());
+    const s3 = await S3Server.start(s3Port, [BUCKET]).catch(async (error: unknown) => {
+      await postgres.stop();
+      throw error;
+    });
+    const folder = mkdtempSync(join(tmpdir(), 'run-bridge-cluster-'));
+    const cluster = new BridgeCluster(postgres, s3, folder, args);
+    for (let index = 0; index < processCount; index += 1) {
+      mkdirSync(join(folder, `p${index}`));
+      await cluster.restart(index);
+    }
+    return cluster;
+  }
+
+  readonly bridges: BridgeProcess[] = [];
+
+  private constructor(
+    private readonly postgres: PostgresServer,
+    private readonly s3: S3Server,
+    private readonly folder: string,
+    private readonly args: readonly string[],
+  ) {}
+
+  /** One of them. @throws Error where there is none */
+  bridge(index: number): BridgeProcess {
+    const found = this.bridges[index];
+    if (found === undefined) throw new Error(`there is no process ${index}`);
+    return found;
+  }
+
+  /** A token for everything: whichever process was the first has made it. */
+  get token(): string {
+    const path = this.bridges.map(({ dataFolder }) => join(dataFolder, 'admin-token')).find((each) => existsSync(each));
+    if (path === undefined) throw new Error('no process has made a token');
+    return readFileSync(path, 'utf8').trim();
+  }
+
+  /** Starts a process on its data folder; one that runs has to be stopped before. */
+  async restart(index: number): Promise<void> {
+    const bucket = ['--artifacts', `s3://${BUCKET}`, '--artifacts-endpoint', this.s3.endpoint];
+    this.bridges[index] = await BridgeProcess.start({
+      dataFolder: join(this.folder, `p${index}`),
+      args: [...bucket, '--artifacts-region', S3Server.region, '--processes', 'several', ...this.args],
+      env: {
+        DATABASE_URL: this.postgres.url(),
+        RUN_BRIDGE_WEBHOOK_KEY: Buffer.alloc(32, 1).toString('base64'),
+        AWS_ACCESS_KEY_ID: S3Server.accessKeyId,
+        AWS_SECRET_ACCESS_KEY: S3Server.secretAccessKey,
+      },
+    });
+  }
+
+  /** Ends all of it and removes what it wrote. */
+  async remove(): Promise<void> {
+    for (const bridge of this.bridges) await bridge.stop('SIGKILL');
+    await this.s3.stop();
+    await this.postgres.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
