@@ -6,7 +6,8 @@ import type { NodeTrouble, RunStory } from './run-story.js';
 export interface RunMessage {
   /** One line: what became of which run. */
   readonly title: string;
-  readonly isBad: boolean;
+  /** `neutral` where there is nothing to be glad or sorry of: it has begun, or was cancelled. */
+  readonly mood: 'good' | 'bad' | 'neutral';
   /** Name and value. */
   readonly facts: readonly (readonly [string, string])[];
   readonly sections: readonly { readonly title: string; readonly lines: readonly string[] }[];
@@ -22,7 +23,7 @@ export function runMessage(
   const seconds = finishedUnixMs === null ? null : Math.round((finishedUnixMs - startedUnixMs) / 1_000);
   return {
     title: `${facts.jobName} #${facts.runId} ${verdictOf(eventType, status)}`,
-    isBad: status === RUN_STATUS.error,
+    mood: moodOf(status),
     facts: [
       ['Project', facts.projectName],
       ['Environment', facts.environmentName],
@@ -44,6 +45,11 @@ function verdictOf(eventType: WebhookEvent['eventType'], status: number): string
   if (eventType === 'job.run.errored') return 'errored';
   if (status === RUN_STATUS.success) return 'succeeded';
   return status === RUN_STATUS.cancelled ? 'was cancelled' : 'failed';
+}
+
+function moodOf(status: number): RunMessage['mood'] {
+  if (status === RUN_STATUS.error) return 'bad';
+  return status === RUN_STATUS.success ? 'good' : 'neutral';
 }
 
 function section(title: string, troubles: readonly NodeTrouble[]) {

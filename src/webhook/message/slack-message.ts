@@ -3,9 +3,11 @@ import type { RunMessage } from './run-message.js';
 /** Slack takes no longer text in one block, in characters. */
 const MAX_TEXT_LENGTH = 3_000;
 
+const CIRCLES = { good: ':large_green_circle:', bad: ':red_circle:', neutral: ':white_circle:' } as const;
+
 /** A message as Slack's incoming webhooks take it (https://docs.slack.dev/reference/block-kit/blocks). */
-export function slackMessage({ title, isBad, facts, sections, url }: RunMessage) {
-  const head = `${isBad ? ':red_circle:' : ':large_green_circle:'} *${escaped(title)}*`;
+export function slackMessage({ title, mood, facts, sections, url }: RunMessage) {
+  const head = `${CIRCLES[mood]} *${escaped(title)}*`;
   const linked = url === null ? head : `${head}  <${url}|open>`;
   const texts = [
     linked,

@@ -1,7 +1,9 @@
 import type { RunMessage } from './run-message.js';
 
+const COLORS = { good: 'Good', bad: 'Attention', neutral: 'Default' } as const;
+
 /** A message as workflows of Teams take it: an Adaptive Card (https://adaptivecards.io/explorer/AdaptiveCard.html). */
-export function teamsMessage({ title, isBad, facts, sections, url }: RunMessage) {
+export function teamsMessage({ title, mood, facts, sections, url }: RunMessage) {
   const text = (words: string, more: object = {}) => ({ type: 'TextBlock', text: escaped(words), wrap: true, ...more });
   return {
     type: 'message',
@@ -13,7 +15,7 @@ export function teamsMessage({ title, isBad, facts, sections, url }: RunMessage)
           type: 'AdaptiveCard',
           version: '1.4',
           body: [
-            text(title, { weight: 'Bolder', size: 'Medium', color: isBad ? 'Attention' : 'Good' }),
+            text(title, { weight: 'Bolder', size: 'Medium', color: COLORS[mood] }),
             { type: 'FactSet', facts: facts.map(([name, value]) => ({ title: name, value: escaped(value) })) },
             ...sections.flatMap(({ title: name, lines }) => [
               text(name, { weight: 'Bolder' }),

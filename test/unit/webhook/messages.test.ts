@@ -31,13 +31,16 @@ const STORY: RunStory = {
 
 describe('a message', () => {
   it.each([
-    ['job.run.started', 3, 'nightly #1001 started'],
-    ['job.run.errored', 20, 'nightly #1001 errored'],
-    ['job.run.completed', 10, 'nightly #1001 succeeded'],
-    ['job.run.completed', 20, 'nightly #1001 failed'],
-    ['job.run.completed', 30, 'nightly #1001 was cancelled'],
-  ] as const)('of %s with status %d says: %s', (eventType, status, title) => {
-    expect(runMessage({ eventType, facts: { ...FACTS, status } }, STORY).title).toBe(title);
+    ['job.run.started', 3, 'nightly #1001 started', ':white_circle:', 'Default'],
+    ['job.run.errored', 20, 'nightly #1001 errored', ':red_circle:', 'Attention'],
+    ['job.run.completed', 10, 'nightly #1001 succeeded', ':large_green_circle:', 'Good'],
+    ['job.run.completed', 20, 'nightly #1001 failed', ':red_circle:', 'Attention'],
+    ['job.run.completed', 30, 'nightly #1001 was cancelled', ':white_circle:', 'Default'],
+  ] as const)('of %s with status %d says: %s, and is coloured by it', (eventType, status, title, circle, color) => {
+    const message = runMessage({ eventType, facts: { ...FACTS, status } }, STORY);
+    expect(message.title).toBe(title);
+    expect(slackMessage(message).blocks[0]?.text.text).toContain(circle);
+    expect(teamsMessage(message).attachments[0]?.content.body[0]).toMatchObject({ color });
   });
 
   it('for Slack has the verdict, the failed nodes and tests, and the link, escaped', () => {
