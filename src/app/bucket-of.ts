@@ -1,5 +1,5 @@
 import type { Configuration } from '../config/configuration.js';
-import type { S3Location } from '../store/artifact/s3-location.js';
+import type { S3Location } from '../store/bucket/s3-location.js';
 
 /** The bucket of a configuration; `null` where things are kept in the data folder. */
 export function bucketOf(configuration: Configuration): S3Location | null {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseArtifactPath } from '../../src/store/artifact/artifact-path.js';
 import type { ArtifactKey } from '../../src/store/artifact/artifact-store.js';
 import { S3ArtifactStore } from '../../src/store/artifact/s3-artifact-store.js';
-import type { S3Location } from '../../src/store/artifact/s3-location.js';
+import type { S3Location } from '../../src/store/bucket/s3-location.js';
 import { S3ObjectStore } from '../../src/store/bucket/s3-object-store.js';
 import { artifactStoreContract } from '../contract/artifact-store.contract.js';
 import { objectStoreContract } from '../contract/object-store.contract.js';

@@ -1,7 +1,7 @@
 import { S3ServiceException } from '@aws-sdk/client-s3';
 import { errorCode } from '../../component/error-code.js';
 import { reasonOf } from '../../component/reason-of.js';
-import { ArtifactError, type ArtifactErrorCode } from './artifact-error.js';
+import { ArtifactError, type ArtifactErrorCode } from '../artifact/artifact-error.js';
 import type { S3Location } from './s3-location.js';
 
 /** Whether an answer says that there is no such object. */

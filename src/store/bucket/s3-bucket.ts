@@ -1,0 +1,151 @@
+import { Readable } from 'node:stream';
+import {
+  DeleteObjectsCommand,
+  GetObjectCommand,
+  type GetObjectCommandOutput,
+  HeadObjectCommand,
+  PutObjectCommand,
+  paginateListObjectsV2,
+  type S3Client,
+} from '@aws-sdk/client-s3';
+import { Upload } from '@aws-sdk/lib-storage';
+import { createS3Client } from './create-s3-client.js';
+import { isMissing, toArtifactError } from './s3-errors.js';
+import type { S3Location } from './s3-location.js';
+
+/** An upload's parts: 8 MiB, two under way at a time, so one upload takes 16 MiB of memory at the most. */
+const PART_BYTES = 8 * 1024 * 1024;
+const PARTS_AT_A_TIME = 2;
+/** Keys that one request may delete. */
+const KEYS_PER_DELETE = 1_000;
+
+/** Bytes of an object, `to` not among them. */
+export interface ObjectRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** What is known of an object; lists have times in milliseconds, answers about one object in seconds. */
+export interface ObjectFacts {
+  /** Of the whole object. */
+  readonly sizeBytes: number;
+  readonly modified: Date | undefined;
+  readonly etag: string | undefined;
+}
+
+/**
+ * An S3-compatible bucket, below a prefix: keys are without it. Whatever fails is an `ArtifactError` in words for whoever runs
+ * the bridge. Loaded where a bucket is configured: its library takes a quarter of a second.
+ */
+export class S3Bucket {
+  private readonly client: S3Client;
+
+  /** @param silenceMs how long a connection may be silent; default 60,000 */
+  constructor(
+    private readonly location: S3Location,
+    silenceMs?: number,
+  ) {
+    this.client = createS3Client(location, silenceMs);
+  }
+
+  /** Writes an object in one request. */
+  async put(key: string, bytes: Uint8Array): Promise<void> {
+    await this.guard(() => this.client.send(new PutObjectCommand({ ...this.objectOf(key), Body: bytes })));
+  }
+
+  /** Writes an object of any size in parts; those of one that fails are taken back. */
+  async upload(key: string, content: Readable): Promise<void> {
+    const params = { ...this.objectOf(key), Body: content };
+    // A bucket should have a rule for parts of uploads whose process died.
+    const upload = new Upload({ client: this.client, params, partSize: PART_BYTES, queueSize: PARTS_AT_A_TIME });
+    await this.guard(() => upload.done());
+  }
+
+  /** What is known of an object without reading it; `undefined` where there is none. */
+  head(key: string): Promise<ObjectFacts | undefined> {
+    return this.orMissing(async () => {
+      const found = await this.client.send(new HeadObjectCommand(this.objectOf(key)));
+      return { sizeBytes: found.ContentLength ?? 0, modified: found.LastModified, etag: found.ETag };
+    });
+  }
+
+  /** An object as it is read: to its end, or until it is destroyed. `undefined` where there is none. */
+  open(key: string, range?: ObjectRange): Promise<(ObjectFacts & { readonly content: Readable }) | undefined> {
+    return this.orMissing(async () => {
+      const { Body, ContentRange, ContentLength = 0, LastModified: modified, ETag: etag } = await this.ask(key, range);
+      const content = Body instanceof Readable ? Body : Readable.from([]);
+      return { sizeBytes: totalOf(ContentRange) ?? ContentLength, modified, etag, content };
+    });
+  }
+
+  /** A part of an object, or all of it; `undefined` where there is none. */
+  read(key: string, range?: ObjectRange): Promise<Buffer | undefined> {
+    return this.orMissing(async () =>
+      Buffer.from((await (await this.ask(key, range)).Body?.transformToByteArray()) ?? []),
+    );
+  }
+
+  /** Removes objects, those that are there; any number of them. */
+  async remove(keys: Iterable<string>): Promise<void> {
+    const all = Array.from(keys, (key) => ({ Key: this.location.prefix + key }));
+    for (let from = 0; from < all.length; from += KEYS_PER_DELETE) {
+      const Delete = { Objects: all.slice(from, from + KEYS_PER_DELETE), Quiet: true };
+      const command = new DeleteObjectsCommand({ Bucket: this.location.bucket, Delete });
+      const { Errors: [failed] = [] } = await this.guard(() => this.client.send(command));
+      if (failed !== undefined && failed.Code !== 'NoSuchKey') {
+        throw toArtifactError(new Error(`${failed.Key}: ${failed.Code} ${failed.Message}`), this.location);
+      }
+    }
+  }
+
+  /** All objects whose keys begin so, in the keys' order. */
+  async *list(prefix: string): AsyncGenerator<ObjectFacts & { readonly key: string }> {
+    const { bucket, prefix: root } = this.location;
+    const query = { Bucket: bucket, Prefix: root + prefix };
+    const pages = paginateListObjectsV2({ client: this.client }, query)[Symbol.asyncIterator]();
+    for (;;) {
+      const page = await this.guard(() => pages.next());
+      if (page.done === true) return;
+      for (const { Key, Size = 0, LastModified: modified, ETag: etag } of page.value.Contents ?? []) {
+        if (Key !== undefined) yield { key: Key.slice(root.length), sizeBytes: Size, modified, etag };
+      }
+    }
+  }
+
+  /** Closes its connections; nothing may be called afterwards. */
+  close(): void {
+    this.client.destroy();
+  }
+
+  private ask(key: string, range: ObjectRange | undefined): Promise<GetObjectCommandOutput> {
+    const part = range === undefined ? {} : { Range: `bytes=${range.from}-${range.to - 1}` };
+    return this.client.send(new GetObjectCommand({ ...this.objectOf(key), ...part }));
+  }
+
+  private objectOf(key: string) {
+    return { Bucket: this.location.bucket, Key: this.location.prefix + key };
+  }
+
+  private async orMissing<T>(action: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await action();
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw toArtifactError(error, this.location);
+    }
+  }
+
+  private async guard<T>(action: () => Promise<T>): Promise<T> {
+    try {
+      return await action();
+    } catch (error) {
+      throw toArtifactError(error, this.location);
+    }
+  }
+}
+
+/** The size of the whole, of a `Content-Range` such as `bytes 0-9/1234`. */
+function totalOf(contentRange: string | undefined): number | undefined {
+  const digits = /\/(\d+)$/.exec(contentRange ?? '')?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
