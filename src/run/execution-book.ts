@@ -11,7 +11,7 @@ export interface ExecutionBook {
   /** A command begins. To be said before it is started; what cannot be started ends as `notStarted`. @throws ExecutionBookError */
   begin(start: StepStart): Promise<StepPlace>;
   /**
-   * A trace's records are, or will be, of this step. Need not be said where the resource of all of them carries
+   * A trace's records are, or will be, of this step. Need not be said where the records' resource carries
    * `run_bridge.step.id`; else it is to be said before they come. @throws ExecutionBookError
    */
   attach(stepId: string, traceId: TraceId): Promise<void>;

@@ -1,11 +1,12 @@
 import type { TraceId } from '../record/ids.js';
 import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
+import { stepIdOf } from '../record/step-attribute.js';
 import type { ExecutionBook } from '../run/execution-book.js';
 
 /**
- * Says whose a trace is before its records are handed over. They may not say it themselves (older engines, recorded telemetry,
- * scripts with an OTEL_RESOURCE_ATTRIBUTES of their own), or others that do not may have come first by another way: until it is
- * known, such a trace is taken for a run of its own, and that is told of.
+ * Says whose a trace is before its records are handed over, where they do not say it themselves: older engines, recorded
+ * telemetry, scripts with an OTEL_RESOURCE_ATTRIBUTES of their own. Otherwise it would be taken for a run of its own until the
+ * command ends, and that would be told of. Where they say it, nothing holds them up.
  */
 export class AttachingConsumer implements RecordConsumer {
   private readonly attached = new Set<TraceId>();
@@ -18,9 +19,9 @@ export class AttachingConsumer implements RecordConsumer {
   ) {}
 
   async consume(delivery: Delivery): Promise<void> {
-    const traceIds = delivery.batches.map(({ traceId }) => traceId);
+    const unsaid = delivery.batches.filter(({ resource }) => stepIdOf(resource) === null);
     // The records are worth more; it is said again with the next ones, and at the end.
-    await this.attach(traceIds).catch(() => undefined);
+    await this.attach(unsaid.map(({ traceId }) => traceId)).catch(() => undefined);
     await this.target.consume(delivery);
   }
 

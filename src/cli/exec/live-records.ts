@@ -185,7 +185,7 @@ export class LiveRecords {
     await this.rejectFile.add(this.facts.file?.path ?? '', rejects);
   }
 
-  /** What could not be said of the traces before is said now. */
+  /** What was not said of the traces before is said now. */
   private async tellEnd(
     { book }: StepTarget,
     traceIds: Iterable<TraceId>,

@@ -4,10 +4,12 @@ import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import { ExecutionBookError } from '../../../src/run/execution-book-error.js';
 import { AttachingConsumer } from '../../../src/source/attaching-consumer.js';
 
-function batch(number: number) {
+/** Records of a trace. @param stepId that their resource names */
+function batch(number: number, stepId?: string) {
   const traceId = parseTraceId(String(number).padStart(32, 'a'));
   if (traceId === undefined) throw new Error(`${number} makes no trace id`);
-  return { traceId, resource: UNKNOWN_RESOURCE, records: [] };
+  const resource = { ...UNKNOWN_RESOURCE, attributes: stepId === undefined ? {} : { 'run_bridge.step.id': stepId } };
+  return { traceId, resource, records: [] };
 }
 
 /** What happened, in order; the book fails as often as is said. */
@@ -29,12 +31,18 @@ function attaching(failureCount = 0) {
   return { happened, consumer: new AttachingConsumer(target, book, 's') };
 }
 
-it('says whose each trace is before its records, once', async () => {
+it('says whose each trace is before its records, once, unless they say it themselves', async () => {
   const { happened, consumer } = attaching();
-  await consumer.consume({ batches: [batch(1), batch(2)], foreign: [] });
-  await consumer.consume({ batches: [batch(2), batch(3)], foreign: [] });
-  await consumer.attach([batch(1).traceId, batch(4).traceId]);
-  expect(happened).toEqual(['s has 1', 's has 2', 'consumed 1,2', 's has 3', 'consumed 2,3', 's has 4']);
+  await consumer.consume({ batches: [batch(1), batch(2, 's')], foreign: [] });
+  await consumer.consume({ batches: [batch(1), batch(3)], foreign: [] });
+  expect(happened).toEqual(['s has 1', 'consumed 1,2', 's has 3', 'consumed 1,3']);
+});
+
+it('says it at the end of every trace of which it was not said before', async () => {
+  const { happened, consumer } = attaching();
+  await consumer.consume({ batches: [batch(1), batch(2, 's')], foreign: [] });
+  await consumer.attach([batch(1).traceId, batch(2).traceId]);
+  expect(happened).toEqual(['s has 1', 'consumed 1,2', 's has 2']);
 });
 
 it('hands records over where that cannot be said, and says it with the next ones', async () => {
