@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ACCOUNT_ATTRIBUTE } from '../../../src/record/account-attribute.js';
+import { batchOfAccount } from '../../../src/record/batch-of-account.js';
 import type { TraceId } from '../../../src/record/ids.js';
 import type { Delivery } from '../../../src/record/record-consumer.js';
 import { type BenchProcess, ClusterBench } from '../../fake/cluster-bench.js';
@@ -76,6 +78,27 @@ describe('traces that processes share', () => {
     expect(second.followed.lengths.get(traceId)).toBe(length);
     expect(logOf(second, traceId)).toEqual(before);
     expect((await bench.state.cluster.traces.find(traceId))?.generation).toBe(2);
+  });
+
+  it("are their first sender's account's, whoever adds to them and whoever takes them over", async () => {
+    const [first, second] = [await bench.startProcess(), await bench.startProcess()];
+    const [begin, ...rest] = deliveries();
+    if (begin === undefined) throw new Error('the sample is empty');
+    const traceId = traceOf([begin, ...rest]);
+    const theirs = begin.batches.map((batch) => batchOfAccount(batch, 10_002));
+    await first.writer.consume({ ...begin, batches: theirs });
+    for (const [index, delivery] of rest.entries()) await (index % 2 === 0 ? first : second).writer.consume(delivery);
+    await bench.until('the log', () => isBroughtUp(first, traceId));
+    bench.clock.advance(10_000);
+    await bench.until('the log', () => isBroughtUp(first, traceId));
+    const before = logOf(first, traceId);
+    const named = (before[1] ?? '').split('\n').filter((line) => line.includes('"resource"'));
+    expect(named.length).toBeGreaterThan(0);
+    for (const line of named)
+      expect(JSON.parse(line).resource.attributes).toMatchObject({ [ACCOUNT_ATTRIBUTE]: 10_002 });
+    await first.die();
+    await bench.until('the take-over', () => isBroughtUp(second, traceId));
+    expect(logOf(second, traceId)).toEqual(before);
   });
 
   it('have each record once, however often it was sent to whom', async () => {
