@@ -1,12 +1,9 @@
-import { join } from 'node:path';
 import { Access } from './app/access.js';
 import type { AppDeps, AppPurpose } from './app/app-deps.js';
 import { ArtifactStorage } from './app/artifact-storage.js';
-import { clusterFolder } from './app/cluster-folder.js';
 import { createDecoding } from './app/create-decoding.js';
 import { databaseHealth } from './app/database-health.js';
 import { exportHealth } from './app/export-health.js';
-import { onlyImported } from './app/imported-runs.js';
 import { JobsLate } from './app/jobs-late.js';
 import { LateApi } from './app/late-api.js';
 import { Leased, RETENTION_LEASE } from './app/leased.js';
@@ -15,40 +12,25 @@ import { type OpenParts, openParts } from './app/open-parts.js';
 import { originsOf, otlpDestinations } from './app/otlp-destinations.js';
 import { Ports } from './app/ports.js';
 import { retentionOf } from './app/retention-of.js';
-import { sharedRuns } from './app/shared-runs.js';
+import { RunParts } from './app/run-parts.js';
 import { WebhooksLate } from './app/webhooks-late.js';
 import type { Clock } from './component/clock.js';
 import type { Component } from './component/component.js';
 import { Health } from './component/health.js';
 import { Lifecycle } from './component/lifecycle.js';
-import { packageFile } from './component/package-file.js';
 import { pause } from './component/pause.js';
 import type { Configuration } from './config/configuration.js';
 import { missingForHooks } from './config/missing-for-hooks.js';
-import { ParquetThread } from './parquet-thread/parquet-thread.js';
 import { ExportIntake } from './receiver/export-intake.js';
 import { WatchedConsumer } from './receiver/watched-consumer.js';
 import type { TraceId } from './record/ids.js';
 import type { RecordConsumer } from './record/record-consumer.js';
-import { InvocationNotes } from './run/invocation-notes.js';
-import { InvocationParquet } from './run/invocation-parquet.js';
 import { LocalExecutionBook } from './run/local-execution-book.js';
-import { PlaceFinder } from './run/place-finder.js';
 import { RowKeeper } from './run/row-keeper.js';
-import type { RunListener } from './run/run-event.js';
-import { RunFile } from './run/run-file.js';
-import { RunLog } from './run/run-log.js';
-import { RunTracker } from './run/run-tracker.js';
-import { RUN_TRACKER_DEFAULTS } from './run/run-tracker-config.js';
-import { Appended, type AppendListener } from './sink/appended.js';
-import type { ForeignListener } from './sink/foreign-log.js';
-import { ForeignSegments } from './sink/foreign-segments.js';
+import type { RunTracker } from './run/run-tracker.js';
 import { GuardedConsumer } from './sink/guarded-consumer.js';
 import { JsonlOutput } from './sink/jsonl-output.js';
-import { JsonlRecordLog } from './sink/jsonl-record-log.js';
-import { listTraces } from './sink/list-traces.js';
 import type { RecordLogReader } from './sink/record-log.js';
-import { RecordLogFiles } from './sink/record-log-files.js';
 import type { ArtifactSink } from './source/artifact/artifact-sink.js';
 import { StoreArtifactSink } from './source/artifact/store-artifact-sink.js';
 import { Spool } from './source/spool.js';
@@ -107,84 +89,13 @@ export class App {
     const storage = new ArtifactStorage(configuration);
     this.artifacts = new StoreArtifactSink(() => storage.open());
     const health = new Health();
-    const listeners: AppendListener[] = [];
-    const foreignListeners: ForeignListener[] = [];
-    const { durability } = configuration;
-    const isSynced = durability === 'fsync';
-    const foreign = new ForeignSegments(join(dataFolder, 'foreign'), { isSynced, listeners: foreignListeners });
-    const damaged = (traceId: string, offset: number, reason: string) =>
-      logger.warn({ traceId, offset, reason }, 'a damaged line was passed over');
-    const cluster =
-      opened.cluster &&
-      new opened.cluster.make(configuration, {
-        ...{ state: opened.state, identity: opened.cluster.identity, foreign, clock, logger, onDamage: damaged },
-        destinations: () => this.destinations.map(([name]) => name),
-        onReborn: (processId) => opened.exports?.rename(processId),
-        follower: {
-          onAppended: (appended) => {
-            for (const listener of listeners) listener.onAppended(appended);
-          },
-          adopt: async (traceId, lengthBytes) => {
-            await this.tracker.adopt(traceId);
-            opened.exports?.onAppended(new Appended(traceId, [], lengthBytes));
-            notes.lookAgain();
-          },
-          onStepsChanged: (traceId) => this.tracker.onStepChanged([traceId]),
-          isSettled: (traceId) => this.tracker.isSettled(traceId),
-          drop: async (traceId) => {
-            opened.exports?.drop(traceId);
-            await this.tracker.drop(traceId);
-          },
-        },
-      });
-    const logFolder = cluster === undefined ? dataFolder : clusterFolder(configuration);
-    const recordLog =
-      cluster?.writer ??
-      new JsonlRecordLog(
-        { dataFolder, durability, maxOpenLogs: 256, maxQueuedRecords: 200_000, nameHoldMs: 6_000 },
-        { clock, logger, foreign, listeners },
-      );
-    const durableLength = (traceId: TraceId) =>
-      recordLog instanceof JsonlRecordLog ? recordLog.durableLength(traceId) : cluster?.held.lengthBytes(traceId);
-    this.reader = new RecordLogFiles(logFolder, damaged, durableLength);
-    const reader = cluster?.readerOf(this.reader, logFolder) ?? this.reader;
-    const parquetThread = new ParquetThread(
-      { dataFolder: logFolder },
-      { entry: packageFile('dist/parquet-thread.js'), clock, logger },
-    );
-    const parquet = new InvocationParquet(logFolder, parquetThread);
-    const places = new PlaceFinder(configuration);
-    const written = configuration.parquet ? parquet : null;
-    const files = cluster === undefined ? written : cluster.sharing(written);
-    const notes = new InvocationNotes({ store: opened.state.invocations, files, places, clock, logger });
-    const runListeners: RunListener[] = [notes, new RunLog(logger)];
-    this.tracker = new RunTracker(
-      {
-        ...RUN_TRACKER_DEFAULTS,
-        ...(purpose === 'import' ? IMPORT_TIMES : servingTimes(configuration)),
-      },
-      {
-        reader: this.reader,
-        store:
-          purpose === 'import'
-            ? onlyImported(opened.state.runs, imported)
-            : cluster === undefined
-              ? opened.state.runs
-              : sharedRuns(opened.state.runs),
-        listeners: runListeners,
-        steps: opened.state.executions,
-        clock,
-        logger,
-        file: new RunFile(logFolder),
-        ...(cluster === undefined && {
-          listTraces: async () => (purpose === 'import' ? [...imported] : listTraces(dataFolder)),
-        }),
-      },
-    );
-    const anyRuns = cluster?.runsOf(this.tracker, reader) ?? this.tracker;
+    const parts = new RunParts(configuration, deps, opened, purpose, imported);
+    const { cluster, foreign, recordLog, reader, places } = parts;
+    this.reader = parts.reader;
+    this.tracker = parts.tracker;
     this.webhooks = new WebhooksLate(configuration, health, {
       // Of several processes, whichever has an event tells it, whoever has the run.
-      ...{ ...deps, state: opened.state, folderId: opened.folderId, tracker: anyRuns, reader },
+      ...{ ...deps, state: opened.state, folderId: opened.folderId, tracker: parts.anyRuns, reader: parts.anyReader },
       webUrl: () => {
         if (configuration['public-url'] !== 'off') return configuration['public-url'];
         return purpose === 'serve' ? this.ports.webUrl : null;
@@ -198,9 +109,8 @@ export class App {
       listeners: [cluster?.steps ?? this.tracker],
       ...{ places, clock, logger, isShared: cluster !== undefined },
     });
-    const output = opened.stream === undefined ? [] : [new JsonlOutput(opened.stream, { reader: this.reader, logger })];
-    // An import judges its runs when all files are in: a file that comes later may hold a run's end.
-    listeners.push(...(purpose === 'import' ? [] : [this.tracker]), ...output);
+    const output = opened.stream && new JsonlOutput(opened.stream, { reader, logger });
+    parts.listen({ appended: output });
     const decoding = createDecoding(opened.schema, logger);
     const limits = createLimits(configuration, { machine: deps.machine, clock, logger, health });
     const { lease } = opened;
@@ -231,7 +141,14 @@ export class App {
       credentials: () => access.credentialsFor(configuration.http.host),
     });
     const api = new LateApi(configuration, {
-      ...{ state: opened.state, reader, tracker: anyRuns, jobsLate: jobs, webhooks: this.webhooks, access },
+      ...{
+        state: opened.state,
+        reader: parts.anyReader,
+        tracker: parts.anyRuns,
+        jobsLate: jobs,
+        webhooks: this.webhooks,
+        access,
+      },
       ...{ clock, logger, version: deps.version, stopping: this.stopping.signal },
       ...{ book: this.book, storage, disk: limits.disk, telemetry: cluster?.telemetry },
       ...(cluster && { queryFiles: cluster.queryFiles.bind(cluster) }),
@@ -248,9 +165,7 @@ export class App {
     const exports = opened.exports === undefined ? [] : [opened.exports];
     for (const one of exports) {
       one.connect({
-        // A log that is still being made anew is nothing to read yet.
-        lengthBytes: async (traceId) =>
-          cluster === undefined ? await this.reader.lengthBytes(traceId) : (cluster.held.lengthBytes(traceId) ?? 0),
+        lengthBytes: (traceId) => parts.lengthBytes(traceId),
         findRun: (traceId) => this.tracker.find(traceId),
         foreign,
       });
@@ -258,9 +173,7 @@ export class App {
         health.register(`export to ${name}`, () => exportHealth(one.statuses().find((status) => status.name === name)));
       }
     }
-    listeners.push(...exports);
-    foreignListeners.push(...exports);
-    runListeners.push(...exports);
+    parts.listen({ appended: opened.exports, foreign: opened.exports, runs: opened.exports });
     this.spool = new Spool(dataFolder, null, {
       consumer: this.consumer,
       book: this.book,
@@ -291,9 +204,9 @@ export class App {
       retention.own,
       ...exports,
       ...webhooks,
-      parquetThread,
-      notes,
-      ...output,
+      parts.parquetThread,
+      parts.notes,
+      ...(output === undefined ? [] : [output]),
     ];
     const hostedParts =
       opened.cluster === undefined || hosted === undefined
@@ -397,12 +310,3 @@ async function close({ lease, state, lock }: OpenParts): Promise<void> {
 const WEBHOOK_FLUSH_MS = 10_000;
 /** How often a run that is being judged is looked at, in milliseconds. */
 const SETTLE_POLL_MS = 20;
-/** Nothing more will come of a file that was read to its end. */
-const IMPORT_TIMES = { quietAfterProcessMs: 0, quietAfterInvocationMs: 0, silenceMs: 0, maxRetries: 0 };
-
-function servingTimes(configuration: Configuration) {
-  return {
-    quietAfterInvocationMs: configuration['invocation-quiet'],
-    silenceMs: configuration['invocation-silence'],
-  };
-}

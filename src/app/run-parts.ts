@@ -1,0 +1,164 @@
+import { join } from 'node:path';
+import type { SharedRunReader } from '../cluster/shared-run-reader.js';
+import { packageFile } from '../component/package-file.js';
+import type { Configuration } from '../config/configuration.js';
+import { ParquetThread } from '../parquet-thread/parquet-thread.js';
+import type { TraceId } from '../record/ids.js';
+import { InvocationNotes } from '../run/invocation-notes.js';
+import { InvocationParquet } from '../run/invocation-parquet.js';
+import { PlaceFinder } from '../run/place-finder.js';
+import type { RunListener } from '../run/run-event.js';
+import { RunFile } from '../run/run-file.js';
+import { RunLog } from '../run/run-log.js';
+import { RunTracker } from '../run/run-tracker.js';
+import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
+import { Appended, type AppendListener } from '../sink/appended.js';
+import type { ForeignListener } from '../sink/foreign-log.js';
+import { ForeignSegments } from '../sink/foreign-segments.js';
+import { JsonlRecordLog } from '../sink/jsonl-record-log.js';
+import { listTraces } from '../sink/list-traces.js';
+import type { RecordLogReader } from '../sink/record-log.js';
+import { RecordLogFiles } from '../sink/record-log-files.js';
+import type { RunStore } from '../store/run-store.js';
+import type { AppDeps, AppPurpose } from './app-deps.js';
+import type { Cluster } from './cluster.js';
+import { clusterFolder } from './cluster-folder.js';
+import { onlyImported } from './imported-runs.js';
+import type { OpenParts } from './open-parts.js';
+import { sharedRuns } from './shared-runs.js';
+
+/** From records to runs: the logs that they are kept in, who reads those, the run model, and who hears of each. */
+export class RunParts {
+  readonly foreign: ForeignSegments;
+  /** What takes the log's place where several processes share the work. */
+  readonly cluster: Cluster | undefined;
+  readonly recordLog: JsonlRecordLog | Cluster['writer'];
+  /** Reads what this process has. */
+  readonly reader: RecordLogReader;
+  /** Reads what any of several processes has. */
+  readonly anyReader: RecordLogReader;
+  readonly tracker: RunTracker;
+  /** Runs of any of several processes. */
+  readonly anyRuns: RunTracker | SharedRunReader;
+  readonly places: PlaceFinder;
+  readonly notes: InvocationNotes;
+  readonly parquetThread: ParquetThread;
+  private readonly appendListeners: AppendListener[] = [];
+  private readonly foreignListeners: ForeignListener[] = [];
+  private readonly runListeners: RunListener[];
+
+  /** @param imported traces that an import has brought */
+  constructor(
+    configuration: Configuration,
+    deps: Pick<AppDeps, 'clock' | 'logger'>,
+    private readonly opened: OpenParts,
+    private readonly purpose: AppPurpose,
+    private readonly imported: ReadonlySet<TraceId>,
+  ) {
+    const { clock, logger } = deps;
+    const { durability, 'data-dir': dataFolder } = configuration;
+    const onDamage = (traceId: string, offset: number, reason: string) =>
+      logger.warn({ traceId, offset, reason }, 'a damaged line was passed over');
+    const isSynced = durability === 'fsync';
+    this.foreign = new ForeignSegments(join(dataFolder, 'foreign'), { isSynced, listeners: this.foreignListeners });
+    this.cluster = this.openCluster(configuration, { clock, logger, onDamage });
+    const { cluster } = this;
+    const logFolder = cluster === undefined ? dataFolder : clusterFolder(configuration);
+    const log = cluster ?? this.openLog(configuration, { clock, logger });
+    this.recordLog = log instanceof JsonlRecordLog ? log : log.writer;
+    this.reader = new RecordLogFiles(logFolder, onDamage, (traceId) =>
+      log instanceof JsonlRecordLog ? log.durableLength(traceId) : log.held.lengthBytes(traceId),
+    );
+    this.anyReader = cluster?.readerOf(this.reader, logFolder) ?? this.reader;
+    const entry = packageFile('dist/parquet-thread.js');
+    this.parquetThread = new ParquetThread({ dataFolder: logFolder }, { entry, clock, logger });
+    this.places = new PlaceFinder(configuration);
+    const parquet = configuration.parquet ? new InvocationParquet(logFolder, this.parquetThread) : null;
+    const files = cluster === undefined ? parquet : cluster.sharing(parquet);
+    this.notes = new InvocationNotes({ store: opened.state.invocations, files, places: this.places, clock, logger });
+    this.runListeners = [this.notes, new RunLog(logger)];
+    this.tracker = new RunTracker(
+      { ...RUN_TRACKER_DEFAULTS, ...(purpose === 'import' ? IMPORT_TIMES : servingTimes(configuration)) },
+      {
+        ...{ reader: this.reader, store: this.runStore(), listeners: this.runListeners, clock, logger },
+        ...{ steps: opened.state.executions, file: new RunFile(logFolder) },
+        ...(cluster === undefined && {
+          listTraces: async () => (purpose === 'import' ? [...imported] : listTraces(dataFolder)),
+        }),
+      },
+    );
+    this.anyRuns = cluster?.runsOf(this.tracker, this.anyReader) ?? this.tracker;
+    // An import judges its runs when all files are in: a file that comes later may hold a run's end.
+    if (purpose !== 'import') this.appendListeners.push(this.tracker);
+  }
+
+  /** Has others hear, too: of records, telemetry of other services, runs. */
+  listen(heard: {
+    readonly appended?: AppendListener | undefined;
+    readonly foreign?: ForeignListener | undefined;
+    readonly runs?: RunListener | undefined;
+  }): void {
+    if (heard.appended !== undefined) this.appendListeners.push(heard.appended);
+    if (heard.foreign !== undefined) this.foreignListeners.push(heard.foreign);
+    if (heard.runs !== undefined) this.runListeners.push(heard.runs);
+  }
+
+  /** How long a log is, as far as it can be read; 0 where it is still being made anew. */
+  async lengthBytes(traceId: TraceId): Promise<number> {
+    const { cluster } = this;
+    return cluster === undefined ? await this.reader.lengthBytes(traceId) : (cluster.held.lengthBytes(traceId) ?? 0);
+  }
+
+  private openLog(configuration: Configuration, deps: Pick<AppDeps, 'clock' | 'logger'>): JsonlRecordLog {
+    const { durability, 'data-dir': dataFolder } = configuration;
+    return new JsonlRecordLog(
+      { dataFolder, durability, maxOpenLogs: 256, maxQueuedRecords: 200_000, nameHoldMs: 6_000 },
+      { ...deps, foreign: this.foreign, listeners: this.appendListeners },
+    );
+  }
+
+  private openCluster(
+    configuration: Configuration,
+    deps: Pick<AppDeps, 'clock' | 'logger'> & { onDamage: (traceId: string, offset: number, reason: string) => void },
+  ): Cluster | undefined {
+    const { cluster: opening, state, exports } = this.opened;
+    if (opening === undefined) return undefined;
+    return new opening.make(configuration, {
+      ...{ ...deps, state, identity: opening.identity, foreign: this.foreign },
+      destinations: () => exports?.destinations.map(([name]) => name) ?? [],
+      onReborn: (processId) => exports?.rename(processId),
+      follower: {
+        onAppended: (appended) => {
+          for (const listener of this.appendListeners) listener.onAppended(appended);
+        },
+        adopt: async (traceId, lengthBytes) => {
+          await this.tracker.adopt(traceId);
+          exports?.onAppended(new Appended(traceId, [], lengthBytes));
+          this.notes.lookAgain();
+        },
+        onStepsChanged: (traceId) => this.tracker.onStepChanged([traceId]),
+        isSettled: (traceId) => this.tracker.isSettled(traceId),
+        drop: async (traceId) => {
+          exports?.drop(traceId);
+          await this.tracker.drop(traceId);
+        },
+      },
+    });
+  }
+
+  private runStore(): RunStore {
+    const { runs } = this.opened.state;
+    if (this.purpose === 'import') return onlyImported(runs, this.imported);
+    return this.cluster === undefined ? runs : sharedRuns(runs);
+  }
+}
+
+/** Nothing more will come of a file that was read to its end. */
+const IMPORT_TIMES = { quietAfterProcessMs: 0, quietAfterInvocationMs: 0, silenceMs: 0, maxRetries: 0 };
+
+function servingTimes(configuration: Configuration) {
+  return {
+    quietAfterInvocationMs: configuration['invocation-quiet'],
+    silenceMs: configuration['invocation-silence'],
+  };
+}
