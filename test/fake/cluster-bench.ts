@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { CopyReader } from '../../src/cluster/copy-reader.js';
 import { HeldTraces } from '../../src/cluster/held-traces.js';
 import { JournalObjects } from '../../src/cluster/journal-objects.js';
@@ -17,6 +18,11 @@ import type { State } from '../../src/store/state.js';
 import { FakeClock } from './fake-clock.js';
 import { MemoryObjectStore } from './memory-object-store.js';
 import { RecordingLogger } from './recording-logger.js';
+
+/** Turns in which a bench looks whether something is so: less time by its clock, in all, than makes a trace count as silent. */
+const FAST_TURNS = 3_000;
+const SLOW_TURNS = 3_000;
+const SLOW_TURN_MS = 5;
 
 /** What a process that shares a state and a bucket tells whoever follows its logs. */
 export class FollowedTraces implements TraceFollower {
@@ -134,12 +140,12 @@ export class ClusterBench {
     return process;
   }
 
-  /** Lets time pass until something is so. */
+  /** Lets time pass until something is so: fast at first, then as slowly as a machine that is busy needs to read and write. */
   async until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
     for (let turns = 0; !(await isSo()); turns += 1) {
-      if (turns > 3_000) throw new Error(`waited in vain for ${what}`);
+      if (turns > FAST_TURNS + SLOW_TURNS) throw new Error(`waited in vain for ${what}`);
       this.clock.advance(50);
-      await new Promise((resolve) => setImmediate(resolve));
+      await (turns < FAST_TURNS ? new Promise((resolve) => setImmediate(resolve)) : pause(SLOW_TURN_MS));
     }
   }
 
