@@ -32,9 +32,15 @@ export class Removals {
     return await this.deps.store.noteMoved(removals);
   }
 
-  /** Removes the files and the note. @throws ArtifactError, StoreError; what the file system throws */
-  async end(removal: Removal): Promise<void> {
-    if (await this.remove(removal)) await this.deps.store.endRemoval(removal);
+  /**
+   * Removes the files and the note.
+   * @returns false where the files cannot be reached from here, and stay noted
+   * @throws ArtifactError, StoreError; what the file system throws
+   */
+  async end(removal: Removal): Promise<boolean> {
+    const isDone = await this.remove(removal);
+    if (isDone) await this.deps.store.endRemoval(removal);
+    return isDone;
   }
 
   private async remove(removal: Removal): Promise<boolean> {

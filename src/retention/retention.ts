@@ -47,12 +47,12 @@ export class Retention implements Component {
   private async endLeft(removals: Removals): Promise<void> {
     const { logger } = this.deps;
     try {
-      const left = await removals.left();
-      for (const removal of left) {
+      let count = 0;
+      for (const removal of await removals.left()) {
         if (this.stopping.signal.aborted) return;
-        await removals.end(removal);
+        if (await removals.end(removal)) count += 1;
       }
-      if (left.length > 0) logger.info({ count: left.length }, 'what was left half removed is removed');
+      if (count > 0) logger.info({ count }, 'what was left half removed is removed');
     } catch (error) {
       logger.error({ error: reasonOf(error) }, 'what was left half removed could not be removed; it is tried again');
     }
