@@ -28,7 +28,8 @@ export interface OwnApi {
 
 /** @param samples one run each, the first has the number 1001; the last of them is under way where `isLastOpen` */
 export async function openOwnApi(samples: readonly string[], isLastOpen = false): Promise<OwnApi> {
-  const { dataFolder, traceIds } = queryFolder(samples);
+  const removals: (() => void)[] = [];
+  const { dataFolder, traceIds } = queryFolder(samples, (remove) => removals.push(remove));
   for (const [index, sample] of samples.entries()) {
     copyFileSync(
       join(SAMPLES, sample, 'otel.jsonl'),
@@ -78,6 +79,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
   const close = async () => {
     stopping.abort();
     await server.close();
+    for (const remove of removals) remove();
   };
   const measuring = { reader, tracker, catalog: server.state.catalog };
   return { server, routers, dataFolder, traceIds, measuring, note, close };

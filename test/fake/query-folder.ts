@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TraceId } from '../../src/record/ids.js';
@@ -11,9 +11,16 @@ import { SAMPLES } from './sample-run.js';
 /** Long after every command has ended, or is taken for lost. */
 const LONG_AFTER_MS = 10_000_000;
 
-/** A data folder with these samples' runs in it, as a bridge leaves them: their Parquet and run.json. */
-export function queryFolder(samples: readonly string[]): { readonly dataFolder: string; readonly traceIds: TraceId[] } {
+/**
+ * A data folder with these samples' runs in it, as a bridge leaves them: their Parquet and run.json.
+ * @param atEnd gets what removes it, such as `afterAll`
+ */
+export function queryFolder(
+  samples: readonly string[],
+  atEnd: (remove: () => void) => void,
+): { readonly dataFolder: string; readonly traceIds: TraceId[] } {
   const dataFolder = mkdtempSync(join(tmpdir(), 'run-bridge-query-'));
+  atEnd(() => rmSync(dataFolder, { recursive: true, force: true }));
   const traceIds = samples.map((sample) => {
     const records = fromJsonl(sample);
     const [first] = records;

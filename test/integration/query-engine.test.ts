@@ -1,6 +1,6 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/component/clock.js';
 import { listQueryFiles } from '../../src/query/list-query-files.js';
 import { type QueryAnswer, QueryEngine } from '../../src/query/query-engine.js';
@@ -9,7 +9,7 @@ import { API_QUERY_LIMITS } from '../../src/query/query-limits.js';
 import type { TraceId } from '../../src/record/ids.js';
 import { queryFolder } from '../fake/query-folder.js';
 
-const { dataFolder, traceIds } = queryFolder(['build-mixed', 'fail-fast']);
+const { dataFolder, traceIds } = queryFolder(['build-mixed', 'fail-fast'], afterAll);
 const engine = new QueryEngine({
   entry: new URL('../../dist/query-process.js', import.meta.url),
   clock: systemClock,
@@ -76,7 +76,7 @@ describe('a query in a process of its own', () => {
   });
 
   it('is begun again where a file was removed between listing and reading it', async () => {
-    const moving = queryFolder(['build-clean', 'parse']);
+    const moving = queryFolder(['build-clean', 'parse'], onTestFinished);
     let count = 0;
     const files = async () => {
       const listed = await listQueryFiles(moving.dataFolder, moving.traceIds);
@@ -97,7 +97,7 @@ describe('a query in a process of its own', () => {
   });
 
   it('fails alone where a file is damaged', async () => {
-    const damaged = queryFolder(['parse']);
+    const damaged = queryFolder(['parse'], onTestFinished);
     writeFileSync(join(damaged.dataFolder, 'runs', damaged.traceIds[0] ?? '', 'telemetry.parquet'), 'no parquet');
     const files = () => listQueryFiles(damaged.dataFolder, damaged.traceIds);
     const request = { sql: 'FROM records', files, limits: API_QUERY_LIMITS };

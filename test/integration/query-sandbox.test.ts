@@ -9,7 +9,7 @@ import { runStatement } from '../../src/query/process/run-statement.js';
 import type { QueryMessage } from '../../src/query/query-messages.js';
 import { queryFolder } from '../fake/query-folder.js';
 
-const { dataFolder, traceIds } = queryFolder(['build-mixed', 'build-clean']);
+const { dataFolder, traceIds } = queryFolder(['build-mixed', 'build-clean'], afterAll);
 const [own, foreign] = traceIds;
 const runs = join(dataFolder, 'runs');
 const before = process.cwd();

@@ -7,7 +7,7 @@ import { queryFolder } from '../fake/query-folder.js';
 import { sampleMeasures } from '../unit/run/measures/sample-measures.js';
 
 const SAMPLES = ['build-mixed', 'build-mixed-fusion', 'fail-fast', 'interrupted', 'joined', 'parse'] as const;
-const { dataFolder, traceIds } = queryFolder(SAMPLES);
+const { dataFolder, traceIds } = queryFolder(SAMPLES, afterAll);
 const before = process.cwd();
 const measured = new Map(
   await Promise.all(SAMPLES.map(async (sample) => [sample, await sampleMeasures(sample)] as const)),
