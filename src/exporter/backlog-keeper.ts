@@ -1,4 +1,4 @@
-import type { Clock } from '../component/clock.js';
+import type { Clock, Timer } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunSummary } from '../run/run-summary.js';
@@ -37,6 +37,7 @@ const MAX_CHECK_MS = 60_000;
  */
 export class BacklogKeeper {
   private givenUp = { runs: 0, spans: 0, logs: 0, bytes: 0 };
+  private timer: Timer | undefined;
 
   /** @param maxAgeMs `null`: nothing is given up. @param runs all that are not sent to their end. */
   constructor(
@@ -85,11 +86,16 @@ export class BacklogKeeper {
   /** Gives up what is too old, now and whenever some more may be, until the worker stops. */
   watch(stop: AbortSignal): void {
     if (this.maxAgeMs === null || stop.aborted) return;
-    const delayMs = Math.min(MAX_CHECK_MS, this.maxAgeMs / CHECKS);
-    const timer = this.deps.clock.after(delayMs, () => {
-      void this.giveUpOld().then(() => this.watch(stop));
+    this.checkLater(Math.min(MAX_CHECK_MS, this.maxAgeMs / CHECKS), stop);
+    stop.addEventListener('abort', () => this.timer?.cancel(), { once: true });
+  }
+
+  private checkLater(delayMs: number, stop: AbortSignal): void {
+    this.timer = this.deps.clock.after(delayMs, () => {
+      void this.giveUpOld().then(() => {
+        if (!stop.aborted) this.checkLater(delayMs, stop);
+      });
     });
-    stop.addEventListener('abort', () => timer.cancel(), { once: true });
   }
 
   private async giveUpOld(): Promise<void> {

@@ -1,4 +1,8 @@
+import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { BacklogKeeper } from '../../../src/exporter/backlog-keeper.js';
+import type { ExportRun } from '../../../src/exporter/export-run.js';
+import type { TraceId } from '../../../src/record/ids.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { logRecord, RECORD_BYTES, spanEnd, spanStart, traceIdOf } from '../../fake/memory-record-log.js';
 import { until } from '../../fake/until.js';
@@ -115,4 +119,30 @@ describe('a backlog that is too old', () => {
     await pass(30 * 24);
     expect(worker.status()).toMatchObject({ givenUpRunCount: 0, lagBytes: 3 * RECORD_BYTES });
   });
+});
+
+it('goes on looking for what is too old, and listens for the end once', async () => {
+  const stop = new AbortController();
+  const { clock, logger, log, state } = bench;
+  const destination = await bench.destination(bench.receiver.url);
+  const runs = { find: async () => undefined };
+  const deps = { destination, cursors: state.cursors, reader: log, runs, clock, logger };
+  let lookCount = 0;
+  const watched = new (class extends Map<TraceId, ExportRun> {
+    override values() {
+      lookCount += 1;
+      return super.values();
+    }
+  })();
+  new BacklogKeeper(DAY, deps, watched, { release: async () => undefined, resume: () => {} }).watch(stop.signal);
+  for (let minute = 0; minute < 20; minute += 1) {
+    clock.advance(60_000);
+    await new Promise(setImmediate);
+  }
+  expect(lookCount).toBe(20);
+  expect(getEventListeners(stop.signal, 'abort')).toHaveLength(1);
+  stop.abort();
+  await pass(1);
+  expect(lookCount).toBe(20);
+  await destination.close();
 });
