@@ -4,6 +4,7 @@ import type { Component } from '../component/component.js';
 import { EarliestTimer } from '../component/earliest-timer.js';
 import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
+import { whenAborted } from '../component/when-aborted.js';
 import type { WebhookEventStore } from '../store/webhook/event-store.js';
 import type { SubscriptionStore } from '../store/webhook/subscription-store.js';
 import type { ArchivedSubscription, WebhookEvent } from '../store/webhook/webhook-event.js';
@@ -116,7 +117,7 @@ export class WebhookDispatcher implements Component {
   /** Waits until everything that is due was tried, or until the signal aborts. */
   async flush(deadline: AbortSignal): Promise<void> {
     const { clock, events } = this.deps;
-    const ended = new Promise<void>((resolve) => deadline.addEventListener('abort', () => resolve(), { once: true }));
+    const ended = whenAborted(deadline);
     while (!deadline.aborted) {
       // One under way may have looked before the last came.
       await this.polling;
