@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { SendResult } from '../../../src/delivery/transport.js';
 import type { Destination } from '../../../src/exporter/destination.js';
@@ -40,6 +41,8 @@ class MoodyDestination implements Destination {
   async send(...[batch, abort]: Parameters<Destination['send']>): ReturnType<Destination['send']> {
     const itemCount = Math.max(1, Math.floor(batch.items.length * this.chance()));
     if (this.isDead) {
+      // As many as are tried wait for one end.
+      setMaxListeners(0, abort);
       return new Promise((resolve) => {
         abort.addEventListener('abort', () => resolve({ result: RETRYABLE, itemCount }), { once: true });
       });
