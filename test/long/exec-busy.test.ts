@@ -12,6 +12,7 @@ const traceId = /"trace_id":"([0-9a-f]{32})"/.exec(lines[0] ?? '')?.[1] ?? '';
 
 let dir: string;
 let others: ChildProcess[];
+let command: SpawnedCommand | undefined;
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'run-bridge-exec-busy-'));
   // More than any test here takes, should this process die.
@@ -20,13 +21,16 @@ beforeEach(() => {
 });
 afterEach(async () => {
   for (const other of others) other.kill('SIGKILL');
+  // Its command waits for this.
+  writeFileSync(join(dir, 'go'), '');
+  await command?.ended();
   rmSync(dir, { recursive: true });
 });
 
 test('records of a command come in while it works, however busy others keep all processors', async () => {
   const [data, go] = [join(dir, 'data'), join(dir, 'go')];
   const script = `cat '${sample}' > "$DBT_OTEL_FILE_NAME"; while [ ! -e '${go}' ]; do sleep 0.2; done`;
-  const command = new SpawnedCommand(['exec', '--data-dir', data, '--', 'sh', '-c', script], { cwd: dir });
+  command = new SpawnedCommand(['exec', '--data-dir', data, '--', 'sh', '-c', script], { cwd: dir });
   const log = join(data, 'runs', traceId, 'telemetry.jsonl');
   const recorded = () => (existsSync(log) ? readFileSync(log, 'utf8').split('\n').length - 1 : 0);
   await until('all records', () => recorded() === lines.length, 120_000);
