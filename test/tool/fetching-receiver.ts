@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { z } from 'zod';
 import type { BridgeProcess } from './bridge-process.js';
 import { subscribe } from './subscribe.js';
@@ -37,17 +38,22 @@ export class FetchingReceiver {
     private readonly bridge: BridgeProcess,
     private readonly token: string,
   ) {
-    this.server = createServer(async (request, response) => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of request) chunks.push(chunk);
-      const body = Buffer.concat(chunks);
-      const delivery = deliverySchema.parse(JSON.parse(body.toString()));
-      const digest = createHmac('sha256', this.secret).update(body).digest('hex');
-      const isSigned = request.headers.authorization === digest;
-      const artifacts = delivery.eventType === 'job.run.completed' ? await this.fetchAll(delivery) : {};
-      this.deliveries.push({ ...delivery, isSigned, artifacts });
-      response.end();
+    this.server = createServer((request, response) => {
+      // Whoever sent it sends it again.
+      this.take(request, response).catch(() => response.writeHead(500).end());
     });
+  }
+
+  private async take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const body = Buffer.concat(chunks);
+    const delivery = deliverySchema.parse(JSON.parse(body.toString()));
+    const digest = createHmac('sha256', this.secret).update(body).digest('hex');
+    const isSigned = request.headers.authorization === digest;
+    const artifacts = delivery.eventType === 'job.run.completed' ? await this.fetchAll(delivery) : {};
+    this.deliveries.push({ ...delivery, isSigned, artifacts });
+    response.end();
   }
 
   async close(): Promise<void> {
@@ -63,8 +69,15 @@ export class FetchingReceiver {
     return sizes;
   }
 
-  private async ask(path: string): Promise<Buffer> {
+  /** As clients do, asks again where it is told to: an artifact is just being replaced by one with later records. */
+  private async ask(path: string, triesLeft = 5): Promise<Buffer> {
     const answer = await fetch(this.bridge.webUrl + path, { headers: { authorization: `Token ${this.token}` } });
+    const retryAfterS = answer.headers.get('retry-after');
+    if (answer.status === 503 && retryAfterS !== null && triesLeft > 0) {
+      await answer.arrayBuffer();
+      await setTimeout(Number(retryAfterS) * 1_000);
+      return this.ask(path, triesLeft - 1);
+    }
     if (!answer.ok) throw new Error(`${path} is ${answer.status}`);
     return Buffer.from(await answer.arrayBuffer());
   }

@@ -31,12 +31,14 @@ export async function sendArtifact(request: Request, response: Response, sendabl
     return;
   }
   const opened = await sendable.open(range);
-  // Replaced since it was looked at, a range of it would be a piece of something else.
-  if (opened === undefined || opened.artifact.etag !== artifact.etag) {
+  // Replaced since it was looked at, a range of it would be a piece of something else; the whole of it is as good.
+  const isReplaced = opened?.artifact.etag !== artifact.etag;
+  if (opened === undefined || (isReplaced && range !== undefined)) {
     opened?.content.destroy();
     throw new ApiError(503, 'The artifact is being replaced; ask again.', { 'Retry-After': '1' });
   }
-  begin(response, artifact, range);
+  if (isReplaced) describe(response, opened.artifact);
+  begin(response, opened.artifact, range);
   // Whoever went away in the middle is nobody to tell; an answer that broke off is cut off, by its length.
   await pipeline(opened.content, response).catch(() => response.destroy());
 }
