@@ -118,7 +118,7 @@ describe.skipIf(mounted === undefined)('a file system that may be mounted here',
   test('when it is nearly full, requests are refused before it is, and taken again when there is room', async () => {
     await start('--disk-reserve', '8MiB');
     await accept();
-    fill(4 * MIB);
+    fill(7 * MIB);
     const refused = await untilRefused();
     expect(refused).toMatchObject({ status: 503, retryAfter: '5' });
     expect(refused.message).toMatch(/^The disk of .* is nearly full .* 8 MiB are kept in reserve.*--disk-reserve/);
