@@ -2,6 +2,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../component/error-code.js';
 import { namesIn } from '../component/names-in.js';
+import { slices } from '../component/slices.js';
 import type { TraceId } from '../record/ids.js';
 import type { UnnamedRun } from '../store/trace-catalog.js';
 import type { QueryFiles } from './query-files.js';
@@ -66,7 +67,5 @@ async function modifiedMs(path: string): Promise<number> {
 }
 
 async function eachSome<T>(all: readonly T[], look: (one: T) => Promise<void>): Promise<void> {
-  for (let from = 0; from < all.length; from += AT_ONCE) {
-    await Promise.all(all.slice(from, from + AT_ONCE).map(look));
-  }
+  for (const some of slices(all, AT_ONCE)) await Promise.all(some.map(look));
 }

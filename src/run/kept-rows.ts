@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../component/error-code.js';
+import { slices } from '../component/slices.js';
 import { parseRunRows } from '../store/parse-run-rows.js';
 import type { RunRows } from '../store/run-rows.js';
 import { ROWS_FOLDER } from './row-keeper.js';
@@ -21,9 +22,9 @@ export async function* keptRows(
   });
   const runIds = names.flatMap((name) => /^(\d+)\.json$/.exec(name)?.[1] ?? []).map(Number);
   runIds.sort((a, b) => a - b);
-  for (let from = 0; from < runIds.length; from += atATime) {
+  for (const some of slices(runIds, atATime)) {
     const batch: RunRows[] = [];
-    for (const runId of runIds.slice(from, from + atATime)) {
+    for (const runId of some) {
       const path = join(folder, `${runId}.json`);
       const rows = parseRunRows(await readFile(path, 'utf8'));
       if (rows === undefined) damaged.push(path);

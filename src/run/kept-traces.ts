@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { slices } from '../component/slices.js';
 import type { TraceId } from '../record/ids.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import { listTraces } from '../sink/list-traces.js';
@@ -20,9 +21,9 @@ export interface KeptTrace {
 /** Traces from their `run.json`, some at a time. What has none is left to whoever reads record logs. */
 export async function* keptTraces(dataFolder: string, atATime: number): AsyncGenerator<readonly KeptTrace[]> {
   const traceIds = await listTraces(dataFolder);
-  for (let from = 0; from < traceIds.length; from += atATime) {
+  for (const some of slices(traceIds, atATime)) {
     const batch: KeptTrace[] = [];
-    for (const traceId of traceIds.slice(from, from + atATime)) {
+    for (const traceId of some) {
       const folder = join(dataFolder, 'runs', traceId);
       const text = await readFile(join(folder, 'run.json'), 'utf8').catch(() => '');
       const run = parseRun(text);

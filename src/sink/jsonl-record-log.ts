@@ -4,6 +4,7 @@ import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
+import { slices } from '../component/slices.js';
 import type { TraceId } from '../record/ids.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
 import { UNKNOWN_RESOURCE } from '../record/resource.js';
@@ -295,10 +296,6 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       );
     });
   }
-}
-
-function* slices<T>(list: readonly T[], length: number): Iterable<readonly T[]> {
-  for (let start = 0; start < list.length; start += length) yield list.slice(start, start + length);
 }
 
 async function sizeOf(path: string): Promise<number> {

@@ -1,4 +1,5 @@
 import { sql, type Transaction } from 'kysely';
+import { slices } from '../component/slices.js';
 import { isFinal, type RunStatus } from './run-status.js';
 import { NOT_FINISHED, type StateTables } from './state-tables.js';
 import { toEnding } from './step-columns.js';
@@ -22,8 +23,7 @@ export async function settleSteps(
   announcer: RunAnnouncer,
 ): Promise<void> {
   const runIds = new Set<number>();
-  for (let from = 0; from < stepIds.length; from += ROWS_PER_STATEMENT) {
-    const some = stepIds.slice(from, from + ROWS_PER_STATEMENT);
+  for (const some of slices(stepIds, ROWS_PER_STATEMENT)) {
     const steps = await transaction.selectFrom('execution_steps').selectAll().where('step_id', 'in', some).execute();
     const invocations = await transaction
       .selectFrom('invocations')

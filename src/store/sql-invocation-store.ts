@@ -1,4 +1,5 @@
 import { type Insertable, sql, type Transaction } from 'kysely';
+import { slices } from '../component/slices.js';
 import type { TraceId } from '../record/ids.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
 import { changeState } from './change-state.js';
@@ -42,8 +43,8 @@ export class SqlInvocationStore implements InvocationStore {
       const traceIds = all.map(({ traceId }) => traceId);
       const own = await ownTraces(transaction, traceIds, this.fence);
       const notes = all.filter(({ traceId }) => own.has(traceId));
-      for (let from = 0; from < notes.length; from += ROWS_PER_STATEMENT) {
-        await noteSome(transaction, notes.slice(from, from + ROWS_PER_STATEMENT), nowUnixMs, this.announcer);
+      for (const some of slices(notes, ROWS_PER_STATEMENT)) {
+        await noteSome(transaction, some, nowUnixMs, this.announcer);
       }
     });
   }
@@ -158,10 +159,10 @@ function rowOf(
 }
 
 async function writeInvocations(transaction: Transaction<StateTables>, rows: InvocationColumns[]): Promise<void> {
-  for (let from = 0; from < rows.length; from += ROWS_PER_STATEMENT) {
+  for (const some of slices(rows, ROWS_PER_STATEMENT)) {
     await transaction
       .insertInto('invocations')
-      .values(rows.slice(from, from + ROWS_PER_STATEMENT))
+      .values(some)
       .onConflict((conflict) =>
         conflict.columns(['trace_id', 'invocation_index']).doUpdateSet((row) => ({
           step_id: row.ref('excluded.step_id'),

@@ -1,4 +1,5 @@
 import { type SqlBool, sql, type Transaction } from 'kysely';
+import { slices } from '../component/slices.js';
 import { parseTraceId } from '../record/ids.js';
 import { changeState } from './change-state.js';
 import type { DatabaseTraits } from './database-traits.js';
@@ -99,7 +100,7 @@ export class SqlRetentionStore implements RetentionStore {
     if (moved.length === 0) return removals;
     const rest = removals.filter(({ kind }) => kind !== 'trace');
     await this.db.transaction().execute(async (transaction) => {
-      for (const some of slices(moved)) {
+      for (const some of slices(moved, ROWS_PER_STATEMENT)) {
         const ids = some.map(({ id }) => id);
         // There may be a note of one of before, whose folder has made room for this one.
         await transaction.deleteFrom('removals').where('kind', '=', 'moved').where('id', 'in', ids).execute();
@@ -269,15 +270,11 @@ async function noteRemovals(
   removals: readonly Removal[],
   nowUnixMs: number,
 ): Promise<void> {
-  for (const some of slices(removals)) {
+  for (const some of slices(removals, ROWS_PER_STATEMENT)) {
     await transaction
       .insertInto('removals')
       .values(some.map((removal) => ({ ...removal, noted_unix_ms: nowUnixMs })))
       .onConflict((conflict) => conflict.columns(['kind', 'id']).doNothing())
       .execute();
   }
-}
-
-function* slices<T>(all: readonly T[]): Iterable<readonly T[]> {
-  for (let from = 0; from < all.length; from += ROWS_PER_STATEMENT) yield all.slice(from, from + ROWS_PER_STATEMENT);
 }

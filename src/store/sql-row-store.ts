@@ -1,4 +1,5 @@
 import { sql, type Transaction } from 'kysely';
+import { slices } from '../component/slices.js';
 import { accountOfStep } from '../record/account-attribute.js';
 import { parseTraceId, type TraceId } from '../record/ids.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
@@ -119,8 +120,8 @@ export class SqlRowStore implements RowStore {
   async restoreTraces(traces: readonly RunRow[]): Promise<readonly TraceId[]> {
     await new SqlRunStore(this.db).save(traces);
     const left: TraceId[] = [];
-    for (let from = 0; from < traces.length; from += TRACES_PER_STATEMENT) {
-      const ids = traces.slice(from, from + TRACES_PER_STATEMENT).map(({ traceId }) => traceId);
+    for (const some of slices(traces, TRACES_PER_STATEMENT)) {
+      const ids = some.map(({ traceId }) => traceId);
       await this.db
         .updateTable('runs')
         .set({ is_noted: 1 })

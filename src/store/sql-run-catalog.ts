@@ -1,4 +1,5 @@
 import { type ExpressionBuilder, type Selectable, sql } from 'kysely';
+import { slices } from '../component/slices.js';
 import { parseTraceId } from '../record/ids.js';
 import type {
   CatalogInvocation,
@@ -64,9 +65,9 @@ export class SqlRunCatalog implements RunCatalog, JobCatalog {
 
   async stepsOf(accountId: number, runIds: readonly number[]): Promise<readonly CatalogStep[]> {
     const found: CatalogStep[] = [];
-    for (let from = 0; from < runIds.length; from += IDS_PER_STATEMENT) {
+    for (const some of slices(runIds, IDS_PER_STATEMENT)) {
       const rows = await steps(this.db, accountId)
-        .where('step.execution_id', 'in', runIds.slice(from, from + IDS_PER_STATEMENT))
+        .where('step.execution_id', 'in', some)
         .orderBy('step.execution_id')
         .orderBy('step.step_index')
         .execute();

@@ -1,4 +1,5 @@
 import { type Insertable, type Selectable, sql } from 'kysely';
+import { slices } from '../component/slices.js';
 import type { TraceId } from '../record/ids.js';
 import { type Fence, ownTraces } from './fence.js';
 import type { RunRow, RunStore } from './run-store.js';
@@ -26,14 +27,10 @@ export class SqlRunStore implements RunStore {
       const traceIds = all.map(({ traceId }) => traceId);
       const own = await ownTraces(transaction, traceIds, this.fence);
       const rows = all.filter(({ traceId }) => own.has(traceId));
-      for (let from = 0; from < rows.length; from += ROWS_PER_STATEMENT) {
+      for (const some of slices(rows, ROWS_PER_STATEMENT)) {
         await transaction
           .insertInto('runs')
-          .values(
-            rows
-              .slice(from, from + ROWS_PER_STATEMENT)
-              .map((row) => ({ ...fromRunRow(row), first_seen_unix_ms: seen(row) })),
-          )
+          .values(some.map((row) => ({ ...fromRunRow(row), first_seen_unix_ms: seen(row) })))
           .onConflict((conflict) =>
             conflict.column('trace_id').doUpdateSet((row) => ({
               last_seen_unix_ms: row.ref('excluded.last_seen_unix_ms'),

@@ -1,6 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../../component/error-code.js';
+import { slices } from '../../component/slices.js';
 import type { TraceId } from '../../record/ids.js';
 import { parseRun } from '../../run/parse-run.js';
 import type { RunSummary } from '../../run/run-summary.js';
@@ -24,8 +25,7 @@ export class RunFiles {
   async recent(): Promise<readonly TraceId[]> {
     const traces = await this.traces();
     const timed: { readonly traceId: TraceId; readonly atMs: number }[] = [];
-    for (let from = 0; from < traces.length; from += AT_ONCE) {
-      const some = traces.slice(from, from + AT_ONCE);
+    for (const some of slices(traces, AT_ONCE)) {
       timed.push(
         ...(await Promise.all(some.map(async (traceId) => ({ traceId, atMs: await this.lastWriteMs(traceId) })))),
       );

@@ -9,6 +9,7 @@ import {
   type S3Client,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
+import { slices } from '../../component/slices.js';
 import { createS3Client } from './create-s3-client.js';
 import { isMissing, toArtifactError } from './s3-errors.js';
 import type { S3Location } from './s3-location.js';
@@ -86,10 +87,9 @@ export class S3Bucket {
   }
 
   /** Removes objects, those that are there; any number of them. */
-  async remove(keys: Iterable<string>): Promise<void> {
-    const all = Array.from(keys, (key) => ({ Key: this.location.prefix + key }));
-    for (let from = 0; from < all.length; from += KEYS_PER_DELETE) {
-      const Delete = { Objects: all.slice(from, from + KEYS_PER_DELETE), Quiet: true };
+  async remove(keys: readonly string[]): Promise<void> {
+    for (const some of slices(keys, KEYS_PER_DELETE)) {
+      const Delete = { Objects: some.map((key) => ({ Key: this.location.prefix + key })), Quiet: true };
       const command = new DeleteObjectsCommand({ Bucket: this.location.bucket, Delete });
       const { Errors: [failed] = [] } = await this.guard(() => this.client.send(command));
       if (failed !== undefined && failed.Code !== 'NoSuchKey') {

@@ -1,4 +1,5 @@
 import type { Transaction } from 'kysely';
+import { slices } from '../../component/slices.js';
 import type { TraceId } from '../../record/ids.js';
 import type { DatabaseTraits } from '../database-traits.js';
 import type { StateDb, StateTables } from '../state-tables.js';
@@ -23,7 +24,7 @@ export class SqlJournalStore implements JournalStore {
     await this.db.transaction().execute(async (transaction) => {
       await this.checkLife(transaction, processId);
       const next = new Map<string, number>();
-      for (const some of slices(traces)) {
+      for (const some of slices(traces, ROWS_PER_STATEMENT)) {
         const rows = await transaction
           .insertInto('cluster_traces')
           .values(
@@ -56,7 +57,7 @@ export class SqlJournalStore implements JournalStore {
         next.set(traceId, part + 1);
         return { trace_id: traceId, part, object_key: objectKey, from_byte: fromByte, to_byte: toByte };
       });
-      for (const some of slices(rows))
+      for (const some of slices(rows, ROWS_PER_STATEMENT))
         await transaction
           .insertInto('cluster_parts')
           .values([...some])
@@ -143,8 +144,4 @@ export class SqlJournalStore implements JournalStore {
     const alive = await (this.database.hasRowLocks ? query.forShare() : query).executeTakeFirst();
     if (alive === undefined) throw new StoreError('locked', 'this process was not heard of for longer than its lease');
   }
-}
-
-function* slices<T>(all: readonly T[]): Iterable<readonly T[]> {
-  for (let from = 0; from < all.length; from += ROWS_PER_STATEMENT) yield all.slice(from, from + ROWS_PER_STATEMENT);
 }

@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely';
 import type { FolderUsage } from '../../component/folder-usage.js';
+import { slices } from '../../component/slices.js';
 import type { TraceId } from '../../record/ids.js';
 import type { DatabaseTraits } from '../database-traits.js';
 import type { StateDb, StateTables } from '../state-tables.js';
@@ -26,7 +27,7 @@ export class SqlSharedTraceStore implements SharedTraceStore {
 
   async known(traceIds: readonly TraceId[]): Promise<ReadonlySet<TraceId>> {
     const known = new Set<TraceId>();
-    for (const some of slices(traceIds)) {
+    for (const some of slices(traceIds, TRACES_PER_STATEMENT)) {
       const rows = await this.db
         .selectFrom('cluster_traces')
         .select('trace_id')
@@ -100,7 +101,7 @@ export class SqlSharedTraceStore implements SharedTraceStore {
   async usage(traceIds?: readonly TraceId[]): Promise<FolderUsage> {
     let fileCount = 0;
     let sizeBytes = 0;
-    for (const some of traceIds === undefined ? [undefined] : slices(traceIds)) {
+    for (const some of traceIds === undefined ? [undefined] : slices(traceIds, TRACES_PER_STATEMENT)) {
       const { files, bytes } = await this.db
         .selectFrom('cluster_files')
         .select(({ fn }) => [fn.countAll().as('files'), fn.sum('size_bytes').as('bytes')])
@@ -114,7 +115,7 @@ export class SqlSharedTraceStore implements SharedTraceStore {
 
   async latestFiles(traceIds: readonly TraceId[]): Promise<readonly (SharedFile & { readonly traceId: TraceId })[]> {
     const found: (SharedFile & { readonly traceId: TraceId; readonly seenUnixMs: number })[] = [];
-    for (const some of slices(traceIds)) {
+    for (const some of slices(traceIds, TRACES_PER_STATEMENT)) {
       const rows = await this.db
         .selectFrom('cluster_files as file')
         .leftJoin('runs as run', 'run.trace_id', 'file.trace_id')
@@ -226,10 +227,4 @@ function toTrace(row: Selectable<StateTables['cluster_traces']>): SharedTrace {
     stepVersion: row.step_version,
     bornUnixMs: row.born_unix_ms,
   };
-}
-
-function* slices(traceIds: readonly TraceId[]): Iterable<readonly TraceId[]> {
-  for (let from = 0; from < traceIds.length; from += TRACES_PER_STATEMENT) {
-    yield traceIds.slice(from, from + TRACES_PER_STATEMENT);
-  }
 }

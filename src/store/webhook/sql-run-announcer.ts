@@ -1,4 +1,5 @@
 import { sql, type Transaction } from 'kysely';
+import { slices } from '../../component/slices.js';
 import { nextIds } from '../next-ids.js';
 import type { CatalogRun } from '../run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../run-status.js';
@@ -33,8 +34,8 @@ export class SqlRunAnnouncer implements RunAnnouncer {
   constructor(private readonly announcing: Announcing) {}
 
   async announce(transaction: Transaction<StateTables>, runIds: readonly number[]): Promise<void> {
-    for (let from = 0; from < runIds.length; from += ROWS_PER_STATEMENT) {
-      const news = await findNews(transaction, runIds.slice(from, from + ROWS_PER_STATEMENT));
+    for (const some of slices(runIds, ROWS_PER_STATEMENT)) {
+      const news = await findNews(transaction, some);
       if (news.length === 0) continue;
       await noteTold(transaction, news);
       if (!this.announcing.isSilent) await this.write(transaction, news);
@@ -68,12 +69,9 @@ export class SqlRunAnnouncer implements RunAnnouncer {
     }
     if (found.length === 0) return;
     const first = await nextIds(transaction, 'webhook', found.length);
-    for (let from = 0; from < found.length; from += ROWS_PER_STATEMENT) {
-      const some = found.slice(from, from + ROWS_PER_STATEMENT);
-      await transaction
-        .insertInto('webhook_events')
-        .values(some.map((row, position) => ({ seq: first + from + position, ...row })))
-        .execute();
+    const numbered = found.map((row, position) => ({ seq: first + position, ...row }));
+    for (const some of slices(numbered, ROWS_PER_STATEMENT)) {
+      await transaction.insertInto('webhook_events').values(some).execute();
     }
     this.announcing.onEvents();
   }
