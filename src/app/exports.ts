@@ -17,6 +17,7 @@ import { mappingSwitchesFrom } from '../exporter/mapping/mapping-switches.js';
 import { OtelRunMapper } from '../exporter/mapping/otel-run-mapper.js';
 import { OtlpDestination, type OtlpDestinationDeps } from '../exporter/otlp-destination.js';
 import type { LineSource } from '../exporter/record-log-lines.js';
+import { SharedProse } from '../exporter/redaction/shared-prose.js';
 import { SpanExporterDestination } from '../exporter/span-exporter-destination.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunSummary } from '../run/run-summary.js';
@@ -86,6 +87,7 @@ export interface ExportDeps {
 export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWorker {
   const { destination, mapping, maxBacklogAgeMs } = opened;
   const layouts = new SharedLayouts();
+  const prose = new SharedProse();
   return new ExportWorker(
     {
       ...DEFAULT_EXPORT_WORKER_OPTIONS,
@@ -96,7 +98,7 @@ export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWork
     {
       ...deps,
       destination,
-      createMapper: () => new OtelRunMapper(mapping, layouts.current()),
+      createMapper: () => new OtelRunMapper(mapping, layouts.current(), prose),
       retryPolicy: new RetryPolicy(DEFAULT_RETRY_POLICY, deps.random),
       requestRetryPolicy: new RetryPolicy(REQUEST_RETRY_POLICY, deps.random),
     },

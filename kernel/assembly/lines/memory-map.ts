@@ -37,16 +37,20 @@ export const SPANS_END: u32 = 0x1b0000;
 export const WRITTEN: u32 = 0x1b1000;
 export const OPEN_TEXTS: u32 = 0x1b6000;
 export const OPEN_TEXTS_END: u32 = 0x1bf000;
-/** How texts are shown: one that JavaScript brings, places by their hash, 32 bytes each, and the texts. */
+/** A text that JavaScript brings, as it is shown. */
 export const SHOWN_TEXT: u32 = 0x1bf000;
-export const SHOWN_SLOTS: u32 = 0x1c0000;
-export const SHOWN_SLOT_COUNT: u32 = 0x4000;
-export const SHOWN_TEXTS: u32 = 0x240000;
-export const SHOWN_TEXTS_END: u32 = 0x33ff00;
 /** Texts that runs were taught: places by their hash, 16 bytes each, and the texts; and for each run which of them. */
-export const SEEN_SLOTS: u32 = 0x340000;
+export const SEEN_SLOTS: u32 = 0x1c0000;
 export const SLOT_COUNT: u32 = 0x10000;
-export const SEEN_TEXTS: u32 = 0x440000;
-export const SEEN_TEXTS_END: u32 = 0x5c0000;
-export const RUN_BITS: u32 = 0x5c0000;
+export const SEEN_TEXTS: u32 = 0x2c0000;
+export const SEEN_TEXTS_END: u32 = 0x440000;
+export const RUN_BITS: u32 = 0x440000;
 export const RUN_COUNT: u32 = 63;
+/**
+ * How texts are shown: places by their hash, 32 bytes each, and the texts. A run of 2,000 models has 2,600 of them, so a dozen
+ * large runs have room at a time: with less, each would push out what the others are about to ask for again.
+ */
+export const SHOWN_SLOTS: u32 = 0x4c0000;
+export const SHOWN_SLOT_COUNT: u32 = 0x10000;
+export const SHOWN_TEXTS: u32 = 0x6c0000;
+export const SHOWN_TEXTS_END: u32 = 0xe3ff00;

@@ -4,7 +4,7 @@ import { type KernelNumber, loadKernel } from '../../decode/wire/load-kernel.js'
 /**
  * The part of exporting that is WebAssembly: it reads lines of spans to cells, many at once, and writes the spans of held
  * lines. Its source, and what stands where in its memory, is in `kernel/assembly/lines/`. The memory has a fixed size,
- * 6.25 MiB.
+ * 14.25 MiB, of which the system gives what is used.
  */
 export interface LineKernel {
   readonly memory: Uint8Array;

@@ -9,6 +9,7 @@ import type { LoggedLines } from '../logged-lines.js';
 import type { MappedItem } from '../mapped-item.js';
 import { KnownNames } from '../redaction/known-names.js';
 import { Redactor } from '../redaction/redactor.js';
+import { SharedProse } from '../redaction/shared-prose.js';
 import type { RunMapper } from '../run-mapper.js';
 import { ItemEncoder } from '../wire/item-encoder.js';
 import { ClosingSpans } from './closing-spans.js';
@@ -51,16 +52,17 @@ export class OtelRunMapper implements RunMapper {
   private latestSeconds = 0;
   private latestNanos = 0;
 
-  /** @param layouts of lines, which runs may share. */
+  /** @param layouts of lines, and @param prose what was made of texts: runs may share both. */
   constructor(
     private readonly options: MappingOptions = DEFAULT_MAPPING_OPTIONS,
     layouts: KnownLayouts = new KnownLayouts(),
+    prose: SharedProse = new SharedProse(),
   ) {
     this.tree = new SpanTree(options.maxRememberedSpans);
     this.nodes = new NodeIndex(options.maxRememberedSpans, this.tree);
     this.missingParents = new MissingParents(options.maxRememberedSpans, this.tree);
     this.buffer = new EventBuffer(options.maxEventsPerSpan, options.maxWaitingEvents);
-    this.redactor = new Redactor(options.redaction, new KnownNames());
+    this.redactor = new Redactor(options.redaction, new KnownNames(), prose);
     this.resources = new ResourceMap(options.resourceOverrides);
     const spanMapper = new SpanMapper(options.switches, this.redactor, this.nodes, this.resources);
     this.logMapper = new LogMapper(options.switches, this.redactor, this.resources);

@@ -1,5 +1,6 @@
 import { ownText } from '../../record/own-text.js';
 import { isLearnable, type KnownNames, type WordList } from './known-names.js';
+import type { Sanitize, SharedProse, SharedText } from './shared-prose.js';
 import { TextCache } from './text-cache.js';
 
 /** A text as it is shown, and what that depends on. */
@@ -22,20 +23,43 @@ const MAX_TEXT_LENGTH = 2048;
 export class ProseCache {
   private readonly texts = new TextCache<ShownText>(MAX_LENGTH, MAX_TEXT_LENGTH);
 
+  private readonly others: TextCache<SharedText>;
+
+  /** @param shared what was made of texts by other runs, which may know other names. */
   constructor(
     private readonly names: KnownNames,
-    private readonly sanitize: (text: string, words: WordList) => string,
-  ) {}
+    private readonly sanitize: Sanitize,
+    shared: SharedProse,
+  ) {
+    this.others = shared.of(sanitize);
+  }
 
   /** @param isOwn the text is in memory of its own, see `ownText`. */
   show(text: string, isOwn = false): ShownText {
     const found = this.texts.get(text);
     if (found !== undefined && this.isCurrent(found)) return found;
-    const words = new ListeningWords(this.names);
     const own = isOwn ? text : ownText(text);
-    const shown = { shown: this.sanitize(own, words), hidden: words.hidden, knownCount: this.names.size };
-    this.texts.set(own, shown);
-    return shown;
+    const { shown, hidden } = this.fromOthers(own) ?? this.read(own);
+    const mine = { shown, hidden, knownCount: this.names.size };
+    this.texts.set(own, mine);
+    return mine;
+  }
+
+  /** What another run made of the text, where this run would make the same of it. */
+  private fromOthers(text: string): SharedText | undefined {
+    const found = this.others.get(text);
+    if (found === undefined) return undefined;
+    for (const word of found.hidden) if (this.names.has(word)) return undefined;
+    for (const word of found.kept) if (!this.names.has(word)) return undefined;
+    return found;
+  }
+
+  private read(text: string): SharedText {
+    const words = listenTo(this.names);
+    const shown = this.sanitize(text, words);
+    const read = { shown, hidden: words.hidden, kept: words.kept };
+    this.others.set(text, read);
+    return read;
   }
 
   /** Whether it would be shown the same way now. */
@@ -48,15 +72,18 @@ export class ProseCache {
   }
 }
 
-/** Takes down which words were asked for and not known. */
-class ListeningWords implements WordList {
-  readonly hidden: string[] = [];
-
-  constructor(private readonly names: KnownNames) {}
-
-  has(word: string): boolean {
-    if (this.names.has(word)) return true;
-    if (isLearnable(word)) this.hidden.push(word);
-    return false;
-  }
+/** A run's names, and which words were asked for, known and not known. */
+function listenTo(names: KnownNames): WordList & Omit<SharedText, 'shown'> {
+  const hidden: string[] = [];
+  const kept: string[] = [];
+  return {
+    hidden,
+    kept,
+    has: (word) => {
+      const isKnown = names.has(word);
+      if (isKnown) kept.push(word);
+      else if (isLearnable(word)) hidden.push(word);
+      return isKnown;
+    },
+  };
 }

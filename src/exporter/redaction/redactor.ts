@@ -8,6 +8,7 @@ import { sanitizeCommand } from './sanitize-command.js';
 import { sanitizeDiffTable } from './sanitize-diff-table.js';
 import { firstSafeWords, sanitizeProse } from './sanitize-prose.js';
 import { sanitizeSql } from './sanitize-sql.js';
+import { SharedProse } from './shared-prose.js';
 import { type SqlDialect, sqlDialectOf } from './sql-dialect.js';
 import { TextCache } from './text-cache.js';
 
@@ -30,11 +31,13 @@ export class Redactor {
     MAX_STATEMENT_LENGTH,
   );
 
+  /** @param shared what other runs made of texts. */
   constructor(
     readonly level: RedactionLevel,
     private readonly names: KnownNames,
+    shared = new SharedProse(),
   ) {
-    this.prose = new ProseCache(names, level === 'statements' ? firstSafeWords : sanitizeProse);
+    this.prose = new ProseCache(names, level === 'statements' ? firstSafeWords : sanitizeProse, shared);
   }
 
   /** Tells the database that the run's further statements are for. */

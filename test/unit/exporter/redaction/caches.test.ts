@@ -2,7 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { KnownNames } from '../../../../src/exporter/redaction/known-names.js';
 import { ProseCache } from '../../../../src/exporter/redaction/prose-cache.js';
+import { Redactor } from '../../../../src/exporter/redaction/redactor.js';
 import { firstSafeWords, sanitizeProse } from '../../../../src/exporter/redaction/sanitize-prose.js';
+import { type Sanitize, SharedProse } from '../../../../src/exporter/redaction/shared-prose.js';
 import { TextCache } from '../../../../src/exporter/redaction/text-cache.js';
 
 const word = fc.constantFrom(
@@ -24,25 +26,60 @@ const step = fc.oneof(
   word.map((learned) => ({ learned })),
 );
 
+const RUNS = 3;
+const stepOfRun = fc.tuple(fc.nat(RUNS - 1), step);
+
 describe('remembered texts', () => {
   it.each([
     ['literals', sanitizeProse],
     ['statements', firstSafeWords],
   ] as const)(
-    'read as if each were sanitized anew at level %s, whatever was learned in between',
+    'read as if each were sanitized anew at level %s, whatever was learned in between, and by other runs',
     (_level, sanitize) => {
       fc.assert(
-        fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-          const names = new KnownNames();
-          const cache = new ProseCache(names, sanitize);
-          for (const one of steps) {
-            if ('learned' in one) names.learn(one.learned);
-            else expect(cache.show(one.shown).shown).toBe(sanitize(one.shown, names));
+        fc.property(fc.array(stepOfRun, { maxLength: 60 }), (steps) => {
+          const shared = new SharedProse();
+          const runs = Array.from({ length: RUNS }, () => {
+            const names = new KnownNames();
+            return { names, cache: new ProseCache(names, sanitize, shared) };
+          });
+          for (const [number, one] of steps) {
+            const run = runs[number];
+            if ('learned' in one) run?.names.learn(one.learned);
+            else expect(run?.cache.show(one.shown).shown).toBe(run && sanitize(one.shown, run.names));
           }
         }),
       );
     },
   );
+
+  it('are made safe once for runs that know the same words of them', () => {
+    let count = 0;
+    const sanitize: Sanitize = (text, names) => {
+      count += 1;
+      return sanitizeProse(text, names);
+    };
+    const shared = new SharedProse();
+    const show = (text: string, ...known: string[]) => {
+      const names = new KnownNames();
+      for (const name of known) names.learn(name);
+      return new ProseCache(names, sanitize, shared).show(text).shown;
+    };
+    expect(show('error in orders: secret', 'orders', 'shop')).toBe('error in orders: ?');
+    expect(show('error in orders: secret', 'orders', 'other')).toBe('error in orders: ?');
+    expect(count).toBe(1);
+    expect(show('error in orders: secret')).toBe('error in ?');
+    expect(show('error in orders: secret', 'secret', 'orders')).toBe('error in orders: secret');
+    expect(count).toBe(3);
+  });
+
+  it('of one level are never shown at another', () => {
+    const shared = new SharedProse();
+    const text = 'error: column "orders" is missing';
+    const show = (level: 'literals' | 'statements') => new Redactor(level, new KnownNames(), shared).text(text);
+    expect(show('literals')).not.toBe(show('statements'));
+    expect(show('statements')).toBe(new Redactor('statements', new KnownNames()).text(text));
+  });
 });
 
 describe('the cache of texts', () => {
