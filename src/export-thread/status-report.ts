@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../component/clock.js';
 
 /** How long after a message it is told, in milliseconds. */
 const DELAY_MS = 200;
-/** How often it is told while something is under way, or waits for a destination. */
+/** How often it is told while something is under way, is held back, or waits for a destination. */
 const REPEAT_MS = 1_000;
 
 /** Tells how things are, soon after something happened and as long as something is under way; when all is quiet, nothing. */

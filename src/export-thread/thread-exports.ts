@@ -52,8 +52,10 @@ export class ThreadExports {
     const segments = new ForeignSegments(join(dataFolder, 'foreign'), { isSynced: false, listeners: [] });
     this.foreign = new BoundedForeignReader(segments);
     this.report = new StatusReport(systemClock, () => {
-      post({ type: 'status', statuses: this.workers.map((worker) => worker.status()) });
-      return this.workers.some((worker) => worker.status().state !== 'idle');
+      const statuses = this.workers.map((worker) => worker.status());
+      post({ type: 'status', statuses });
+      // Spans that are held back go by themselves, without another message.
+      return statuses.some(({ state, lagBytes }) => state !== 'idle' || lagBytes > 0);
     });
   }
 

@@ -68,6 +68,17 @@ export function exportsContract(kind: string, open: OpenExports): void {
       expect(await exports.flush(AbortSignal.timeout(500))).toBe(false);
     });
 
+    it('say that nothing is behind once spans that were held back have gone, though nothing more comes', async () => {
+      const exports = await bench.start(open, undefined, '2s');
+      await until('rest', () => exports.statuses()[0]?.state === 'idle');
+      const firstEnd = RECORDS.findIndex(({ recordType }) => recordType === 'SpanEnd');
+      await bench.append(RUN, RECORDS.slice(0, firstEnd + 1));
+      const lag = () => Number(exports.statuses()[0]?.lagBytes);
+      await until('its lag', () => lag() > 0);
+      await until('no lag', () => lag() === 0);
+      expect(bench.receiver.spanIds).toEqual(endedIds(RECORDS.slice(0, firstEnd + 1)));
+    });
+
     it('send what they hold back when they are shut down', async () => {
       const exports = await bench.start(open);
       await bench.append(RUN, RECORDS);

@@ -69,10 +69,14 @@ export class ExportsBench {
     );
   }
 
-  /** Exports of a configuration file's `destinations:`, started and told of everything. */
-  async start(open: OpenExports, destinations = `{ jaeger: { endpoint: ${this.receiver.url} } }`): Promise<Exports> {
+  /** Exports of a configuration file's `destinations:` and `event-hold:`, started and told of everything. */
+  async start(
+    open: OpenExports,
+    destinations = `{ jaeger: { endpoint: ${this.receiver.url} } }`,
+    eventHold = '100ms',
+  ): Promise<Exports> {
     const exports = await open(
-      { configuration: this.configure(destinations), ownHosts: [], version: 'test', cluster: null },
+      { configuration: this.configure(destinations, eventHold), ownHosts: [], version: 'test', cluster: null },
       this,
     );
     this.exports = exports;
@@ -121,8 +125,8 @@ export class ExportsBench {
     await rm(this.folder, { recursive: true, force: true });
   }
 
-  private configure(destinations: string): Configuration {
-    writeFileSync(join(this.folder, 'run-bridge.yaml'), `event-hold: 100ms\ndestinations: ${destinations}\n`);
+  private configure(destinations: string, eventHold: string): Configuration {
+    writeFileSync(join(this.folder, 'run-bridge.yaml'), `event-hold: ${eventHold}\ndestinations: ${destinations}\n`);
     const place = { environment: {}, homeDir: this.folder, workingDir: this.folder };
     const found = findConfigurationFile({ ...place, flag: undefined });
     const mappingDefaults = DEFAULT_MAPPING_SWITCHES;
