@@ -1,10 +1,12 @@
+import { closeSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { errorCode } from '../component/error-code.js';
 import type { TraceId } from '../record/ids.js';
 import type { Resource } from '../record/resource.js';
-import { openIfThere } from '../sink/open-if-there.js';
-import { readResourceIndex } from '../sink/read-resource-index.js';
 import { LOG_FILE } from '../sink/trace-log.js';
 import type { LoggedLines } from './logged-lines.js';
+import { ResourceIndexes } from './resource-indexes.js';
 
 /** Reads record logs as they stand, line by line, without making records of them. */
 export interface LineSource {
@@ -25,13 +27,15 @@ export interface LineSource {
 const CHUNK_BYTES = 1024 * 1024;
 const LINE_BREAK = 0x0a;
 
-/** Chunks whose memory is kept between reads: as many destinations may read at once before more is asked for. */
-const MAX_SPARES = 4;
-
-/** The lines of record logs on disk. What was just appended comes from the operating system's memory. */
+/**
+ * The lines of record logs on disk. They are read while the thread waits: what was just appended comes from the operating
+ * system's memory, and to have another thread fetch it takes longer than to read it. A disk that is slow holds up what is
+ * exported, and nothing that is accepted.
+ */
 export class RecordLogLines implements LineSource {
-  /** Memory of chunks between reads: a megabyte for each would have the collector at work all the time. */
-  private readonly spares: Buffer[] = [];
+  private readonly indexes = new ResourceIndexes();
+  /** Memory for a chunk, for all reads: a megabyte for each would have the collector at work all the time. */
+  private memory: Buffer | undefined;
 
   /** @param intern gives one object for equal resources, so that what is made of a resource is made once. */
   constructor(
@@ -45,19 +49,17 @@ export class RecordLogLines implements LineSource {
     toOffset: number,
     use: (lines: readonly LoggedLines[]) => T,
   ): Promise<T> {
+    // Answers of destinations come in between.
+    await setImmediate();
     const folder = join(this.dataFolder, 'runs', traceId);
-    const memory = this.spares.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);
-    try {
-      const lines = await readWholeLines(join(folder, LOG_FILE), fromOffset, toOffset, memory);
-      return use(lines.length === 0 ? [] : await this.withResources(folder, fromOffset, lines));
-    } finally {
-      if (this.spares.length < MAX_SPARES) this.spares.push(memory);
-    }
+    this.memory ??= Buffer.allocUnsafeSlow(CHUNK_BYTES);
+    const lines = readWholeLines(join(folder, LOG_FILE), fromOffset, toOffset, this.memory);
+    return use(lines.length === 0 ? [] : this.withResources(folder, fromOffset, lines));
   }
 
-  private async withResources(folder: string, fromOffset: number, lines: Buffer): Promise<readonly LoggedLines[]> {
-    // Read after the lines, so that it knows the resource of each.
-    const index = await readResourceIndex(folder);
+  private withResources(folder: string, fromOffset: number, lines: Buffer): readonly LoggedLines[] {
+    // Looked up after the lines, so that it knows the resource of each.
+    const index = this.indexes.of(folder);
     const endOffset = fromOffset + lines.length;
     const starts = index.between(fromOffset, endOffset);
     return starts.map(({ offset, resource }, number) => ({
@@ -69,18 +71,27 @@ export class RecordLogLines implements LineSource {
 }
 
 /** @param memory of one chunk, which is used where that is enough */
-async function readWholeLines(path: string, fromOffset: number, toOffset: number, memory: Buffer): Promise<Buffer> {
-  const handle = await openIfThere(path);
-  if (handle === undefined) return Buffer.alloc(0);
+function readWholeLines(path: string, fromOffset: number, toOffset: number, memory: Buffer): Buffer {
+  const file = openIfThere(path);
+  if (file === undefined) return Buffer.alloc(0);
   try {
     for (let wanted = CHUNK_BYTES; ; wanted *= 2) {
       const byteCount = Math.min(wanted, toOffset - fromOffset);
       const bytes = byteCount <= memory.length ? memory : Buffer.allocUnsafeSlow(byteCount);
-      const { bytesRead } = await handle.read(bytes, 0, byteCount, fromOffset);
+      const bytesRead = readSync(file, bytes, 0, byteCount, fromOffset);
       const end = bytes.subarray(0, bytesRead).lastIndexOf(LINE_BREAK) + 1;
       if (end > 0 || bytesRead < wanted) return bytes.subarray(0, end);
     }
   } finally {
-    await handle.close();
+    closeSync(file);
+  }
+}
+
+function openIfThere(path: string): number | undefined {
+  try {
+    return openSync(path, 'r');
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw error;
   }
 }

@@ -1,9 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RecordLogLines } from '../../../src/exporter/record-log-lines.js';
+import type { TraceId } from '../../../src/record/ids.js';
 import { traceIdOf } from '../../fake/memory-record-log.js';
 
 const RUN = traceIdOf(1);
@@ -58,6 +59,33 @@ describe('the lines of a record log on disk', () => {
       ['a', 8, 'three\n'],
     ]);
     expect(await read(4, 8)).toEqual([['b', 4, 'two\n']]);
+  });
+
+  it('have the resources that are there when they are read', async () => {
+    const named = (id: number, name: string) =>
+      `${JSON.stringify({ id, resource: { attributes: { 'service.name': name }, scope: { name: '', version: '' } } })}\n`;
+    const first = `${named(1, 'a')}{"offset":0,"id":1}\n`;
+    await write('one\ntwo\n', first);
+    expect(await read(0, 8)).toEqual([['a', 0, 'one\ntwo\n']]);
+    await write('one\ntwo\n', `${first}${named(2, 'b')}{"offset":4,"id":2}\n`);
+    expect(await read(4, 8)).toEqual([['b', 4, 'two\n']]);
+    await rm(join(folder, 'runs', RUN, 'resources.jsonl'));
+    expect(await read(4, 8)).toEqual([[undefined, 4, 'two\n']]);
+    await write('one\ntwo\n', `${named(1, 'c')}{"offset":0,"id":1}\n`);
+    expect(await read(4, 8)).toEqual([['c', 4, 'two\n']]);
+  });
+
+  it("of many runs are each that run's", async () => {
+    const named = (name: string) =>
+      `${JSON.stringify({ id: 1, resource: { attributes: { 'service.name': name }, scope: { name: '', version: '' } } })}\n{"offset":0,"id":1}\n`;
+    const runs = Array.from({ length: 100 }, (_, number) => traceIdOf(number + 1));
+    for (const run of runs) {
+      await mkdir(join(folder, 'runs', run), { recursive: true });
+      await writeFile(join(folder, 'runs', run, 'telemetry.jsonl'), 'one\n');
+      await writeFile(join(folder, 'runs', run, 'resources.jsonl'), named(run));
+    }
+    const nameOf = (run: TraceId) => lines.read(run, 0, 4, ([piece]) => piece?.resource.attributes['service.name']);
+    for (const run of [...runs, ...runs]) expect(await nameOf(run)).toBe(run);
   });
 
   it('are about a mebibyte at once, but never less than one line', async () => {
