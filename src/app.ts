@@ -183,9 +183,9 @@ export class App {
       logger,
       pid: deps.pid,
     });
-    const share = (name: string, parts: readonly Component[], isRestartable = false) => {
+    const share = (name: string, components: readonly Component[]) => {
       const holder = () => opened.cluster?.identity.processId ?? '';
-      return new Leased(name, parts, { leases: opened.state.leases, holder, isRestartable, clock, logger });
+      return new Leased(name, components, { leases: opened.state.leases, holder, clock, logger });
     };
     const destinations = this.destinations.map(([name]) => name);
     const retention = retentionOf(configuration, purpose, {
@@ -196,7 +196,7 @@ export class App {
     const rows = new RowKeeper(dataFolder, { store: opened.state.rows, clock, logger });
     // Several processes have their rows in a database that all of them need anyway.
     const retaining =
-      opened.cluster === undefined ? [retention.shared, rows] : [share(RETENTION_LEASE, [retention.shared], true)];
+      opened.cluster === undefined ? [retention.shared, rows] : [share(RETENTION_LEASE, [retention.shared])];
     const outward = [
       ...(cluster?.first ?? []),
       storage,

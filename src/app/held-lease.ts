@@ -1,8 +1,9 @@
-import type { Clock, Timer } from '../component/clock.js';
+import type { Clock } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
+import { Repeated } from '../component/repeated.js';
 import type { LeaseStore } from '../store/lease-store.js';
-import { LEASED_MS } from './leased.js';
+import { LEASE_MS, LEASE_RENEW_MS } from '../store/lease-times.js';
 
 /** What a lease is held with. */
 export interface HeldLeaseDeps {
@@ -11,40 +12,45 @@ export interface HeldLeaseDeps {
   readonly logger: Logger;
 }
 
-const RENEW_MS = 5_000;
-
 /** A lease of `Leased` parts that a command holds while it does their work itself. */
 export class HeldLease {
   /** @returns `undefined` where somebody else has it @throws StoreError */
   static async take(name: string, holder: string, deps: HeldLeaseDeps): Promise<HeldLease | undefined> {
     const lease = new HeldLease(name, holder, deps);
-    return (await lease.renew()) ? lease : undefined;
+    if ((await lease.renew()) !== holder) return undefined;
+    lease.renewal.start();
+    return lease;
   }
 
-  private timer: Timer | undefined;
-  private isReleased = false;
+  private readonly renewal: Repeated;
+  private isHeld = true;
 
   private constructor(
     private readonly name: string,
     private readonly holder: string,
     private readonly deps: HeldLeaseDeps,
-  ) {}
+  ) {
+    const { clock, logger } = deps;
+    const onError = (error: unknown) =>
+      logger.warn({ what: name, error: reasonOf(error) }, 'the lease could not be renewed; it is tried again');
+    this.renewal = new Repeated(LEASE_RENEW_MS, clock, () => this.look(), onError);
+  }
 
   async release(): Promise<void> {
-    this.isReleased = true;
-    this.timer?.cancel();
+    await this.renewal.stop();
     await this.deps.leases.release(this.name, this.holder);
   }
 
-  private async renew(): Promise<boolean> {
-    const { leases, clock, logger } = this.deps;
-    const { holder } = await leases.take(this.name, this.holder, clock.nowUnixMs(), LEASED_MS);
-    if (holder !== this.holder || this.isReleased) return false;
-    this.timer = clock.after(RENEW_MS, () => {
-      this.renew().catch((error: unknown) => {
-        logger.warn({ what: this.name, error: reasonOf(error) }, 'the lease could not be renewed');
-      });
-    });
-    return true;
+  private async look(): Promise<void> {
+    const wasHeld = this.isHeld;
+    const holder = await this.renew();
+    this.isHeld = holder === this.holder;
+    if (wasHeld && !this.isHeld)
+      this.deps.logger.warn({ what: this.name, holder }, 'another process has taken this over');
+  }
+
+  private async renew(): Promise<string> {
+    const { leases, clock } = this.deps;
+    return (await leases.take(this.name, this.holder, clock.nowUnixMs(), LEASE_MS)).holder;
   }
 }

@@ -1,15 +1,15 @@
-import type { Clock, Timer } from '../component/clock.js';
+import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
+import { Repeated } from '../component/repeated.js';
 import type { LeaseStore } from '../store/lease-store.js';
+import { LEASE_MS, LEASE_RENEW_MS } from '../store/lease-times.js';
 
 /** What a leased part works with. */
 export interface LeasedDeps {
   readonly leases: LeaseStore;
   readonly holder: () => string;
-  /** Whether the parts may be started again after they were shut down: then they have their turn again. */
-  readonly isRestartable: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -17,19 +17,14 @@ export interface LeasedDeps {
 /** The lease of whoever removes what is old. */
 export const RETENTION_LEASE = 'retention';
 
-/** A holder that is not heard of for so long has lost its lease, in milliseconds. */
-export const LEASED_MS = 15_000;
-const RENEW_MS = 5_000;
-
 /**
  * Parts that run in one of several processes at a time: in the one that has their lease. One that has lost it leaves them to
- * others, and waits for its turn where they may be started again.
+ * others, and waits for its turn; so does one that cannot start them. They may be started again after they were shut down.
  */
 export class Leased implements Component {
   readonly name: string;
   private state: 'waiting' | 'running' | 'over' = 'waiting';
-  private timer: Timer | undefined;
-  private turn: Promise<void> = Promise.resolve();
+  private readonly renewal: Repeated;
 
   /** @param name of the lease @param parts the ones that others need first */
   constructor(
@@ -38,18 +33,23 @@ export class Leased implements Component {
     private readonly deps: LeasedDeps,
   ) {
     this.name = name;
+    this.renewal = new Repeated(
+      LEASE_RENEW_MS,
+      deps.clock,
+      () => this.renew(),
+      (error) => this.sayNotRenewed(error),
+    );
   }
 
   async start(): Promise<void> {
-    await this.renew();
-    this.renewLater();
+    await this.renew().catch((error: unknown) => this.sayNotRenewed(error));
+    this.renewal.start();
   }
 
   async shutdown(deadline: AbortSignal): Promise<void> {
     const wasRunning = this.state === 'running';
     this.state = 'over';
-    this.timer?.cancel();
-    await this.turn;
+    await this.renewal.stop();
     if (wasRunning) await this.end(deadline);
     await this.deps.leases.release(this.name, this.deps.holder()).catch(() => undefined);
   }
@@ -58,43 +58,45 @@ export class Leased implements Component {
     return this.state === 'over';
   }
 
-  private renewLater(): void {
-    if (this.isOver) return;
-    this.timer = this.deps.clock.after(RENEW_MS, () => {
-      this.turn = this.renew().then(() => this.renewLater());
-    });
-  }
-
   private async renew(): Promise<void> {
-    const { leases, isRestartable, clock, logger } = this.deps;
+    const { leases, clock, logger } = this.deps;
     const holder = this.deps.holder();
-    try {
-      const lease = await leases.take(this.name, holder, clock.nowUnixMs(), LEASED_MS);
-      const isOurs = lease.holder === holder;
-      if (isOurs && this.state === 'waiting') {
-        await this.begin();
-      } else if (!isOurs && this.state === 'running') {
-        this.state = isRestartable ? 'waiting' : 'over';
-        logger.warn({ what: this.name, isRestartable }, 'another process has taken this over');
-        await this.end(AbortSignal.abort());
-      }
-    } catch (error) {
-      logger.warn({ what: this.name, error: reasonOf(error) }, 'the lease could not be renewed; it is tried again');
+    const lease = await leases.take(this.name, holder, clock.nowUnixMs(), LEASE_MS);
+    const isOurs = lease.holder === holder;
+    if (isOurs && this.state === 'waiting') {
+      await this.begin(holder);
+    } else if (!isOurs && this.state === 'running') {
+      this.state = 'waiting';
+      logger.warn({ what: this.name, holder: lease.holder }, 'another process has taken this over');
+      await this.end(AbortSignal.abort());
     }
   }
 
-  private async begin(): Promise<void> {
+  private async begin(holder: string): Promise<void> {
     this.state = 'running';
     try {
       for (const part of this.parts) await part.start();
     } catch (error) {
-      // Unless it was shut down meanwhile.
-      if (this.deps.isRestartable && !this.isOver) this.state = 'waiting';
-      throw error;
+      // Whoever shuts it down meanwhile ends the parts as well.
+      if (this.isOver) return;
+      this.state = 'waiting';
+      this.deps.logger.error(
+        { what: this.name, error: reasonOf(error) },
+        'this could not be started here; another process may do it, and it is tried again',
+      );
+      await this.end(AbortSignal.abort());
+      await this.deps.leases.release(this.name, holder);
     }
   }
 
   private async end(deadline: AbortSignal): Promise<void> {
     for (const part of [...this.parts].reverse()) await part.shutdown(deadline);
+  }
+
+  private sayNotRenewed(error: unknown): void {
+    this.deps.logger.warn(
+      { what: this.name, error: reasonOf(error) },
+      'the lease could not be renewed; it is tried again',
+    );
   }
 }

@@ -47,14 +47,15 @@ const MAX_SLEEP_MS = 60_000;
 
 /**
  * Brings in the hosted runs that wait in the store, one at a time. What fails is tried again, longer and longer after;
- * what is not complete is asked for again; steps that are there are not downloaded again, also after a restart.
+ * what is not complete is asked for again; steps that are there are not downloaded again, also after a restart. May be started
+ * again after a shutdown.
  */
 export class PullWorker implements Component {
   readonly name = 'platform pull';
   /** In words; `undefined` when the last attempt was good. */
   lastError: string | undefined;
   private counted = { runCount: 0, stepCount: 0, recordCount: 0, unreadableCount: 0, givenUpCount: 0 };
-  private readonly stop = new AbortController();
+  private stop = new AbortController();
   private woken = new AbortController();
   private working: Promise<void> = Promise.resolve();
   /** Failures in a row that say that nothing would work just now. */
@@ -70,6 +71,7 @@ export class PullWorker implements Component {
   }
 
   async start(): Promise<void> {
+    this.stop = new AbortController();
     await this.deps.store.prune(this.deps.clock.nowUnixMs() - FORGET_MS);
     this.working = this.work();
   }

@@ -87,6 +87,16 @@ describe('a worker', () => {
     expect(telemetryAsked()).toHaveLength(1);
   });
 
+  it('goes on when it is started again', async () => {
+    asking.server.runs = [{ id: 1, steps: [{ telemetry: 'parse' }] }];
+    const { worker, note, untilRow } = await working();
+    await worker.start();
+    await worker.shutdown(AbortSignal.abort());
+    await note('1');
+    await worker.start();
+    await untilRow('1', ({ state }) => state === 'done');
+  });
+
   it('asks again for a run that is not complete, once in an interval', async () => {
     asking.server.runs = [{ id: 1, status: 3 }];
     const { worker, note, untilRow, clock } = await working();

@@ -1,0 +1,38 @@
+import type { Clock, Timer } from './clock.js';
+
+/** Something that is done again and again: each time so long after the last time was over, however that went. */
+export class Repeated {
+  private timer: Timer | undefined;
+  private turn: Promise<void> = Promise.resolve();
+  private isGoingOn = false;
+
+  /** @param action what is done @param onError is told what it threw; it is done again all the same */
+  constructor(
+    private readonly intervalMs: number,
+    private readonly clock: Clock,
+    private readonly action: () => Promise<void>,
+    private readonly onError: (error: unknown) => void,
+  ) {}
+
+  /** From now on; the first time after the interval. */
+  start(): void {
+    this.isGoingOn = true;
+    this.later();
+  }
+
+  /** Waits for a turn that is under way; no other follows. */
+  async stop(): Promise<void> {
+    this.isGoingOn = false;
+    this.timer?.cancel();
+    await this.turn;
+  }
+
+  private later(): void {
+    if (!this.isGoingOn) return;
+    this.timer = this.clock.after(this.intervalMs, () => {
+      this.turn = this.action()
+        .catch(this.onError)
+        .then(() => this.later());
+    });
+  }
+}
