@@ -1,9 +1,11 @@
-import type { Clock, Timer } from '../component/clock.js';
+import type { Clock } from '../component/clock.js';
 import type { Guard, Shortage } from '../component/guard.js';
 import type { HealthState } from '../component/health.js';
 import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
+import { Repeated } from '../component/repeated.js';
 import type { LeaseStore } from '../store/lease-store.js';
+import { LEASE_MS, LEASE_RENEW_MS } from '../store/lease-times.js';
 import { StoreError } from '../store/store-error.js';
 
 /** What a lease is taken with. */
@@ -12,9 +14,6 @@ export interface DatabaseLeaseDeps {
   readonly logger: Logger;
 }
 
-/** So long after its last sign of life a program counts as dead, in milliseconds. */
-const LENGTH_MS = 15_000;
-const RENEW_MS = 5_000;
 const POLL_MS = 500;
 const NAME = 'bridge';
 /** Who has the lease where several processes share the database: all of them. */
@@ -32,28 +31,36 @@ export class DatabaseLease implements Guard {
    */
   static async take(leases: LeaseStore, holder: string, deps: DatabaseLeaseDeps): Promise<DatabaseLease> {
     const lease = new DatabaseLease(leases, holder, deps);
-    const untilMs = deps.clock.monotonicMs() + LENGTH_MS + RENEW_MS;
+    const untilMs = deps.clock.monotonicMs() + LEASE_MS + LEASE_RENEW_MS;
     for (let tries = 1; !(await lease.renew()); tries += 1) {
       if (deps.clock.monotonicMs() > untilMs) throw new StoreError('locked', IN_USE);
       if (tries === 1) deps.logger.warn({}, 'another run-bridge has the database; waiting for it to end');
       await pause(deps.clock, POLL_MS, NEVER);
     }
-    lease.renewLater();
+    lease.renewal.start();
     return lease;
   }
 
   private isHeld = false;
-  private isReleased = false;
-  private timer: Timer | undefined;
+  private readonly renewal: Repeated;
 
   private constructor(
     private readonly leases: LeaseStore,
     private readonly holder: string,
     private readonly deps: DatabaseLeaseDeps,
-  ) {}
+  ) {
+    this.renewal = new Repeated(
+      LEASE_RENEW_MS,
+      deps.clock,
+      () => this.renewNow(),
+      // While nobody reaches the database nobody takes it either; whether it was taken, the next try says.
+      (error) =>
+        deps.logger.warn({ error: String(error) }, 'the lease of the database could not be renewed; it is tried again'),
+    );
+  }
 
   findShortage(): Shortage | undefined {
-    return this.isHeld ? undefined : { message: LOST, retryAfterMs: RENEW_MS };
+    return this.isHeld ? undefined : { message: LOST, retryAfterMs: LEASE_RENEW_MS };
   }
 
   onBody(): void {}
@@ -64,8 +71,7 @@ export class DatabaseLease implements Guard {
 
   /** Lets another one have the database at once. */
   async release(): Promise<void> {
-    this.isReleased = true;
-    this.timer?.cancel();
+    await this.renewal.stop();
     if (this.holder === SEVERAL) return;
     try {
       await this.leases.release(NAME, this.holder);
@@ -78,27 +84,14 @@ export class DatabaseLease implements Guard {
   }
 
   private async renew(): Promise<boolean> {
-    const { holder } = await this.leases.take(NAME, this.holder, this.deps.clock.nowUnixMs(), LENGTH_MS);
+    const { holder } = await this.leases.take(NAME, this.holder, this.deps.clock.nowUnixMs(), LEASE_MS);
     this.isHeld = holder === this.holder;
     return this.isHeld;
   }
 
-  private renewLater(): void {
-    this.timer = this.deps.clock.after(RENEW_MS, () => void this.renewNow());
-  }
-
   private async renewNow(): Promise<void> {
     const wasHeld = this.isHeld;
-    try {
-      if (!(await this.renew()) && wasHeld) this.deps.logger.error({}, LOST);
-    } catch (error) {
-      // While nobody reaches the database nobody takes it either; whether it was taken, the next try says.
-      this.deps.logger.warn(
-        { error: String(error) },
-        'the lease of the database could not be renewed; it is tried again',
-      );
-    }
-    if (!this.isReleased) this.renewLater();
+    if (!(await this.renew()) && wasHeld) this.deps.logger.error({}, LOST);
   }
 }
 

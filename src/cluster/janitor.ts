@@ -1,7 +1,8 @@
-import type { Clock, Timer } from '../component/clock.js';
+import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
+import { Repeated } from '../component/repeated.js';
 import type { ObjectStore } from '../store/bucket/object-store.js';
 import type { ClusterStores } from '../store/cluster/cluster-stores.js';
 
@@ -20,20 +21,21 @@ const OBJECTS_AT_A_TIME = 1_000;
 /** Removes from the bucket what nobody needs any more: objects of the journal whose parts are all stored, and those that dead processes never had counted. */
 export class Janitor implements Component {
   readonly name = 'janitor of the journal';
-  private timer: Timer | undefined;
-  private cleaning: Promise<void> = Promise.resolve();
-  private isStopped = false;
+  private readonly repeated: Repeated;
 
-  constructor(private readonly deps: JanitorDeps) {}
+  constructor(private readonly deps: JanitorDeps) {
+    const { clock, logger } = deps;
+    const onError = (error: unknown) =>
+      logger.warn({ error: reasonOf(error) }, 'the bucket could not be tidied; it is tried again');
+    this.repeated = new Repeated(CLEAN_MS, clock, () => this.clean(), onError);
+  }
 
   async start(): Promise<void> {
-    this.cleanLater();
+    this.repeated.start();
   }
 
   async shutdown(): Promise<void> {
-    this.isStopped = true;
-    this.timer?.cancel();
-    await this.cleaning;
+    await this.repeated.stop();
   }
 
   /** Removes what can be removed now. @throws ArtifactError, StoreError */
@@ -58,16 +60,5 @@ export class Janitor implements Component {
     const known = await stores.journal.known(keys);
     await bucket.remove(keys.filter((key) => !known.has(key)));
     await stores.members.forget([processId]);
-  }
-
-  private cleanLater(): void {
-    if (this.isStopped) return;
-    this.timer = this.deps.clock.after(CLEAN_MS, () => {
-      this.cleaning = this.clean()
-        .catch((error: unknown) => {
-          this.deps.logger.warn({ error: reasonOf(error) }, 'the bucket could not be tidied; it is tried again');
-        })
-        .then(() => this.cleanLater());
-    });
   }
 }

@@ -1,12 +1,14 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Clock, Timer } from '../component/clock.js';
+import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Guard, Shortage } from '../component/guard.js';
 import type { HealthState } from '../component/health.js';
 import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
+import { Repeated } from '../component/repeated.js';
 import type { MemberStore } from '../store/cluster/member-store.js';
+import { LEASE_MS, LEASE_RENEW_MS } from '../store/lease-times.js';
 import type { ProcessIdentity } from './process-identity.js';
 
 /** What a membership works with. */
@@ -21,9 +23,6 @@ export interface MembershipDeps {
   readonly logger: Logger;
 }
 
-/** So long after its last sign of life a process counts as dead, in milliseconds. */
-const LEASE_MS = 15_000;
-const RENEW_MS = 5_000;
 /** How often it is looked for processes whose lease has run out, in milliseconds. */
 const BURY_MS = 2_000;
 const ID_FILE = 'process-id';
@@ -36,11 +35,27 @@ export class Membership implements Component, Guard {
   readonly name = 'membership';
   private isMember = false;
   private renewedMs = Number.NEGATIVE_INFINITY;
-  private renewTimer: Timer | undefined;
-  private buryTimer: Timer | undefined;
+  private readonly renewal: Repeated;
+  private readonly burial: Repeated;
   private isStopped = false;
 
-  constructor(private readonly deps: MembershipDeps) {}
+  constructor(private readonly deps: MembershipDeps) {
+    const { clock, logger } = deps;
+    this.renewal = new Repeated(
+      LEASE_RENEW_MS,
+      clock,
+      () => this.renew(),
+      // While nobody reaches the database, nobody can take anything over either.
+      (error) =>
+        logger.warn({ error: reasonOf(error) }, 'the lease of this process could not be renewed; it is tried again'),
+    );
+    this.burial = new Repeated(
+      BURY_MS,
+      clock,
+      () => this.bury(),
+      (error) => logger.debug({ error: reasonOf(error) }, 'the other processes could not be looked at'),
+    );
+  }
 
   async start(): Promise<void> {
     const { folder, members } = this.deps;
@@ -50,15 +65,14 @@ export class Membership implements Component, Guard {
     // The data folder is this process's alone, so whoever wrote this is gone.
     if (before !== undefined) await members.leave(before);
     await this.join();
-    this.renewLater();
-    this.buryLater();
+    this.renewal.start();
+    this.burial.start();
   }
 
   /** Others may have at once what this process had. */
   async shutdown(): Promise<void> {
     this.isStopped = true;
-    this.renewTimer?.cancel();
-    this.buryTimer?.cancel();
+    await Promise.all([this.renewal.stop(), this.burial.stop()]);
     try {
       await this.deps.members.leave(this.deps.identity.processId);
     } catch (error) {
@@ -67,7 +81,7 @@ export class Membership implements Component, Guard {
   }
 
   findShortage(): Shortage | undefined {
-    return this.isMember ? undefined : { message: NOT_A_MEMBER, retryAfterMs: RENEW_MS };
+    return this.isMember ? undefined : { message: NOT_A_MEMBER, retryAfterMs: LEASE_RENEW_MS };
   }
 
   onBody(): void {}
@@ -85,45 +99,26 @@ export class Membership implements Component, Guard {
     this.renewedMs = startedMs;
   }
 
-  private renewLater(): void {
-    if (!this.isStopped) this.renewTimer = this.deps.clock.after(RENEW_MS, () => void this.renew());
-  }
-
   private async renew(): Promise<void> {
     const { members, clock, logger, identity, onReborn } = this.deps;
     const startedMs = clock.monotonicMs();
-    try {
-      if (this.isMember && (await members.renew(this.deps.identity.processId, LEASE_MS))) {
-        this.renewedMs = startedMs;
-      } else if (!this.isStopped) {
-        if (this.isMember) {
-          logger.warn({}, 'this process was not heard of for longer than its lease; others go on with its runs');
-          this.isMember = false;
-          identity.beginAnew();
-          onReborn();
-        }
-        await this.join();
+    if (this.isMember && (await members.renew(identity.processId, LEASE_MS))) {
+      this.renewedMs = startedMs;
+    } else if (!this.isStopped) {
+      if (this.isMember) {
+        logger.warn({}, 'this process was not heard of for longer than its lease; others go on with its runs');
+        this.isMember = false;
+        identity.beginAnew();
+        onReborn();
       }
-    } catch (error) {
-      // While nobody reaches the database, nobody can take anything over either.
-      logger.warn({ error: reasonOf(error) }, 'the lease of this process could not be renewed; it is tried again');
+      await this.join();
     }
-    this.renewLater();
-  }
-
-  private buryLater(): void {
-    if (!this.isStopped) this.buryTimer = this.deps.clock.after(BURY_MS, () => void this.bury());
   }
 
   private async bury(): Promise<void> {
     // After an outage everybody's lease has run out: whoever is back first leaves the others time to say that they live.
-    const isHeardOf = this.deps.clock.monotonicMs() - this.renewedMs < RENEW_MS + BURY_MS;
-    try {
-      if (isHeardOf) await this.deps.members.bury();
-    } catch (error) {
-      this.deps.logger.debug({ error: reasonOf(error) }, 'the other processes could not be looked at');
-    }
-    this.buryLater();
+    const isHeardOf = this.deps.clock.monotonicMs() - this.renewedMs < LEASE_RENEW_MS + BURY_MS;
+    if (isHeardOf) await this.deps.members.bury();
   }
 }
 

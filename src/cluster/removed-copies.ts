@@ -1,7 +1,8 @@
-import type { Clock, Timer } from '../component/clock.js';
+import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
+import { Repeated } from '../component/repeated.js';
 import type { TraceId } from '../record/ids.js';
 import type { SharedTraceStore } from '../store/cluster/shared-trace-store.js';
 
@@ -27,31 +28,21 @@ const LOOK_MS = 60_000;
 /** Removes copies on this machine of traces that were removed, by whichever process. Nobody is answered from them in any case. */
 export class RemovedCopies implements Component {
   readonly name = 'copies of what was removed';
-  private timer: Timer | undefined;
-  private looking: Promise<void> = Promise.resolve();
-  private isStopped = false;
+  private readonly repeated: Repeated;
 
-  constructor(private readonly deps: RemovedCopiesDeps) {}
+  constructor(private readonly deps: RemovedCopiesDeps) {
+    const { clock, logger } = deps;
+    const onError = (error: unknown) =>
+      logger.warn({ error: reasonOf(error) }, 'copies of removed runs are left; it is tried again');
+    this.repeated = new Repeated(LOOK_MS, clock, () => this.look(), onError);
+  }
 
   async start(): Promise<void> {
-    this.lookLater();
+    this.repeated.start();
   }
 
   async shutdown(): Promise<void> {
-    this.isStopped = true;
-    this.timer?.cancel();
-    await this.looking;
-  }
-
-  private lookLater(): void {
-    if (this.isStopped) return;
-    this.timer = this.deps.clock.after(LOOK_MS, () => {
-      this.looking = this.look()
-        .catch((error: unknown) => {
-          this.deps.logger.warn({ error: reasonOf(error) }, 'copies of removed runs are left; it is tried again');
-        })
-        .then(() => this.lookLater());
-    });
+    await this.repeated.stop();
   }
 
   private async look(): Promise<void> {
