@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runListQuery } from '../src/api/v2/run-list-query.js';
 import { systemClock } from '../src/component/clock.js';
-import { parseTraceId } from '../src/record/ids.js';
 import { FIRST_ACCOUNT_ID } from '../src/store/account-store.js';
 import type { TraceNote } from '../src/store/invocation-store.js';
 import { openPostgresState } from '../src/store/open-postgres-state.js';
 import { openSqliteState } from '../src/store/open-sqlite-state.js';
+import { notedCommand } from './noted-command.js';
 import { formatSpread, spreadOf } from './spread.js';
 
 const { values } = parseArgs({
@@ -101,31 +101,15 @@ async function measure(name: string, action: (round: number) => Promise<number>)
 
 /** A run every five minutes, of fifty jobs in three environments; one in ten fails, the last few are at work. */
 function note(index: number): TraceNote {
-  const traceId = parseTraceId((index + 1).toString(16).padStart(32, '0'));
-  if (traceId === undefined) throw new Error('not a trace id');
   const startedUnixMs = Date.UTC(2026, 0, 1) + index * 300_000;
   const isOver = index < runCount - 5;
-  return {
-    traceId,
-    invocations: [
-      {
-        ...{
-          index: 1,
-          accountId: null,
-          stepId: null,
-          command: 'dbt build',
-          statusMessage: null,
-          parquetFile: 'telemetry.parquet',
-        },
-        verdict: !isOver ? null : index % 10 === 3 ? 'error' : index % 50 === 7 ? 'canceled' : 'success',
-        ...{ startedUnixMs, endedUnixMs: startedUnixMs + 60_000 + ((index * 7_919) % 600_000), isSaved: isOver },
-        ...{ engineVersion: '2.0.0', gitBranch: null, gitSha: null },
-        place: {
-          job: `job ${index % JOB_COUNT}`,
-          environment: `environment ${index % 3}`,
-          project: `project ${index % 7}`,
-        },
-      },
-    ],
-  };
+  return notedCommand((index + 1).toString(16).padStart(32, '0'), {
+    verdict: !isOver ? null : index % 10 === 3 ? 'error' : index % 50 === 7 ? 'canceled' : 'success',
+    ...{ startedUnixMs, endedUnixMs: startedUnixMs + 60_000 + ((index * 7_919) % 600_000), isSaved: isOver },
+    place: {
+      job: `job ${index % JOB_COUNT}`,
+      environment: `environment ${index % 3}`,
+      project: `project ${index % 7}`,
+    },
+  });
 }

@@ -8,7 +8,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../src/component/clock.js';
 import { silentLogger } from '../src/component/logger.js';
-import { parseTraceId } from '../src/record/ids.js';
 import { FIRST_ACCOUNT_ID } from '../src/store/account-store.js';
 import { openSqliteState } from '../src/store/open-sqlite-state.js';
 import type { State } from '../src/store/state.js';
@@ -21,6 +20,7 @@ import { DEFAULT_STANDING_LIMITS } from '../src/webhook/standing-rule.js';
 import { DISPATCHER_DEFAULTS, WebhookDispatcher } from '../src/webhook/webhook-dispatcher.js';
 import { WebhookHttp } from '../src/webhook/webhook-http.js';
 import { thisMachine } from './machine.js';
+import { notedCommand } from './noted-command.js';
 
 const { values } = parseArgs({
   options: {
@@ -150,20 +150,9 @@ async function withBench(
 
 /** A run of one of fifty jobs ends. */
 async function endRun(state: State, index: number): Promise<void> {
-  const traceId = parseTraceId(randomBytes(16).toString('hex'));
-  if (traceId === undefined) throw new Error('not a trace id');
-  const invocation = {
-    ...{
-      index: 1,
-      accountId: null,
-      stepId: null,
-      command: 'dbt build',
-      statusMessage: null,
-      parquetFile: 'telemetry.parquet',
-    },
-    ...({ verdict: 'success', startedUnixMs: 1_000, endedUnixMs: 2_000, isSaved: true } as const),
-    ...{ engineVersion: '2.0.0', gitBranch: null, gitSha: null },
+  const note = notedCommand(randomBytes(16).toString('hex'), {
+    ...{ verdict: 'success', startedUnixMs: 1_000, endedUnixMs: 2_000, isSaved: true },
     place: { job: `job ${index % 50}`, environment: 'production', project: 'shop' },
-  };
-  await state.invocations.note([{ traceId, invocations: [invocation] }], Date.now());
+  });
+  await state.invocations.note([note], Date.now());
 }

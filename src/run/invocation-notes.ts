@@ -2,8 +2,10 @@ import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
-import { accountOf } from '../record/account-attribute.js';
+import { accountOf, accountOfStep } from '../record/account-attribute.js';
 import type { TraceId } from '../record/ids.js';
+import type { Resource } from '../record/resource.js';
+import { stepIdOf } from '../record/step-attribute.js';
 import { toUnixMs } from '../record/unix-nano.js';
 import type { InvocationNote, InvocationStore, TraceNote } from '../store/invocation-store.js';
 import type { RunRow } from '../store/run-store.js';
@@ -28,6 +30,8 @@ const MAX_WAITING = 1_000;
 /** Traces of before that are looked at at a time, and the time between, so that others get their turn. */
 const UNNOTED_COUNT = 50;
 const UNNOTED_PAUSE_MS = 10;
+/** No id of a step is as long as that, with its account's number. */
+const MAX_STEP_ID_LENGTH = 200;
 
 /** What is to be noted of a trace. */
 interface Waiting {
@@ -157,6 +161,7 @@ export class InvocationNotes implements RunListener, Component {
       index: invocation.index,
       accountId: accountOf(resource),
       stepId: step?.stepId ?? null,
+      namedStepId: namedStepOf(resource),
       command: invocation.rawCommand,
       verdict: invocation.verdict,
       statusMessage: invocation.statusMessage,
@@ -176,4 +181,11 @@ export class InvocationNotes implements RunListener, Component {
 function savedIn({ state, parquetBytes, logBytes }: RunRow, { invocations }: RunSummary): ReadonlySet<number> {
   const isWhole = state === 'finished' && parquetBytes === logBytes;
   return new Set(isWhole ? invocations.map(({ index }) => index) : []);
+}
+
+/** The step of its own account that a resource names; whoever sends may write there what he likes. */
+function namedStepOf(resource: Resource): string | null {
+  const stepId = stepIdOf(resource);
+  if (stepId === null || stepId.length > MAX_STEP_ID_LENGTH) return null;
+  return accountOfStep(stepId) === accountOf(resource) ? stepId : null;
 }

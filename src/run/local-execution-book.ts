@@ -68,9 +68,12 @@ export class LocalExecutionBook implements ExecutionBook, Component {
     if (teller === 'remote' && this.deps.isShared !== true)
       this.heardOf.set(start.stepId, this.deps.clock.monotonicMs());
     return await this.guard(async () => {
-      const { store, isShared, clock } = this.deps;
+      const { store, isShared, clock, listeners } = this.deps;
       const place = await store.begin(this.placed(start), teller);
       if (isShared === true && teller === 'remote') await store.noteHeard(start.stepId, clock.nowUnixMs());
+      // Telemetry that names the step may have been faster.
+      const traceIds = await store.tracesOf(start.stepId);
+      if (traceIds.length > 0) for (const listener of listeners) listener.onStepChanged(traceIds);
       return place;
     });
   }

@@ -11,7 +11,7 @@ import { RunState } from './run-state.js';
 import type { RunSummary } from './run-summary.js';
 import type { RunTrackerConfig } from './run-tracker-config.js';
 import type { RunTrackerDeps } from './run-tracker-deps.js';
-import { TraceSteps } from './trace-steps.js';
+import { namesOf, TraceSteps } from './trace-steps.js';
 
 const END_OF_ROOT = /\.(Invocation|Process)$/;
 /** After a record log could not be read, or a row not be written, how long until the next try, in milliseconds. */
@@ -37,6 +37,8 @@ export class OpenRun {
   /** The row of an earlier time was looked up, or there is none. */
   private hasRow: boolean;
   private savedState: RunRow['state'] | null = null;
+  /** The steps that were known when it was last told that the run has started. */
+  private saidSteps = '';
   /** The log's length up to which every listener took `finished`. */
   private acceptedBytes: number | null = null;
   private finishedBytes: number | null = null;
@@ -228,7 +230,9 @@ export class OpenRun {
     if (row.state === 'finished' && row.parquetBytes !== row.logBytes) return;
     // Loaded when the first run is read back: no start has to wait for a schema library.
     const { parseRun } = await import('./parse-run.js');
-    for (const invocation of parseRun(row.summary)?.invocations ?? []) {
+    const invocations = parseRun(row.summary)?.invocations ?? [];
+    this.saidSteps = namesOf(invocations.flatMap(({ step }) => step?.stepId ?? []));
+    for (const invocation of invocations) {
       if (invocation.verdict !== null) this.said.set(invocation.index, formatStep(invocation));
     }
     if (row.state === 'finished') this.finishedBytes = row.logBytes;
@@ -274,9 +278,14 @@ export class OpenRun {
   private async sayNews(): Promise<void> {
     if (this.known === null || !this.mayHaveNews(this.known)) return;
     const { run, isOver } = this.summarize(this.known);
+    const isOfOthers = this.savedState === 'open' && this.saidSteps !== this.steps.names;
+    this.saidSteps = this.steps.names;
     if (this.savedState === null) {
       await this.save('open', run);
       await this.say({ type: 'started', run });
+    } else if (isOfOthers && !isOver) {
+      await this.save('open', run);
+      await this.say({ type: 'started', run, isRepeated: true });
     } else if (!isOver && this.savedState === 'finished') {
       await this.save('open', run);
     }
@@ -296,7 +305,7 @@ export class OpenRun {
   /** Whether summing up is worth its time: nothing is said of a run that is known, as long as none of it is over. */
   private mayHaveNews(known: RunState | RunForecast): boolean {
     const { count, overCount } = known.ending(this.deps.clock.monotonicMs(), this.steps);
-    return count > 0 && (overCount > 0 || this.savedState !== 'open');
+    return count > 0 && (overCount > 0 || this.savedState !== 'open' || this.saidSteps !== this.steps.names);
   }
 
   private async finish(run: RunSummary): Promise<void> {

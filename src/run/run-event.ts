@@ -2,8 +2,8 @@ import type { InvocationSummary, RunSummary } from './run-summary.js';
 
 /** What happens to a run, told after it is durable. */
 export type RunEvent =
-  /** The run's first record came. */
-  | { readonly type: 'started'; readonly run: RunSummary }
+  /** The run's first record came; told again, with `isRepeated`, when it is known while it goes on of which steps it is. */
+  | { readonly type: 'started'; readonly run: RunSummary; readonly isRepeated?: boolean }
   /** An invocation has a verdict; told again, with `isRevision`, when late records changed what it says. */
   | {
       readonly type: 'invocationEnded';

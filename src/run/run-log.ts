@@ -10,7 +10,7 @@ export class RunLog implements RunListener {
     const { traceId } = event.run;
     switch (event.type) {
       case 'started':
-        this.logger.info({ traceId, ...stepsOf(event.run) }, 'a run started');
+        if (event.isRepeated !== true) this.logger.info({ traceId, ...stepsOf(event.run) }, 'a run started');
         return;
       case 'invocationEnded': {
         const { command, verdict, recordCount, nodeCounts } = event.invocation;

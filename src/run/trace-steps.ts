@@ -12,6 +12,11 @@ const MAX_LOOKED_UP = 200;
 const SLACK_NANO = 1_000_000_000n;
 const NANO_PER_MS = 1_000_000n;
 
+/** Steps as one text, each once, whatever their order. */
+export function namesOf(stepIds: Iterable<string>): string {
+  return [...new Set(stepIds)].toSorted().join(' ');
+}
+
 /** The steps that a trace holds records of, as they are known now. */
 export class TraceSteps {
   private steps: ReadonlyMap<string, StepRow> = new Map();
@@ -25,6 +30,11 @@ export class TraceSteps {
   /** Whether none is known. */
   get isEmpty(): boolean {
     return this.steps.size === 0;
+  }
+
+  /** Which are known, as one text. */
+  get names(): string {
+    return namesOf(this.steps.keys());
   }
 
   /** More is known of them than was read. */

@@ -16,6 +16,8 @@ export interface InvocationNote {
   readonly accountId: number | null;
   /** The step that somebody told of; `null` where the invocation is a run of its own. */
   readonly stepId: string | null;
+  /** The step that its telemetry says it is of, whether or not somebody has told of it yet; `null` where it says none. */
+  readonly namedStepId: string | null;
   /** As it was typed; `null` until it is known. */
   readonly command: string | null;
   readonly verdict: 'success' | 'error' | 'canceled' | 'lost' | null;

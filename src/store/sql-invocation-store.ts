@@ -4,6 +4,7 @@ import type { TraceId } from '../record/ids.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
 import { changeState } from './change-state.js';
 import { type Fence, ownTraces } from './fence.js';
+import { findNamedSteps } from './find-named-steps.js';
 import type { InvocationNote, InvocationStore, TraceNote } from './invocation-store.js';
 import { namedIds, type PlaceIds } from './named-ids.js';
 import { nextIds } from './next-ids.js';
@@ -44,7 +45,7 @@ export class SqlInvocationStore implements InvocationStore {
       const own = await ownTraces(transaction, traceIds, this.fence);
       const notes = all.filter(({ traceId }) => own.has(traceId));
       for (const some of slices(notes, ROWS_PER_STATEMENT)) {
-        await noteSome(transaction, some, nowUnixMs, this.announcer);
+        await noteSome(transaction, await findNamedSteps(transaction, some), nowUnixMs, this.announcer);
       }
     });
   }

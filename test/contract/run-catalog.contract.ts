@@ -359,6 +359,7 @@ function invocation(details: Partial<InvocationNote>): InvocationNote {
     index: 1,
     accountId: null,
     stepId: null,
+    namedStepId: null,
     command: 'dbt build',
     verdict: 'success',
     statusMessage: null,

@@ -227,6 +227,27 @@ export function webhookNewsContract(withState: (body: (state: State) => Promise<
         ]);
       }));
 
+    it('is kept back of a run whose telemetry names a step that nobody has told of yet, until somebody does', () =>
+      withA(async (state) => {
+        await state.invocations.note([commandNote(1, { ...RUNNING, namedStepId: 's1' })], 3_000);
+        const [early] = await eventsOf(state, 'wsu_a');
+        expect((early?.dueUnixMs ?? 0) - (early?.createdUnixMs ?? 0)).toBe(10_000);
+        const { runId } = await state.executions.begin(stepStart('s1', {}), 'remote');
+        expect(await state.executions.tracesOf('s1')).toEqual([commandNote(1).traceId]);
+        await state.invocations.note([commandNote(1, { ...RUNNING, namedStepId: 's1', stepId: 's1' })], 3_100);
+        const left = await eventsOf(state, 'wsu_a');
+        expect(left.map(({ eventType, facts }) => [eventType, facts.runId])).toEqual([['job.run.started', runId]]);
+      }));
+
+    it('is nothing more of a run whose telemetry names a step that somebody told of in between', () =>
+      withA(async (state) => {
+        const { runId } = await state.executions.begin(stepStart('s1', {}), 'remote');
+        await state.invocations.note([commandNote(1, { ...RUNNING, namedStepId: 's1' })], 3_000);
+        const told = await eventsOf(state, 'wsu_a');
+        expect(told.map(({ eventType, facts }) => [eventType, facts.runId])).toEqual([['job.run.started', runId]]);
+        expect(await state.executions.tracesOf('s1')).toEqual([commandNote(1).traceId]);
+      }));
+
     it('is told at once of a run of nobody, while nobody runs a command', () =>
       withA(async (state) => {
         await state.executions.begin(stepStart('s1', {}), 'local');

@@ -12,13 +12,14 @@ export function rowOf(traceId: TraceId, seenUnixMs: number, isOpen = false): Run
 export function noteOf(traceId: TraceId, endedUnixMs: number, isOpen = false): TraceNote {
   const verdict = isOpen ? null : 'success';
   const place = { job: 'adhoc', environment: null, project: null };
+  const ofNobody = { stepId: null, namedStepId: null };
   const times = { startedUnixMs: endedUnixMs, endedUnixMs };
   const engine = { engineVersion: null, gitBranch: null, gitSha: null };
   const rest = { statusMessage: null, isSaved: true, parquetFile: 'telemetry.parquet' };
   return {
     traceId,
     invocations: [
-      { index: 1, accountId: null, stepId: null, command: 'dbt build', verdict, ...times, ...engine, ...rest, place },
+      { index: 1, accountId: null, ...ofNobody, command: 'dbt build', verdict, ...times, ...engine, ...rest, place },
     ],
   };
 }

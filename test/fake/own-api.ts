@@ -61,6 +61,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
       index: invocation.index,
       accountId: null,
       stepId: null,
+      namedStepId: null,
       command: invocation.rawCommand,
       verdict: isOver ? invocation.verdict : null,
       statusMessage: isOver ? invocation.statusMessage : null,

@@ -37,7 +37,8 @@ export function commandNote(number: number, given: Partial<InvocationNote> = {})
   const traceId = parseTraceId(String(number).padStart(32, '0').replace(/^0/, 'a'));
   if (traceId === undefined) throw new Error(`${number} makes no trace id`);
   const invocation: InvocationNote = {
-    ...{ index: 1, accountId: null, stepId: null, command: 'dbt build', verdict: 'success', statusMessage: null },
+    ...{ index: 1, accountId: null, stepId: null, namedStepId: null, command: 'dbt build', verdict: 'success' },
+    ...{ statusMessage: null },
     ...{ startedUnixMs: 1_000, endedUnixMs: 2_000, isSaved: true, parquetFile: 'telemetry.parquet' },
     ...{ engineVersion: '2.0.0', gitBranch: null, gitSha: null },
     place: { job: 'nightly', environment: 'production', project: 'shop' },

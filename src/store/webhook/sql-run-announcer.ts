@@ -16,6 +16,8 @@ import type { WebhookEventType, WebhookSubscription } from './webhook-subscripti
 const ROWS_PER_STATEMENT = 500;
 /** So long what is told of a run is kept back that may turn out to be a step of another one, in milliseconds. */
 const DOUBTFUL_MS = 3_000;
+/** The same where its telemetry names a step that nobody has told of yet: whoever runs the command is about to. */
+const EXPECTED_MS = 10_000;
 
 /** A run that something is to be told of. */
 interface News {
@@ -27,6 +29,8 @@ interface News {
   readonly errorMessage: string | null;
   /** Nobody told of its command: it may still turn out to be a step of another run. */
   readonly isOfNobody: boolean;
+  /** Its telemetry names a step that is to be told of yet. */
+  readonly isStepExpected: boolean;
 }
 
 /** Writes events into the outbox of an SQL database, one for each subscription that is for them. */
@@ -55,15 +59,16 @@ export class SqlRunAnnouncer implements RunAnnouncer {
     const subscriptions = rows.map(toSubscription);
     const nowUnixMs = this.announcing.clock.nowUnixMs();
     const found: Omit<StateTables['webhook_events'], 'seq'>[] = [];
-    const waitMs = (await isStepRunning(transaction)) ? DOUBTFUL_MS : 0;
+    const doubtfulMs = (await isStepRunning(transaction)) ? DOUBTFUL_MS : 0;
     for (const one of news) {
       const run = await new SqlRunCatalog(transaction).findRun(one.accountId, one.id);
       if (run === undefined) continue;
+      const waitMs = one.isStepExpected ? EXPECTED_MS : one.isOfNobody ? doubtfulMs : 0;
       for (const type of one.types) {
         const facts = factsOf(run, type, one.errorMessage, nowUnixMs);
         for (const subscription of subscriptions) {
           if (!(await isFor(transaction, subscription, run, type, facts))) continue;
-          found.push(this.eventOf(subscription, type, facts, nowUnixMs, one.isOfNobody ? waitMs : 0));
+          found.push(this.eventOf(subscription, type, facts, nowUnixMs, waitMs));
         }
       }
     }
@@ -106,6 +111,18 @@ async function findNews(transaction: Transaction<StateTables>, runIds: readonly 
           .where('step.teller', '=', 'nobody'),
       ).as('is_of_nobody'),
     )
+    .select(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('execution_steps as step')
+          .innerJoin('step_traces as own', 'own.step_id', 'step.step_id')
+          .innerJoin('step_traces as named', 'named.trace_id', 'own.trace_id')
+          .leftJoin('execution_steps as told_of', 'told_of.step_id', 'named.step_id')
+          .select('step.id')
+          .whereRef('step.execution_id', '=', 'executions.id')
+          .where('step.teller', '=', 'nobody')
+          .where('told_of.id', 'is', null),
+      ).as('is_step_expected'),
+    )
     .where('id', 'in', runIds)
     .where('told', '<>', ALL_TOLD)
     .orderBy('id')
@@ -121,9 +138,9 @@ async function findNews(transaction: Transaction<StateTables>, runIds: readonly 
       hasError: errors.has(row.id),
     });
     if (told === row.told) return [];
-    const isOfNobody = Boolean(row.is_of_nobody);
+    const doubts = { isOfNobody: Boolean(row.is_of_nobody), isStepExpected: Boolean(row.is_step_expected) };
     const errorMessage = errors.get(row.id) ?? null;
-    return [{ id: row.id, accountId: row.account_id, types, told, errorMessage, isOfNobody }];
+    return [{ id: row.id, accountId: row.account_id, types, told, errorMessage, ...doubts }];
   });
 }
 

@@ -221,7 +221,7 @@ describe('cancelling', () => {
     const traceId = '0af7651916cd43dd8448eb211c80319c' as never;
     const note = { index: 1, accountId: null, stepId: null, command: 'dbt build', verdict: null, statusMessage: null };
     const times = { startedUnixMs: 1, endedUnixMs: 2, isSaved: false, parquetFile: 'x.parquet' };
-    const rest = { engineVersion: null, gitBranch: null, gitSha: null };
+    const rest = { namedStepId: null, engineVersion: null, gitBranch: null, gitSha: null };
     const place = { job: 'adhoc', environment: null, project: null };
     await state.invocations.note([{ traceId, invocations: [{ ...note, ...times, ...rest, place }] }], 3);
     const latest = await state.jobRuns.latestOf(FIRST_ACCOUNT_ID, 'adhoc');

@@ -9,6 +9,7 @@ import type { State } from '../../../src/store/state.js';
 import { stepStart } from '../../contract/execution-book.contract.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
+import { commandNote } from '../../fake/webhook-facts.js';
 import { until } from '../../tool/until.js';
 
 const DAY_MS = 86_400_000;
@@ -47,6 +48,14 @@ describe('the book of a data folder', () => {
       expect(changed).toEqual([TRACE]);
       await book.end('a', { kind: 'exited', exitCode: 0 }, 2_000);
       expect(changed).toEqual([TRACE, TRACE]);
+    }));
+
+  it('tells at once that a step has begun whose telemetry is there already', () =>
+    withBook(async (book, state) => {
+      const note = commandNote(1, { verdict: null, isSaved: false, namedStepId: 'a' });
+      await state.invocations.note([note], 1_000);
+      await book.begin(stepStart('a', {}));
+      expect(changed).toEqual([note.traceId]);
     }));
 
   it('closes at the start what a process left open that died, as of its last sign of life', async () => {

@@ -35,6 +35,11 @@ function ofStep(records: readonly LoggedRecord[], stepId: string, further: Resou
   return records.map((record) => ({ ...record, resource }));
 }
 
+/** Of each event, whose its invocations are. */
+function stepsTold() {
+  return bench.listener.events.map(({ run }) => run.invocations.map(({ step }) => step?.stepId));
+}
+
 async function runFile() {
   return JSON.parse(await readFile(join(bench.folder, 'runs', TRACE, 'run.json'), 'utf8')) as unknown;
 }
@@ -67,6 +72,18 @@ describe('a run whose command somebody runs', () => {
     await bench.book.end('a', EXIT_0, Date.UTC(2030, 0));
     await bench.tracker.idle();
     expect(bench.listener.story).toEqual(['started', 'ended 1 success', 'finished']);
+  });
+
+  it('is told of again while it goes on, when a step is told of only after its first records', async () => {
+    await bench.append(ofStep(cutOff(RECORDS), 'late'));
+    expect(stepsTold()).toEqual([[undefined]]);
+    await bench.book.begin(stepStart('late', { startedUnixMs: 0 }));
+    await bench.book.attach('late', TRACE);
+    await bench.tracker.idle();
+    expect(stepsTold()).toEqual([[undefined], ['late']]);
+    await bench.book.attach('late', TRACE);
+    await bench.tracker.idle();
+    expect(bench.listener.story).toEqual(['started', 'started']);
   });
 
   it('has job, step and exit code in run.json and in the log', async () => {

@@ -1,0 +1,46 @@
+import type { Transaction } from 'kysely';
+import { slices } from '../component/slices.js';
+import type { InvocationNote, TraceNote } from './invocation-store.js';
+import type { StateTables } from './state-tables.js';
+
+/** Rows asked for, or written, by one statement. */
+const ROWS_PER_STATEMENT = 500;
+
+/**
+ * Links traces with steps that their telemetry names before anybody has told of these: whoever does then finds its traces.
+ * @returns the notes, with the step where somebody has told of it between the look at it and now
+ */
+export async function findNamedSteps(
+  transaction: Transaction<StateTables>,
+  notes: readonly TraceNote[],
+): Promise<readonly TraceNote[]> {
+  const links = notes.flatMap(({ traceId, invocations }) =>
+    [...new Set(invocations.flatMap((note) => untold(note) ?? []))].map((step_id) => ({ trace_id: traceId, step_id })),
+  );
+  if (links.length === 0) return notes;
+  const begun = new Set<string>();
+  for (const some of slices(links, ROWS_PER_STATEMENT)) {
+    await transaction
+      .insertInto('step_traces')
+      .values([...some])
+      .onConflict((conflict) => conflict.columns(['trace_id', 'step_id']).doNothing())
+      .execute();
+    const stepIds = some.map(({ step_id }) => step_id);
+    const rows = await transaction
+      .selectFrom('execution_steps')
+      .select('step_id')
+      .where('step_id', 'in', stepIds)
+      .execute();
+    for (const { step_id } of rows) begun.add(step_id);
+  }
+  if (begun.size === 0) return notes;
+  const found = (note: InvocationNote) => [untold(note)].find((stepId) => stepId !== null && begun.has(stepId)) ?? null;
+  return notes.map(({ traceId, invocations }) => ({
+    traceId,
+    invocations: invocations.map((note) => ({ ...note, stepId: note.stepId ?? found(note) })),
+  }));
+}
+
+function untold({ stepId, namedStepId }: InvocationNote): string | null {
+  return stepId === null ? namedStepId : null;
+}
