@@ -1,21 +1,22 @@
-import express, { type Request, Router } from 'express';
+import { type Request, Router } from 'express';
 import { z } from 'zod';
 import { API_PATH } from '../../run/api-path.js';
 import type { ReplayScope } from '../../store/webhook/event-store.js';
 import { WEBHOOK_EVENT_TYPES } from '../../store/webhook/webhook-subscription.js';
+import { NOT_REPLAYABLE } from '../../webhook/not-replayable.js';
 import { payloadOf } from '../../webhook/payload.js';
 import { ApiError } from '../api-error.js';
 import { authorize, callerOf } from '../authenticate.js';
-import { success, successList } from '../envelope.js';
+import { success } from '../envelope.js';
 import { foundSubscription } from '../webhook/found-subscription.js';
-import { bodySchemas, DRAFT_DEFAULTS, parseInput, toDraft } from '../webhook/subscription-input.js';
+import { bodySchemas, parseInput, toDraft } from '../webhook/subscription-input.js';
+import { addSubscriptionRoutes } from '../webhook/subscription-routes.js';
 import type { WebhookApiDeps } from '../webhook/webhook-api-deps.js';
-import { webhookListPart } from '../webhook/webhook-list-part.js';
+import { webhookBody } from '../webhook/webhook-body.js';
 import { ownSubscriptionDocument } from './webhook-document.js';
 
 const ALL = `${API_PATH}/webhooks`;
 const ONE = `${ALL}/:webhookId`;
-const MAX_BODY_BYTES = 256 * 1024;
 const MAX_OVERLAP_S = 30 * 86_400;
 
 /** Body of a rotation. */
@@ -54,24 +55,10 @@ export const previewSchema = z.object({
 export function ownWebhookRouter(deps: WebhookApiDeps): Router {
   const { subscriptions, events, jobs, openDesk, wake, clock } = deps;
   const router = Router();
-  const json = express.json({ type: () => true, limit: MAX_BODY_BYTES, strict: false });
+  const json = webhookBody();
 
-  router.get(ALL, authorize('webhooks:read'), async (request, response) => {
-    const part = webhookListPart(request.query);
-    const { items, totalCount } = await subscriptions.list(callerOf(response).accountId, part);
-    const pagination = { total_count: totalCount, count: items.length };
-    const documents = items.map((one) => ownSubscriptionDocument(one));
-    response.json(successList(documents, { pagination, filters: part, order_by: null }));
-  });
-  router.post(ALL, authorize('webhooks:write'), json, async (request, response) => {
-    const { accountId } = callerOf(response);
-    const input = parseInput(bodySchemas.own.create, request.body);
-    const said = await toDraft(input, input.type ?? 'http', accountId, jobs);
-    const { clientUrl = '', eventTypes = [], name = '' } = said;
-    const draft = { ...DRAFT_DEFAULTS, ...said, clientUrl, eventTypes, name };
-    const { subscription, secret } = await (await openDesk()).create(accountId, draft);
-    response.status(201).json(success(ownSubscriptionDocument(subscription, secret), 201));
-  });
+  const newSchema = bodySchemas.own.create;
+  addSubscriptionRoutes(router, { all: ALL, one: ONE, json, newSchema, documentOf: ownSubscriptionDocument }, deps);
   router.post(`${ALL}/replay`, authorize('webhooks:write'), json, async (request, response) => {
     const { accountId } = callerOf(response);
     const scope = replayScope(parseInput(replaySchema, request.body));
@@ -80,14 +67,10 @@ export function ownWebhookRouter(deps: WebhookApiDeps): Router {
     }
     const count = await events.replay(accountId, scope, clock.nowUnixMs());
     if (count === 0 && 'eventId' in scope) {
-      const reason = 'it may be older than 7 days, or still be tried';
-      throw new ApiError(404, `There is no event ${scope.eventId} that could be replayed; ${reason}.`);
+      throw new ApiError(404, `There is no event ${scope.eventId} that could be replayed; ${NOT_REPLAYABLE}.`);
     }
     wake();
     response.json(success({ replayed_count: count }));
-  });
-  router.get(ONE, authorize('webhooks:read'), async (request, response) => {
-    response.json(success(ownSubscriptionDocument(await foundSubscription(request, response, deps))));
   });
   router.patch(ONE, authorize('webhooks:write'), json, async (request, response) => {
     const { id, accountId, kind } = await foundSubscription(request, response, deps);
@@ -98,11 +81,6 @@ export function ownWebhookRouter(deps: WebhookApiDeps): Router {
     const changed = await (await openDesk()).change(accountId, id, await toDraft(input, kind, accountId, jobs));
     if (changed === undefined) throw ApiError.notFound();
     response.json(success(ownSubscriptionDocument(changed)));
-  });
-  router.delete(ONE, authorize('webhooks:write'), async (request, response) => {
-    const { id, accountId } = await foundSubscription(request, response, deps);
-    await subscriptions.remove(accountId, id);
-    response.json(success({ id }));
   });
   router.post(`${ONE}/secret`, authorize('webhooks:write'), json, async (request, response) => {
     const { id, accountId } = await foundSubscription(request, response, deps);

@@ -1,56 +1,34 @@
-import express, { type Response, Router } from 'express';
+import { type Response, Router } from 'express';
 import { ApiError } from '../api-error.js';
 import { V3_PATH } from '../api-router.js';
-import { authorize, callerOf } from '../authenticate.js';
+import { authorize } from '../authenticate.js';
 import { success, successList } from '../envelope.js';
 import { eventDocument, receiptDocument } from '../webhook/event-document.js';
 import { foundSubscription } from '../webhook/found-subscription.js';
 import { subscriptionDocument } from '../webhook/subscription-document.js';
-import { bodySchemas, DRAFT_DEFAULTS, parseInput, toDraft } from '../webhook/subscription-input.js';
+import { bodySchemas, parseInput, toDraft } from '../webhook/subscription-input.js';
+import { addSubscriptionRoutes } from '../webhook/subscription-routes.js';
 import type { WebhookApiDeps } from '../webhook/webhook-api-deps.js';
+import { webhookBody } from '../webhook/webhook-body.js';
 import { webhookListPart } from '../webhook/webhook-list-part.js';
 
 const ALL = `${V3_PATH}/accounts/:accountId/webhooks/subscriptions`;
 const ONE = `${V3_PATH}/accounts/:accountId/webhooks/subscription/:webhookId`;
-const MAX_BODY_BYTES = 256 * 1024;
 
 /** Webhook subscriptions as the hosted platform has them. */
 export function webhookRouter(deps: WebhookApiDeps): Router {
-  const { subscriptions, events, jobs, openDesk } = deps;
+  const { events, jobs, openDesk } = deps;
   const router = Router();
-  // Clients send bodies without a type as well.
-  const json = express.json({ type: () => true, limit: MAX_BODY_BYTES, strict: false });
+  const json = webhookBody();
 
-  router.get(ALL, authorize('webhooks:read'), async (request, response) => {
-    const part = webhookListPart(request.query);
-    const { items, totalCount } = await subscriptions.list(callerOf(response).accountId, part);
-    const pagination = { total_count: totalCount, count: items.length };
-    const documents = items.map((one) => subscriptionDocument(one));
-    response.json(successList(documents, { pagination, filters: part, order_by: null }));
-  });
-  router.post(ALL, authorize('webhooks:write'), json, async (request, response) => {
-    const { accountId } = callerOf(response);
-    const input = parseInput(bodySchemas.platform.create, request.body);
-    const said = await toDraft(input, 'http', accountId, jobs);
-    const { clientUrl = '', eventTypes = [], name = '' } = said;
-    const draft = { ...DRAFT_DEFAULTS, ...said, clientUrl, eventTypes, name };
-    const { subscription, secret } = await (await openDesk()).create(accountId, draft);
-    response.status(201).json(success(subscriptionDocument(subscription, secret), 201));
-  });
-  router.get(ONE, authorize('webhooks:read'), async (request, response) => {
-    response.json(success(subscriptionDocument(await foundSubscription(request, response, deps))));
-  });
+  const newSchema = bodySchemas.platform.create;
+  addSubscriptionRoutes(router, { all: ALL, one: ONE, json, newSchema, documentOf: subscriptionDocument }, deps);
   router.put(ONE, authorize('webhooks:write'), json, async (request, response) => {
     const { id, kind, accountId } = await foundSubscription(request, response, deps);
     const input = parseInput(bodySchemas.platform.change, request.body);
     const changed = await (await openDesk()).change(accountId, id, await toDraft(input, kind, accountId, jobs));
     if (changed === undefined) throw ApiError.notFound();
     response.json(success(subscriptionDocument(changed)));
-  });
-  router.delete(ONE, authorize('webhooks:write'), async (request, response) => {
-    const { id, accountId } = await foundSubscription(request, response, deps);
-    await subscriptions.remove(accountId, id);
-    response.json(success({ id }));
   });
   router.get(`${ONE}/test`, authorize('webhooks:write'), async (request, response) => {
     const subscription = await foundSubscription(request, response, deps);

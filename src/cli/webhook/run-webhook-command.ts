@@ -7,6 +7,7 @@ import { nearestName } from '../../config/suggestion.js';
 import { FIRST_ACCOUNT_ID } from '../../store/account-store.js';
 import type { State } from '../../store/state.js';
 import type { ReplayScope } from '../../store/webhook/event-store.js';
+import { NOT_REPLAYABLE } from '../../webhook/not-replayable.js';
 import { CliError } from '../cli-error.js';
 import type { Invocation } from '../command-line.js';
 import { EXIT, type ExitCode } from '../exit-code.js';
@@ -83,10 +84,7 @@ export async function runWebhookCommand(invocation: Invocation): Promise<ExitCod
     }
     const count = await webhookEvents.replay(accountId, scope, context.clock.nowUnixMs());
     if (count === 0 && 'eventId' in scope) {
-      throw new CliError(
-        EXIT.failed,
-        `there is no event ${scope.eventId} that could be replayed; it may be older than retain-deliveries-age (7 days by default), or still be tried`,
-      );
+      throw new CliError(EXIT.failed, `there is no event ${scope.eventId} that could be replayed; ${NOT_REPLAYABLE}`);
     }
     const what = count === 1 ? '1 event is' : `${count} events are`;
     context.stderr.write(`${what} due again: the server delivers them, or the next one that is started\n`);
