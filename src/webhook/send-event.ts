@@ -1,3 +1,4 @@
+import { reasonOf } from '../component/reason-of.js';
 import type { WebhookEvent } from '../store/webhook/webhook-event.js';
 import type { WebhookKind, WebhookSubscription } from '../store/webhook/webhook-subscription.js';
 import type { EventSender, Sent } from './event-sender.js';
@@ -20,6 +21,6 @@ export async function sendEvent(
   try {
     return await senders[subscription.kind].send(subscription, event, signal);
   } catch (error) {
-    return { ...NOTHING_SENT, error: error instanceof Error ? error.message : String(error) };
+    return { ...NOTHING_SENT, error: reasonOf(error) };
   }
 }
