@@ -1,4 +1,5 @@
 import type { Configuration } from '../config/configuration.js';
+import { ConfigurationError } from '../config/configuration-error.js';
 import type { S3Location } from '../store/bucket/s3-location.js';
 
 /** The bucket of a configuration; `null` where things are kept in the data folder. */
@@ -15,4 +16,11 @@ export function bucketOf(configuration: Configuration): S3Location | null {
     isPathStyle: style === 'auto' ? endpoint !== null : style === 'on',
     credentials: bucketEnvironment?.credentials ?? null,
   };
+}
+
+/** The bucket that several processes share. @throws ConfigurationError where there is none */
+export function sharedBucketOf(configuration: Configuration): S3Location {
+  const location = bucketOf(configuration);
+  if (location === null) throw new ConfigurationError(['--processes several needs a bucket: set --artifacts s3://…']);
+  return location;
 }

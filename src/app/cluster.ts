@@ -19,7 +19,6 @@ import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
-import { ConfigurationError } from '../config/configuration-error.js';
 import { MAX_QUERY_RUNS, PARQUET } from '../query/list-query-files.js';
 import type { QueryFiles } from '../query/query-files.js';
 import type { TraceId } from '../record/ids.js';
@@ -34,7 +33,7 @@ import type { RecordLogReader } from '../sink/record-log.js';
 import { S3ObjectStore } from '../store/bucket/s3-object-store.js';
 import type { State } from '../store/state.js';
 import type { UnnamedRun } from '../store/trace-catalog.js';
-import { bucketOf } from './bucket-of.js';
+import { sharedBucketOf } from './bucket-of.js';
 import { clusterFolder } from './cluster-folder.js';
 
 /** What the parts of a cluster work with. */
@@ -75,8 +74,7 @@ export class Cluster {
     private readonly deps: ClusterDeps,
   ) {
     const { state, identity, clock, logger } = deps;
-    const location = bucketOf(configuration);
-    if (location === null) throw new ConfigurationError(['--processes several needs a bucket: set --artifacts s3://…']);
+    const location = sharedBucketOf(configuration);
     const folder = clusterFolder(configuration);
     const { cluster: stores } = state;
     const processId = () => identity.processId;

@@ -1,7 +1,6 @@
 import type { Configuration } from '../config/configuration.js';
-import { ConfigurationError } from '../config/configuration-error.js';
 import type { S3ObjectStore } from '../store/bucket/s3-object-store.js';
-import { bucketOf } from './bucket-of.js';
+import { sharedBucketOf } from './bucket-of.js';
 
 /** The bucket that several processes share, opened when it is first asked for. */
 export class SharedBucket {
@@ -21,8 +20,7 @@ export class SharedBucket {
 }
 
 async function openBucket(configuration: Configuration): Promise<S3ObjectStore> {
-  const location = bucketOf(configuration);
-  if (location === null) throw new ConfigurationError(['--processes several needs a bucket: set --artifacts s3://…']);
+  const location = sharedBucketOf(configuration);
   const { S3ObjectStore } = await import('../store/bucket/s3-object-store.js');
   return new S3ObjectStore(location);
 }
