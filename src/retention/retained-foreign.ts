@@ -1,5 +1,5 @@
 import type { EndedSegment, ForeignSegments } from '../sink/foreign-segments.js';
-import type { CursorStore } from '../store/cursor-store.js';
+import type { CursorStore, ForeignCursor } from '../store/cursor-store.js';
 import type { Removable, RetainedKind, RetentionLimits } from './retained-kind.js';
 
 /** What it works with. */
@@ -34,8 +34,9 @@ export class RetainedForeign implements RetainedKind {
   async *removables(endedUntilUnixMs: number): AsyncGenerator<Removable> {
     const { segments, nowUnixMs } = this.deps;
     await segments.turn(nowUnixMs() - SEGMENT_MS);
+    const cursors = await this.cursors();
     for (const segment of await segments.ended()) {
-      if (segment.writtenUnixMs > endedUntilUnixMs || (await this.isWaitedFor(segment))) continue;
+      if (segment.writtenUnixMs > endedUntilUnixMs || this.isWaitedFor(segment, cursors)) continue;
       yield {
         count: 1,
         endedUnixMs: segment.writtenUnixMs,
@@ -48,16 +49,23 @@ export class RetainedForeign implements RetainedKind {
     }
   }
 
+  /** How far each destination is; asked once a sweep, in which they only go on. */
+  private cursors(): Promise<readonly (ForeignCursor | undefined)[]> {
+    const { cursors, destinations } = this.deps;
+    return Promise.all(destinations.map((destination) => cursors.findForeign(destination)));
+  }
+
   /** Whether a destination has not got all of it. */
-  private async isWaitedFor({ segment, sizeBytes, writtenUnixMs }: EndedSegment): Promise<boolean> {
-    const { cursors, destinations, maxBacklogMs, nowUnixMs } = this.deps;
+  private isWaitedFor(
+    { segment, sizeBytes, writtenUnixMs }: EndedSegment,
+    cursors: readonly (ForeignCursor | undefined)[],
+  ): boolean {
+    const { maxBacklogMs, nowUnixMs } = this.deps;
     if (maxBacklogMs !== null && writtenUnixMs <= nowUnixMs() - maxBacklogMs) return false;
-    for (const destination of destinations) {
+    return cursors.some((cursor) => {
       // One that has none has begun with nothing.
-      const cursor = await cursors.findForeign(destination);
       const isBehind = cursor === undefined || cursor.segment < segment;
-      if (isBehind || (cursor.segment === segment && cursor.offset < sizeBytes)) return true;
-    }
-    return false;
+      return isBehind || (cursor.segment === segment && cursor.offset < sizeBytes);
+    });
   }
 }
