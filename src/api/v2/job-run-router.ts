@@ -7,6 +7,7 @@ import { V2_PATH } from '../api-router.js';
 import { authorize, callerOf } from '../authenticate.js';
 import { success } from '../envelope.js';
 import { idIn } from './id-in.js';
+import { runContext } from './run-context.js';
 import { runDocument } from './run-document.js';
 import type { V2Deps } from './v2-deps.js';
 
@@ -102,15 +103,8 @@ export function jobRunRouter({ catalog, factsOf, clock, openDesk }: JobRunDeps):
   }
 
   function documentOf(request: Request, run: CatalogRun) {
-    return runDocument(
-      run,
-      { job: null, hasTrigger: true, hasEnvironment: false, steps: [] },
-      {
-        nowUnixMs: clock.nowUnixMs(),
-        baseUrl: `${request.protocol}://${request.get('host') ?? request.hostname}`,
-        isStartable: ({ job, accountId }) => (factsOf({ name: job.name, accountId })?.commandLines ?? []).length > 0,
-      },
-    );
+    const related = { job: null, hasTrigger: true, hasEnvironment: false, steps: [] };
+    return runDocument(run, related, runContext(request, { clock, factsOf }));
   }
 }
 

@@ -7,6 +7,7 @@ import { success, successList } from '../envelope.js';
 import { idIn } from './id-in.js';
 import { type JobDocument, jobDocument } from './job-document.js';
 import { textsOf } from './query-values.js';
+import { runContext } from './run-context.js';
 import { type RunDocument, runDocument } from './run-document.js';
 import { runListQuery } from './run-list-query.js';
 import { NO_LOGS, type StepDocument, stepDocument } from './step-document.js';
@@ -58,12 +59,7 @@ async function runDocuments(
     stepsByRun.set(step.runId, [...(stepsByRun.get(step.runId) ?? []), document]);
   }
   const jobs = related.has('job') ? await jobDocuments(deps, accountId, runs) : new Map<number, JobDocument>();
-  const context = {
-    nowUnixMs: deps.clock.nowUnixMs(),
-    baseUrl: `${request.protocol}://${request.get('host') ?? request.hostname}`,
-    isStartable: ({ job, accountId }: CatalogRun) =>
-      (deps.factsOf({ name: job.name, accountId })?.commandLines ?? []).length > 0,
-  };
+  const context = runContext(request, deps);
   return runs.map((run) =>
     runDocument(
       run,
