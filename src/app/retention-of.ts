@@ -1,8 +1,8 @@
 import type { Clock } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
+import { NO_HOLD } from '../retention/no-hold.js';
 import { Removals } from '../retention/removals.js';
-import type { TraceHold } from '../retention/retained-telemetry.js';
 import { Retention } from '../retention/retention.js';
 import { TelemetryFolder } from '../retention/telemetry-folder.js';
 import type { TelemetryPlace } from '../retention/telemetry-place.js';
@@ -47,7 +47,8 @@ export function retentionOf(configuration: Configuration, purpose: AppPurpose, d
   const { state, storage, recordLog, tracker, clock, logger } = deps;
   const place = deps.sharedPlace ?? new TelemetryFolder(configuration['data-dir']);
   const removals = new Removals({ store: state.retention, place, openArtifacts: () => storage.open() });
-  const hold = recordLog instanceof JsonlRecordLog ? new TraceStill(recordLog, tracker) : SHARED_HOLD;
+  // Of several processes: the database removes only rows of traces that none of them has, and lets none take one meanwhile.
+  const hold = recordLog instanceof JsonlRecordLog ? new TraceStill(recordLog, tracker) : NO_HOLD;
   const kinds = retainedKinds(configuration, { ...deps, place, removals, hold });
   const looked = {
     serve: { shared: [...kinds.runs, ...kinds.rows], own: kinds.own },
@@ -59,6 +60,3 @@ export function retentionOf(configuration: Configuration, purpose: AppPurpose, d
     own: new Retention({ kinds: looked.own, removals: null, clock, logger }),
   };
 }
-
-/** Of several processes: the database removes only rows of traces that none of them has, and lets none take one meanwhile. */
-const SHARED_HOLD: TraceHold = { whileStill: (_traceIds, action) => action() };

@@ -5,13 +5,7 @@ export function sharingProblems(
   configuration: Pick<Configuration, 'database-url' | 'artifacts' | 'webhookKey'>,
   isServing: boolean,
 ): readonly string[] {
-  const problems: string[] = [];
-  if (configuration['database-url'] === 'off') {
-    problems.push('processes: several share a database: set DATABASE_URL to one in PostgreSQL, or processes to one');
-  }
-  if (configuration.artifacts === 'folder') {
-    problems.push('processes: several share a bucket: set artifacts to s3://BUCKET, or processes to one');
-  }
+  const problems = [...sharedPlaceProblems(configuration)];
   if (configuration.webhookKey === null) {
     problems.push(
       'processes: several share the secrets of webhooks: set RUN_BRIDGE_WEBHOOK_KEY, the same for all of them (make one with: openssl rand -base64 32)',
@@ -19,5 +13,19 @@ export function sharingProblems(
   }
   if (!isServing)
     problems.push('processes: where several share the work, this command hands over to one: say --to URL');
+  return problems;
+}
+
+/** What keeps a program from reaching what several processes share, one sentence each: their database and their bucket. */
+export function sharedPlaceProblems(
+  configuration: Pick<Configuration, 'database-url' | 'artifacts'>,
+): readonly string[] {
+  const problems: string[] = [];
+  if (configuration['database-url'] === 'off') {
+    problems.push('processes: several share a database: set DATABASE_URL to one in PostgreSQL, or processes to one');
+  }
+  if (configuration.artifacts === 'folder') {
+    problems.push('processes: several share a bucket: set artifacts to s3://BUCKET, or processes to one');
+  }
   return problems;
 }

@@ -5,8 +5,8 @@ import type { RecordConsumer } from '../record/record-consumer.js';
 import { importPaths } from '../source/import-paths.js';
 import { REJECTS_FILE, RejectFile } from '../source/reject-file.js';
 import type { Invocation } from './command-line.js';
-import { createLogger } from './create-logger.js';
 import { EXIT, type ExitCode } from './exit-code.js';
+import { loggerOf } from './logger-of.js';
 import { openIntake } from './open-intake.js';
 import { otlpReading } from './otlp-reading.js';
 import { ProgressLine } from './progress-line.js';
@@ -23,8 +23,8 @@ export async function importFiles(invocation: Invocation): Promise<ExitCode> {
   const { stderr, stop } = context;
   const { configuration, warnings } = await resolveForCommand(invocation);
   for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);
-  const { 'log-level': level, 'log-format': format, 'data-dir': dataFolder } = configuration;
-  const logger = createLogger({ level, format, stream: stderr, isTerminal: context.isStderrTerminal });
+  const { 'data-dir': dataFolder } = configuration;
+  const logger = loggerOf(configuration, context);
   const intake = await openIntake(invocation, configuration, logger, 'import', null);
   try {
     const traceIds = new Set<TraceId>();

@@ -8,8 +8,8 @@ import { RecordPipe } from '../source/record-pipe.js';
 import { REJECTS_FILE, RejectFile } from '../source/reject-file.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
-import { createLogger } from './create-logger.js';
 import { type CommandExit, EXIT, type ExitCode } from './exit-code.js';
+import { loggerOf } from './logger-of.js';
 import { type Intake, openIntake } from './open-intake.js';
 import { PassOn } from './pass-on.js';
 import { PipeInput } from './pipe-input.js';
@@ -64,7 +64,7 @@ async function keepRecords(
   // Standard output belongs to the lines that are passed on.
   const configuration = { ...given, jsonl: 'off' };
   const dataFolder = configuration['data-dir'];
-  const logger = loggerOf(invocation, configuration);
+  const logger = loggerOf(configuration, context);
   const opening = open(invocation, configuration, logger);
   opening.catch(() => undefined);
   const rejectFile = new RejectFile(join(dataFolder, REJECTS_FILE), clock, (reason) => logger.error({}, reason));
@@ -96,11 +96,6 @@ async function keepRecords(
     if (!records.store.hasFailed) complain(context, reasonOf(error));
     return EXIT.ok;
   }
-}
-
-function loggerOf({ context }: Invocation, configuration: Configuration): Logger {
-  const { 'log-level': level, 'log-format': format } = configuration;
-  return createLogger({ level, format, stream: context.stderr, isTerminal: context.isStderrTerminal });
 }
 
 /** Signals end the engine, and with it the pipe: what comes until then is kept. */

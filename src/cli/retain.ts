@@ -8,13 +8,12 @@ import { RETENTION_LEASE } from '../app/leased.js';
 import { openState } from '../app/open-state.js';
 import { type RetainedKinds, retainedKinds } from '../app/retained-kinds.js';
 import { SharedBucket } from '../app/shared-bucket.js';
-import { sharingProblems } from '../app/sharing-problems.js';
-import type { Logger } from '../component/logger.js';
+import { sharedPlaceProblems } from '../app/sharing-problems.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
+import { NO_HOLD } from '../retention/no-hold.js';
 import { Removals } from '../retention/removals.js';
 import type { RetainedKind } from '../retention/retained-kind.js';
-import type { TraceHold } from '../retention/retained-telemetry.js';
 import { sweepKind } from '../retention/sweep-kind.js';
 import { TelemetryBucket } from '../retention/telemetry-bucket.js';
 import { TelemetryFolder } from '../retention/telemetry-folder.js';
@@ -23,9 +22,8 @@ import type { State } from '../store/state.js';
 import { takeDataFolder } from '../store/take-data-folder.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
-import { createLogger } from './create-logger.js';
 import { EXIT, type ExitCode } from './exit-code.js';
-
+import { loggerOf } from './logger-of.js';
 import type { ProcessContext } from './process-context.js';
 import { refuseElsewhere } from './refuse-elsewhere.js';
 import { resolveForCommand } from './resolve-for-command.js';
@@ -38,7 +36,7 @@ export async function retain(invocation: Invocation): Promise<ExitCode> {
   refuseElsewhere(configuration);
   const isDry = switches.has('dry-run');
   if (configuration.processes === 'several') {
-    const problems = sharingProblems({ ...configuration, webhookKey: new Uint8Array() }, true);
+    const problems = sharedPlaceProblems(configuration);
     if (problems.length > 0) throw new ConfigurationError(problems);
     // What is shared is in no data folder, so none is looked at.
     await sweep(configuration, context, isDry);
@@ -79,8 +77,7 @@ async function sweep(configuration: Configuration, context: ProcessContext, isDr
       ({ name }) => name,
     );
     // Nobody else has the folder; of what several processes share, the database removes only what none of them has.
-    const hold: TraceHold = { whileStill: (_traceIds, action) => action() };
-    const parts = { state, storage, place, removals, foreign, clock, destinations, hold };
+    const parts = { state, storage, place, removals, foreign, clock, destinations, hold: NO_HOLD };
     await sweepAll(retainedKinds(configuration, parts), isShared, isDry, context);
   } finally {
     await release();
@@ -140,15 +137,6 @@ async function takeTurn(
     await turn.release();
     await lease.release();
   };
-}
-
-function loggerOf(
-  configuration: Configuration,
-  { stderr: stream, isStderrTerminal: isTerminal }: ProcessContext,
-): Logger {
-  return createLogger({
-    ...{ level: configuration['log-level'], format: configuration['log-format'], stream, isTerminal },
-  });
 }
 
 function limited({ limits }: RetainedKind): boolean {

@@ -6,8 +6,8 @@ import type { Configuration } from '../config/configuration.js';
 import { missingForHooks } from '../config/missing-for-hooks.js';
 import { appDeps } from './app-deps.js';
 import type { Invocation } from './command-line.js';
-import { createLogger } from './create-logger.js';
 import { EXIT, type ExitCode } from './exit-code.js';
+import { loggerOf } from './logger-of.js';
 import { resolveForCommand } from './resolve-for-command.js';
 import { startLines } from './start-lines.js';
 import { stopped } from './stopped.js';
@@ -22,12 +22,7 @@ export async function serve(invocation: Invocation): Promise<ExitCode> {
   const { context } = invocation;
   const { clock } = context;
   const { configuration, warnings } = await resolveForCommand(invocation);
-  const logger = createLogger({
-    level: configuration['log-level'],
-    format: configuration['log-format'],
-    stream: context.stderr,
-    isTerminal: context.isStderrTerminal,
-  });
+  const logger = loggerOf(configuration, context);
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
   const app = await App.open(configuration, appDeps(context, logger));
   await app.start();

@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { CANCEL_TIMES, Interruption } from '../../component/interruption.js';
-import { type Logger, silentLogger } from '../../component/logger.js';
+import { silentLogger } from '../../component/logger.js';
 import { processTree } from '../../component/process-tree.js';
 import { signalProcesses } from '../../component/signal-processes.js';
 import type { Configuration } from '../../config/configuration.js';
 import { type Environment, nonEmpty } from '../../config/environment.js';
 import { ENGINE_FILE, SPOOL_FOLDER } from '../../source/spool-folder.js';
 import type { Invocation } from '../command-line.js';
-import { createLogger } from '../create-logger.js';
-import type { ProcessContext } from '../process-context.js';
+import { loggerOf } from '../logger-of.js';
 import { resolveForCommand } from '../resolve-for-command.js';
 import type { ChildEnding } from './child-ending.js';
 import { childEnvironment } from './child-environment.js';
@@ -118,11 +117,6 @@ export class CommandBridge {
       peakMemoryBytes: this.usage?.peakMemoryBytes,
     };
   }
-}
-
-function loggerOf(configuration: Configuration, { stderr, isStderrTerminal }: ProcessContext): Logger {
-  const { 'log-level': level, 'log-format': format } = configuration;
-  return createLogger({ level, format, stream: stderr, isTerminal: isStderrTerminal });
 }
 
 function callersTrace(environment: Environment, notices: Notices): TraceContext | null {

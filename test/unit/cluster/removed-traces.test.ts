@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RemovedCopies } from '../../../src/cluster/removed-copies.js';
 import type { TraceId } from '../../../src/record/ids.js';
 import type { Delivery } from '../../../src/record/record-consumer.js';
+import { NO_HOLD } from '../../../src/retention/no-hold.js';
 import { Removals } from '../../../src/retention/removals.js';
 import { RetainedTelemetry } from '../../../src/retention/retained-telemetry.js';
 import { type SweepResult, sweepKind } from '../../../src/retention/sweep-kind.js';
@@ -54,7 +55,7 @@ function sweep(): Promise<SweepResult> {
     {
       ...{ store: state.retention, removals: removals(), destinations: [], openArtifacts },
       place: new TelemetryBucket({ openBucket: async () => bucket, traces: state.cluster.traces }),
-      hold: { whileStill: (_traceIds, action) => action() },
+      hold: NO_HOLD,
       nowUnixMs: () => clock.nowUnixMs(),
     },
   );

@@ -1,0 +1,13 @@
+import type { Logger } from '../component/logger.js';
+import type { Configuration } from '../config/configuration.js';
+import { createLogger } from './create-logger.js';
+import type { ProcessContext } from './process-context.js';
+
+/** The program's log on standard error, as a configuration has it. */
+export function loggerOf(
+  configuration: Pick<Configuration, 'log-level' | 'log-format'>,
+  { stderr, isStderrTerminal }: Pick<ProcessContext, 'stderr' | 'isStderrTerminal'>,
+): Logger {
+  const { 'log-level': level, 'log-format': format } = configuration;
+  return createLogger({ level, format, stream: stderr, isTerminal: isStderrTerminal });
+}
