@@ -2,7 +2,7 @@ import { Access } from './app/access.js';
 import type { AppDeps, AppPurpose } from './app/app-deps.js';
 import { ArtifactStorage } from './app/artifact-storage.js';
 import { createDecoding } from './app/create-decoding.js';
-import { databaseHealth } from './app/database-health.js';
+import { addDatabaseHealth } from './app/database-health.js';
 import { exportHealth } from './app/export-health.js';
 import { JobsLate } from './app/jobs-late.js';
 import { LateApi } from './app/late-api.js';
@@ -104,9 +104,7 @@ export class App {
     opened.bell.listen(this.webhooks.wake);
     const { executions: store, runs } = opened.state;
     this.book = new LocalExecutionBook({
-      store,
-      runs,
-      listeners: [cluster?.steps ?? this.tracker],
+      ...{ store, runs, listeners: [cluster?.steps ?? this.tracker] },
       ...{ places, clock, logger, isShared: cluster !== undefined },
     });
     const output = opened.stream && new JsonlOutput(opened.stream, { reader, logger });
@@ -115,11 +113,7 @@ export class App {
     const limits = createLimits(configuration, { machine: deps.machine, clock, logger, health });
     const { lease } = opened;
     const { maxInFlightBytes } = limits;
-    const guards = [
-      ...limits.guards,
-      ...(lease === undefined ? [] : [lease]),
-      ...(cluster === undefined ? [] : [cluster.membership]),
-    ];
+    const guards = [...limits.guards, lease ?? [], cluster?.membership ?? []].flat();
     // What cannot be accepted by several processes says nothing of the disk.
     const consumer = cluster?.writer ?? new WatchedConsumer(recordLog, limits.watch);
     this.consumer =
@@ -141,16 +135,9 @@ export class App {
       credentials: () => access.credentialsFor(configuration.http.host),
     });
     const api = new LateApi(configuration, {
-      ...{
-        state: opened.state,
-        reader: parts.anyReader,
-        tracker: parts.anyRuns,
-        jobsLate: jobs,
-        webhooks: this.webhooks,
-        access,
-      },
-      ...{ clock, logger, version: deps.version, stopping: this.stopping.signal },
-      ...{ book: this.book, storage, disk: limits.disk, telemetry: cluster?.telemetry },
+      ...{ state: opened.state, reader: parts.anyReader, tracker: parts.anyRuns, book: this.book, jobsLate: jobs },
+      ...{ access, clock, logger, version: deps.version, stopping: this.stopping.signal, webhooks: this.webhooks },
+      ...{ storage, disk: limits.disk, telemetry: cluster?.telemetry },
       ...(cluster && { queryFiles: cluster.queryFiles.bind(cluster) }),
     });
     this.ports = new Ports(configuration, {
@@ -158,9 +145,7 @@ export class App {
       exportsTo: otlpDestinations(configuration).flatMap(originsOf),
     });
     if (configuration['database-url'] !== 'off') {
-      health.register('database', () => databaseHealth(opened.state.problem()));
-      if (lease !== undefined) health.register('lease of the database', () => lease.health());
-      if (cluster !== undefined) health.register('membership', () => cluster.membership.health());
+      addDatabaseHealth(health, { state: opened.state, lease, membership: cluster?.membership });
     }
     const exports = opened.exports === undefined ? [] : [opened.exports];
     for (const one of exports) {
