@@ -4,6 +4,7 @@ import { FIRST_ACCOUNT_ID } from './account-store.js';
 import { addRun } from './add-run.js';
 import { changeState } from './change-state.js';
 import type { CommandEnding } from './command-ending.js';
+import { findStep, latestRun, openRun, selectRuns, selectSteps } from './execution-rows.js';
 import type {
   CancelResult,
   EndedStep,
@@ -18,9 +19,12 @@ import { nextIds } from './next-ids.js';
 import { RUN_STATUS } from './run-status.js';
 import { settleRuns, settleSteps } from './settle-runs.js';
 import type { StateDb, StateTables } from './state-tables.js';
-import { fromEnding, type RunColumns, type StepColumns, toRun, toStep } from './step-columns.js';
+import { fromEnding, type RunColumns, toRun, toStep } from './step-columns.js';
 import type { StepPlace, StepStart } from './step-start.js';
 import type { RunAnnouncer } from './webhook/run-announcer.js';
+
+/** Steps of runs whose status is looked at again at a time. */
+const MAX_SETTLED = 1_000;
 
 /** Rows of runs and their steps in an SQL database. */
 export class SqlExecutionStore implements ExecutionStore {
@@ -42,7 +46,7 @@ export class SqlExecutionStore implements ExecutionStore {
 
   beginIn(runId: number, start: StepStart, teller: StepTeller): Promise<StepPlace | undefined> {
     return changeState(this.db, async (transaction) => {
-      const run = await runs(transaction)
+      const run = await selectRuns(transaction)
         .where('run.id', '=', runId)
         .where('run.state', '=', 'open')
         .executeTakeFirst();
@@ -147,7 +151,7 @@ export class SqlExecutionStore implements ExecutionStore {
   }
 
   async stepsOf(traceId: TraceId): Promise<readonly StepRow[]> {
-    const rows = await steps(this.db)
+    const rows = await selectSteps(this.db)
       .innerJoin('step_traces', 'step_traces.step_id', 'step.step_id')
       .where('step_traces.trace_id', '=', traceId)
       .where('step.teller', '<>', 'nobody')
@@ -168,12 +172,12 @@ export class SqlExecutionStore implements ExecutionStore {
   }
 
   async listSteps(runId: number): Promise<readonly StepRow[]> {
-    const rows = await steps(this.db).where('step.execution_id', '=', runId).orderBy('step.step_index').execute();
+    const rows = await selectSteps(this.db).where('step.execution_id', '=', runId).orderBy('step.step_index').execute();
     return rows.map(toStep);
   }
 
   async listRunning(): Promise<readonly StepRow[]> {
-    const rows = await steps(this.db)
+    const rows = await selectSteps(this.db)
       .where('step.ending', 'is', null)
       .where('step.teller', '<>', 'nobody')
       .orderBy('step.execution_id')
@@ -190,7 +194,7 @@ export class SqlExecutionStore implements ExecutionStore {
   }
 
   async listSilent(sinceUnixMs: number): Promise<readonly StepRow[]> {
-    const rows = await steps(this.db)
+    const rows = await selectSteps(this.db)
       .where('step.ending', 'is', null)
       .where('step.teller', '=', 'remote')
       .where(({ eb, fn }) => eb(fn.coalesce('step.heard_unix_ms', 'step.started_unix_ms'), '<', sinceUnixMs))
@@ -232,65 +236,6 @@ export class SqlExecutionStore implements ExecutionStore {
       runKey === null ? [] : [{ runKey, accountId }],
     );
   }
-}
-
-function runs(db: StateDb) {
-  return db
-    .selectFrom('executions as run')
-    .select(['run.id as execution_id', ...RUN_COLUMNS])
-    .select(FAILED_STEP_COUNT);
-}
-
-function steps(db: StateDb) {
-  return db
-    .selectFrom('execution_steps as step')
-    .innerJoin('executions as run', 'run.id', 'step.execution_id')
-    .selectAll('step')
-    .select(RUN_COLUMNS)
-    .select([FAILED_STEP_COUNT, TRACE_COUNT]);
-}
-
-/** Steps of runs whose status is looked at again at a time. */
-const MAX_SETTLED = 1_000;
-/** A run's columns, beside those of a step. */
-const RUN_COLUMNS = [
-  'run.run_key',
-  'run.job',
-  'run.environment',
-  'run.project',
-  'run.reason',
-  'run.state',
-  'run.started_unix_ms as run_started_unix_ms',
-  'run.ended_unix_ms as run_ended_unix_ms',
-  'run.step_count',
-] as const;
-const FAILED_STEP_COUNT = sql<number>`(
-  select count(*) from execution_steps as other
-  where other.execution_id = run.id and (other.ending <> 'exited' or other.exit_code <> 0))`.as('failed_step_count');
-const TRACE_COUNT = sql<number>`(select count(*) from step_traces as trace where trace.step_id = step.step_id)`.as(
-  'trace_count',
-);
-
-function findStep(db: StateDb, stepId: string): Promise<StepColumns | undefined> {
-  return steps(db).where('step.step_id', '=', stepId).executeTakeFirst();
-}
-
-async function openRun(db: StateDb, runKey: string | null, accountId: number): Promise<RunColumns | undefined> {
-  if (runKey === null) return undefined;
-  return await runs(db)
-    .where('run.run_key', '=', runKey)
-    .where('run.account_id', '=', accountId)
-    .where('run.state', '=', 'open')
-    .executeTakeFirst();
-}
-
-function latestRun(db: StateDb, runKey: string, accountId: number): Promise<RunColumns | undefined> {
-  return runs(db)
-    .where('run.run_key', '=', runKey)
-    .where('run.account_id', '=', accountId)
-    .orderBy('run.id', 'desc')
-    .limit(1)
-    .executeTakeFirst();
 }
 
 async function addStep(

@@ -1,11 +1,11 @@
 import type { Generated, Kysely } from 'kysely';
+import type { ClusterTables } from './cluster/cluster-tables.js';
 import type { PermissionSet } from './permission-set.js';
 import type { RunStatus } from './run-status.js';
-import type { WebhookEventState } from './webhook/webhook-event.js';
-import type { WebhookEventType, WebhookKind, WebhookState } from './webhook/webhook-subscription.js';
+import type { WebhookTables } from './webhook/webhook-tables.js';
 
 /** The tables of state.db, as Kysely's types. Times are milliseconds, offsets bytes, ids lowercase hex. */
-export interface StateTables {
+export interface StateTables extends ClusterTables, WebhookTables {
   readonly runs: {
     readonly trace_id: string;
     readonly first_seen_unix_ms: number;
@@ -131,41 +131,6 @@ export interface StateTables {
     /** Which of several processes on the database runs it. */
     readonly process_id: Generated<string | null>;
   };
-  /** Processes that share the database. */
-  readonly cluster_processes: {
-    readonly process_id: string;
-    readonly expires_unix_ms: number;
-    /** 0 or 1; one that is dead never lives again. */
-    readonly is_dead: number;
-  };
-  /** Traces that processes share: who has each, and how many parts of it were accepted. */
-  readonly cluster_traces: {
-    readonly trace_id: string;
-    readonly owner: string | null;
-    readonly generation: number;
-    readonly last_part: number;
-    readonly stored_part: number;
-    readonly step_version: number;
-    readonly born_unix_ms: Generated<number>;
-  };
-  /** What was accepted and is not yet in a stored log: ranges of objects in the bucket. */
-  readonly cluster_parts: {
-    readonly trace_id: string;
-    readonly part: number;
-    readonly object_key: string | null;
-    readonly from_byte: number;
-    readonly to_byte: number;
-  };
-  readonly cluster_objects: {
-    readonly object_key: string;
-  };
-  /** Files of traces in the bucket, by their names in a run's folder. */
-  readonly cluster_files: {
-    readonly trace_id: string;
-    readonly name: string;
-    readonly object_key: string;
-    readonly size_bytes: number;
-  };
   /** What the commands of steps wrote. */
   readonly step_outputs: {
     readonly step_id: string;
@@ -228,75 +193,6 @@ export interface StateTables {
     readonly expires_unix_ms: number | null;
     readonly revoked_unix_ms: number | null;
     readonly used_unix_ms: number | null;
-  };
-  /** See `WebhookSubscription`; lists and objects are JSON, switches 0 or 1. */
-  readonly webhook_subscriptions: {
-    readonly id: string;
-    readonly account_id: number;
-    readonly kind: WebhookKind;
-    readonly name: string;
-    readonly description: string;
-    readonly client_url: string;
-    readonly event_types: string;
-    readonly job_ids: string;
-    readonly filter: string;
-    readonly state: WebhookState;
-    readonly archive_reason: string | null;
-    readonly has_authorization: number;
-    readonly has_standard_headers: number;
-    readonly max_per_minute: number | null;
-    readonly sealed_secret: string;
-    readonly sealed_old_secret: string | null;
-    readonly old_secret_until_unix_ms: number | null;
-    readonly sealed_headers: string | null;
-    readonly created_unix_ms: number;
-    readonly updated_unix_ms: number;
-    readonly dispatched_unix_ms: number | null;
-    readonly http_status_code: number;
-    readonly failed_count: number;
-    readonly failing_since_unix_ms: number | null;
-    readonly paused_until_unix_ms: number;
-    /** Where there is a rate cap, the next attempt may be made then. */
-    readonly next_slot_unix_ms: number;
-  };
-  /** See `WebhookEvent`. */
-  readonly webhook_events: {
-    /** The order in which they came to be. */
-    readonly seq: number;
-    readonly id: string;
-    readonly subscription_id: string;
-    readonly job_id: number;
-    readonly run_id: number;
-    readonly event_type: WebhookEventType;
-    /** JSON of `RunFacts`. */
-    readonly facts: string;
-    readonly created_unix_ms: number;
-    readonly state: WebhookEventState;
-    /** 1 once its first attempt has ended: later ones of its job no longer wait for it. */
-    readonly is_tried: number;
-    /** 1 where it was asked for: then it is delivered whatever the subscription's state. */
-    readonly is_forced: number;
-    readonly round_count: number;
-    readonly attempt_count: number;
-    readonly due_unix_ms: number;
-    /** Nobody else takes it before. */
-    readonly lease_until_unix_ms: number;
-    readonly lease_holder: string | null;
-    readonly http_status_code: number | null;
-  };
-  /** See `WebhookAttempt`. */
-  readonly webhook_attempts: {
-    readonly event_id: string;
-    readonly attempt_index: number;
-    readonly subscription_id: string;
-    readonly started_unix_ms: number;
-    readonly duration_ms: number;
-    readonly http_status_code: number | null;
-    readonly error: string | null;
-    readonly request_headers: string;
-    readonly request_body: string;
-    readonly response_headers: string;
-    readonly response_body: string;
   };
 }
 
