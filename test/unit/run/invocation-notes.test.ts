@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { STEP_ATTRIBUTE } from '../../../src/record/step-attribute.js';
 import { InvocationNotes } from '../../../src/run/invocation-notes.js';
 import { parseRun } from '../../../src/run/parse-run.js';
 import { PlaceFinder } from '../../../src/run/place-finder.js';
@@ -73,6 +74,23 @@ it('notes a beginning after a moment', async () => {
   clock.advance(50);
   await until('the note', async () => (await statuses()).length === 1);
   expect(await statuses()).toEqual([3]);
+  await listener.shutdown();
+});
+
+it.each([
+  ['nobody has told of yet', 'late', 'late'],
+  ['another account has', '10002/late', null],
+  ['has a name that none can have', 'x'.repeat(201), null],
+])('notes which step the telemetry names: one that %s', async (_which, stepId, expected) => {
+  const listener = notes();
+  const invocations = run().invocations.map(({ resource, ...one }) => ({
+    ...{ ...one, verdict: null },
+    resource: { ...resource, attributes: { ...resource.attributes, [STEP_ATTRIBUTE]: stepId } },
+  }));
+  await listener.onRunEvent({ type: 'started', run: { ...run(), state: 'open', invocations } });
+  await listener.flush();
+  const said = noted.flat().flatMap((trace) => trace.invocations.map((one) => [one.stepId, one.namedStepId]));
+  expect(said).toEqual([[null, expected]]);
   await listener.shutdown();
 });
 
