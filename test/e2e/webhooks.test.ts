@@ -2,9 +2,15 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { z } from 'zod';
+import { systemClock } from '../../src/component/clock.js';
+import { STEP_ATTRIBUTE } from '../../src/record/step-attribute.js';
+import { HttpExecutionBook } from '../../src/source/http-execution-book.js';
+import { stepStart } from '../contract/execution-book.contract.js';
 import { SAMPLES } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { FetchingReceiver } from '../tool/fetching-receiver.js';
+import { SentRun } from '../tool/sent-run.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
@@ -58,6 +64,17 @@ test('a command that dies without a word has errored, and one that succeeds has 
   ]);
 });
 
+test('a run whose telemetry is there before the command is told of is told of once', async () => {
+  await sendMarked(bridge.otlpUrl, 'late');
+  await until('a run of its own', async () => (await countRuns()) === 1);
+  const book = new HttpExecutionBook(bridge.otlpUrl, { clock: systemClock, signal: new AbortController().signal });
+  const { runId } = await book.begin(stepStart('late', { startedUnixMs: Date.now() }));
+  await book.end('late', { kind: 'exited', exitCode: 0 }, Date.now());
+  await until('the end', () => receiver.deliveries.some(({ eventType }) => eventType === 'job.run.completed'));
+  expect(events()).toEqual(['started Running', 'completed Success']);
+  expect(receiver.deliveries.map(({ data }) => data.runId)).toEqual([String(runId), String(runId)]);
+});
+
 test('no secret is in the log', async () => {
   await exec('true');
   await until('the end', () => receiver.deliveries.length === 2);
@@ -65,3 +82,46 @@ test('no secret is in the log', async () => {
   expect(bridge.stderr).not.toContain(key);
   expect(bridge.stderr).not.toContain('whsec_');
 });
+
+async function countRuns(): Promise<number> {
+  const token = readFileSync(join(bridge.dataFolder, 'admin-token'), 'utf8').trim();
+  const headers = { authorization: `Token ${token}` };
+  const answer = await fetch(`${bridge.webUrl}/api/v2/accounts/10001/runs/`, { headers });
+  return z.object({ data: z.array(z.unknown()) }).parse(await answer.json()).data.length;
+}
+
+/** Sends a sample past `exec`, with the step in its resource as the engine puts it there. */
+async function sendMarked(url: string, stepId: string): Promise<void> {
+  const mark = message(1, message(1, message(1, STEP_ATTRIBUTE), message(2, message(1, stepId))));
+  for (const { signal, bytes } of new SentRun().bodies) {
+    const headers = { 'content-type': 'application/x-protobuf' };
+    const body = Buffer.concat(groupsOf(bytes).map((group) => message(1, group, mark)));
+    expect((await fetch(`${url}/v1/${signal}`, { method: 'POST', headers, body })).status).toBe(200);
+  }
+}
+
+/** A field of a protobuf message that holds bytes. */
+function message(field: number, ...parts: readonly (Buffer | string)[]): Buffer<ArrayBuffer> {
+  const content = Buffer.concat(parts.map((part) => Buffer.from(part)));
+  const length: number[] = [];
+  for (let rest = content.length; length.length === 0 || rest > 0; rest >>>= 7)
+    length.push((rest & 127) | (rest > 127 ? 128 : 0));
+  return Buffer.concat([Buffer.from([(field << 3) | 2, ...length]), content]);
+}
+
+/** The contents of a request's only field: telemetry of one resource each. */
+function groupsOf(request: Buffer): readonly Buffer[] {
+  const groups: Buffer[] = [];
+  for (let at = 0; at < request.length; ) {
+    let length = 0;
+    at += 1;
+    for (let shift = 0; ; shift += 7) {
+      const byte = request[at++] ?? 0;
+      length |= (byte & 127) << shift;
+      if (byte < 128) break;
+    }
+    groups.push(request.subarray(at, at + length));
+    at += length;
+  }
+  return groups;
+}
