@@ -15,6 +15,7 @@ const { values } = parseArgs({
     pairs: { type: 'string', default: '10' },
     models: { type: 'string', default: '1000' },
     rows: { type: 'string', default: '0' },
+    'warehouse-threads': { type: 'string', default: '0' },
     dist: { type: 'string', default: 'dist' },
   },
 });
@@ -36,7 +37,7 @@ interface Way {
 }
 
 const WAYS = ['alone', 'telemetry', 'wrapped'] as const;
-const project = generateProject(Number(values.models), Number(values.rows));
+const project = generateProject(Number(values.models), Number(values.rows), Number(values['warehouse-threads']));
 
 try {
   await build(wayOf('alone', 0));
@@ -50,7 +51,10 @@ try {
   const of = (pick: (round: (typeof rounds)[number]) => number, digits = 0) =>
     formatSpread(spreadOf(rounds.map(pick)), digits);
   const more = (way: (typeof WAYS)[number]) => of((round) => 100 * (round[way].engineMs / round.alone.engineMs - 1), 1);
-  console.log(`${values.models} models of ${values.rows} rows, ${values.pairs} rounds; the engine's own wall-clock`);
+  const threads = values['warehouse-threads'] === '0' ? '' : `, DuckDB with ${values['warehouse-threads']} threads`;
+  console.log(
+    `${values.models} models of ${values.rows} rows${threads}, ${values.pairs} rounds; the engine's own wall-clock`,
+  );
   console.log(`alone: ${of(({ alone }) => alone.engineMs)} ms`);
   console.log(`with its telemetry on, which nobody reads: ${more('telemetry')} % more`);
   console.log(`under exec: ${more('wrapped')} % more`);

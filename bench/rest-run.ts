@@ -6,7 +6,8 @@ import { peerEnvironment } from './peer-programs.js';
 import type { Server } from './server.js';
 
 const READY_WITHIN_MS = 30_000;
-const SETTLE_MS = 3_000;
+/** What is loaded behind the start, and the collections of garbage after it, are over by then. */
+const SETTLE_MS = 20_000;
 
 /** What a server takes that nobody sends anything to. */
 export interface Rest {
@@ -21,7 +22,7 @@ export interface Rest {
 /**
  * Starts a server on empty folders, lets it rest, and ends it.
  * @param readyUrl answers 200 (or, for the Collector, at all) once it is ready
- * @param restMs how long its CPU time is watched, after three seconds in which it settles; 0 to look at the start only
+ * @param restMs how long its CPU time is watched, after `SETTLE_MS` in which it settles; 0 to look at the start only
  */
 export async function runRest(server: Server, readyUrl: string, restMs: number): Promise<Rest> {
   for (const folder of server.folders) {
