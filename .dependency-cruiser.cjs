@@ -7,6 +7,7 @@ const layers = [
   ['run'],
   ['receiver', 'source', 'exporter', 'job', 'query', 'retention', 'webhook', 'cluster'],
   ['api'],
+  ['metric'],
   ['web'],
   ['config'],
   ['export-thread', 'parquet-thread', 'cli', 'app', 'app.ts', 'main.ts'],

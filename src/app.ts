@@ -138,6 +138,11 @@ export class App {
       ...{ state: opened.state, reader: parts.anyReader, tracker: parts.anyRuns, book: this.book, jobsLate: jobs },
       ...{ access, clock, logger, version: deps.version, stopping: this.stopping.signal, webhooks: this.webhooks },
       ...{ storage, disk: limits.disk, telemetry: cluster?.telemetry },
+      measured: {
+        ...{ health, intake, memory: limits.memory, disk: limits.disk, runs: this.tracker, exports: opened.exports },
+        connections: () => this.ports.connectionCounts,
+        startedUnixMs: clock.nowUnixMs(),
+      },
       ...(cluster && { queryFiles: cluster.queryFiles.bind(cluster) }),
     });
     this.ports = new Ports(configuration, {

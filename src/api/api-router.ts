@@ -6,6 +6,7 @@ import { apiErrors } from './api-errors.js';
 import { authenticate, callerOf, tokenNeeded } from './authenticate.js';
 import type { Authenticator } from './authenticator.js';
 import { SENDER } from './caller.js';
+import { METRICS_PATH } from './metrics-path.js';
 
 /** Where the hosted platform's API is. */
 export const V2_PATH = '/api/v2';
@@ -28,7 +29,7 @@ export interface ApiRouterDeps {
  */
 export function apiRouter({ authenticator, isOpen, routers, logger }: ApiRouterDeps): Router {
   const router = Router();
-  const paths = [V2_PATH, V3_PATH, API_PATH];
+  const paths = [V2_PATH, V3_PATH, API_PATH, METRICS_PATH];
   router.use(paths, authenticate(authenticator, isOpen));
   for (const one of routers) router.use(one);
   router.use(paths, (_request, response) => {
@@ -37,6 +38,6 @@ export function apiRouter({ authenticator, isOpen, routers, logger }: ApiRouterD
   router.use('/api', () => {
     throw ApiError.notFound();
   });
-  router.use('/api', apiErrors(logger));
+  router.use(['/api', METRICS_PATH], apiErrors(logger));
   return router;
 }

@@ -12,9 +12,10 @@ export type Right =
   | 'webhooks:read'
   | 'webhooks:write'
   | 'tokens:manage'
-  | 'telemetry:write';
+  | 'telemetry:write'
+  | 'metrics:read';
 
-const READING: readonly Right[] = ['runs:read', 'artifacts:read', 'jobs:read'];
+const READING: readonly Right[] = ['runs:read', 'artifacts:read', 'jobs:read', 'metrics:read'];
 const WORKING: readonly Right[] = [
   ...READING,
   'query',
@@ -35,7 +36,7 @@ export const PERMISSIONS: Readonly<Record<Caller['permission'], readonly Right[]
   analyst: [...READING, 'query'],
   webhooks_only: ['webhooks:read', 'webhooks:write'],
   read_only: [...READING, 'webhooks:read'],
-  sender: ['telemetry:write', 'artifacts:write'],
+  sender: ['telemetry:write', 'artifacts:write', 'metrics:read'],
 };
 
 /** Whether somebody may do something. */

@@ -1,5 +1,6 @@
 import type { Router } from 'express';
 import type { TelemetryFiles } from '../api/artifact/telemetry-files.js';
+import { METRICS_PATH } from '../api/metrics-path.js';
 import type { Guard } from '../component/guard.js';
 import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
@@ -10,6 +11,8 @@ import type { Access } from './access.js';
 import type { ApiRoutersDeps } from './api-routers.js';
 import type { ArtifactRouters } from './artifact-routers.js';
 import type { ArtifactStorage } from './artifact-storage.js';
+import type { MeasuredParts } from './create-metrics.js';
+import type { WebhooksLate } from './webhooks-late.js';
 
 /** What the API works with. */
 export interface LateApiDeps extends Omit<ApiRoutersDeps, 'jobs' | 'dataFolder'> {
@@ -20,6 +23,9 @@ export interface LateApiDeps extends Omit<ApiRoutersDeps, 'jobs' | 'dataFolder'>
   readonly disk: Guard;
   /** Where Parquet files are not in the data folder. */
   readonly telemetry: TelemetryFiles | undefined;
+  /** What metrics are read from, beside what is here anyway. */
+  readonly measured: MeasuredParts;
+  readonly webhooks: ApiRoutersDeps['webhooks'] & Pick<WebhooksLate, 'tallies'>;
   readonly logger: Logger;
 }
 
@@ -57,6 +63,17 @@ export class LateApi {
       const own = await apiRouters({ ...deps, jobs, dataFolder });
       const { downloads, uploads } = await this.openArtifacts();
       return this.behindTokens(configuration.web.host, [...own, downloads, uploads]);
+    });
+  }
+
+  /** Metrics, on the port for people and tools. */
+  metrics(): Router {
+    return lazyRouter(METRICS_PATH, async () => {
+      const { measured, state, webhooks, clock, logger, version } = this.deps;
+      const { createMetrics } = await import('./create-metrics.js');
+      const hooks = { overview: state.webhookOverview, tallies: () => webhooks.tallies };
+      const router = createMetrics({ ...measured, ...hooks, clock, logger, version });
+      return this.behindTokens(this.configuration.web.host, [router]);
     });
   }
 

@@ -21,7 +21,9 @@ export const STATE_FILE = 'state.db';
 export interface Limits {
   readonly guards: readonly (Guard & Component)[];
   /** The one of them that looks at the disk. */
-  readonly disk: Guard & Component;
+  readonly disk: DiskGuard;
+  /** The one that looks at the memory. */
+  readonly memory: MemoryGuard;
   /** Is told whether records could be written. */
   readonly watch: WriteWatch;
   /** What all bodies in flight may take together, in bytes. */
@@ -44,9 +46,11 @@ export function createLimits(configuration: Configuration, deps: LimitsDeps): Li
   const anchor = configuration['database-url'] === 'off' ? STATE_FILE : LOCK_FILE;
   const folder = new DataFolderOnDisk(path, anchor);
   const guard = new DiskGuard(disk, { ...deps, folder });
+  const memory = new MemoryGuard(maxMemoryBytes, deps);
   return {
-    guards: [guard, new MemoryGuard(maxMemoryBytes, deps)],
+    guards: [guard, memory],
     disk: guard,
+    memory,
     watch: new WriteWatch({ ...deps, probe: () => probeFolder(join(path, 'runs')) }),
     maxInFlightBytes: inFlightLimit(maxMemoryBytes),
   };

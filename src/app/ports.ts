@@ -1,6 +1,7 @@
 import type { Router } from 'express';
 import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
+import type { ConnectionCounts } from '../component/connection-counts.js';
 import type { Health } from '../component/health.js';
 import type { Logger } from '../component/logger.js';
 import { Together } from '../component/together.js';
@@ -62,8 +63,17 @@ export class Ports {
             { intake, gate: access.gateAt(grpc.host), clock, logger, health, httpUrl },
           );
     this.receivers = new Together('receivers', [this.http, ...(this.grpc === undefined ? [] : [this.grpc])]);
-    const routers = [aboutRouter(about, 'web'), api.executions(web.host), hook, api.whole()];
+    const routers = [aboutRouter(about, 'web'), api.executions(web.host), hook, api.metrics(), api.whole()];
     this.web = new WebServer(web, { logger, health, routers });
+  }
+
+  /** By the port, named as its setting is. */
+  get connectionCounts(): Readonly<Record<string, ConnectionCounts>> {
+    const { http, grpc, web } = this;
+    return {
+      ...{ http: http.connectionCounts, web: web.connectionCounts },
+      ...(grpc !== undefined && { grpc: grpc.connectionCounts }),
+    };
   }
 
   /** Where OTLP is received; only after the start. */

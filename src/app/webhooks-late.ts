@@ -2,6 +2,7 @@ import type { Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Health } from '../component/health.js';
 import type { Configuration } from '../config/configuration.js';
+import type { DeliveryTallies } from '../webhook/delivery-tallies.js';
 import type { WebhookDesk } from '../webhook/webhook-desk.js';
 import type { Webhooks, WebhooksDeps } from './webhooks.js';
 
@@ -12,6 +13,7 @@ const LOOK_MS = 5_000;
 export class WebhooksLate implements Component {
   readonly name = 'webhooks';
   private opening: Promise<Webhooks> | undefined;
+  private opened: Webhooks | undefined;
   private timer: Timer | undefined;
   private isStopped = false;
 
@@ -20,6 +22,11 @@ export class WebhooksLate implements Component {
     private readonly health: Health,
     private readonly deps: WebhooksDeps,
   ) {}
+
+  /** What this process has delivered, by subscription; `undefined` where it never had to. */
+  get tallies(): DeliveryTallies | undefined {
+    return this.opened?.dispatcher.tallies;
+  }
 
   async start(): Promise<void> {
     await this.look();
@@ -74,6 +81,7 @@ export class WebhooksLate implements Component {
     const { Webhooks } = await import('./webhooks.js');
     const webhooks = new Webhooks(this.configuration, this.deps);
     await webhooks.start();
+    this.opened = webhooks;
     this.health.register(this.name, () => ({ ready: true, details: { ...webhooks.dispatcher.counts } }));
     return webhooks;
   }

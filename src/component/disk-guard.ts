@@ -29,6 +29,15 @@ export interface DiskGuardDeps {
   readonly health: Health;
 }
 
+/** What there is of the disk and what of it is taken, in bytes. */
+export interface DiskUsage extends DiskSpace {
+  readonly reserveBytes: number;
+  /** What the data folder holds; `undefined` where it has no limit, or was not counted yet. */
+  readonly usedBytes: number | undefined;
+  /** What it may hold; `undefined` for no limit. */
+  readonly limitBytes: number | undefined;
+}
+
 /** What a body takes on disk for each of its bytes, measured: 2.6 in the record log, and its part of the Parquet. */
 const DISK_PER_BODY_BYTE = 3;
 const GIB = 2 ** 30;
@@ -77,6 +86,13 @@ export class DiskGuard implements Guard, Component {
     this.period = new RefusalPeriod(words, deps.clock, deps.logger);
     if (config.maxBytes !== null) this.size = new SizeEstimate(deps.folder, deps.clock);
     deps.health.register(this.name, () => this.check());
+  }
+
+  /** As it was at the last look, at most a second ago. */
+  get usage(): DiskUsage {
+    const { freeBytes, totalBytes } = this.space;
+    const limit = { usedBytes: this.size?.bytes, limitBytes: this.config.maxBytes ?? undefined };
+    return { freeBytes, totalBytes, reserveBytes: this.reserveBytes, ...limit };
   }
 
   async start(): Promise<void> {
@@ -160,10 +176,7 @@ export class DiskGuard implements Guard, Component {
   }
 
   private check(): HealthState {
-    const { freeBytes, totalBytes } = this.space;
-    const { reserveBytes } = this;
-    const limit = { usedBytes: this.size?.bytes, limitBytes: this.config.maxBytes ?? undefined };
-    const details = { freeBytes, totalBytes, reserveBytes, ...limit };
+    const details = { ...this.usage };
     const reason = this.message();
     if (reason === undefined) return { ready: true, details };
     return { ready: false, reason, details: { ...details, refusedCount: this.period.count } };

@@ -1,5 +1,6 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { type Socket, Server as TcpServer } from 'node:net';
+import type { ConnectionCounts } from './connection-counts.js';
 import { DroppedConnections } from './dropped-connections.js';
 import type { Logger } from './logger.js';
 import { type ListenAddress, openPort, type PortChoice } from './open-port.js';
@@ -79,6 +80,10 @@ export class HttpListener {
   /** Connections closed at once because `maxConnections` were open. */
   get droppedConnectionCount(): number {
     return this.dropped.count;
+  }
+
+  get connectionCounts(): ConnectionCounts {
+    return { openCount: this.connectionCount, droppedCount: this.droppedConnectionCount };
   }
 
   /** @throws ListenError */

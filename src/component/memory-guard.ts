@@ -26,6 +26,14 @@ const RECOVERY_MS = 500;
 const COLLECT_MS = 5_000;
 const RETRY_AFTER_MS = 2_000;
 
+/** What the process takes, and may take, in bytes. */
+export interface MemoryUsage {
+  /** Less what allocators keep for the next objects. */
+  readonly usedBytes: number;
+  readonly residentBytes: number;
+  readonly limitBytes: number;
+}
+
 /** What the memory guard works with. */
 export interface MemoryGuardDeps {
   readonly machine: Machine;
@@ -64,6 +72,13 @@ export class MemoryGuard implements Guard, Component {
     };
     this.period = new RefusalPeriod(words, deps.clock, deps.logger);
     deps.health.register(this.name, () => this.check());
+  }
+
+  /** As it was at most a tenth of a second ago. */
+  get usage(): MemoryUsage {
+    if (this.deps.clock.monotonicMs() - this.sampledAtMs >= SAMPLE_MS) this.look();
+    const { usedBytes, residentBytes, maxBytes } = this;
+    return { usedBytes, residentBytes, limitBytes: maxBytes };
   }
 
   async start(): Promise<void> {
@@ -122,10 +137,8 @@ export class MemoryGuard implements Guard, Component {
   }
 
   private check(): HealthState {
-    if (this.deps.clock.monotonicMs() - this.sampledAtMs >= SAMPLE_MS) this.look();
-    const { usedBytes, residentBytes, maxBytes } = this;
-    const freeBytes = Math.max(0, maxBytes - usedBytes);
-    const details = { usedBytes, residentBytes, limitBytes: maxBytes, freeBytes };
+    const { usage } = this;
+    const details = { ...usage, freeBytes: Math.max(0, usage.limitBytes - usage.usedBytes) };
     if (!this.period.isOn) return { ready: true, details };
     return { ready: false, reason: this.message(), details: { ...details, refusedCount: this.period.count } };
   }

@@ -9,6 +9,7 @@ import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
 import type { BodyBuffer } from './body-buffer.js';
 import { BodyPool } from './body-pool.js';
 import { ByteBudget } from './byte-budget.js';
+import { IntakeCounts, itemCountOf } from './intake-counts.js';
 import type { BodyRoom } from './read-body.js';
 import { type Refusal, refusalOf } from './refusal.js';
 import { RefusalLog } from './refusal-log.js';
@@ -53,6 +54,7 @@ export interface ExportIntakeDeps {
  * one, so that its limits hold for all of them together.
  */
 export class ExportIntake {
+  readonly counts = new IntakeCounts();
   private readonly maxBodyBytes: number;
   private readonly budget: ByteBudget;
   private readonly pool = new BodyPool();
@@ -116,20 +118,24 @@ export class ExportIntake {
     accountId: number | null = null,
   ): Promise<Uint8Array> {
     const codec = this.deps.codecs[encoding];
-    for (const guard of this.guards) guard.onBody(body.byteLength);
+    const { byteLength } = body;
+    for (const guard of this.guards) guard.onBody(byteLength);
     const { delivery, rejectedCount, rejectionMessage } = this.decode(signal, codec, body);
     if (rejectedCount > 0) this.refusals.addPartial(rejectedCount, rejectionMessage);
+    const itemCount = itemCountOf(signal, delivery);
     try {
       if (!isEmpty(delivery)) await this.deps.consumer.consume(ofSender(delivery, accountId));
     } finally {
       delivery.release?.();
     }
+    this.counts.accept(signal, itemCount, byteLength, rejectedCount);
     return codec.encodeResponse(signal, rejectedCount, rejectionMessage);
   }
 
   /** What to answer instead; it is logged here. */
   refuse(error: unknown): Refusal {
     const refusal = refusalOf(error);
+    this.counts.refuse(refusal.reason);
     this.refusals.add(refusal, error);
     return refusal;
   }

@@ -1,6 +1,7 @@
 import type { RequestListener } from 'node:http';
 import express, { type Express, type NextFunction, type Request, type Response, type Router } from 'express';
 import type { Component } from '../component/component.js';
+import type { ConnectionCounts } from '../component/connection-counts.js';
 import type { Health, HealthState } from '../component/health.js';
 import { HttpListener } from '../component/http-listener.js';
 import type { Logger } from '../component/logger.js';
@@ -56,6 +57,10 @@ export class OtlpHttpReceiver implements Component {
   /** @throws ListenError */
   start(): Promise<void> {
     return this.listener.start();
+  }
+
+  get connectionCounts(): ConnectionCounts {
+    return this.listener.connectionCounts;
   }
 
   shutdown(deadline: AbortSignal): Promise<void> {

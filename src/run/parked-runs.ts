@@ -39,6 +39,10 @@ export class ParkedRuns {
     this.timer = new EarliestTimer(clock, () => this.wakeDue());
   }
 
+  get count(): number {
+    return this.runs.size;
+  }
+
   add(traceId: TraceId, parked: ParkedRun): void {
     if (this.runs.size >= MAX_PARKED) return;
     this.delete(traceId);

@@ -39,6 +39,13 @@ export class RunTracker implements Component, AppendListener, StepListener {
     this.parked = new ParkedRuns(deps.clock, (traceId, run) => this.resume(traceId, run));
   }
 
+  /** Runs that are not over: those in memory, and those of which only the time of the last record is remembered. */
+  get openCount(): number {
+    let count = this.parked.count;
+    for (const run of this.runs.values()) if (!run.isSettled) count += 1;
+    return count;
+  }
+
   /** Finds the runs that were not finished; they are read and judged one after the other in the background. */
   async start(): Promise<void> {
     const unfinished = await this.deps.store.listUnfinished();

@@ -41,7 +41,9 @@ import { SqlDeliveryStore } from './webhook/sql-delivery-store.js';
 import { SqlWebhookEventStore } from './webhook/sql-event-store.js';
 import { SqlRunAnnouncer } from './webhook/sql-run-announcer.js';
 import { SqlSubscriptionStore } from './webhook/sql-subscription-store.js';
+import { SqlWebhookOverviewStore } from './webhook/sql-webhook-overview-store.js';
 import type { SubscriptionStore } from './webhook/subscription-store.js';
+import type { WebhookOverviewStore } from './webhook/webhook-overview.js';
 
 /** Every store on one connection to an SQL database, whichever it is: a store that is added here is there on each. */
 export class SqlState implements State {
@@ -61,6 +63,7 @@ export class SqlState implements State {
   readonly tokens: TokenStore;
   readonly subscriptions: SubscriptionStore;
   readonly webhookEvents: WebhookEventStore;
+  readonly webhookOverview: WebhookOverviewStore;
   readonly deliveries: DeliveryStore;
   readonly cluster: ClusterStores;
 
@@ -88,6 +91,7 @@ export class SqlState implements State {
     this.tokens = new SqlTokenStore(db);
     this.subscriptions = new SqlSubscriptionStore(db);
     this.webhookEvents = new SqlWebhookEventStore(db);
+    this.webhookOverview = new SqlWebhookOverviewStore(db);
     this.deliveries = new SqlDeliveryStore(db);
     this.cluster = {
       members: new SqlMemberStore(db, database),

@@ -16,6 +16,7 @@ import type { TraceCatalog } from './trace-catalog.js';
 import type { DeliveryStore } from './webhook/delivery-store.js';
 import type { WebhookEventStore } from './webhook/event-store.js';
 import type { SubscriptionStore } from './webhook/subscription-store.js';
+import type { WebhookOverviewStore } from './webhook/webhook-overview.js';
 
 /** What the program remembers beside the record logs: one store a subject, all in one database. */
 export interface State {
@@ -38,6 +39,8 @@ export interface State {
   readonly subscriptions: SubscriptionStore;
   /** What webhook subscriptions are to be told; added by whatever changes a run. */
   readonly webhookEvents: WebhookEventStore;
+  /** How all subscriptions stand. */
+  readonly webhookOverview: WebhookOverviewStore;
   /** What is kept of deliveries. */
   readonly deliveries: DeliveryStore;
   /** For several processes on one database. */

@@ -1,5 +1,6 @@
 import express, { type Express, type NextFunction, type Request, type Response, type Router } from 'express';
 import type { Component } from '../component/component.js';
+import type { ConnectionCounts } from '../component/connection-counts.js';
 import type { Health } from '../component/health.js';
 import { HttpListener, type HttpListenerConfig } from '../component/http-listener.js';
 import type { Logger } from '../component/logger.js';
@@ -24,6 +25,7 @@ This port is for people and tools:
   GET /healthz            is the process alive?
   GET /readyz             can it do its work?
   GET /readyz?verbose     the same, each check with its details
+  GET /metrics            the same and more in figures, for Prometheus (text and OpenMetrics)
   POST /hooks/platform    webhooks of the hosted platform, where they are set up
   GET /api/run-bridge/v1  who answers here, and where the other port is, for programs
   GET /api/openapi.json   the API: runs, nodes, records, events, SQL (OpenAPI 3.1)
@@ -51,6 +53,10 @@ export class WebServer implements Component {
   /** @throws Error before `start()` has resolved. */
   get address(): ListenAddress {
     return this.listener.address;
+  }
+
+  get connectionCounts(): ConnectionCounts {
+    return this.listener.connectionCounts;
   }
 
   /** @throws ListenError */

@@ -1,6 +1,7 @@
 import type { StandingRule } from '../store/webhook/event-store.js';
 import type { AttemptResult } from '../store/webhook/webhook-event.js';
 import type { WebhookStanding } from '../store/webhook/webhook-subscription.js';
+import { ARCHIVE_WORDS } from './archive-reason.js';
 
 /** When a subscription is left alone for a while, and when for good. */
 export interface StandingLimits {
@@ -62,11 +63,11 @@ function archiveReason(
   attempts: readonly AttemptResult[],
   { maxFailedCount, maxFailingMs }: StandingLimits,
 ): string | null {
-  if (attempts.some(({ isGone }) => isGone)) return 'the endpoint answered 410 Gone: it wants nothing more';
-  if (failedCount >= maxFailedCount) return `${failedCount} deliveries in a row have failed`;
+  if (attempts.some(({ isGone }) => isGone)) return ARCHIVE_WORDS.gone();
+  if (failedCount >= maxFailedCount) return ARCHIVE_WORDS.failures_in_a_row(failedCount);
   const last = Math.max(...attempts.map(({ attempt }) => endOf(attempt)));
   if (failingSinceUnixMs !== null && last - failingSinceUnixMs >= maxFailingMs) {
-    return `every delivery of the last ${Math.round(maxFailingMs / 86_400_000)} days has failed`;
+    return ARCHIVE_WORDS.failing_too_long(maxFailingMs);
   }
   return null;
 }

@@ -10,6 +10,7 @@ import type { SubscriptionStore } from '../store/webhook/subscription-store.js';
 import type { ArchivedSubscription, WebhookEvent } from '../store/webhook/webhook-event.js';
 import type { WebhookKind, WebhookSubscription } from '../store/webhook/webhook-subscription.js';
 import { type AttemptSchedule, nextAttemptInMs } from './attempt-schedule.js';
+import { DeliveryTallies } from './delivery-tallies.js';
 import type { EventSender, Sent } from './event-sender.js';
 import { ResultWriter } from './result-writer.js';
 import { sendEvent } from './send-event.js';
@@ -66,6 +67,8 @@ export class WebhookDispatcher implements Component {
   readonly counts: { -readonly [K in keyof DispatcherCounts]: number } = {
     ...{ delivered: 0, failedAttempts: 0, failed: 0, archived: 0 },
   };
+  /** The same by subscription. */
+  readonly tallies = new DeliveryTallies();
   private readonly lanes = new Map<string, SubscriptionLane>();
   private readonly running = new Set<Promise<void>>();
   private readonly writer: ResultWriter;
@@ -210,7 +213,7 @@ export class WebhookDispatcher implements Component {
       const next = isDelivered ? ({ state: 'delivered' } as const) : notDelivered;
       const attempt = { startedUnixMs, durationMs, ...logOf(sent) };
       await this.writer.write({ event, attempt, next, isGone: sent.isGone }, this.cutOff.signal);
-      this.count(event, sent, hasNext);
+      this.count(event, sent, hasNext, durationMs);
     } finally {
       lane.noteEnd(isDelivered);
       lane.inFlightCount -= 1;
@@ -240,21 +243,25 @@ export class WebhookDispatcher implements Component {
     if (lane.isIdle && this.lanes.get(id) === lane) this.lanes.delete(id);
   }
 
-  private count(event: WebhookEvent, sent: Sent, hasNext: boolean): void {
+  private count(event: WebhookEvent, sent: Sent, hasNext: boolean, durationMs: number): void {
+    const { id, subscriptionId, eventType, facts } = event;
     if (sent.isDelivered) {
       this.counts.delivered += 1;
+      this.tallies.add(subscriptionId, { deliveredCount: 1, deliveredMs: durationMs });
       return;
     }
     this.counts.failedAttempts += 1;
+    this.tallies.add(subscriptionId, { failedAttemptCount: 1, failedMs: durationMs, failedCount: hasNext ? 0 : 1 });
     if (hasNext) return;
     this.counts.failed += 1;
-    const { id, subscriptionId, eventType, facts } = event;
     const fields = { event: id, subscription: subscriptionId, eventType, run: facts.runId, reason: sent.error };
     this.deps.logger.warn(fields, 'a webhook was not delivered in any attempt; it can be replayed');
   }
 
-  private sayArchived({ id, name, reason }: ArchivedSubscription): void {
+  private sayArchived(archived: ArchivedSubscription): void {
+    const { id, name, reason } = archived;
     this.counts.archived += 1;
+    this.tallies.archive(archived);
     this.deps.logger.error(
       { subscription: id, name, reason },
       'a webhook subscription was archived: nothing more is sent to it until it is set active or gets a new URL',

@@ -16,6 +16,7 @@ import { runStoreContract } from './run-store.contract.js';
 import { tokenStoreContract } from './token-store.contract.js';
 import { webhookEventStoreContract } from './webhook-event-store.contract.js';
 import { webhookNewsContract } from './webhook-news.contract.js';
+import { webhookOverviewStoreContract } from './webhook-overview-store.contract.js';
 import { webhookSubscriptionStoreContract } from './webhook-subscription-store.contract.js';
 
 /** What every State does, store by store. `withState` gives the body an empty one and clears it away afterwards. */
@@ -33,6 +34,7 @@ export function stateContract(withState: (body: (state: State) => Promise<void>)
   webhookSubscriptionStoreContract(withState);
   webhookNewsContract(withState);
   webhookEventStoreContract(withState);
+  webhookOverviewStoreContract(withState);
   deliveryStoreContract(withState);
   executionBookContract('the book of a state', (body) =>
     withState(async ({ executions, runs }) => {

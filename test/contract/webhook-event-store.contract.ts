@@ -124,7 +124,7 @@ export function webhookEventStoreContract(withState: (body: (state: State) => Pr
         const archive: StandingRule = (standing) => ({ standing, archiveReason: 'gone' });
         const failed = attempted(event, { next: { state: 'failed' } });
         const archived = await webhookEvents.finish([failed], 'p', archive);
-        expect(archived).toEqual([{ id: a.id, name: 'a', accountId: ACCOUNT, reason: 'gone' }]);
+        expect(archived).toEqual([{ id: a.id, name: 'a', accountId: ACCOUNT, reason: 'gone', skippedCount: 2 }]);
         expect(await webhookEvents.finish([failed], 'p', archive)).toEqual([]);
         expect(await state.subscriptions.find(ACCOUNT, a.id)).toMatchObject({
           state: 'archived',

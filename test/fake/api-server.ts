@@ -92,7 +92,8 @@ export class ApiServer {
     const sending = body === undefined ? {} : { body: Buffer.from(JSON.stringify(body)) };
     const answer = await send(this.port, { method, path, headers, ...sending });
     const text = answer.body.toString();
-    return { status: answer.status, headers: answer.headers, body: text === '' ? undefined : JSON.parse(text) };
+    const isJson = /json/.test(answer.headers['content-type'] ?? '');
+    return { status: answer.status, headers: answer.headers, body: isJson ? JSON.parse(text) : undefined };
   }
 
   async close(): Promise<void> {

@@ -48,6 +48,7 @@ export const ENDPOINT_TABLE: Readonly<Record<string, readonly PermissionSet[]>> 
   'DELETE /api/run-bridge/v1/webhooks/:webhookId/old-secret': HOOK_WRITERS,
   'GET /api/run-bridge/v1/webhooks/:webhookId/preview': HOOK_READERS,
   'POST /api/run-bridge/v1/query': ['account_admin', 'admin', 'developer', 'analyst'],
+  'GET /metrics': READERS,
 };
 
 /** Who may tell of commands that run elsewhere: who may send telemetry. Answered at the port of telemetry, too. */

@@ -1,6 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Clock } from '../../component/clock.js';
 import type { Component } from '../../component/component.js';
+import type { ConnectionCounts } from '../../component/connection-counts.js';
 import { DroppedConnections } from '../../component/dropped-connections.js';
 import type { Health, HealthState } from '../../component/health.js';
 import { ListenError } from '../../component/listen-error.js';
@@ -61,6 +62,10 @@ export class OtlpGrpcReceiver implements Component {
   /** `undefined` before `start()` has resolved, and where the port is another program's. */
   get address(): ListenAddress | undefined {
     return this.boundAddress;
+  }
+
+  get connectionCounts(): ConnectionCounts {
+    return { openCount: this.connections.size, droppedCount: this.dropped.count };
   }
 
   /** @throws ListenError */

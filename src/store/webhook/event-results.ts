@@ -79,8 +79,8 @@ export class EventResults {
       .where('id', '=', id)
       .execute();
     if (!isArchived) return [];
-    await skipPending(transaction, id);
-    return [{ id, name: row.name, accountId: row.account_id, reason: archiveReason }];
+    const skippedCount = await skipPending(transaction, id);
+    return [{ id, name: row.name, accountId: row.account_id, reason: archiveReason, skippedCount }];
   }
 }
 

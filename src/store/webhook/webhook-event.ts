@@ -55,4 +55,8 @@ export interface AttemptResult {
 }
 
 /** A subscription that was archived, and why. */
-export type ArchivedSubscription = Pick<WebhookSubscription, 'id' | 'name' | 'accountId'> & { readonly reason: string };
+export type ArchivedSubscription = Pick<WebhookSubscription, 'id' | 'name' | 'accountId'> & {
+  readonly reason: string;
+  /** Events that waited for it, and are not delivered. */
+  readonly skippedCount: number;
+};

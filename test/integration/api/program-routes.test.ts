@@ -22,7 +22,12 @@ let routes: readonly string[];
 beforeAll(async () => {
   const served = await serveInProcess(['--otlp-auth', 'token', '--data-dir', folder], folder);
   // Routers whose code is loaded when somebody asks for them are made by these.
-  const lazy = ['/api/v2/accounts', '/api/run-bridge/v1/executions/finish', '/api/run-bridge/v1/runs/1/artifacts/a'];
+  const lazy = [
+    '/api/v2/accounts',
+    '/api/run-bridge/v1/executions/finish',
+    '/api/run-bridge/v1/runs/1/artifacts/a',
+    '/metrics',
+  ];
   for (const url of [served.webUrl, served.otlpUrl])
     for (const path of lazy) await fetch(url + path, { method: 'PUT' });
   await served.stop();

@@ -8,6 +8,7 @@ import { PERMISSIONS, type Right } from '../../../src/api/permissions.js';
 import { TokenGate } from '../../../src/api/token-gate.js';
 import { artifactRouter } from '../../../src/api/v2/artifact-router.js';
 import { apiRouters } from '../../../src/app/api-routers.js';
+import { metricRouter } from '../../../src/metric/metric-router.js';
 import type { SenderGate } from '../../../src/receiver/sender-gate.js';
 import { LocalExecutionBook } from '../../../src/run/local-execution-book.js';
 import { RecordLogFiles } from '../../../src/sink/record-log-files.js';
@@ -35,6 +36,7 @@ const RIGHTS: Readonly<Record<Right, string>> = {
   'webhooks:write': 'account_admin admin developer webhooks_only',
   'tokens:manage': 'account_admin',
   'telemetry:write': 'account_admin admin developer sender',
+  'metrics:read': 'account_admin admin developer analyst read_only sender',
 };
 const ENDPOINTS = endpointsOf(ENDPOINT_TABLE);
 const SENDER_ENDPOINTS = endpointsOf(SENDER_TABLE);
@@ -70,6 +72,7 @@ beforeAll(async () => {
     ...(await apiRouters({ state, reader, jobs: [], jobsLate: NOTHING_RUN, webhooks, clock, ...own })),
     artifactRouter({ artifacts, logger: server.logger }),
     uploadRouter(limits, { artifacts, openStore, guard, logger: server.logger }),
+    metricRouter({ read: async () => [] }),
   ];
   for (const one of routers) later.use(one);
   for (const set of PERMISSION_SETS) secrets.set(set, await server.token(set));

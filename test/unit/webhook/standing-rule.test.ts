@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { AttemptResult } from '../../../src/store/webhook/webhook-event.js';
 import { FRESH_STANDING, type WebhookStanding } from '../../../src/store/webhook/webhook-subscription.js';
+import { archiveReasonOf } from '../../../src/webhook/archive-reason.js';
 import { DEFAULT_STANDING_LIMITS, standingRule } from '../../../src/webhook/standing-rule.js';
 import { attempted } from '../../fake/webhook-facts.js';
 
@@ -43,6 +44,21 @@ it('archives after 7 days of failures only, counted from the first', () => {
   expect(rule(standing, [at(week + 1_000)]).archiveReason).toBe('every delivery of the last 7 days has failed');
   const recovered = rule(standing, [at(2_000, true)]).standing;
   expect(rule(recovered, [at(week + 1_000)]).archiveReason).toBeNull();
+});
+
+it('says why in words that are told apart again', () => {
+  const week = 7 * 86_400_000;
+  const reasons = [
+    afterFailures(1_000).archiveReason,
+    rule({ ...FRESH_STANDING, failingSinceUnixMs: 1 }, [at(week + 1)]).archiveReason,
+    rule(FRESH_STANDING, [at(0, false, { isGone: true })]).archiveReason,
+  ];
+  expect(reasons.map((words) => archiveReasonOf(words ?? ''))).toEqual([
+    'failures_in_a_row',
+    'failing_too_long',
+    'gone',
+  ]);
+  expect(archiveReasonOf('for another reason')).toBeUndefined();
 });
 
 it('pauses from the 10th failure on, for longer each time, up to a minute', () => {

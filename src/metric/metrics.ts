@@ -1,0 +1,124 @@
+import type { MetricDefinition } from './metric-definition.js';
+
+const SUBSCRIPTION = ['account', 'subscription'] as const;
+const DESTINATION = ['destination'] as const;
+
+/** Every metric that there is, in the order in which they are answered; docs/metrics.md shows them as tables. */
+export const METRICS = {
+  run_bridge_build_info: gauge('Always 1; the label says the version.', 'version'),
+  run_bridge_start_time_seconds: gauge('When the process started, in seconds since 1970.'),
+  run_bridge_ready: gauge('1 when every part can do its work, as /readyz says.'),
+  run_bridge_check_ready: gauge('1 when the part can do its work; /readyz?verbose has the reason where not.', 'check'),
+  run_bridge_source_up: gauge('1 when the metrics of this part could be read; 0: they are missing here.', 'source'),
+  run_bridge_open_runs: gauge('Runs that are not over, as far as this process follows them.'),
+
+  run_bridge_memory_used_bytes: gauge('What the process takes, less what its allocators keep for the next objects.'),
+  run_bridge_memory_resident_bytes: gauge('What the process takes of the memory, as the operating system counts it.'),
+  run_bridge_memory_limit_bytes: gauge('max-memory: near it requests are refused.'),
+  run_bridge_disk_free_bytes: gauge('Free room on the file system of the data folder.'),
+  run_bridge_disk_size_bytes: gauge('Size of the file system of the data folder.'),
+  run_bridge_disk_reserve_bytes: gauge('What is kept free: near it requests are refused.'),
+  run_bridge_data_folder_used_bytes: gauge('What the data folder holds; only with max-disk.'),
+  run_bridge_data_folder_limit_bytes: gauge('max-disk: near it requests are refused; only where it is set.'),
+
+  run_bridge_connections: gauge('Connections that are open.', 'port'),
+  run_bridge_dropped_connections_total: counter('Connections that were closed at once: there were too many.', 'port'),
+  run_bridge_receiver_accepted_requests_total: counter('OTLP requests whose records became durable.', 'signal'),
+  run_bridge_receiver_accepted_items_total: counter(
+    'Spans and log records in accepted requests, repeated ones and those of other services included.',
+    'signal',
+  ),
+  run_bridge_receiver_accepted_bytes_total: counter('Bodies of accepted requests, inflated.', 'signal'),
+  run_bridge_receiver_rejected_items_total: counter(
+    'Spans and log records left out of accepted requests: without a valid id or time.',
+    'signal',
+  ),
+  run_bridge_receiver_refused_requests_total: counter('OTLP requests that were not accepted.', 'reason'),
+  run_bridge_receiver_in_flight_bytes: gauge('What bodies of requests take that are not answered.'),
+
+  run_bridge_destination_state: gauge('1 for the state that the destination is in.', ...DESTINATION, 'state'),
+  run_bridge_destination_signal_state: gauge(
+    '1 for the state that the destination is in with the signal.',
+    ...DESTINATION,
+    'signal',
+    'state',
+  ),
+  run_bridge_destination_pending_runs: gauge('Runs that are open or not sent to their end.', ...DESTINATION),
+  run_bridge_destination_lag_bytes: gauge('Bytes of record logs that the destination has not got.', ...DESTINATION),
+  run_bridge_destination_oldest_unsent_age_seconds: gauge(
+    'Age of the oldest record that the destination has not got; 0 where there is none.',
+    ...DESTINATION,
+  ),
+  run_bridge_destination_sent_items_total: counter(
+    'Spans and log records that the destination took.',
+    ...DESTINATION,
+    'signal',
+  ),
+  run_bridge_destination_forwarded_messages_total: counter(
+    'Messages of other services that the destination took.',
+    ...DESTINATION,
+    'signal',
+  ),
+  run_bridge_destination_refused_items_total: counter(
+    'Spans and log records refused with a 4xx; they are not sent again.',
+    ...DESTINATION,
+    'signal',
+  ),
+  run_bridge_destination_rejected_items_total: counter(
+    'Spans and log records rejected in a partial success; they are not sent again.',
+    ...DESTINATION,
+    'signal',
+  ),
+  run_bridge_destination_failed_attempts_total: counter(
+    'Requests that failed and were tried again.',
+    ...DESTINATION,
+    'signal',
+  ),
+  run_bridge_destination_given_up_items_total: counter(
+    'Spans and log records that waited longer than max-backlog-age and are not sent any more.',
+    ...DESTINATION,
+    'signal',
+  ),
+  run_bridge_destination_given_up_runs_total: counter(
+    "Times that a run's oldest part waited too long and was given up.",
+    ...DESTINATION,
+  ),
+
+  run_bridge_webhook_subscriptions: gauge('Webhook subscriptions in a state, of all accounts.', 'state'),
+  run_bridge_webhook_subscription_state: gauge(
+    '1 for the state that the subscription is in; an archived one has the reason.',
+    ...SUBSCRIPTION,
+    ...['name', 'kind', 'state', 'reason'],
+  ),
+  run_bridge_webhook_breaker_state: gauge(
+    '1 for the state of the breaker: open while nothing is sent to a failing endpoint, half_open for one attempt.',
+    ...SUBSCRIPTION,
+    'state',
+  ),
+  run_bridge_webhook_failures_in_a_row: gauge('Deliveries that failed since the last success.', ...SUBSCRIPTION),
+  run_bridge_webhook_failing_seconds: gauge(
+    'Time since the first of the failures in a row; 0 where there is none.',
+    ...SUBSCRIPTION,
+  ),
+  run_bridge_webhook_pending_events: gauge('Events that are still to be delivered.', ...SUBSCRIPTION),
+  run_bridge_webhook_oldest_pending_age_seconds: gauge(
+    'Age of the oldest event that is still to be delivered; 0 where there is none.',
+    ...SUBSCRIPTION,
+  ),
+  run_bridge_webhook_events_total: counter(
+    'Events that this process is done with: delivered, failed in all attempts, or skipped when their subscription was archived.',
+    ...SUBSCRIPTION,
+    'outcome',
+  ),
+  run_bridge_webhook_attempts_total: counter('Attempts that this process made.', ...SUBSCRIPTION, 'outcome'),
+  run_bridge_webhook_attempt_seconds_total: counter('Time that these attempts took.', ...SUBSCRIPTION, 'outcome'),
+  run_bridge_webhook_archivings_total: counter('Subscriptions that this process archived.', 'reason'),
+} as const satisfies Readonly<Record<string, MetricDefinition>>;
+
+function counter<const L extends readonly string[]>(help: string, ...labels: L) {
+  return { kind: 'counter', help, labels } as const;
+}
+
+function gauge<const L extends readonly string[]>(help: string, ...labels: L) {
+  return { kind: 'gauge', help, labels } as const;
+}

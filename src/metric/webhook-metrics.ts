@@ -1,0 +1,106 @@
+import type { Clock } from '../component/clock.js';
+import type { SubscriptionOverview, WebhookOverviewStore } from '../store/webhook/webhook-overview.js';
+import { archiveReasonOf } from '../webhook/archive-reason.js';
+import type { DeliveryTallies, DeliveryTally } from '../webhook/delivery-tallies.js';
+import type { MetricSource } from './metric-source.js';
+import type { Sample } from './sample.js';
+import { stateSamples } from './state-samples.js';
+
+/** What is known of webhooks. */
+export interface WebhookMetricsDeps {
+  readonly overview: WebhookOverviewStore;
+  /** What this process has delivered; `undefined` where it never had to. */
+  readonly tallies: () => DeliveryTallies | undefined;
+  readonly clock: Clock;
+}
+
+/** Subscriptions with samples of their own: archived ones first, then those that fail most. */
+const MAX_SUBSCRIPTIONS = 1_000;
+const STATES = ['active', 'inactive', 'archived'] as const;
+const BREAKER_STATES = ['closed', 'open', 'half_open'] as const;
+
+/** How subscriptions stand, from the state, and what this process did for them. */
+export function webhookMetrics({ overview, tallies, clock }: WebhookMetricsDeps): MetricSource {
+  return { name: 'webhooks', read };
+
+  async function read(): Promise<readonly Sample[]> {
+    const { countByState, subscriptions } = await overview.read(MAX_SUBSCRIPTIONS);
+    const known = tallies();
+    const nowUnixMs = clock.nowUnixMs();
+    return [
+      ...STATES.map(
+        (state): Sample => ({
+          name: 'run_bridge_webhook_subscriptions',
+          value: countByState[state],
+          labels: { state },
+        }),
+      ),
+      ...Object.entries(known?.archivings ?? {}).map(
+        ([reason, value]): Sample => ({ name: 'run_bridge_webhook_archivings_total', value, labels: { reason } }),
+      ),
+      ...subscriptions.flatMap((one) => [
+        ...standingSamples(one, nowUnixMs),
+        ...(known === undefined ? [] : tallySamples(one, known.of(one.id))),
+      ]),
+    ];
+  }
+}
+
+function standingSamples(one: SubscriptionOverview, nowUnixMs: number): readonly Sample[] {
+  const labels = labelsOf(one);
+  const { name, kind, failedCount, failingSinceUnixMs, pendingCount, oldestPendingUnixMs } = one;
+  const reason = one.archiveReason === null ? '' : (archiveReasonOf(one.archiveReason) ?? 'other');
+  return [
+    ...stateSamples(
+      STATES,
+      one.state,
+      (state, value): Sample => ({
+        name: 'run_bridge_webhook_subscription_state',
+        value,
+        labels: { ...labels, name, kind, state, reason: state === 'archived' ? reason : '' },
+      }),
+    ),
+    ...stateSamples(
+      BREAKER_STATES,
+      breakerState(one, nowUnixMs),
+      (state, value): Sample => ({ name: 'run_bridge_webhook_breaker_state', value, labels: { ...labels, state } }),
+    ),
+    { name: 'run_bridge_webhook_failures_in_a_row', value: failedCount, labels },
+    { name: 'run_bridge_webhook_failing_seconds', value: secondsSince(failingSinceUnixMs, nowUnixMs), labels },
+    { name: 'run_bridge_webhook_pending_events', value: pendingCount, labels },
+    {
+      name: 'run_bridge_webhook_oldest_pending_age_seconds',
+      value: secondsSince(oldestPendingUnixMs, nowUnixMs),
+      labels,
+    },
+  ];
+}
+
+function tallySamples(one: SubscriptionOverview, tally: DeliveryTally): readonly Sample[] {
+  const outcome = (name: string) => ({ ...labelsOf(one), outcome: name });
+  const [delivered, failed] = [outcome('delivered'), outcome('failed')];
+  return [
+    { name: 'run_bridge_webhook_events_total', value: tally.deliveredCount, labels: delivered },
+    { name: 'run_bridge_webhook_events_total', value: tally.failedCount, labels: failed },
+    { name: 'run_bridge_webhook_events_total', value: tally.skippedCount, labels: outcome('skipped') },
+    { name: 'run_bridge_webhook_attempts_total', value: tally.deliveredCount, labels: delivered },
+    { name: 'run_bridge_webhook_attempts_total', value: tally.failedAttemptCount, labels: failed },
+    { name: 'run_bridge_webhook_attempt_seconds_total', value: tally.deliveredMs / 1_000, labels: delivered },
+    { name: 'run_bridge_webhook_attempt_seconds_total', value: tally.failedMs / 1_000, labels: failed },
+  ];
+}
+
+function labelsOf({ accountId, id }: SubscriptionOverview) {
+  return { account: String(accountId), subscription: id };
+}
+
+/** A pause that is over, and was not ended by a success, lets one attempt through. */
+function breakerState({ pausedUntilUnixMs }: SubscriptionOverview, nowUnixMs: number) {
+  if (pausedUntilUnixMs === 0) return 'closed';
+  return pausedUntilUnixMs > nowUnixMs ? 'open' : 'half_open';
+}
+
+/** 0 for `null`, and where the wall clock was set back. */
+function secondsSince(unixMs: number | null, nowUnixMs: number): number {
+  return unixMs === null ? 0 : Math.max(0, (nowUnixMs - unixMs) / 1_000);
+}
