@@ -4,6 +4,7 @@ import type { State } from '../../src/store/state.js';
 import type { StandingRule } from '../../src/store/webhook/event-store.js';
 import { attempted, commandNote, subscription } from '../fake/webhook-facts.js';
 
+/** What is claimed then is due, whatever the clock said when it came to be. */
 const LATER = 9_000_000_000_000;
 const CLAIM = { holder: 'p', nowUnixMs: LATER, leaseUntilUnixMs: LATER + 45_000 };
 
