@@ -43,7 +43,9 @@ describe('a start loads what it needs and no more:', () => {
     await bridge.stop();
     const packages = packagesOf(loadedFiles());
     expect(packages).toContain('express');
-    expect(packages.filter((name) => /^(@opentelemetry\/|hyparquet|yaml$|zod$|cli-progress$|prom-client$)/.test(name))).toEqual([]);
+    expect(
+      packages.filter((name) => /^(@opentelemetry\/|hyparquet|yaml$|zod$|cli-progress$|prom-client$)/.test(name)),
+    ).toEqual([]);
   });
 });
 

@@ -5,6 +5,8 @@ import { DuckDBInstance } from '@duckdb/node-api';
 import { describe, expect, test } from 'vitest';
 import { environmentName, SETTING_KEYS, SETTINGS } from '../../src/config/settings.js';
 import { MAPPING_SWITCHES } from '../../src/exporter/mapping/mapping-switches.js';
+import type { MetricDefinition } from '../../src/metric/metric-definition.js';
+import { METRICS } from '../../src/metric/metrics.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -28,6 +30,17 @@ describe('documentation', () => {
     for (const [name, what] of Object.entries(MAPPING_SWITCHES)) {
       expect(read('docs/configuration.md')).toContain(`| \`${name}\` | ${what} |`);
     }
+  });
+
+  test('lists every metric with its kind, labels and meaning, and no others', () => {
+    const definitions: readonly (readonly [string, MetricDefinition])[] = Object.entries(METRICS);
+    const rows = definitions.map(
+      ([name, { kind, labels, help }]) =>
+        `| \`${name}\` | ${kind} | ${labels.map((label) => `\`${label}\``).join(', ')} | ${help} |`,
+    );
+    const page = read('docs/metrics.md');
+    expect(page.match(/^\| `run_bridge_.*$/gm)?.toSorted()).toEqual(rows.toSorted());
+    for (const [name] of page.matchAll(/run_bridge_\w+/g)) expect(Object.keys(METRICS)).toContain(name);
   });
 
   test.each(pages)('%s links to pages that are there', (page) => {
