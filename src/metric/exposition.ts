@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { Counter, Gauge, Registry, type RegistryContentType } from 'prom-client';
 import type { MetricDefinition } from './metric-definition.js';
 import { METRICS } from './metrics.js';
@@ -13,18 +14,27 @@ export interface Exposition {
 export type ExpositionFormat = 'prometheus' | 'openmetrics';
 
 /**
- * Writes samples as text. The library's registry is made anew for each answer: counts are kept where things happen, and
- * what is gone (a subscription, say) is answered no longer.
+ * Writes samples as text, a metric at a time with pauses between: with a thousand subscriptions it is two megabytes, and
+ * nobody's request is to wait for all of it. The library's registry is made anew for each answer: counts are kept where
+ * things happen, and what is gone (a subscription, say) is answered no longer.
  */
 export async function writeExposition(samples: readonly Sample[], format: ExpositionFormat): Promise<Exposition> {
   const registry = new Registry<RegistryContentType>();
   if (format === 'openmetrics') registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
   const groups = groupByName(samples);
+  const lines: string[] = [];
   for (const [name, definition] of Object.entries(METRICS)) {
     const own = groups.get(name);
-    if (own !== undefined) registry.registerMetric(toMetric(name, definition, own));
+    if (own === undefined) continue;
+    // OpenMetrics calls a counter by its name without the end, which only its samples have.
+    const family = format === 'openmetrics' ? name.replace(/_total$/, '') : name;
+    registry.registerMetric(toMetric(family, definition, own));
+    lines.push(await registry.getSingleMetricAsString(family));
+    registry.clear();
+    await setImmediate();
   }
-  return { contentType: registry.contentType, text: await registry.metrics() };
+  if (format === 'openmetrics') lines.push('# EOF');
+  return { contentType: registry.contentType, text: `${lines.join('\n')}\n` };
 }
 
 function toMetric(name: string, { kind, help, labels: labelNames }: MetricDefinition, samples: readonly Sample[]) {

@@ -1,4 +1,6 @@
+import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../component/clock.js';
+import { slices } from '../component/slices.js';
 import type { SubscriptionOverview, WebhookOverviewStore } from '../store/webhook/webhook-overview.js';
 import { archiveReasonOf } from '../webhook/archive-reason.js';
 import type { DeliveryTallies, DeliveryTally } from '../webhook/delivery-tallies.js';
@@ -16,6 +18,8 @@ export interface WebhookMetricsDeps {
 
 /** Subscriptions with samples of their own: archived ones first, then those that fail most. */
 const MAX_SUBSCRIPTIONS = 1_000;
+/** Between as many of them others get their turn. */
+const AT_A_TIME = 100;
 const STATES = ['active', 'inactive', 'archived'] as const;
 const BREAKER_STATES = ['closed', 'open', 'half_open'] as const;
 
@@ -27,22 +31,22 @@ export function webhookMetrics({ overview, tallies, clock }: WebhookMetricsDeps)
     const { countByState, subscriptions } = await overview.read(MAX_SUBSCRIPTIONS);
     const known = tallies();
     const nowUnixMs = clock.nowUnixMs();
-    return [
-      ...STATES.map(
-        (state): Sample => ({
-          name: 'run_bridge_webhook_subscriptions',
-          value: countByState[state],
-          labels: { state },
-        }),
-      ),
-      ...Object.entries(known?.archivings ?? {}).map(
-        ([reason, value]): Sample => ({ name: 'run_bridge_webhook_archivings_total', value, labels: { reason } }),
-      ),
-      ...subscriptions.flatMap((one) => [
-        ...standingSamples(one, nowUnixMs),
-        ...(known === undefined ? [] : tallySamples(one, known.of(one.id))),
-      ]),
-    ];
+    const samples: Sample[] = STATES.map((state) => ({
+      name: 'run_bridge_webhook_subscriptions',
+      value: countByState[state],
+      labels: { state },
+    }));
+    for (const [reason, value] of Object.entries(known?.archivings ?? {})) {
+      samples.push({ name: 'run_bridge_webhook_archivings_total', value, labels: { reason } });
+    }
+    for (const some of slices(subscriptions, AT_A_TIME)) {
+      for (const one of some) {
+        samples.push(...standingSamples(one, nowUnixMs));
+        if (known !== undefined) samples.push(...tallySamples(one, known.of(one.id)));
+      }
+      await setImmediate();
+    }
+    return samples;
   }
 }
 
