@@ -1,7 +1,6 @@
 import type { MetricDefinition } from './metric-definition.js';
 
 const SUBSCRIPTION = ['account', 'subscription'] as const;
-const DESTINATION = ['destination'] as const;
 
 /** Every metric that there is, in the order in which they are answered; docs/metrics.md shows them as tables. */
 export const METRICS = {
@@ -36,59 +35,62 @@ export const METRICS = {
   run_bridge_receiver_refused_requests_total: counter('OTLP requests that were not accepted.', 'reason'),
   run_bridge_receiver_in_flight_bytes: gauge('What bodies of requests take that are not answered.'),
 
-  run_bridge_destination_state: gauge('1 for the state that the destination is in.', ...DESTINATION, 'state'),
+  run_bridge_destination_state: gauge('1 for the state that the destination is in.', 'destination', 'state'),
   run_bridge_destination_signal_state: gauge(
     '1 for the state that the destination is in with the signal.',
-    ...DESTINATION,
+    'destination',
     'signal',
     'state',
   ),
-  run_bridge_destination_pending_runs: gauge('Runs that are open or not sent to their end.', ...DESTINATION),
-  run_bridge_destination_lag_bytes: gauge('Bytes of record logs that the destination has not got.', ...DESTINATION),
+  run_bridge_destination_pending_runs: gauge('Runs that are open or not sent to their end.', 'destination'),
+  run_bridge_destination_lag_bytes: gauge('Bytes of record logs that the destination has not got.', 'destination'),
   run_bridge_destination_oldest_unsent_age_seconds: gauge(
     'Age of the oldest record that the destination has not got; 0 where there is none.',
-    ...DESTINATION,
+    'destination',
   ),
   run_bridge_destination_sent_items_total: counter(
     'Spans and log records that the destination took.',
-    ...DESTINATION,
+    'destination',
     'signal',
   ),
   run_bridge_destination_forwarded_messages_total: counter(
     'Messages of other services that the destination took.',
-    ...DESTINATION,
+    'destination',
     'signal',
   ),
   run_bridge_destination_refused_items_total: counter(
     'Spans and log records refused with a 4xx; they are not sent again.',
-    ...DESTINATION,
+    'destination',
     'signal',
   ),
   run_bridge_destination_rejected_items_total: counter(
     'Spans and log records rejected in a partial success; they are not sent again.',
-    ...DESTINATION,
+    'destination',
     'signal',
   ),
   run_bridge_destination_failed_attempts_total: counter(
     'Requests that failed and were tried again.',
-    ...DESTINATION,
+    'destination',
     'signal',
   ),
   run_bridge_destination_given_up_items_total: counter(
     'Spans and log records that waited longer than max-backlog-age and are not sent any more.',
-    ...DESTINATION,
+    'destination',
     'signal',
   ),
   run_bridge_destination_given_up_runs_total: counter(
     "Times that a run's oldest part waited too long and was given up.",
-    ...DESTINATION,
+    'destination',
   ),
 
   run_bridge_webhook_subscriptions: gauge('Webhook subscriptions in a state, of all accounts.', 'state'),
   run_bridge_webhook_subscription_state: gauge(
     '1 for the state that the subscription is in; an archived one has the reason.',
     ...SUBSCRIPTION,
-    ...['name', 'kind', 'state', 'reason'],
+    'name',
+    'kind',
+    'state',
+    'reason',
   ),
   run_bridge_webhook_breaker_state: gauge(
     '1 for the state of the breaker: open while nothing is sent to a failing endpoint, half_open for one attempt.',
