@@ -18,6 +18,7 @@ COPY --from=build /app/dist dist
 COPY package.json LICENSE ./
 COPY proto proto
 COPY demo demo
+COPY pages pages
 RUN mkdir /data && chown node:node /data
 USER node
 VOLUME /data

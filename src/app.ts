@@ -143,6 +143,7 @@ export class App {
         connections: () => this.ports.connectionCounts,
         startedUnixMs: clock.nowUnixMs(),
       },
+      otlpUrl: () => this.ports.otlpUrl,
       ...(cluster && { queryFiles: cluster.queryFiles.bind(cluster) }),
     });
     this.ports = new Ports(configuration, {

@@ -23,6 +23,8 @@ export interface ArtifactRoutersDeps {
 
 /** Artifacts over HTTP; each router stands behind `apiRouter`. */
 export interface ArtifactRouters {
+  /** What they read from. */
+  readonly artifacts: RunArtifacts;
   /** Lists and downloads, as the hosted platform has them. */
   readonly downloads: Router;
   /** For `exec` on other machines; on both ports, since `--to` names either. */
@@ -39,6 +41,7 @@ export function artifactRouters(configuration: Configuration, deps: ArtifactRout
   });
   const limits = { ...STEP_LIMITS, maxFileBytes: configuration['max-artifact-bytes'] };
   return {
+    artifacts,
     downloads: artifactRouter({ artifacts, logger }),
     uploads: uploadRouter(limits, { artifacts, openStore, guard, logger }),
   };

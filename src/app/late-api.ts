@@ -7,6 +7,7 @@ import type { Configuration } from '../config/configuration.js';
 import { API_PATH } from '../run/api-path.js';
 import type { LocalExecutionBook } from '../run/local-execution-book.js';
 import { lazyRouter } from '../web/lazy-router.js';
+import { isForPages } from '../web/page/is-for-pages.js';
 import type { Access } from './access.js';
 import type { ApiRoutersDeps } from './api-routers.js';
 import type { ArtifactRouters } from './artifact-routers.js';
@@ -21,6 +22,8 @@ export interface LateApiDeps extends Omit<ApiRoutersDeps, 'jobs' | 'dataFolder'>
   readonly storage: ArtifactStorage;
   /** Looks at the disk before an upload. */
   readonly disk: Guard;
+  /** Where telemetry is received; asked only after the start. */
+  readonly otlpUrl: () => string;
   /** Where Parquet files are not in the data folder. */
   readonly telemetry: TelemetryFiles | undefined;
   /** What metrics are read from, beside what is here anyway. */
@@ -29,7 +32,7 @@ export interface LateApiDeps extends Omit<ApiRoutersDeps, 'jobs' | 'dataFolder'>
   readonly logger: Logger;
 }
 
-/** The API on both ports. Its code is loaded when somebody first asks for it: a start need not wait. */
+/** The API on both ports, and the pages. Their code is loaded when somebody first asks for it: a start need not wait. */
 export class LateApi {
   private artifacts: Promise<ArtifactRouters> | undefined;
 
@@ -74,6 +77,14 @@ export class LateApi {
       const hooks = { overview: state.webhookOverview, tallies: () => webhooks.tallies };
       const router = createMetrics({ ...measured, ...hooks, clock, logger, version });
       return this.behindTokens(this.configuration.web.host, [router]);
+    });
+  }
+
+  /** The pages, for the port for people and tools; mounted before the API, which their links lead to. */
+  pages(): Router {
+    return lazyRouter(isForPages, async () => {
+      const [{ openPages }, { artifacts }] = await Promise.all([import('./open-pages.js'), this.openArtifacts()]);
+      return openPages(this.configuration, { ...this.deps, artifacts });
     });
   }
 

@@ -31,7 +31,7 @@ export function startLines(facts: StartFacts): readonly string[] {
   return [
     `receives  OTLP over HTTP at ${facts.otlpUrl}`,
     ...(facts.grpcUrl === null ? [] : [`          OTLP over gRPC at ${facts.grpcUrl}`]),
-    `health    ${facts.webUrl}/readyz`,
+    `pages     ${reachableUrl(facts.webUrl)} (sign in with a token; health is at ${facts.webUrl}/readyz)`,
     ...(facts.firstTokenFile === null
       ? []
       : [`token     one for everything is in ${facts.firstTokenFile}; others: run-bridge token create --help`]),

@@ -94,6 +94,8 @@ export interface RunQuery {
   readonly idAbove?: number;
   readonly createdRange?: TimeRange;
   readonly finishedRange?: TimeRange;
+  /** Anywhere in the name of its job, environment or project or in the user's name for it, whatever the case; or its number. */
+  readonly textContains?: string;
   /** Runs that are not over stand after all others by `finished`. */
   readonly orderBy: 'id' | 'created' | 'finished';
   readonly isDescending: boolean;

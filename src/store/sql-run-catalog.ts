@@ -1,4 +1,4 @@
-import { type ExpressionBuilder, type Selectable, sql } from 'kysely';
+import { type ExpressionBuilder, type RawBuilder, type Selectable, sql } from 'kysely';
 import { slices } from '../component/slices.js';
 import { parseTraceId } from '../record/ids.js';
 import type {
@@ -152,10 +152,12 @@ const ORDER = { id: 'run.id', created: 'run.created_unix_ms', finished: 'run.fin
 const JOB_ORDER = { id: 'id', name: 'name', created: 'created_unix_ms', updated: 'updated_unix_ms' } as const;
 
 function matches(
-  { and, eb }: ExpressionBuilder<StateTables & { run: StateTables['executions'] }, 'run'>,
+  where: ExpressionBuilder<StateTables & { run: StateTables['executions'] }, 'run'>,
   accountId: number,
   query: RunQuery,
 ) {
+  const { and, eb } = where;
+  const { textContains } = query;
   const { statuses, jobId, environmentId, projectIds, idAbove, createdRange, finishedRange } = query;
   return and([
     eb('run.account_id', '=', accountId),
@@ -168,6 +170,29 @@ function matches(
     ...(finishedRange === undefined
       ? []
       : [eb.between('run.finished_unix_ms', finishedRange[0], Math.min(finishedRange[1], NOT_FINISHED - 1))]),
+    ...(textContains === undefined ? [] : [isNamed(where, accountId, textContains)]),
+  ]);
+}
+
+/** Names are looked for in the tables that have few rows, so that runs are found by their numbers. */
+function isNamed(
+  { eb, or, selectFrom }: ExpressionBuilder<StateTables & { run: StateTables['executions'] }, 'run'>,
+  accountId: number,
+  text: string,
+) {
+  const isLike = (column: RawBuilder<string | null>) =>
+    sql<boolean>`lower(${column}) like ${likePattern(text)} escape '!'`;
+  const named = (table: 'jobs' | 'environments' | 'projects') =>
+    selectFrom(table)
+      .select(`${table}.id`)
+      .where(`${table}.account_id`, '=', accountId)
+      .where(isLike(sql<string>`${sql.ref(`${table}.name`)}`));
+  return or([
+    eb('run.job_id', 'in', named('jobs')),
+    eb('run.environment_id', 'in', named('environments')),
+    eb('run.project_id', 'in', named('projects')),
+    isLike(sql<string | null>`run.run_key`),
+    ...(/^[1-9]\d{0,14}$/.test(text) ? [eb('run.id', '=', Number(text))] : []),
   ]);
 }
 

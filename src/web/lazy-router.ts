@@ -1,15 +1,16 @@
-import { Router } from 'express';
+import { type Request, Router } from 'express';
 
 /**
  * A router that is made when the first request for it comes: what it takes to read bodies is no reason for a start to wait.
- * @param path below which its requests are
+ * @param which the path below which its requests are, or what tells whether one is for it
  * @param make makes it; called once
  */
-export function lazyRouter(path: string, make: () => Promise<Router>): Router {
+export function lazyRouter(which: string | ((request: Request) => boolean), make: () => Promise<Router>): Router {
   const router = Router();
+  const isFor = typeof which === 'string' ? ({ path }: Request) => path.startsWith(which) : which;
   let made: Promise<Router> | undefined;
   router.use(async (request, response, next) => {
-    if (!request.path.startsWith(path)) {
+    if (!isFor(request)) {
       next();
       return;
     }

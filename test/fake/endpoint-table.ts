@@ -60,6 +60,23 @@ export const SENDER_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = 
   'POST /api/run-bridge/v1/executions/finish': WORKERS,
 };
 
+/** Who may look at each page. What is asked without a token is answered with the page that takes one. */
+export const PAGE_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
+  'GET /': READERS,
+  'GET /runs/:runId': READERS,
+};
+
+/** What pages are shown with, and where somebody signs in: needs no token. */
+export const SIGN_IN_ENDPOINTS: readonly string[] = [
+  'GET /sign-in',
+  'POST /sign-in',
+  'POST /sign-out',
+  'GET /arrive',
+  'GET /pages/style.css',
+  'GET /pages/live.js',
+  'GET /pages/icon.svg',
+];
+
 /** What needs no token anywhere; the last one checks signatures, and takes POST alone. */
 export const PUBLIC_ENDPOINTS: readonly string[] = [
   'GET /api/openapi.json',

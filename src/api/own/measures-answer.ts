@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Comparison, compareWithEarlier } from '../../run/measures/comparison.js';
 import { measuresDocument } from '../../run/measures/measures-document.js';
-import { readMeasures } from '../../run/measures/read-measures.js';
+import { readStepMeasures } from '../../run/measures/read-step-measures.js';
 import { RUN_STATUS } from '../../store/run-status.js';
 import type { OwnApiDeps } from './own-api-deps.js';
 import type { FoundRun } from './run-finder.js';
@@ -128,22 +128,8 @@ export const nodesSchema = z.array(
 );
 
 /** The measures of a run's commands, in their order. A trace that holds commands of other runs too gives only the run's own. */
-export async function commandMeasures(
-  { steps, traceIds }: FoundRun,
-  { tracker, reader }: Pick<OwnApiDeps, 'tracker' | 'reader'>,
-) {
-  const own = new Set(
-    steps.flatMap(({ invocations }) => invocations.map(({ traceId, index }) => `${traceId} ${index}`)),
-  );
-  const documents = [];
-  for (const traceId of traceIds) {
-    const run = await tracker.find(traceId);
-    if (run === undefined) continue;
-    for (const command of await readMeasures(reader, run)) {
-      if (own.has(`${traceId} ${command.invocation.index}`)) documents.push(measuresDocument(command, traceId));
-    }
-  }
-  return documents;
+export async function commandMeasures({ steps }: FoundRun, deps: Pick<OwnApiDeps, 'tracker' | 'reader'>) {
+  return (await readStepMeasures(steps, deps)).map(({ traceId, command }) => measuresDocument(command, traceId));
 }
 
 /** How long a run took beside its job's earlier successes; `null` while it is not over, and where there is none. */

@@ -75,6 +75,7 @@ export class EventResults {
       .set({
         ...fromStanding(standing),
         ...(isArchived && { state: 'archived' as const, archive_reason: archiveReason }),
+        ...(isArchived && { updated_unix_ms: Math.max(...results.map(({ attempt }) => endedUnixMs(attempt))) }),
       })
       .where('id', '=', id)
       .execute();
@@ -82,6 +83,10 @@ export class EventResults {
     const skippedCount = await skipPending(transaction, id);
     return [{ id, name: row.name, accountId: row.account_id, reason: archiveReason, skippedCount }];
   }
+}
+
+function endedUnixMs({ startedUnixMs, durationMs }: AttemptResult['attempt']): number {
+  return startedUnixMs + durationMs;
 }
 
 function logRow({ event, attempt }: AttemptResult, index: number): StateTables['webhook_attempts'] {

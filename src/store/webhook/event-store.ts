@@ -61,4 +61,6 @@ export interface WebhookEventStore {
    */
   replay(accountId: number, scope: ReplayScope, nowUnixMs: number): Promise<number>;
   countPending(): Promise<number>;
+  /** The same of each of these subscriptions; those that have none are left out. */
+  countPendingOf(subscriptionIds: readonly string[]): Promise<ReadonlyMap<string, number>>;
 }

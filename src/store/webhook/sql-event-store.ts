@@ -188,6 +188,18 @@ export class SqlWebhookEventStore implements WebhookEventStore {
     return Number(count);
   }
 
+  async countPendingOf(subscriptionIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    if (subscriptionIds.length === 0) return new Map();
+    const rows = await this.db
+      .selectFrom('webhook_events as event')
+      .select(({ fn }) => ['event.subscription_id', fn.countAll<number>().as('count')])
+      .where(IS_PENDING)
+      .where('event.subscription_id', 'in', subscriptionIds)
+      .groupBy('event.subscription_id')
+      .execute();
+    return new Map(rows.map(({ subscription_id, count }) => [subscription_id, Number(count)]));
+  }
+
   /** Whether a subscription with a rate cap may have an attempt now; if so, its next one is a while later. */
   private async takeSlot(id: string, maxPerMinute: number, nowUnixMs: number): Promise<boolean> {
     const taken = await this.db

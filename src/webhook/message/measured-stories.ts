@@ -1,8 +1,8 @@
-import { KnownNames } from '../../exporter/redaction/known-names.js';
 import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
-import { Redactor } from '../../exporter/redaction/redactor.js';
+import type { Redactor } from '../../exporter/redaction/redactor.js';
+import { redactorKnowing } from '../../exporter/redaction/redactor-knowing.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
-import { readMeasures } from '../../run/measures/read-measures.js';
+import { readStepMeasures } from '../../run/measures/read-step-measures.js';
 import type { RunTracker } from '../../run/run-tracker.js';
 import type { RecordLogReader } from '../../sink/record-log.js';
 import type { RunCatalog } from '../../store/run-catalog.js';
@@ -28,10 +28,13 @@ export class MeasuredStories implements StoryTeller {
   constructor(private readonly deps: MeasuredStoriesDeps) {}
 
   async tell(accountId: number, runId: number, statusMessage: string | null): Promise<RunStory> {
-    const { redaction, webUrl } = this.deps;
-    const nodes = await this.nodesOf(accountId, runId);
-    const redactor = new Redactor(redaction, new KnownNames());
-    for (const { uniqueId } of nodes) redactor.learn(uniqueId);
+    const { catalog, redaction, webUrl } = this.deps;
+    const steps = await catalog.stepsOf(accountId, [runId]);
+    const nodes = (await readStepMeasures(steps, this.deps)).flatMap(({ command }) => command.nodes);
+    const redactor = redactorKnowing(
+      redaction,
+      nodes.map(({ uniqueId }) => uniqueId),
+    );
     const errors = nodes.filter(({ verdict }) => verdict === 'error');
     const failed = nodes.filter(({ verdict }) => verdict === 'failed');
     const base = webUrl();
@@ -40,23 +43,8 @@ export class MeasuredStories implements StoryTeller {
       failedTests: failed.slice(0, MAX_NAMED).map(testOf),
       omittedCount: Math.max(0, errors.length - MAX_NAMED) + Math.max(0, failed.length - MAX_NAMED),
       statusMessage: statusMessage === null ? null : redactor.text(statusMessage).slice(0, MAX_REASON_LENGTH),
-      url: base === null ? null : `${base}/api/v2/accounts/${accountId}/runs/${runId}/`,
+      url: base === null ? null : `${base}/runs/${runId}`,
     };
-  }
-
-  private async nodesOf(accountId: number, runId: number): Promise<readonly NodeMeasure[]> {
-    const { catalog, tracker, reader } = this.deps;
-    const invocations = (await catalog.stepsOf(accountId, [runId])).flatMap((step) => step.invocations);
-    const nodes: NodeMeasure[] = [];
-    for (const traceId of new Set(invocations.map((one) => one.traceId))) {
-      const run = await tracker.find(traceId);
-      if (run === undefined) continue;
-      const own = new Set(invocations.filter((one) => one.traceId === traceId).map(({ index }) => index));
-      for (const command of await readMeasures(reader, run)) {
-        if (own.has(command.invocation.index)) nodes.push(...command.nodes);
-      }
-    }
-    return nodes;
   }
 }
 

@@ -4,7 +4,14 @@ import { join } from 'node:path';
 import { Router } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { API_PATHS } from '../../../src/api/openapi/api-paths.js';
-import { ENDPOINT_TABLE, PUBLIC_ENDPOINTS, SENDER_TABLE, TELEMETRY_ENDPOINTS } from '../../fake/endpoint-table.js';
+import {
+  ENDPOINT_TABLE,
+  PAGE_TABLE,
+  PUBLIC_ENDPOINTS,
+  SENDER_TABLE,
+  SIGN_IN_ENDPOINTS,
+  TELEMETRY_ENDPOINTS,
+} from '../../fake/endpoint-table.js';
 import { serveInProcess } from '../../fake/serve-in-process.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'run-bridge-routes-'));
@@ -23,6 +30,7 @@ beforeAll(async () => {
   const served = await serveInProcess(['--otlp-auth', 'token', '--data-dir', folder], folder);
   // Routers whose code is loaded when somebody asks for them are made by these.
   const lazy = [
+    '/sign-in',
     '/api/v2/accounts',
     '/api/run-bridge/v1/executions/finish',
     '/api/run-bridge/v1/runs/1/artifacts/a',
@@ -51,9 +59,12 @@ describe('the program', () => {
       ...Object.keys(SENDER_TABLE),
       ...PUBLIC_ENDPOINTS,
       ...TELEMETRY_ENDPOINTS,
+      ...Object.keys(PAGE_TABLE),
+      ...SIGN_IN_ENDPOINTS,
     ];
     const others = TELEMETRY_ENDPOINTS.map((one) => one.replace('POST', 'ALL'));
-    expect(routes).toEqual([...known, ...others].sort());
+    // `/` is a text for programs, and a page for browsers.
+    expect(routes).toEqual([...new Set([...known, ...others])].sort());
   });
 
   it('describes in OpenAPI all that stands below /api', () => {

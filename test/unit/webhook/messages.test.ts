@@ -102,7 +102,7 @@ describe('the story of a run', () => {
     expect(story.failedTests.every(({ reason }) => /^\d+ failing rows?$|^$/.test(reason))).toBe(true);
     expect(story.failedTests.length).toBeGreaterThan(0);
     expect(story).toMatchObject({
-      ...{ statusMessage: 'Executed with errors', url: 'http://127.0.0.1:4380/api/v2/accounts/10001/runs/1001/' },
+      ...{ statusMessage: 'Executed with errors', url: 'http://127.0.0.1:4380/runs/1001' },
     });
     expect(await new MeasuredStories({ ...deps, redaction: 'off' }).tell(10_001, 7, null)).toMatchObject({
       errors: [],

@@ -1,0 +1,13 @@
+import type { Request } from 'express';
+import { PAGE_COOKIE } from './page-cookie.js';
+
+const PAGES = /^\/(?:runs|webhooks|sign-in|sign-out|arrive|pages)(?:\/|$)/;
+
+/**
+ * Whether a request is the pages' matter: one for a page; `/` where somebody wants HTML, since programs get a text there; and
+ * what a signed-in browser asks of the API.
+ */
+export function isForPages({ path, headers }: Pick<Request, 'path' | 'headers'>): boolean {
+  if (path === '/') return /\btext\/html\b/.test(headers.accept ?? '');
+  return PAGES.test(path) || (path.startsWith('/api/') && headers.cookie?.includes(PAGE_COOKIE) === true);
+}

@@ -1,0 +1,74 @@
+import type { Child } from 'hono/jsx';
+import type { Caller } from '../../api/caller.js';
+import { may } from '../../api/permissions.js';
+
+/** What stands round a page. */
+export interface LayoutProps {
+  readonly title: string;
+  /** Who looks at it; `null` before somebody has signed in. */
+  readonly caller: Caller | null;
+  /** The program's version. */
+  readonly version: string;
+  /** Whether it changes by itself: then it is brought up to date, without a script by the browser. */
+  readonly isLive?: boolean;
+  readonly children?: Child;
+}
+
+/** How often a page that changes is asked for again where no script runs, in seconds. */
+const RELOAD_S = 10;
+
+/** A whole page. */
+export function Layout({ title, caller, version, isLive = false, children }: LayoutProps) {
+  return (
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>{`${title} · run-bridge`}</title>
+        <link rel="icon" type="image/svg+xml" href={`/pages/icon.svg?v=${version}`} />
+        <link rel="stylesheet" href={`/pages/style.css?v=${version}`} />
+        {isLive && <script type="module" src={`/pages/live.js?v=${version}`} />}
+        {isLive && (
+          <noscript>
+            <meta http-equiv="refresh" content={String(RELOAD_S)} />
+          </noscript>
+        )}
+      </head>
+      <body>
+        <a class="skip" href="#main">
+          Skip to the content
+        </a>
+        <header>
+          <a class="brand" href="/">
+            run-bridge
+          </a>
+          {caller !== null && <Navigation caller={caller} />}
+        </header>
+        <main id="main">{children}</main>
+        <footer>
+          run-bridge {version} · times are in UTC · <a href="/api/openapi.json">API (OpenAPI)</a>
+        </footer>
+      </body>
+    </html>
+  );
+}
+
+function Navigation({ caller }: { readonly caller: Caller }) {
+  return (
+    <>
+      <nav aria-label="Pages of run-bridge">
+        {may(caller, 'runs:read') && <a href="/">Runs</a>}
+        {may(caller, 'webhooks:read') && <a href="/webhooks">Webhooks</a>}
+      </nav>
+      <form class="who" method="post" action="/sign-out">
+        <span>
+          account {caller.accountId}, {caller.permission.replaceAll('_', ' ')}
+        </span>
+        <button type="submit" class="quiet">
+          Sign out
+        </button>
+      </form>
+    </>
+  );
+}

@@ -1,0 +1,37 @@
+import type { RunArtifacts } from '../../api/artifact/run-artifacts.js';
+import type { Authenticator } from '../../api/authenticator.js';
+import type { Clock } from '../../component/clock.js';
+import type { Logger } from '../../component/logger.js';
+import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
+import type { RunTracker } from '../../run/run-tracker.js';
+import type { RecordLogReader } from '../../sink/record-log.js';
+import type { RunCatalog } from '../../store/run-catalog.js';
+import type { WebhookEventStore } from '../../store/webhook/event-store.js';
+import type { SubscriptionStore } from '../../store/webhook/subscription-store.js';
+import type { WebhookDesk } from '../../webhook/webhook-desk.js';
+
+/** What the pages read, and the little that they change. */
+export interface PageDeps {
+  readonly authenticator: Pick<Authenticator, 'admit'>;
+  readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'>;
+  readonly tracker: Pick<RunTracker, 'find'>;
+  readonly reader: Pick<RecordLogReader, 'read'>;
+  readonly artifacts: Pick<RunArtifacts, 'list'>;
+  readonly subscriptions: Pick<SubscriptionStore, 'find' | 'list'>;
+  readonly events: Pick<WebhookEventStore, 'list' | 'find' | 'attemptsOf' | 'replay' | 'countPendingOf'>;
+  readonly openDesk: () => Promise<Pick<WebhookDesk, 'change' | 'test'>>;
+  /** Something may be due. */
+  readonly wake: () => void;
+  /** What is shown of errors: no more than messages show. */
+  readonly redaction: RedactionLevel;
+  /** Where others reach the pages; `null` where nobody said. */
+  readonly publicUrl: string | null;
+  /** Where telemetry is received. */
+  readonly otlpUrl: () => string;
+  /** Whether telemetry needs a token there. */
+  readonly isTokenNeeded: boolean;
+  /** The program's version. */
+  readonly version: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}

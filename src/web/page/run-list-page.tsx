@@ -1,0 +1,135 @@
+import type { Caller } from '../../api/caller.js';
+import { FirstRun, type FirstRunProps } from './first-run.js';
+import { Layout } from './layout.js';
+import { lengthText } from './length-text.js';
+import { Moment } from './moment.js';
+import { Pager } from './pager.js';
+import { runLengthMs } from './run-length.js';
+import { type RunListFilter, runListHref, STATUS_CHOICES } from './run-list-filter.js';
+import { RunMark } from './run-mark.js';
+import type { RunRow } from './run-row.js';
+
+/** What the list of runs shows. */
+export interface RunListProps {
+  readonly caller: Caller;
+  readonly list: {
+    readonly rows: readonly RunRow[];
+    readonly totalCount: number;
+    readonly pageSize: number;
+    readonly filter: RunListFilter;
+  };
+  /** How the first one is sent. */
+  readonly sending: FirstRunProps;
+  readonly nowUnixMs: number;
+  readonly version: string;
+}
+
+/** The list of runs. */
+export function RunListPage({ caller, list, sending, nowUnixMs, version }: RunListProps) {
+  const { rows, totalCount, pageSize, filter } = list;
+  const isFiltered = filter.status !== null || filter.text !== '';
+  return (
+    <Layout title="Runs" caller={caller} version={version} isLive>
+      <h1>Runs</h1>
+      {(totalCount > 0 || isFiltered) && <Filter filter={filter} />}
+      <section id="live" data-live="4000" aria-label="List of runs">
+        {rows.length > 0 && <RunTable rows={rows} nowUnixMs={nowUnixMs} />}
+        {rows.length === 0 && isFiltered && (
+          <p class="empty">
+            No run is like that. <a href="/">Show all runs</a>
+          </p>
+        )}
+        {rows.length === 0 && !isFiltered && totalCount > 0 && (
+          <p class="empty">
+            There are not so many pages. <a href="/">Show the newest runs</a>
+          </p>
+        )}
+        {totalCount === 0 && !isFiltered && <FirstRun {...sending} />}
+        {totalCount > 0 && (
+          <Pager
+            {...{ page: filter.page, pageSize, totalCount, noun: 'run' }}
+            href={(page) => runListHref({ ...filter, page })}
+          />
+        )}
+      </section>
+    </Layout>
+  );
+}
+
+function Filter({ filter }: { readonly filter: RunListFilter }) {
+  return (
+    <form method="get" action="/" class="filter" aria-label="Which runs">
+      <label>
+        Status{' '}
+        <select name="status">
+          <option value="">all</option>
+          {Object.keys(STATUS_CHOICES).map((word) => (
+            <option value={word} selected={word === filter.status}>
+              {word}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label class="wide">
+        Job, environment, project or name <input type="search" name="text" value={filter.text} maxlength={200} />
+      </label>
+      <button type="submit">Show</button>
+    </form>
+  );
+}
+
+function RunTable({ rows, nowUnixMs }: { readonly rows: readonly RunRow[]; readonly nowUnixMs: number }) {
+  return (
+    <section class="scroll" tabindex={0} aria-label="Runs, newest first">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Run</th>
+            <th scope="col">Status</th>
+            <th scope="col">Job</th>
+            <th scope="col" class="number">
+              Failed nodes
+            </th>
+            <th scope="col">Started</th>
+            <th scope="col" class="number">
+              Took
+            </th>
+            <th scope="col">Environment</th>
+            <th scope="col">Project</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <Row row={row} nowUnixMs={nowUnixMs} />
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Row({ row: { run, failedCount }, nowUnixMs }: { readonly row: RunRow; readonly nowUnixMs: number }) {
+  const lengthMs = runLengthMs(run, nowUnixMs);
+  return (
+    <tr>
+      <th scope="row">
+        <a href={`/runs/${run.id}`}>#{run.id}</a>
+        {run.runKey !== null && <span class="sub name">{run.runKey}</span>}
+      </th>
+      <td>
+        <RunMark status={run.status} />
+      </td>
+      <td class="name">{run.job.name}</td>
+      <td class={failedCount ? 'number bad' : 'number'}>{failedCount ?? '–'}</td>
+      <td class="nowrap">
+        <Moment unixMs={run.startedUnixMs ?? run.createdUnixMs} />
+      </td>
+      <td class="number nowrap">
+        {lengthMs === null ? '–' : lengthText(lengthMs)}
+        {lengthMs !== null && run.finishedUnixMs === null && <span class="sub">so far</span>}
+      </td>
+      <td class="name">{run.environment.name}</td>
+      <td class="name">{run.project.name}</td>
+    </tr>
+  );
+}

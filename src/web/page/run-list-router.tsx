@@ -1,0 +1,31 @@
+import { Router } from 'express';
+import { authorize, callerOf } from '../../api/authenticate.js';
+import type { PageDeps } from './page-deps.js';
+import { runListFilter, STATUS_CHOICES } from './run-list-filter.js';
+import { RunListPage } from './run-list-page.js';
+import { runRows } from './run-row.js';
+import { sendPage } from './send-page.js';
+
+/** Runs on a page. */
+const PAGE_SIZE = 25;
+
+/** `/`: the runs of an account, newest first. */
+export function runListRouter(deps: PageDeps): Router {
+  const { catalog, clock, otlpUrl, isTokenNeeded, version } = deps;
+  const router = Router();
+  router.get('/', authorize('runs:read'), async (request, response) => {
+    const caller = callerOf(response);
+    const filter = runListFilter(request);
+    const { items, totalCount } = await catalog.listRuns(caller.accountId, {
+      ...(filter.status !== null && { statuses: STATUS_CHOICES[filter.status] }),
+      ...(filter.text !== '' && { textContains: filter.text }),
+      ...{ orderBy: 'id', isDescending: true, limit: PAGE_SIZE, offset: (filter.page - 1) * PAGE_SIZE },
+    });
+    const rows = await runRows(items, deps);
+    const list = { rows, totalCount, pageSize: PAGE_SIZE, filter };
+    const sending = { otlpUrl: otlpUrl(), isTokenNeeded };
+    const now = { nowUnixMs: clock.nowUnixMs(), version };
+    await sendPage(response, <RunListPage caller={caller} list={list} sending={sending} {...now} />);
+  });
+  return router;
+}

@@ -1,0 +1,38 @@
+import type { CatalogRun, CatalogStep } from '../../store/run-catalog.js';
+import type { PageDeps } from './page-deps.js';
+
+/** A run as lists show it. */
+export interface RunRow {
+  readonly run: CatalogRun;
+  /** Nodes that failed with an error, and tests that failed; `null` where nothing is kept of its telemetry. */
+  readonly failedCount: number | null;
+}
+
+/** Counts the nodes of runs that failed, by what is known of each run at once: no record log is read for it. */
+export async function runRows(
+  runs: readonly CatalogRun[],
+  { catalog, tracker }: Pick<PageDeps, 'catalog' | 'tracker'>,
+): Promise<readonly RunRow[]> {
+  const [first] = runs;
+  if (first === undefined) return [];
+  const steps = await catalog.stepsOf(
+    first.accountId,
+    runs.map(({ id }) => id),
+  );
+  const rows: RunRow[] = [];
+  for (const run of runs) {
+    const own = steps.filter(({ runId }) => runId === run.id);
+    rows.push({ run, failedCount: await failedCountOf(own, tracker) });
+  }
+  return rows;
+}
+
+async function failedCountOf(steps: readonly CatalogStep[], tracker: PageDeps['tracker']): Promise<number | null> {
+  let count: number | null = null;
+  for (const { traceId, index } of steps.flatMap(({ invocations }) => invocations)) {
+    const invocations = (await tracker.find(traceId))?.invocations;
+    const found = invocations?.find((one) => one.index === index);
+    if (found !== undefined) count = (count ?? 0) + found.nodeCounts.error + found.nodeCounts.failed;
+  }
+  return count;
+}

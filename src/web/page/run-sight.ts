@@ -1,0 +1,120 @@
+import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
+import type { Redactor } from '../../exporter/redaction/redactor.js';
+import { redactorKnowing } from '../../exporter/redaction/redactor-knowing.js';
+import type { NodeMeasure } from '../../run/measures/node-measure.js';
+import { readStepMeasures, type StepMeasures } from '../../run/measures/read-step-measures.js';
+import { slowestNodes } from '../../run/measures/slowest-nodes.js';
+import type { NodeVerdict } from '../../run/run-summary.js';
+import type { CatalogRun, CatalogStep } from '../../store/run-catalog.js';
+import type { PageDeps } from './page-deps.js';
+
+/** A part of a list, and how many were left out. */
+export interface Some<Item> {
+  readonly items: readonly Item[];
+  readonly omittedCount: number;
+}
+
+/** A node that did not do well; texts are redacted. */
+export interface TroubledNode {
+  readonly uniqueId: string;
+  readonly nodeType: string | null;
+  /** Empty where nothing is known. */
+  readonly message: string;
+  /** Of a test; `null` where it did not count. */
+  readonly failingRows: number | null;
+  /** Of a unit test: expected and actual rows; `null` for others. */
+  readonly diffTable: string | null;
+}
+
+/** A node that was not run, and for what. */
+export interface SkippedNode {
+  readonly uniqueId: string;
+  /** Such as `upstream`. */
+  readonly reason: string | null;
+  readonly upstream: string | null;
+}
+
+/** What a page shows of the inside of a run. */
+export interface RunSight {
+  /** Why it did not end well, redacted. */
+  readonly statusMessage: string | null;
+  /** The same of steps, by their ids. */
+  readonly stepMessages: ReadonlyMap<number, string>;
+  /** Nodes by what became of them. */
+  readonly counts: Readonly<Record<NodeVerdict, number>>;
+  readonly errors: Some<TroubledNode>;
+  readonly failedTests: Some<TroubledNode>;
+  readonly skipped: Some<SkippedNode>;
+  /** Errors that name no node, redacted. */
+  readonly messages: readonly string[];
+  readonly slowest: readonly NodeMeasure[];
+  /** Whether telemetry of it is kept. */
+  readonly hasTelemetry: boolean;
+}
+
+/** What is shown of each kind. */
+const MAX_TROUBLES = 100;
+const MAX_SKIPPED = 200;
+const MAX_SLOWEST = 10;
+
+/**
+ * Reads what a page shows of a run from its record logs, as far as they came. Texts show no more than those of messages.
+ * @throws what the reader throws when a log cannot be read
+ */
+export async function readRunSight(
+  run: CatalogRun,
+  steps: readonly CatalogStep[],
+  deps: Pick<PageDeps, 'tracker' | 'reader' | 'redaction'>,
+): Promise<RunSight> {
+  return runSight(run, steps, await readStepMeasures(steps, deps), deps.redaction);
+}
+
+function runSight(
+  { statusMessage }: CatalogRun,
+  steps: readonly CatalogStep[],
+  measured: readonly StepMeasures[],
+  redaction: RedactionLevel,
+): RunSight {
+  const commands = measured.map(({ command }) => command);
+  const nodes = commands.flatMap((command) => command.nodes);
+  const redactor = redactorKnowing(
+    redaction,
+    nodes.map(({ uniqueId }) => uniqueId),
+  );
+  const counts = { success: 0, warned: 0, failed: 0, error: 0, canceled: 0, skipped: 0, unfinished: 0 };
+  for (const { verdict } of nodes) counts[verdict] += 1;
+  const having = (verdict: NodeVerdict) => nodes.filter((node) => node.verdict === verdict);
+  const troubled = (node: NodeMeasure) => troubledNode(node, redactor);
+  return {
+    statusMessage: statusMessage === null ? null : redactor.text(statusMessage),
+    stepMessages: new Map(
+      steps.flatMap(({ id, statusMessage: said }) => (said === null ? [] : [[id, redactor.text(said)] as const])),
+    ),
+    counts,
+    errors: some(having('error'), MAX_TROUBLES, troubled),
+    failedTests: some(having('failed'), MAX_TROUBLES, troubled),
+    skipped: some(having('skipped'), MAX_SKIPPED, skippedNode),
+    messages: commands.flatMap((command) => command.messages).map((message) => redactor.text(message)),
+    slowest: slowestNodes(nodes, MAX_SLOWEST),
+    hasTelemetry: commands.length > 0,
+  };
+}
+
+function troubledNode(
+  { uniqueId, nodeType, message, failingRows, diffTable }: NodeMeasure,
+  redactor: Redactor,
+): TroubledNode {
+  return {
+    ...{ uniqueId, nodeType, failingRows },
+    message: redactor.text(message ?? ''),
+    diffTable: diffTable === null ? null : redactor.diffTable(diffTable),
+  };
+}
+
+function skippedNode({ uniqueId, skipReason, skipUpstream }: NodeMeasure): SkippedNode {
+  return { uniqueId, reason: skipReason, upstream: skipUpstream };
+}
+
+function some<From, To>(all: readonly From[], limit: number, toShown: (one: From) => To): Some<To> {
+  return { items: all.slice(0, limit).map(toShown), omittedCount: Math.max(0, all.length - limit) };
+}

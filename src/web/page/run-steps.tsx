@@ -1,0 +1,64 @@
+import { sanitizeCommand } from '../../exporter/redaction/sanitize-command.js';
+import type { CatalogStep } from '../../store/run-catalog.js';
+import { lengthText } from './length-text.js';
+import { RunMark } from './run-mark.js';
+
+/** The commands of a run, without their secrets. */
+export function RunSteps(props: {
+  readonly steps: readonly CatalogStep[];
+  /** Why steps did not end well, redacted, by their ids. */
+  readonly messages: ReadonlyMap<number, string>;
+  readonly nowUnixMs: number;
+}) {
+  const { steps, messages, nowUnixMs } = props;
+  return (
+    <section aria-labelledby="steps">
+      <h2 id="steps">{steps.length === 1 ? 'Command' : 'Steps'}</h2>
+      {steps.length === 0 && <p class="hint">No command has begun.</p>}
+      {steps.length > 0 && (
+        <section class="scroll" tabindex={0} aria-label="Commands in their order">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col" class="number">
+                  Step
+                </th>
+                <th scope="col">Command</th>
+                <th scope="col">Status</th>
+                <th scope="col" class="number">
+                  Took
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {steps.map((step) => (
+                <tr>
+                  <td class="number">{step.index}</td>
+                  <th scope="row" class="name">
+                    <code>{commandOf(step)}</code>
+                    {steps.length > 1 && messages.has(step.id) && <span class="sub text">{messages.get(step.id)}</span>}
+                  </th>
+                  <td>
+                    <RunMark status={step.status} />
+                  </td>
+                  <td class="number nowrap">{lengthText(lengthMsOf(step, nowUnixMs))}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </section>
+      )}
+    </section>
+  );
+}
+
+/** The engine command where there is one, else what was started. */
+function commandOf({ command, invocations }: CatalogStep): string {
+  const [only, ...others] = invocations;
+  const typed = others.length === 0 ? only?.command : null;
+  return sanitizeCommand(typed ?? command.join(' '));
+}
+
+function lengthMsOf({ startedUnixMs, createdUnixMs, finishedUnixMs }: CatalogStep, nowUnixMs: number): number {
+  return (finishedUnixMs ?? nowUnixMs) - (startedUnixMs ?? createdUnixMs);
+}

@@ -1,0 +1,124 @@
+import { countText } from './count-text.js';
+import type { RunSight, SkippedNode, Some, TroubledNode } from './run-sight.js';
+
+/** What went wrong in a run: errors, failed tests, and what was skipped for them. Nothing where all is well. */
+export function RunTroubles(props: { readonly sight: RunSight; readonly isRedacted: boolean; readonly runId: number }) {
+  const { sight, isRedacted, runId } = props;
+  const { errors, failedTests, skipped, messages } = sight;
+  const hasTexts = errors.items.length > 0 || messages.length > 0;
+  return (
+    <>
+      {hasTexts && (
+        <section aria-labelledby="errors">
+          <h2 id="errors">Errors</h2>
+          {isRedacted && (
+            <p class="hint">
+              Values in texts are shown as ?, as in messages; the artifacts and the log of the run have them.
+            </p>
+          )}
+          {errors.items.map((node) => (
+            <ErrorOfNode node={node} />
+          ))}
+          <Omitted count={errors.omittedCount} noun="node with errors" plural="nodes with errors" runId={runId} />
+          {messages.length > 0 && errors.items.length > 0 && <h3>Of no node</h3>}
+          {messages.map((message) => (
+            <pre class="error" tabindex={0}>
+              {message}
+            </pre>
+          ))}
+        </section>
+      )}
+      {failedTests.items.length > 0 && <FailedTests tests={failedTests} runId={runId} />}
+      {skipped.items.length > 0 && <Skipped skipped={skipped} />}
+    </>
+  );
+}
+
+function ErrorOfNode({ node }: { readonly node: TroubledNode }) {
+  return (
+    <article class="trouble">
+      <h3 class="name">
+        <span class="mark bad" aria-hidden="true">
+          ✗
+        </span>{' '}
+        {node.uniqueId}
+      </h3>
+      {node.message === '' ? (
+        <p class="hint">It failed without a message.</p>
+      ) : (
+        <pre class="error" tabindex={0}>
+          {node.message}
+        </pre>
+      )}
+    </article>
+  );
+}
+
+function FailedTests({ tests, runId }: { readonly tests: Some<TroubledNode>; readonly runId: number }) {
+  return (
+    <section aria-labelledby="tests">
+      <h2 id="tests">Failed tests</h2>
+      <section class="scroll" tabindex={0} aria-label="Failed tests and their rows">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Test</th>
+              <th scope="col" class="number">
+                Failing rows
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {tests.items.map(({ uniqueId, failingRows, diffTable }) => (
+              <tr>
+                <th scope="row" class="name">
+                  {uniqueId}
+                  {diffTable !== null && diffTable !== '' && <pre tabindex={0}>{diffTable}</pre>}
+                </th>
+                <td class="number">{failingRows === null ? '–' : failingRows.toLocaleString('en')}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+      <Omitted count={tests.omittedCount} noun="failed test" plural="failed tests" runId={runId} />
+    </section>
+  );
+}
+
+function Skipped({ skipped: { items, omittedCount } }: { readonly skipped: Some<SkippedNode> }) {
+  return (
+    <section aria-labelledby="skipped">
+      <h2 id="skipped">Skipped</h2>
+      <details id="skipped-nodes">
+        <summary>{countText(items.length + omittedCount, 'node')} did not run</summary>
+        <ul>
+          {items.map(({ uniqueId, reason, upstream }) => (
+            <li>
+              <span class="name">{uniqueId}</span>
+              {upstream !== null && <span class="sub name">because of {upstream}</span>}
+              {upstream === null && reason !== null && <span class="sub">{reason}</span>}
+            </li>
+          ))}
+        </ul>
+        {omittedCount > 0 && <p>and {omittedCount.toLocaleString('en')} more</p>}
+      </details>
+    </section>
+  );
+}
+
+function Omitted(props: {
+  readonly count: number;
+  readonly noun: string;
+  readonly plural: string;
+  readonly runId: number;
+}) {
+  const { count, noun, plural, runId } = props;
+  if (count === 0) return null;
+  return (
+    <p>
+      and {countText(count, `more ${noun}`, `more ${plural}`)};{' '}
+      <a href={`/api/run-bridge/v1/runs/${runId}/nodes`}>all nodes as JSON</a>
+    </p>
+  );
+}

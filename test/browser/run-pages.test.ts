@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { BridgeProcess } from '../tool/bridge-process.js';
+import { PageBrowser } from '../tool/page-browser.js';
+import { sendSample } from '../tool/send-sample.js';
+
+let browser: PageBrowser;
+let bridge: BridgeProcess;
+beforeAll(async () => {
+  browser = await PageBrowser.open();
+  bridge = await BridgeProcess.start();
+});
+afterAll(async () => {
+  await browser.close();
+  await bridge.remove();
+});
+afterEach(() => expect(browser.complaints.splice(0)).toEqual([]));
+
+test('who has signed in sees a run come without doing anything, and why it failed', async () => {
+  const page = await browser.page();
+  await browser.signIn(page, bridge);
+  expect(await page.getByText('No run has come yet').isVisible()).toBe(true);
+  await sendSample(bridge.otlpUrl, 'build-mixed');
+  await page.getByRole('link', { name: '#1001' }).click();
+  // Whatever it was when the page was opened.
+  await page.getByRole('heading', { name: /adhoc #1001.*failed/ }).waitFor();
+  await page.getByText(/1 error, 2 failed tests, 4 skipped/).waitFor();
+  expect(await page.getByText('Referenced column "nonexistent_column" not found').count()).toBe(1);
+  const table = page.getByRole('region', { name: 'Failed tests and their rows' });
+  expect(
+    await table
+      .getByRole('row', { name: /status_strict/ })
+      .getByRole('cell')
+      .textContent(),
+  ).toBe('1');
+
+  const download = page.waitForEvent('download');
+  await page.getByRole('link', { name: 'metadata/telemetry-1-otel.parquet' }).click();
+  const bytes = readFileSync(await (await download).path());
+  expect(bytes.subarray(0, 4).toString()).toBe('PAR1');
+
+  await page.getByRole('link', { name: 'every node with its errors' }).click();
+  expect(await page.textContent('body')).toContain('"model.shop.broken"');
+});
+
+test('pages work without a script: the list is filtered, and signing out ends it', async () => {
+  const page = await browser.page(false);
+  await browser.signIn(page, bridge);
+  await page.getByLabel('Status').selectOption('succeeded');
+  await page.getByRole('button', { name: 'Show' }).click();
+  await page.getByText('No run is like that.').waitFor();
+  await page.getByLabel('Status').selectOption('failed');
+  await page.getByLabel('Job, environment, project or name').fill('ADHOC');
+  await page.getByRole('button', { name: 'Show' }).click();
+  await page.getByRole('link', { name: '#1001' }).waitFor();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByLabel('Token').waitFor();
+  await page.goto(bridge.webUrl);
+  expect(await page.getByLabel('Token').isVisible()).toBe(true);
+});
+
+test('a link in a chat leads who has signed in to the run, though the browser keeps the cookie back at first', async () => {
+  const page = await browser.page();
+  await browser.signIn(page, bridge);
+  // `localhost` is another site than `127.0.0.1`.
+  const chat = await serveHtml(`<a href="${bridge.webUrl}/runs/1001">open</a>`);
+  await page.goto(`http://localhost:${(chat.address() as AddressInfo).port}/`);
+  await page.getByRole('link', { name: 'open' }).click();
+  await page.getByRole('heading', { name: /adhoc #1001/ }).waitFor();
+  chat.close();
+});
+
+test('who has not signed in gets to the run that a link names after doing so', async () => {
+  const page = await browser.page();
+  await page.goto(`${bridge.webUrl}/runs/1001`);
+  await page.getByLabel('Token').fill('rbt_wrong');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('alert').waitFor();
+  await page.getByLabel('Token').fill(readFileSync(`${bridge.dataFolder}/admin-token`, 'utf8'));
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('heading', { name: /adhoc #1001/ }).waitFor();
+});
+
+function serveHtml(html: string): Promise<Server> {
+  const server = createServer((_request, response) => response.setHeader('Content-Type', 'text/html').end(html));
+  return new Promise((resolve) => server.listen(0, 'localhost', () => resolve(server)));
+}
