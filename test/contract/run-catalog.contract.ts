@@ -97,6 +97,23 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
         expect(third).toMatchObject({ job: first?.job, project: { name: 'other' } });
       }));
 
+    it('are found by a text in the names of what they belong to, in their own name, or by their number', () =>
+      withState(async (state) => {
+        const place = { job: 'Nightly 100%', environment: 'production', project: 'shop' };
+        await state.invocations.note([note(1, { place }), note(2, {}), note(3, { place, accountId: 20_002 })], 9_000);
+        await state.executions.begin(stepStart('a', { job: 'other', runKey: 'Night_4711' }), 'local');
+        const [first, second, third] = await runs(state);
+        const found = async (textContains: string) =>
+          (await state.catalog.listRuns(ACCOUNT, { ...ALL, textContains })).items.map(({ id }) => id);
+        for (const text of ['nightly', '100%', 'PRODUCT', 'shop', String(first?.id)]) {
+          expect(await found(text), text).toEqual([first?.id]);
+        }
+        expect(await found('night')).toEqual([first?.id, third?.id]);
+        expect(await found('night_')).toEqual([third?.id]);
+        expect(await found('adhoc')).toEqual([second?.id]);
+        for (const text of ['10_%', "'", '0', '999999999999999']) expect(await found(text), text).toEqual([]);
+      }));
+
     it('are noted many at a time', () =>
       withState(async (state) => {
         await state.invocations.note(

@@ -36,6 +36,28 @@ export function webhookEventStoreContract(withState: (body: (state: State) => Pr
         expect(await webhookEvents.claim(a, 3, claimBy('p'))).toEqual([]);
       }));
 
+    it('counts what waits for each of some subscriptions', () =>
+      withEnds(3, async ({ webhookEvents, subscriptions }, a) => {
+        const b = await subscriptions.add(subscription('b'));
+        const [first] = await webhookEvents.claim(a, 1, claimBy('p'));
+        if (first === undefined) throw new Error('nothing was claimed');
+        await webhookEvents.finish([attempted(first)], 'p', KEEP);
+        expect([...(await webhookEvents.countPendingOf([a.id, b.id]))]).toEqual([[a.id, 2]]);
+        expect((await webhookEvents.countPendingOf([b.id])).size).toBe(0);
+        expect((await webhookEvents.countPendingOf([])).size).toBe(0);
+      }));
+
+    it('keeps when a subscription was archived: with the end of the attempt after which it was', () =>
+      withEnds(1, async ({ webhookEvents, subscriptions }, a) => {
+        const [event] = await webhookEvents.claim(a, 1, claimBy('p'));
+        if (event === undefined) throw new Error('nothing was claimed');
+        await webhookEvents.finish([attempted(event)], 'p', (standing) => ({ standing, archiveReason: 'enough' }));
+        const { startedUnixMs, durationMs } = attempted(event).attempt;
+        expect(await subscriptions.find(ACCOUNT, a.id)).toMatchObject({
+          ...{ state: 'archived', archiveReason: 'enough', updatedUnixMs: startedUnixMs + durationMs },
+        });
+      }));
+
     it('gives a later event of a job once the first attempt of the earlier one has ended, however it did', () =>
       withEnds(3, async ({ webhookEvents, invocations }, a) => {
         await invocations.note([commandNote(9, place('other'))], 4_000);

@@ -26,7 +26,7 @@ describe('serve', () => {
     const bridge = await serve();
     const lines = bridge.stderr.trim().split('\n');
     expect(lines.map((line) => line.split(/ {2,}/)[0])).toEqual(
-      ['receives', '', 'health', 'token', 'writes', 'exports', 'now run'].map((word) => expect.stringContaining(word)),
+      ['receives', '', 'pages', 'token', 'writes', 'exports', 'now run'].map((word) => expect.stringContaining(word)),
     );
     expect(lines).toHaveLength(7);
     expect(lines[5]).toBe(

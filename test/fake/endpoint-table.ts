@@ -64,6 +64,11 @@ export const SENDER_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = 
 export const PAGE_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'GET /': READERS,
   'GET /runs/:runId': READERS,
+  'GET /webhooks': HOOK_READERS,
+  'GET /webhooks/:webhookId': HOOK_READERS,
+  'POST /webhooks/:webhookId/reactivate': HOOK_WRITERS,
+  'POST /webhooks/:webhookId/replay': HOOK_WRITERS,
+  'POST /webhooks/:webhookId/test': HOOK_WRITERS,
 };
 
 /** What pages are shown with, and where somebody signs in: needs no token. */

@@ -10,16 +10,18 @@ export interface PagerProps {
   readonly noun: string;
   /** The address of a page. */
   readonly href: (page: number) => string;
+  /** What the pages before and after are called. */
+  readonly words?: readonly [before: string, after: string];
 }
 
 /** How many there are, and the way to the pages before and after. */
-export function Pager({ page, pageSize, totalCount, noun, href }: PagerProps) {
+export function Pager({ page, pageSize, totalCount, noun, href, words = ['Newer', 'Older'] }: PagerProps) {
   const pageCount = Math.max(1, Math.ceil(totalCount / pageSize));
   return (
     <nav class="pager" aria-label="Pages">
       {page > 1 && (
         <a href={href(page - 1)} rel="prev">
-          ← Newer
+          ← {words[0]}
         </a>
       )}
       <span>
@@ -27,7 +29,7 @@ export function Pager({ page, pageSize, totalCount, noun, href }: PagerProps) {
       </span>
       {page < pageCount && (
         <a href={href(page + 1)} rel="next">
-          Older →
+          {words[1]} →
         </a>
       )}
     </nav>

@@ -6,6 +6,7 @@ import { readStepMeasures, type StepMeasures } from '../../run/measures/read-ste
 import { slowestNodes } from '../../run/measures/slowest-nodes.js';
 import type { NodeVerdict } from '../../run/run-summary.js';
 import type { CatalogRun, CatalogStep } from '../../store/run-catalog.js';
+import { statusText } from '../../webhook/message/status-text.js';
 import type { PageDeps } from './page-deps.js';
 
 /** A part of a list, and how many were left out. */
@@ -86,9 +87,11 @@ function runSight(
   const having = (verdict: NodeVerdict) => nodes.filter((node) => node.verdict === verdict);
   const troubled = (node: NodeMeasure) => troubledNode(node, redactor);
   return {
-    statusMessage: statusMessage === null ? null : redactor.text(statusMessage),
+    statusMessage: statusMessage === null ? null : statusText(statusMessage, redactor),
     stepMessages: new Map(
-      steps.flatMap(({ id, statusMessage: said }) => (said === null ? [] : [[id, redactor.text(said)] as const])),
+      steps.flatMap(({ id, statusMessage: said }) =>
+        said === null ? [] : [[id, statusText(said, redactor)] as const],
+      ),
     ),
     counts,
     errors: some(having('error'), MAX_TROUBLES, troubled),

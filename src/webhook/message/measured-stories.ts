@@ -7,6 +7,7 @@ import type { RunTracker } from '../../run/run-tracker.js';
 import type { RecordLogReader } from '../../sink/record-log.js';
 import type { RunCatalog } from '../../store/run-catalog.js';
 import type { NodeTrouble, RunStory, StoryTeller } from './run-story.js';
+import { statusText } from './status-text.js';
 
 /** What stories are made of. */
 export interface MeasuredStoriesDeps {
@@ -42,7 +43,7 @@ export class MeasuredStories implements StoryTeller {
       errors: errors.slice(0, MAX_NAMED).map((node) => errorOf(node, redactor)),
       failedTests: failed.slice(0, MAX_NAMED).map(testOf),
       omittedCount: Math.max(0, errors.length - MAX_NAMED) + Math.max(0, failed.length - MAX_NAMED),
-      statusMessage: statusMessage === null ? null : redactor.text(statusMessage).slice(0, MAX_REASON_LENGTH),
+      statusMessage: statusMessage === null ? null : statusText(statusMessage, redactor).slice(0, MAX_REASON_LENGTH),
       url: base === null ? null : `${base}/runs/${runId}`,
     };
   }

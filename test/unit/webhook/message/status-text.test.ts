@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { redactorKnowing } from '../../../../src/exporter/redaction/redactor-knowing.js';
+import { statusText } from '../../../../src/webhook/message/status-text.js';
+
+const redactor = redactorKnowing('literals', []);
+
+test.each([
+  'The command ended with exit code 3',
+  'The command ended with exit code 137 (as a shell says of a command killed by SIGKILL)',
+  'The command was killed by SIGTERM',
+  'The command ended, nobody knows how',
+  '2 nodes failed',
+  '1 error',
+])('what the bridge says of itself is shown: %s', (own) => {
+  expect(statusText(own, redactor)).toBe(own);
+});
+
+test("what the engine says before it is redacted all the same, and so is what only looks like the bridge's", () => {
+  const told = "Value 'a secret' is wrong; the command ended with exit code 1";
+  expect(statusText(told, redactor)).toBe(
+    `${redactor.text("Value 'a secret' is wrong")}; the command ended with exit code 1`,
+  );
+  expect(statusText(told, redactor)).not.toContain('a secret');
+  const like = "The command ended with exit code 1 'a secret'";
+  expect(statusText(like, redactor)).toBe(redactor.text(like));
+  expect(statusText(like, redactor)).not.toContain('a secret');
+});
