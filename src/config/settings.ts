@@ -110,7 +110,7 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
     parse: (text) => (text.trim().toLowerCase() === 'off' ? 'off' : parseListenAddress(text)),
     format: (value) => (value === 'off' ? 'off' : formatListenAddress(value)),
   },
-  web: address('127.0.0.1:4380', 'where health is served; port 0 picks a free one'),
+  web: address('127.0.0.1:4380', 'where pages, the API and health are served; port 0 picks a free one'),
   'otlp-auth': choiceSetting(
     OTLP_AUTHS,
     'auto',

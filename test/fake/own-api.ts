@@ -1,4 +1,4 @@
-import { copyFileSync, readFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Router } from 'express';
 import { type ApiRoutersDeps, apiRouters } from '../../src/app/api-routers.js';
@@ -18,6 +18,8 @@ export interface OwnApi {
   readonly server: ApiServer;
   readonly routers: readonly Router[];
   readonly dataFolder: string;
+  /** Mounted before the API; empty. */
+  readonly others: Router;
   readonly traceIds: readonly TraceId[];
   /** What measures are read with. */
   readonly measuring: Pick<ApiRoutersDeps, 'reader' | 'tracker'> & Pick<State, 'catalog'>;
@@ -36,10 +38,17 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
       join(dataFolder, 'runs', traceIds[index] ?? '', 'telemetry.jsonl'),
     );
   }
-  const summaryOf = (traceId: TraceId): RunSummary | undefined =>
-    parseRun(readFileSync(join(dataFolder, 'runs', traceId, 'run.json'), 'utf8'));
+  const summaryOf = (traceId: TraceId): RunSummary | undefined => {
+    const path = join(dataFolder, 'runs', traceId, 'run.json');
+    return existsSync(path) ? parseRun(readFileSync(path, 'utf8')) : undefined;
+  };
   const mounted = Router();
-  const server = await ApiServer.open(() => [mounted]);
+  const others = Router();
+  const server = await ApiServer.open(
+    () => [mounted],
+    false,
+    () => [others],
+  );
   const stopping = new AbortController();
   const reader = new RecordLogFiles(dataFolder, () => {});
   const tracker = { find: async (traceId: TraceId) => summaryOf(traceId) };
@@ -83,5 +92,5 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
     for (const remove of removals) remove();
   };
   const measuring = { reader, tracker, catalog: server.state.catalog };
-  return { server, routers, dataFolder, traceIds, measuring, note, close };
+  return { server, routers, dataFolder, others, traceIds, measuring, note, close };
 }

@@ -1,0 +1,63 @@
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { BridgeProcess } from '../tool/bridge-process.js';
+import { PageBrowser } from '../tool/page-browser.js';
+import { sendSample } from '../tool/send-sample.js';
+
+let browser: PageBrowser;
+let bridge: BridgeProcess;
+let endpoint: Server;
+let status = 410;
+beforeAll(async () => {
+  browser = await PageBrowser.open();
+  bridge = await BridgeProcess.start({ args: ['--webhook-allow', 'loopback'] });
+  endpoint = createServer((request, response) => {
+    request.resume().on('end', () => response.writeHead(status).end());
+  });
+  await new Promise<void>((resolve) => endpoint.listen(0, '127.0.0.1', resolve));
+});
+afterAll(async () => {
+  await browser.close();
+  await bridge.remove();
+  endpoint.close();
+});
+
+test('an archived subscription says why; mended, it is reactivated, and what it missed is replayed', async () => {
+  const token = readFileSync(join(bridge.dataFolder, 'admin-token'), 'utf8').trim();
+  const { port } = endpoint.address() as AddressInfo;
+  const made = await fetch(`${bridge.webUrl}/api/run-bridge/v1/webhooks`, {
+    method: 'POST',
+    headers: { Authorization: `Token ${token}` },
+    body: JSON.stringify({
+      name: 'pager',
+      client_url: `http://127.0.0.1:${port}/`,
+      event_types: ['job.run.completed'],
+    }),
+  });
+  expect(made.status).toBe(201);
+  const page = await browser.page();
+  await browser.signIn(page, bridge);
+  await page.getByRole('link', { name: 'Webhooks' }).click();
+  await page.getByRole('link', { name: 'pager' }).click();
+  await page.getByText('Nothing has happened').waitFor();
+  await sendSample(bridge.otlpUrl, 'build-clean');
+  // The log follows by itself.
+  await page.getByText('answered 410').waitFor();
+  await page.reload();
+  await page.getByText('Why: the endpoint answered 410 Gone').waitFor();
+
+  status = 200;
+  await page.getByRole('button', { name: 'Send a test' }).click();
+  await page.getByText('The test was delivered. It answered 200.').waitFor();
+  await page.getByRole('button', { name: 'Reactivate' }).click();
+  await page.getByText('It is active again.').waitFor();
+  await page.getByRole('button', { name: 'Replay job.run.completed of run 1001' }).click();
+  await page.getByText('1 event will be delivered again.').waitFor();
+  await page.getByText('answered 200').waitFor();
+  await page.getByRole('button', { name: 'Replay all that failed or were skipped' }).click();
+  await page.getByText('Nothing was to be replayed').waitFor();
+  expect(browser.complaints).toEqual([]);
+});

@@ -1,0 +1,305 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
+import { PERMISSION_SETS, type PermissionSet } from '../../src/store/permission-set.js';
+import { endpointsOf, PAGE_TABLE } from '../fake/endpoint-table.js';
+import { PageServer } from '../fake/page-server.js';
+import { attempted, commandNote, subscription } from '../fake/webhook-facts.js';
+
+const SCRIPT = '<script>alert(1)</script>"\'&';
+const OTHER_ACCOUNT = 20_002;
+
+let pages: PageServer;
+let admin: string;
+let foreign: string;
+const tokens = new Map<PermissionSet, string>();
+beforeAll(async () => {
+  pages = await PageServer.open(['build-mixed', 'build-clean']);
+  const { server } = pages.api;
+  for (const set of PERMISSION_SETS) tokens.set(set, await server.token(set));
+  admin = tokens.get('admin') ?? '';
+  foreign = await server.token('account_admin', { accountId: OTHER_ACCOUNT });
+  const place = { job: SCRIPT, environment: SCRIPT, project: SCRIPT };
+  const { invocations, subscriptions } = server.state;
+  await invocations.note(
+    [commandNote(7, { place, verdict: 'error', statusMessage: `It said 'a secret' ${SCRIPT}` })],
+    1,
+  );
+  await invocations.note([commandNote(8, { verdict: null, isSaved: false })], 1);
+  await subscriptions.add(subscription('a', { name: SCRIPT, clientUrl: 'https://hooks.example.com/a?key=sesame' }));
+  await subscriptions.add(subscription('theirs', { accountId: OTHER_ACCOUNT, name: 'theirs' }));
+  await subscriptions.add(
+    subscription('chat', { kind: 'slack', clientUrl: 'https://hooks.slack.com/services/sesame' }),
+  );
+  nameNode(pages.api.dataFolder, pages.api.traceIds[0] ?? '', 'model.shop.broken', `model.shop.${SCRIPT}`);
+});
+afterAll(() => pages.close());
+
+/** Writes another name for a node into a record log. */
+function nameNode(dataFolder: string, traceId: string, from: string, to: string): void {
+  const folder = join(dataFolder, 'runs', traceId);
+  const log = join(folder, 'telemetry.jsonl');
+  writeFileSync(log, readFileSync(log, 'utf8').replaceAll(from, JSON.stringify(to).slice(1, -1)));
+  const summary = JSON.parse(readFileSync(join(folder, 'run.json'), 'utf8'));
+  writeFileSync(join(folder, 'run.json'), JSON.stringify({ ...summary, log_bytes: statSync(log).size }));
+}
+
+const filled = (path: string) => path.replaceAll(/:\w+/g, 'wsu_none');
+
+describe('the list of runs', () => {
+  it('has the newest first, with what became of them, and says which are running', async () => {
+    const { status, html } = await pages.get('/', admin);
+    expect(status).toBe(200);
+    const rows = html.split('<tr>').slice(2);
+    expect(rows.map((row) => /href="\/runs\/(\d+)"/.exec(row)?.[1])).toEqual(['1004', '1003', '1002', '1001']);
+    expect(rows.map((row) => /<\/span> (\w+)<\/span>/.exec(row)?.[1])).toEqual([
+      ...['running', 'failed', 'succeeded', 'failed'],
+    ]);
+    expect(rows[3]).toContain('<td class="number bad">3</td>');
+    expect(rows[2]).toContain('<td class="number">0</td>');
+  });
+
+  it.each([
+    ['/?status=failed', ['1003', '1001']],
+    ['/?status=running', ['1004']],
+    ['/?text=NIGHTLY&status=succeeded', ['1002']],
+    ['/?text=alert(1)', ['1003']],
+    ['/?text=1002', ['1002']],
+    ['/?status=nonsense&page=zero&text=', ['1004', '1003', '1002', '1001']],
+    ['/?page=99', []],
+    [`/?text=${encodeURIComponent(SCRIPT.repeat(9))}`, []],
+  ])('shows of %s the runs %j', async (path, ids) => {
+    const { html } = await pages.get(path, admin);
+    expect(Array.from(html.matchAll(/href="\/runs\/(\d+)"/g), ([, id]) => id)).toEqual(ids);
+  });
+
+  it('says to who has no run how to send the first one', async () => {
+    const { html } = await pages.get('/', foreign);
+    expect(html).toContain('run-bridge exec -- dbt build');
+    expect(html).toContain('OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 dbt build');
+  });
+});
+
+describe('the page of a run', () => {
+  it('says how it ended and why before anything else, then what failed', async () => {
+    const { html } = await pages.get('/runs/1001', admin);
+    const order = ['Failed after', 'Executed with errors', '1 error, 2 failed tests', 'id="errors"', 'id="tests"'];
+    const places = [...order, 'id="slowest"', 'id="steps"', 'id="artifacts"'].map((part) => html.indexOf(part));
+    expect(places.every((place) => place > 0)).toBe(true);
+    expect(places).toEqual([...places].sort((a, b) => a - b));
+    expect(html).toContain(
+      'href="/api/v2/accounts/10001/runs/1001/artifacts/metadata/telemetry-1-otel.parquet?step=1"',
+    );
+  });
+
+  it('shows no value of a text, as messages do not', async () => {
+    const { html } = await pages.get('/runs/1003', admin);
+    expect(html).toMatch(/<p class="text">[^<]*\?/);
+    expect(html).not.toContain('a secret');
+  });
+
+  it('shows nothing of another account', async () => {
+    for (const path of ['/runs/1001', '/runs/0', '/runs/x', '/runs/99999999999999999999', '/webhooks/wsu_a']) {
+      expect((await pages.get(path, foreign)).status, path).toBe(404);
+    }
+    for (const html of [(await pages.get('/', foreign)).html, (await pages.get('/webhooks', foreign)).html]) {
+      expect(html).not.toMatch(/nightly|hooks\.slack/);
+    }
+  });
+});
+
+it.each(['/', '/runs/1001', '/runs/1003', '/webhooks', '/webhooks/wsu_a', `/?text=${encodeURIComponent(SCRIPT)}`])(
+  'what comes from outside stays text on %s, and a policy forbids what would not',
+  async (path) => {
+    const { html, headers } = await pages.get(path, admin);
+    expect(html).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;');
+    expect(html).not.toContain('<script>');
+    expect(html).not.toMatch(/ style=| on\w+=/);
+    expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'self'; script-src 'self';/);
+    expect(headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' });
+  },
+);
+
+describe('who may look', () => {
+  it.each(endpointsOf(PAGE_TABLE))('$name is for who has the right, in any session', async ({ method, path, sets }) => {
+    for (const set of PERMISSION_SETS) {
+      const token = tokens.get(set);
+      const ask = method === 'GET' ? pages.get(filled(path), token) : pages.post(filled(path), token);
+      const { status } = await ask;
+      if (sets.includes(set)) expect([401, 403], set).not.toContain(status);
+      else expect(status, set).toBe(403);
+    }
+  });
+
+  it.each(endpointsOf(PAGE_TABLE))('$name asks for a token first', async ({ method, path }) => {
+    for (const token of [undefined, 'rbt_unknown', 'x;y']) {
+      pages.api.server.clock.advance(60_000);
+      const ask = method === 'GET' ? pages.get(filled(path), token) : pages.post(filled(path), token);
+      const { status, html } = await ask;
+      expect(status).toBe(401);
+      expect(html).toContain('<form method="post" action="/sign-in"');
+      expect(html).not.toContain('nightly');
+    }
+  });
+
+  it('keeps a good token in a cookie that no script and no other site gets, for https alone behind it', async () => {
+    const signIn = (headers: Record<string, string>) =>
+      pages.post('/sign-in', undefined, { token: ` ${admin}\n`, to: '/runs/1001?a=b' }, headers);
+    const { status, headers } = await signIn({ 'Sec-Fetch-Site': 'same-origin' });
+    expect([status, headers.location]).toEqual([303, '/runs/1001?a=b']);
+    const [cookie = ''] = headers['set-cookie'] ?? [];
+    expect(cookie).toMatch(
+      /^run_bridge_token=rbt_[\w-]+; Max-Age=604800; Path=\/; Expires=[^;]+; HttpOnly; SameSite=Strict$/,
+    );
+    const secure = await signIn({ 'Sec-Fetch-Site': 'same-origin', 'X-Forwarded-Proto': 'https' });
+    expect(secure.headers['set-cookie']?.[0]).toContain('; Secure');
+  });
+
+  it.each(['//elsewhere.example', '/\\elsewhere.example', 'https://elsewhere.example', '/..//elsewhere.example', ''])(
+    'leads from signing in to no other server: %j',
+    async (to) => {
+      const { headers } = await pages.post('/sign-in', undefined, { token: admin, to });
+      expect(headers.location).toMatch(/^\/(?![/\\])/);
+      const arrived = await pages.get(`/arrive?to=${encodeURIComponent(to)}`);
+      expect(arrived.headers.location).toMatch(/^\/(?![/\\])/);
+    },
+  );
+
+  it('limits who tries tokens, as the API does', async () => {
+    const statuses = [];
+    for (let at = 0; at < 25; at += 1) {
+      statuses.push((await pages.post('/sign-in', undefined, { token: 'rbt_guess', to: '/' })).status);
+    }
+    expect(statuses.slice(0, 10)).toEqual(Array(10).fill(401));
+    expect(statuses.at(-1)).toBe(429);
+    pages.api.server.clock.advance(60_000);
+  });
+
+  it('leads who comes from another site on, since their browser keeps the cookie back at first', async () => {
+    const { status, html } = await pages.get('/runs/1001', undefined, { 'Sec-Fetch-Site': 'cross-site' });
+    expect(status).toBe(200);
+    expect(html).toContain('content="0;url=/arrive?to=%2Fruns%2F1001"');
+  });
+
+  it('lets the cookie read the API from its own pages, and do nothing else there', async () => {
+    const api = '/api/run-bridge/v1/webhooks';
+    expect((await pages.get(api, admin, { 'Sec-Fetch-Site': 'same-origin' })).status).toBe(200);
+    expect((await pages.get(api, admin)).status).toBe(200);
+    expect((await pages.get(api, admin, { 'Sec-Fetch-Site': 'cross-site' })).status).toBe(401);
+    expect((await pages.get(api, admin, { 'Sec-Fetch-Site': 'same-site' })).status).toBe(401);
+    expect((await pages.post(`${api}/replay`, admin, {})).status).toBe(401);
+  });
+});
+
+describe('forms', () => {
+  it.each([
+    ['another site', { 'Sec-Fetch-Site': 'cross-site', Origin: 'https://evil.example' }],
+    ['a neighbour', { 'Sec-Fetch-Site': 'same-site' }],
+    ['another origin, by an old browser', { Origin: 'https://evil.example' }],
+    ['nowhere', { Origin: 'null' }],
+    ['who says nothing', {}],
+  ])('from %s do nothing', async (_who, headers) => {
+    const { invocations, webhookEvents } = pages.api.server.state;
+    await invocations.note([commandNote(9)], 1);
+    const before = await webhookEvents.list(FIRST_ACCOUNT_ID, 'wsu_a', { limit: 99, offset: 0 });
+    for (const path of ['/sign-in', '/sign-out', '/webhooks/wsu_a/replay', '/webhooks/wsu_a/reactivate']) {
+      const { status, headers: answered } = await pages.post(
+        path,
+        admin,
+        { token: admin, since: '2000-01-01T00:00' },
+        headers,
+      );
+      expect(status, path).toBe(403);
+      expect(answered).not.toHaveProperty('set-cookie');
+    }
+    expect(await webhookEvents.list(FIRST_ACCOUNT_ID, 'wsu_a', { limit: 99, offset: 0 })).toEqual(before);
+  });
+
+  it('of an old browser are taken from this very server', async () => {
+    expect((await pages.post('/sign-out', admin, {}, { Origin: pages.origin })).status).toBe(303);
+  });
+});
+
+describe('the pages of webhooks', () => {
+  it('hide what is secret in addresses', async () => {
+    for (const path of ['/webhooks', '/webhooks/wsu_a', '/webhooks/wsu_chat']) {
+      expect((await pages.get(path, admin)).html).not.toContain('sesame');
+    }
+  });
+
+  it('show an archived one loudly: why, since when, and what waits for nobody any more', async () => {
+    const { state } = pages.api.server;
+    await state.subscriptions.add(subscription('gone', { eventTypes: ['job.run.completed'] }));
+    await state.invocations.note([commandNote(20)], 1);
+    const one = await state.subscriptions.find(FIRST_ACCOUNT_ID, 'wsu_gone');
+    if (one === undefined) throw new Error('it is not there');
+    const claim = { holder: 'p', nowUnixMs: 9e12, leaseUntilUnixMs: 9e12 + 1 };
+    const [event] = await state.webhookEvents.claim(one, 1, claim);
+    if (event === undefined) throw new Error('nothing was claimed');
+    const failed = attempted(event, { next: { state: 'failed' } });
+    const told = {
+      ...failed,
+      attempt: { ...failed.attempt, startedUnixMs: 1_700_000_000_000, httpStatusCode: 500, error: `it said ${SCRIPT}` },
+    };
+    await state.webhookEvents.finish([told], 'p', (standing) => ({
+      standing: { ...standing, failedCount: 1_000 },
+      archiveReason: '1000 deliveries in a row have failed',
+    }));
+    await state.invocations.note([commandNote(21)], 1);
+
+    const { html } = await pages.get('/webhooks/wsu_gone', admin);
+    expect(html).toMatch(/role="alert".*Archived since <time datetime="2023-11-14T22:13:20.012Z">/s);
+    expect(html).toContain('Why: 1000 deliveries in a row have failed.');
+    expect(html).toContain('answered 500 after 12 ms');
+    expect(html).toContain('it said &lt;script&gt;');
+    expect((await pages.get('/webhooks', admin)).html).toContain('1 subscription on this page was archived');
+    // Who may not change anything gets no buttons.
+    expect((await pages.get('/webhooks/wsu_gone', tokens.get('read_only'))).html).not.toContain(
+      '<form method="post" action="/webhooks',
+    );
+
+    const states = async () =>
+      (await state.webhookEvents.list(FIRST_ACCOUNT_ID, 'wsu_gone', { limit: 9, offset: 0 })).items.map(
+        (each) => each.state,
+      );
+    expect(await states()).toEqual(['skipped', 'failed']);
+    const replayed = await pages.post('/webhooks/wsu_gone/replay', admin, { event_id: event.id });
+    expect(replayed.headers.location).toBe('/webhooks/wsu_gone?done=replayed&count=1');
+    expect(await states()).toEqual(['skipped', 'pending']);
+    expect(pages.hooks.wakeCount).toBe(1);
+    expect((await pages.get('/webhooks/wsu_gone?done=replayed&count=1', admin)).html).toContain(
+      '1 event will be delivered again.',
+    );
+    await pages.post('/webhooks/wsu_gone/replay', admin, { since: '1970-01-01T00:00' });
+    expect(await states()).toEqual(['pending', 'pending']);
+    await pages.post('/webhooks/wsu_gone/reactivate', admin);
+    expect(await state.subscriptions.find(FIRST_ACCOUNT_ID, 'wsu_gone')).toMatchObject({
+      state: 'active',
+      archiveReason: null,
+    });
+  });
+
+  it('replay nothing of another subscription or account, and say what is wrong with a time', async () => {
+    const { state } = pages.api.server;
+    const { items } = await state.webhookEvents.list(FIRST_ACCOUNT_ID, 'wsu_gone', { limit: 9, offset: 0 });
+    const event_id = items[0]?.id ?? '';
+    expect((await pages.post('/webhooks/wsu_a/replay', admin, { event_id })).status).toBe(404);
+    expect((await pages.post('/webhooks/wsu_theirs/replay', foreign, { event_id })).status).toBe(404);
+    expect((await pages.post('/webhooks/wsu_gone/replay', foreign, { event_id })).status).toBe(404);
+    for (const since of ['', 'yesterday', '2026-13-45T99:99', '2026-01-31T12:00Z']) {
+      const { status, html } = await pages.post('/webhooks/wsu_a/replay', admin, { since });
+      expect([status, html.includes('is no time such as')], since).toEqual([400, true]);
+    }
+  });
+
+  it('say what an endpoint answered to a test', async () => {
+    const { state } = pages.api.server;
+    await state.subscriptions.add(subscription('deaf', { clientUrl: 'http://127.0.0.1:1/' }));
+    const { status, html } = await pages.post('/webhooks/wsu_deaf/test', admin);
+    expect(status).toBe(200);
+    expect(html).toContain('The test was not delivered: ');
+    // Its address is no page: nothing asks for it again.
+    expect(html).not.toContain('data-live');
+  });
+});
