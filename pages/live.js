@@ -1,6 +1,6 @@
-// Brings a page up to date while it is looked at: asks for it again, and puts what has changed in place of what was there.
-// Without this file the browser loads the page anew every ten seconds.
-let shown = document.getElementById('live');
+// Brings a page up to date while it is looked at: asks for it again, and puts the parts that have changed (`data-live`, how
+// often in milliseconds) in place of what was there. Without this file the browser loads the page anew every ten seconds.
+const parts = () => [...document.querySelectorAll('[data-live]')];
 
 async function follow() {
   const started = performance.now();
@@ -9,9 +9,13 @@ async function follow() {
   } catch {
     // The server may be starting anew; the next time tells.
   }
-  const interval = Number(shown?.dataset.live);
-  // A page that takes long to make is asked for less often.
-  if (interval > 0) setTimeout(follow, Math.max(interval, 5 * (performance.now() - started)));
+  schedule(5 * (performance.now() - started));
+}
+
+// A page that takes long to make is asked for less often.
+function schedule(leastMs) {
+  const intervals = parts().map((one) => Number(one.dataset.live) || 5000);
+  if (intervals.length > 0) setTimeout(follow, Math.max(leastMs, ...intervals));
 }
 
 async function refresh() {
@@ -22,19 +26,23 @@ async function refresh() {
   }
   if (!answer.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
-  const fresh = page.getElementById('live');
-  if (fresh === null || fresh.outerHTML === shown.outerHTML || isInUse()) return;
+  document.title = page.title;
+  for (const shown of parts()) {
+    const fresh = page.getElementById(shown.id);
+    if (fresh !== null && fresh.outerHTML !== shown.outerHTML && !isInUse(shown)) replace(shown, fresh);
+  }
+}
+
+function replace(shown, fresh) {
   for (const one of shown.querySelectorAll('details[id][open]')) {
     fresh.querySelector(`#${CSS.escape(one.id)}`)?.setAttribute('open', '');
   }
   shown.replaceWith(fresh);
-  shown = fresh;
-  document.title = page.title;
 }
 
-// What somebody is choosing, marking or standing on with the keyboard is left alone.
-function isInUse() {
+// What somebody is marking, or standing on with the keyboard, is left alone.
+function isInUse(shown) {
   return !getSelection().isCollapsed || shown.contains(document.activeElement);
 }
 
-if (shown !== null) setTimeout(follow, Number(shown.dataset.live) || 4000);
+schedule(0);

@@ -46,7 +46,6 @@ test('an archived subscription says why; mended, it is reactivated, and what it 
   await sendSample(bridge.otlpUrl, 'build-clean');
   // The log follows by itself.
   await page.getByText('answered 410').waitFor();
-  await page.reload();
   await page.getByText('Why: the endpoint answered 410 Gone').waitFor();
 
   status = 200;

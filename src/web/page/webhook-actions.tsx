@@ -6,15 +6,10 @@ const OFFERED_AGO_MS = 86_400_000;
 /** What can be done with a subscription. */
 export function WebhookActions(props: { readonly subscription: WebhookSubscription; readonly nowUnixMs: number }) {
   const { subscription, nowUnixMs } = props;
-  const { id, state } = subscription;
+  const { id } = subscription;
   const offered = new Date(nowUnixMs - OFFERED_AGO_MS).toISOString().slice(0, 16);
   return (
     <section class="actions" aria-label="What can be done">
-      {state !== 'active' && (
-        <form method="post" action={`/webhooks/${id}/reactivate`}>
-          <button type="submit">Reactivate</button>
-        </form>
-      )}
       <form method="post" action={`/webhooks/${id}/test`}>
         <button type="submit">Send a test</button>
       </form>

@@ -37,21 +37,29 @@ export interface WebhookPageProps {
 export function WebhookPage(props: WebhookPageProps) {
   const { caller, subscription, pendingCount, events, notice, isLive, nowUnixMs, version, ...part } = props;
   const { id, name, state } = subscription;
+  const live = isLive ? { 'data-live': '3000' } : {};
   const isWriter = may(caller, 'webhooks:write');
   return (
     <Layout title={name} caller={caller} version={version} isLive={isLive}>
-      <h1>
-        <span class="name">{name}</span> <WebhookMark state={state} isFailing={subscription.failedCount > 0} />
-      </h1>
       {notice !== null && (
-        <p class={`notice ${notice.mood}`} role="status">
+        <p class={`notice below ${notice.mood}`} role="status">
           {notice.text}
         </p>
       )}
-      <ArchivedNotice subscription={subscription} />
-      {isWriter && <WebhookActions subscription={subscription} nowUnixMs={nowUnixMs} />}
-      <div id="live" {...(isLive && { 'data-live': '3000' })}>
+      <div id="standing" {...live}>
+        <h1>
+          <span class="name">{name}</span> <WebhookMark state={state} isFailing={subscription.failedCount > 0} />
+        </h1>
+        <ArchivedNotice subscription={subscription} />
+        {isWriter && state !== 'active' && (
+          <form class="stack" method="post" action={`/webhooks/${id}/reactivate`}>
+            <button type="submit">Reactivate</button>
+          </form>
+        )}
         <Facts subscription={subscription} pendingCount={pendingCount} />
+      </div>
+      {isWriter && <WebhookActions subscription={subscription} nowUnixMs={nowUnixMs} />}
+      <div id="log" {...live}>
         <h2>Delivery log</h2>
         <WebhookLog subscriptionId={id} events={events} isWriter={isWriter} />
         {part.totalCount > 0 && <Pager {...part} noun="event" href={(page) => `/webhooks/${id}?page=${page}`} />}
