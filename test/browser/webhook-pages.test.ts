@@ -45,7 +45,7 @@ test('an archived subscription says why; mended, it is reactivated, and what it 
   await page.getByText('Nothing has happened').waitFor();
   await sendSample(bridge.otlpUrl, 'build-clean');
   // The log follows by itself.
-  await page.getByText('answered 410').waitFor();
+  await page.getByRole('cell', { name: /answered 410 after/ }).waitFor();
   await page.getByText('Why: the endpoint answered 410 Gone').waitFor();
 
   status = 200;
@@ -55,7 +55,7 @@ test('an archived subscription says why; mended, it is reactivated, and what it 
   await page.getByText('It is active again.').waitFor();
   await page.getByRole('button', { name: 'Replay job.run.completed of run 1001' }).click();
   await page.getByText('1 event will be delivered again.').waitFor();
-  await page.getByText('answered 200').waitFor();
+  await page.getByRole('cell', { name: /answered 200 after/ }).waitFor();
   await page.getByRole('button', { name: 'Replay all that failed or were skipped' }).click();
   await page.getByText('Nothing was to be replayed').waitFor();
   expect(browser.complaints).toEqual([]);
