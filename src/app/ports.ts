@@ -63,7 +63,14 @@ export class Ports {
             { intake, gate: access.gateAt(grpc.host), clock, logger, health, httpUrl },
           );
     this.receivers = new Together('receivers', [this.http, ...(this.grpc === undefined ? [] : [this.grpc])]);
-    const routers = [aboutRouter(about, 'web'), api.executions(web.host), hook, api.pages(), api.metrics(), api.whole()];
+    const routers = [
+      aboutRouter(about, 'web'),
+      api.executions(web.host),
+      hook,
+      api.pages(),
+      api.metrics(),
+      api.whole(),
+    ];
     this.web = new WebServer(web, { logger, health, routers });
   }
 

@@ -44,7 +44,7 @@ describe('a start loads what it needs and no more:', () => {
     const packages = packagesOf(loadedFiles());
     expect(packages).toContain('express');
     expect(
-      packages.filter((name) => /^(@opentelemetry\/|hyparquet|yaml$|zod$|cli-progress$|prom-client$)/.test(name)),
+      packages.filter((name) => /^(@opentelemetry\/|hyparquet|yaml$|zod$|cli-progress$|prom-client$|hono$)/.test(name)),
     ).toEqual([]);
   });
 });

@@ -76,8 +76,11 @@ describe('the list of runs', () => {
 
   it('says to who has no run how to send the first one', async () => {
     const { html } = await pages.get('/', foreign);
-    expect(html).toContain('run-bridge exec -- dbt build');
-    expect(html).toContain('OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 dbt build');
+    // Without a token it would be a run of the first account.
+    expect(html).toContain('RUN_BRIDGE_TOKEN=$TOKEN run-bridge exec --to http://127.0.0.1:4318 -- dbt build');
+    expect(html).toContain(
+      'OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 OTEL_EXPORTER_OTLP_HEADERS=&quot;Authorization=Bearer $TOKEN&quot; dbt build',
+    );
   });
 });
 

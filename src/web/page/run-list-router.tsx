@@ -1,5 +1,8 @@
-import { Router } from 'express';
+import { type Request, Router } from 'express';
 import { authorize, callerOf } from '../../api/authenticate.js';
+import type { Caller } from '../../api/caller.js';
+import { FIRST_ACCOUNT_ID } from '../../store/account-store.js';
+import type { FirstRunProps } from './first-run.js';
 import type { PageDeps } from './page-deps.js';
 import { runListFilter, STATUS_CHOICES } from './run-list-filter.js';
 import { RunListPage } from './run-list-page.js';
@@ -23,9 +26,17 @@ export function runListRouter(deps: PageDeps): Router {
     });
     const rows = await runRows(items, deps);
     const list = { rows, totalCount, pageSize: PAGE_SIZE, filter };
-    const sending = { otlpUrl: otlpUrl(), isTokenNeeded };
+    const sending = sendingOf(request, caller);
     const now = { nowUnixMs: clock.nowUnixMs(), version };
     await sendPage(response, <RunListPage caller={caller} list={list} sending={sending} {...now} />);
   });
   return router;
+
+  function sendingOf({ hostname }: Request, { accountId }: Caller): FirstRunProps {
+    return {
+      // What listens everywhere is reached by the name under which these pages are.
+      otlpUrl: otlpUrl().replace(/\/\/(?:0\.0\.0\.0|\[::\]):/, `//${hostname}:`),
+      isTokenNeeded: isTokenNeeded || accountId !== FIRST_ACCOUNT_ID,
+    };
+  }
 }
