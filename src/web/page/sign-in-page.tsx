@@ -42,7 +42,7 @@ export function SignInPage({ to, problem, version }: SignInProps) {
           run-bridge token create --name me --permission read_only
         </pre>
         <p class="hint">
-          The token stays in this browser for a week, in a cookie that only this server gets.{' '}
+          The token stays in this browser for a week, in a cookie that no script can read.{' '}
           {to !== '/' && <a href={to}>Signed in already? Go on.</a>}
         </p>
       </div>
