@@ -1,6 +1,6 @@
 import type { ErrorRequestHandler, Request, Response } from 'express';
 import { type Caller, SENDER } from '../../api/caller.js';
-import { toApiError } from '../../api/to-api-error.js';
+import { failureHandler } from '../../api/failure-handler.js';
 import { ArrivalPage } from './arrival-page.js';
 import { FailurePage } from './failure-page.js';
 import type { PageDeps } from './page-deps.js';
@@ -13,16 +13,7 @@ export function pageFailures(
   session: PageSession,
   { logger, version }: Pick<PageDeps, 'logger' | 'version'>,
 ): ErrorRequestHandler {
-  return async (error: unknown, request, response, next) => {
-    if (response.headersSent) {
-      // Express then cuts off the answer that has begun.
-      next(error);
-      return;
-    }
-    const { status, userMessage, headers } = toApiError(error);
-    if (status >= 500) {
-      logger.error({ stack: error instanceof Error ? error.stack : String(error) }, 'request failed');
-    }
+  return failureHandler(logger, async ({ status, userMessage, headers }, request, response) => {
     response.set(headers);
     if (status === 401) {
       await askForToken(request, response, userMessage);
@@ -34,7 +25,7 @@ export function pageFailures(
       <FailurePage status={status} message={userMessage} caller={caller} version={version} />,
       status,
     );
-  };
+  });
 
   async function askForToken(request: Request, response: Response, message: string): Promise<void> {
     const isKept = session.tokenIn(request) !== undefined;
