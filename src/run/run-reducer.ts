@@ -1,4 +1,5 @@
 import type { UnixNano } from '../record/unix-nano.js';
+import { countVerdicts } from './count-verdicts.js';
 import type { InvocationParts } from './invocation-parts.js';
 import { NodeFacts } from './node-facts.js';
 import type { InvocationStep, InvocationSummary, NodeVerdict } from './run-summary.js';
@@ -25,7 +26,7 @@ export function summarizeInvocation(
   told: ToldStep | null = null,
 ): InvocationSummary {
   const nodes = nodesOf(parts);
-  const nodeCounts = countNodes(nodes);
+  const nodeCounts = countVerdicts(nodes.values());
   const { invocation } = parts;
   const verdict = isOver ? judge(evidenceOf(parts, nodes, nodeCounts), told) : null;
   return {
@@ -76,12 +77,6 @@ function nodesOf({ groups }: InvocationParts): ReadonlyMap<string, NodeFacts> {
     }
   }
   return merged;
-}
-
-function countNodes(nodes: ReadonlyMap<string, NodeFacts>): Record<NodeVerdict, number> {
-  const counts = { success: 0, warned: 0, failed: 0, error: 0, canceled: 0, skipped: 0, unfinished: 0 };
-  for (const facts of nodes.values()) counts[facts.verdict] += 1;
-  return counts;
 }
 
 function evidenceOf(

@@ -12,6 +12,7 @@ import type {
   RunCatalog,
   RunQuery,
 } from './run-catalog.js';
+import { parseRunNumber } from './run-number.js';
 import { NOT_FINISHED, type StateDb, type StateTables } from './state-tables.js';
 
 /** Ids asked for by one statement. */
@@ -187,12 +188,13 @@ function isNamed(
       .select(`${table}.id`)
       .where(`${table}.account_id`, '=', accountId)
       .where(isLike(sql<string>`${sql.ref(`${table}.name`)}`));
+  const runId = parseRunNumber(text);
   return or([
     eb('run.job_id', 'in', named('jobs')),
     eb('run.environment_id', 'in', named('environments')),
     eb('run.project_id', 'in', named('projects')),
     isLike(sql<string | null>`run.run_key`),
-    ...(/^[1-9]\d{0,14}$/.test(text) ? [eb('run.id', '=', Number(text))] : []),
+    ...(runId === undefined ? [] : [eb('run.id', '=', runId)]),
   ]);
 }
 

@@ -8,8 +8,3 @@ export function readArtifactParameter(value: unknown): ArtifactPath | undefined 
   const names: readonly unknown[] = Array.isArray(value) ? value : [value];
   return parseArtifactPath(names.map(String).join('/').replace(/\/$/, ''));
 }
-
-/** A run's number as it stands in a path; `undefined` for what is none. */
-export function readRunParameter(value: unknown): number | undefined {
-  return typeof value === 'string' && /^[1-9]\d{0,14}$/.test(value) ? Number(value) : undefined;
-}

@@ -1,17 +1,18 @@
 import express, { type Request, type Response, Router } from 'express';
 import { sanitizeCommand } from '../../exporter/redaction/sanitize-command.js';
-import { QueryError } from '../../query/query-error.js';
 import { QueryPlaces } from '../../query/query-places.js';
 import { API_PATH } from '../../run/api-path.js';
 import { authorize, callerOf } from '../authenticate.js';
 import { success } from '../envelope.js';
+import { goneOf } from '../gone-of.js';
+import { inPlace } from '../in-place.js';
 import { commandMeasures, comparisonOf } from './measures-answer.js';
 import type { OwnApiDeps } from './own-api-deps.js';
 import { answerQuery, querySchema, toApiError } from './query-answer.js';
 import { parsedParameters, recordFilterSchema } from './record-filter.js';
 import { recordPageSchema, sendRecordPage } from './record-pages.js';
 import { runDocument } from './run-document.js';
-import { RunFinder } from './run-finder.js';
+import { type FoundRun, RunFinder } from './run-finder.js';
 import { RunStreams } from './run-stream.js';
 
 /** The largest body of `POST /query`: the longest SQL, each character four bytes. */
@@ -25,6 +26,8 @@ export function ownRouter(deps: OwnApiDeps): Router {
   const places = new QueryPlaces('requests for measures');
   const found = (request: Request, response: Response) =>
     finder.find(callerOf(response).accountId, String(request.params.id));
+  const measuresOf = (the: FoundRun, response: Response) =>
+    inPlace(places, response, () => commandMeasures(the, deps), toApiError);
   const run = `${API_PATH}/runs/:id`;
 
   router.get(run, authorize('runs:read'), async (request, response) => {
@@ -32,7 +35,7 @@ export function ownRouter(deps: OwnApiDeps): Router {
   });
   router.get(`${run}/nodes`, authorize('runs:read'), async (request, response) => {
     const the = await found(request, response);
-    const commands = await inPlace(places, response, () => commandMeasures(the, deps));
+    const commands = await measuresOf(the, response);
     const nodes = commands.flatMap(({ trace_id, index, command, nodes }) =>
       nodes.map((node) => ({ trace_id, command_index: index, command, ...node })),
     );
@@ -40,7 +43,7 @@ export function ownRouter(deps: OwnApiDeps): Router {
   });
   router.get(`${run}/measures`, authorize('runs:read'), async (request, response) => {
     const the = await found(request, response);
-    const all = await inPlace(places, response, () => commandMeasures(the, deps));
+    const all = await measuresOf(the, response);
     const commands = all.map(({ nodes: _nodes, raw_command, ...command }) => ({
       ...command,
       raw_command: raw_command === null ? null : sanitizeCommand(raw_command),
@@ -66,26 +69,4 @@ export function ownRouter(deps: OwnApiDeps): Router {
     },
   );
   return router;
-}
-
-/** Reads whole record logs only as many at a time as there are places. */
-async function inPlace<T>(places: QueryPlaces, response: Response, work: () => Promise<T>): Promise<T> {
-  let leave: () => void;
-  try {
-    leave = await places.take(goneOf(response));
-  } catch (error) {
-    throw error instanceof QueryError ? toApiError(error) : error;
-  }
-  try {
-    return await work();
-  } finally {
-    leave();
-  }
-}
-
-/** Aborts when whoever asked has gone. */
-function goneOf(response: Response): AbortSignal {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
-  return gone.signal;
 }

@@ -1,5 +1,6 @@
 import { parseTraceId, type TraceId } from '../../record/ids.js';
 import type { CatalogRun, CatalogStep } from '../../store/run-catalog.js';
+import { parseRunNumber } from '../../store/run-number.js';
 import { ApiError } from '../api-error.js';
 import type { OwnApiDeps } from './own-api-deps.js';
 
@@ -29,7 +30,8 @@ export class RunFinder {
   }
 
   private async idOf(accountId: number, name: string): Promise<number | undefined> {
-    if (/^[1-9][0-9]{0,14}$/.test(name)) return Number(name);
+    const runId = parseRunNumber(name);
+    if (runId !== undefined) return runId;
     const traceId = parseTraceId(name);
     return traceId === undefined ? undefined : (await this.deps.traces.runsOf(accountId, traceId))[0];
   }

@@ -3,9 +3,10 @@ import type { Guard } from '../../component/guard.js';
 import type { Logger } from '../../component/logger.js';
 import { API_PATH } from '../../run/api-path.js';
 import type { ArtifactKey, ArtifactStore } from '../../store/artifact/artifact-store.js';
+import { parseRunNumber } from '../../store/run-number.js';
 import { ApiError } from '../api-error.js';
 import { toArtifactApiError, tooLarge } from '../artifact/artifact-errors.js';
-import { readArtifactParameter, readRunParameter } from '../artifact/artifact-parameter.js';
+import { readArtifactParameter } from '../artifact/artifact-parameter.js';
 import type { RunArtifacts } from '../artifact/run-artifacts.js';
 import { findStep, readStepParameter } from '../artifact/step-parameter.js';
 import { StepQuota, type StepQuotaConfig } from '../artifact/step-quota.js';
@@ -72,7 +73,7 @@ export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard
     }
     const index = readStepParameter(request.query.step);
     if (index === null) throw new ApiError(400, 'step: say whose artifact it is, such as ?step=1.');
-    const runId = readRunParameter(request.params.runId);
+    const runId = parseRunNumber(request.params.runId);
     const steps = runId === undefined ? undefined : await artifacts.stepsOf(accountId, runId);
     if (runId === undefined || steps === undefined || findStep(steps, index) === undefined) throw ApiError.notFound();
     return { runId, stepIndex: index, path };

@@ -1,9 +1,10 @@
 import { Router } from 'express';
 import type { Logger } from '../../component/logger.js';
+import { parseRunNumber } from '../../store/run-number.js';
 import { ApiError } from '../api-error.js';
 import { V2_PATH } from '../api-router.js';
 import { toArtifactApiError } from '../artifact/artifact-errors.js';
-import { readArtifactParameter, readRunParameter } from '../artifact/artifact-parameter.js';
+import { readArtifactParameter } from '../artifact/artifact-parameter.js';
 import type { RunArtifacts } from '../artifact/run-artifacts.js';
 import { sendArtifact } from '../artifact/send-artifact.js';
 import { findStep, readStepParameter } from '../artifact/step-parameter.js';
@@ -45,7 +46,7 @@ export function artifactRouter({ artifacts, logger }: ArtifactRouterDeps): Route
   return router;
 
   async function stepsOf(accountId: number, runId: unknown) {
-    const id = readRunParameter(runId);
+    const id = parseRunNumber(runId);
     const steps = id === undefined ? undefined : await artifacts.stepsOf(accountId, id);
     if (steps === undefined) throw ApiError.notFound();
     return steps;

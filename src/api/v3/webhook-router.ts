@@ -1,8 +1,9 @@
-import { type Response, Router } from 'express';
+import { Router } from 'express';
 import { ApiError } from '../api-error.js';
 import { V3_PATH } from '../api-router.js';
 import { authorize } from '../authenticate.js';
 import { success, successList } from '../envelope.js';
+import { goneOf } from '../gone-of.js';
 import { eventDocument, receiptDocument } from '../webhook/event-document.js';
 import { foundSubscription } from '../webhook/found-subscription.js';
 import { subscriptionDocument } from '../webhook/subscription-document.js';
@@ -57,11 +58,4 @@ export function webhookRouter(deps: WebhookApiDeps): Router {
     response.json(success({ ...last, attempts: receipts }));
   });
   return router;
-}
-
-/** Aborts when whoever asked has gone. */
-function goneOf(response: Response): AbortSignal {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
-  return gone.signal;
 }

@@ -1,3 +1,4 @@
+import { countVerdicts } from '../count-verdicts.js';
 import type { NodeVerdict } from '../run-summary.js';
 import type { NodeMeasure } from './node-measure.js';
 
@@ -33,12 +34,10 @@ const TEST_TYPES: ReadonlySet<string | null> = new Set(['test', 'unit_test']);
 
 /** Sums up a command's nodes. @param lengthNano the command's own length */
 export function runTotals(nodes: readonly NodeMeasure[], other: OtherQueries, lengthNano: bigint): RunTotals {
-  const nodeCounts = { success: 0, warned: 0, failed: 0, error: 0, canceled: 0, skipped: 0, unfinished: 0 };
   const testCounts = { passed: 0, warned: 0, failed: 0 };
   const sums = { durationMs: 0, idleTimeMs: 0, queryCount: other.count, rows: 0 };
   let warehouseTimeNano = other.timeNano;
   for (const node of nodes) {
-    nodeCounts[node.verdict] += 1;
     if (node.testOutcome !== null) testCounts[node.testOutcome] += 1;
     sums.durationMs += node.durationMs ?? 0;
     sums.idleTimeMs += node.idleTimeMs ?? 0;
@@ -50,7 +49,7 @@ export function runTotals(nodes: readonly NodeMeasure[], other: OtherQueries, le
   return {
     lengthNano,
     nodeCount: nodes.length,
-    nodeCounts,
+    nodeCounts: countVerdicts(nodes),
     testCounts,
     ...sums,
     warehouseTimeNano,

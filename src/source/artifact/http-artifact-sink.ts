@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises';
 import { z } from 'zod';
 import { API_PATH } from '../../run/api-path.js';
 import { ArtifactError, type ArtifactErrorCode } from '../../store/artifact/artifact-error.js';
+import { encodedArtifactPath } from '../../store/artifact/artifact-path.js';
 import type { ArtifactKey } from '../../store/artifact/artifact-store.js';
 import type { ArtifactSink } from './artifact-sink.js';
 
@@ -38,8 +39,7 @@ export class HttpArtifactSink implements ArtifactSink {
   }
 
   private async putOnce({ runId, stepIndex, path }: ArtifactKey, file: string, signal: AbortSignal): Promise<void> {
-    const encoded = path.split('/').map(encodeURIComponent).join('/');
-    const url = `${this.baseUrl.replace(/\/+$/, '')}${API_PATH}/runs/${runId}/artifacts/${encoded}?step=${stepIndex}`;
+    const url = `${this.baseUrl.replace(/\/+$/, '')}${API_PATH}/runs/${runId}/artifacts/${encodedArtifactPath(path)}?step=${stepIndex}`;
     const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
     try {
       const { size } = await handle.stat();

@@ -30,5 +30,10 @@ export function artifactPathIn(folder: string, file: string): ArtifactPath | und
   return parseArtifactPath(relative(folder, file).split(sep).join('/'));
 }
 
+/** The path as it stands in a URL. */
+export function encodedArtifactPath(path: string): string {
+  return path.split('/').map(encodeURIComponent).join('/');
+}
+
 /** Backslashes; control, format and private characters, line separators and halves of surrogate pairs. */
 const UNSAFE = /[\\\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/u;

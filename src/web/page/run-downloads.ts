@@ -1,5 +1,6 @@
 import type { Caller } from '../../api/caller.js';
 import { may } from '../../api/permissions.js';
+import { encodedArtifactPath } from '../../store/artifact/artifact-path.js';
 import type { CatalogStep } from '../../store/run-catalog.js';
 import type { PageDeps } from './page-deps.js';
 
@@ -24,8 +25,7 @@ export async function runDownloads(
     const lists = await Promise.all(steps.map(async (step) => ({ step, paths: await artifacts.list(step) })));
     return lists.flatMap(({ step: { accountId, runId, index }, paths }) =>
       paths.map((path) => {
-        const encoded = path.split('/').map(encodeURIComponent).join('/');
-        const href = `/api/v2/accounts/${accountId}/runs/${runId}/artifacts/${encoded}?step=${index}`;
+        const href = `/api/v2/accounts/${accountId}/runs/${runId}/artifacts/${encodedArtifactPath(path)}?step=${index}`;
         return { stepIndex: index, path, href };
       }),
     );

@@ -1,8 +1,10 @@
-import { type Response, Router } from 'express';
+import { Router } from 'express';
 import { ApiError } from '../../api/api-error.js';
 import { authorize, callerOf } from '../../api/authenticate.js';
-import { QueryError } from '../../query/query-error.js';
+import { inPlace } from '../../api/in-place.js';
+import type { QueryError } from '../../query/query-error.js';
 import { QueryPlaces } from '../../query/query-places.js';
+import { parseRunNumber } from '../../store/run-number.js';
 import type { PageDeps } from './page-deps.js';
 import { runDownloads } from './run-downloads.js';
 import { RunPage } from './run-page.js';
@@ -16,12 +18,12 @@ export function runRouter(deps: PageDeps): Router {
   const router = Router();
   router.get('/runs/:runId', authorize('runs:read'), async (request, response) => {
     const caller = callerOf(response);
-    const run = await catalog.findRun(caller.accountId, runIdIn(request.params.runId));
+    const runId = parseRunNumber(request.params.runId);
+    const run = runId === undefined ? undefined : await catalog.findRun(caller.accountId, runId);
     if (run === undefined) throw ApiError.notFound();
     const steps = await catalog.stepsOf(caller.accountId, [run.id]);
     // Whole record logs are read, so not for all at once.
-    const leave = await placeIn(places, response);
-    const sight = await readRunSight(run, steps, deps).finally(leave);
+    const sight = await inPlace(places, response, () => readRunSight(run, steps, deps), tooMany);
     const downloads = await runDownloads(caller, steps, deps);
     const seen = { run, steps, sight, downloads, isRedacted: deps.redaction !== 'off' };
     await sendPage(response, <RunPage caller={caller} seen={seen} nowUnixMs={clock.nowUnixMs()} version={version} />);
@@ -29,18 +31,6 @@ export function runRouter(deps: PageDeps): Router {
   return router;
 }
 
-function runIdIn(text: unknown): number {
-  if (typeof text !== 'string' || !/^[1-9]\d{0,14}$/.test(text)) throw ApiError.notFound();
-  return Number(text);
-}
-
-async function placeIn(places: QueryPlaces, response: Response): Promise<() => void> {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
-  try {
-    return await places.take(gone.signal);
-  } catch (error) {
-    if (!(error instanceof QueryError)) throw error;
-    throw new ApiError(503, `Many are looking at runs just now: ${error.message}.`, { 'Retry-After': '2' });
-  }
+function tooMany({ message }: QueryError): ApiError {
+  return new ApiError(503, `Many are looking at runs just now: ${message}.`, { 'Retry-After': '2' });
 }

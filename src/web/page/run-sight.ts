@@ -1,6 +1,7 @@
 import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
 import type { Redactor } from '../../exporter/redaction/redactor.js';
 import { redactorKnowing } from '../../exporter/redaction/redactor-knowing.js';
+import { countVerdicts } from '../../run/count-verdicts.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { readStepMeasures, type StepMeasures } from '../../run/measures/read-step-measures.js';
 import { slowestNodes } from '../../run/measures/slowest-nodes.js';
@@ -18,7 +19,6 @@ export interface Some<Item> {
 /** A node that did not do well; texts are redacted. */
 export interface TroubledNode {
   readonly uniqueId: string;
-  readonly nodeType: string | null;
   /** Empty where nothing is known. */
   readonly message: string;
   /** Of a test; `null` where it did not count. */
@@ -82,8 +82,6 @@ function runSight(
     redaction,
     nodes.map(({ uniqueId }) => uniqueId),
   );
-  const counts = { success: 0, warned: 0, failed: 0, error: 0, canceled: 0, skipped: 0, unfinished: 0 };
-  for (const { verdict } of nodes) counts[verdict] += 1;
   const having = (verdict: NodeVerdict) => nodes.filter((node) => node.verdict === verdict);
   const troubled = (node: NodeMeasure) => troubledNode(node, redactor);
   return {
@@ -93,7 +91,7 @@ function runSight(
         said === null ? [] : [[id, statusText(said, redactor)] as const],
       ),
     ),
-    counts,
+    counts: countVerdicts(nodes),
     errors: some(having('error'), MAX_TROUBLES, troubled),
     failedTests: some(having('failed'), MAX_TROUBLES, troubled),
     skipped: some(having('skipped'), MAX_SKIPPED, skippedNode),
@@ -103,12 +101,9 @@ function runSight(
   };
 }
 
-function troubledNode(
-  { uniqueId, nodeType, message, failingRows, diffTable }: NodeMeasure,
-  redactor: Redactor,
-): TroubledNode {
+function troubledNode({ uniqueId, message, failingRows, diffTable }: NodeMeasure, redactor: Redactor): TroubledNode {
   return {
-    ...{ uniqueId, nodeType, failingRows },
+    ...{ uniqueId, failingRows },
     message: redactor.text(message ?? ''),
     diffTable: diffTable === null ? null : redactor.diffTable(diffTable),
   };

@@ -1,6 +1,8 @@
 import express, { type Request, type Response, Router } from 'express';
 import { ApiError } from '../../api/api-error.js';
 import { authorize, callerOf } from '../../api/authenticate.js';
+import { goneOf } from '../../api/gone-of.js';
+import { foundSubscription } from '../../api/webhook/found-subscription.js';
 import type { WebhookSubscription } from '../../store/webhook/webhook-subscription.js';
 import { countText } from './count-text.js';
 import type { PageDeps } from './page-deps.js';
@@ -35,15 +37,15 @@ export function webhookRouter(deps: PageDeps): Router {
     );
   });
   router.get(ONE, authorize('webhooks:read'), async (request, response) => {
-    await show(request, response, await found(request, response), noticeIn(request));
+    await show(request, response, await foundSubscription(request, response, deps), noticeIn(request));
   });
   router.post(`${ONE}/reactivate`, authorize('webhooks:write'), async (request, response) => {
-    const { accountId, id } = await found(request, response);
+    const { accountId, id } = await foundSubscription(request, response, deps);
     await (await openDesk()).change(accountId, id, { isActive: true });
     response.redirect(303, `/webhooks/${id}?done=reactivated`);
   });
   router.post(`${ONE}/replay`, authorize('webhooks:write'), form, async (request, response) => {
-    const { accountId, id } = await found(request, response);
+    const { accountId, id } = await foundSubscription(request, response, deps);
     const asked = replayForm(request.body);
     if ('eventId' in asked && (await events.find(accountId, id, asked.eventId)) === undefined) {
       throw ApiError.notFound();
@@ -54,10 +56,8 @@ export function webhookRouter(deps: PageDeps): Router {
     response.redirect(303, `/webhooks/${id}?done=replayed&count=${count}`);
   });
   router.post(`${ONE}/test`, authorize('webhooks:write'), async (request, response) => {
-    const subscription = await found(request, response);
-    const gone = new AbortController();
-    response.once('close', () => gone.abort());
-    const { error, httpStatusCode } = await (await openDesk()).test(subscription, gone.signal);
+    const subscription = await foundSubscription(request, response, deps);
+    const { error, httpStatusCode } = await (await openDesk()).test(subscription, goneOf(response));
     const answer = httpStatusCode === null ? '' : ` It answered ${httpStatusCode}.`;
     const notice: WebhookNotice =
       error === null
@@ -66,13 +66,6 @@ export function webhookRouter(deps: PageDeps): Router {
     await show(request, response, subscription, notice);
   });
   return router;
-
-  async function found(request: Request, response: Response): Promise<WebhookSubscription> {
-    const { accountId } = callerOf(response);
-    const subscription = await subscriptions.find(accountId, String(request.params.webhookId));
-    if (subscription === undefined) throw ApiError.notFound();
-    return subscription;
-  }
 
   async function show(
     request: Request,

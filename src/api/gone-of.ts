@@ -1,0 +1,8 @@
+import type { Response } from 'express';
+
+/** Aborts when whoever asked has gone. */
+export function goneOf(response: Response): AbortSignal {
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  return gone.signal;
+}
