@@ -1,5 +1,5 @@
-import type { Child } from 'hono/jsx';
 import type { CatalogRun } from '../../store/run-catalog.js';
+import { Fact } from './fact.js';
 import { lengthText } from './length-text.js';
 import { Moment } from './moment.js';
 import { runLengthMs } from './run-length.js';
@@ -9,35 +9,50 @@ export function RunFacts({ run, nowUnixMs }: { readonly run: CatalogRun; readonl
   const lengthMs = runLengthMs(run, nowUnixMs);
   return (
     <dl class="facts">
-      <Fact name="Environment">{run.environment.name}</Fact>
-      <Fact name="Project">{run.project.name}</Fact>
-      {run.runKey !== null && <Fact name="Name">{run.runKey}</Fact>}
-      {run.reason !== null && <Fact name="Started by">{run.reason}</Fact>}
-      <Fact name={run.startedUnixMs === null ? 'Created' : 'Started'}>
+      <Fact isName name="Environment">
+        {run.environment.name}
+      </Fact>
+      <Fact isName name="Project">
+        {run.project.name}
+      </Fact>
+      {run.runKey !== null && (
+        <Fact isName name="Name">
+          {run.runKey}
+        </Fact>
+      )}
+      {run.reason !== null && (
+        <Fact isName name="Started by">
+          {run.reason}
+        </Fact>
+      )}
+      <Fact isName name={run.startedUnixMs === null ? 'Created' : 'Started'}>
         <Moment unixMs={run.startedUnixMs ?? run.createdUnixMs} />
       </Fact>
       {run.finishedUnixMs !== null && (
-        <Fact name="Ended">
+        <Fact isName name="Ended">
           <Moment unixMs={run.finishedUnixMs} />
         </Fact>
       )}
-      {lengthMs !== null && <Fact name={run.finishedUnixMs === null ? 'So far' : 'Took'}>{lengthText(lengthMs)}</Fact>}
-      {run.engineVersion !== null && <Fact name="Engine">{run.engineVersion}</Fact>}
-      {run.gitBranch !== null && <Fact name="Branch">{run.gitBranch}</Fact>}
+      {lengthMs !== null && (
+        <Fact isName name={run.finishedUnixMs === null ? 'So far' : 'Took'}>
+          {lengthText(lengthMs)}
+        </Fact>
+      )}
+      {run.engineVersion !== null && (
+        <Fact isName name="Engine">
+          {run.engineVersion}
+        </Fact>
+      )}
+      {run.gitBranch !== null && (
+        <Fact isName name="Branch">
+          {run.gitBranch}
+        </Fact>
+      )}
       {run.gitSha !== null && (
-        <Fact name="Commit">
+        <Fact isName name="Commit">
           <code>{run.gitSha.slice(0, 12)}</code>
         </Fact>
       )}
     </dl>
-  );
-}
-
-function Fact({ name, children }: { readonly name: string; readonly children?: Child }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd class="name">{children}</dd>
-    </div>
   );
 }

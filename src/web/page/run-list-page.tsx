@@ -8,6 +8,18 @@ import { runLengthMs } from './run-length.js';
 import { type RunListFilter, runListHref, STATUS_CHOICES } from './run-list-filter.js';
 import { RunMark } from './run-mark.js';
 import type { RunRow } from './run-row.js';
+import { type Column, ScrollTable } from './scroll-table.js';
+
+const COLUMNS: readonly Column[] = [
+  'Run',
+  'Status',
+  'Job',
+  { number: 'Failed nodes' },
+  'Started',
+  { number: 'Took' },
+  'Environment',
+  'Project',
+];
 
 /** What the list of runs shows. */
 export interface RunListProps {
@@ -80,31 +92,11 @@ function Filter({ filter }: { readonly filter: RunListFilter }) {
 
 function RunTable({ rows, nowUnixMs }: { readonly rows: readonly RunRow[]; readonly nowUnixMs: number }) {
   return (
-    <section class="scroll" tabindex={0} aria-label="Runs, newest first">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Run</th>
-            <th scope="col">Status</th>
-            <th scope="col">Job</th>
-            <th scope="col" class="number">
-              Failed nodes
-            </th>
-            <th scope="col">Started</th>
-            <th scope="col" class="number">
-              Took
-            </th>
-            <th scope="col">Environment</th>
-            <th scope="col">Project</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <Row row={row} nowUnixMs={nowUnixMs} />
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <ScrollTable label="Runs, newest first" columns={COLUMNS}>
+      {rows.map((row) => (
+        <Row row={row} nowUnixMs={nowUnixMs} />
+      ))}
+    </ScrollTable>
   );
 }
 

@@ -2,6 +2,7 @@ import { sanitizeCommand } from '../../exporter/redaction/sanitize-command.js';
 import type { CatalogStep } from '../../store/run-catalog.js';
 import { lengthText } from './length-text.js';
 import { RunMark } from './run-mark.js';
+import { ScrollTable } from './scroll-table.js';
 
 /** The commands of a run, without their secrets. */
 export function RunSteps(props: {
@@ -16,37 +17,24 @@ export function RunSteps(props: {
       <h2 id="steps">{steps.length === 1 ? 'Command' : 'Steps'}</h2>
       {steps.length === 0 && <p class="hint">No command has begun.</p>}
       {steps.length > 0 && (
-        <section class="scroll" tabindex={0} aria-label="Commands in their order">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col" class="number">
-                  Step
-                </th>
-                <th scope="col">Command</th>
-                <th scope="col">Status</th>
-                <th scope="col" class="number">
-                  Took
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {steps.map((step) => (
-                <tr>
-                  <td class="number">{step.index}</td>
-                  <th scope="row" class="name">
-                    <code>{commandOf(step)}</code>
-                    {steps.length > 1 && messages.has(step.id) && <span class="sub text">{messages.get(step.id)}</span>}
-                  </th>
-                  <td>
-                    <RunMark status={step.status} />
-                  </td>
-                  <td class="number nowrap">{lengthText(lengthMsOf(step, nowUnixMs))}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
+        <ScrollTable
+          label="Commands in their order"
+          columns={[{ number: 'Step' }, 'Command', 'Status', { number: 'Took' }]}
+        >
+          {steps.map((step) => (
+            <tr>
+              <td class="number">{step.index}</td>
+              <th scope="row" class="name">
+                <code>{commandOf(step)}</code>
+                {steps.length > 1 && messages.has(step.id) && <span class="sub text">{messages.get(step.id)}</span>}
+              </th>
+              <td>
+                <RunMark status={step.status} />
+              </td>
+              <td class="number nowrap">{lengthText(lengthMsOf(step, nowUnixMs))}</td>
+            </tr>
+          ))}
+        </ScrollTable>
       )}
     </section>
   );

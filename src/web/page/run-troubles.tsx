@@ -1,5 +1,6 @@
 import { countText } from './count-text.js';
 import type { RunSight, SkippedNode, Some, TroubledNode } from './run-sight.js';
+import { ScrollTable } from './scroll-table.js';
 
 /** What went wrong in a run: errors, failed tests, and what was skipped for them. Nothing where all is well. */
 export function RunTroubles(props: { readonly sight: RunSight; readonly isRedacted: boolean; readonly runId: number }) {
@@ -58,29 +59,17 @@ function FailedTests({ tests, runId }: { readonly tests: Some<TroubledNode>; rea
   return (
     <section aria-labelledby="tests">
       <h2 id="tests">Failed tests</h2>
-      <section class="scroll" tabindex={0} aria-label="Failed tests and their rows">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Test</th>
-              <th scope="col" class="number">
-                Failing rows
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {tests.items.map(({ uniqueId, failingRows, diffTable }) => (
-              <tr>
-                <th scope="row" class="name">
-                  {uniqueId}
-                  {diffTable !== null && diffTable !== '' && <pre tabindex={0}>{diffTable}</pre>}
-                </th>
-                <td class="number">{failingRows === null ? '–' : failingRows.toLocaleString('en')}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <ScrollTable label="Failed tests and their rows" columns={['Test', { number: 'Failing rows' }]}>
+        {tests.items.map(({ uniqueId, failingRows, diffTable }) => (
+          <tr>
+            <th scope="row" class="name">
+              {uniqueId}
+              {diffTable !== null && diffTable !== '' && <pre tabindex={0}>{diffTable}</pre>}
+            </th>
+            <td class="number">{failingRows === null ? '–' : failingRows.toLocaleString('en')}</td>
+          </tr>
+        ))}
+      </ScrollTable>
       <Omitted count={tests.omittedCount} noun="failed test" plural="failed tests" runId={runId} />
     </section>
   );

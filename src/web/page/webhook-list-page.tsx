@@ -5,8 +5,18 @@ import { LastOutcome } from './last-outcome.js';
 import { Layout } from './layout.js';
 import { Moment } from './moment.js';
 import { Pager } from './pager.js';
+import { type Column, ScrollTable } from './scroll-table.js';
 import { shownAddress } from './shown-address.js';
 import { WebhookMark } from './webhook-state.js';
+
+const COLUMNS: readonly Column[] = [
+  'Name',
+  'State',
+  'Last delivery',
+  { number: 'Failures in a row' },
+  { number: 'Waiting' },
+  'Endpoint',
+];
 
 /** What the list of subscriptions shows. */
 export interface WebhookListProps {
@@ -44,29 +54,11 @@ export function WebhookListPage({ caller, subscriptions, pending, version, ...pa
 
 function Table({ subscriptions, pending }: Pick<WebhookListProps, 'subscriptions' | 'pending'>) {
   return (
-    <section class="scroll" tabindex={0} aria-label="Subscriptions, oldest first">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col">State</th>
-            <th scope="col">Last delivery</th>
-            <th scope="col" class="number">
-              Failures in a row
-            </th>
-            <th scope="col" class="number">
-              Waiting
-            </th>
-            <th scope="col">Endpoint</th>
-          </tr>
-        </thead>
-        <tbody>
-          {subscriptions.map((one) => (
-            <Row subscription={one} pendingCount={pending.get(one.id) ?? 0} />
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <ScrollTable label="Subscriptions, oldest first" columns={COLUMNS}>
+      {subscriptions.map((one) => (
+        <Row subscription={one} pendingCount={pending.get(one.id) ?? 0} />
+      ))}
+    </ScrollTable>
   );
 }
 

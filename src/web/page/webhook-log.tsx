@@ -2,6 +2,7 @@ import type { WebhookAttempt, WebhookEvent } from '../../store/webhook/webhook-e
 import { countText } from './count-text.js';
 import { lengthText } from './length-text.js';
 import { Moment } from './moment.js';
+import { ScrollTable } from './scroll-table.js';
 import { WebhookMark } from './webhook-state.js';
 
 /** An event and the attempts to deliver it, oldest first. */
@@ -24,24 +25,14 @@ export function WebhookLog(props: {
     );
   }
   return (
-    <section class="scroll" tabindex={0} aria-label="Events, newest first">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Event</th>
-            <th scope="col">State</th>
-            <th scope="col">Run</th>
-            <th scope="col">Attempts</th>
-            {isWriter && <th scope="col">Again</th>}
-          </tr>
-        </thead>
-        <tbody>
-          {events.map((one) => (
-            <Row {...{ subscriptionId, isWriter }} logged={one} />
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <ScrollTable
+      label="Events, newest first"
+      columns={['Event', 'State', 'Run', 'Attempts', ...(isWriter ? ['Again'] : [])]}
+    >
+      {events.map((one) => (
+        <Row {...{ subscriptionId, isWriter }} logged={one} />
+      ))}
+    </ScrollTable>
   );
 }
 

@@ -2,6 +2,7 @@ import type { Caller } from '../../api/caller.js';
 import { may } from '../../api/permissions.js';
 import type { WebhookSubscription } from '../../store/webhook/webhook-subscription.js';
 import { ArchivedNotice } from './archived-notice.js';
+import { Fact } from './fact.js';
 import { LastOutcome } from './last-outcome.js';
 import { Layout } from './layout.js';
 import { Moment } from './moment.js';
@@ -73,44 +74,29 @@ function Facts(props: { readonly subscription: WebhookSubscription; readonly pen
   const { kind, eventTypes, failedCount, failingSinceUnixMs, pausedUntilUnixMs } = subscription;
   return (
     <dl class="facts">
-      <div>
-        <dt>Endpoint</dt>
-        <dd class="name">
-          {shownAddress(subscription)} <span class="sub">{kind}</span>
-        </dd>
-      </div>
-      <div>
-        <dt>Told of</dt>
-        <dd>{eventTypes.join(', ')}</dd>
-      </div>
-      <div>
-        <dt>Last delivery</dt>
-        <dd>
-          <LastOutcome standing={subscription} />
-        </dd>
-      </div>
-      <div>
-        <dt>Failures in a row</dt>
-        <dd>
-          {failedCount.toLocaleString('en')}
-          {failingSinceUnixMs !== null && (
-            <span class="sub">
-              since <Moment unixMs={failingSinceUnixMs} />
-            </span>
-          )}
-        </dd>
-      </div>
-      <div>
-        <dt>Waiting</dt>
-        <dd>
-          {pendingCount.toLocaleString('en')}
-          {pausedUntilUnixMs > 0 && failedCount > 0 && (
-            <span class="sub">
-              not tried before <Moment unixMs={pausedUntilUnixMs} />
-            </span>
-          )}
-        </dd>
-      </div>
+      <Fact isName name="Endpoint">
+        {shownAddress(subscription)} <span class="sub">{kind}</span>
+      </Fact>
+      <Fact name="Told of">{eventTypes.join(', ')}</Fact>
+      <Fact name="Last delivery">
+        <LastOutcome standing={subscription} />
+      </Fact>
+      <Fact name="Failures in a row">
+        {failedCount.toLocaleString('en')}
+        {failingSinceUnixMs !== null && (
+          <span class="sub">
+            since <Moment unixMs={failingSinceUnixMs} />
+          </span>
+        )}
+      </Fact>
+      <Fact name="Waiting">
+        {pendingCount.toLocaleString('en')}
+        {pausedUntilUnixMs > 0 && failedCount > 0 && (
+          <span class="sub">
+            not tried before <Moment unixMs={pausedUntilUnixMs} />
+          </span>
+        )}
+      </Fact>
     </dl>
   );
 }
