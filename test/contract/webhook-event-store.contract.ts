@@ -83,6 +83,9 @@ export function webhookEventStoreContract(withState: (body: (state: State) => Pr
         await webhookEvents.finish([attempted(taken)], 'alive', KEEP);
         expect(await eventsOf(state, a.id)).toMatchObject([{ state: 'delivered', attemptCount: 2, roundCount: 1 }]);
         expect((await webhookEvents.attemptsOf(taken.id)).map(({ index }) => index)).toEqual([1, 2]);
+        const attempts = await webhookEvents.attemptsOfEach([taken.id, 'wev_other']);
+        expect([...attempts]).toEqual([[taken.id, await webhookEvents.attemptsOf(taken.id)]]);
+        expect([...(await webhookEvents.attemptsOfEach([]))]).toEqual([]);
       }));
 
     it('takes back what was claimed and not finished, of one holder, of those that begin alike, or of all', () =>

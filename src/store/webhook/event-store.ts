@@ -55,6 +55,8 @@ export interface WebhookEventStore {
   find(accountId: number, subscriptionId: string, eventId: string): Promise<WebhookEvent | undefined>;
   /** Attempts of an event, oldest first. */
   attemptsOf(eventId: string): Promise<readonly WebhookAttempt[]>;
+  /** The same of each of these events; those that have none are left out. @param eventIds as many as a page shows */
+  attemptsOfEach(eventIds: readonly string[]): Promise<ReadonlyMap<string, readonly WebhookAttempt[]>>;
   /**
    * Makes events due again, with all attempts before them, also where their subscription is not active; pending ones stay
    * as they are. @returns how many

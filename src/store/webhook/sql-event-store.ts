@@ -132,13 +132,24 @@ export class SqlWebhookEventStore implements WebhookEventStore {
   }
 
   async attemptsOf(eventId: string): Promise<readonly WebhookAttempt[]> {
+    return (await this.attemptsOfEach([eventId])).get(eventId) ?? [];
+  }
+
+  async attemptsOfEach(eventIds: readonly string[]): Promise<ReadonlyMap<string, readonly WebhookAttempt[]>> {
+    const found = new Map<string, WebhookAttempt[]>();
+    if (eventIds.length === 0) return found;
     const rows = await this.db
       .selectFrom('webhook_attempts')
       .selectAll()
-      .where('event_id', '=', eventId)
+      .where('event_id', 'in', eventIds)
       .orderBy('attempt_index')
       .execute();
-    return rows.map(toAttempt);
+    for (const row of rows) {
+      const own = found.get(row.event_id);
+      if (own === undefined) found.set(row.event_id, [toAttempt(row)]);
+      else own.push(toAttempt(row));
+    }
+    return found;
   }
 
   replay(accountId: number, scope: ReplayScope, nowUnixMs: number): Promise<number> {

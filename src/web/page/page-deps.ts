@@ -18,7 +18,7 @@ export interface PageDeps {
   readonly reader: Pick<RecordLogReader, 'read'>;
   readonly artifacts: Pick<RunArtifacts, 'list'>;
   readonly subscriptions: Pick<SubscriptionStore, 'find' | 'list'>;
-  readonly events: Pick<WebhookEventStore, 'list' | 'find' | 'attemptsOf' | 'replay' | 'countPendingOf'>;
+  readonly events: Pick<WebhookEventStore, 'list' | 'find' | 'attemptsOfEach' | 'replay' | 'countPendingOf'>;
   readonly openDesk: () => Promise<Pick<WebhookDesk, 'change' | 'test'>>;
   /** Something may be due. */
   readonly wake: () => void;

@@ -76,9 +76,8 @@ export function webhookRouter(deps: PageDeps): Router {
     const { id, accountId } = subscription;
     const page = pageNumber(request);
     const { items, totalCount } = await events.list(accountId, id, partOf(page));
-    const logged = await Promise.all(
-      items.map(async (event) => ({ event, attempts: await events.attemptsOf(event.id) })),
-    );
+    const attempts = await events.attemptsOfEach(items.map((event) => event.id));
+    const logged = items.map((event) => ({ event, attempts: attempts.get(event.id) ?? [] }));
     const pending = await events.countPendingOf([id]);
     await sendPage(
       response,
