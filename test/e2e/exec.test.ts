@@ -211,7 +211,8 @@ test('a line of telemetry that is no record is told and kept; the others are bro
   writeFileSync(join(dir, 'lines'), `${JSON.stringify({ ...record, ...rest })}\n{"record_type":"none"}\n{"torn`);
   const { exitCode, stderr } = await sh(`cat '${join(dir, 'lines')}' > "$DBT_OTEL_FILE_NAME"`);
   const kept = join(dir, 'data', 'rejects.jsonl');
-  expect([exitCode, stderr]).toEqual([0, `run-bridge: lines of telemetry that are no records: 2, kept in ${kept}\n`]);
+  const said = `run-bridge: lines or requests of telemetry that cannot be read: 2, kept in ${kept}\n`;
+  expect([exitCode, stderr]).toEqual([0, said]);
   const rejects = readFileSync(kept, 'utf8')
     .trim()
     .split('\n')
@@ -220,6 +221,19 @@ test('a line of telemetry that is no record is told and kept; the others are bro
   expect(readFileSync(join(dir, 'data', 'runs', 'a'.repeat(32), 'telemetry.jsonl'), 'utf8').split('\n')).toHaveLength(
     2,
   );
+}, 20_000);
+
+test('a request that is no OTLP is told and kept; it was answered before it was read', async () => {
+  const script = `fetch(process.env.OTEL_EXPORTER_OTLP_ENDPOINT + '/v1/traces', {
+    method: 'POST', headers: { 'content-type': 'application/x-protobuf' }, body: 'no spans',
+  }).then((answer) => console.log(answer.status))`;
+  const { exitCode, stdout, stderr } = await exec([process.execPath, '-e', script]);
+  const kept = join(dir, 'data', 'rejects.jsonl');
+  const said = `run-bridge: lines or requests of telemetry that cannot be read: 1, kept in ${kept}\n`;
+  expect([exitCode, stdout, stderr]).toEqual([0, '200\n', said]);
+  const reject = JSON.parse(readFileSync(kept, 'utf8'));
+  expect(reject).toMatchObject({ file: 'OTLP', place: 'POST /v1/traces', count: 1 });
+  expect(Buffer.from(reject.text, 'base64').toString()).toBe('no spans');
 }, 20_000);
 
 describe('a bridge that fails', () => {

@@ -39,7 +39,7 @@ export class CommandBridge {
     // Standard output is the command's.
     const configuration: Configuration = asked.jsonl === '-' ? { ...asked, jsonl: 'off' } : asked;
     const stepId = options.stepId ?? randomUUID();
-    const inlet = await OtlpInlet.open(logger);
+    const inlet = await OtlpInlet.open(context.clock, logger);
     const folder = makePrivateFolder([
       join(configuration['data-dir'], SPOOL_FOLDER, stepId),
       join(context.tempDir, `run-bridge-${stepId}`),

@@ -4,6 +4,7 @@ import type { Clock, Timer } from '../../component/clock.js';
 import type { Logger } from '../../component/logger.js';
 import type { DecodedRequest } from '../../decode/request-decoder.js';
 import type { ExportRequest } from '../../otlp/export-request.js';
+import type { Signal } from '../../record/record-batch.js';
 import type { OtlpTap, TapListener } from './otlp-tap.js';
 
 /** A command that has run for so long gets its receiver loaded, so that its first request need not wait; in milliseconds. */
@@ -32,6 +33,12 @@ export class LateTap {
       (error: unknown) => response.destroy(error instanceof Error ? error : undefined),
     );
   };
+
+  /** Takes a request that was answered before. @throws OtlpDecodeError, ConsumeError */
+  async takeAnswered(signal: Signal, bytes: Uint8Array): Promise<void> {
+    const tap = await this.load();
+    await tap.takeAnswered(signal, bytes);
+  }
 
   /** Of requests that came. */
   get codecs(): Decoding['codecs'] {

@@ -3,13 +3,14 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { reasonOf } from '../../component/reason-of.js';
 import type { TraceId } from '../../record/ids.js';
+import type { Signal } from '../../record/record-batch.js';
+import { ConsumeError } from '../../record/record-consumer.js';
 import { AttachingConsumer } from '../../source/attaching-consumer.js';
 import { CommandRecords } from '../../source/command-records.js';
 import { guessResource } from '../../source/guess-resource.js';
 import { HeldRequests } from '../../source/held-requests.js';
 import { JsonlTail } from '../../source/jsonl-tail.js';
-import type { Reject } from '../../source/record-source.js';
-import { REJECTS_FILE, RejectFile } from '../../source/reject-file.js';
+import { REJECTS_FILE } from '../../source/reject-file.js';
 import type { SpoolEntry } from '../../source/spool-entry.js';
 import { SPOOL_FOLDER, SPOOLED_OTLP_FILE } from '../../source/spool-folder.js';
 import { startPosition } from '../../source/start-position.js';
@@ -18,6 +19,7 @@ import { writeSpoolEntry } from '../../source/write-spool-entry.js';
 import { DataFolderLock } from '../../store/data-folder-lock.js';
 import type { ChildEnding } from './child-ending.js';
 import type { CommandFacts } from './command-facts.js';
+import { CommandRejects } from './command-rejects.js';
 import { type CommandSpan, toForeignBatch } from './command-span.js';
 import type { StepTarget } from './exec-target.js';
 import { LateTap } from './late-tap.js';
@@ -46,7 +48,7 @@ export class LiveRecords {
   private readonly records: Promise<CommandRecords>;
   private readonly tail: Promise<JsonlTail>;
   private readonly held: HeldRequests;
-  private readonly rejectFile: RejectFile;
+  private readonly rejects: CommandRejects;
   private readonly tap: LateTap;
   private readonly target: LateTarget;
   private consumer: Promise<AttachingConsumer> | undefined;
@@ -57,7 +59,6 @@ export class LiveRecords {
   private writing: Promise<void> = Promise.resolve();
   private trouble: string | undefined;
   private isTroubleSaid = false;
-  private rejectCount = 0;
 
   /** @param onCancelled the run was cancelled while the command is under way; called once */
   constructor(
@@ -80,13 +81,13 @@ export class LiveRecords {
       await (await this.records).hold(decoded, signal, bytes);
     });
     inlet.answerWith(this.tap.answer);
+    inlet.parked.handOverTo((signal, bytes) => this.takeAnswered(signal, bytes));
     this.held = new HeldRequests({
       path: join(folder ?? context.tempDir, SPOOLED_OTLP_FILE),
       maxMemoryBytes: MAX_HELD_BYTES,
       codecs: () => this.tap.codecs,
     });
-    const rejectsPath = join(facts.configuration['data-dir'], REJECTS_FILE);
-    this.rejectFile = new RejectFile(rejectsPath, clock, (trouble) => facts.notices.say(trouble));
+    this.rejects = new CommandRejects(join(facts.configuration['data-dir'], REJECTS_FILE), clock, facts.notices);
     this.target = this.chooseTarget();
     const { stepId } = facts;
     const watch = { stepId, clock, hasEnded: this.hasEnded.signal, onCancelled };
@@ -101,7 +102,7 @@ export class LiveRecords {
           held: this.held,
           hasUnreadLines: (taken) => this.hasUnreadLines(taken),
           decode: (request) => this.tap.decode(request),
-          onRejects: (rejects) => this.keepRejects(rejects),
+          onRejects: (rejects) => this.rejects.addLines(file?.path ?? '', rejects),
           target: { consume: async (delivery) => (await this.openConsumer()).consume(delivery) },
           guessResource: (first) => guessResource(first, facts.environment.OTEL_RESOURCE_ATTRIBUTES ?? ''),
           isOtlpExpected: /^(1|true)$/i.test(facts.environment.DBT_EXPORT_TO_OTLP ?? ''),
@@ -127,16 +128,17 @@ export class LiveRecords {
     stop.addEventListener('abort', giveUp, { once: true });
     const finding = ending.kind === 'notStarted' ? undefined : this.artifacts.find();
     await inlet.close(AbortSignal.timeout(LAST_REQUESTS_MS));
+    const parked = inlet.parked.settle();
+    await parked.catch(() => undefined);
     await this.writing;
     const records = await this.records;
     (await this.tail).finish();
     records.end();
     try {
+      await parked;
       await finding;
       await this.running;
-      if (this.rejectCount > 0) {
-        notices.say(`lines of telemetry that are no records: ${this.rejectCount}, kept in ${this.rejectFile.path}`);
-      }
+      this.rejects.say();
       if (span !== undefined) {
         const { consumer } = await this.target.open();
         await consumer.consume({ batches: [], foreign: [toForeignBatch(span)] });
@@ -180,9 +182,14 @@ export class LiveRecords {
     return this.consumer;
   }
 
-  private async keepRejects(rejects: readonly Reject[]): Promise<void> {
-    for (const { count } of rejects) this.rejectCount += count;
-    await this.rejectFile.add(this.facts.file?.path ?? '', rejects);
+  /** What turns out to be no OTLP cannot be refused any more. @throws ConsumeError */
+  private async takeAnswered(signal: Signal, bytes: Uint8Array): Promise<void> {
+    try {
+      await this.tap.takeAnswered(signal, bytes);
+    } catch (error) {
+      if (error instanceof ConsumeError) throw error;
+      await this.rejects.addRequest(signal, bytes, reasonOf(error));
+    }
   }
 
   /** What was not said of the traces before is said now. */

@@ -1,31 +1,38 @@
 import type { RequestListener } from 'node:http';
+import type { Clock } from '../../component/clock.js';
 import { HttpListener } from '../../component/http-listener.js';
 import type { Logger } from '../../component/logger.js';
+import { ParkedRequests } from './parked-requests.js';
 
 /**
- * A port of the loopback address for the OTLP of one command. It is open before what answers there is loaded, so that the
- * command need not wait for that; requests do.
+ * A port of the loopback address for the OTLP of one command. It is open before what reads requests is loaded, so that the
+ * command need not wait for that: what engines send is parked, and other requests wait.
  */
 export class OtlpInlet {
   /** @throws ListenError */
-  static async open(logger: Logger): Promise<OtlpInlet> {
+  static async open(clock: Clock, logger: Logger): Promise<OtlpInlet> {
     let setAnswer: (answer: RequestListener) => void = () => {};
     const answering = new Promise<RequestListener>((resolve) => {
       setAnswer = resolve;
     });
+    const parked = new ParkedRequests(clock);
     const config = { host: '127.0.0.1', port: 0, option: '--http HOST:PORT', handlerContinues: true };
     const listener = new HttpListener(
       config,
-      (request, response) => void answering.then((answer) => answer(request, response)),
+      (request, response) => {
+        if (!parked.park(request, response)) void answering.then((answer) => answer(request, response));
+      },
       logger,
     );
     await listener.start();
-    return new OtlpInlet(listener, setAnswer);
+    return new OtlpInlet(listener, parked, setAnswer);
   }
 
   private constructor(
     private readonly listener: HttpListener,
-    /** Says what answers; to be called once. */
+    /** Requests that are answered already. */
+    readonly parked: ParkedRequests,
+    /** Says what answers the others; to be called once. */
     readonly answerWith: (answer: RequestListener) => void,
   ) {}
 

@@ -4,6 +4,8 @@ import { Health } from '../../component/health.js';
 import type { Logger } from '../../component/logger.js';
 import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../../decode/request-decoder.js';
 import type { ExportRequest } from '../../otlp/export-request.js';
+import { BodyBuffer } from '../../receiver/body-buffer.js';
+import { BodyPool } from '../../receiver/body-pool.js';
 import { ExportIntake } from '../../receiver/export-intake.js';
 import { OtlpHttpReceiver } from '../../receiver/otlp-http-receiver.js';
 import type { Signal } from '../../record/record-batch.js';
@@ -18,6 +20,8 @@ export class OtlpTap {
   readonly codecs: Decoding['codecs'];
   readonly receiver: OtlpHttpReceiver;
   private readonly decoder: RequestDecoder;
+  private readonly intake: ExportIntake;
+  private readonly pool = new BodyPool();
   private readonly received = new WeakMap<Delivery, Received>();
 
   constructor(
@@ -27,7 +31,7 @@ export class OtlpTap {
     const { codecs, decoder, protobuf } = createDecoding(PublicSchema.load(), logger);
     this.codecs = codecs;
     this.decoder = decoder;
-    const intake = new ExportIntake(
+    this.intake = new ExportIntake(
       {},
       {
         codecs,
@@ -42,7 +46,17 @@ export class OtlpTap {
       },
     );
     // Its own listener is never started.
-    this.receiver = new OtlpHttpReceiver({ host: '127.0.0.1', port: 0 }, { intake, logger, health: new Health() });
+    this.receiver = new OtlpHttpReceiver(
+      { host: '127.0.0.1', port: 0 },
+      { intake: this.intake, logger, health: new Health() },
+    );
+  }
+
+  /** Takes a request that was answered before. @throws OtlpDecodeError, ConsumeError */
+  async takeAnswered(signal: Signal, bytes: Uint8Array): Promise<void> {
+    const body = new BodyBuffer(bytes.length, this.pool);
+    body.append(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    await this.intake.take(signal, 'protobuf', body);
   }
 
   /** The records of a request that was kept. */
