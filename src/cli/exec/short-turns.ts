@@ -1,36 +1,49 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { availableParallelism } from 'node:os';
 
 /** How often it is looked whether this process waits for a processor, in seconds. */
-const LOOK_S = 2;
-/** It gets a turn where it waits for one at a look and had less of them since the last look, in nanoseconds. */
-const STARVING_NS = 50_000_000;
-/** A turn ends when it has had a processor for so long, in nanoseconds: a twentieth of one, all in all, of those there are. */
-const TURN_NS = 100_000_000;
-/** Or after this many tenths of a second: where many wait for a processor, each has little of it. */
-const MAX_TURN_TENTHS = 10;
+const LOOK_S = 6;
+/** How often in a turn, in seconds. */
+const TURN_LOOK_S = 0.05;
+/** All times of processors are in hundredths of a second, the unit of `stat` (proc(5)). It starves where it had less since the last look. */
+const STARVING = 5;
+/**
+ * A turn ends when this process has had so much of a command that keeps all processors busy by itself, which is a hundredth
+ * of one at most. Where more wait for them, the command has only its share, and this process takes as much more.
+ */
+const TURN = 5;
+/** Or after so many looks, 2 s: where many wait for a processor, each has little of it. */
+const MAX_TURN_LOOKS = 40;
 
 /**
  * What a process under the idle policy cannot do for itself: with processors that are never idle it would not run for as
  * long as the command works, its records would come late and nobody could cancel the run. So a shell with the usual
- * policy looks whether it could run (`R` in `stat`, proc(5)) and how long it has (the first number of `schedstat`), gives it
- * that policy for a short turn, and for good when the command has ended (a process that nobody has waited for has no `exe`).
+ * policy looks whether it could run (`R`) and how long it has, with all threads; gives it that policy for a short turn, as
+ * the number of those that can run asks for (the fourth in `loadavg`); and for good when the command has ended (a process
+ * that nobody has waited for has no `exe`).
  */
 const SCRIPT = `
-before=0
+look() {
+  read -r stat < "/proc/$1/stat" || exit
+  set -- \${stat##*) }
+  state=$1 ran=$((\${12} + \${13}))
+}
+look "$1"; before=$ran
 while sleep ${LOOK_S}; do
   [ -e "/proc/$2/exe" ] || exec chrt --all-tasks --other --pid 0 "$1"
-  read -r stat < "/proc/$1/stat" && read -r ran _ < "/proc/$1/schedstat" || exit
-  case "$stat" in *") R "*)
-    if [ "$((ran - before))" -lt ${STARVING_NS} ]; then
-      chrt --all-tasks --other --pid 0 "$1"
-      before=$ran; tenths=0
-      while [ "$((ran - before))" -lt ${TURN_NS} ] && [ "$tenths" -lt ${MAX_TURN_TENTHS} ]; do
-        sleep 0.1; tenths=$((tenths + 1)); read -r ran _ < "/proc/$1/schedstat" || exit
-      done
-      chrt --all-tasks --idle --pid 0 "$1"
-    fi
-  esac
+  look "$1"
+  if [ "$state" = R ] && [ "$((ran - before))" -lt ${STARVING} ]; then
+    read -r _ _ _ running _ < /proc/loadavg
+    turn=$((${TURN} * \${running%/*} / ($3 + 1)))
+    [ "$turn" -gt ${TURN} ] || turn=${TURN}
+    chrt --all-tasks --other --pid 0 "$1"
+    before=$ran; looks=0
+    while [ "$((ran - before))" -lt "$turn" ] && [ "$looks" -lt ${MAX_TURN_LOOKS} ]; do
+      sleep ${TURN_LOOK_S}; looks=$((looks + 1)); look "$1"
+    done
+    chrt --all-tasks --idle --pid 0 "$1"
+  fi
   before=$ran
 done`;
 
@@ -38,7 +51,7 @@ done`;
 export class ShortTurns {
   /** To be called with the usual policy, which the shell inherits. @param commandPid the process that goes first */
   static begin(commandPid: number): ShortTurns {
-    const args = ['-c', SCRIPT, 'sh', String(process.pid), String(commandPid)];
+    const args = ['-c', SCRIPT, 'sh', ...[process.pid, commandPid, availableParallelism()].map(String)];
     // In a process group of its own, a terminal's Ctrl+C does not reach it.
     const shell = spawn('sh', args, { stdio: 'ignore', detached: true });
     shell.on('error', () => {});
