@@ -15,7 +15,7 @@ const { values } = parseArgs({
     pairs: { type: 'string', default: '10' },
     models: { type: 'string', default: '1000' },
     rows: { type: 'string', default: '0' },
-    'warehouse-threads': { type: 'string', default: '0' },
+    'wait-ms': { type: 'string', default: '0' },
     dist: { type: 'string', default: 'dist' },
   },
 });
@@ -37,7 +37,8 @@ interface Way {
 }
 
 const WAYS = ['alone', 'telemetry', 'wrapped'] as const;
-const project = generateProject(Number(values.models), Number(values.rows), Number(values['warehouse-threads']));
+const work = { rowCount: Number(values.rows), waitMs: Number(values['wait-ms']) };
+const project = generateProject(Number(values.models), work);
 
 try {
   await build(wayOf('alone', 0));
@@ -51,9 +52,8 @@ try {
   const of = (pick: (round: (typeof rounds)[number]) => number, digits = 0) =>
     formatSpread(spreadOf(rounds.map(pick)), digits);
   const more = (way: (typeof WAYS)[number]) => of((round) => 100 * (round[way].engineMs / round.alone.engineMs - 1), 1);
-  const threads = values['warehouse-threads'] === '0' ? '' : `, DuckDB with ${values['warehouse-threads']} threads`;
   console.log(
-    `${values.models} models of ${values.rows} rows${threads}, ${values.pairs} rounds; the engine's own wall-clock`,
+    `${values.models} models of ${work.rowCount} rows that wait for ${work.waitMs} ms, ${values.pairs} rounds; the engine's own wall-clock`,
   );
   console.log(`alone: ${of(({ alone }) => alone.engineMs)} ms`);
   console.log(`with its telemetry on, which nobody reads: ${more('telemetry')} % more`);
@@ -83,7 +83,7 @@ function wayOf(way: (typeof WAYS)[number], round: number): Way {
 async function build({ wrap, env }: Way): Promise<Build> {
   for (const made of ['logs', 'target', 'many.duckdb']) rmSync(join(project, made), { recursive: true, force: true });
   const times = join(folder, 'times');
-  const script = `cd "$PROJECT"; a=$(date +%s%N); dbt build >/dev/null 2>&1; code=$?; b=$(date +%s%N); echo $((b - a)) > "$TIMES"; exit $code`;
+  const script = `cd "$PROJECT"; a=$(date +%s%N); dbt build --threads 4 >/dev/null 2>&1; code=$?; b=$(date +%s%N); echo $((b - a)) > "$TIMES"; exit $code`;
   const startMs = performance.now();
   const { exitCode, output } = await engine.runCommand([...wrap, 'sh', '-c', script], {
     PROJECT: project,
