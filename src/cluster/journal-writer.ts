@@ -1,8 +1,8 @@
 import type { Component } from '../component/component.js';
+import { groupBy } from '../component/group-by.js';
 import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
 import type { TraceId } from '../record/ids.js';
-import type { RecordBatch } from '../record/record-batch.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
 import { recordCountOf } from '../record/span-batch.js';
 import type { ForeignSegments } from '../sink/foreign-segments.js';
@@ -163,12 +163,6 @@ export class JournalWriter implements Component, RecordConsumer {
 
 /** One part a trace, so that what is told apart within a delivery stays so. */
 function partsOf({ batches }: Delivery): Job['parts'] {
-  const ofTrace = new Map<TraceId, RecordBatch[]>();
-  for (const batch of batches) {
-    if (recordCountOf(batch) === 0) continue;
-    const list = ofTrace.get(batch.traceId);
-    if (list === undefined) ofTrace.set(batch.traceId, [batch]);
-    else list.push(batch);
-  }
-  return [...ofTrace].map(([traceId, list]) => ({ traceId, bytes: encodePart(list) }));
+  const full = batches.filter((batch) => recordCountOf(batch) > 0);
+  return [...groupBy(full, ({ traceId }) => traceId)].map(([traceId, list]) => ({ traceId, bytes: encodePart(list) }));
 }

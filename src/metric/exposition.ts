@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { Counter, Gauge, Registry, type RegistryContentType } from 'prom-client';
+import { groupBy } from '../component/group-by.js';
 import type { MetricDefinition } from './metric-definition.js';
 import { METRICS } from './metrics.js';
 import type { Sample } from './sample.js';
@@ -21,7 +22,7 @@ export type ExpositionFormat = 'prometheus' | 'openmetrics';
 export async function writeExposition(samples: readonly Sample[], format: ExpositionFormat): Promise<Exposition> {
   const registry = new Registry<RegistryContentType>();
   if (format === 'openmetrics') registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
-  const groups = groupByName(samples);
+  const groups = groupBy(samples, ({ name }): string => name);
   const lines: string[] = [];
   for (const [name, definition] of Object.entries(METRICS)) {
     const own = groups.get(name);
@@ -47,14 +48,4 @@ function toMetric(name: string, { kind, help, labels: labelNames }: MetricDefini
   const gauge = new Gauge<string>(configuration);
   for (const { labels, value } of samples) gauge.set(labels, value);
   return gauge;
-}
-
-function groupByName(samples: readonly Sample[]): ReadonlyMap<string, readonly Sample[]> {
-  const groups = new Map<string, Sample[]>();
-  for (const sample of samples) {
-    const group = groups.get(sample.name);
-    if (group === undefined) groups.set(sample.name, [sample]);
-    else group.push(sample);
-  }
-  return groups;
 }

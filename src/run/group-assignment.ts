@@ -1,3 +1,4 @@
+import { groupBy } from '../component/group-by.js';
 import type { SpanId } from '../record/ids.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import { InvocationParts } from './invocation-parts.js';
@@ -93,14 +94,8 @@ function processAlone(group: SpanGroup): InvocationParts {
 
 /** Nothing tells an invocation span: what came from one step, or one resource, is taken for one invocation. */
 function invocationsWithoutSpan(groups: readonly SpanGroup[]): InvocationParts[] {
-  const byOrigin = new Map<string, SpanGroup[]>();
-  for (const group of groups) {
-    const same = byOrigin.get(group.originKey);
-    if (same === undefined) byOrigin.set(group.originKey, [group]);
-    else same.push(group);
-  }
   const invocations: InvocationParts[] = [];
-  for (const same of byOrigin.values()) {
+  for (const same of groupBy(groups, ({ originKey }) => originKey).values()) {
     const ids = same.flatMap((group) => invocationIdOf(group, 1) ?? []);
     const [first, ...others] = same;
     if (first === undefined) continue;

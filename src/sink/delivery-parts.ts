@@ -1,4 +1,4 @@
-import type { TraceId } from '../record/ids.js';
+import { groupBy } from '../component/group-by.js';
 import type { RecordBatch } from '../record/record-batch.js';
 import type { Delivery } from '../record/record-consumer.js';
 
@@ -11,16 +11,10 @@ export function* partsOf(delivery: Delivery, maxTraces: number): Iterable<Delive
     yield delivery;
     return;
   }
-  const byTrace = new Map<TraceId, RecordBatch[]>();
-  for (const batch of delivery.batches) {
-    const list = byTrace.get(batch.traceId);
-    if (list === undefined) byTrace.set(batch.traceId, [batch]);
-    else list.push(batch);
-  }
   let foreign = delivery.foreign;
   let batches: RecordBatch[] = [];
   let traceCount = 0;
-  for (const list of byTrace.values()) {
+  for (const list of groupBy(delivery.batches, ({ traceId }) => traceId).values()) {
     for (const batch of list) batches.push(batch);
     traceCount += 1;
     if (traceCount < maxTraces) continue;

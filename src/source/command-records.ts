@@ -1,4 +1,5 @@
 import type { Clock } from '../component/clock.js';
+import { groupBy } from '../component/group-by.js';
 import { pause } from '../component/pause.js';
 import type { DecodedRequest } from '../decode/request-decoder.js';
 import type { ExportRequest } from '../otlp/export-request.js';
@@ -97,7 +98,7 @@ export class CommandRecords {
       if (others.length + rejects.length > 0) await this.deps.onRejects([...others, ...rejects]);
       const batches: RecordBatch[] = [];
       this.taken = position ?? this.taken;
-      for (const [traceId, list] of byTrace(records)) {
+      for (const [traceId, list] of groupBy(records, ({ traceId }) => traceId)) {
         const keys = this.inJsonl.get(traceId) ?? new JsonlKeys();
         this.inJsonl.set(traceId, keys);
         for (const record of list) keys.note(record);
@@ -169,14 +170,4 @@ export class CommandRecords {
   private async deliver(delivery: Delivery): Promise<void> {
     if (delivery.batches.length > 0 || delivery.foreign.length > 0) await this.deps.target.consume(delivery);
   }
-}
-
-function byTrace(records: readonly TelemetryRecord[]): Map<TraceId, TelemetryRecord[]> {
-  const found = new Map<TraceId, TelemetryRecord[]>();
-  for (const record of records) {
-    const list = found.get(record.traceId);
-    if (list === undefined) found.set(record.traceId, [record]);
-    else list.push(record);
-  }
-  return found;
 }

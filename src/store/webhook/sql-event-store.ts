@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { groupBy } from '../../component/group-by.js';
 import { changeState } from '../change-state.js';
 import type { Page } from '../run-catalog.js';
 import type { StateDb, StateTables } from '../state-tables.js';
@@ -136,20 +137,15 @@ export class SqlWebhookEventStore implements WebhookEventStore {
   }
 
   async attemptsOfEach(eventIds: readonly string[]): Promise<ReadonlyMap<string, readonly WebhookAttempt[]>> {
-    const found = new Map<string, WebhookAttempt[]>();
-    if (eventIds.length === 0) return found;
+    if (eventIds.length === 0) return new Map();
     const rows = await this.db
       .selectFrom('webhook_attempts')
       .selectAll()
       .where('event_id', 'in', eventIds)
       .orderBy('attempt_index')
       .execute();
-    for (const row of rows) {
-      const own = found.get(row.event_id);
-      if (own === undefined) found.set(row.event_id, [toAttempt(row)]);
-      else own.push(toAttempt(row));
-    }
-    return found;
+    const ofEvent = groupBy(rows, (row) => row.event_id);
+    return new Map([...ofEvent].map(([eventId, own]) => [eventId, own.map(toAttempt)]));
   }
 
   replay(accountId: number, scope: ReplayScope, nowUnixMs: number): Promise<number> {

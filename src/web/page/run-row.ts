@@ -1,3 +1,4 @@
+import { groupBy } from '../../component/group-by.js';
 import type { CatalogRun, CatalogStep } from '../../store/run-catalog.js';
 import type { PageDeps } from './page-deps.js';
 
@@ -19,20 +20,24 @@ export async function runRows(
     first.accountId,
     runs.map(({ id }) => id),
   );
+  const ofRun = groupBy(steps, ({ runId }) => runId);
   const rows: RunRow[] = [];
-  for (const run of runs) {
-    const own = steps.filter(({ runId }) => runId === run.id);
-    rows.push({ run, failedCount: await failedCountOf(own, tracker) });
-  }
+  for (const run of runs) rows.push({ run, failedCount: await failedCountOf(ofRun.get(run.id) ?? [], tracker) });
   return rows;
 }
 
 async function failedCountOf(steps: readonly CatalogStep[], tracker: PageDeps['tracker']): Promise<number | null> {
+  const ofTrace = groupBy(
+    steps.flatMap(({ invocations }) => invocations),
+    ({ traceId }) => traceId,
+  );
   let count: number | null = null;
-  for (const { traceId, index } of steps.flatMap(({ invocations }) => invocations)) {
+  for (const [traceId, own] of ofTrace) {
     const invocations = (await tracker.find(traceId))?.invocations;
-    const found = invocations?.find((one) => one.index === index);
-    if (found !== undefined) count = (count ?? 0) + found.nodeCounts.error + found.nodeCounts.failed;
+    for (const { index } of own) {
+      const found = invocations?.find((one) => one.index === index);
+      if (found !== undefined) count = (count ?? 0) + found.nodeCounts.error + found.nodeCounts.failed;
+    }
   }
   return count;
 }
