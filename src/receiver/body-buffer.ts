@@ -3,11 +3,20 @@ import type { BodyPool } from './body-pool.js';
 /** The smallest buffer that pieces are gathered in, in bytes. */
 const MIN_CAPACITY_BYTES = 16 * 1024;
 
+/** A body that was read whole. */
+export interface WholeBody {
+  readonly byteLength: number;
+  /** All of it; valid until `release`. */
+  bytes(): Uint8Array;
+  /** Gives its memory back; the bytes are not to be read any more. */
+  release(): void;
+}
+
 /**
  * Gathers a body's pieces in one buffer that doubles when it is full. Kept one by one, pieces of a byte each would
  * take some 400 times their size: 3 MB sent so took 1.3 GB.
  */
-export class BodyBuffer {
+export class BodyBuffer implements WholeBody {
   private buffer: Buffer | undefined;
   private isFromPool = false;
   private used = 0;

@@ -6,7 +6,7 @@ import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import { batchOfAccount } from '../record/batch-of-account.js';
 import type { Signal } from '../record/record-batch.js';
 import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
-import type { BodyBuffer } from './body-buffer.js';
+import type { WholeBody } from './body-buffer.js';
 import { BodyPool } from './body-pool.js';
 import { ByteBudget } from './byte-budget.js';
 import { IntakeCounts, itemCountOf } from './intake-counts.js';
@@ -114,7 +114,7 @@ export class ExportIntake {
   async take(
     signal: Signal,
     encoding: OtlpEncoding,
-    body: BodyBuffer,
+    body: WholeBody,
     accountId: number | null = null,
   ): Promise<Uint8Array> {
     const codec = this.deps.codecs[encoding];
@@ -141,7 +141,7 @@ export class ExportIntake {
   }
 
   /** What comes out holds nothing of the body. */
-  private decode(signal: Signal, codec: OtlpCodec, body: BodyBuffer): DecodedRequest {
+  private decode(signal: Signal, codec: OtlpCodec, body: WholeBody): DecodedRequest {
     const { protobuf, decoder } = this.deps;
     try {
       if (codec.encoding === 'protobuf' && protobuf !== undefined) return protobuf[signal].decode(body.bytes());

@@ -7,7 +7,7 @@ import type { ExportRequest } from '../../otlp/export-request.js';
 import type { Signal } from '../../record/record-batch.js';
 import type { OtlpTap, TapListener } from './otlp-tap.js';
 
-/** A command that has run for so long gets its receiver loaded, so that its first request need not wait; in milliseconds. */
+/** A command that has run for so long gets its receiver loaded, so that no request, and not its end, need wait for that; in milliseconds. */
 const WARM_UP_MS = 150;
 
 /** The tap of a command's port, loaded when it is needed: a command that is over at once and sends nothing does without. */

@@ -4,8 +4,6 @@ import { Health } from '../../component/health.js';
 import type { Logger } from '../../component/logger.js';
 import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../../decode/request-decoder.js';
 import type { ExportRequest } from '../../otlp/export-request.js';
-import { BodyBuffer } from '../../receiver/body-buffer.js';
-import { BodyPool } from '../../receiver/body-pool.js';
 import { ExportIntake } from '../../receiver/export-intake.js';
 import { OtlpHttpReceiver } from '../../receiver/otlp-http-receiver.js';
 import type { Signal } from '../../record/record-batch.js';
@@ -21,7 +19,6 @@ export class OtlpTap {
   readonly receiver: OtlpHttpReceiver;
   private readonly decoder: RequestDecoder;
   private readonly intake: ExportIntake;
-  private readonly pool = new BodyPool();
   private readonly received = new WeakMap<Delivery, Received>();
 
   constructor(
@@ -54,8 +51,7 @@ export class OtlpTap {
 
   /** Takes a request that was answered before. @throws OtlpDecodeError, ConsumeError */
   async takeAnswered(signal: Signal, bytes: Uint8Array): Promise<void> {
-    const body = new BodyBuffer(bytes.length, this.pool);
-    body.append(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    const body = { byteLength: bytes.length, bytes: () => bytes, release: () => {} };
     await this.intake.take(signal, 'protobuf', body);
   }
 
