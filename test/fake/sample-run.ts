@@ -4,13 +4,19 @@ import type { TraceId } from '../../src/record/ids.js';
 import type { Signal } from '../../src/record/record-batch.js';
 import { parseRecordLine } from '../../src/record/record-line.js';
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
+import { isLargeSample, largeSampleFolder } from '../tool/large-samples.js';
 
 /** Where the engine's real runs are; their README says what each is. */
 export const SAMPLES = 'test/fixture/samples';
 
+/** The folder of a sample, small or large (`test/tool/large-samples.ts`). Nothing may write there. */
+export function sampleFolder(run: string): string {
+  return isLargeSample(run) ? largeSampleFolder(run) : join(SAMPLES, run);
+}
+
 /** The lines of a sample's JSONL as the engine wrote them. */
 export function sampleLines(run: string): readonly string[] {
-  return readFileSync(join(SAMPLES, run, 'otel.jsonl'), 'utf8')
+  return readFileSync(join(sampleFolder(run), 'otel.jsonl'), 'utf8')
     .trimEnd()
     .split('\n');
 }
@@ -36,7 +42,7 @@ export interface SampleBody {
 
 /** A sample's OTLP bodies, in the order in which they were sent. */
 export function sampleBodies(run: string): readonly SampleBody[] {
-  return bodiesIn(join(SAMPLES, run, 'otlp'));
+  return bodiesIn(join(sampleFolder(run), 'otlp'));
 }
 
 /** The bodies in a folder whose files are named by their order and signal. */

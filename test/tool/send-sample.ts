@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { SAMPLES } from '../fake/sample-run.js';
+import { sampleFolder } from '../fake/sample-run.js';
 
 /**
  * Posts a sample's OTLP bodies in the order in which the engine sent them.
@@ -8,7 +8,7 @@ import { SAMPLES } from '../fake/sample-run.js';
  * @throws Error when one is not answered 200
  */
 export async function sendSample(url: string, run: string): Promise<void> {
-  const folder = join(SAMPLES, run, 'otlp');
+  const folder = join(sampleFolder(run), 'otlp');
   for (const file of readdirSync(folder).sort()) {
     const response = await fetch(`${url}/v1/${file.includes('traces') ? 'traces' : 'logs'}`, {
       method: 'POST',

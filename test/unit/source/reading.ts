@@ -1,6 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { afterAll } from 'vitest';
 import { OtlpRequestDecoder } from '../../../src/decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../../../src/decode/public-attribute-schema.js';
@@ -9,6 +9,9 @@ import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { PublicSchema } from '../../../src/schema/public-schema.js';
 import type { OtlpReading } from '../../../src/source/otlp-json-file.js';
 import type { RecordSource, Reject, SourceChunk } from '../../../src/source/record-source.js';
+import { sampleFolder } from '../../fake/sample-run.js';
+
+export { sampleLines } from '../../fake/sample-run.js';
 
 const codec = new JsonCodec();
 
@@ -36,11 +39,7 @@ export function temporaryFolder(name: string) {
 }
 
 export function samplePath(sample: string, file = 'otel.jsonl'): string {
-  return new URL(`../../fixture/samples/${sample}/${file}`, import.meta.url).pathname;
-}
-
-export function sampleLines(sample: string): string[] {
-  return readFileSync(samplePath(sample), 'utf8').trimEnd().split('\n');
+  return join(resolve(sampleFolder(sample)), file);
 }
 
 export async function readAll(

@@ -1,10 +1,12 @@
-import { readFileSync } from 'node:fs';
-import { parseRecordLine } from '../../../../src/record/record-line.js';
+import { join, resolve } from 'node:path';
 import type { TelemetryRecord } from '../../../../src/record/telemetry-record.js';
 import { readParquetRows } from '../../../../src/sink/parquet/parquet-reader.js';
 import { ParquetWriter } from '../../../../src/sink/parquet/parquet-writer.js';
 import { type Row, recordFromRow } from '../../../../src/sink/parquet/record-from-row.js';
 import type { ParquetWriterLimits } from '../../../../src/sink/parquet/row-group-limits.js';
+import { sampleFolder } from '../../../fake/sample-run.js';
+
+export { sampleLines, sampleRecords } from '../../../fake/sample-run.js';
 
 /** The real runs that come with a Parquet file of the engine. */
 export const SAMPLES_WITH_PARQUET = [
@@ -18,15 +20,7 @@ export const SAMPLES_WITH_PARQUET = [
 ] as const;
 
 export function samplePath(sample: string, file: string): string {
-  return new URL(`../../../fixture/samples/${sample}/${file}`, import.meta.url).pathname;
-}
-
-export function sampleLines(sample: string): string[] {
-  return readFileSync(samplePath(sample, 'otel.jsonl'), 'utf8').trimEnd().split('\n');
-}
-
-export function sampleRecords(sample: string): TelemetryRecord[] {
-  return sampleLines(sample).map(parseRecordLine);
+  return join(resolve(sampleFolder(sample)), file);
 }
 
 export async function writeParquet(path: string, records: readonly TelemetryRecord[], limits?: ParquetWriterLimits) {
