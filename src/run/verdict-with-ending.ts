@@ -27,7 +27,7 @@ export function withEnding(
     return told.verdict === 'lost' ? { ...told, statusMessage: TELLER_GONE } : told;
   }
   if (ending.kind === 'exited' && ending.exitCode === 0) {
-    return told.verdict === 'lost' ? endedWell(evidence, command) : told;
+    return told.verdict === 'lost' ? endedWithoutProof(told, evidence, command) : told;
   }
   const signal = killingSignal(ending);
   const verdict = signal !== null && STOP_SIGNALS.has(signal) ? 'canceled' : 'error';
@@ -42,12 +42,22 @@ export function withEnding(
   return { ...told, statusMessage: `${told.statusMessage ?? ''}; the command ${endingWords(ending)}` };
 }
 
-/** The telemetry has no end, the command has a good one. */
-function endedWell({ nodeCounts }: Pick<VerdictEvidence, 'nodeCounts'>, command: string): VerdictWithReason {
+/**
+ * The telemetry has no end, the command has a good one. That is no success: the exit code may be that of a shell, which
+ * says nothing of an engine that was killed (`dbt build | tee log`, `dbt build || true`).
+ */
+function endedWithoutProof(
+  { statusMessage }: VerdictWithReason,
+  { nodeCounts }: Pick<VerdictEvidence, 'nodeCounts'>,
+  command: string,
+): VerdictWithReason {
   const failedCount = nodeCounts.failed + nodeCounts.error;
-  const rest = 'the end of its telemetry was not seen';
-  if (failedCount === 0) return { verdict: 'success', statusMessage: `${command}; ${rest}` };
+  if (failedCount === 0) {
+    const unfinished = atWork({ nodeCounts });
+    return { verdict: 'lost', statusMessage: `${statusMessage ?? ''}; ${unfinished}; ${lowerFirst(command)}` };
+  }
   const nodes = failedCount === 1 ? '1 node' : `${failedCount} nodes`;
+  const rest = 'the end of its telemetry was not seen';
   return { verdict: 'error', statusMessage: `${nodes} failed; ${lowerFirst(command)}, ${rest}` };
 }
 

@@ -137,6 +137,27 @@ describe('exec', () => {
     },
   );
 
+  it.each([
+    ['SIGKILL', 'dbt "$@" | tee build.log'],
+    ['SIGABRT', 'dbt "$@"; echo done'],
+    ['SIGKILL', 'dbt "$@" || true'],
+  ] as const)(
+    'takes no engine for one that succeeded that %s kills in a script that ends well: %s',
+    async (signal, line) => {
+      const { exitCode } = await exec(['sh', '-c', line, 'sh', ...SLOW], {}, (child) => {
+        void atWork().then(() => process.kill(childOf(childOf(child.pid ?? 0)), signal));
+      });
+      expect(exitCode).toBe(0);
+      expect(expectTheEnginesRecords()).toMatchObject([
+        { verdict: 'lost', status_message: expect.stringMatching(/No end was seen.*exit code 0/) },
+      ]);
+      const { output } = await engine.runCommand([process.execPath, main, 'report'], {
+        RUN_BRIDGE_DATA_DIR: dataFolder,
+      });
+      expect(output).toContain('lost');
+    },
+  );
+
   it('passes SIGTERM on', async () => {
     const { signal } = await exec(['dbt', ...SLOW], {}, (child) => void atWork().then(() => child.kill('SIGTERM')));
     expect(signal).toBe('SIGTERM');

@@ -41,9 +41,13 @@ describe('webhooks of runs of the real engine under exec', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const exec = (command: readonly string[], onStart?: (child: ChildProcess) => void): Promise<EngineResult> => {
+  const exec = (
+    command: readonly string[],
+    onStart?: (child: ChildProcess) => void,
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<EngineResult> => {
     const line = [process.execPath, main, 'exec', '--to', bridge.otlpUrl, '--', ...command];
-    return engine.runCommand(line, { RUN_BRIDGE_DATA_DIR: folder }, onStart);
+    return engine.runCommand(line, { RUN_BRIDGE_DATA_DIR: folder, ...env }, onStart);
   };
 
   /** What was told of the one run that a command is, once it is over, and every receiver was told all of it. */
@@ -88,6 +92,24 @@ describe('webhooks of runs of the real engine under exec', () => {
       }),
     );
     expect(words(told)).toEqual([STARTED, ['job.run.completed', 'Cancelled', 30]]);
+  });
+
+  it('say errored of an engine that is killed in a script that ends well, and nothing of a success', async () => {
+    const jsonl = join(engine.project, 'logs', 'killed.jsonl');
+    const isAtWork = () => existsSync(jsonl) && readFileSync(jsonl, 'utf8').includes('processed (model.shop.slow_a)');
+    const killed = 'dbt build --select +slow_a & echo $! > engine.pid; wait; echo done';
+    const told = await toldOf(() =>
+      exec(
+        ['sh', '-c', killed],
+        () => {
+          void until('a slow model', isAtWork, 60_000).then(() =>
+            process.kill(Number(readFileSync(join(engine.project, 'engine.pid'), 'utf8')), 'SIGKILL'),
+          );
+        },
+        { DBT_OTEL_FILE_NAME: 'killed.jsonl' },
+      ),
+    );
+    expect(words(told)).toEqual([STARTED, ['job.run.errored', 'Errored', 20], ['job.run.completed', 'Errored', 20]]);
   });
 
   it('are of one run where the telemetry does not say whose it is, however long its command goes on', async () => {
