@@ -116,7 +116,13 @@ async function withBench(
   const box = new SecretBox(randomBytes(32));
   const rules = new AddressRules(parseAllowed('loopback') ?? []);
   const http = new WebhookHttp({ rules, timeoutMs: 10_000, resolve: async () => [] }, systemClock);
-  const sender = new PlatformSender({ http, openBox: async () => box, clock: systemClock, version: 'bench' });
+  const sender = new PlatformSender({
+    http,
+    openBox: async () => box,
+    clock: systemClock,
+    redaction: 'literals',
+    version: 'bench',
+  });
   const { webhookEvents: events, subscriptions } = state;
   const dispatcher = new WebhookDispatcher(
     { ...DISPATCHER_DEFAULTS, schedule: DEFAULT_ATTEMPT_SCHEDULE, limits: DEFAULT_STANDING_LIMITS },

@@ -22,7 +22,7 @@ import type { WebhooksLate } from './webhooks-late.js';
 
 /** What the API's routers are made of. */
 export interface ApiRoutersDeps
-  extends Pick<OwnApiDeps, 'dataFolder' | 'reader' | 'tracker' | 'clock' | 'stopping' | 'queryFiles'> {
+  extends Pick<OwnApiDeps, 'dataFolder' | 'reader' | 'tracker' | 'redaction' | 'clock' | 'stopping' | 'queryFiles'> {
   readonly state: State;
   /** The jobs that the configuration declares. */
   readonly jobs: readonly JobDefinition[];
@@ -43,7 +43,7 @@ export async function apiRouters({
   version,
   ...own
 }: ApiRoutersDeps): Promise<readonly Router[]> {
-  const { reader, clock, stopping } = own;
+  const { reader, redaction, clock, stopping } = own;
   const facts = new Map(
     jobs.map((job) => [
       job.name,
@@ -61,11 +61,12 @@ export async function apiRouters({
       const [read, output] = await Promise.all([logs.read(step), jobsLate.outputOf(step.stepId)]);
       return output === undefined ? read : { ...read, logs: textOf(output) };
     },
+    redaction,
     clock,
   };
   const queries = new QueryEngine({ entry: packageFile('dist/query-process.js'), clock, stopping });
   const hooks = {
-    ...{ subscriptions: state.subscriptions, events: state.webhookEvents, jobs: state.catalog, clock },
+    ...{ subscriptions: state.subscriptions, events: state.webhookEvents, jobs: state.catalog, redaction, clock },
     openDesk: () => webhooks.openDesk(),
     wake: () => webhooks.wake(),
   };

@@ -17,6 +17,7 @@ import { mappingSwitchesFrom } from '../exporter/mapping/mapping-switches.js';
 import { OtelRunMapper } from '../exporter/mapping/otel-run-mapper.js';
 import { OtlpDestination, type OtlpDestinationDeps } from '../exporter/otlp-destination.js';
 import type { LineSource } from '../exporter/record-log-lines.js';
+import { redactionFor } from '../exporter/redaction/redaction-level.js';
 import { SharedProse } from '../exporter/redaction/shared-prose.js';
 import { SpanExporterDestination } from '../exporter/span-exporter-destination.js';
 import type { TraceId } from '../record/ids.js';
@@ -140,7 +141,7 @@ function mappingOptions(
   return {
     ...DEFAULT_MAPPING_OPTIONS,
     switches: mappingSwitchesFrom({ ...configuration.mapping, ...mapping }),
-    redaction: redaction ?? configuration.redaction,
+    redaction: redactionFor('anybodyElse', redaction ?? configuration.redaction),
     resourceOverrides: configuration.resourceOverrides,
     eventHoldMs: configuration['event-hold'],
   };

@@ -16,7 +16,7 @@ import type { MeasuredParts } from './create-metrics.js';
 import type { WebhooksLate } from './webhooks-late.js';
 
 /** What the API works with. */
-export interface LateApiDeps extends Omit<ApiRoutersDeps, 'jobs' | 'dataFolder'> {
+export interface LateApiDeps extends Omit<ApiRoutersDeps, 'jobs' | 'dataFolder' | 'redaction'> {
   readonly access: Access;
   readonly book: LocalExecutionBook;
   readonly storage: ArtifactStorage;
@@ -62,8 +62,8 @@ export class LateApi {
     return lazyRouter('/api/', async () => {
       const { configuration, deps } = this;
       const { apiRouters } = await import('./api-routers.js');
-      const { jobs, 'data-dir': dataFolder } = configuration;
-      const own = await apiRouters({ ...deps, jobs, dataFolder });
+      const { jobs, redaction, 'data-dir': dataFolder } = configuration;
+      const own = await apiRouters({ ...deps, jobs, redaction, dataFolder });
       const { downloads, uploads } = await this.openArtifacts();
       return this.behindTokens(configuration.web.host, [...own, downloads, uploads]);
     });

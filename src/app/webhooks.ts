@@ -53,7 +53,13 @@ export class Webhooks {
     const resolve = (hostname: string) => lookup(hostname, { all: true });
     this.http = new WebhookHttp({ rules, timeoutMs: TIMEOUT_MS, resolve }, clock);
     const openBox = () => this.openBox();
-    const platform = new PlatformSender({ http: this.http, openBox, clock, version });
+    const platform = new PlatformSender({
+      http: this.http,
+      openBox,
+      clock,
+      redaction: configuration.redaction,
+      version,
+    });
     const stories = new MeasuredStories({ ...deps, catalog, redaction: configuration.redaction });
     const chat = { http: this.http, stories, openBox, clock };
     const { 'smtp-url': smtpUrl, 'smtp-from': from } = configuration;

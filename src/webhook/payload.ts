@@ -1,6 +1,9 @@
+import { type RedactionLevel, redactionFor } from '../exporter/redaction/redaction-level.js';
+import { redactorKnowing } from '../exporter/redaction/redactor-knowing.js';
 import { RUN_STATUS, type RunStatus } from '../store/run-status.js';
 import type { WebhookEvent } from '../store/webhook/webhook-event.js';
 import type { WebhookSubscription } from '../store/webhook/webhook-subscription.js';
+import { statusText } from './message/status-text.js';
 
 /** The platform's words for statuses in webhooks, which says Errored where its API says Error. */
 const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
@@ -18,9 +21,10 @@ const UNKNOWN_REASON = 'Started outside of the platform';
 export type PayloadEvent = Pick<WebhookEvent, 'id' | 'eventType' | 'facts' | 'createdUnixMs'>;
 export type PayloadSubscription = Pick<WebhookSubscription, 'id' | 'accountId' | 'name'>;
 
-/** The JSON body of a delivery, its keys in the order of the hosted platform's. */
-export function payloadOf(subscription: PayloadSubscription, event: PayloadEvent) {
+/** The JSON body of a delivery, its keys in the order of the hosted platform's. @param redaction the setting */
+export function payloadOf(subscription: PayloadSubscription, event: PayloadEvent, redaction: RedactionLevel) {
   const { facts } = event;
+  const redactor = redactorKnowing(redactionFor('anybodyElse', redaction), []);
   return {
     accountId: subscription.accountId,
     eventId: event.id,
@@ -40,7 +44,7 @@ export function payloadOf(subscription: PayloadSubscription, event: PayloadEvent
       projectId: String(facts.projectId),
       runStatus: STATUS_WORDS[facts.status],
       runStatusCode: facts.status,
-      runStatusMessage: facts.statusMessage ?? 'None',
+      runStatusMessage: facts.statusMessage === null ? 'None' : statusText(facts.statusMessage, redactor),
       runReason: facts.reason ?? UNKNOWN_REASON,
       runStartedAt: wholeSeconds(facts.startedUnixMs),
       ...(facts.finishedUnixMs !== null && { runFinishedAt: wholeSeconds(facts.finishedUnixMs) }),

@@ -1,4 +1,5 @@
 import type { Clock } from '../component/clock.js';
+import type { RedactionLevel } from '../exporter/redaction/redaction-level.js';
 import type { WebhookEvent } from '../store/webhook/webhook-event.js';
 import type { WebhookSubscription } from '../store/webhook/webhook-subscription.js';
 import type { EventSender, Sent } from './event-sender.js';
@@ -14,6 +15,8 @@ export interface PlatformSenderDeps {
   readonly http: Pick<WebhookHttp, 'post'>;
   readonly openBox: () => Promise<SecretBox>;
   readonly clock: Clock;
+  /** The setting. */
+  readonly redaction: RedactionLevel;
   /** The program's version. */
   readonly version: string;
 }
@@ -26,8 +29,8 @@ export class PlatformSender implements EventSender {
   constructor(private readonly deps: PlatformSenderDeps) {}
 
   async send(subscription: WebhookSubscription, event: WebhookEvent, signal: AbortSignal): Promise<Sent> {
-    const { http, clock, version } = this.deps;
-    const body = Buffer.from(JSON.stringify(payloadOf(subscription, event)));
+    const { http, clock, redaction, version } = this.deps;
+    const body = Buffer.from(JSON.stringify(payloadOf(subscription, event, redaction)));
     const nowUnixMs = clock.nowUnixMs();
     const secrets = openSecrets(subscription, await this.deps.openBox(), nowUnixMs);
     const timestampS = Math.floor(nowUnixMs / 1_000);

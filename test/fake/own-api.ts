@@ -60,6 +60,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
     jobs: [],
     jobsLate: NOTHING_RUN,
     webhooks: webhookParts(server.state, server.clock),
+    redaction: 'literals',
     clock: server.clock,
     stopping: stopping.signal,
     version: '0.0.0',

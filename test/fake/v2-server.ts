@@ -29,7 +29,13 @@ export class V2Server {
     const reader = new RecordLogFiles(dataFolder, () => {});
     const webhooks = webhookParts(state, clock);
     const tracker = { find: async () => undefined };
-    const own = { dataFolder, tracker, stopping: new AbortController().signal, version: '0.0.0' };
+    const own = {
+      dataFolder,
+      tracker,
+      redaction: 'literals',
+      stopping: new AbortController().signal,
+      version: '0.0.0',
+    } as const;
     for (const one of await apiRouters({ state, reader, jobs, jobsLate: NOTHING_RUN, webhooks, clock, ...own }))
       router.use(one);
     router.use('/api', apiErrors(logger));

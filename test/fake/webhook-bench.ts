@@ -89,7 +89,13 @@ export class WebhookBench {
     const rules = new AddressRules(parseAllowed(allow) ?? []);
     const resolve = async () => [{ address: '127.0.0.1', family: 4 }];
     const http = new WebhookHttp({ rules, timeoutMs: 10_000, resolve }, clock);
-    const sender = new PlatformSender({ http, openBox: async () => this.box, clock, version: '0.0.0' });
+    const sender = new PlatformSender({
+      http,
+      openBox: async () => this.box,
+      clock,
+      redaction: 'literals',
+      version: '0.0.0',
+    });
     const dispatcher = new WebhookDispatcher(
       {
         ...DISPATCHER_DEFAULTS,

@@ -15,7 +15,7 @@ export function webhookParts({ subscriptions, catalog }: State, clock: Clock) {
   const rules = new AddressRules(parseAllowed('loopback') ?? []);
   const http = new WebhookHttp({ rules, timeoutMs: 10_000, resolve: async () => [] }, clock);
   const openBox = async () => new SecretBox(Buffer.alloc(32, 1));
-  const sender = new PlatformSender({ http, openBox, clock, version: '0.0.0' });
+  const sender = new PlatformSender({ http, openBox, clock, redaction: 'literals', version: '0.0.0' });
   const stories = { tell: () => Promise.reject(new Error('nobody tells of runs here')) };
   const email = new MailSender({ stories, smtpUrl: 'off', from: 'bridge@example.com', timeoutMs: 10_000 });
   const senders = { http: sender, slack: sender, teams: sender, email };

@@ -1,4 +1,5 @@
 import type { Clock } from '../../component/clock.js';
+import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
 import type { QueryEngine } from '../../query/query-engine.js';
 import type { QueryFiles } from '../../query/query-files.js';
 import type { TraceId } from '../../record/ids.js';
@@ -17,6 +18,8 @@ export interface OwnApiDeps {
   readonly reader: RecordLogReader;
   readonly tracker: Pick<RunTracker, 'find'>;
   readonly queries: Pick<QueryEngine, 'run'>;
+  /** The setting; whose texts are whole is decided by `textRedactor`. */
+  readonly redaction: RedactionLevel;
   readonly clock: Clock;
   /** Aborts when the program is stopping: streams end with it. */
   readonly stopping: AbortSignal;

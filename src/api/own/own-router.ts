@@ -1,11 +1,11 @@
 import express, { type Request, type Response, Router } from 'express';
-import { sanitizeCommand } from '../../exporter/redaction/sanitize-command.js';
 import { QueryPlaces } from '../../query/query-places.js';
 import { API_PATH } from '../../run/api-path.js';
 import { authorize, callerOf } from '../authenticate.js';
 import { success } from '../envelope.js';
 import { goneOf } from '../gone-of.js';
 import { inPlace } from '../in-place.js';
+import { textRedactor } from '../text-redactor.js';
 import { commandMeasures, comparisonOf } from './measures-answer.js';
 import type { OwnApiDeps } from './own-api-deps.js';
 import { answerQuery, querySchema, toApiError } from './query-answer.js';
@@ -28,10 +28,15 @@ export function ownRouter(deps: OwnApiDeps): Router {
     finder.find(callerOf(response).accountId, String(request.params.id));
   const measuresOf = (the: FoundRun, response: Response) =>
     inPlace(places, response, () => commandMeasures(the, deps), toApiError);
+  const redactorFor = (response: Response, commands: Awaited<ReturnType<typeof commandMeasures>>) => {
+    const names = commands.flatMap(({ nodes }) => nodes.map(({ unique_id }) => unique_id));
+    return textRedactor(callerOf(response), deps.redaction, names);
+  };
   const run = `${API_PATH}/runs/:id`;
 
   router.get(run, authorize('runs:read'), async (request, response) => {
-    response.json(success(runDocument(await found(request, response))));
+    const redactor = textRedactor(callerOf(response), deps.redaction);
+    response.json(success(runDocument(await found(request, response), redactor)));
   });
   router.get(`${run}/nodes`, authorize('runs:read'), async (request, response) => {
     const the = await found(request, response);
@@ -39,22 +44,31 @@ export function ownRouter(deps: OwnApiDeps): Router {
     const nodes = commands.flatMap(({ trace_id, index, command, nodes }) =>
       nodes.map((node) => ({ trace_id, command_index: index, command, ...node })),
     );
-    response.json(success(nodes));
+    const redactor = redactorFor(response, commands);
+    const shown = nodes.map(({ message, ...node }) => ({
+      ...node,
+      message: message === null ? null : redactor.text(message),
+    }));
+    response.json(success(shown));
   });
   router.get(`${run}/measures`, authorize('runs:read'), async (request, response) => {
     const the = await found(request, response);
     const all = await measuresOf(the, response);
-    const commands = all.map(({ nodes: _nodes, raw_command, ...command }) => ({
+    const redactor = redactorFor(response, all);
+    const commands = all.map(({ nodes: _nodes, raw_command, status_message, messages, ...command }) => ({
       ...command,
-      raw_command: raw_command === null ? null : sanitizeCommand(raw_command),
+      raw_command: raw_command === null ? null : redactor.command(raw_command),
+      status_message: status_message === null ? null : redactor.text(status_message),
+      messages: messages.map((message) => redactor.text(message)),
     }));
     response.json(success({ id: the.run.id, comparison: await comparisonOf(the, deps), commands }));
   });
-  router.get(`${run}/records`, authorize('runs:read'), async (request, response) => {
+  // Records are what the artifacts hold: whole, or not at all.
+  router.get(`${run}/records`, authorize('artifacts:read'), async (request, response) => {
     const page = parsedParameters(recordPageSchema, request.query);
     await sendRecordPage(await found(request, response), page, deps.reader, response);
   });
-  router.get(`${run}/events`, authorize('runs:read'), async (request, response) => {
+  router.get(`${run}/events`, authorize('artifacts:read'), async (request, response) => {
     const filter = parsedParameters(recordFilterSchema, request.query);
     const { accountId } = callerOf(response);
     await streams.follow(accountId, String(request.params.id), filter, request.get('Last-Event-ID'), response);

@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import { sanitizeCommand } from '../../exporter/redaction/sanitize-command.js';
+import type { Redactor } from '../../exporter/redaction/redactor.js';
 import { invocationIdOf } from '../../record/ids.js';
 import type { CatalogStep } from '../../store/run-catalog.js';
 import { RUN_STATUS, type RunStatus } from '../../store/run-status.js';
+import { statusText } from '../../webhook/message/status-text.js';
 import type { FoundRun } from './run-finder.js';
 
 const statusSchema = z.enum(['queued', 'starting', 'running', 'success', 'error', 'cancelled']);
@@ -57,8 +58,8 @@ export const runSchema = z
   })
   .meta({ id: 'BridgeRun' });
 
-/** A run and its steps as `GET /runs/{id}` shows them. */
-export function runDocument({ run, steps }: FoundRun): z.input<typeof runSchema> {
+/** A run and its steps as `GET /runs/{id}` shows them. @param redactor what the caller is shown of texts */
+export function runDocument({ run, steps }: FoundRun, redactor: Redactor): z.input<typeof runSchema> {
   return {
     id: run.id,
     account_id: run.accountId,
@@ -68,7 +69,7 @@ export function runDocument({ run, steps }: FoundRun): z.input<typeof runSchema>
     project: { ...run.project },
     reason: run.reason,
     status: statusName(run.status),
-    status_message: run.statusMessage,
+    status_message: run.statusMessage === null ? null : statusText(run.statusMessage, redactor),
     is_complete: run.status >= RUN_STATUS.success,
     created_at: time(run.createdUnixMs),
     started_at: run.startedUnixMs === null ? null : time(run.startedUnixMs),
@@ -76,7 +77,7 @@ export function runDocument({ run, steps }: FoundRun): z.input<typeof runSchema>
     engine_version: run.engineVersion,
     git_branch: run.gitBranch,
     git_sha: run.gitSha,
-    steps: steps.map(stepDocument),
+    steps: steps.map((step) => stepDocument(step, redactor)),
   };
 }
 
@@ -98,13 +99,13 @@ export function statusName(status: RunStatus): z.input<typeof statusSchema> {
   }
 }
 
-function stepDocument(step: CatalogStep) {
+function stepDocument(step: CatalogStep, redactor: Redactor) {
   return {
     id: step.id,
     index: step.index,
-    command: sanitizeCommand(step.command.join(' ')),
+    command: redactor.command(step.command.join(' ')),
     status: statusName(step.status),
-    status_message: step.statusMessage,
+    status_message: step.statusMessage === null ? null : statusText(step.statusMessage, redactor),
     created_at: time(step.createdUnixMs),
     started_at: step.startedUnixMs === null ? null : time(step.startedUnixMs),
     finished_at: step.finishedUnixMs === null ? null : time(step.finishedUnixMs),
@@ -112,7 +113,7 @@ function stepDocument(step: CatalogStep) {
       trace_id: traceId,
       invocation_id: invocationIdOf(traceId),
       index,
-      command: command === null ? null : sanitizeCommand(command),
+      command: command === null ? null : redactor.command(command),
       verdict,
       has_parquet: isSaved,
     })),

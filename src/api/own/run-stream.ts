@@ -1,13 +1,15 @@
 import type { Response } from 'express';
 import type { z } from 'zod';
 import { pause } from '../../component/pause.js';
+import { redactionFor } from '../../exporter/redaction/redaction-level.js';
+import { redactorKnowing } from '../../exporter/redaction/redactor-knowing.js';
 import { formatRecordLine } from '../../record/record-line.js';
 import { isFinal } from '../../store/run-status.js';
 import { ApiError } from '../api-error.js';
 import { formatPlace, type LogPlace, movedPlace, parsePlace } from './log-place.js';
 import type { OwnApiDeps } from './own-api-deps.js';
 import { recordFilter, type recordFilterSchema } from './record-filter.js';
-import { runDocument } from './run-document.js';
+import { runDocument, statusName } from './run-document.js';
 import type { FoundRun, RunFinder } from './run-finder.js';
 import { writeOut } from './write-out.js';
 
@@ -21,6 +23,8 @@ const STATUS_MS = 1_000;
 const HEARTBEAT_MS = 15_000;
 /** When a client comes again after the connection was lost, in milliseconds. */
 const RETRY_MS = 2_000;
+/** Who may follow records may read artifacts. */
+const WHOLE = redactorKnowing(redactionFor('artifactReader', 'literals'), []);
 /** The id of the last event: whoever comes again with it is told that there is no more. */
 const END_ID = 'end';
 
@@ -89,7 +93,7 @@ export class RunStreams {
       const isOver = isFinal(found.run.status);
       const status = `${found.run.status} ${found.steps.map((step) => step.status)}`;
       if (status !== told) {
-        await writeOut(response, event('run', formatPlace(place), JSON.stringify(runDocument(found))));
+        await writeOut(response, event('run', formatPlace(place), JSON.stringify(runDocument(found, WHOLE))));
         told = status;
         saidMs = clock.monotonicMs();
       }
@@ -100,7 +104,7 @@ export class RunStreams {
       if (isOver) {
         await writeOut(
           response,
-          event('end', END_ID, JSON.stringify({ id: found.run.id, status: runDocument(found).status })),
+          event('end', END_ID, JSON.stringify({ id: found.run.id, status: statusName(found.run.status) })),
         );
         return;
       }

@@ -100,7 +100,7 @@ export function ownWebhookRouter(deps: WebhookApiDeps): Router {
     const { eventType, runId } = previewOf(request);
     const event = await (await openDesk()).sample(subscription, eventType, runId);
     if (event === undefined) throw ApiError.notFound();
-    response.json(success(payloadOf(subscription, event)));
+    response.json(success(payloadOf(subscription, event, deps.redaction)));
   });
   return router;
 }

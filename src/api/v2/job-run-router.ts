@@ -12,7 +12,7 @@ import { runDocument } from './run-document.js';
 import type { V2Deps } from './v2-deps.js';
 
 /** What the router works with. */
-export interface JobRunDeps extends Pick<V2Deps, 'catalog' | 'factsOf' | 'clock'> {
+export interface JobRunDeps extends Pick<V2Deps, 'catalog' | 'factsOf' | 'redaction' | 'clock'> {
   readonly openDesk: () => Promise<JobDesk>;
 }
 
@@ -26,7 +26,7 @@ const RETRY_AFTER_S = '30';
  * Starts runs of jobs, and cancels runs. What is run is what the configuration declares: `cause` is kept as the run's
  * reason, what would change the commands is refused, and whatever else a body holds has no effect.
  */
-export function jobRunRouter({ catalog, factsOf, clock, openDesk }: JobRunDeps): Router {
+export function jobRunRouter({ catalog, factsOf, redaction, clock, openDesk }: JobRunDeps): Router {
   const router = Router();
   // Clients send bodies without a type as well, and none at all.
   const json = express.json({ type: () => true, limit: MAX_BODY_BYTES, strict: false });
@@ -58,7 +58,7 @@ export function jobRunRouter({ catalog, factsOf, clock, openDesk }: JobRunDeps):
         'Nobody can be asked to interrupt this run: its telemetry comes straight from the engine. Interrupt it where it runs; what "run-bridge exec" runs can be cancelled from here.',
       );
     }
-    response.json(success(documentOf(request, await runIn(request, response))));
+    response.json(success(documentOf(request, response, await runIn(request, response))));
   });
   return router;
 
@@ -68,7 +68,7 @@ export function jobRunRouter({ catalog, factsOf, clock, openDesk }: JobRunDeps):
     if (run === undefined) throw ApiError.notFound();
     // Its answer says that it is queued: it may begin from here on.
     desk.goOn();
-    response.json(success(documentOf(request, run)));
+    response.json(success(documentOf(request, response, run)));
   }
 
   async function jobIn(request: Request, response: Response): Promise<CatalogJob> {
@@ -102,9 +102,9 @@ export function jobRunRouter({ catalog, factsOf, clock, openDesk }: JobRunDeps):
     );
   }
 
-  function documentOf(request: Request, run: CatalogRun) {
+  function documentOf(request: Request, response: Response, run: CatalogRun) {
     const related = { job: null, hasTrigger: true, hasEnvironment: false, steps: [] };
-    return runDocument(run, related, runContext(request, { clock, factsOf }));
+    return runDocument(run, related, runContext(request, response, { clock, factsOf, redaction }));
   }
 }
 

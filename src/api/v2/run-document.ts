@@ -1,5 +1,7 @@
+import type { Redactor } from '../../exporter/redaction/redactor.js';
 import type { CatalogRun } from '../../store/run-catalog.js';
 import { isFinal, RUN_STATUS } from '../../store/run-status.js';
+import { statusText } from '../../webhook/message/status-text.js';
 import type { JobDocument } from './job-document.js';
 import { formatDuration, formatTime, formatTimeOrNull, humanAge, humanDuration } from './platform-time.js';
 import { statusWord } from './status-words.js';
@@ -16,6 +18,8 @@ export interface RunRelations {
 /** What a run's document is made of beside the run. */
 export interface RunDocumentContext {
   readonly nowUnixMs: number;
+  /** What the caller is shown of texts. */
+  readonly redactor: Redactor;
   /** Where clients reach this server: `http://127.0.0.1:4380`. */
   readonly baseUrl: string;
   /** Whether the run's job has commands that can be started from here. */
@@ -26,7 +30,7 @@ export interface RunDocumentContext {
 export type RunDocument = ReturnType<typeof runDocument>;
 
 export function runDocument(run: CatalogRun, related: RunRelations, context: RunDocumentContext) {
-  const { nowUnixMs, baseUrl } = context;
+  const { nowUnixMs, baseUrl, redactor } = context;
   const { status, createdUnixMs, startedUnixMs, finishedUnixMs } = run;
   const endUnixMs = finishedUnixMs ?? nowUnixMs;
   // A command that failed before its first record was at work from its start on.
@@ -49,7 +53,7 @@ export function runDocument(run: CatalogRun, related: RunRelations, context: Run
     dbt_version: run.engineVersion ?? '',
     git_branch: run.gitBranch,
     git_sha: run.gitSha,
-    status_message: run.statusMessage,
+    status_message: run.statusMessage === null ? null : statusText(run.statusMessage, redactor),
     status_humanized: statusWord(status),
     href: `${baseUrl}/api/v2/accounts/${run.accountId}/runs/${run.id}/`,
     created_at: formatTime(createdUnixMs),

@@ -1,43 +1,45 @@
-import { type Request, Router } from 'express';
+import { type Request, type Response, Router } from 'express';
 import type { CatalogRun, CatalogStep } from '../../store/run-catalog.js';
 import { ApiError } from '../api-error.js';
 import { V2_PATH } from '../api-router.js';
 import { authorize, callerOf } from '../authenticate.js';
 import { success, successList } from '../envelope.js';
+import { textRedactor } from '../text-redactor.js';
 import { idIn } from './id-in.js';
 import { type JobDocument, jobDocument } from './job-document.js';
 import { textsOf } from './query-values.js';
 import { runContext } from './run-context.js';
 import { type RunDocument, runDocument } from './run-document.js';
 import { runListQuery } from './run-list-query.js';
-import { NO_LOGS, type StepDocument, stepDocument } from './step-document.js';
+import { NO_LOGS, type StepDocument, type StepLogs, stepDocument } from './step-document.js';
 import type { V2Deps } from './v2-deps.js';
 
 const ACCOUNT_PATH = `${V2_PATH}/accounts/:accountId`;
 
 /** Runs and their steps. */
 export function runRouter(deps: V2Deps): Router {
-  const { catalog, clock } = deps;
+  const { catalog } = deps;
   const router = Router();
   router.get(`${ACCOUNT_PATH}/runs`, authorize('runs:read'), async (request, response) => {
     const { accountId } = callerOf(response);
     const { query, filters, order } = runListQuery(accountId, request.query);
     const { items, totalCount } = await catalog.listRuns(accountId, query);
     // Logs are part of one run's answer only: those of a hundred would be megabytes.
-    const documents = await runDocuments(deps, items, request, false);
+    const documents = await runDocuments(deps, items, request, response, false);
     const pagination = { count: items.length, total_count: totalCount };
     response.json(successList(documents, { filters, order_by: order, pagination }));
   });
   router.get(`${ACCOUNT_PATH}/runs/:runId`, authorize('runs:read'), async (request, response) => {
     const run = await catalog.findRun(callerOf(response).accountId, idIn(request, 'runId'));
     if (run === undefined) throw ApiError.notFound();
-    const [document] = await runDocuments(deps, [run], request, true);
+    const [document] = await runDocuments(deps, [run], request, response, true);
     response.json(success(document));
   });
   router.get(`${ACCOUNT_PATH}/steps/:stepId`, authorize('runs:read'), async (request, response) => {
     const step = await catalog.findStep(callerOf(response).accountId, idIn(request, 'stepId'));
     if (step === undefined) throw ApiError.notFound();
-    response.json(success(stepDocument(step, await deps.logsOf(step), clock.nowUnixMs())));
+    const logs = await logsOf(deps, step, response);
+    response.json(success(stepDocument(step, logs, runContext(request, response, deps))));
   });
   return router;
 }
@@ -46,8 +48,10 @@ async function runDocuments(
   deps: V2Deps,
   runs: readonly CatalogRun[],
   request: Request,
+  response: Response,
   hasLogs: boolean,
 ): Promise<readonly RunDocument[]> {
+  const context = runContext(request, response, deps);
   const related = new Set(textsOf(request.query, 'include_related') ?? []);
   const [first] = runs;
   const accountId = first?.accountId ?? 0;
@@ -55,11 +59,11 @@ async function runDocuments(
   const steps = related.has('run_steps') ? await deps.catalog.stepsOf(accountId, runIds) : [];
   const stepsByRun = new Map<number, StepDocument[]>();
   for (const step of steps) {
-    const document = await stepOf(deps, step, hasLogs, related.has('debug_logs'));
+    const { logs, debugLogs } = hasLogs ? await logsOf(deps, step, response) : NO_LOGS;
+    const document = stepDocument(step, { logs, debugLogs: related.has('debug_logs') ? debugLogs : '' }, context);
     stepsByRun.set(step.runId, [...(stepsByRun.get(step.runId) ?? []), document]);
   }
   const jobs = related.has('job') ? await jobDocuments(deps, accountId, runs) : new Map<number, JobDocument>();
-  const context = runContext(request, deps);
   return runs.map((run) =>
     runDocument(
       run,
@@ -74,9 +78,11 @@ async function runDocuments(
   );
 }
 
-async function stepOf(deps: V2Deps, step: CatalogStep, hasLogs: boolean, hasDebugLogs: boolean): Promise<StepDocument> {
-  const { logs, debugLogs } = hasLogs ? await deps.logsOf(step) : NO_LOGS;
-  return stepDocument(step, { logs, debugLogs: hasDebugLogs ? debugLogs : '' }, deps.clock.nowUnixMs());
+/** What a step wrote, as far as the caller may see it. */
+async function logsOf(deps: V2Deps, step: CatalogStep, response: Response): Promise<StepLogs> {
+  const redactor = textRedactor(callerOf(response), deps.redaction);
+  const { logs, debugLogs } = await deps.logsOf(step);
+  return { logs: redactor.text(logs), debugLogs: redactor.text(debugLogs) };
 }
 
 async function jobDocuments(deps: V2Deps, accountId: number, runs: readonly CatalogRun[]) {

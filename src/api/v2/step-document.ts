@@ -1,6 +1,7 @@
-import { sanitizeCommand } from '../../exporter/redaction/sanitize-command.js';
+import type { Redactor } from '../../exporter/redaction/redactor.js';
 import type { CatalogStep } from '../../store/run-catalog.js';
 import { isFinal, RUN_STATUS } from '../../store/run-status.js';
+import { statusText } from '../../webhook/message/status-text.js';
 import { formatDuration, formatTime, formatTimeOrNull, humanDuration } from './platform-time.js';
 import { statusColor, statusWord } from './status-words.js';
 
@@ -16,13 +17,18 @@ export const NO_LOGS: StepLogs = { logs: '', debugLogs: '' };
 /** A step as the platform's API shows it. */
 export type StepDocument = ReturnType<typeof stepDocument>;
 
-export function stepDocument(step: CatalogStep, { logs, debugLogs }: StepLogs, nowUnixMs: number) {
+/** @param redactor what the caller is shown of texts */
+export function stepDocument(
+  step: CatalogStep,
+  { logs, debugLogs }: StepLogs,
+  { nowUnixMs, redactor }: { readonly nowUnixMs: number; readonly redactor: Redactor },
+) {
   const { status, createdUnixMs, startedUnixMs } = step;
   const finishedUnixMs = isFinal(status) ? step.finishedUnixMs : null;
   const isAtWork = status !== RUN_STATUS.starting && status !== RUN_STATUS.queued;
   const workUnixMs = startedUnixMs ?? (isAtWork ? createdUnixMs : null);
   const durationMs = workUnixMs === null ? 0 : (finishedUnixMs ?? nowUnixMs) - workUnixMs;
-  const command = commandOf(step);
+  const command = commandOf(step, redactor);
   return {
     id: step.id,
     run_id: step.runId,
@@ -39,16 +45,16 @@ export function stepDocument(step: CatalogStep, { logs, debugLogs }: StepLogs, n
     finished_at: formatTimeOrNull(finishedUnixMs),
     status_color: statusColor(status),
     status_humanized: statusWord(status),
-    status_message: step.statusMessage,
+    status_message: step.statusMessage === null ? null : statusText(step.statusMessage, redactor),
     duration: formatDuration(durationMs),
     duration_humanized: humanDuration(durationMs),
     run_step_command: command,
   };
 }
 
-/** The engine command where there is one, else what was started; secrets are taken out. */
-function commandOf({ command, invocations }: CatalogStep): string {
+/** The engine command where there is one, else what was started. */
+function commandOf({ command, invocations }: CatalogStep, redactor: Redactor): string {
   const [only, ...others] = invocations;
   const typed = others.length === 0 ? only?.command : null;
-  return sanitizeCommand(typed ?? command.join(' ')).replaceAll('`', "'");
+  return redactor.command(typed ?? command.join(' ')).replaceAll('`', "'");
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../../component/clock.js';
+import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
 import type { AccountStore } from '../../store/account-store.js';
 import type { CatalogJob, CatalogStep, JobCatalog, RunCatalog } from '../../store/run-catalog.js';
 import type { JobFacts } from './job-document.js';
@@ -12,5 +13,7 @@ export interface V2Deps {
   readonly factsOf: (job: Pick<CatalogJob, 'name' | 'accountId'>) => JobFacts | undefined;
   /** What a step wrote. */
   readonly logsOf: (step: CatalogStep) => Promise<StepLogs>;
+  /** The setting; whose texts are whole is decided by `textRedactor`. */
+  readonly redaction: RedactionLevel;
   readonly clock: Clock;
 }

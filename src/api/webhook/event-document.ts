@@ -1,10 +1,11 @@
+import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
 import type { WebhookAttempt, WebhookEvent } from '../../store/webhook/webhook-event.js';
 import type { WebhookSubscription } from '../../store/webhook/webhook-subscription.js';
 import { payloadOf } from '../../webhook/payload.js';
 import { microseconds } from './subscription-document.js';
 
-/** An event as the hosted platform's delivery log has it: texts only. */
-export function eventDocument(subscription: WebhookSubscription, event: WebhookEvent) {
+/** An event as the hosted platform's delivery log has it: texts only. @param redaction the setting */
+export function eventDocument(subscription: WebhookSubscription, event: WebhookEvent, redaction: RedactionLevel) {
   const accountId = String(subscription.accountId);
   return {
     id: event.id,
@@ -14,7 +15,7 @@ export function eventDocument(subscription: WebhookSubscription, event: WebhookE
     job_id: String(event.facts.jobId),
     run_id: String(event.facts.runId),
     trigger_event_type: event.eventType,
-    payload: JSON.stringify(payloadOf(subscription, event)),
+    payload: JSON.stringify(payloadOf(subscription, event, redaction)),
     http_status_code: String(event.httpStatusCode ?? 0),
     state: event.state,
     attempt_count: String(event.attemptCount),

@@ -1,4 +1,5 @@
 import type { Clock } from '../../component/clock.js';
+import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
 import type { JobCatalog } from '../../store/run-catalog.js';
 import type { WebhookEventStore } from '../../store/webhook/event-store.js';
 import type { SubscriptionStore } from '../../store/webhook/subscription-store.js';
@@ -12,5 +13,7 @@ export interface WebhookApiDeps {
   readonly openDesk: () => Promise<WebhookDesk>;
   /** Something may be due. */
   readonly wake: () => void;
+  /** The setting, which payloads follow. */
+  readonly redaction: RedactionLevel;
   readonly clock: Clock;
 }

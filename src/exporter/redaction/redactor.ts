@@ -72,6 +72,11 @@ export class Redactor {
     return this.prose.show(message, isOwn).shown;
   }
 
+  /** A command line. */
+  command(commandLine: string): string {
+    return this.level === 'off' ? commandLine : sanitizeCommand(commandLine);
+  }
+
   /** A unit test's table of differences. */
   diffTable(table: string): string {
     if (this.level === 'off') return table;
@@ -92,7 +97,7 @@ export class Redactor {
       case 'name':
         return NAME.test(value) ? value : this.text(value, isOwn);
       case 'command':
-        return sanitizeCommand(value);
+        return this.command(value);
       case 'diffTable':
         return this.diffTable(value);
       case 'text':

@@ -22,7 +22,7 @@ export interface PageDeps {
   readonly openDesk: () => Promise<Pick<WebhookDesk, 'change' | 'test'>>;
   /** Something may be due. */
   readonly wake: () => void;
-  /** What is shown of errors: no more than messages show. */
+  /** The setting: what visitors are shown of texts who may not read artifacts. */
   readonly redaction: RedactionLevel;
   /** Where others reach the pages; `null` where nobody said. */
   readonly publicUrl: string | null;

@@ -18,8 +18,6 @@ export interface SeenRun {
   readonly steps: readonly CatalogStep[];
   readonly sight: RunSight;
   readonly downloads: readonly Download[] | 'unreadable' | null;
-  /** Whether texts are redacted. */
-  readonly isRedacted: boolean;
 }
 
 /** One run: how it ended and why, then what failed, what took long, what was run, and where everything else is. */
@@ -30,7 +28,7 @@ export function RunPage(props: {
   readonly version: string;
 }) {
   const { caller, seen, nowUnixMs, version } = props;
-  const { run, steps, sight, downloads, isRedacted } = seen;
+  const { run, steps, sight, downloads } = seen;
   const isLive = !isFinal(run.status);
   return (
     <Layout title={`${run.job.name} #${run.id}`} caller={caller} version={version} isLive={isLive}>
@@ -40,9 +38,9 @@ export function RunPage(props: {
         </h1>
         <RunVerdict run={run} sight={sight} nowUnixMs={nowUnixMs} />
         <RunFacts run={run} nowUnixMs={nowUnixMs} />
-        <RunTroubles sight={sight} isRedacted={isRedacted} runId={run.id} />
+        <RunTroubles sight={sight} runId={run.id} />
         <SlowestNodes nodes={sight.slowest} />
-        <RunSteps steps={steps} messages={sight.stepMessages} nowUnixMs={nowUnixMs} />
+        <RunSteps steps={steps} sight={sight} nowUnixMs={nowUnixMs} />
         <RunDownloads downloads={downloads} hasSeveralSteps={steps.length > 1} />
         <Documents runId={run.id} />
       </div>

@@ -23,9 +23,9 @@ export function runRouter(deps: PageDeps): Router {
     if (run === undefined) throw ApiError.notFound();
     const steps = await catalog.stepsOf(caller.accountId, [run.id]);
     // Whole record logs are read, so not for all at once.
-    const sight = await inPlace(places, response, () => readRunSight(run, steps, deps), tooMany);
+    const sight = await inPlace(places, response, () => readRunSight(run, steps, caller, deps), tooMany);
     const downloads = await runDownloads(caller, steps, deps);
-    const seen = { run, steps, sight, downloads, isRedacted: deps.redaction !== 'off' };
+    const seen = { run, steps, sight, downloads };
     await sendPage(response, <RunPage caller={caller} seen={seen} nowUnixMs={clock.nowUnixMs()} version={version} />);
   });
   return router;

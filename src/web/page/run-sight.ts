@@ -1,6 +1,7 @@
+import type { Caller } from '../../api/caller.js';
+import { textRedactor } from '../../api/text-redactor.js';
 import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
 import type { Redactor } from '../../exporter/redaction/redactor.js';
-import { redactorKnowing } from '../../exporter/redaction/redactor-knowing.js';
 import { countVerdicts } from '../../run/count-verdicts.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { readStepMeasures, type StepMeasures } from '../../run/measures/read-step-measures.js';
@@ -16,7 +17,7 @@ export interface Some<Item> {
   readonly omittedCount: number;
 }
 
-/** A node that did not do well; texts are redacted. */
+/** A node that did not do well; texts as the visitor may see them. */
 export interface TroubledNode {
   readonly uniqueId: string;
   /** Empty where nothing is known. */
@@ -37,7 +38,7 @@ export interface SkippedNode {
 
 /** What a page shows of the inside of a run. */
 export interface RunSight {
-  /** Why it did not end well, redacted. */
+  /** Why it did not end well. */
   readonly statusMessage: string | null;
   /** The same of steps, by their ids. */
   readonly stepMessages: ReadonlyMap<number, string>;
@@ -46,9 +47,11 @@ export interface RunSight {
   readonly errors: Some<TroubledNode>;
   readonly failedTests: Some<TroubledNode>;
   readonly skipped: Some<SkippedNode>;
-  /** Errors that name no node, redacted. */
+  /** Errors that name no node. */
   readonly messages: readonly string[];
   readonly slowest: readonly NodeMeasure[];
+  /** What the visitor is shown of texts and commands. */
+  readonly redactor: Pick<Redactor, 'level' | 'command'>;
   /** Whether telemetry of it is kept. */
   readonly hasTelemetry: boolean;
 }
@@ -59,26 +62,28 @@ const MAX_SKIPPED = 200;
 const MAX_SLOWEST = 10;
 
 /**
- * Reads what a page shows of a run from its record logs, as far as they came. Texts show no more than those of messages.
+ * Reads what a page shows a visitor of a run from its record logs, as far as they came.
  * @throws what the reader throws when a log cannot be read
  */
 export async function readRunSight(
   run: CatalogRun,
   steps: readonly CatalogStep[],
+  caller: Caller,
   deps: Pick<PageDeps, 'tracker' | 'reader' | 'redaction'>,
 ): Promise<RunSight> {
-  return runSight(run, steps, await readStepMeasures(steps, deps), deps.redaction);
+  return runSight(run, steps, await readStepMeasures(steps, deps), { caller, redaction: deps.redaction });
 }
 
 function runSight(
   { statusMessage }: CatalogRun,
   steps: readonly CatalogStep[],
   measured: readonly StepMeasures[],
-  redaction: RedactionLevel,
+  { caller, redaction }: { readonly caller: Caller; readonly redaction: RedactionLevel },
 ): RunSight {
   const commands = measured.map(({ command }) => command);
   const nodes = commands.flatMap((command) => command.nodes);
-  const redactor = redactorKnowing(
+  const redactor = textRedactor(
+    caller,
     redaction,
     nodes.map(({ uniqueId }) => uniqueId),
   );
@@ -98,6 +103,7 @@ function runSight(
     messages: commands.flatMap((command) => command.messages).map((message) => redactor.text(message)),
     slowest: slowestNodes(nodes, MAX_SLOWEST),
     hasTelemetry: commands.length > 0,
+    redactor,
   };
 }
 

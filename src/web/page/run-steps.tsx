@@ -1,17 +1,18 @@
-import { sanitizeCommand } from '../../exporter/redaction/sanitize-command.js';
 import type { CatalogStep } from '../../store/run-catalog.js';
 import { lengthText } from './length-text.js';
 import { RunMark } from './run-mark.js';
+import type { RunSight } from './run-sight.js';
 import { ScrollTable } from './scroll-table.js';
 
-/** The commands of a run, without their secrets. */
+/** The commands of a run. */
 export function RunSteps(props: {
   readonly steps: readonly CatalogStep[];
-  /** Why steps did not end well, redacted, by their ids. */
-  readonly messages: ReadonlyMap<number, string>;
+  /** Why steps did not end well, and what of commands is shown. */
+  readonly sight: Pick<RunSight, 'stepMessages' | 'redactor'>;
   readonly nowUnixMs: number;
 }) {
-  const { steps, messages, nowUnixMs } = props;
+  const { steps, sight, nowUnixMs } = props;
+  const { stepMessages: messages, redactor } = sight;
   return (
     <section aria-labelledby="steps">
       <h2 id="steps">{steps.length === 1 ? 'Command' : 'Steps'}</h2>
@@ -25,7 +26,7 @@ export function RunSteps(props: {
             <tr>
               <td class="number">{step.index}</td>
               <th scope="row" class="name">
-                <code>{commandOf(step)}</code>
+                <code>{redactor.command(commandOf(step))}</code>
                 {steps.length > 1 && messages.has(step.id) && <span class="sub text">{messages.get(step.id)}</span>}
               </th>
               <td>
@@ -44,7 +45,7 @@ export function RunSteps(props: {
 function commandOf({ command, invocations }: CatalogStep): string {
   const [only, ...others] = invocations;
   const typed = others.length === 0 ? only?.command : null;
-  return sanitizeCommand(typed ?? command.join(' '));
+  return typed ?? command.join(' ');
 }
 
 function lengthMsOf({ startedUnixMs, createdUnixMs, finishedUnixMs }: CatalogStep, nowUnixMs: number): number {

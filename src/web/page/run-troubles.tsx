@@ -3,8 +3,8 @@ import type { RunSight, SkippedNode, Some, TroubledNode } from './run-sight.js';
 import { ScrollTable } from './scroll-table.js';
 
 /** What went wrong in a run: errors, failed tests, and what was skipped for them. Nothing where all is well. */
-export function RunTroubles(props: { readonly sight: RunSight; readonly isRedacted: boolean; readonly runId: number }) {
-  const { sight, isRedacted, runId } = props;
+export function RunTroubles(props: { readonly sight: RunSight; readonly runId: number }) {
+  const { sight, runId } = props;
   const { errors, failedTests, skipped, messages } = sight;
   const hasTexts = errors.items.length > 0 || messages.length > 0;
   return (
@@ -12,10 +12,8 @@ export function RunTroubles(props: { readonly sight: RunSight; readonly isRedact
       {hasTexts && (
         <section aria-labelledby="errors">
           <h2 id="errors">Errors</h2>
-          {isRedacted && (
-            <p class="hint">
-              Values in texts are shown as ?, as in messages; the artifacts and the log of the run have them.
-            </p>
+          {sight.redactor.level !== 'off' && (
+            <p class="hint">Values in texts are shown as ?, as in messages; who may read artifacts sees them.</p>
           )}
           {errors.items.map((node) => (
             <ErrorOfNode node={node} />

@@ -1,4 +1,4 @@
-import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
+import { type RedactionLevel, redactionFor } from '../../exporter/redaction/redaction-level.js';
 import type { Redactor } from '../../exporter/redaction/redactor.js';
 import { redactorKnowing } from '../../exporter/redaction/redactor-knowing.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
@@ -33,7 +33,7 @@ export class MeasuredStories implements StoryTeller {
     const steps = await catalog.stepsOf(accountId, [runId]);
     const nodes = (await readStepMeasures(steps, this.deps)).flatMap(({ command }) => command.nodes);
     const redactor = redactorKnowing(
-      redaction,
+      redactionFor('anybodyElse', redaction),
       nodes.map(({ uniqueId }) => uniqueId),
     );
     const errors = nodes.filter(({ verdict }) => verdict === 'error');

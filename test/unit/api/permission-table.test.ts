@@ -63,7 +63,13 @@ beforeAll(async () => {
   const reader = new RecordLogFiles(folder, () => {});
   const webhooks = webhookParts(state, clock);
   const tracker = { find: async () => undefined };
-  const own = { dataFolder: folder, tracker, stopping: new AbortController().signal, version: '0.0.0' };
+  const own = {
+    dataFolder: folder,
+    tracker,
+    redaction: 'literals',
+    stopping: new AbortController().signal,
+    version: '0.0.0',
+  } as const;
   const openStore = async () => new FolderArtifactStore(folder);
   const artifacts = new RunArtifacts({ catalog: state.catalog, openStore, dataFolder: folder });
   const guard = { findShortage: () => undefined };

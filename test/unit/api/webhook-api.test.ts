@@ -27,7 +27,7 @@ beforeEach(async () => {
   parts = webhookParts(state, clock);
   const { openDesk, wake } = parts;
   const { subscriptions, webhookEvents: events, catalog: jobs } = state;
-  const deps = { subscriptions, events, jobs, openDesk, wake, clock };
+  const deps = { subscriptions, events, jobs, openDesk, wake, redaction: 'literals', clock } as const;
   later.use(webhookRouter(deps), ownWebhookRouter(deps));
   token = await server.token();
 });

@@ -11,14 +11,22 @@ const SUBSCRIPTION = { id: 'wsu_1', accountId: 10_001, name: 'n' };
 const EVENT = { id: 'wev_1', eventType: 'job.run.errored', facts: FACTS, createdUnixMs: 1_683_193_184_490 } as const;
 
 it('has the keys of the hosted platform, in their order, and both names of the version', () => {
-  const payload = payloadOf(SUBSCRIPTION, { ...EVENT, facts: { ...FACTS, erroredUnixMs: 1_683_193_190_000 } });
+  const payload = payloadOf(
+    SUBSCRIPTION,
+    { ...EVENT, facts: { ...FACTS, erroredUnixMs: 1_683_193_190_000 } },
+    'literals',
+  );
   expect(JSON.stringify(payload)).toBe(
     '{"accountId":10001,"eventId":"wev_1","timestamp":"2023-05-04T09:39:44.49Z","eventType":"job.run.errored","webhookId":"wsu_1","webhookName":"n","data":{"jobId":"4001","jobName":"nightly","runId":"1001","environmentId":"3001","environmentName":"production","dbtVersion":"2.0.0","toolVersion":"2.0.0","projectName":"shop","projectId":"2001","runStatus":"Errored","runStatusCode":20,"runStatusMessage":"None","runReason":"Started outside of the platform","runStartedAt":"2023-05-04T09:39:44Z","runErroredAt":"2023-05-04T09:39:50Z"}}',
   );
 });
 
 it('says when a run was finished in the event that says that it was', () => {
-  const { data } = payloadOf(SUBSCRIPTION, { ...EVENT, facts: { ...FACTS, finishedUnixMs: 1_683_193_190_000 } });
+  const { data } = payloadOf(
+    SUBSCRIPTION,
+    { ...EVENT, facts: { ...FACTS, finishedUnixMs: 1_683_193_190_000 } },
+    'literals',
+  );
   expect(Object.keys(data).at(-1)).toBe('runFinishedAt');
 });
 
@@ -27,5 +35,5 @@ it.each([
   [1_683_193_184_400, '2023-05-04T09:39:44.4Z'],
   [1_683_193_184_007, '2023-05-04T09:39:44.007Z'],
 ])('writes the time %d as %s', (createdUnixMs, timestamp) => {
-  expect(payloadOf(SUBSCRIPTION, { ...EVENT, createdUnixMs }).timestamp).toBe(timestamp);
+  expect(payloadOf(SUBSCRIPTION, { ...EVENT, createdUnixMs }, 'literals').timestamp).toBe(timestamp);
 });
