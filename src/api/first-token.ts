@@ -1,26 +1,27 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../component/clock.js';
+import { errorCode } from '../component/error-code.js';
 import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
 import type { TokenStore } from '../store/token-store.js';
-import { hashOf, newSecret } from './token-secret.js';
+import { hashOf, isWholeSecret, newSecret } from './token-secret.js';
 
 /** Where the first start leaves its token: not in the log, which others read and keep. */
 const FILE = 'admin-token';
 
 /**
- * Makes a token for everything where there has never been one, and leaves it in a file of the data folder that this user
- * alone can read. The file may be removed once its token is kept elsewhere.
- * @returns the file's path; `null` where there has been a token.
- * @throws StoreError; an Error of the file system.
+ * Sees to it that there is a token for everything where the state has none, in a file of the data folder that this user
+ * alone can read. A token that is in the file already is taken: of a start that was killed, or of a state that is gone,
+ * whose users still have it. The file may be removed once its token is kept elsewhere.
+ * @returns the file's path; `null` where the state has, or had, a token.
+ * @throws StoreError; an Error of the file system; an Error where the file holds something else, which is left as it is.
  */
 export async function makeFirstToken(tokens: TokenStore, dataFolder: string, clock: Clock): Promise<string | null> {
   if (!(await tokens.isEmpty())) return null;
   const path = join(dataFolder, FILE);
-  const secret = newSecret();
-  // One of a state that is gone; a file that is there would keep its mode.
-  rmSync(path, { force: true });
-  writeFileSync(path, `${secret}\n`, { mode: 0o600, flag: 'wx' });
+  const found = readSecret(path);
+  const secret = found ?? newSecret();
+  if (found === null) writeWhole(path, `${secret}\n`);
   const row = await tokens.addFirst({
     accountId: FIRST_ACCOUNT_ID,
     name: 'first start',
@@ -32,6 +33,44 @@ export async function makeFirstToken(tokens: TokenStore, dataFolder: string, clo
   });
   if (row !== undefined) return path;
   // Another process on the same database was first.
-  rmSync(path, { force: true });
+  if (found === null) rmSync(path, { force: true });
   return null;
+}
+
+/**
+ * Removes the file with the first token where that is the token with this hash: once revoked it is of no use, and must not
+ * come back with a state that is made anew.
+ * @returns its path; `null` where it holds another one, or none.
+ */
+export function removeFirstToken(dataFolder: string, hash: string): string | null {
+  const path = join(dataFolder, FILE);
+  const secret = readText(path);
+  if (secret === null || hashOf(secret).toString('hex') !== hash) return null;
+  rmSync(path, { force: true });
+  return path;
+}
+
+/** @returns `null` where there is none. */
+function readSecret(path: string): string | null {
+  const text = readText(path);
+  if (text === null || text === '') return null;
+  if (isWholeSecret(text)) return text;
+  throw new Error(`${path} holds no token, and is left as it is: remove it`);
+}
+
+function readText(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** Writes a file that is whole or not there, whenever the process is killed. */
+function writeWhole(path: string, text: string): void {
+  const partial = `${path}.partial`;
+  rmSync(partial, { force: true });
+  writeFileSync(partial, text, { mode: 0o600, flag: 'wx', flush: true });
+  renameSync(partial, path);
 }

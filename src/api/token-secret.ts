@@ -5,6 +5,8 @@ const PREFIX = 'rbt_';
 /** How many random bytes a token is made of: nobody guesses 256 bits, so that one round of SHA-256 keeps it. */
 const SECRET_BYTES = 32;
 
+const WHOLE = /^rbt_[\w-]{43}$/;
+
 /** A new token as it is shown, once: `rbt_` and 43 letters, digits, `-` and `_`. */
 export function newSecret(): string {
   return `${PREFIX}${randomBytes(SECRET_BYTES).toString('base64url')}`;
@@ -13,6 +15,11 @@ export function newSecret(): string {
 /** Whether a text looks like a token of run-bridge. */
 export function isSecret(text: string): boolean {
   return text.startsWith(PREFIX);
+}
+
+/** Whether a text is a token of run-bridge as they are made. */
+export function isWholeSecret(text: string): boolean {
+  return WHOLE.test(text);
 }
 
 /** What is kept of a token: SHA-256, 32 bytes. Takes any text. */

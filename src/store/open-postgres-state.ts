@@ -1,7 +1,7 @@
 import { CompiledQuery, type Dialect, Kysely, PostgresDialect, sql } from 'kysely';
 import type { Clock } from '../component/clock.js';
 import type { Fence } from './fence.js';
-import { migrateToLatest } from './migrations.js';
+import { migrateToLatest, type SchemaSteps } from './migrations.js';
 import { PostgresDriver } from './postgres-driver.js';
 import { postgresPool } from './postgres-pool.js';
 import { SqlState } from './sql-state.js';
@@ -27,6 +27,7 @@ const LOCK_TIMEOUT = '30s';
  * @param patienceMs how long to wait for a server that is just starting, or has just gone, in milliseconds; default 5,000.
  * @param announcing how events for webhooks come to be
  * @param fence where several processes share the database: which one this is
+ * @param steps of the schema; default: all that this program knows
  * @throws StoreError when the server cannot be reached, does not let the user in or is too old, when the database holds
  * tables of something else, or comes from a newer version.
  */
@@ -36,6 +37,7 @@ export async function openPostgresState(
   patienceMs = PATIENCE_MS,
   announcing: Announcing = ANNOUNCING,
   fence?: Fence,
+  steps?: SchemaSteps,
 ): Promise<State> {
   const where = describe(url);
   const idle = IDLE_TIMEOUT[fence === undefined ? 'alone' : 'shared'];
@@ -58,7 +60,7 @@ export async function openPostgresState(
   try {
     const schema = await checkServer(db, where);
     await refuseForeign(db, schema, where);
-    await migrateToLatest(db, where, schema);
+    await migrateToLatest(db, { where, schema, steps });
   } catch (error) {
     await db.destroy();
     throw error;

@@ -1,6 +1,6 @@
-import { Kysely, SqliteDialect, sql } from 'kysely';
+import { type Dialect, Kysely, SqliteAdapter, SqliteDialect, sql } from 'kysely';
 import { LibsqlDatabase } from './libsql-database.js';
-import { migrateToLatest } from './migrations.js';
+import { migrateToLatest, type SchemaSteps } from './migrations.js';
 import { SqlState } from './sql-state.js';
 import type { State } from './state.js';
 import type { StateTables } from './state-tables.js';
@@ -15,17 +15,18 @@ const BUSY_TIMEOUT_MS = 2_000;
  * @param path of the file, usually `<data>/state.db`; its folder exists.
  * @param busyTimeoutMs how long to wait for another program that holds it, in milliseconds; default 2,000.
  * @param announcing how events for webhooks come to be
+ * @param steps of the schema; default: all that this program knows
  * @throws StoreError when it is locked, damaged, cannot be written or comes from a newer version.
  */
 export async function openSqliteState(
   path: string,
   busyTimeoutMs = BUSY_TIMEOUT_MS,
   announcing: Announcing = ANNOUNCING,
+  steps?: SchemaSteps,
 ): Promise<State> {
-  const database = new LibsqlDatabase(path, busyTimeoutMs);
-  const db = new Kysely<StateTables>({ dialect: new SqliteDialect({ database }) });
+  const db = new Kysely<StateTables>({ dialect: sqliteDialect(new LibsqlDatabase(path, busyTimeoutMs)) });
   try {
-    await migrateToLatest(db, path);
+    await migrateToLatest(db, { where: path, steps });
   } catch (error) {
     await db.destroy();
     throw error;
@@ -41,4 +42,21 @@ export async function openSqliteState(
     hasRowLocks: false,
   };
   return new SqlState(db, traits, announcing);
+}
+
+/** Kysely's dialect for SQLite, but for what it says of transactions: SQLite's hold changes of the schema as well. */
+function sqliteDialect(database: LibsqlDatabase): Dialect {
+  const dialect = new SqliteDialect({ database });
+  return {
+    createAdapter: () => new TransactionalSqliteAdapter(),
+    createDriver: () => dialect.createDriver(),
+    createIntrospector: (db) => dialect.createIntrospector(db),
+    createQueryCompiler: () => dialect.createQueryCompiler(),
+  };
+}
+
+class TransactionalSqliteAdapter extends SqliteAdapter {
+  override get supportsTransactionalDdl(): boolean {
+    return true;
+  }
 }

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { removeFirstToken } from '../../api/first-token.js';
 import { STATE_FILE } from '../../app/limits.js';
 import { openState } from '../../app/open-state.js';
 import { createFolder } from '../../component/create-folder.js';
@@ -47,7 +48,7 @@ export async function runTokenCommand(invocation: Invocation): Promise<ExitCode>
       });
     case 'revoke': {
       const id = readId(operands[1]);
-      return await withKnownState((state) => revoke(state, id, invocation));
+      return await withKnownState((state) => revoke(state, id, { invocation, dataFolder: configuration['data-dir'] }));
     }
   }
 
@@ -78,13 +79,20 @@ function makeFolder(folder: string): void {
   }
 }
 
-async function revoke({ tokens }: State, id: number, { context }: Invocation): Promise<ExitCode> {
+async function revoke(
+  { tokens }: State,
+  id: number,
+  { invocation, dataFolder }: { readonly invocation: Invocation; readonly dataFolder: string },
+): Promise<ExitCode> {
+  const { context } = invocation;
   const result = await tokens.revoke(id, context.clock.nowUnixMs());
   if (result.kind === 'unknown')
     throw new CliError(EXIT.failed, `there is no token ${id}; run-bridge token list shows all`);
   const { name } = result.token;
   const what = result.kind === 'revoked' ? 'is revoked: it is refused within five seconds' : 'was revoked already';
   context.stderr.write(`token ${id} (${name}) ${what}\n`);
+  const removed = removeFirstToken(dataFolder, result.token.hash);
+  if (removed !== null) context.stderr.write(`removed ${removed}, which held it\n`);
   return EXIT.ok;
 }
 

@@ -2,6 +2,7 @@ import { truncateSync, writeFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Kysely } from 'kysely';
 import Database from 'libsql';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
@@ -71,6 +72,35 @@ describe('the SQLite state', () => {
     expect(error.message).toContain('9999-from-the-future');
     expect(error.message).toContain('--data-dir');
     expect(await readFile(path)).toEqual(before);
+  });
+
+  it('takes schema steps whole or not at all', async () => {
+    const first = {
+      '0001-first': { up: (db: Kysely<unknown>) => db.schema.createTable('one').addColumn('id', 'text').execute() },
+    };
+    const cutOff = async (db: Kysely<unknown>) => {
+      await db.schema.createTable('two').addColumn('id', 'text').execute();
+      throw new Error('cut off');
+    };
+    const whole = (db: Kysely<unknown>) => db.schema.createTable('two').addColumn('name', 'text').execute();
+    await (await openSqliteState(path, 0, undefined, first)).close();
+    await expect(openSqliteState(path, 0, undefined, { ...first, '0002-second': { up: cutOff } })).rejects.toThrow(
+      'the schema step 0002-second failed; nothing was changed',
+    );
+    await (await openSqliteState(path, 0, undefined, { ...first, '0002-second': { up: whole } })).close();
+    const database = new Database(path);
+    expect(database.prepare(`select name from pragma_table_info('two')`).all()).toMatchObject([{ name: 'name' }]);
+    database.close();
+  });
+
+  it('goes on after a clock that was set back', async () => {
+    await withState(async () => {});
+    const database = new Database(path);
+    database.exec(`update kysely_migration set timestamp = '2999-01-01T00:00:00Z' where name like '0001%'`);
+    database.close();
+    await withState(async (state) => {
+      expect(await state.rows.isEmpty()).toBe(true);
+    });
   });
 
   it('says that a file is no database', async () => {
