@@ -56,7 +56,7 @@ process.stderr.on('error', () => {});
 for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
   process.on(event, (error: unknown) => {
     if (takeover !== undefined) {
-      takeover.onFault(error);
+      reportFault(takeover, error);
       return;
     }
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -94,6 +94,14 @@ const ending = await runCli(process.argv.slice(2), {
   takeOver(taken) {
     takeover = taken;
     for (const signal of taken.signals) process.on(signal, () => taken.onSignal(signal));
+    return (known) => {
+      process.exitCode = known.exitCode;
+      // Nothing keeps the process alive, and the promise below is not settled: Node would end it with 13.
+      process.on('beforeExit', () => {
+        reportFault(taken, new Error('it waits for what never comes'));
+        endAs(known);
+      });
+    };
   },
 });
 if (typeof ending === 'number') {
@@ -101,6 +109,15 @@ if (typeof ending === 'number') {
   setTimeout(() => process.exit(), LINGER_MS).unref();
 } else {
   endAs(ending);
+}
+
+/** What is thrown here would end the process, and the exit code of the command with it. */
+function reportFault({ onFault }: ProcessTakeover, error: unknown): void {
+  try {
+    onFault(error);
+  } catch {
+    // There is nowhere left to say it.
+  }
 }
 
 /** Ends the process at once as a command did that it stood in for. */

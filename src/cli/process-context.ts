@@ -1,6 +1,7 @@
 import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '../component/clock.js';
 import type { Environment } from '../config/environment.js';
+import type { CommandExit } from './exit-code.js';
 
 /** What commands see of the process; `src/main.ts` makes it, tests make their own. */
 export interface ProcessContext {
@@ -32,8 +33,11 @@ export interface ProcessContext {
   readonly random: () => number;
   /** Aborts at the first SIGINT or SIGTERM. */
   readonly stop: AbortSignal;
-  /** Hands signals and faults of the program to a command that must outlive them. */
-  takeOver(takeover: ProcessTakeover): void;
+  /**
+   * Hands signals and faults of the program to a command that must outlive them.
+   * @returns to be called when it is known how the process ends: nothing that happens later changes that.
+   */
+  takeOver(takeover: ProcessTakeover): (ending: CommandExit) => void;
 }
 
 /** A command that stands in for another program takes its signals, and does not end by a fault of its own. */

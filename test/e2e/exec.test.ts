@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -89,6 +89,64 @@ describe('the exit code', () => {
   test('is 128 and the number for a signal that dumps core', async () => {
     expect((await sh('ulimit -c 0; kill -SEGV $$')).exitCode).toBe(139);
   });
+});
+
+describe('the exit code stands once the command has ended', () => {
+  /** Runs a command with code 3 in a project, whose files exec looks through when it has ended: there the fault is. */
+  function withFault(name: string, fault: string) {
+    const project = join(dir, name);
+    mkdirSync(join(project, 'target'), { recursive: true });
+    writeFileSync(join(project, 'dbt_project.yml'), 'name: shop\n');
+    const preloaded = `import fs from 'node:fs'; import { syncBuiltinESMExports } from 'node:module';
+      const readdir = fs.promises.readdir;
+      fs.promises.readdir = (path, ...rest) => (String(path).endsWith('target') ? (() => { ${fault} })() : readdir(path, ...rest));
+      syncBuiltinESMExports();`;
+    writeFileSync(join(project, 'fault.mjs'), preloaded);
+    const child = spawn(process.execPath, [main, 'exec', '--', 'sh', '-c', 'echo ready; exit 3'], {
+      cwd: project,
+      env: {
+        ...env(),
+        RUN_BRIDGE_DATA_DIR: join(project, 'data'),
+        RUN_BRIDGE_FLUSH_TIMEOUT: '100ms',
+        NODE_OPTIONS: `--import=${join(project, 'fault.mjs')}`,
+      },
+    });
+    let stderr = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      stderr += chunk.toString();
+    });
+    const ended = new Promise<unknown[]>((resolve) => child.once('close', (...how) => resolve(how)));
+    return { child, ended, stderr: () => stderr };
+  }
+  const NEVER = 'return new Promise(() => {});';
+
+  test('where what the bridge waits for is never settled and keeps nothing alive', async () => {
+    const { ended, stderr } = withFault('unsettled', NEVER);
+    expect(await ended).toEqual([3, null]);
+    expect(stderr()).toMatch(/^run-bridge: .*waits for what never comes\n$/);
+  });
+
+  test('where something throws that nobody catches', async () => {
+    const { ended, stderr } = withFault('thrown', `setTimeout(() => { throw new Error('a fault'); }); ${NEVER}`);
+    expect(await ended).toEqual([3, null]);
+    expect(stderr()).toContain('a fault');
+  });
+
+  test('where a rejection is nobody’s', async () => {
+    const { ended } = withFault('rejected', `Promise.reject(new Error('a fault')); ${NEVER}`);
+    expect(await ended).toEqual([3, null]);
+  });
+
+  test('where it hangs: after a while, and soon after a signal', async () => {
+    const hang = `setInterval(() => {}, 1000); process.stderr.write('hangs'); ${NEVER}`;
+    const [patient, signalled] = [withFault('hanging', hang), withFault('signalled', hang)];
+    await until('it to hang', () => signalled.stderr().includes('hangs'));
+    signalled.child.kill('SIGTERM');
+    expect(await signalled.ended).toEqual([3, null]);
+    expect(patient.child.exitCode).toBe(null);
+    expect(await patient.ended).toEqual([3, null]);
+    expect(patient.stderr()).toMatch(/run-bridge: .*did not end in time/);
+  }, 40_000);
 });
 
 describe('a command under exec', () => {

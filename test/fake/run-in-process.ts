@@ -33,7 +33,7 @@ export async function runInProcess(args: readonly string[], dir: string, options
     clock: systemClock,
     random: () => 0.5,
     stop,
-    takeOver() {},
+    takeOver: () => () => {},
   });
   return { exitCode, stdout: String(stdout.read() ?? ''), stderr: String(stderr.read() ?? '') };
 }

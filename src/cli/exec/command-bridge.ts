@@ -84,15 +84,19 @@ export class CommandBridge {
     this.live.catch(() => undefined);
   }
 
-  /** The command has ended. Resolves when everything is where it belongs, or time is up; says what could not be done. */
-  async end(ending: ChildEnding, stop: AbortSignal): Promise<void> {
+  /**
+   * The command has ended. Resolves when everything is where it belongs, or time is up; says what could not be done.
+   * @param onStage called as each stage of it begins, with the most that it is meant to take, in milliseconds
+   */
+  async end(ending: ChildEnding, stop: AbortSignal, onStage: (timeMs: number) => void): Promise<void> {
+    onStage(this.facts.options.flushTimeoutMs);
     // Before what this program itself has started ends, too.
     const span = this.spanOf(ending);
     await (await this.takeBack)?.();
     this.usage?.stop();
     this.hasEnded = true;
     this.interruption?.stop();
-    await (await this.live)?.end(ending, stop, span);
+    await (await this.live)?.end(ending, stop, { span, onStage });
   }
 
   /** Everything that the command has started is signalled, as by a terminal's Ctrl+C: a shell does not pass a signal on. */

@@ -114,7 +114,11 @@ export class LiveRecords {
   }
 
   /** Brings in what is left, judges and exports; says what could not be done. */
-  async end(ending: ChildEnding, stop: AbortSignal, span: CommandSpan | undefined): Promise<void> {
+  async end(
+    ending: ChildEnding,
+    stop: AbortSignal,
+    { span, onStage }: { readonly span: CommandSpan | undefined; readonly onStage: (timeMs: number) => void },
+  ): Promise<void> {
     const { context, options, inlet, notices, folder } = this.facts;
     const { clock } = context;
     this.hasEnded.abort();
@@ -124,6 +128,7 @@ export class LiveRecords {
     const giveUp = () => this.giveUp.abort();
     const bringInMs = Math.max(options.flushTimeoutMs, MIN_BRING_IN_MS);
     const untilMs = clock.monotonicMs() + bringInMs;
+    onStage(bringInMs);
     const timers = [clock.after(options.flushTimeoutMs, () => deadline.abort()), clock.after(bringInMs, giveUp)];
     stop.addEventListener('abort', giveUp, { once: true });
     const finding = ending.kind === 'notStarted' ? undefined : this.artifacts.find();
@@ -146,7 +151,10 @@ export class LiveRecords {
       if (this.artifacts.count > 0) await this.target.open();
       const target = await this.target.openForEnd();
       await target.settle();
+      // An upload ends by itself, however long it takes.
+      onStage(Number.POSITIVE_INFINITY);
       if (this.artifacts.count > 0) await this.artifacts.keep(await this.target.open(), this.giveUp.signal);
+      onStage(bringInMs);
       const end = { ending: toCommandEnding(ending), endedUnixMs };
       await this.tellEnd(target, records.traceIds, end);
       const isFolderNeeded = await this.leaveArtifacts(target.spoolTo, end);

@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../../component/clock.js';
 import { reasonOf } from '../../component/reason-of.js';
 import { ConfigurationError } from '../../config/configuration-error.js';
 import type { Invocation } from '../command-line.js';
@@ -25,7 +26,7 @@ export async function runExec(invocation: Invocation): Promise<CommandExit> {
   let child: ChildProcess | undefined;
   let hasEnded = false;
   const early: NodeJS.Signals[] = [];
-  context.takeOver({
+  const endAs = context.takeOver({
     signals: FORWARDED_SIGNALS,
     onSignal(signal) {
       if (hasEnded) stop.abort();
@@ -41,11 +42,54 @@ export async function runExec(invocation: Invocation): Promise<CommandExit> {
   bridge?.begin(child.pid);
   const ending = await child.ended;
   hasEnded = true;
+  const exit = exitOf(ending);
+  endAs(exit);
   if (ending.kind === 'notStarted') context.stderr.write(`run-bridge: ${ending.reason}\n`);
-  await bridge?.end(ending, stop.signal).catch((error: unknown) => {
-    notices.say(`${wordsOf(error)}; the telemetry of the command may be incomplete`);
+  const patience = new Patience(context.clock, stop.signal);
+  const end = bridge
+    ?.end(ending, stop.signal, (timeMs) => patience.allow(timeMs))
+    .catch((error: unknown) => {
+      notices.say(`${wordsOf(error)}; ${INCOMPLETE}`);
+    });
+  if (!(await patience.wait(end))) notices.say(`the bridge did not end in time; ${INCOMPLETE}`);
+  return exit;
+}
+
+const INCOMPLETE = 'the telemetry of the command may be incomplete';
+
+/** What a stage may take beyond the time that it is meant to have, in milliseconds: each has limits of its own, which this one backs. */
+const SLACK_MS = 10_000;
+/** How long everything may go on when a signal has asked for an end, in milliseconds. */
+const STOPPED_MS = 3_000;
+
+/** Waits for the bridge's end, stage by stage, and no longer than a stage may take: a fault in one must not keep the caller. */
+class Patience {
+  private timer: Timer | undefined;
+  private runOut: () => void = () => {};
+  private readonly isOver = new Promise<false>((resolve) => {
+    this.runOut = () => resolve(false);
   });
-  return exitOf(ending);
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly stop: AbortSignal,
+  ) {
+    stop.addEventListener('abort', () => this.allow(0), { once: true });
+  }
+
+  /** A stage begins. @param timeMs what it is meant to take at most, in milliseconds; `Infinity` for one that ends by itself */
+  allow(timeMs: number): void {
+    const limitMs = this.stop.aborted ? STOPPED_MS : timeMs + SLACK_MS;
+    this.timer?.cancel();
+    this.timer = Number.isFinite(limitMs) ? this.clock.after(limitMs, this.runOut) : undefined;
+  }
+
+  /** @returns false where it was given up. */
+  async wait(end: Promise<void> | undefined): Promise<boolean> {
+    const hasEnded = await Promise.race([(end ?? Promise.resolve()).then(() => true), this.isOver]);
+    this.timer?.cancel();
+    return hasEnded;
+  }
 }
 
 /** `undefined` where there is none: it cannot be had, or an `exec` around this one has taken that part. */
