@@ -3,6 +3,7 @@ import https from 'node:https';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Clock } from '../component/clock.js';
+import { exchange, exchangeErrorText, type HttpAnswer } from './http-exchange.js';
 import { parseRetryAfterMs } from './retry-after.js';
 import type { SendResult, Transport } from './transport.js';
 
@@ -30,19 +31,12 @@ const MAX_MESSAGE_LENGTH = 300;
 const NO_BODY = new Uint8Array(0);
 const gzipAsync = promisify(gzip);
 
-interface Answer {
-  readonly status: number;
-  readonly headers: http.IncomingHttpHeaders;
-  readonly body: Uint8Array;
-}
-
 /**
  * Posts bodies over kept-alive connections. Redirects are not followed: a redirect answers with an address that is better
  * written into the configuration. No proxy is used: `HTTP_PROXY` and its like are not read, neither for loopback nor beyond.
  */
 export class HttpTransport implements Transport {
   private readonly agent: http.Agent;
-  private readonly request: typeof http.request;
 
   constructor(
     private readonly options: HttpTransportOptions,
@@ -50,7 +44,6 @@ export class HttpTransport implements Transport {
   ) {
     const isSecure = options.url.protocol === 'https:';
     this.agent = isSecure ? new https.Agent({ keepAlive: true, ...options.tls }) : new http.Agent({ keepAlive: true });
-    this.request = isSecure ? https.request : http.request;
   }
 
   async send(body: Uint8Array, signal: AbortSignal): Promise<SendResult> {
@@ -58,7 +51,12 @@ export class HttpTransport implements Transport {
     try {
       return this.toResult(await this.post(content, signal));
     } catch (error) {
-      return { kind: 'retryable', status: null, retryAfterMs: null, message: networkMessage(error) };
+      return {
+        kind: 'retryable',
+        status: null,
+        retryAfterMs: null,
+        message: exchangeErrorText(error, MAX_MESSAGE_LENGTH),
+      };
     }
   }
 
@@ -67,37 +65,26 @@ export class HttpTransport implements Transport {
     this.agent.destroy();
   }
 
-  private post(content: Uint8Array, signal: AbortSignal): Promise<Answer> {
+  private async post(content: Uint8Array, signal: AbortSignal): Promise<HttpAnswer> {
     const { url, headers, timeoutMs, compression } = this.options;
-    return new Promise((resolve, reject) => {
-      const request = this.request(url, {
-        method: 'POST',
-        agent: this.agent,
-        signal,
-        headers: {
-          ...headers,
-          'content-length': content.byteLength,
-          ...(compression === 'gzip' ? { 'content-encoding': 'gzip' } : {}),
-        },
-      });
-      const timer = this.clock.after(timeoutMs, () => request.destroy(new Error(`no answer within ${timeoutMs} ms`)));
-      const settle = () => timer.cancel();
-      request.once('close', settle);
-      request.once('error', reject);
-      request.once('response', (response) => {
-        readBounded(response).then(
-          (body) => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }),
-          reject,
-        );
-      });
-      request.end(content);
-    });
+    const encoding = compression === 'gzip' ? { 'content-encoding': 'gzip' } : {};
+    const answer = await exchange(
+      { url, agent: this.agent, headers: { ...headers, ...encoding }, body: content },
+      {
+        ...{ clock: this.clock, signal, timeoutMs, timeoutMessage: `no answer within ${timeoutMs} ms` },
+        maxBodyBytes: MAX_ANSWER_BYTES,
+      },
+    );
+    if (answer.bodyEnd === 'complete') return answer;
+    if (answer.bodyEnd === 'cut') return { ...answer, body: NO_BODY };
+    throw answer.bodyEnd;
   }
 
-  private toResult({ status, headers, body }: Answer): SendResult {
+  private toResult({ status, headers, body }: HttpAnswer): SendResult {
     if (status >= 200 && status < 300) return { kind: 'accepted', ...this.readAccepted(body) };
     const message = this.readError(body, headers['content-type'] ?? '');
-    if (status === 408 || status === 429 || status >= 500) {
+    // 101 is no answer to what was asked: whatever stands in front of the receiver may come to its senses.
+    if (status < 200 || status === 408 || status === 429 || status >= 500) {
       const retryAfterMs = parseRetryAfterMs(headers['retry-after'], this.clock.nowUnixMs());
       return { kind: 'retryable', status, retryAfterMs, message };
     }
@@ -121,26 +108,4 @@ export class HttpTransport implements Transport {
       return '';
     }
   }
-}
-
-/** The body, or nothing where it is longer than `MAX_ANSWER_BYTES`; the rest is then not waited for. */
-async function readBounded(response: http.IncomingMessage): Promise<Uint8Array> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response) {
-    chunks.push(chunk);
-    length += chunk.length;
-    if (length > MAX_ANSWER_BYTES) {
-      response.destroy();
-      return NO_BODY;
-    }
-  }
-  return Buffer.concat(chunks);
-}
-
-function networkMessage(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  // A host with several addresses that all fail gives an AggregateError without a message of its own.
-  const first: unknown = error instanceof AggregateError ? error.errors[0] : undefined;
-  return (first instanceof Error ? first.message : error.message).slice(0, MAX_MESSAGE_LENGTH);
 }

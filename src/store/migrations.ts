@@ -12,6 +12,7 @@ import { createKeptRows } from './migration/0014-kept-rows.js';
 import { createCluster } from './migration/0015-cluster.js';
 import { addLivesOfTraces } from './migration/0016-lives-of-traces.js';
 import { indexPlaces } from './migration/0017-lists-by-place.js';
+import { addResentWebhooks } from './migration/0018-resent-webhooks.js';
 import { StoreError } from './store-error.js';
 
 /** Steps of a schema by their names, whose alphabetical order is that of the steps. */
@@ -35,6 +36,7 @@ const SCHEMA_STEPS: SchemaSteps = {
   '0015-cluster': { up: createCluster },
   '0016-lives-of-traces': { up: addLivesOfTraces },
   '0017-lists-by-place': { up: indexPlaces },
+  '0018-resent-webhooks': { up: addResentWebhooks },
 };
 
 /** Which database's schema is brought forward, and to what. */

@@ -18,6 +18,8 @@ export interface Sent {
   readonly responseHeaders: Readonly<Record<string, string>>;
   /** Its first 4 KiB. */
   readonly responseBody: string;
+  /** What ended the kept connection on which it was sent first, where it was sent once more on a new one; else `null`. */
+  readonly resentAfter: string | null;
 }
 
 /** Brings events in one way. */

@@ -6,7 +6,7 @@ const GONE = 410;
 
 /** What an HTTP answer means for a delivery: 2xx is success, anything else is not. */
 export function sentOf(
-  { status, headers, body, error }: HttpOutcome,
+  { status, headers, body, error, resentAfter }: HttpOutcome,
   request: Pick<Sent, 'requestHeaders' | 'requestBody'>,
   nowUnixMs: number,
 ): Sent {
@@ -20,10 +20,12 @@ export function sentOf(
     ...request,
     responseHeaders: headers,
     responseBody: body,
+    resentAfter,
   };
 }
 
 function answerWords(status: number): string {
+  if (status === 101) return 'the endpoint answered 101: it wants to speak another protocol, which deliveries do not';
   if (status >= 300 && status < 400) return `the endpoint answered ${status}: redirects are not followed`;
   return status === GONE ? 'the endpoint answered 410: it wants nothing more' : `the endpoint answered ${status}`;
 }

@@ -1,3 +1,4 @@
+import type { Clock } from '../component/clock.js';
 import type { WebhookEvent } from '../store/webhook/webhook-event.js';
 import type { WebhookSubscription } from '../store/webhook/webhook-subscription.js';
 import type { EventSender, Sent } from './event-sender.js';
@@ -13,14 +14,18 @@ export interface MailSenderDeps {
   readonly from: string;
   /** For each step of the talk with the server, in milliseconds. */
   readonly timeoutMs: number;
+  readonly clock: Clock;
 }
+
+/** A server that says a little now and then is left after so many times the time of one step. */
+const STEPS = 3;
 
 /** Sends events as mail. The server is the configuration's, so its address may be any. */
 export class MailSender implements EventSender {
   constructor(private readonly deps: MailSenderDeps) {}
 
   async send(subscription: WebhookSubscription, event: WebhookEvent, signal: AbortSignal): Promise<Sent> {
-    const { stories, smtpUrl, from, timeoutMs } = this.deps;
+    const { stories, smtpUrl, from, timeoutMs, clock } = this.deps;
     if (smtpUrl === 'off') throw new Error('no mail can be sent: set smtp-url to the server that sends it');
     const story = await stories.tell(subscription.accountId, event.facts.runId, event.facts.statusMessage);
     const message = mailMessage(runMessage(event, story));
@@ -30,22 +35,32 @@ export class MailSender implements EventSender {
     const { createTransport } = await import('nodemailer');
     const timeouts = { connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs };
     const transport = createTransport({ url: smtpUrl, ...timeouts });
-    const close = () => transport.close();
-    signal.addEventListener('abort', close);
+    const cut = new AbortController();
+    const stop = () => cut.abort();
+    signal.addEventListener('abort', stop);
+    if (signal.aborted) stop();
+    const timer = clock.after(STEPS * timeoutMs, stop);
     const request = { requestHeaders: { from, to, subject: message.subject }, requestBody: message.text };
     try {
-      const { response } = await transport.sendMail({ from, to, messageId, ...message });
+      const { response } = await transport.sendMail({ from, to, messageId, ...message, signal: cut.signal });
       return { ...ANSWERED, ...request, isDelivered: true, error: null, responseBody: String(response) };
     } catch (error) {
       return { ...ANSWERED, ...request, isDelivered: false, error: wordsOf(error), responseBody: '' };
     } finally {
-      signal.removeEventListener('abort', close);
-      close();
+      timer.cancel();
+      signal.removeEventListener('abort', stop);
+      transport.close();
     }
   }
 }
 
-const ANSWERED = { isGone: false, retryAfterMs: null, httpStatusCode: null, responseHeaders: {} } as const;
+const ANSWERED = {
+  isGone: false,
+  retryAfterMs: null,
+  httpStatusCode: null,
+  responseHeaders: {},
+  resentAfter: null,
+} as const;
 
 function wordsOf(error: unknown): string {
   return `the mail was not taken: ${error instanceof Error ? error.message.slice(0, 400) : String(error)}`;

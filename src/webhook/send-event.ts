@@ -5,7 +5,7 @@ import type { EventSender, Sent } from './event-sender.js';
 
 const NOTHING_SENT: Sent = {
   ...{ isDelivered: false, isGone: false, retryAfterMs: null, httpStatusCode: null, error: null },
-  ...{ requestHeaders: {}, requestBody: '', responseHeaders: {}, responseBody: '' },
+  ...{ requestHeaders: {}, requestBody: '', responseHeaders: {}, responseBody: '', resentAfter: null },
 };
 
 /**

@@ -278,5 +278,6 @@ function logOf(sent: Sent) {
     requestBody: sent.requestBody,
     responseHeaders: JSON.stringify(sent.responseHeaders),
     responseBody: sent.responseBody.replaceAll('\0', '�'),
+    resentAfter: sent.resentAfter,
   };
 }

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -11,6 +13,7 @@ import { SAMPLES } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { FetchingReceiver } from '../tool/fetching-receiver.js';
 import { SentRun } from '../tool/sent-run.js';
+import { subscribe } from '../tool/subscribe.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
@@ -73,6 +76,45 @@ test('a run whose telemetry is there before the command is told of is told of on
   await until('the end', () => receiver.deliveries.some(({ eventType }) => eventType === 'job.run.completed'));
   expect(events()).toEqual(['started Running', 'completed Success']);
   expect(receiver.deliveries.map(({ data }) => data.runId)).toEqual([String(runId), String(runId)]);
+});
+
+test.each([
+  ['answers 101', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n', false],
+  ['closes without an answer', '', true],
+] as const)('an endpoint that %s changes nothing of what a command ends with', async (_what, bytes, isClosed) => {
+  let posts = 0;
+  const endpoint = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => {
+      posts += 1;
+      if (isClosed) socket.end();
+      else socket.write(bytes);
+    });
+  }).listen(0, '127.0.0.1');
+  await once(endpoint, 'listening');
+  const token = readFileSync(join(bridge.dataFolder, 'admin-token'), 'utf8').trim();
+  const { id } = await subscribe(
+    bridge,
+    token,
+    'hostile',
+    `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}/`,
+  );
+  const test = await fetch(`${bridge.webUrl}/api/v3/accounts/10001/webhooks/subscription/${id}/test`, {
+    headers: { authorization: `Token ${token}` },
+    signal: AbortSignal.timeout(5_000),
+  });
+  expect(await test.json()).toMatchObject({
+    data: { verification_error: expect.any(String), verification_status_code: isClosed ? '0' : '101' },
+  });
+  await bridge.stop();
+  const env = { RUN_BRIDGE_DATA_DIR: bridge.dataFolder, RUN_BRIDGE_WEBHOOK_ALLOW: 'loopback' };
+  const ended = await runBridge(['exec', '--', process.execPath, ENGINE, resolve(SAMPLES, 'build-mixed')], {
+    cwd: folder,
+    env,
+  });
+  expect(ended.exitCode).toBe(0);
+  expect(posts).toBeGreaterThanOrEqual(2);
+  endpoint.close();
 });
 
 test('no secret is in the log', async () => {

@@ -1,5 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -8,6 +10,7 @@ import { BridgeProcess } from '../tool/bridge-process.js';
 import { Engine, type EngineResult } from '../tool/engine.js';
 import { type FetchedDelivery, FetchingReceiver } from '../tool/fetching-receiver.js';
 import { PythonReceiver } from '../tool/python-receiver.js';
+import { subscribe } from '../tool/subscribe.js';
 import { until } from '../tool/until.js';
 
 const main = new URL('../../dist/main.js', import.meta.url).pathname;
@@ -117,6 +120,27 @@ describe('webhooks of runs of the real engine under exec', () => {
     // kept back of what may be another run.
     const told = await toldOf(() => exec(['sh', '-c', 'OTEL_RESOURCE_ATTRIBUTES=team=data dbt parse && sleep 4']));
     expect(words(told)).toEqual([STARTED, ['job.run.completed', 'Success', 10]]);
+  });
+
+  it('to an endpoint that never answers leave the exit code of the command as it is', async () => {
+    const endpoint = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => socket.write('HTTP/1.1 101 S\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'));
+    }).listen(0, '127.0.0.1');
+    await once(endpoint, 'listening');
+    const own = await BridgeProcess.start({ args: ['--webhook-allow', 'loopback'] });
+    try {
+      const { port } = endpoint.address() as AddressInfo;
+      const ownToken = readFileSync(join(own.dataFolder, 'admin-token'), 'utf8').trim();
+      await subscribe(own, ownToken, 'hostile', `http://127.0.0.1:${port}/`);
+      await own.stop();
+      const env = { RUN_BRIDGE_DATA_DIR: own.dataFolder, RUN_BRIDGE_WEBHOOK_ALLOW: 'loopback' };
+      const line = [process.execPath, main, 'exec', '--', 'dbt', 'parse'];
+      expect((await engine.runCommand(line, env)).exitCode).toBe(0);
+    } finally {
+      await own.remove();
+      endpoint.close();
+    }
   });
 
   it('are signed in both ways and complete, each with the id that the log of events has', async () => {

@@ -63,7 +63,7 @@ export function attempted(event: WebhookEvent, given: Partial<AttemptResult> = {
     event,
     attempt: {
       ...{ startedUnixMs: 5_000, durationMs: 12, httpStatusCode: 200, error: null },
-      ...{ requestHeaders: '{}', requestBody: '{"a":1}', responseHeaders: '{}', responseBody: 'ok' },
+      ...{ requestHeaders: '{}', requestBody: '{"a":1}', responseHeaders: '{}', responseBody: 'ok', resentAfter: null },
     },
     next: { state: 'delivered' },
     isGone: false,

@@ -17,7 +17,7 @@ export function webhookParts({ subscriptions, catalog }: State, clock: Clock) {
   const openBox = async () => new SecretBox(Buffer.alloc(32, 1));
   const sender = new PlatformSender({ http, openBox, clock, redaction: 'literals', version: '0.0.0' });
   const stories = { tell: () => Promise.reject(new Error('nobody tells of runs here')) };
-  const email = new MailSender({ stories, smtpUrl: 'off', from: 'bridge@example.com', timeoutMs: 10_000 });
+  const email = new MailSender({ stories, smtpUrl: 'off', from: 'bridge@example.com', timeoutMs: 10_000, clock });
   const senders = { http: sender, slack: sender, teams: sender, email };
   const newKsuid = (nowUnixMs: number) => ksuid(nowUnixMs, randomBytes);
   const desk = new WebhookDesk({ subscriptions, catalog, senders, openBox, clock, newKsuid, randomBytes });

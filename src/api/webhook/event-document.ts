@@ -37,5 +37,6 @@ export function receiptDocument(subscriptionId: string, attempt: WebhookAttempt)
     request_headers: attempt.requestHeaders,
     response_headers: attempt.responseHeaders,
     response_body: attempt.responseBody,
+    resent_after: attempt.resentAfter,
   };
 }

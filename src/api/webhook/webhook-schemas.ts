@@ -99,5 +99,8 @@ export const receiptSchema = z
     request_headers: text.meta({ description: 'JSON' }),
     response_headers: text.meta({ description: 'JSON' }),
     response_body: text.meta({ description: 'the first 4 KiB' }),
+    resent_after: text
+      .nullable()
+      .meta({ description: 'what ended the kept connection on which it was sent first; null where it was sent once' }),
   })
   .meta({ id: 'WebhookReceipt' });

@@ -102,5 +102,6 @@ function logRow({ event, attempt }: AttemptResult, index: number): StateTables['
     request_body: attempt.requestBody,
     response_headers: attempt.responseHeaders,
     response_body: attempt.responseBody,
+    resent_after: attempt.resentAfter,
   };
 }

@@ -258,5 +258,6 @@ function toAttempt(row: StateTables['webhook_attempts']): WebhookAttempt {
     requestBody: row.request_body,
     responseHeaders: row.response_headers,
     responseBody: row.response_body,
+    resentAfter: row.resent_after,
   };
 }

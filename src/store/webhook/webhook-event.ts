@@ -43,6 +43,11 @@ export interface WebhookAttempt {
   readonly responseHeaders: string;
   /** The first 4 KiB. */
   readonly responseBody: string;
+  /**
+   * What ended the kept connection on which it was sent first, where it was sent once more, on a new one; `null` where it
+   * was sent once.
+   */
+  readonly resentAfter: string | null;
 }
 
 /** What an attempt came to, and what follows for its event. */

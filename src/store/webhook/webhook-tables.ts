@@ -71,5 +71,6 @@ export interface WebhookTables {
     readonly request_body: string;
     readonly response_headers: string;
     readonly response_body: string;
+    readonly resent_after: string | null;
   };
 }

@@ -103,11 +103,14 @@ function Attempts({ event, attempts }: LoggedEvent) {
 }
 
 function Attempt({ attempt }: { readonly attempt: WebhookAttempt }) {
-  const { httpStatusCode, durationMs, startedUnixMs, error } = attempt;
+  const { httpStatusCode, durationMs, startedUnixMs, error, resentAfter } = attempt;
   return (
     <>
       {httpStatusCode === null ? 'no answer' : `answered ${httpStatusCode}`} after {lengthText(durationMs)}
       {error !== null && <span class="sub text">{error}</span>}
+      {resentAfter !== null && (
+        <span class="sub text">sent twice: its kept connection ended first ({resentAfter})</span>
+      )}
       <span class="sub">
         <Moment unixMs={startedUnixMs} />
       </span>

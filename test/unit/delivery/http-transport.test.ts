@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import { HttpTransport, type HttpTransportOptions } from '../../../src/delivery/http-transport.js';
@@ -129,6 +129,17 @@ describe('the HTTP transport', () => {
       response.write('half', () => response.destroy());
     });
     expect(await transportTo(url).send(Buffer.from(''), never)).toMatchObject({ kind: 'retryable', status: null });
+  });
+
+  it.each([
+    ['101', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n', 101],
+    ['a connection that is closed', '', null],
+  ])('calls %s instead of an answer retryable, and comes back', async (_what, bytes, status) => {
+    const server = createServer((socket) => socket.once('data', () => socket.end(bytes))).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    cleanups.push(() => server.close());
+    const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    expect(await transportTo(url).send(Buffer.from(''), never)).toMatchObject({ kind: 'retryable', status });
   });
 
   it('gives up when there is no answer in time', async () => {

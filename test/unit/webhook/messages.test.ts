@@ -11,8 +11,10 @@ import { runMessage } from '../../../src/webhook/message/run-message.js';
 import type { RunStory } from '../../../src/webhook/message/run-story.js';
 import { slackMessage } from '../../../src/webhook/message/slack-message.js';
 import { teamsMessage } from '../../../src/webhook/message/teams-message.js';
+import { FakeClock } from '../../fake/fake-clock.js';
 import { type OwnApi, openOwnApi } from '../../fake/own-api.js';
 import { subscription } from '../../fake/webhook-facts.js';
+import { until } from '../../tool/until.js';
 
 const FACTS: RunFacts = {
   ...{ jobId: 4_001, jobName: 'nightly', runId: 1_001, environmentId: 3_001, environmentName: 'a<b>&_c' },
@@ -114,15 +116,19 @@ describe('mail', () => {
   let server: Server;
   let said: string;
   let refuses: boolean;
+  let silentFrom: string;
+  const clock = new FakeClock();
   beforeEach(async () => {
     said = '';
     refuses = false;
+    silentFrom = '-';
     server = createServer((socket) => {
       let isData = false;
       socket.write('220 mail\r\n');
       socket.on('data', (chunk) => {
         const text = chunk.toString();
         said += text;
+        if (text.startsWith(silentFrom)) return;
         if (isData) {
           if (!said.includes('\r\n.\r\n')) return;
           isData = false;
@@ -146,10 +152,13 @@ describe('mail', () => {
     updatedUnixMs: 0,
     clientUrl: 'mailto:a@example.com,b@example.com',
   };
-  const send = (smtpUrl = `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`) => {
+  const send = (
+    smtpUrl = `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    signal = AbortSignal.timeout(5_000),
+  ) => {
     const stories = { tell: async () => STORY };
-    const sender = new MailSender({ stories, smtpUrl, from: 'bridge@example.com', timeoutMs: 2_000 });
-    return sender.send(to, EVENT, AbortSignal.timeout(5_000));
+    const sender = new MailSender({ stories, smtpUrl, from: 'bridge@example.com', timeoutMs: 2_000, clock });
+    return sender.send(to, EVENT, signal);
   };
 
   it('goes to every address, with the id of the event', async () => {
@@ -163,6 +172,18 @@ describe('mail', () => {
   it('that is refused has failed, with the words of the server', async () => {
     refuses = true;
     expect(await send()).toMatchObject({ isDelivered: false, error: expect.stringContaining('no such user') });
+  });
+
+  it('that a server drags out is given up: after three times the time of a step, or when it is cut off', async () => {
+    silentFrom = 'MAIL';
+    const stop = new AbortController();
+    for (const end of [() => clock.advance(6_000), () => stop.abort()]) {
+      said = '';
+      const sending = send(undefined, stop.signal);
+      await until('the mail', () => said.includes('MAIL FROM'));
+      end();
+      expect(await sending).toMatchObject({ isDelivered: false, error: expect.stringContaining('abort') });
+    }
   });
 
   it('cannot be sent without a server', async () => {
