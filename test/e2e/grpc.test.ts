@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import { frame, GrpcClient, LOGS_PATH, TRACES_PATH } from '../fake/grpc-client.js';
+import { RawConnection } from '../fake/http-client.js';
 import { paddedBody } from '../fake/padded-body.js';
 import { SAMPLES, sampleTraceId } from '../fake/sample-run.js';
+import { resetCall } from '../fuzz/http2-bytes.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { sendSample } from '../tool/send-sample.js';
 
@@ -78,6 +80,37 @@ describe('OTLP over gRPC', () => {
     expect(answers.filter(({ code }) => code !== 0).every(({ code }) => code === 14 || code === 8)).toBe(true);
     expect(peakMemoryMib(bridge) - before).toBeLessThan(250);
     expect(await sender.call(frame(paddedBody(10)))).toMatchObject({ code: 0 });
+  });
+
+  test.each([
+    ['without a content type', [[':path', '/']]],
+    [
+      'of a path that is not there',
+      [
+        [':path', '/a.b/C'],
+        ['content-type', 'application/grpc'],
+      ],
+    ],
+    [
+      'of a method that is there',
+      [
+        [':path', TRACES_PATH],
+        ['content-type', 'application/grpc'],
+      ],
+    ],
+  ] as const)('a call %s that is reset in the segment of its header is no harm', async (_name, fields) => {
+    const bridge = await start();
+    const port = Number(new URL(bridge.grpcUrl).port);
+    const honest = client(bridge);
+    expect(await honest.call(frame(paddedBody(10)))).toMatchObject({ code: 0 });
+    for (let count = 0; count < 20; count++) {
+      const connection = await RawConnection.open(port);
+      connection.write(resetCall(fields));
+      connection.end();
+      await connection.untilClosed();
+    }
+    expect(await honest.call(frame(paddedBody(10)))).toMatchObject({ code: 0 });
+    expect(await bridge.stop(), bridge.stderr).toBe(0);
   });
 
   test('where another program has the default port, the rest is served and the log says so', async () => {

@@ -1,4 +1,5 @@
-import type { Socket } from 'node:net';
+import { constants, type Http2Server, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
+import { type Socket, Server as TcpServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import {
   type ConnectionInjector,
@@ -67,7 +68,7 @@ export class GrpcServices {
       'grpc.enable_channelz': 0,
       'grpc.max_concurrent_streams': config.maxCallsPerConnection ?? 100,
       'grpc.max_connection_idle_ms': this.idleTimeoutMs,
-      'grpc.keepalive_time_ms': config.keepaliveMs ?? 60_000,
+      'grpc.keepalive_time_ms': config.keepaliveMs ?? 10_000,
       'grpc.keepalive_timeout_ms': 20_000,
       interceptors: [this.interceptor()],
     });
@@ -77,6 +78,7 @@ export class GrpcServices {
       this.refuse(new RequestError('unknown_method', NO_METRICS), respond),
     );
     this.connections = this.server.createConnectionInjector(ServerCredentials.createInsecure());
+    for (const server of http2ServersOf(this.server)) this.guard(server);
   }
 
   /** @param connection nothing of which was read. */
@@ -91,6 +93,28 @@ export class GrpcServices {
   drain(): void {
     this.server.tryShutdown(() => {});
     for (const watch of this.watches.values()) watch.drain();
+  }
+
+  /**
+   * Keeps what a sender does to its connection between the two. grpc-js answers a call without a content type, or of a path
+   * that is not there, before it has looked whether the call is still open, and throws where its sender has reset it by then.
+   */
+  private guard(server: Http2Server): void {
+    const handlers = server.listeners('stream');
+    server.removeAllListeners('stream');
+    server.on('session', (session) => session.on('error', () => {}));
+    server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number) => {
+      // A reset is one of the ways in which a sender ends a call.
+      stream.on('error', () => {});
+      if (stream.destroyed || stream.closed) return;
+      try {
+        for (const handler of handlers) Reflect.apply(handler, server, [stream, headers, flags]);
+      } catch (cause) {
+        stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+        const { intake } = this.deps;
+        intake.refuse(new RequestError('malformed', 'A call has headers that cannot be answered.', { cause }));
+      }
+    });
   }
 
   /**
@@ -138,8 +162,8 @@ export class GrpcServices {
       });
       respond(null, await intake.take(signal, 'protobuf', body, accountId));
     } catch (error) {
-      this.refuse(error, respond);
       clock.after(AFTER_REFUSAL_MS, () => incoming?.stream.destroy());
+      this.refuse(error, respond);
     } finally {
       room?.reservation.release();
       watch?.end();
@@ -173,6 +197,18 @@ function toServiceError(refusal: Refusal, codec: OtlpCodec): Partial<ServerError
   }
   // Half a surrogate pair would make grpc-js throw when it encodes the text.
   return { code: grpcCode, details: Buffer.from(message).toString(), metadata };
+}
+
+/** @throws Error where a version of grpc-js keeps them elsewhere: they are private. */
+function http2ServersOf(server: Server): readonly Http2Server[] {
+  const byServer: unknown = Reflect.get(server, 'http2Servers');
+  const servers = byServer instanceof Map ? [...byServer.keys()].filter(isHttp2Server) : [];
+  if (servers.length === 0) throw new Error('this version of @grpc/grpc-js does not give its server of HTTP/2');
+  return servers;
+}
+
+function isHttp2Server(server: unknown): server is Http2Server {
+  return server instanceof TcpServer;
 }
 
 /** The address of a peer, which grpc-js spells `127.0.0.1:4317` and `[::1]:4317`. */

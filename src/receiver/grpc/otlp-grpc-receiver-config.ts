@@ -15,6 +15,9 @@ export interface OtlpGrpcReceiverConfig {
   readonly requestTimeoutMs?: number | undefined;
   /** How long a connection may be without a call; then it is closed with a GOAWAY, and after as long again cut off. Default 120 s. */
   readonly idleTimeoutMs?: number | undefined;
-  /** How often a connection is asked whether it is still there; it has 20 s to answer. Default 60 s. */
+  /**
+   * How often a connection is asked whether it is still there; it has 20 s to answer. Default 10 s: Node does not notice
+   * that the sender of a connection that broke the protocol has gone, so that an unanswered ping is what ends it.
+   */
   readonly keepaliveMs?: number | undefined;
 }

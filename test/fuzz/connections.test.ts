@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, expect, it } from 'vitest';
+import { frame, GrpcClient } from '../fake/grpc-client.js';
+import { paddedBody } from '../fake/padded-body.js';
+import { BridgeProcess } from '../tool/bridge-process.js';
+import { until } from '../tool/until.js';
+import { BUDGET } from './budget.js';
+import { readCorpus } from './corpus.js';
+import { Dice } from './dice.js';
+import { type ConnectionPlay, randomConnection } from './http2-bytes.js';
+
+/** One connection for so many bodies. */
+const SHARE = 2;
+const AT_ONCE = 32;
+/** An honest sender calls after so many of them. */
+const HONEST_EVERY = 100;
+/** Node keeps a connection that broke the protocol until it has left a ping unanswered; fewer than this wait for that, of 1,024 that there may be. */
+const MAX_OPEN = 500;
+
+let bridge: BridgeProcess | undefined;
+afterEach(() => bridge?.remove());
+
+it(`no connection of ${BUDGET.bodyCount / SHARE} to the gRPC port ends the program, or keeps others from being served`, async () => {
+  const { traces, logs } = readCorpus();
+  const messages = [...traces, ...logs];
+  bridge = await BridgeProcess.start({ args: ['--log-level', 'error'] });
+  const { child, webUrl } = bridge;
+  const port = Number(new URL(bridge.grpcUrl).port);
+  await expectServed(port);
+  let next = BUDGET.first;
+  const playAll = async () => {
+    while (next < BUDGET.first + BUDGET.bodyCount && child.exitCode === null) {
+      const number = next;
+      next += SHARE;
+      await play(port, randomConnection(messages, new Dice(BUDGET.seed + 2, number)));
+      if (number % (SHARE * HONEST_EVERY) !== 0) continue;
+      await until('fewer connections', async () => (await connectionCount(webUrl)) < MAX_OPEN, 60_000);
+      await expectServed(port);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: AT_ONCE }, playAll));
+    await expectServed(port);
+  } catch (error) {
+    const again = `npm run fuzz -- --seed ${BUDGET.seed} --first ${next - 2 * SHARE * AT_ONCE} --bodies ${2 * SHARE * AT_ONCE}`;
+    throw new Error(`${again}\n${bridge.stderr}`, { cause: error });
+  }
+  await until('the connections to be gone', async () => (await connectionCount(webUrl)) === 0, 60_000);
+  const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
+  console.log(`${/VmHWM.*/.exec(status)?.[0]}, ${/VmRSS.*/.exec(status)?.[0]}`);
+  expect(await bridge.stop(), bridge.stderr).toBe(0);
+});
+
+/** What is written is written piece by piece, each in a turn of its own. */
+function play(port: number, { pieces, end }: ConnectionPlay): Promise<void> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1', noDelay: true });
+    socket.on('error', () => {});
+    socket.on('close', () => resolve());
+    socket.on('connect', async () => {
+      for (const piece of pieces) {
+        socket.write(piece);
+        await sleep(0);
+      }
+      if (end === 'close') socket.end();
+      // What the program does not end is ended here.
+      await sleep(end === 'close' || end === 'wait' ? 20 : 0);
+      if (end === 'reset') socket.resetAndDestroy();
+      else socket.destroy();
+    });
+    socket.resume();
+  });
+}
+
+async function expectServed(port: number): Promise<void> {
+  const client = new GrpcClient(port);
+  try {
+    expect(await client.call(frame(paddedBody(100)))).toMatchObject({ code: 0 });
+  } finally {
+    client.destroy();
+  }
+}
+
+async function connectionCount(webUrl: string): Promise<number> {
+  const answer = await fetch(`${webUrl}/readyz?verbose`);
+  const { checks } = (await answer.json()) as { checks: { name: string; details: Record<string, number> }[] };
+  return checks.find(({ name }) => name === 'otlp-grpc-receiver')?.details.connectionCount ?? Number.NaN;
+}
