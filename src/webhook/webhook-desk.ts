@@ -145,8 +145,8 @@ export class WebhookDesk {
 const NO_OLD_SECRET = { sealedOldSecret: null, oldSecretUntilUnixMs: null } as const;
 
 /**
- * The state that follows from a change. A new URL makes one active that is not: whoever read `active: false`, and sends it
- * back with a new URL, wants it to work again.
+ * The state that follows from a change. A new URL makes an archived one active: whoever read its `active: false`, and sends
+ * it back with a new URL, wants it to work again. One that somebody made inactive stays so.
  */
 function nextState(
   { state, clientUrl }: WebhookSubscription,
@@ -154,7 +154,7 @@ function nextState(
   newUrl: string | undefined,
 ): WebhookState {
   const isMoved = newUrl !== undefined && newUrl !== clientUrl;
-  if (isActive === true || (isMoved && state !== 'active')) return 'active';
+  if (isActive === true || (isMoved && state === 'archived')) return 'active';
   if (isActive === undefined || state === 'archived') return state;
   return 'inactive';
 }

@@ -212,7 +212,8 @@ export class WebhookDispatcher implements Component {
         : ({ state: 'failed' } as const);
       const next = isDelivered ? ({ state: 'delivered' } as const) : notDelivered;
       const attempt = { startedUnixMs, durationMs, ...logOf(sent) };
-      await this.writer.write({ event, attempt, next, isGone: sent.isGone }, this.cutOff.signal);
+      const { urlVersion } = subscription;
+      await this.writer.write({ event, urlVersion, attempt, next, isGone: sent.isGone }, this.cutOff.signal);
       this.count(event, sent, hasNext, durationMs);
     } finally {
       lane.noteEnd(isDelivered);

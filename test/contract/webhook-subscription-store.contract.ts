@@ -21,7 +21,7 @@ export function webhookSubscriptionStoreContract(
           ...{ hasAuthorization: false, sealedOldSecret: 'old', oldSecretUntilUnixMs: 9, sealedHeaders: 'h' },
         });
         const kept = await subscriptions.add(given);
-        expect(kept).toEqual({ ...given, ...FRESH_STANDING, updatedUnixMs: 100 });
+        expect(kept).toEqual({ ...given, ...FRESH_STANDING, updatedUnixMs: 100, urlVersion: 1 });
         expect(await subscriptions.find(ACCOUNT, given.id)).toEqual(kept);
         expect(await subscriptions.hasAny()).toBe(true);
       }));
@@ -76,6 +76,60 @@ export function webhookSubscriptionStoreContract(
           ...{ state: 'active', failedCount: 0, failingSinceUnixMs: null, pausedUntilUnixMs: 0 },
         });
         expect(await webhookEvents.countPending()).toBe(0);
+      }));
+
+    it('with a new URL start clean, and what failed at the old one is due at once, with all attempts before it', () =>
+      withState(async (state) => {
+        const { subscriptions, webhookEvents } = state;
+        const added = await subscriptions.add(subscription('a'));
+        await state.invocations.note([commandNote(1)], 3_000);
+        const now = (await eventsOf(state, added.id))[0]?.createdUnixMs ?? 0;
+        const [event] = await webhookEvents.claim(added, 1, { holder: 'p', nowUnixMs: now, leaseUntilUnixMs: now + 1 });
+        if (event === undefined) throw new Error('nothing was claimed');
+        const next = { state: 'pending', dueUnixMs: now + 3_600_000 } as const;
+        const standing = {
+          ...{ failedCount: 999, failingSinceUnixMs: 4, pausedUntilUnixMs: now + 60_000 },
+          ...{ dispatchedUnixMs: 5, httpStatusCode: 500 },
+        };
+        await webhookEvents.finish([attempted(event, { next })], 'p', () => ({ standing, archiveReason: null }));
+        const same = await subscriptions.change(ACCOUNT, added.id, ({ clientUrl }) => ({ clientUrl }), now + 1);
+        expect(same).toMatchObject({ urlVersion: 1, ...standing });
+        const moved = await subscriptions.change(
+          ACCOUNT,
+          added.id,
+          () => ({ clientUrl: 'https://b.example.com' }),
+          now + 2,
+        );
+        expect(moved).toMatchObject({ urlVersion: 2, ...FRESH_STANDING });
+        const [tried, waiting] = await eventsOf(state, added.id);
+        expect(tried).toMatchObject({ state: 'pending', roundCount: 0, attemptCount: 1, dueUnixMs: now + 2 });
+        expect(waiting?.dueUnixMs).toBe(now);
+      }));
+
+    it('say nothing of a URL by what came of an attempt at the one before it', () =>
+      withState(async (state) => {
+        const { subscriptions, webhookEvents } = state;
+        const added = await subscriptions.add(subscription('a'));
+        await state.invocations.note([commandNote(1)], 3_000);
+        const now = (await eventsOf(state, added.id))[0]?.createdUnixMs ?? 0;
+        const claim = { holder: 'p', nowUnixMs: now, leaseUntilUnixMs: now + 1 };
+        const [event] = await webhookEvents.claim(added, 1, claim);
+        if (event === undefined) throw new Error('nothing was claimed');
+        await subscriptions.change(ACCOUNT, added.id, () => ({ clientUrl: 'https://b.example.com' }), now + 2);
+        const gone = attempted(event, { next: { state: 'failed' }, isGone: true });
+        const archive = () => ({ standing: { ...FRESH_STANDING, failedCount: 1 }, archiveReason: 'gone' });
+        expect(await webhookEvents.finish([gone], 'p', archive)).toEqual([]);
+        expect(await subscriptions.find(ACCOUNT, added.id)).toMatchObject({ state: 'active', ...FRESH_STANDING });
+        expect((await eventsOf(state, added.id))[0]).toMatchObject({
+          state: 'pending',
+          roundCount: 0,
+          attemptCount: 1,
+        });
+        expect(await webhookEvents.attemptsOf(event.id)).toHaveLength(1);
+        const [again] = await webhookEvents.claim(added, 1, { ...claim, nowUnixMs: now + 9_000_000 });
+        if (again === undefined) throw new Error('nothing was claimed');
+        await webhookEvents.finish([attempted(again)], 'p', archive);
+        expect((await eventsOf(state, added.id))[0]).toMatchObject({ state: 'delivered' });
       }));
 
     it('go with their events and their log', () =>

@@ -61,6 +61,7 @@ export async function eventsOf(
 export function attempted(event: WebhookEvent, given: Partial<AttemptResult> = {}): AttemptResult {
   return {
     event,
+    urlVersion: 1,
     attempt: {
       ...{ startedUnixMs: 5_000, durationMs: 12, httpStatusCode: 200, error: null },
       ...{ requestHeaders: '{}', requestBody: '{"a":1}', responseHeaders: '{}', responseBody: 'ok', resentAfter: null },

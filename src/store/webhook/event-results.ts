@@ -16,11 +16,14 @@ export class EventResults {
   async write(results: readonly AttemptResult[]): Promise<readonly ArchivedSubscription[]> {
     const logged: StateTables['webhook_attempts'][] = [];
     const bySubscription = new Map<string, AttemptResult[]>();
+    const urlVersions = await this.findUrlVersions(results);
     for (const result of results) {
-      const index = await this.writeEvent(result);
+      const { subscriptionId } = result.event;
+      const isOutdated = urlVersions.get(subscriptionId) !== result.urlVersion;
+      const index = await this.writeEvent(isOutdated ? tryAgain(result) : result, isOutdated);
       if (index === undefined) continue;
       logged.push(logRow(result, index));
-      const { subscriptionId } = result.event;
+      if (isOutdated) continue;
       bySubscription.set(subscriptionId, [...(bySubscription.get(subscriptionId) ?? []), result]);
     }
     if (logged.length > 0) await this.transaction.insertInto('webhook_attempts').values(logged).execute();
@@ -29,14 +32,27 @@ export class EventResults {
     return archived;
   }
 
-  /** @returns the attempt's position; `undefined` where the event is no longer there */
-  private async writeEvent({ event, next, attempt }: AttemptResult): Promise<number | undefined> {
+  private async findUrlVersions(results: readonly AttemptResult[]): Promise<ReadonlyMap<string, number>> {
+    const ids = [...new Set(results.map(({ event }) => event.subscriptionId))];
+    const rows = await this.transaction
+      .selectFrom('webhook_subscriptions')
+      .select(['id', 'url_version'])
+      .where('id', 'in', ids)
+      .execute();
+    return new Map(rows.map(({ id, url_version }) => [id, url_version]));
+  }
+
+  /**
+   * @param isOutdated whether it was sent to a URL that the subscription no longer has
+   * @returns the attempt's position; `undefined` where the event is no longer there
+   */
+  private async writeEvent({ event, next, attempt }: AttemptResult, isOutdated: boolean): Promise<number | undefined> {
     const { transaction, holder } = this;
     const counted = await transaction
       .updateTable('webhook_events')
       .set(({ eb }) => ({
         attempt_count: eb('attempt_count', '+', 1),
-        round_count: eb('round_count', '+', 1),
+        round_count: isOutdated ? 0 : eb('round_count', '+', 1),
         ...{ is_tried: 1, lease_until_unix_ms: 0, lease_holder: null },
         // What was skipped while the attempt was under way stays so, unless it arrived.
         state:
@@ -83,6 +99,12 @@ export class EventResults {
     const skippedCount = await skipPending(transaction, id);
     return [{ id, name: row.name, accountId: row.account_id, reason: archiveReason, skippedCount }];
   }
+}
+
+/** The URL that the subscription has by now did not get it yet. */
+function tryAgain(result: AttemptResult): AttemptResult {
+  if (result.next.state === 'delivered') return result;
+  return { ...result, next: { state: 'pending', dueUnixMs: endedUnixMs(result.attempt) } };
 }
 
 function endedUnixMs({ startedUnixMs, durationMs }: AttemptResult['attempt']): number {

@@ -37,7 +37,8 @@ export interface WebhookEventStore {
   ): Promise<readonly WebhookEvent[]>;
   /**
    * Writes down what attempts came to, in one transaction. What another holder has taken over meanwhile is logged, and
-   * changes nothing else. What waits for a subscription that is archived is skipped.
+   * changes nothing else. What did not arrive at a URL that the subscription no longer has is due at once, with all
+   * attempts before it, and says nothing of the subscription. What waits for a subscription that is archived is skipped.
    */
   finish(
     results: readonly AttemptResult[],

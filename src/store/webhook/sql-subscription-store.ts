@@ -1,6 +1,7 @@
+import type { Transaction } from 'kysely';
 import { changeState } from '../change-state.js';
 import type { Page } from '../run-catalog.js';
-import type { StateDb } from '../state-tables.js';
+import type { StateDb, StateTables } from '../state-tables.js';
 import { skipPending } from './skip-pending.js';
 import { fromSettings, fromStanding, toSubscription } from './subscription-columns.js';
 import type { NewWebhookSubscription, SubscriptionStore } from './subscription-store.js';
@@ -17,7 +18,7 @@ export class SqlSubscriptionStore implements SubscriptionStore {
         ...{ id, account_id: accountId, created_unix_ms: createdUnixMs, updated_unix_ms: createdUnixMs },
         ...fromSettings(settings),
         ...fromStanding(FRESH_STANDING),
-        next_slot_unix_ms: 0,
+        ...{ next_slot_unix_ms: 0, url_version: 1 },
       })
       .returningAll()
       .executeTakeFirstOrThrow();
@@ -54,12 +55,15 @@ export class SqlSubscriptionStore implements SubscriptionStore {
         const after = { ...before, ...change(before) };
         const isRevived = after.state === 'active' && before.state !== 'active';
         if (after.state !== 'active' && before.state === 'active') await skipPending(transaction, id);
+        const isMoved = after.clientUrl !== before.clientUrl;
+        if (isMoved) await startAnew(transaction, id, nowUnixMs);
         const changed = await transaction
           .updateTable('webhook_subscriptions')
           .set({
             ...fromSettings(after),
             ...(isRevived && { failed_count: 0, failing_since_unix_ms: null, paused_until_unix_ms: 0 }),
             ...(isRevived && { archive_reason: null }),
+            ...(isMoved && { ...fromStanding(FRESH_STANDING), url_version: before.urlVersion + 1 }),
             updated_unix_ms: nowUnixMs,
           })
           .where('id', '=', id)
@@ -93,6 +97,17 @@ export class SqlSubscriptionStore implements SubscriptionStore {
   async hasAny(): Promise<boolean> {
     return (await this.db.selectFrom('webhook_subscriptions').select('id').limit(1).executeTakeFirst()) !== undefined;
   }
+}
+
+/** Events that an old URL did not take: the new one gets all attempts. */
+async function startAnew(transaction: Transaction<StateTables>, id: string, nowUnixMs: number): Promise<void> {
+  await transaction
+    .updateTable('webhook_events')
+    .set({ round_count: 0, due_unix_ms: nowUnixMs })
+    .where('subscription_id', '=', id)
+    .where('state', '=', 'pending')
+    .where('is_tried', '=', 1)
+    .execute();
 }
 
 function findRow(db: StateDb, accountId: number, id: string) {

@@ -53,6 +53,7 @@ export function toSubscription(row: Columns): WebhookSubscription {
     name: row.name,
     description: row.description,
     clientUrl: row.client_url,
+    urlVersion: row.url_version,
     eventTypes: JSON.parse(row.event_types) as readonly WebhookEventType[],
     jobIds: JSON.parse(row.job_ids) as readonly number[],
     filter,

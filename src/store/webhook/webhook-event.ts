@@ -53,6 +53,8 @@ export interface WebhookAttempt {
 /** What an attempt came to, and what follows for its event. */
 export interface AttemptResult {
   readonly event: WebhookEvent;
+  /** Of the URL that it was sent to. */
+  readonly urlVersion: number;
   readonly attempt: Omit<WebhookAttempt, 'index' | 'eventId'>;
   readonly next: { readonly state: 'delivered' | 'failed' } | { readonly state: 'pending'; readonly dueUnixMs: number };
   /** The endpoint wants nothing more, ever. */

@@ -87,6 +87,8 @@ export interface WebhookSubscription extends WebhookSettings, WebhookStanding {
   /** `wsu_` and a KSUID. */
   readonly id: string;
   readonly accountId: number;
+  /** From 1; one more with each new `clientUrl`. How deliveries have gone is said of this one alone. */
+  readonly urlVersion: number;
   readonly createdUnixMs: number;
   readonly updatedUnixMs: number;
 }

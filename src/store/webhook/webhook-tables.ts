@@ -11,6 +11,7 @@ export interface WebhookTables {
     readonly name: string;
     readonly description: string;
     readonly client_url: string;
+    readonly url_version: number;
     readonly event_types: string;
     readonly job_ids: string;
     readonly filter: string;

@@ -150,6 +150,7 @@ describe('mail', () => {
     ...subscription('a'),
     ...FRESH_STANDING,
     updatedUnixMs: 0,
+    urlVersion: 1,
     clientUrl: 'mailto:a@example.com,b@example.com',
   };
   const send = (
