@@ -9,13 +9,13 @@ export class PresenceLevels {
   /** @param rowInPage counts from 0 in each page */
   set(rowInPage: number): void {
     const at = rowInPage >>> 3;
-    if (at >= this.bits.length) this.grow();
+    if (at >= this.bits.length) this.grow(at + 1);
     this.bits[at] = (this.bits[at] ?? 0) | (1 << (rowInPage & 7));
   }
 
   /** Appends the page's definition levels and begins the next page. */
   appendPage(body: ByteBuffer, rowsInPage: number): void {
-    while (this.bits.length * 8 < rowsInPage) this.grow();
+    if (this.bits.length * 8 < rowsInPage) this.grow(Math.ceil(rowsInPage / 8));
     appendBlock(body, () => appendHybridBits(body, this.bits, rowsInPage));
     this.clear();
   }
@@ -24,9 +24,10 @@ export class PresenceLevels {
     this.bits.fill(0);
   }
 
-  private grow(): void {
+  /** A column's first value may stand far into the page, so doubling once may not be enough. */
+  private grow(neededBytes: number): void {
     const { bits } = this;
-    this.bits = new Uint8Array(bits.length * 2);
+    this.bits = new Uint8Array(Math.max(neededBytes, bits.length * 2));
     this.bits.set(bits);
   }
 }
