@@ -1,9 +1,8 @@
 import type { Clock } from '../component/clock.js';
-import type { WebhookEvent } from '../store/webhook/webhook-event.js';
 import type { WebhookSubscription } from '../store/webhook/webhook-subscription.js';
-import type { EventSender, Sent } from './event-sender.js';
+import { type EventSender, type OutgoingEvent, type Sent, TEST_HEADER } from './event-sender.js';
 import { sentOf } from './http-outcome-sent.js';
-import { type RunMessage, runMessage } from './message/run-message.js';
+import { messageOf, type RunMessage } from './message/run-message.js';
 import type { StoryTeller } from './message/run-story.js';
 import type { SecretBox } from './secret-box.js';
 import { openSecrets } from './subscription-secrets.js';
@@ -25,12 +24,11 @@ export class ChatSender implements EventSender {
     private readonly deps: ChatSenderDeps,
   ) {}
 
-  async send(subscription: WebhookSubscription, event: WebhookEvent, signal: AbortSignal): Promise<Sent> {
+  async send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent> {
     const { http, stories, clock } = this.deps;
-    const story = await stories.tell(subscription.accountId, event.facts.runId, event.facts.statusMessage);
-    const text = JSON.stringify(this.form(runMessage(event, story)));
+    const text = JSON.stringify(this.form(await messageOf(subscription, event, stories)));
     const { headers } = openSecrets(subscription, await this.deps.openBox(), clock.nowUnixMs());
-    const own = { 'content-type': 'application/json' };
+    const own = { 'content-type': 'application/json', ...(event.isTest && TEST_HEADER) };
     const outcome = await http.post(new URL(subscription.clientUrl), { ...headers, ...own }, Buffer.from(text), signal);
     return sentOf(outcome, { requestHeaders: own, requestBody: text }, clock.nowUnixMs());
   }

@@ -1,6 +1,15 @@
 import type { WebhookEvent } from '../store/webhook/webhook-event.js';
 import type { WebhookSubscription } from '../store/webhook/webhook-subscription.js';
 
+/** An event as it is sent: one of the outbox, or a test. */
+export interface OutgoingEvent extends Pick<WebhookEvent, 'id' | 'eventType' | 'facts' | 'createdUnixMs'> {
+  /** Somebody tries the subscription: nothing has happened. Events of the outbox do not have it. */
+  readonly isTest?: true;
+}
+
+/** Goes with each test, whatever the subscription's kind and its signatures. */
+export const TEST_HEADER = { 'webhook-test': 'true' } as const;
+
 /** What came of one attempt to bring an event to where a subscription wants it. */
 export interface Sent {
   readonly isDelivered: boolean;
@@ -25,5 +34,5 @@ export interface Sent {
 /** Brings events in one way. */
 export interface EventSender {
   /** One attempt; never rejects for what the other side does. @param signal ends it early */
-  send(subscription: WebhookSubscription, event: WebhookEvent, signal: AbortSignal): Promise<Sent>;
+  send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent>;
 }

@@ -1,9 +1,8 @@
 import type { Clock } from '../component/clock.js';
-import type { WebhookEvent } from '../store/webhook/webhook-event.js';
 import type { WebhookSubscription } from '../store/webhook/webhook-subscription.js';
-import type { EventSender, Sent } from './event-sender.js';
+import { type EventSender, type OutgoingEvent, type Sent, TEST_HEADER } from './event-sender.js';
 import { mailMessage } from './message/mail-message.js';
-import { runMessage } from './message/run-message.js';
+import { messageOf } from './message/run-message.js';
 import type { StoryTeller } from './message/run-story.js';
 
 /** What a sender works with. */
@@ -24,11 +23,11 @@ const STEPS = 3;
 export class MailSender implements EventSender {
   constructor(private readonly deps: MailSenderDeps) {}
 
-  async send(subscription: WebhookSubscription, event: WebhookEvent, signal: AbortSignal): Promise<Sent> {
+  async send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent> {
     const { stories, smtpUrl, from, timeoutMs, clock } = this.deps;
     if (smtpUrl === 'off') throw new Error('no mail can be sent: set smtp-url to the server that sends it');
-    const story = await stories.tell(subscription.accountId, event.facts.runId, event.facts.statusMessage);
-    const message = mailMessage(runMessage(event, story));
+    const message = mailMessage(await messageOf(subscription, event, stories));
+    const headers = event.isTest ? TEST_HEADER : {};
     const to = subscription.clientUrl.replace(/^mailto:/, '');
     // A retry is the same message: who keeps mail by its id sees it once.
     const messageId = `<${event.id}@${from.split('@')[1] ?? 'localhost'}>`;
@@ -40,9 +39,9 @@ export class MailSender implements EventSender {
     signal.addEventListener('abort', stop);
     if (signal.aborted) stop();
     const timer = clock.after(STEPS * timeoutMs, stop);
-    const request = { requestHeaders: { from, to, subject: message.subject }, requestBody: message.text };
+    const request = { requestHeaders: { from, to, subject: message.subject, ...headers }, requestBody: message.text };
     try {
-      const { response } = await transport.sendMail({ from, to, messageId, ...message, signal: cut.signal });
+      const { response } = await transport.sendMail({ from, to, messageId, headers, ...message, signal: cut.signal });
       return { ...ANSWERED, ...request, isDelivered: true, error: null, responseBody: String(response) };
     } catch (error) {
       return { ...ANSWERED, ...request, isDelivered: false, error: wordsOf(error), responseBody: '' };

@@ -1,8 +1,8 @@
 import { type RedactionLevel, redactionFor } from '../exporter/redaction/redaction-level.js';
 import { redactorKnowing } from '../exporter/redaction/redactor-knowing.js';
 import { RUN_STATUS, type RunStatus } from '../store/run-status.js';
-import type { WebhookEvent } from '../store/webhook/webhook-event.js';
 import type { WebhookSubscription } from '../store/webhook/webhook-subscription.js';
+import type { OutgoingEvent } from './event-sender.js';
 import { statusText } from './message/status-text.js';
 
 /** The platform's words for statuses in webhooks, which says Errored where its API says Error. */
@@ -17,12 +17,11 @@ const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
 /** What started a run of which nobody said so. */
 const UNKNOWN_REASON = 'Started outside of the platform';
 
-/** What of a subscription and an event makes the payload. */
-export type PayloadEvent = Pick<WebhookEvent, 'id' | 'eventType' | 'facts' | 'createdUnixMs'>;
+/** What of a subscription makes the payload. */
 export type PayloadSubscription = Pick<WebhookSubscription, 'id' | 'accountId' | 'name'>;
 
 /** The JSON body of a delivery, its keys in the order of the hosted platform's. @param redaction the setting */
-export function payloadOf(subscription: PayloadSubscription, event: PayloadEvent, redaction: RedactionLevel) {
+export function payloadOf(subscription: PayloadSubscription, event: OutgoingEvent, redaction: RedactionLevel) {
   const { facts } = event;
   const redactor = redactorKnowing(redactionFor('anybodyElse', redaction), []);
   return {
@@ -32,6 +31,7 @@ export function payloadOf(subscription: PayloadSubscription, event: PayloadEvent
     eventType: event.eventType,
     webhookId: subscription.id,
     webhookName: subscription.name,
+    ...(event.isTest && { test: true }),
     data: {
       jobId: String(facts.jobId),
       jobName: facts.jobName,

@@ -1,8 +1,7 @@
 import type { Clock } from '../component/clock.js';
 import type { RedactionLevel } from '../exporter/redaction/redaction-level.js';
-import type { WebhookEvent } from '../store/webhook/webhook-event.js';
 import type { WebhookSubscription } from '../store/webhook/webhook-subscription.js';
-import type { EventSender, Sent } from './event-sender.js';
+import { type EventSender, type OutgoingEvent, type Sent, TEST_HEADER } from './event-sender.js';
 import { sentOf } from './http-outcome-sent.js';
 import { payloadOf } from './payload.js';
 import type { SecretBox } from './secret-box.js';
@@ -28,7 +27,7 @@ const MASK = '***';
 export class PlatformSender implements EventSender {
   constructor(private readonly deps: PlatformSenderDeps) {}
 
-  async send(subscription: WebhookSubscription, event: WebhookEvent, signal: AbortSignal): Promise<Sent> {
+  async send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent> {
     const { http, clock, redaction, version } = this.deps;
     const body = Buffer.from(JSON.stringify(payloadOf(subscription, event, redaction)));
     const nowUnixMs = clock.nowUnixMs();
@@ -37,6 +36,7 @@ export class PlatformSender implements EventSender {
     const signed = {
       'content-type': 'application/json',
       'user-agent': `run-bridge/${version}`,
+      ...(event.isTest && TEST_HEADER),
       ...(subscription.hasStandardHeaders && standardHeaders(event.id, timestampS, body, secrets.signing)),
       ...(subscription.hasAuthorization && { authorization: platformSignature(secrets.authorizing, body) }),
     };

@@ -1,7 +1,6 @@
 import { reasonOf } from '../component/reason-of.js';
-import type { WebhookEvent } from '../store/webhook/webhook-event.js';
 import type { WebhookKind, WebhookSubscription } from '../store/webhook/webhook-subscription.js';
-import type { EventSender, Sent } from './event-sender.js';
+import type { EventSender, OutgoingEvent, Sent } from './event-sender.js';
 
 const NOTHING_SENT: Sent = {
   ...{ isDelivered: false, isGone: false, retryAfterMs: null, httpStatusCode: null, error: null },
@@ -15,7 +14,7 @@ const NOTHING_SENT: Sent = {
 export async function sendEvent(
   senders: Readonly<Record<WebhookKind, EventSender>>,
   subscription: WebhookSubscription,
-  event: WebhookEvent,
+  event: OutgoingEvent,
   signal: AbortSignal,
 ): Promise<Sent> {
   try {

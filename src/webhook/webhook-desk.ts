@@ -1,9 +1,8 @@
 import type { Clock } from '../component/clock.js';
-import type { RunCatalog } from '../store/run-catalog.js';
+import type { CatalogRun, RunCatalog } from '../store/run-catalog.js';
 import { RUN_STATUS } from '../store/run-status.js';
 import type { RunFacts } from '../store/webhook/run-facts.js';
 import type { SubscriptionStore } from '../store/webhook/subscription-store.js';
-import type { WebhookEvent } from '../store/webhook/webhook-event.js';
 import type {
   WebhookEventType,
   WebhookKind,
@@ -11,7 +10,7 @@ import type {
   WebhookState,
   WebhookSubscription,
 } from '../store/webhook/webhook-subscription.js';
-import type { EventSender, Sent } from './event-sender.js';
+import type { EventSender, OutgoingEvent, Sent } from './event-sender.js';
 import type { SecretBox } from './secret-box.js';
 import { sendEvent } from './send-event.js';
 import { newWebhookSecret } from './signature.js';
@@ -101,10 +100,13 @@ export class WebhookDesk {
     return await this.deps.subscriptions.change(accountId, id, () => NO_OLD_SECRET, this.deps.clock.nowUnixMs());
   }
 
-  /** Sends an event that is none, now, whatever the subscription's state; nothing is counted or logged. */
+  /**
+   * Sends a test now, whatever the subscription's state; nothing is counted or logged. It is marked as one, of no run that
+   * there is, and never says that something has failed, so that nobody is paged.
+   */
   async test(subscription: WebhookSubscription, signal: AbortSignal): Promise<Sent & { readonly eventId: string }> {
-    const event = await this.sample(subscription, subscription.eventTypes[0] ?? 'job.run.completed', null);
-    if (event === undefined) throw new Error('a sample needs no run');
+    const harmless = subscription.eventTypes.find((type) => type !== 'job.run.errored');
+    const event = { ...this.eventOf(harmless ?? 'job.run.completed', undefined), isTest: true } as const;
     const sent = await sendEvent(this.deps.senders, subscription, event, signal);
     return { ...sent, eventId: event.id };
   }
@@ -114,31 +116,33 @@ export class WebhookDesk {
    * @returns `undefined` where there is no such run
    */
   async sample(
-    { id, accountId }: Pick<WebhookSubscription, 'id' | 'accountId'>,
+    { accountId }: Pick<WebhookSubscription, 'accountId'>,
     eventType: WebhookEventType,
     runId: number | null,
-  ): Promise<WebhookEvent | undefined> {
-    const { catalog, clock, newKsuid } = this.deps;
+  ): Promise<OutgoingEvent | undefined> {
+    const { catalog } = this.deps;
     const latest = { orderBy: 'id', isDescending: true, limit: 1, offset: 0 } as const;
     const run =
       runId === null ? (await catalog.listRuns(accountId, latest)).items[0] : await catalog.findRun(accountId, runId);
-    if (run === undefined && runId !== null) return undefined;
-    const nowUnixMs = clock.nowUnixMs();
+    return run === undefined && runId !== null ? undefined : this.eventOf(eventType, run);
+  }
+
+  /** @param run `undefined` for one that never was */
+  private eventOf(eventType: WebhookEventType, run: CatalogRun | undefined): OutgoingEvent {
+    const nowUnixMs = this.deps.clock.nowUnixMs();
     const ended = { 'job.run.started': RUN_STATUS.running, 'job.run.errored': RUN_STATUS.error } as const;
     const facts: RunFacts = {
-      ...{ jobId: run?.job.id ?? 1, jobName: run?.job.name ?? 'test', runId: run?.id ?? 1 },
-      ...{ environmentId: run?.environment.id ?? 1, environmentName: run?.environment.name ?? 'test' },
-      ...{ projectId: run?.project.id ?? 1, projectName: run?.project.name ?? 'test' },
-      ...{ engineVersion: run?.engineVersion ?? '', reason: run?.reason ?? null, statusMessage: null },
+      ...{ jobId: run?.job.id ?? 0, jobName: run?.job.name ?? 'test', runId: run?.id ?? 0 },
+      ...{ environmentId: run?.environment.id ?? 0, environmentName: run?.environment.name ?? 'test' },
+      ...{ projectId: run?.project.id ?? 0, projectName: run?.project.name ?? 'test' },
+      ...{ engineVersion: run?.engineVersion ?? '', statusMessage: null },
+      reason: run === undefined ? 'Test message: no run has happened' : run.reason,
       status: eventType === 'job.run.completed' ? (run?.status ?? RUN_STATUS.success) : ended[eventType],
       startedUnixMs: run?.startedUnixMs ?? run?.createdUnixMs ?? nowUnixMs,
       finishedUnixMs: eventType === 'job.run.completed' ? (run?.finishedUnixMs ?? nowUnixMs) : null,
       erroredUnixMs: eventType === 'job.run.errored' ? (run?.finishedUnixMs ?? nowUnixMs) : null,
     };
-    return {
-      ...{ id: `wev_${newKsuid(nowUnixMs)}`, subscriptionId: id, eventType, facts, createdUnixMs: nowUnixMs },
-      ...{ state: 'pending', roundCount: 0, attemptCount: 0, dueUnixMs: nowUnixMs, httpStatusCode: null },
-    };
+    return { id: `wev_${this.deps.newKsuid(nowUnixMs)}`, eventType, facts, createdUnixMs: nowUnixMs };
   }
 }
 

@@ -1,6 +1,7 @@
 import { RUN_STATUS } from '../../store/run-status.js';
-import type { WebhookEvent } from '../../store/webhook/webhook-event.js';
-import type { NodeTrouble, RunStory } from './run-story.js';
+import type { WebhookSubscription } from '../../store/webhook/webhook-subscription.js';
+import type { OutgoingEvent } from '../event-sender.js';
+import type { NodeTrouble, RunStory, StoryTeller } from './run-story.js';
 
 /** A message for people, before it is put into a form. */
 export interface RunMessage {
@@ -14,9 +15,30 @@ export interface RunMessage {
   readonly url: string | null;
 }
 
+/** What a subscription's people read of an event. */
+export async function messageOf(
+  subscription: Pick<WebhookSubscription, 'accountId' | 'name' | 'eventTypes'>,
+  event: OutgoingEvent,
+  stories: StoryTeller,
+): Promise<RunMessage> {
+  if (event.isTest) return testMessage(subscription);
+  const { runId, statusMessage } = event.facts;
+  return runMessage(event, await stories.tell(subscription.accountId, runId, statusMessage));
+}
+
+function testMessage({ name, eventTypes }: Pick<WebhookSubscription, 'name' | 'eventTypes'>): RunMessage {
+  return {
+    title: `Test message: what ${name} is subscribed to arrives here; no run has happened`,
+    mood: 'neutral',
+    facts: [['Events', eventTypes.join(', ')]],
+    sections: [],
+    url: null,
+  };
+}
+
 /** Words of an event for people. */
 export function runMessage(
-  { eventType, facts }: Pick<WebhookEvent, 'eventType' | 'facts'>,
+  { eventType, facts }: Pick<OutgoingEvent, 'eventType' | 'facts'>,
   story: RunStory,
 ): RunMessage {
   const { status, startedUnixMs, finishedUnixMs } = facts;
@@ -40,7 +62,7 @@ export function runMessage(
   };
 }
 
-function verdictOf(eventType: WebhookEvent['eventType'], status: number): string {
+function verdictOf(eventType: OutgoingEvent['eventType'], status: number): string {
   if (eventType === 'job.run.started') return 'started';
   if (eventType === 'job.run.errored') return 'errored';
   if (status === RUN_STATUS.success) return 'succeeded';

@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Router } from 'express';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -212,9 +212,13 @@ describe('a test of a subscription', () => {
   let endpoint: Server;
   let status = 200;
   const bodies: string[] = [];
+  const headers: IncomingHttpHeaders[] = [];
+  const url = () => `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}/`;
   beforeEach(async () => {
     bodies.length = 0;
+    headers.length = 0;
     endpoint = createServer((request, response) => {
+      headers.push(request.headers);
       request.on('data', (chunk) => bodies.push(String(chunk)));
       request.on('end', () => response.writeHead(status).end());
     });
@@ -223,7 +227,7 @@ describe('a test of a subscription', () => {
   afterEach(() => new Promise((resolve) => endpoint.close(resolve)));
 
   it('sends a sample now, and says what was answered', async () => {
-    const { id } = await make({ client_url: `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}/` });
+    const { id } = await make({ client_url: url() });
     for (const [answered, error] of [
       [200, null],
       [500, 'the endpoint answered 500'],
@@ -241,6 +245,31 @@ describe('a test of a subscription', () => {
     }
     expect(JSON.parse(bodies[0] ?? '')).toMatchObject({ eventType: 'job.run.started', webhookId: id });
   });
+
+  it.each(['http', 'slack', 'teams'] as const)(
+    '(%s) is marked as one, of no run that there is, and of no failure',
+    async (type) => {
+      status = 200;
+      await server.state.invocations.note([commandNote(1, { verdict: 'error', statusMessage: 'Boom' })], 4_000);
+      const given = { ...INPUT, type, client_url: url(), event_types: ['job.run.errored'], name: 'pager' };
+      const { id } = madeSchema.parse((await ask('POST', OWN, given)).body).data;
+      expect((await ask('GET', `${ONE}/${id}/test`)).body).toMatchObject({ data: { verification_error: null } });
+      expect(headers[0]).toMatchObject({ 'webhook-test': 'true' });
+      const [body = ''] = bodies;
+      for (const word of ['nightly', '1001', 'rror', 'ailed', ':red_circle:', 'Attention', '/runs/']) {
+        expect(body.replaceAll('job.run.errored', '')).not.toContain(word);
+      }
+      const sent = JSON.parse(body);
+      if (type === 'http') {
+        expect(sent).toMatchObject({
+          test: true,
+          eventType: 'job.run.completed',
+          data: { runStatusCode: 10, runId: '0' },
+        });
+      } else if (type === 'slack') expect(sent.text).toMatch(/^Test message/);
+      else expect(sent.attachments[0].content.body[0].text).toMatch(/^Test message/);
+    },
+  );
 
   it('says why nothing could be sent at all', async () => {
     const given = { ...INPUT, type: 'email', client_url: 'mailto:a@example.com' };

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { RunFacts } from '../../../src/store/webhook/run-facts.js';
 import type { WebhookEvent } from '../../../src/store/webhook/webhook-event.js';
 import { FRESH_STANDING } from '../../../src/store/webhook/webhook-subscription.js';
+import type { OutgoingEvent } from '../../../src/webhook/event-sender.js';
 import { MailSender } from '../../../src/webhook/mail-sender.js';
 import { mailMessage } from '../../../src/webhook/message/mail-message.js';
 import { MeasuredStories } from '../../../src/webhook/message/measured-stories.js';
@@ -156,10 +157,11 @@ describe('mail', () => {
   const send = (
     smtpUrl = `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`,
     signal = AbortSignal.timeout(5_000),
+    event: OutgoingEvent = EVENT,
   ) => {
     const stories = { tell: async () => STORY };
     const sender = new MailSender({ stories, smtpUrl, from: 'bridge@example.com', timeoutMs: 2_000, clock });
-    return sender.send(to, EVENT, signal);
+    return sender.send(to, event, signal);
   };
 
   it('goes to every address, with the id of the event', async () => {
@@ -168,6 +170,14 @@ describe('mail', () => {
       expect(said).toContain(part);
     }
     expect(said).toContain('Subject: nightly #1001 failed');
+  });
+
+  it('of a test says so first, and in a header', async () => {
+    const test = { ...EVENT, isTest: true } as const;
+    expect(await send(undefined, undefined, test)).toMatchObject({ isDelivered: true });
+    expect(said).toMatch(/^Subject: Test message/m);
+    expect(said).toMatch(/^Webhook-Test: true/im);
+    expect(said).not.toMatch(/nightly|1001|failed|errors/);
   });
 
   it('that is refused has failed, with the words of the server', async () => {
