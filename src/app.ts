@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { Access } from './app/access.js';
 import type { AppDeps, AppPurpose } from './app/app-deps.js';
 import { ArtifactStorage } from './app/artifact-storage.js';
@@ -34,6 +36,7 @@ import type { RecordLogReader } from './sink/record-log.js';
 import type { ArtifactSink } from './source/artifact/artifact-sink.js';
 import { StoreArtifactSink } from './source/artifact/store-artifact-sink.js';
 import { Spool } from './source/spool.js';
+import { SPOOL_FOLDER } from './source/spool-folder.js';
 import type { PullStore } from './store/pull-store.js';
 import { platformHookOff } from './web/platform-hook-off.js';
 
@@ -105,7 +108,8 @@ export class App {
     const { executions: store, runs } = opened.state;
     this.book = new LocalExecutionBook({
       ...{ store, runs, listeners: [cluster?.steps ?? this.tracker] },
-      ...{ places, clock, logger, isShared: cluster !== undefined },
+      ...{ places, clock, logger, isShared: cluster !== undefined, openArtifacts: () => storage.open() },
+      areSpooled: (stepId) => existsSync(join(dataFolder, SPOOL_FOLDER, stepId)),
     });
     const output = opened.stream && new JsonlOutput(opened.stream, { reader, logger });
     parts.listen({ appended: output });

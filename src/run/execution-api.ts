@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { parseArtifactPath } from '../store/artifact/artifact-path.js';
 import type { ExecutionRow, FinishResult } from '../store/execution-store.js';
 import { DEFAULT_JOB, type StepPlace, type StepStart } from '../store/step-start.js';
 import { endingSchema } from './ending-schema.js';
@@ -7,6 +8,9 @@ import { endingSchema } from './ending-schema.js';
 
 /** The most bytes that a body of it may have: a command line is the longest thing in it. */
 export const MAX_API_BODY_BYTES = 256 * 1024;
+
+/** The most bytes of a list of artifacts: 20,000 paths of the longest kind. */
+export const MAX_ARTIFACT_LIST_BYTES = 17 * 1024 * 1024;
 
 const nameSchema = z.string().trim().min(1).max(200);
 const unixMsSchema = z.number().nonnegative().max(8.64e15);
@@ -32,6 +36,18 @@ export type StepStartDocument = z.input<typeof stepStartSchema>;
 export const stepIdSchema = z.string().regex(/^[\w.:-]{1,100}$/, 'must be 1 to 100 letters, digits or _ . : -');
 
 export const stepEndSchema = z.object({ ending: endingSchema, ended_unix_ms: unixMsSchema }).strict();
+
+/** Artifacts that are about to be uploaded for a step. */
+export const expectedArtifactsSchema = z
+  .object({
+    paths: z
+      .array(z.string().refine((path) => parseArtifactPath(path) !== undefined, 'must be a path of an artifact'))
+      .max(20_000),
+  })
+  .strict();
+
+/** No more artifacts are uploaded for a step; why not all of them were, `null` where all were. */
+export const artifactsEndSchema = z.object({ reason: z.string().max(2_000).nullable() }).strict();
 
 export const finishSchema = z.object({ run_key: nameSchema }).strict();
 

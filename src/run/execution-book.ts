@@ -16,6 +16,16 @@ export interface ExecutionBook {
    */
   attach(stepId: string, traceId: TraceId): Promise<void>;
   /**
+   * The command left these artifacts, which are about to be uploaded: the run is not over before `endArtifacts`. To be said
+   * before `end`. What was expected before stays expected. @throws ExecutionBookError
+   */
+  expectArtifacts(stepId: string, paths: readonly string[]): Promise<void>;
+  /**
+   * No more artifacts are uploaded. Those that were expected and cannot be downloaded are noted as missing.
+   * @param reason why not all were uploaded, in words; `null` where all were. @throws ExecutionBookError
+   */
+  endArtifacts(stepId: string, reason: string | null): Promise<void>;
+  /**
    * The command has ended, and all its records were handed over: its traces are judged at once.
    * @throws ExecutionBookError
    */

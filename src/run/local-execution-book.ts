@@ -1,10 +1,19 @@
 import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { TraceId } from '../record/ids.js';
 import { UNKNOWN_RESOURCE } from '../record/resource.js';
+import type { ArtifactStore } from '../store/artifact/artifact-store.js';
 import type { CommandEnding } from '../store/command-ending.js';
-import type { ExecutionRow, ExecutionStore, FinishResult, StepRow, StepTeller } from '../store/execution-store.js';
+import type {
+  ExecutionRow,
+  ExecutionStore,
+  ExpectedArtifacts,
+  FinishResult,
+  StepRow,
+  StepTeller,
+} from '../store/execution-store.js';
 import type { RunStore } from '../store/run-store.js';
 import { DEFAULT_JOB, type StepPlace, type StepStart } from '../store/step-start.js';
 import { StoreError } from '../store/store-error.js';
@@ -19,6 +28,10 @@ export interface LocalExecutionBookDeps {
   /** Says when a trace's last record came. */
   readonly runs: Pick<RunStore, 'find'>;
   readonly listeners: readonly StepListener[];
+  /** Gives where artifacts are kept; without it, what was expected counts as missing. */
+  readonly openArtifacts?: () => Promise<Pick<ArtifactStore, 'list'>>;
+  /** Whether a command's artifacts lie in the data folder, for another part of this program to upload. Default: none do. */
+  readonly areSpooled?: (stepId: string) => boolean;
   /** Finds the job of a command that names none; left out, it is `adhoc`. */
   readonly places?: PlaceFinder;
   readonly clock: Clock;
@@ -32,6 +45,8 @@ export const TELLER_LEASE_MS = 600_000;
 /** A run without a step under way for so long is finished although nobody said so, in milliseconds: a day. */
 const IDLE_RUN_MS = 86_400_000;
 const SWEEP_MS = 60_000;
+/** Why artifacts are missing whose sender has gone. */
+const SENDER_GONE = 'whoever uploaded them went away';
 
 /**
  * The book of a data folder, kept by the program that holds the folder. Steps whose teller has died do not stay open:
@@ -41,6 +56,8 @@ export class LocalExecutionBook implements ExecutionBook, Component {
   readonly name = 'execution book';
   /** When each step told from elsewhere was heard of, in monotonic milliseconds. */
   private readonly heardOf = new Map<string, number>();
+  /** Steps whose artifacts are being uploaded. */
+  private readonly uploading = new Set<string>();
   private timer: Timer | null = null;
   private isStopped = false;
 
@@ -51,9 +68,13 @@ export class LocalExecutionBook implements ExecutionBook, Component {
     // Of several processes, none knows which steps of others are still under way.
     const left = this.deps.isShared === true ? [] : await this.deps.store.listRunning();
     for (const step of left) {
+      // What lies in the data folder is taken in with its end.
+      if (step.teller === 'local' && this.deps.areSpooled?.(step.stepId) === true) continue;
       if (step.teller === 'local') await this.giveUp(step);
       else this.heardOf.set(step.stepId, this.deps.clock.monotonicMs());
     }
+    // Not waited for: a bucket may not answer.
+    void this.takeUpUploads().catch((error: unknown) => this.reportSweep(error));
     await this.finishIdle();
     this.sweepLater();
   }
@@ -65,7 +86,8 @@ export class LocalExecutionBook implements ExecutionBook, Component {
 
   /** @param teller who will say how it ends; default: this program itself */
   async begin(start: StepStart, teller: StepTeller = 'local'): Promise<StepPlace> {
-    if (teller === 'remote' && this.deps.isShared !== true)
+    const isUploading = this.uploading.has(start.stepId);
+    if ((teller === 'remote' || isUploading) && this.deps.isShared !== true)
       this.heardOf.set(start.stepId, this.deps.clock.monotonicMs());
     return await this.guard(async () => {
       const { store, isShared, clock, listeners } = this.deps;
@@ -86,10 +108,19 @@ export class LocalExecutionBook implements ExecutionBook, Component {
   async end(stepId: string, ending: CommandEnding, endedUnixMs: number): Promise<void> {
     const ended = await this.guard(() => this.deps.store.end(stepId, ending, endedUnixMs));
     if (ended === undefined) throw unknownStep(stepId);
-    this.heardOf.delete(stepId);
+    if (!this.uploading.has(stepId)) this.heardOf.delete(stepId);
     const traceIds = await this.guard(() => this.deps.store.tracesOf(stepId));
     for (const listener of this.deps.listeners) listener.onStepChanged(traceIds);
     if (ended.isNew && ended.step.run.state === 'finished') this.sayFinished(ended.step.run);
+  }
+
+  async expectArtifacts(stepId: string, paths: readonly string[]): Promise<void> {
+    if (!(await this.guard(() => this.deps.store.expectArtifacts(stepId, paths)))) throw unknownStep(stepId);
+    this.uploading.add(stepId);
+  }
+
+  async endArtifacts(stepId: string, reason: string | null): Promise<void> {
+    await this.concludeUpload(stepId, reason, reason === null ? 'fail' : 'missing');
   }
 
   /** @param accountId whose run it is; default: the first account's */
@@ -118,7 +149,50 @@ export class LocalExecutionBook implements ExecutionBook, Component {
 
   private async giveUp(step: StepRow): Promise<void> {
     this.heardOf.delete(step.stepId);
-    await this.end(step.stepId, { kind: 'unknown' }, await this.lastSignOf(step));
+    if (step.ending === null) await this.end(step.stepId, { kind: 'unknown' }, await this.lastSignOf(step));
+    await this.endArtifacts(step.stepId, SENDER_GONE);
+  }
+
+  /** @param unreadable what it means that nobody can say what is kept: that all is missing, or that it is to be tried again */
+  private async concludeUpload(stepId: string, reason: string | null, unreadable: 'missing' | 'fail'): Promise<void> {
+    await this.guard(async () => {
+      const { store, clock, logger } = this.deps;
+      const expected = await store.expectedArtifacts(stepId);
+      if (expected === undefined) return;
+      const { runId: run, stepIndex: step, paths } = expected;
+      const kept = await this.listKept(expected).catch((cause: unknown) => {
+        if (unreadable === 'missing') return new Set<string>();
+        throw new ExecutionBookError('unavailable', `artifacts cannot be listed: ${reasonOf(cause)}`, { cause });
+      });
+      const missing = paths.filter((path) => !kept.has(path));
+      if (missing.length === 0) {
+        await store.endArtifacts(stepId, null, clock.nowUnixMs());
+        return;
+      }
+      const why = reason ?? 'they were not uploaded';
+      await store.endArtifacts(stepId, { paths: missing, reason: why }, clock.nowUnixMs());
+      const counts = { expected: paths.length, missing: missing.length };
+      logger.warn({ run, step, ...counts, reason: why }, 'a run is over without all of its artifacts');
+    });
+    this.uploading.delete(stepId);
+    this.heardOf.delete(stepId);
+  }
+
+  private async listKept({ runId, stepIndex }: ExpectedArtifacts): Promise<ReadonlySet<string>> {
+    const store = await this.deps.openArtifacts?.();
+    return new Set<string>((await store?.list(runId, stepIndex))?.map(({ path }) => path));
+  }
+
+  /** What an earlier process left: senders elsewhere may go on, and what lies in the data folder is uploaded from there. */
+  private async takeUpUploads(): Promise<void> {
+    const { store, clock, areSpooled, isShared } = this.deps;
+    for (const { stepId, teller } of await store.listUploading()) {
+      if (isShared === true || this.uploading.has(stepId)) continue;
+      this.uploading.add(stepId);
+      this.heardOf.set(stepId, clock.monotonicMs());
+      // Where they cannot be listed now, the sweep looks again.
+      if (teller === 'local' && areSpooled?.(stepId) !== true) await this.concludeUpload(stepId, SENDER_GONE, 'fail');
+    }
   }
 
   /** When something was last heard of a step: its last record, else its beginning. */
@@ -138,14 +212,14 @@ export class LocalExecutionBook implements ExecutionBook, Component {
     if (this.isStopped) return;
     this.timer = this.deps.clock.after(SWEEP_MS, () => {
       this.sweep()
-        .catch((error: unknown) =>
-          this.deps.logger.error(
-            { error: String(error) },
-            'steps that nobody ends could not be closed; it is tried again',
-          ),
-        )
+        .catch((error: unknown) => this.reportSweep(error))
         .finally(() => this.sweepLater());
     });
+  }
+
+  private reportSweep(error: unknown): void {
+    if (this.isStopped) return;
+    this.deps.logger.error({ error: String(error) }, 'steps that nobody ends could not be closed; it is tried again');
   }
 
   private async sweep(): Promise<void> {
@@ -165,7 +239,7 @@ export class LocalExecutionBook implements ExecutionBook, Component {
       if (heardMs > beforeMs) continue;
       this.heardOf.delete(stepId);
       const step = await this.deps.store.findStep(stepId);
-      if (step !== undefined && step.ending === null) await this.giveUp(step);
+      if (step !== undefined) await this.giveUp(step);
     }
   }
 

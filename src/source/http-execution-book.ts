@@ -34,6 +34,9 @@ const FIRST_PAUSE_MS = 200;
 /** A step under way is told of again so often, in milliseconds: a bridge that hears nothing for ten minutes closes it. */
 const ALIVE_MS = 60_000;
 
+/** A reason is cut here, in characters. */
+const MAX_REASON_LENGTH = 2_000;
+
 /** An answer that is no success. */
 interface Refusal {
   readonly status: number;
@@ -44,6 +47,8 @@ interface Refusal {
 /** The book of a bridge that runs elsewhere. A step under way is told of again every minute, until it ends or `close()`. */
 export class HttpExecutionBook implements ExecutionBook {
   private readonly begun = new Map<string, StepStart>();
+  /** Steps that say that they are alive until their artifacts are uploaded, beyond their end. */
+  private readonly uploading = new Set<string>();
   private readonly timers = new Map<string, Timer>();
 
   /** @param baseUrl of the bridge, either port, for example `http://127.0.0.1:4380` */
@@ -64,12 +69,23 @@ export class HttpExecutionBook implements ExecutionBook {
     await this.tell(stepId, `${stepPath(stepId)}/traces/${traceId}`);
   }
 
+  async expectArtifacts(stepId: string, paths: readonly string[]): Promise<void> {
+    this.uploading.add(stepId);
+    await this.tell(stepId, `${stepPath(stepId)}/artifacts`, { paths });
+  }
+
+  async endArtifacts(stepId: string, reason: string | null): Promise<void> {
+    await this.tell(stepId, `${stepPath(stepId)}/artifacts/end`, {
+      reason: reason?.slice(0, MAX_REASON_LENGTH) ?? null,
+    });
+    this.uploading.delete(stepId);
+    this.forget(stepId);
+  }
+
   async end(stepId: string, ending: CommandEnding, endedUnixMs: number): Promise<void> {
-    this.timers.get(stepId)?.cancel();
-    this.timers.delete(stepId);
     const body = { ending: endingDocument(ending), ended_unix_ms: endedUnixMs };
     await this.tell(stepId, `${stepPath(stepId)}/end`, body);
-    this.begun.delete(stepId);
+    if (!this.uploading.has(stepId)) this.forget(stepId);
   }
 
   async finish(runKey: string): Promise<FinishResult> {
@@ -106,6 +122,12 @@ export class HttpExecutionBook implements ExecutionBook {
       answer = await this.ask('PUT', path, body);
     }
     if (!('ok' in answer)) throw toError(answer);
+  }
+
+  private forget(stepId: string): void {
+    this.timers.get(stepId)?.cancel();
+    this.timers.delete(stepId);
+    this.begun.delete(stepId);
   }
 
   private sayAgainLater(start: StepStart): void {

@@ -4,6 +4,7 @@ import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import { namesIn } from '../component/names-in.js';
+import { reasonOf } from '../component/reason-of.js';
 import { whenAborted } from '../component/when-aborted.js';
 import type { RecordConsumer } from '../record/record-consumer.js';
 import type { ExecutionBook } from '../run/execution-book.js';
@@ -12,6 +13,7 @@ import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import { DataFolderLock } from '../store/data-folder-lock.js';
 import type { StepPlace } from '../store/step-start.js';
 import type { ArtifactSink } from './artifact/artifact-sink.js';
+import type { FoundArtifact } from './artifact/found-artifact.js';
 import { AttachingConsumer } from './attaching-consumer.js';
 import { batchesOf } from './batch-builder.js';
 import { guessResource } from './guess-resource.js';
@@ -28,7 +30,7 @@ import { startPosition } from './start-position.js';
 /** What taking in spooled commands needs. */
 export interface SpoolDeps {
   readonly consumer: RecordConsumer;
-  readonly book: Pick<ExecutionBook, 'begin' | 'attach' | 'end'>;
+  readonly book: Pick<ExecutionBook, 'begin' | 'attach' | 'end' | 'expectArtifacts' | 'endArtifacts'>;
   readonly artifacts: ArtifactSink;
   readonly otlp: () => OtlpReading;
   /** Sends what the consumer holds back; called when a command's records were consumed. */
@@ -43,6 +45,8 @@ export interface SpoolDeps {
 const LOOK_MS = 30_000;
 /** A folder without a lock is left alone for so long after it was made, in milliseconds: its command may just be starting. */
 const YOUNG_MS = 60_000;
+/** A run waits for artifacts that cannot be kept for so long after its command's end, in milliseconds: a day. */
+const MAX_UPLOAD_MS = 86_400_000;
 
 /**
  * Takes in what commands under `exec` could not bring to where it belongs: their process was killed, their bridge died,
@@ -126,6 +130,7 @@ export class Spool implements Component {
   /** @param entry `undefined` where it was not written, or is damaged: then the records are taken, of no known step. */
   private async take(folder: string, entry: SpoolEntry | undefined): Promise<number> {
     const { book, settle, clock } = this.deps;
+    const { spooledArtifacts } = await import('./artifact/spooled-artifacts.js');
     const patient = new PatientConsumer(this.deps.consumer, clock, this.stop.signal);
     const consumer = entry === undefined ? patient : new AttachingConsumer(patient, book, entry.start.stepId);
     const file = entry === undefined ? { path: join(folder, ENGINE_FILE), fromOffset: 0 } : entry.file;
@@ -133,10 +138,15 @@ export class Spool implements Component {
     const recordCount =
       (await this.takeJsonl(file, entry?.resourceAttributes ?? '', consumer)) + (await this.takeOtlp(folder, consumer));
     await settle?.();
-    if (place !== undefined) await this.takeArtifacts(folder, place);
-    if (entry !== undefined) {
+    if (entry !== undefined && place !== undefined) {
+      const { stepId } = entry.start;
+      const artifacts = await spooledArtifacts(folder);
+      const paths = artifacts.map(({ path }) => path);
+      if (paths.length > 0) await book.expectArtifacts(stepId, paths);
       const { ending, endedUnixMs } = entry.end ?? { ending: { kind: 'unknown' }, endedUnixMs: clock.nowUnixMs() };
-      await book.end(entry.start.stepId, ending, endedUnixMs);
+      await book.end(stepId, ending, endedUnixMs);
+      const isLost = clock.nowUnixMs() - endedUnixMs > MAX_UPLOAD_MS;
+      await this.takeArtifacts(artifacts, { ...place, stepId, isLost });
     }
     return recordCount;
   }
@@ -179,18 +189,27 @@ export class Spool implements Component {
     return recordCount;
   }
 
-  /** @throws ArtifactError when it is to be tried again; what will never be taken is left out. */
-  private async takeArtifacts(folder: string, { runId, stepIndex }: StepPlace): Promise<void> {
-    const { spooledArtifacts } = await import('./artifact/spooled-artifacts.js');
-    for (const { path, file } of await spooledArtifacts(folder)) {
+  /** @throws ArtifactError when it is to be tried again; what will never be taken is left out, and noted on the run. */
+  private async takeArtifacts(
+    artifacts: readonly FoundArtifact[],
+    { stepId, runId, stepIndex, isLost }: StepPlace & { readonly stepId: string; readonly isLost: boolean },
+  ): Promise<void> {
+    const { logger, book } = this.deps;
+    let reason: string | null = null;
+    for (const { path, file } of artifacts) {
       try {
         await this.deps.artifacts.put({ runId, stepIndex, path }, file, this.stop.signal);
       } catch (error) {
-        if (!(error instanceof ArtifactError) || error.code === 'unavailable' || error.code === 'full') throw error;
-        const { logger } = this.deps;
+        if (!(error instanceof ArtifactError) || error.code === 'unavailable' || error.code === 'full') {
+          // The run waits for them no longer, though they may still come.
+          if (isLost && !this.stop.signal.aborted) await book.endArtifacts(stepId, reasonOf(error));
+          throw error;
+        }
+        reason ??= error.message;
         logger.warn({ run: runId, step: stepIndex, path, reason: error.message }, 'an artifact was left out');
       }
     }
+    await book.endArtifacts(stepId, reason);
   }
 
   private async keepRejects(path: string, rejects: readonly Reject[]): Promise<void> {

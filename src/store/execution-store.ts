@@ -73,6 +73,26 @@ export type FinishResult =
   | { readonly kind: 'alreadyFinished'; readonly run: ExecutionRow }
   | { readonly kind: 'unknownRun' };
 
+/** Artifacts that a step is to have before its run is over. */
+export interface ExpectedArtifacts {
+  readonly runId: number;
+  readonly stepIndex: number;
+  readonly paths: readonly string[];
+}
+
+/** A step whose artifacts are being uploaded. */
+export interface UploadingStep {
+  readonly stepId: string;
+  readonly teller: StepTeller;
+}
+
+/** Artifacts that never came. */
+export interface MissingArtifacts {
+  readonly paths: readonly string[];
+  /** Why, in words. */
+  readonly reason: string;
+}
+
 /** Rows of runs, their steps, and the traces that the steps' telemetry has. */
 export interface ExecutionStore {
   /** Adds a step, and its run where there is none that takes it. A step that is known stays where it is. */
@@ -86,6 +106,17 @@ export interface ExecutionStore {
    * that nobody knows. `undefined` for an unknown step.
    */
   end(stepId: string, ending: CommandEnding, endedUnixMs: number): Promise<EndedStep | undefined>;
+  /**
+   * Notes artifacts that a step is to have: its run is not over before `endArtifacts`. Those that were noted before stay,
+   * also where they were given up meanwhile. `false` for an unknown step.
+   */
+  expectArtifacts(stepId: string, paths: readonly string[]): Promise<boolean>;
+  /** What is expected of a step, and no end was noted of; `undefined` where nothing is. */
+  expectedArtifacts(stepId: string): Promise<ExpectedArtifacts | undefined>;
+  /** Notes that all that was expected can be downloaded (`null`), or what never came; the run may be over with it. */
+  endArtifacts(stepId: string, missing: MissingArtifacts | null, nowUnixMs: number): Promise<void>;
+  /** Steps whose artifacts are being uploaded. */
+  listUploading(): Promise<readonly UploadingStep[]>;
   /** The run takes no more steps, and is over when none is under way. @param accountId default: the first account */
   finish(runKey: string, accountId?: number): Promise<FinishResult>;
   /**
@@ -111,7 +142,7 @@ export interface ExecutionStore {
   listRunning(): Promise<readonly StepRow[]>;
   /** Notes that whoever runs a step's command was heard of. */
   noteHeard(stepId: string, nowUnixMs: number): Promise<void>;
-  /** Steps under way, told of from elsewhere, whose teller was not heard of since that time. */
+  /** Steps under way, or uploading artifacts, told of from elsewhere, whose teller was not heard of since that time. */
   listSilent(sinceUnixMs: number): Promise<readonly StepRow[]>;
   /** Runs that take steps and have had none under way since that time, oldest first. */
   listIdle(sinceUnixMs: number): Promise<readonly IdleRun[]>;

@@ -14,6 +14,7 @@ import { addLivesOfTraces } from './migration/0016-lives-of-traces.js';
 import { indexPlaces } from './migration/0017-lists-by-place.js';
 import { addResentWebhooks } from './migration/0018-resent-webhooks.js';
 import { addWebhookUrls } from './migration/0019-webhook-urls.js';
+import { createStepArtifacts } from './migration/0021-step-artifacts.js';
 import { StoreError } from './store-error.js';
 
 /** Steps of a schema by their names, whose alphabetical order is that of the steps. */
@@ -39,6 +40,7 @@ const SCHEMA_STEPS: SchemaSteps = {
   '0017-lists-by-place': { up: indexPlaces },
   '0018-resent-webhooks': { up: addResentWebhooks },
   '0019-webhook-urls': { up: addWebhookUrls },
+  '0021-step-artifacts': { up: createStepArtifacts },
 };
 
 /** Which database's schema is brought forward, and to what. */

@@ -40,6 +40,14 @@ const rowsSchema = z.object({
     }),
   ),
   step_outputs: z.array(z.object({ step_id: z.string(), output: z.string(), dropped_bytes: id })),
+  step_artifacts: z
+    .array(
+      z.object({
+        ...{ step_id: z.string(), state: z.enum(['expected', 'missing']), expected_count: id, missing_count: id },
+        ...{ paths: z.string(), reason: maybeText },
+      }),
+    )
+    .default([]),
   job_runs: z.array(
     z.object({
       ...{ run_id: id, state: z.enum(['queued', 'running', 'ended']), first_command: id, commands_digest: z.string() },

@@ -34,6 +34,20 @@ export interface CatalogRun {
   readonly gitBranch: string | null;
   readonly gitSha: string | null;
   readonly stepCount: number;
+  /** Artifacts that were to come and never did, of all its steps. */
+  readonly missingArtifactCount: number;
+}
+
+/** Artifacts that a step is to have and that cannot all be downloaded. */
+export interface CatalogArtifacts {
+  /** `uploading`: they are on their way; `incomplete`: some never came. */
+  readonly state: 'uploading' | 'incomplete';
+  /** All that the step is to have. */
+  readonly expectedCount: number;
+  /** Those that never came. */
+  readonly missing: readonly string[];
+  /** Why, in words; `null` while they are uploaded. */
+  readonly reason: string | null;
 }
 
 /** A step of a run: one command. */
@@ -55,6 +69,8 @@ export interface CatalogStep {
   readonly startedUnixMs: number | null;
   /** `null` while it is under way. */
   readonly finishedUnixMs: number | null;
+  /** `null` where all that it left can be downloaded. */
+  readonly artifacts: CatalogArtifacts | null;
   /** Its engine commands, in the order in which they began; most steps have one. */
   readonly invocations: readonly CatalogInvocation[];
 }

@@ -11,5 +11,6 @@ export interface RunRows {
   readonly step_traces: readonly Selectable<StateTables['step_traces']>[];
   readonly invocations: readonly Selectable<StateTables['invocations']>[];
   readonly step_outputs: readonly Selectable<StateTables['step_outputs']>[];
+  readonly step_artifacts: readonly Selectable<StateTables['step_artifacts']>[];
   readonly job_runs: readonly Selectable<StateTables['job_runs']>[];
 }

@@ -32,6 +32,7 @@ export async function settleSteps(
       .orderBy('started_unix_ms')
       .execute();
     const awaited = await awaitedTraces(transaction, some);
+    const uploading = await stepsUploading(transaction, some);
     for (const step of steps) {
       const own = invocations.filter(({ step_id }) => step_id === step.step_id);
       const isLate = step.ended_unix_ms !== null && nowUnixMs - step.ended_unix_ms > TRACE_GRACE_MS;
@@ -39,7 +40,9 @@ export async function settleSteps(
         ending: toEnding(step),
         isTold: step.teller !== 'nobody',
         invocations: own.map((one) => ({ ...one, isSaved: one.is_saved !== 0 })),
-        isAwaited: awaited.some((trace) => trace.step_id === step.step_id && (trace.state !== null || !isLate)),
+        isAwaited:
+          uploading.has(step.step_id) ||
+          awaited.some((trace) => trace.step_id === step.step_id && (trace.state !== null || !isLate)),
       });
       runIds.add(step.execution_id);
       const seen_unix_ms = own[0]?.started_unix_ms ?? step.seen_unix_ms;
@@ -120,4 +123,18 @@ function awaitedTraces(transaction: Transaction<StateTables>, stepIds: readonly 
     .where('known.trace_id', 'is', null)
     .where(sql<boolean>`(runs.state is null or runs.state = 'open' or runs.is_noted = 0)`)
     .execute();
+}
+
+/** Steps whose artifacts cannot all be downloaded yet. */
+async function stepsUploading(
+  transaction: Transaction<StateTables>,
+  stepIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const rows = await transaction
+    .selectFrom('step_artifacts')
+    .select('step_id')
+    .where('step_id', 'in', stepIds)
+    .where('state', '=', 'expected')
+    .execute();
+  return new Set(rows.map(({ step_id }) => step_id));
 }

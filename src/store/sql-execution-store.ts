@@ -9,10 +9,13 @@ import type {
   CancelResult,
   EndedStep,
   ExecutionStore,
+  ExpectedArtifacts,
   FinishResult,
   IdleRun,
+  MissingArtifacts,
   StepRow,
   StepTeller,
+  UploadingStep,
 } from './execution-store.js';
 import { closeRun, finishIfOver } from './finish-run.js';
 import { nextIds } from './next-ids.js';
@@ -21,6 +24,7 @@ import { settleRuns, settleSteps } from './settle-runs.js';
 import type { StateDb, StateTables } from './state-tables.js';
 import { fromEnding, type RunColumns, toRun, toStep } from './step-columns.js';
 import type { StepPlace, StepStart } from './step-start.js';
+import { touched } from './touch-rows.js';
 import type { RunAnnouncer } from './webhook/run-announcer.js';
 
 /** Steps of runs whose status is looked at again at a time. */
@@ -83,6 +87,80 @@ export class SqlExecutionStore implements ExecutionStore {
       const ended = await findStep(transaction, stepId);
       return ended && { step: toStep(ended), isNew: step.ending === null };
     });
+  }
+
+  expectArtifacts(stepId: string, paths: readonly string[]): Promise<boolean> {
+    return changeState(this.db, async (transaction) => {
+      if ((await findStep(transaction, stepId)) === undefined) return false;
+      const known = await transaction
+        .selectFrom('step_artifacts')
+        .selectAll()
+        .where('step_id', '=', stepId)
+        .executeTakeFirst();
+      const before = known === undefined ? [] : parsePaths(known.paths);
+      const all = [...new Set([...before, ...paths])];
+      if (all.length === 0) return true;
+      // Those that came before others were given up are no longer listed.
+      const expected_count = Math.max(known?.expected_count ?? 0, all.length);
+      const row = {
+        state: 'expected' as const,
+        expected_count,
+        missing_count: 0,
+        paths: JSON.stringify(all),
+        reason: null,
+      };
+      await transaction
+        .insertInto('step_artifacts')
+        .values({ step_id: stepId, ...row })
+        .onConflict((conflict) => conflict.column('step_id').doUpdateSet(row))
+        .execute();
+      return true;
+    });
+  }
+
+  async expectedArtifacts(stepId: string): Promise<ExpectedArtifacts | undefined> {
+    const row = await this.db
+      .selectFrom('step_artifacts as artifacts')
+      .innerJoin('execution_steps as step', 'step.step_id', 'artifacts.step_id')
+      .select(['step.execution_id', 'step.step_index', 'artifacts.paths'])
+      .where('artifacts.step_id', '=', stepId)
+      .where('artifacts.state', '=', 'expected')
+      .executeTakeFirst();
+    return row && { runId: row.execution_id, stepIndex: row.step_index, paths: parsePaths(row.paths) };
+  }
+
+  endArtifacts(stepId: string, missing: MissingArtifacts | null, nowUnixMs: number): Promise<void> {
+    return changeState(this.db, async (transaction) => {
+      const step = await findStep(transaction, stepId);
+      if (missing === null) {
+        await transaction.deleteFrom('step_artifacts').where('step_id', '=', stepId).execute();
+      } else {
+        const { paths, reason } = missing;
+        await transaction
+          .updateTable('step_artifacts')
+          .set({ state: 'missing', missing_count: paths.length, paths: JSON.stringify(paths), reason })
+          .where('step_id', '=', stepId)
+          .execute();
+      }
+      if (step === undefined) return;
+      await transaction
+        .updateTable('executions')
+        .set((row) => touched(row))
+        .where('id', '=', step.execution_id)
+        .execute();
+      if (step.ending !== null) await settleSteps(transaction, [stepId], nowUnixMs, this.announcer);
+    });
+  }
+
+  async listUploading(): Promise<readonly UploadingStep[]> {
+    const rows = await this.db
+      .selectFrom('step_artifacts as artifacts')
+      .innerJoin('execution_steps as step', 'step.step_id', 'artifacts.step_id')
+      .select(['step.step_id', 'step.teller'])
+      .where('artifacts.state', '=', 'expected')
+      .orderBy('step.step_id')
+      .execute();
+    return rows.map(({ step_id, teller }) => ({ stepId: step_id, teller: teller === 'remote' ? 'remote' : 'local' }));
   }
 
   finish(runKey: string, accountId = FIRST_ACCOUNT_ID): Promise<FinishResult> {
@@ -195,7 +273,17 @@ export class SqlExecutionStore implements ExecutionStore {
 
   async listSilent(sinceUnixMs: number): Promise<readonly StepRow[]> {
     const rows = await selectSteps(this.db)
-      .where('step.ending', 'is', null)
+      .where(({ or, eb, exists, selectFrom }) =>
+        or([
+          eb('step.ending', 'is', null),
+          exists(
+            selectFrom('step_artifacts as artifacts')
+              .select('artifacts.step_id')
+              .whereRef('artifacts.step_id', '=', 'step.step_id')
+              .where('artifacts.state', '=', 'expected'),
+          ),
+        ]),
+      )
       .where('step.teller', '=', 'remote')
       .where(({ eb, fn }) => eb(fn.coalesce('step.heard_unix_ms', 'step.started_unix_ms'), '<', sinceUnixMs))
       .orderBy('step.execution_id')
@@ -278,4 +366,9 @@ async function addStep(
 
 function placeOf({ run, stepIndex }: StepRow): StepPlace {
   return { runId: run.runId, stepIndex, job: run.job };
+}
+
+/** Only the store writes the column, from a list of texts. */
+function parsePaths(paths: string): readonly string[] {
+  return JSON.parse(paths) as readonly string[];
 }

@@ -247,7 +247,7 @@ async function deleteShared(transaction: Transaction<StateTables>, { traceIds }:
 }
 
 async function deleteRows(transaction: Transaction<StateTables>, { runIds, traceIds }: RunGroup): Promise<void> {
-  for (const table of ['step_outputs', 'step_traces'] as const) {
+  for (const table of ['step_outputs', 'step_artifacts', 'step_traces'] as const) {
     await transaction
       .deleteFrom(table)
       .where('step_id', 'in', (eb) =>

@@ -24,6 +24,7 @@ const TABLES = [
   'step_traces',
   'invocations',
   'step_outputs',
+  'step_artifacts',
   'job_runs',
 ] as const;
 
@@ -157,6 +158,7 @@ async function rowsOf(db: StateDb, run: RunRows['executions']): Promise<RunRows>
     step_traces: await db.selectFrom('step_traces').selectAll().where('step_id', 'in', steps).execute(),
     invocations: await db.selectFrom('invocations').selectAll().where('step_id', 'in', steps).execute(),
     step_outputs: await db.selectFrom('step_outputs').selectAll().where('step_id', 'in', steps).execute(),
+    step_artifacts: await db.selectFrom('step_artifacts').selectAll().where('step_id', 'in', steps).execute(),
     job_runs: await db.selectFrom('job_runs').selectAll().where('run_id', '=', run.id).execute(),
   };
 }

@@ -2,6 +2,7 @@ import { type ExpressionBuilder, type RawBuilder, type Selectable, sql } from 'k
 import { slices } from '../component/slices.js';
 import { parseTraceId } from '../record/ids.js';
 import type {
+  CatalogArtifacts,
   CatalogInvocation,
   CatalogJob,
   CatalogRun,
@@ -207,6 +208,11 @@ function likePattern(text: string): string {
   return `%${text.toLowerCase().replaceAll(/[!%_]/g, (character) => `!${character}`)}%`;
 }
 
+const MISSING_ARTIFACT_COUNT = sql<number | string | null>`(
+  select sum(artifacts.missing_count) from execution_steps as step
+  inner join step_artifacts as artifacts on artifacts.step_id = step.step_id
+  where step.execution_id = run.id)`.as('missing_artifact_count');
+
 function runs(db: StateDb) {
   return db
     .selectFrom('executions as run')
@@ -214,13 +220,15 @@ function runs(db: StateDb) {
     .innerJoin('environments', 'environments.id', 'run.environment_id')
     .innerJoin('jobs', 'jobs.id', 'run.job_id')
     .selectAll('run')
-    .select(['projects.name as project_name', 'environments.name as environment_name', 'jobs.name as job_name']);
+    .select(['projects.name as project_name', 'environments.name as environment_name', 'jobs.name as job_name'])
+    .select(MISSING_ARTIFACT_COUNT);
 }
 
 type RunColumns = Selectable<StateTables['executions']> & {
   readonly project_name: string;
   readonly environment_name: string;
   readonly job_name: string;
+  readonly missing_artifact_count: number | string | null;
 };
 
 function toRun(row: RunColumns): CatalogRun {
@@ -243,19 +251,31 @@ function toRun(row: RunColumns): CatalogRun {
     gitBranch: row.git_branch,
     gitSha: row.git_sha,
     stepCount: row.step_count,
+    missingArtifactCount: Number(row.missing_artifact_count ?? 0),
   };
 }
 
 function steps(db: StateDb, accountId: number) {
-  return db
-    .selectFrom('execution_steps as step')
-    .innerJoin('executions as run', 'run.id', 'step.execution_id')
-    .where('run.account_id', '=', accountId)
-    .selectAll('step')
-    .select('run.account_id');
+  return (
+    db
+      .selectFrom('execution_steps as step')
+      .innerJoin('executions as run', 'run.id', 'step.execution_id')
+      .leftJoin('step_artifacts as artifacts', 'artifacts.step_id', 'step.step_id')
+      .where('run.account_id', '=', accountId)
+      .selectAll('step')
+      .select(['run.account_id', 'artifacts.state as artifacts_state', 'artifacts.expected_count', 'artifacts.reason'])
+      // While they are uploaded it is asked for each of them.
+      .select(sql<string | null>`case when artifacts.state = 'missing' then artifacts.paths end`.as('missing_paths'))
+  );
 }
 
-type StepColumns = Selectable<StateTables['execution_steps']> & { readonly account_id: number };
+type StepColumns = Selectable<StateTables['execution_steps']> & {
+  readonly account_id: number;
+  readonly artifacts_state: 'expected' | 'missing' | null;
+  readonly expected_count: number | null;
+  readonly reason: string | null;
+  readonly missing_paths: string | null;
+};
 
 function toStep(row: StepColumns, invocations: readonly CatalogInvocation[]): CatalogStep {
   return {
@@ -272,7 +292,19 @@ function toStep(row: StepColumns, invocations: readonly CatalogInvocation[]): Ca
     updatedUnixMs: row.updated_unix_ms,
     startedUnixMs: row.seen_unix_ms,
     finishedUnixMs: row.ended_unix_ms,
+    artifacts: toArtifacts(row),
     invocations,
+  };
+}
+
+function toArtifacts(row: StepColumns): CatalogArtifacts | null {
+  if (row.artifacts_state === null) return null;
+  return {
+    state: row.artifacts_state === 'missing' ? 'incomplete' : 'uploading',
+    expectedCount: row.expected_count ?? 0,
+    // Only the stores write the column, from a list of texts.
+    missing: JSON.parse(row.missing_paths ?? '[]') as readonly string[],
+    reason: row.reason,
   };
 }
 

@@ -137,6 +137,20 @@ export interface StateTables extends ClusterTables, WebhookTables {
     readonly output: string;
     readonly dropped_bytes: number;
   };
+  /** Artifacts that a step is to have and that cannot all be downloaded (yet); without a row, nothing is missing. */
+  readonly step_artifacts: {
+    readonly step_id: string;
+    /** `expected`: they are being uploaded, and the run is not over before. `missing`: they never came. */
+    readonly state: 'expected' | 'missing';
+    /** All that were announced. */
+    readonly expected_count: number;
+    /** Those that never came; 0 while they are uploaded. */
+    readonly missing_count: number;
+    /** A JSON array: of all that are expected, or of those that are missing. */
+    readonly paths: string;
+    /** Why they are missing, in words. */
+    readonly reason: string | null;
+  };
   /** Which traces hold records of which steps. */
   readonly step_traces: {
     readonly trace_id: string;

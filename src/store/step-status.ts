@@ -16,7 +16,7 @@ export interface StepEvidence {
   /** Whether somebody runs the command and says how it ends; otherwise its telemetry alone tells. */
   readonly isTold: boolean;
   readonly invocations: readonly InvocationEvidence[];
-  /** Whether records of it have come that are not judged yet. */
+  /** Whether records of it have come that are not judged yet, or artifacts of it are being uploaded. */
   readonly isAwaited: boolean;
 }
 

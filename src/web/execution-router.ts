@@ -6,22 +6,26 @@ import { stepIdFor } from '../record/account-attribute.js';
 import { parseTraceId } from '../record/ids.js';
 import { API_PATH } from '../run/api-path.js';
 import {
+  artifactsEndSchema,
+  expectedArtifactsSchema,
   finishDocument,
   finishSchema,
   MAX_API_BODY_BYTES,
+  MAX_ARTIFACT_LIST_BYTES,
   placeDocument,
   stepEndSchema,
   stepIdSchema,
   stepStartOf,
   stepStartSchema,
 } from '../run/execution-api.js';
+import type { ExecutionBook } from '../run/execution-book.js';
 import { ExecutionBookError, type ExecutionBookErrorCode } from '../run/execution-book-error.js';
 import type { LocalExecutionBook } from '../run/local-execution-book.js';
 import { senderAccountIn, senderGuard } from './sender-guard.js';
 
 /** What the router works with. */
 export interface ExecutionRouterDeps {
-  readonly book: Pick<LocalExecutionBook, 'begin' | 'attach' | 'end' | 'finish' | 'isCancelled'>;
+  readonly book: Pick<LocalExecutionBook, keyof ExecutionBook>;
   readonly logger: Logger;
   /** Asked before anything is read; everybody may tell of runs, for the first account, where it is left out. */
   readonly gate?: SenderGate | undefined;
@@ -62,6 +66,16 @@ export function executionRouter({ book, logger, gate }: ExecutionRouterDeps): Ro
   router.put(`${steps}/end`, json, async (request, response) => {
     const { ending, ended_unix_ms } = parsed(stepEndSchema, bodyOf(request));
     await book.end(stepIdIn(request, response), ending, ended_unix_ms);
+    response.status(204).end();
+  });
+  router.put(`${steps}/artifacts`, express.json({ limit: MAX_ARTIFACT_LIST_BYTES }), async (request, response) => {
+    const { paths } = parsed(expectedArtifactsSchema, bodyOf(request));
+    await book.expectArtifacts(stepIdIn(request, response), paths);
+    response.status(204).end();
+  });
+  router.put(`${steps}/artifacts/end`, json, async (request, response) => {
+    const { reason } = parsed(artifactsEndSchema, bodyOf(request));
+    await book.endArtifacts(stepIdIn(request, response), reason);
     response.status(204).end();
   });
   router.get(`${steps}/cancellation`, async (request, response) => {

@@ -48,6 +48,7 @@ export function payloadOf(subscription: PayloadSubscription, event: OutgoingEven
       runReason: facts.reason ?? UNKNOWN_REASON,
       runStartedAt: wholeSeconds(facts.startedUnixMs),
       ...(facts.finishedUnixMs !== null && { runFinishedAt: wholeSeconds(facts.finishedUnixMs) }),
+      ...(facts.missingArtifacts !== undefined && { missingArtifacts: facts.missingArtifacts }),
       ...(facts.erroredUnixMs !== null && { runErroredAt: wholeSeconds(facts.erroredUnixMs) }),
     },
   };

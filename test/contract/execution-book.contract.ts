@@ -95,6 +95,20 @@ export function executionBookContract(
         expect(second.runId).not.toBe(first.runId);
       }));
 
+    it('knows which artifacts a step is to have until no more come, beyond its end', () =>
+      withBook(async (book, store) => {
+        const { runId } = await book.begin(stepStart('a', {}));
+        await book.expectArtifacts('a', ['manifest.json']);
+        await book.expectArtifacts('a', ['manifest.json', 'run/ü "quoted".sql']);
+        await book.end('a', { kind: 'exited', exitCode: 0 }, 2_000);
+        const paths = ['manifest.json', 'run/ü "quoted".sql'];
+        expect(await store.expectedArtifacts('a')).toEqual({ runId, stepIndex: 1, paths });
+        expect((await store.listUploading()).map(({ stepId }) => stepId)).toEqual(['a']);
+        for (let times = 0; times < 2; times += 1) await book.endArtifacts('a', 'the bucket is gone');
+        expect(await store.expectedArtifacts('a')).toBeUndefined();
+        expect(await store.listUploading()).toEqual([]);
+      }));
+
     it('finishes a run when told, once its steps have ended', () =>
       withBook(async (book, store) => {
         const { runId } = await book.begin(stepStart('a', { runKey: 'night' }));

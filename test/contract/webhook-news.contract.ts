@@ -66,6 +66,43 @@ export function webhookNewsContract(withState: (body: (state: State) => Promise<
         expect(await told(state)).toEqual(['started 3', 'errored 20', 'completed 20']);
       }));
 
+    it('is that a run is over only when its artifacts can be downloaded, however long that takes', () =>
+      withA(async (state) => {
+        const { executions } = state;
+        await executions.begin(stepStart('a', {}), 'remote');
+        await executions.expectArtifacts('a', ['manifest.json', 'run_results.json']);
+        await executions.end('a', EXITED, 5_000);
+        await executions.settle(500_000);
+        expect(await told(state)).toEqual(['started 3']);
+        await executions.endArtifacts('a', null, 600_000);
+        expect(await told(state)).toEqual(['started 3', 'completed 10']);
+        expect((await eventsOf(state, 'wsu_a')).at(-1)?.facts).not.toHaveProperty('missingArtifacts');
+      }));
+
+    it('says which artifacts of a run never came, and why', () =>
+      withA(async (state) => {
+        const { executions, catalog } = state;
+        const { runId } = await executions.begin(stepStart('a', {}), 'remote');
+        const paths = Array.from({ length: 30 }, (_, index) => `run/${index}.sql`);
+        await executions.expectArtifacts('a', [...paths, 'manifest.json']);
+        await executions.end('a', EXITED, 5_000);
+        await executions.endArtifacts('a', { paths, reason: 'the bucket is gone' }, 600_000);
+        const missingArtifacts = { count: 30, paths: paths.slice(0, 20), reason: 'the bucket is gone' };
+        expect((await eventsOf(state, 'wsu_a')).map(({ facts }) => facts.missingArtifacts)).toEqual([
+          undefined,
+          missingArtifacts,
+        ]);
+        expect((await catalog.findRun(ACCOUNT, runId))?.missingArtifactCount).toBe(30);
+        const [step] = await catalog.stepsOf(ACCOUNT, [runId]);
+        const incomplete = { state: 'incomplete', expectedCount: 31, missing: paths, reason: 'the bucket is gone' };
+        expect(step?.artifacts).toEqual(incomplete);
+        // They come after all: the run has them, and nothing more is told.
+        await executions.expectArtifacts('a', paths);
+        await executions.endArtifacts('a', null, 700_000);
+        expect((await catalog.stepsOf(ACCOUNT, [runId]))[0]?.artifacts).toBeNull();
+        expect(await told(state)).toEqual(['started 3', 'completed 10']);
+      }));
+
     it('is never more, when records come late and change how it ended', () =>
       withA(async (state) => {
         await state.invocations.note([commandNote(1, { verdict: 'lost' })], 4_000);

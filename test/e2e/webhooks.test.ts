@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -52,6 +52,23 @@ test('a run under exec is told of: started, errored, and completed once its tele
   const sizes = Object.entries(receiver.deliveries.at(-1)?.artifacts ?? {});
   expect(sizes.filter(([path]) => path.endsWith('.parquet'))).toHaveLength(1);
   expect(sizes.every(([, bytes]) => bytes > 0)).toBe(true);
+});
+
+test('a run is over only when all that it left can be downloaded, however long that takes', async () => {
+  writeFileSync(join(folder, 'dbt_project.yml'), 'name: shop');
+  const write = `
+    const { mkdirSync, writeFileSync } = require('node:fs');
+    mkdirSync('target/run', { recursive: true });
+    writeFileSync('target/run_results.json', '{}');
+    for (let model = 0; model < 300; model += 1) writeFileSync('target/run/' + model + '.sql', 'select 1');`;
+  await runBridge(['exec', '--to', bridge.otlpUrl, '--flush-timeout', '1ms', '--', process.execPath, '-e', write], {
+    cwd: folder,
+  });
+  const completed = await until('the end', () =>
+    receiver.deliveries.find(({ eventType }) => eventType === 'job.run.completed'),
+  );
+  expect(Object.keys(completed.artifacts)).toHaveLength(301);
+  expect(completed.data).not.toHaveProperty('missingArtifacts');
 });
 
 test('a command that dies without a word has errored, and one that succeeds has not', async () => {

@@ -66,7 +66,10 @@ describe('the description of the API', () => {
       throw new Error('not asked');
     };
     const about = { version: '', otlpAddress: nothing, webAddress: nothing, exportsTo: [] };
-    const book = { begin: nothing, attach: nothing, end: nothing, finish: nothing, isCancelled: nothing };
+    const book = {
+      ...{ begin: nothing, attach: nothing, end: nothing, finish: nothing, isCancelled: nothing },
+      ...{ expectArtifacts: nothing, endArtifacts: nothing },
+    };
     const { logger, state } = api.server;
     const artifacts = new RunArtifacts({ catalog: state.catalog, openStore: nothing, dataFolder: api.dataFolder });
     const guard = { findShortage: () => undefined };

@@ -3,7 +3,9 @@ import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { API_PATH } from '../../run/api-path.js';
 import {
   apiErrorSchema,
+  artifactsEndSchema,
   cancellationSchema,
+  expectedArtifactsSchema,
   finishSchema,
   placeSchema,
   stepEndSchema,
@@ -87,6 +89,26 @@ export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
       summary: 'A step ended, and all its records were handed over',
       requestParams: { path },
       requestBody: body(stepEndSchema),
+      responses: { 204: { description: 'Noted.' }, ...problems },
+    },
+  },
+  [`${STEPS}/artifacts`]: {
+    put: {
+      tags: TAGS,
+      security,
+      summary: 'Artifacts of the step are about to be uploaded: its run is not over before they can be downloaded',
+      requestParams: { path },
+      requestBody: body(expectedArtifactsSchema),
+      responses: { 204: { description: 'Noted.' }, ...problems },
+    },
+  },
+  [`${STEPS}/artifacts/end`]: {
+    put: {
+      tags: TAGS,
+      security,
+      summary: 'No more artifacts of the step are uploaded; those that are missing are noted on the run',
+      requestParams: { path },
+      requestBody: body(artifactsEndSchema),
       responses: { 204: { description: 'Noted.' }, ...problems },
     },
   },

@@ -23,6 +23,21 @@ const invocationSchema = z.object({
   has_parquet: z.boolean(),
 });
 
+/** Paths of missing artifacts that an answer has. */
+const MAX_MISSING = 1_000;
+
+/** Artifacts of a step that cannot all be downloaded. */
+const artifactsSchema = z.object({
+  state: z.enum(['uploading', 'incomplete']),
+  expected_count: z.number().int(),
+  missing_count: z.number().int().meta({ description: 'that never came; 0 while they are uploaded' }),
+  missing: z
+    .array(z.string())
+    .max(MAX_MISSING)
+    .meta({ description: `the first ${MAX_MISSING} of them` }),
+  reason: z.string().nullable(),
+});
+
 /** A run, in the API's own words. */
 export const runSchema = z
   .object({
@@ -52,6 +67,7 @@ export const runSchema = z
         created_at: z.iso.datetime(),
         started_at: timeSchema,
         finished_at: timeSchema,
+        artifacts: artifactsSchema.nullable().meta({ description: 'null where all that it left can be downloaded' }),
         commands: z.array(invocationSchema),
       }),
     ),
@@ -109,6 +125,13 @@ function stepDocument(step: CatalogStep, redactor: Redactor) {
     created_at: time(step.createdUnixMs),
     started_at: step.startedUnixMs === null ? null : time(step.startedUnixMs),
     finished_at: step.finishedUnixMs === null ? null : time(step.finishedUnixMs),
+    artifacts: step.artifacts && {
+      state: step.artifacts.state,
+      expected_count: step.artifacts.expectedCount,
+      missing_count: step.artifacts.missing.length,
+      missing: step.artifacts.missing.slice(0, MAX_MISSING),
+      reason: step.artifacts.reason,
+    },
     commands: step.invocations.map(({ traceId, index, command, verdict, isSaved }) => ({
       trace_id: traceId,
       invocation_id: invocationIdOf(traceId),

@@ -69,7 +69,7 @@ export function runDocument(run: CatalogRun, related: RunRelations, context: Run
     duration_humanized: humanDuration(durations.duration),
     queued_duration_humanized: humanDuration(durations.queued_duration),
     run_duration_humanized: humanDuration(durations.run_duration),
-    artifacts_saved: isOver && startedUnixMs !== null,
+    artifacts_saved: isOver && startedUnixMs !== null && run.missingArtifactCount === 0,
     has_docs_generated: false,
     has_sources_generated: false,
     notifications_sent: false,

@@ -127,7 +127,7 @@ export class LiveRecords {
     const deadline = new AbortController();
     const giveUp = () => this.giveUp.abort();
     const bringInMs = Math.max(options.flushTimeoutMs, MIN_BRING_IN_MS);
-    const untilMs = clock.monotonicMs() + bringInMs;
+    let untilMs = clock.monotonicMs() + bringInMs;
     onStage(bringInMs);
     const timers = [clock.after(options.flushTimeoutMs, () => deadline.abort()), clock.after(bringInMs, giveUp)];
     stop.addEventListener('abort', giveUp, { once: true });
@@ -151,13 +151,19 @@ export class LiveRecords {
       if (this.artifacts.count > 0) await this.target.open();
       const target = await this.target.openForEnd();
       await target.settle();
-      // An upload ends by itself, however long it takes.
-      onStage(Number.POSITIVE_INFINITY);
-      if (this.artifacts.count > 0) await this.artifacts.keep(await this.target.open(), this.giveUp.signal);
-      onStage(bringInMs);
       const end = { ending: toCommandEnding(ending), endedUnixMs };
       await this.tellEnd(target, records.traceIds, end);
-      const isFolderNeeded = await this.leaveArtifacts(target.spoolTo, end);
+      const hasArtifacts = this.artifacts.count > 0;
+      if (hasArtifacts) {
+        // However long they take, as long as it goes on; exports have their time afterwards.
+        for (const timer of timers) timer.cancel();
+        onStage(Number.POSITIVE_INFINITY);
+        await this.artifacts.keep(await this.target.open(), stop);
+        onStage(bringInMs);
+        untilMs = clock.monotonicMs() + bringInMs;
+        timers.push(clock.after(options.flushTimeoutMs, () => deadline.abort()));
+      }
+      const isFolderNeeded = await this.leaveArtifacts(target, end);
       const left = await target.finish(records.traceIds, AbortSignal.any([deadline.signal, stop]));
       if (left !== null) notices.say(left);
       if (options.isSummaryWanted) notices.say(`${[...records.traceIds].join(', ')} in ${target.where}`);
@@ -210,6 +216,7 @@ export class LiveRecords {
     try {
       const consumer = await this.consumer;
       await consumer?.attach(traceIds);
+      await this.artifacts.announce(book);
       await book.end(stepId, ending, endedUnixMs);
     } catch (error) {
       this.isTroubleSaid = true;
@@ -218,10 +225,10 @@ export class LiveRecords {
   }
 
   /** @returns whether the command's folder is needed for them. */
-  private leaveArtifacts(to: string | null, end: NonNullable<SpoolEntry['end']>): Promise<boolean> {
+  private leaveArtifacts({ book, spoolTo: to }: StepTarget, end: NonNullable<SpoolEntry['end']>): Promise<boolean> {
     const { folder } = this.facts;
     const next = `${this.nextStart(folder, to)} takes them in`;
-    return this.artifacts.leave(folder, next, async () => {
+    return this.artifacts.leave(folder, next, book, async () => {
       if (folder !== undefined) await this.writeEntry(folder, end, { to, file: null });
     });
   }

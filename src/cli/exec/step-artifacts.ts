@@ -1,6 +1,8 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { SingleBar } from 'cli-progress';
 import { reasonOf } from '../../component/reason-of.js';
+import type { ExecutionBook } from '../../run/execution-book.js';
 import { STEP_LIMITS } from '../../source/artifact/artifact-limits.js';
 import type { FoundArtifact } from '../../source/artifact/found-artifact.js';
 import { keepArtifacts } from '../../source/artifact/keep-artifacts.js';
@@ -40,22 +42,40 @@ export class StepArtifacts {
     }
   }
 
-  /** Brings them to where the records went: they are there before the step's end is told. */
+  /** Says which they are: the run is not over before they can be downloaded. @throws ExecutionBookError */
+  async announce(book: ExecutionBook): Promise<void> {
+    if (this.waiting.length === 0) return;
+    await book.expectArtifacts(
+      this.facts.stepId,
+      this.waiting.map(({ path }) => path),
+    );
+  }
+
+  /** Brings them to where the records went, as long as that goes on, and says when all are there. */
   async keep({ book, artifacts: sink }: ExecTarget, signal: AbortSignal): Promise<void> {
     if (this.waiting.length === 0) return;
+    const { context, options, notices, stepId } = this.facts;
+    const { clock } = context;
+    const progress = new UploadProgress(this.waiting.length, this.facts);
     try {
       // It has begun already, and says the same again.
       const place = await book.begin(stepStartOf(this.facts));
-      const { left, refused, reason } = await keepArtifacts(place, this.waiting, sink, signal);
-      this.waiting = left;
-      if (reason !== null) this.reason = reason;
-      const [first] = refused;
+      const patienceMs = options.flushTimeoutMs;
+      const onProgress = (doneCount: number) => progress.show(doneCount);
+      const kept = await keepArtifacts(place, this.waiting, { sink, clock, signal, patienceMs, onProgress });
+      this.waiting = kept.left;
+      if (kept.reason !== null) this.reason = kept.reason;
+      const [first] = kept.refused;
       if (first !== undefined) {
-        const others = refused.length > 1 ? ` and ${refused.length - 1} more` : '';
-        this.facts.notices.say(`not kept as artifacts of the step: ${first.path}${others}: ${this.reason}`);
+        const others = kept.refused.length > 1 ? ` and ${kept.refused.length - 1} more` : '';
+        notices.say(`not kept as artifacts of the step: ${first.path}${others}: ${this.reason}`);
       }
+      // What is left may still come: whoever takes it in says when no more does.
+      if (kept.left.length === 0) await book.endArtifacts(stepId, kept.reason);
     } catch (error) {
       this.reason = reasonOf(error);
+    } finally {
+      progress.end();
     }
   }
 
@@ -69,8 +89,13 @@ export class StepArtifacts {
    * @param writeEntry says in the folder whose they are
    * @returns whether the folder is needed
    */
-  async leave(folder: string | undefined, next: string, writeEntry: () => Promise<void>): Promise<boolean> {
-    const { notices } = this.facts;
+  async leave(
+    folder: string | undefined,
+    next: string,
+    book: ExecutionBook,
+    writeEntry: () => Promise<void>,
+  ): Promise<boolean> {
+    const { notices, stepId } = this.facts;
     if (this.waiting.length === 0) return false;
     const what = `artifacts of the command that are not kept: ${this.waiting.length} (${this.reason})`;
     try {
@@ -82,7 +107,64 @@ export class StepArtifacts {
       return true;
     } catch {
       notices.say(what);
+      // Nobody has them any more: the run waits for them no longer.
+      await book.endArtifacts(stepId, this.reason).catch(() => undefined);
       return false;
     }
+  }
+}
+
+/** Nothing is said of uploads that take less, in milliseconds; then a line so often, where there is no terminal. */
+const FIRST_LINE_MS = 3_000;
+const LINE_MS = 15_000;
+
+/** Shows how far an upload is that takes a while: a bar on a terminal, a line now and then elsewhere. */
+class UploadProgress {
+  private readonly startMs: number;
+  private saidMs: number;
+  private bar: Promise<SingleBar> | undefined;
+  private doneCount = 0;
+
+  constructor(
+    private readonly totalCount: number,
+    private readonly facts: CommandFacts,
+  ) {
+    this.startMs = facts.context.clock.monotonicMs();
+    this.saidMs = this.startMs;
+  }
+
+  show(doneCount: number): void {
+    const { context, notices, options } = this.facts;
+    const nowMs = context.clock.monotonicMs();
+    this.doneCount = doneCount;
+    if (options.isQuiet || nowMs - this.startMs < FIRST_LINE_MS) return;
+    if (context.isStderrTerminal) {
+      this.bar ??= this.begin();
+      void this.bar.then((bar) => bar.update(this.doneCount));
+    } else if (nowMs - this.saidMs >= (this.saidMs === this.startMs ? FIRST_LINE_MS : LINE_MS)) {
+      this.saidMs = nowMs;
+      notices.say(`uploading artifacts: ${doneCount} of ${this.totalCount}`);
+    }
+  }
+
+  /** Removes the bar. */
+  end(): void {
+    void this.bar?.then((bar) => bar.stop());
+  }
+
+  private async begin(): Promise<SingleBar> {
+    const { SingleBar } = await import('cli-progress');
+    const bar = new SingleBar({
+      stream: this.facts.context.stderr,
+      format: 'run-bridge: uploading artifacts {bar} {value} of {total}',
+      hideCursor: true,
+      clearOnComplete: true,
+      barsize: 30,
+      fps: 5,
+      // Signals belong to src/main.ts.
+      gracefulExit: false,
+    });
+    bar.start(this.totalCount, this.doneCount);
+    return bar;
   }
 }

@@ -1,4 +1,4 @@
-import { constants, type ReadStream } from 'node:fs';
+import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { z } from 'zod';
 import { API_PATH } from '../../run/api-path.js';
@@ -9,8 +9,8 @@ import type { ArtifactSink } from './artifact-sink.js';
 
 /** How often one artifact is sent. */
 const MAX_ATTEMPTS = 3;
-/** How long one may take to be sent and kept, in milliseconds: 10 minutes. */
-const SENDING_MS = 600_000;
+/** How long a bridge may take nothing of an artifact, and not answer, in milliseconds: 5 minutes, since it takes a few at a time. */
+const SILENCE_MS = 300_000;
 
 const answerSchema = z.object({ status: z.object({ user_message: z.string() }) });
 
@@ -41,20 +41,25 @@ export class HttpArtifactSink implements ArtifactSink {
   private async putOnce({ runId, stepIndex, path }: ArtifactKey, file: string, signal: AbortSignal): Promise<void> {
     const url = `${this.baseUrl.replace(/\/+$/, '')}${API_PATH}/runs/${runId}/artifacts/${encodedArtifactPath(path)}?step=${stepIndex}`;
     const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
+    const silence = new AbortController();
+    const timer = setTimeout(() => silence.abort(), SILENCE_MS);
     try {
       const { size } = await handle.stat();
       // A file that is being written while it is sent is sent as long as it was.
       const body =
-        size === 0 ? Buffer.alloc(0) : handle.createReadStream({ autoClose: false, start: 0, end: size - 1 });
-      const answer = await this.send(url, body, size, signal);
+        size === 0
+          ? Buffer.alloc(0)
+          : watched(handle.createReadStream({ autoClose: false, start: 0, end: size - 1 }), () => timer.refresh());
+      const answer = await this.send(url, body, size, AbortSignal.any([signal, silence.signal]));
       if (!answer.ok) throw refusal(answer.status, await answer.text(), url);
       await answer.body?.cancel();
     } finally {
+      clearTimeout(timer);
       await handle.close();
     }
   }
 
-  private async send(url: string, body: Buffer | ReadStream, sizeBytes: number, signal: AbortSignal) {
+  private async send(url: string, body: Buffer | AsyncIterable<Uint8Array>, sizeBytes: number, signal: AbortSignal) {
     try {
       return await fetch(url, {
         method: 'PUT',
@@ -63,11 +68,19 @@ export class HttpArtifactSink implements ArtifactSink {
         // A body that is read while it is sent.
         duplex: 'half',
         redirect: 'manual',
-        signal: AbortSignal.any([signal, AbortSignal.timeout(SENDING_MS)]),
+        signal,
       });
     } catch (cause) {
       throw new ArtifactError('unavailable', `the bridge at ${this.baseUrl} cannot be reached`, { cause });
     }
+  }
+}
+
+/** The same bytes; says when they were taken. */
+async function* watched(content: AsyncIterable<Uint8Array>, onTaken: () => void): AsyncGenerator<Uint8Array> {
+  for await (const chunk of content) {
+    yield chunk;
+    onTaken();
   }
 }
 

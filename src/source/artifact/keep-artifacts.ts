@@ -1,3 +1,5 @@
+import type { Clock } from '../../component/clock.js';
+import { pause } from '../../component/pause.js';
 import { reasonOf } from '../../component/reason-of.js';
 import { ArtifactError } from '../../store/artifact/artifact-error.js';
 import type { StepPlace } from '../../store/step-start.js';
@@ -14,18 +16,65 @@ export interface KeptArtifacts {
   readonly reason: string | null;
 }
 
+/** How artifacts are kept. */
+export interface KeepingOptions {
+  readonly sink: ArtifactSink;
+  readonly clock: Clock;
+  /** Ends it at once. */
+  readonly signal: AbortSignal;
+  /** Where nothing can be kept, it is tried again until nothing was for so long, in milliseconds. 0: not at all. */
+  readonly patienceMs: number;
+  /** Told how many are done, whenever one is. */
+  readonly onProgress?: (doneCount: number) => void;
+}
+
 /** Artifacts under way at a time. */
 const AT_A_TIME = 6;
+/** The first pause after nothing could be kept, and the longest, in milliseconds; each is twice as long as the one before. */
+const FIRST_PAUSE_MS = 250;
+const MAX_PAUSE_MS = 5_000;
 
 /**
- * Brings artifacts to where they are kept, a few at a time and in their order. Where one fails for a reason that goes for
- * all (nobody answers, the disk is full), the others are left at once. Never throws.
+ * Brings artifacts to where they are kept, a few at a time and in their order: as long as it takes, while it goes on. Where
+ * one fails for a reason that goes for all (nobody answers, the disk is full), the others wait with it, and are left when
+ * nothing was kept for a while. Never throws.
  */
 export async function keepArtifacts(
+  place: StepPlace,
+  artifacts: readonly FoundArtifact[],
+  options: KeepingOptions,
+): Promise<KeptArtifacts> {
+  const { clock, signal, patienceMs, onProgress } = options;
+  const refused: FoundArtifact[] = [];
+  let left = artifacts;
+  let reason: string | null = null;
+  let pauseMs = FIRST_PAUSE_MS;
+  let doneCount = 0;
+  let doneMs = clock.monotonicMs();
+  const onDone = () => {
+    doneCount += 1;
+    doneMs = clock.monotonicMs();
+    pauseMs = FIRST_PAUSE_MS;
+    onProgress?.(doneCount);
+  };
+  for (;;) {
+    const round = await keepOnce(place, left, options, onDone);
+    left = round.left;
+    refused.push(...round.refused);
+    reason = round.reason ?? reason;
+    const isHopeless = signal.aborted || clock.monotonicMs() - doneMs >= patienceMs;
+    if (left.length === 0 || isHopeless) break;
+    await pause(clock, pauseMs, signal);
+    pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS);
+  }
+  return { left, refused, reason: left.length + refused.length === 0 ? null : reason };
+}
+
+async function keepOnce(
   { runId, stepIndex }: StepPlace,
   artifacts: readonly FoundArtifact[],
-  sink: ArtifactSink,
-  signal: AbortSignal,
+  { sink, signal }: KeepingOptions,
+  onDone: () => void,
 ): Promise<KeptArtifacts> {
   const waiting = [...artifacts];
   const left: FoundArtifact[] = [];
@@ -35,15 +84,16 @@ export async function keepArtifacts(
   const work = async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       if (isHopeless || signal.aborted) {
-        reason ??= 'there was no time for them';
+        reason ??= INTERRUPTED;
         left.push(next);
         continue;
       }
       try {
         await sink.put({ runId, stepIndex, path: next.path }, next.file, signal);
+        onDone();
       } catch (error) {
         if (isGone(error)) continue;
-        reason ??= signal.aborted ? 'there was no time for them' : reasonOf(error);
+        reason ??= signal.aborted ? INTERRUPTED : reasonOf(error);
         const isItsOwnFault =
           error instanceof ArtifactError && (error.code === 'tooLarge' || error.code === 'conflict');
         if (!isItsOwnFault) isHopeless = true;
@@ -54,6 +104,8 @@ export async function keepArtifacts(
   await Promise.all(Array.from({ length: AT_A_TIME }, work));
   return { left, refused, reason };
 }
+
+const INTERRUPTED = 'the upload was interrupted';
 
 /** The next command has removed or replaced it meanwhile. */
 function isGone(error: unknown): boolean {

@@ -19,6 +19,17 @@ export interface RunFacts {
   readonly startedUnixMs: number;
   /** Of an event that says that it is over. */
   readonly finishedUnixMs: number | null;
+  /** Artifacts that it was to have and that never came; left out where all of them can be downloaded. */
+  readonly missingArtifacts?: MissingArtifactFacts;
   /** Of an event that says that it errored. */
   readonly erroredUnixMs: number | null;
+}
+
+/** What an event says of missing artifacts. */
+export interface MissingArtifactFacts {
+  readonly count: number;
+  /** The first of them. */
+  readonly paths: readonly string[];
+  /** Why, in words. */
+  readonly reason: string;
 }

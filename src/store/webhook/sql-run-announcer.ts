@@ -8,7 +8,7 @@ import type { StateTables } from '../state-tables.js';
 import { ALL_TOLD, dueEvents } from './due-events.js';
 import { matchesRun, transitionOf } from './matches-run.js';
 import type { Announcing, RunAnnouncer } from './run-announcer.js';
-import type { RunFacts } from './run-facts.js';
+import type { MissingArtifactFacts, RunFacts } from './run-facts.js';
 import { toSubscription } from './subscription-columns.js';
 import type { WebhookEventType, WebhookSubscription } from './webhook-subscription.js';
 
@@ -18,6 +18,9 @@ const ROWS_PER_STATEMENT = 500;
 const DOUBTFUL_MS = 3_000;
 /** The same where its telemetry names a step that nobody has told of yet: whoever runs the command is about to. */
 const EXPECTED_MS = 10_000;
+
+/** Missing artifacts that an event names. */
+const MAX_MISSING_PATHS = 20;
 
 /** A run that something is to be told of. */
 interface News {
@@ -64,8 +67,12 @@ export class SqlRunAnnouncer implements RunAnnouncer {
       const run = await new SqlRunCatalog(transaction).findRun(one.accountId, one.id);
       if (run === undefined) continue;
       const waitMs = one.isStepExpected ? EXPECTED_MS : one.isOfNobody ? doubtfulMs : 0;
+      const missing = run.missingArtifactCount === 0 ? undefined : await missingArtifacts(transaction, run);
       for (const type of one.types) {
-        const facts = factsOf(run, type, one.errorMessage, nowUnixMs);
+        const facts = {
+          ...factsOf(run, type, one.errorMessage, nowUnixMs),
+          ...(type === 'job.run.completed' && missing !== undefined && { missingArtifacts: missing }),
+        };
         for (const subscription of subscriptions) {
           if (!(await isFor(transaction, subscription, run, type, facts))) continue;
           found.push(this.eventOf(subscription, type, facts, nowUnixMs, waitMs));
@@ -174,6 +181,19 @@ async function isStepRunning(transaction: Transaction<StateTables>): Promise<boo
     .limit(1)
     .executeTakeFirst();
   return step !== undefined;
+}
+
+async function missingArtifacts(
+  transaction: Transaction<StateTables>,
+  { accountId, id, missingArtifactCount }: CatalogRun,
+): Promise<MissingArtifactFacts> {
+  const steps = await new SqlRunCatalog(transaction).stepsOf(accountId, [id]);
+  const incomplete = steps.flatMap(({ artifacts }) => (artifacts?.state === 'incomplete' ? [artifacts] : []));
+  return {
+    count: missingArtifactCount,
+    paths: incomplete.flatMap(({ missing }) => missing).slice(0, MAX_MISSING_PATHS),
+    reason: incomplete[0]?.reason ?? '',
+  };
 }
 
 async function noteTold(transaction: Transaction<StateTables>, news: readonly News[]): Promise<void> {

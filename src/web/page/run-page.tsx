@@ -41,7 +41,7 @@ export function RunPage(props: {
         <RunTroubles sight={sight} runId={run.id} />
         <SlowestNodes nodes={sight.slowest} />
         <RunSteps steps={steps} sight={sight} nowUnixMs={nowUnixMs} />
-        <RunDownloads downloads={downloads} hasSeveralSteps={steps.length > 1} />
+        <RunDownloads downloads={downloads} steps={steps} />
         <Documents runId={run.id} />
       </div>
     </Layout>

@@ -51,6 +51,7 @@ export function runMessage(
       ['Environment', facts.environmentName],
       ...(facts.reason === null ? [] : [['Reason', facts.reason] as const]),
       ...(seconds === null ? [] : [['Took', `${seconds} s`] as const]),
+      ...(facts.missingArtifacts === undefined ? [] : [['Artifacts', missingText(facts.missingArtifacts)] as const]),
       ...(story.statusMessage === null ? [] : [['Message', story.statusMessage] as const]),
     ],
     sections: [
@@ -60,6 +61,10 @@ export function runMessage(
     ],
     url: story.url,
   };
+}
+
+function missingText({ count, reason }: NonNullable<OutgoingEvent['facts']['missingArtifacts']>): string {
+  return `${count} cannot be downloaded: ${reason}`;
 }
 
 function verdictOf(eventType: OutgoingEvent['eventType'], status: number): string {

@@ -60,7 +60,7 @@ function step(index: number, commandCount: number): CatalogStep {
   });
   const times = { createdUnixMs: 1, updatedUnixMs: 1, startedUnixMs: 1, finishedUnixMs: 1 };
   const ids = { id: 5000 + index, stepId: `step-${index}`, runId: RUN, accountId: FIRST_ACCOUNT_ID, index };
-  return { ...ids, ...times, status: 10, statusMessage: null, command: ['dbt', 'build'], invocations };
+  return { ...ids, ...times, status: 10, statusMessage: null, artifacts: null, command: ['dbt', 'build'], invocations };
 }
 
 async function keep(path: string, content: string, stepIndex = 3): Promise<void> {

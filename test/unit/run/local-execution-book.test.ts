@@ -3,7 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
-import { LocalExecutionBook, TELLER_LEASE_MS } from '../../../src/run/local-execution-book.js';
+import {
+  LocalExecutionBook,
+  type LocalExecutionBookDeps,
+  TELLER_LEASE_MS,
+} from '../../../src/run/local-execution-book.js';
+import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
+import { parseArtifactPath } from '../../../src/store/artifact/artifact-path.js';
 import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
 import type { State } from '../../../src/store/state.js';
 import { stepStart } from '../../contract/execution-book.contract.js';
@@ -25,10 +31,16 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-async function withBook(body: (book: LocalExecutionBook, state: State) => Promise<void>): Promise<void> {
+async function withBook(
+  body: (book: LocalExecutionBook, state: State) => Promise<void>,
+  artifacts: Partial<Pick<LocalExecutionBookDeps, 'openArtifacts' | 'areSpooled'>> = {},
+): Promise<void> {
   const state = await openSqliteState(join(folder, 'state.db'));
   const listeners = [{ onStepChanged: (traceIds: readonly TraceId[]) => void changed.push(...traceIds) }];
-  const book = new LocalExecutionBook({ store: state.executions, runs: state.runs, listeners, clock, logger });
+  const book = new LocalExecutionBook({
+    ...{ store: state.executions, runs: state.runs, listeners, clock, logger },
+    ...artifacts,
+  });
   await book.start();
   try {
     await body(book, state);
@@ -104,6 +116,106 @@ describe('the book of a data folder', () => {
       expect((await executions.findStep('a'))?.run.state).toBe('finished');
       expect((await executions.findStep('b'))?.run.state).toBe('open');
     }));
+
+  describe('of artifacts that are uploaded', () => {
+    const BOTH = ['manifest.json', 'run_results.json'];
+    const statusOf = async (state: State, runId: number) =>
+      (await state.catalog.findRun(FIRST_ACCOUNT_ID, runId))?.status;
+    const artifactsOf = async (state: State, runId: number) =>
+      (await state.catalog.stepsOf(FIRST_ACCOUNT_ID, [runId]))[0]?.artifacts;
+    /** A store that has these. */
+    const having = (...names: readonly string[]) => ({
+      openArtifacts: async () => ({
+        list: async () =>
+          names.flatMap((name) => {
+            const path = parseArtifactPath(name);
+            return path === undefined ? [] : [{ path, sizeBytes: 1, modifiedUnixMs: 1, etag: '""' }];
+          }),
+      }),
+    });
+
+    it('says that the run is over when all are kept, and which are missing where some are not', async () => {
+      for (const [kept, status] of [
+        [BOTH, null],
+        [['manifest.json'], 'incomplete'],
+      ] as const) {
+        await withBook(
+          async (book, state) => {
+            const { runId } = await book.begin(stepStart(kept.join(), {}));
+            await book.expectArtifacts(kept.join(), BOTH);
+            await book.end(kept.join(), { kind: 'exited', exitCode: 0 }, 2_000);
+            expect(await statusOf(state, runId)).toBeLessThan(10);
+            await book.endArtifacts(kept.join(), null);
+            expect(await statusOf(state, runId)).toBe(10);
+            expect((await artifactsOf(state, runId))?.state ?? null).toBe(status);
+          },
+          having(...kept),
+        );
+      }
+    });
+
+    it('waits for a sender elsewhere as long as it is heard of, and notes what is missing when it has gone', () =>
+      withBook(async (book, state) => {
+        const { runId } = await book.begin(stepStart('a', {}), 'remote');
+        await book.expectArtifacts('a', BOTH);
+        await book.end('a', { kind: 'exited', exitCode: 0 }, 2_000);
+        for (let hours = 0; hours < 3; hours += 1) {
+          for (let minute = 0; minute < 60; minute += 5) {
+            clock.advance(300_000);
+            await book.begin(stepStart('a', {}), 'remote');
+          }
+        }
+        expect(await statusOf(state, runId)).toBeLessThan(10);
+        await until('it is given up', async () => {
+          clock.advance(TELLER_LEASE_MS);
+          return (await statusOf(state, runId)) === 10;
+        });
+        const missing = ['run_results.json'];
+        expect(await artifactsOf(state, runId)).toMatchObject({ state: 'incomplete', expectedCount: 2, missing });
+      }, having('manifest.json')));
+
+    it('leaves those of an earlier process to what takes in its folder, and gives others up', async () => {
+      let runIds: readonly number[] = [];
+      await withBook(async (book) => {
+        const places = [await book.begin(stepStart('spooled', {})), await book.begin(stepStart('gone', {}))];
+        runIds = places.map(({ runId }) => runId);
+        for (const stepId of ['spooled', 'gone']) {
+          await book.expectArtifacts(stepId, BOTH);
+          await book.end(stepId, { kind: 'exited', exitCode: 0 }, 2_000);
+        }
+      });
+      await withBook(
+        async (_book, state) => {
+          const [spooled = 0, gone = 0] = runIds;
+          await until('one is given up', async () => (await statusOf(state, gone)) === 10);
+          expect(await artifactsOf(state, gone)).toMatchObject({ state: 'incomplete', missing: BOTH });
+          expect(await artifactsOf(state, spooled)).toMatchObject({ state: 'uploading', missing: [] });
+        },
+        { areSpooled: (stepId) => stepId === 'spooled' },
+      );
+    });
+
+    it('asks to be told again where nobody can say just now what is kept', () =>
+      withBook(
+        async (book, state) => {
+          const { runId } = await book.begin(stepStart('a', {}));
+          await book.expectArtifacts('a', BOTH);
+          await book.end('a', { kind: 'exited', exitCode: 0 }, 2_000);
+          await expect(book.endArtifacts('a', null)).rejects.toMatchObject({ code: 'unavailable' });
+          expect(await statusOf(state, runId)).toBeLessThan(10);
+          await book.endArtifacts('a', 'the bucket is gone for good');
+          expect(await artifactsOf(state, runId)).toMatchObject({
+            missing: BOTH,
+            reason: 'the bucket is gone for good',
+          });
+        },
+        {
+          openArtifacts: async () => {
+            throw new Error('no such bucket');
+          },
+        },
+      ));
+  });
 });
 
 /** Resolves when the look at open steps that was due is done: the next one is planned. */

@@ -70,6 +70,12 @@ async function look(to: string | null = null): Promise<void> {
       async end(stepId, { kind }) {
         told.push([stepId, kind]);
       },
+      async expectArtifacts(stepId, paths) {
+        told.push([stepId, `expects ${paths.join(', ')}`]);
+      },
+      async endArtifacts(stepId, reason) {
+        told.push([stepId, `has its artifacts, but for ${reason ?? 'none'}`]);
+      },
     },
     artifacts: {
       async put({ path }, file) {
@@ -103,6 +109,7 @@ it('takes in what a dead command left, once, and tells its step', async () => {
       ['step-1', 'begun'],
       ['step-1', 'attached'],
       ['step-1', 'unknown'],
+      ['step-1', 'has its artifacts, but for none'],
     ],
   ]);
   expect(existsSync(folder)).toBe(false);
@@ -131,7 +138,7 @@ it('takes in what was to go to one bridge where that is the one', async () => {
   expect(taken).toBe(recordCount);
 });
 
-it('brings artifacts that were left behind to where they belong, before it tells the end', async () => {
+it('brings artifacts that were left behind to where they belong, before it says that all are there', async () => {
   (await leave()).release();
   mkdirSync(join(folder, 'artifacts', 'run'), { recursive: true });
   writeFileSync(join(folder, 'artifacts', 'manifest.json'), '{}');
@@ -140,9 +147,11 @@ it('brings artifacts that were left behind to where they belong, before it tells
   expect(told).toEqual([
     ['step-1', 'begun'],
     ['step-1', 'attached'],
+    ['step-1', 'expects manifest.json, run/a.sql'],
+    ['step-1', 'unknown'],
     ['manifest.json', '{}'],
     ['run/a.sql', 'select 1'],
-    ['step-1', 'unknown'],
+    ['step-1', 'has its artifacts, but for none'],
   ]);
   expect(existsSync(folder)).toBe(false);
 });
@@ -153,8 +162,8 @@ it('keeps artifacts that cannot be kept just now for the next time, and leaves o
   writeFileSync(join(folder, 'artifacts', 'broken.json'), '{}');
   trouble = new ArtifactError('unavailable', 'nobody answers');
   await look();
-  expect(existsSync(folder)).toBe(true);
+  expect([existsSync(folder), told.at(-1)]).toEqual([true, ['step-1', 'unknown']]);
   trouble = new ArtifactError('tooLarge', 'too large');
   await look();
-  expect(existsSync(folder)).toBe(false);
+  expect([existsSync(folder), told.at(-1)]).toEqual([false, ['step-1', 'has its artifacts, but for too large']]);
 });
