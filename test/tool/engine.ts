@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cacheFolder } from './cache-folder.js';
@@ -29,6 +29,23 @@ export class Engine {
     private readonly folder: string,
     readonly project: string,
   ) {}
+
+  /** Where it is installed. */
+  get home(): string {
+    return this.folder;
+  }
+
+  /** Installs the driver for PostgreSQL where the engine looks for it before it tries to download one. */
+  addPostgresDriver(): void {
+    const folder = join(this.folder, 'home', '.cache', 'com.getdbt', 'adbc', 'x86_64-manylinux_2_17-linux-gnu');
+    const driver = join(folder, 'libadbc_driver_postgresql-0.21.0+dbt0.21.0.so');
+    if (existsSync(driver)) return;
+    const packages = join(this.folder, 'adbc');
+    const pip = ['--quiet', '--disable-pip-version-check', 'install', '--no-deps', '--target', packages];
+    execFileSync(join(this.folder, 'venv', 'bin', 'pip'), [...pip, 'adbc-driver-postgresql==1.13.0']);
+    mkdirSync(folder, { recursive: true });
+    cpSync(join(packages, 'adbc_driver_postgresql', 'libadbc_driver_postgresql.so'), driver);
+  }
 
   /** The engine's program. */
   get dbt(): string {

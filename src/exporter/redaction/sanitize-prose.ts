@@ -1,3 +1,12 @@
+import {
+  aroundValues,
+  CARET_LINE,
+  EXCERPT,
+  mentionedNames,
+  sanitizeExcerpt,
+  shownStretches,
+  withoutStatement,
+} from './error-text.js';
 import type { WordList } from './known-names.js';
 import { IDENTIFIER_INTRODUCERS, isCommonWord } from './vocabulary.js';
 import { wordEnd, wordStart } from './word-bounds.js';
@@ -6,34 +15,63 @@ import { wordEnd, wordStart } from './word-bounds.js';
 export const MAX_PROSE_LENGTH = 16_384;
 
 /**
- * Makes a message safe to show: words of a vocabulary and names of the run's own things stay, anything else (values,
- * numbers, unknown words, quoted SQL) becomes `?`. It does not depend on finding where a quote ends, so a message that
- * quotes half a statement is as safe as any. Asks `names` only for words on which the result depends.
+ * Makes a message safe to show: words of a vocabulary, names of the run's own things and names that the message itself
+ * mentions stay, anything else (values, numbers, unknown words, quoted SQL) becomes `?`. It does not depend on finding
+ * where a quote ends, so a message that quotes half a statement is as safe as any. Asks `names` only for words on which
+ * the result depends.
  */
 export function sanitizeProse(text: string, names: WordList): string {
-  const isCut = text.length > MAX_PROSE_LENGTH;
-  const read = isCut ? text.slice(0, MAX_PROSE_LENGTH) : text;
-  const lines = read.includes('\n') ? read.split('\n') : [read];
-  const kept: string[] = [];
-  for (const line of lines) {
-    if (POINTER_LINE.test(line) || STACK_FRAME.test(line)) continue;
-    if (SQL_EXCERPT.test(line)) kept.push('  LINE ?: ?');
-    else kept.push(sanitizeLine(line, names));
-  }
-  const whole = kept.join('\n').trimEnd();
-  return isCut ? `${whole}…` : whole;
+  return sanitize(text, names, true);
 }
 
-/** The first words of a message up to the first thing that had to go: what it is about, without any SQL. */
+/**
+ * The first words of a message up to the first thing that had to go: what it is about, without any SQL. The engine's line
+ * that only says which node failed is followed by the database's.
+ */
 export function firstSafeWords(text: string, names: WordList): string {
-  const firstLine = sanitizeProse(text, names).trimStart().split('\n', 1)[0] ?? '';
-  const safe = (/^[^?"'`]*/.exec(firstLine)?.[0] ?? '').replace(TRAILING_PUNCTUATION, '');
-  return safe === '' ? '?' : safe;
+  const [first = '', second = ''] = sanitize(text, names, false).trimStart().split('\n', 2);
+  const safe = safeStart(first);
+  if (safe !== first || !NODE_LINE.test(first)) return safe === '' ? '?' : withoutTrail(safe);
+  const more = withoutTrail(safeStart(second).trim());
+  return more === '' ? withoutTrail(safe) : `${safe}\n${more}`;
 }
 
-/** A database's excerpt of the statement, `LINE 3: …`, often cut in the middle of a literal. */
-const SQL_EXCERPT = /^\s*LINE \d+:/;
-const POINTER_LINE = /^\s*\^~*\s*$/;
+const NODE_LINE = /^(?:Database|Runtime|Compilation) Error in \w+ \S+ \(\S+\)$/;
+
+function safeStart(line: string): string {
+  return /^[^?"'`]*/.exec(line)?.[0] ?? '';
+}
+
+function withoutTrail(text: string): string {
+  return text.replace(TRAILING_PUNCTUATION, '');
+}
+
+/** @param isDetailed names that the message mentions, and excerpts of the statement, are shown */
+function sanitize(text: string, names: WordList, isDetailed: boolean): string {
+  const whole = withoutStatement(text);
+  const isCut = whole.length > MAX_PROSE_LENGTH;
+  const read = isCut ? whole.slice(0, MAX_PROSE_LENGTH) : whole;
+  const lines = read.includes('\n') ? read.split('\n') : [read];
+  const words = isDetailed ? withMentioned(lines, names) : names;
+  const kept: string[] = [];
+  for (const [index, line] of lines.entries()) {
+    if (CARET_LINE.test(line) || STACK_FRAME.test(line)) continue;
+    if (EXCERPT.test(line)) kept.push(isDetailed ? sanitizeExcerpt(line, lines[index + 1]) : '  LINE ?: ?');
+    else kept.push(sanitizeLine(line, words));
+  }
+  const shown = kept.join('\n').trimEnd();
+  return isCut ? `${shown}…` : shown;
+}
+
+/** A run's names, and those that a message mentions. */
+function withMentioned(lines: readonly string[], names: WordList): WordList {
+  const mentioned = new Set<string>();
+  for (const line of lines) if (line.length <= MAX_NAMING_LINE) mentionedNames(line, mentioned);
+  return mentioned.size === 0 ? names : { has: (word) => mentioned.has(word) || names.has(word) };
+}
+
+/** A line that mentions names is no longer. */
+const MAX_NAMING_LINE = 2_000;
 const STACK_FRAME = /^\s+(?:\d+: |at \S+:\d+)/;
 const TRAILING_PUNCTUATION = /[\s:;,([{<-]+$/;
 /** The program's own whole numbers in messages that hold nothing else. */
@@ -49,6 +87,14 @@ function sanitizeLine(line: string, names: WordList): string {
   if (COUNTED_NODES.test(line)) return line;
   const [, reason, count] = COUNTED_VERDICT.exec(line) ?? [];
   if (reason !== undefined && count !== undefined) return sanitizeLine(reason, names) + count;
+  const around = aroundValues(line);
+  if (around !== undefined) return `${sanitizeWords(around[0], names)}?${sanitizeWords(around[1], names)}`;
+  return sanitizeWords(line, names);
+}
+
+function sanitizeWords(line: string, names: WordList): string {
+  const stretches = shownStretches(line);
+  let stretch = 0;
   let safe = '';
   // Everything before it is in `safe`: most of a line stays, and is then copied in long stretches.
   let copiedTo = 0;
@@ -64,10 +110,23 @@ function sanitizeLine(line: string, names: WordList): string {
     }
     quote = quoteAfter(between, quote, end > 0);
     end = wordEnd(line, start);
+    while ((stretches[stretch + 1] ?? line.length) <= start) stretch += 2;
+    if ((stretches[stretch] ?? line.length) <= start && quote === '') {
+      end = Math.max(end, stretches[stretch + 1] ?? end);
+      isBehindIntroducer = false;
+      isLocation = false;
+      continue;
+    }
     const word = line.slice(start, end);
     isLocation &&= between === ':' && LOCATION_NUMBER.test(word);
     if (isLocation) continue;
-    if (isBehindIntroducer && IDENTIFIER_OPENING.test(between) && line[end] === '"' && PLAIN_NAME.test(word)) continue;
+    if (isBehindIntroducer && IDENTIFIER_OPENING.test(between)) {
+      const nameEnd = quotedNameEnd(line, start);
+      if (nameEnd !== undefined) {
+        end = nameEnd;
+        continue;
+      }
+    }
     const lowerCase = word.toLowerCase();
     if ((quote === '' && isCommonWord(lowerCase)) || names.has(word)) {
       isBehindIntroducer = IDENTIFIER_INTRODUCERS.has(lowerCase);
@@ -98,9 +157,15 @@ function quoteAfter(between: string, openQuote: string, isBehindWord: boolean): 
   return quote;
 }
 
-/** What stands between an introducing word, or a name in a list of them, and the next quoted name. */
-const IDENTIFIER_OPENING = /^(?::? ?|", )"$/;
-const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+/** Where the name ends that begins here and fills its double quotes; names of parts may have dots between them. */
+function quotedNameEnd(line: string, start: number): number | undefined {
+  QUOTED_NAME.lastIndex = start;
+  return QUOTED_NAME.test(line) ? QUOTED_NAME.lastIndex : undefined;
+}
+
+/** What stands between an introducing word, or a name in a list or a path of them, and the next quoted name. */
+const IDENTIFIER_OPENING = /^(?:(?:: )?:? ?|", |"\.)"$/;
+const QUOTED_NAME = /[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_$]*)*(?=")/y;
 
 /** Whether a stretch between words is of nothing but ASCII's blank and punctuation, all of which is shown. */
 function isPlain(between: string): boolean {

@@ -78,6 +78,54 @@ const VOCABULARY: ReadonlySet<string> = new Set(
   eval fetched fetching flow html hub information_schema killed layer legacy locally lost migrate mismatch_reason mismatched os pg_catalog
   retries run_results scalar searched seen selectors specification sqlstate telemetry template vendor_code wrote
   catalogexception binderexception arithmetic resource_exhausted deadline_exceeded unauthenticated
+  absent absolute accepted acquire acquired acquisition additional affected aggregated ahead all_varchar alone alreadyexists altered ambiguity among
+  analyzer any_value anymore apparent applicable applied appropriate area array_agg asc ascii assign assignment associated attached auth authenticated
+  authorization auto_detected autocommit autodetected automatic automatically avg backend background backslash backtick backup based batches becoming
+  beyond bigserial bitwise blake boundary bounded brace braces bug byte bytea calculated calculation canceling carriage cascade cascaded case casted
+  certificate charset chosen class clear client closing coerce coerced coercion collate collation collations combination combined comma commas comment
+  comments compatible component composite compressed computed concatenation concurrently conditional conditions conform conjunction conn consider
+  considered consistency consistent const constraining constructor consume container contents contiguous control convention convertible correct
+  correctly correlated corrupt corrupted cost cte cube cumulative currently cut dangling datatype datatypes date_format datum day days dbdriverfailed
+  dbsyntaxinvalid dd decimals decode decoded decoding dedicated deeply deferrable definitions delim delimiter dependent depending depth deref derived
+  desc descending descriptor destination detach detached detect detects determine determined different_type digit digits dimensions direct direction
+  directly directories disable disallowed discard displayed div division_by_zero domain dot dynamic eager earlier effect element_type elif eligible
+  elseif empties enclosed encoded encoding encountered encrypted encryption endfor endif endmacro endpoint endraw ends endsnapshot ensures entire
+  enumerated ephemerals equality erroneous escaped established estimate etc evaluates evaluator event events ever exact_type exceeding exclusive
+  executor exhausted exited explain exponent exported expr extended extensions factor far features few fewer filename filepath fill filtered filtering
+  finalize finds flag float4 float8 floating flush forgot forgotten form formats formatting formed fragment frame freed frequently fresh friendly
+  fromclause fulfilled fully gap geometry glob global granted granting grantor greatest grouping guarantee guaranteed gzip hadn hash hasn haven
+  headers hexadecimal hh high hour hours httpfs ident identical identify idle ignore_errors ilike immediate immutable implied improper inactive
+  incompatible incorrectly indent indentation indexed indexing individual infinite infinity inherit inherited initial initially inline inserts inspect
+  instances instruction int2 int4 integer_literal integrity intended interface internalerror interpreted intersect interval_type invalidates
+  invalidconfig invaliddata invalidstate invoke invoked invoking ioerror issuer iterable iterables iterate iterating iteration iterator jinjaerror
+  joining jsonb jsondecodeerror keeps keyerror lacks lambda larger lateral layout leading leap leave letter letters libpq library lifetime listing
+  locale localhost lock_timeout looking looks lookups malformed manager mandatory manual mappings materialised materializes maximal means meant member
+  members merging middle might milliseconds minijinja minimal minute minutes mismatches misplaced mixed mm mod modify modifying month months moved
+  much multi mutable mutated mutually nameerror naming nan negated neither nesting new_line newer newline newlines nonetype nonexistent nonexisting
+  nor normal normalize notation notfound notice notimplemented nth null_padding nulls nullstr numbered numeral numpy nvl obtain obtained occur octal
+  odd older onto opaque openssl ordered ordering ordinal ordinality orphan out_of_range outermost outputs outstanding overlap overlapping overlaps
+  overloaded owned owner owns padding page pair pairs panic paren parentheses parenthesis partitioned partitioning password passwords past pathlib
+  pattern patterns pending percent percentile performed permanent permissible permit permitted persisted persistent pivot plain plus pointer points
+  polymorphic port positional positive potential power pragma preceding precise prefix presence preserve prevent prevented previously principal
+  produce produced prohibited projection promote proper properly protected proto provider pseudo public publish pushed qualified qualifier qualify
+  quantifier quantile quoting radix random ratio raw reach reachable reaching readable really recently recognize recognized recursion redefinition
+  reduced redundant refs regexp registered regular reindex rejects relative relevant relid relkind remain remaining remains removal removing renamed
+  renaming reparse repeat repeated repeating represent representable representation rerun resolving responding restricted restriction resume resumed
+  retain retried retrieve reuse revert reverted rewrite rewritten rolled round rounding routine rowid runnable safe sample sample_size sampling
+  savepoint scalar_subquery_error_on_multiple_rows scalars scale scanned scanner scanning search_path searching secure security segment self
+  semicolon separated separator separators serial serializable serialization serialize shouldn signature signed silently simultaneously site sizes
+  skip_rows slice smaller snake_case sniffed sniffer socket sort sorted sorting space spaces spec specifier specifies specifying split ss ssl stack
+  statement_timeout statistics stderr stdin stdout stream streaming strict strict_mode string_literal stringify stripped strptime subclass subject
+  subprocess subqueries subscript substitute substring sufficient suggest suggestions superset superuser suppressed surrogate switched symbolic
+  synchronous syntactically syntaxerror systemexit tablespace tagged taken takes terminate terminated terminating termination terminator
+  timestamp_format timestamps timezone tls today together tool tops tostring traceback trailing transactional transform transition translate traverse
+  tree triggered triggers trim trimmed truncation trusted try_cast trycast tuples twice typed typeerror typename typo unary unauthorized unbalanced
+  uncaught unclosed uncommitted unconditional undeclared underscore understood unequal unescaped unfinished unhashable unicode unimplemented
+  uninitialized uniquely units unittest unixtime unlike unmatched unordered unpack unparsable unpivot unprivileged unreadable unregistered
+  unresolvable unsuccessful unsupportedoperation unterminated untyped unwrap updating uppercase upsert uri urls usable usually utc utf utility
+  valueerror variadic varint vary varying vendor verbose verify versioned virtual void volatile wasm whitespace width wildcard windows wise worker
+  workers wouldn wrap wrapped wrapper writable xml xor year years yielded yyyy yyyymmdd zeros zstd
+  addition balanced expectation ones subtraction unbalanced
   t s re ve ll
   `
     .split(/\s+/)
@@ -86,7 +134,7 @@ const VOCABULARY: ReadonlySet<string> = new Set(
 
 /** Words behind which a message puts an identifier in double quotes: `column "x"`. */
 export const IDENTIFIER_INTRODUCERS: ReadonlySet<string> = new Set(
-  'column columns table tables relation view model seed snapshot schema database function macro node constraint index bindings'.split(
+  'column columns table tables relation view model seed snapshot schema database function macro node constraint index bindings type role user near name named reference language sequence extension trigger policy parameter attribute mean'.split(
     ' ',
   ),
 );

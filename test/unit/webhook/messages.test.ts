@@ -101,7 +101,7 @@ describe('the story of a run', () => {
     const open = await new MeasuredStories({ ...deps, redaction: 'off' }).tell(10_001, 1_001, null);
     expect(story.errors.map(({ uniqueId }) => uniqueId)).toEqual(['model.shop.broken']);
     expect(open.errors[0]?.reason).not.toBe(story.errors[0]?.reason);
-    expect(story.errors[0]?.reason).toContain('?');
+    expect(story.errors[0]?.reason).toContain('Referenced column "nonexistent_column" not found in FROM clause!');
     expect(story.failedTests.every(({ reason }) => /^\d+ failing rows?$|^$/.test(reason))).toBe(true);
     expect(story.failedTests.length).toBeGreaterThan(0);
     expect(story).toMatchObject({

@@ -11,7 +11,11 @@ export const ENGINE: Resource = {
 
 /** Records of a JSONL fixture as a record log would hold them. @param path below test/fixture. */
 export function readLog(path: string): readonly LoggedRecord[] {
-  const lines = readFileSync(`test/fixture/${path}`, 'utf8').split('\n');
+  return loggedLines(readFileSync(`test/fixture/${path}`, 'utf8').split('\n'));
+}
+
+/** Records of lines as a record log would hold them. */
+export function loggedLines(lines: readonly string[]): readonly LoggedRecord[] {
   let offset = 0;
   return lines
     .filter((line) => line !== '')

@@ -14,8 +14,8 @@ describe('a message', () => {
   it.each([
     // PostgreSQL, Snowflake, BigQuery and DuckDB, each with a value in the place where it shows one.
     ['invalid input syntax for type integer: "Ann"', 'invalid input syntax for type integer: "?"'],
-    ['Key (email)=(ann@example.com) already exists.', 'Key (?) already exists.'],
-    ["Numeric value 'Ann' is not recognized", "Numeric value '?' is not ?"],
+    ['Key (email)=(ann@example.com) already exists.', 'Key (email)=(?) already exists.'],
+    ["Numeric value 'Ann' is not recognized", "Numeric value '?' is not recognized"],
     ['Could not cast literal "Ann" to type INT64 at [3:14]', 'Could not cast literal "?" to type INT64 at [?]'],
     ["Could not convert string 'it's Ann' to INT32", "Could not convert string '?'s ?' to INT32"],
     ["Could not convert string 'open' to INT32", "Could not convert string '?' to INT32"],
@@ -54,7 +54,77 @@ describe('a message', () => {
 
   it('loses the excerpt of the statement, which may be cut in the middle of a value', () => {
     expect(clean("Parser Error: syntax error\nLINE 3: ...nn' as name, 'Bob' as...\n            ^")).toBe(
-      'Parser Error: syntax error\n  LINE ?: ?',
+      'Parser Error: syntax error\nLINE 3: ?',
+    );
+  });
+
+  it.each([
+    [
+      // The statement that libpq repeats in front of the error.
+      `NotFound: [libpq] Failed to execute query '/* {"app": "dbt"} */\nselect 'Ann': ERROR:  division by zero' from t': ERROR:  relation "orders_x" does not exist\n`,
+      'NotFound: ERROR:  relation "orders_x" does not exist',
+    ],
+    [
+      'Failed to prepare query: ERROR:  column "no_such" does not exist\nLINE 2: select no_such\n               ^\n\nQuery was: select no_such,\n \'Ann\' (SQLSTATE: 42703)\n(in models/marts/new.sql:1:15)\n  --> models/marts/new.sql:1:15',
+      'ERROR:  column "no_such" does not exist\nLINE 2: select no_such\n (SQLSTATE: 42703)\n(in models/marts/new.sql:1:15)\n  --> models/marts/new.sql:1:15',
+    ],
+    ["[libpq] Failed to execute query 'select 'Ann' from", "Failed to execute query '?'"],
+    ['ERROR:  could not create unique index "p_dup_pkey"', 'ERROR:  could not create unique index "p_dup_pkey"'],
+    [
+      'Catalog Error: Table with name orders_x does not exist!',
+      'Catalog Error: Table with name orders_x does not exist!',
+    ],
+    ["Could not convert string 'Table with name Ann does not exist' to INT32", "Could not convert string '?' to INT32"],
+    ['LINE 3: select no_such_column', 'LINE 3: select no_such_column'],
+    [
+      "LINE 3: select no_such_column from t where s = 'An...\n               ^",
+      'LINE 3: select no_such_column from t where s = ?',
+    ],
+    ["LINE 3: ...n''s cat', no_such_column from t\n                      ^", 'LINE 3: ?'],
+    ['Failing row contains (1, open, Ann).', 'Failing row contains (?).'],
+  ])('shows the cause of an error without the statement: %j', (text, expected) => {
+    expect(clean(text)).toBe(expected);
+  });
+
+  it('shows no value of the statement in an excerpt, wherever its line begins and is cut', () => {
+    const outside = fc.constantFrom('select', 'no_such', ',', '(', '"Col"', '"it\'s"', ' ', '\n', '=', '::', '...');
+    const value = fc.constantFrom(
+      "'zqsecret'",
+      "'zq''secret'",
+      "'zqsecret\nzqsecret, x '",
+      "'say \"zqsecret'",
+      "'it''s zqsecret \n zqsecret'",
+      '/* zqsecret\n zqsecret */',
+      "/* zqsecret ' \n zqsecret */",
+      '-- zqsecret\n',
+      "-- it's zqsecret\n",
+      '$$zqsecret\nzqsecret$$',
+      "E'zq\\'secret\nzqsecret'",
+    );
+    const statement = fc.array(fc.tuple(fc.oneof(outside, value), fc.boolean()), { minLength: 1, maxLength: 12 });
+    fc.assert(
+      fc.property(statement, fc.nat(), fc.nat(30), fc.nat(30), (parts, pick, before, after) => {
+        const sql = parts.map(([part, hasBlank]) => part + (hasBlank ? ' ' : '')).join('');
+        // What is wrong is what a token begins with.
+        const starts = parts.map(
+          (_, index) =>
+            parts
+              .slice(0, index)
+              .map(([part, has]) => part + (has ? ' ' : ''))
+              .join('').length,
+        );
+        const at = starts[pick % starts.length] ?? 0;
+        const lineStart = sql.lastIndexOf('\n', at - 1) + 1;
+        const end = sql.indexOf('\n', at);
+        const from = Math.max(lineStart, at - before);
+        const to = Math.min(end === -1 ? sql.length : end, at + after);
+        const cut = from > lineStart ? '...' : '';
+        const line = `LINE 2: ${cut}${sql.slice(from, to)}${to < (end === -1 ? sql.length : end) ? '...' : ''}`;
+        const caret = `${' '.repeat(8 + cut.length + at - from)}^`;
+        if (sql.slice(from, at).includes('zqsecr') && !/zqsecret/.test(sql.slice(from, at))) return;
+        expect(clean(`${line}\n${caret}`)).not.toContain('zqsecret');
+      }),
+      { numRuns: 2_000 },
     );
   });
 
