@@ -138,7 +138,7 @@ export class WebhookDesk {
       ...{ engineVersion: run?.engineVersion ?? '', statusMessage: null },
       reason: run === undefined ? 'Test message: no run has happened' : run.reason,
       status: eventType === 'job.run.completed' ? (run?.status ?? RUN_STATUS.success) : ended[eventType],
-      startedUnixMs: run?.startedUnixMs ?? run?.createdUnixMs ?? nowUnixMs,
+      startedUnixMs: run?.dequeuedUnixMs ?? run?.createdUnixMs ?? nowUnixMs,
       finishedUnixMs: eventType === 'job.run.completed' ? (run?.finishedUnixMs ?? nowUnixMs) : null,
       erroredUnixMs: eventType === 'job.run.errored' ? (run?.finishedUnixMs ?? nowUnixMs) : null,
     };

@@ -103,6 +103,42 @@ export function webhookNewsContract(withState: (body: (state: State) => Promise<
         expect(await told(state)).toEqual(['started 3', 'completed 10']);
       }));
 
+    it('has the times of the run, whenever it is told: live, late, and of a run that was over before it was noted', () =>
+      withA(async (state) => {
+        const ended = { verdict: 'error', endedUnixMs: 2_500 } as const;
+        await state.invocations.note([commandNote(1, RUNNING)], 3_000);
+        await state.invocations.note([commandNote(1, { ...ended, isSaved: false })], 60_000);
+        await state.invocations.note([commandNote(1, ended)], 90_000);
+        await state.invocations.note([commandNote(2, ended)], 120_000_000);
+        const times = (await eventsOf(state, 'wsu_a')).map(({ facts }) => [
+          ...[facts.startedUnixMs, facts.erroredUnixMs, facts.finishedUnixMs],
+        ]);
+        const ofEach = [
+          [1_000, null, null],
+          [1_000, 2_500, null],
+          [1_000, null, 2_500],
+        ];
+        expect(times).toEqual([...ofEach, ...ofEach]);
+      }));
+
+    it('has one start of a run with steps, and the time at which the first of them errored, before the run was over', () =>
+      withA(async (state) => {
+        const { executions, invocations } = state;
+        await executions.begin(stepStart('s1', { runKey: 'k', startedUnixMs: 900 }), 'local');
+        const error = { stepId: 's1', verdict: 'error', startedUnixMs: 1_400, endedUnixMs: 3_000 } as const;
+        await invocations.note([commandNote(1, error)], 3_100);
+        await executions.attach('s1', commandNote(1).traceId);
+        await executions.end('s1', { kind: 'exited', exitCode: 1 }, 3_500);
+        await executions.begin(stepStart('s2', { runKey: 'k', isLast: true, startedUnixMs: 4_000 }), 'local');
+        await executions.end('s2', { kind: 'exited', exitCode: 2 }, 7_000);
+        const events = await eventsOf(state, 'wsu_a');
+        expect(events.map(({ facts }) => [facts.startedUnixMs, facts.erroredUnixMs, facts.finishedUnixMs])).toEqual([
+          [900, null, null],
+          [900, 3_000, null],
+          [900, null, 7_000],
+        ]);
+      }));
+
     it('is never more, when records come late and change how it ended', () =>
       withA(async (state) => {
         await state.invocations.note([commandNote(1, { verdict: 'lost' })], 4_000);

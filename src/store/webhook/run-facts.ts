@@ -16,12 +16,13 @@ export interface RunFacts {
   readonly statusMessage: string | null;
   /** What started it, in words; `null` where nobody said. */
   readonly reason: string | null;
+  /** When its first command was started; of a run that never was, when it came to be. */
   readonly startedUnixMs: number;
   /** Of an event that says that it is over. */
   readonly finishedUnixMs: number | null;
   /** Artifacts that it was to have and that never came; left out where all of them can be downloaded. */
   readonly missingArtifacts?: MissingArtifactFacts;
-  /** Of an event that says that it errored. */
+  /** Of an event that says that it errored: when its first command that did so ended. */
   readonly erroredUnixMs: number | null;
 }
 

@@ -2,7 +2,7 @@ import { sql, type Transaction } from 'kysely';
 import { slices } from '../../component/slices.js';
 import { nextIds } from '../next-ids.js';
 import type { CatalogRun } from '../run-catalog.js';
-import { isFinal, RUN_STATUS, type RunStatus } from '../run-status.js';
+import { RUN_STATUS, type RunStatus } from '../run-status.js';
 import { SqlRunCatalog } from '../sql-run-catalog.js';
 import type { StateTables } from '../state-tables.js';
 import { ALL_TOLD, dueEvents } from './due-events.js';
@@ -28,12 +28,20 @@ interface News {
   readonly accountId: number;
   readonly types: readonly WebhookEventType[];
   readonly told: number;
-  /** Why its first command that errored did so; where the run itself is not over. */
-  readonly errorMessage: string | null;
+  /** Its first command that errored; `null` for none. */
+  readonly error: RunError | null;
   /** Nobody told of its command: it may still turn out to be a step of another run. */
   readonly isOfNobody: boolean;
   /** Its telemetry names a step that is to be told of yet. */
   readonly isStepExpected: boolean;
+}
+
+/** The first command of a run that errored. */
+interface RunError {
+  /** Why it did; `null` where that is not known. */
+  readonly message: string | null;
+  /** When it ended; `null` where that is not known. */
+  readonly erroredUnixMs: number | null;
 }
 
 /** Writes events into the outbox of an SQL database, one for each subscription that is for them. */
@@ -66,11 +74,12 @@ export class SqlRunAnnouncer implements RunAnnouncer {
     for (const one of news) {
       const run = await new SqlRunCatalog(transaction).findRun(one.accountId, one.id);
       if (run === undefined) continue;
+      const startedUnixMs = await firstStart(transaction, run);
       const waitMs = one.isStepExpected ? EXPECTED_MS : one.isOfNobody ? doubtfulMs : 0;
       const missing = run.missingArtifactCount === 0 ? undefined : await missingArtifacts(transaction, run);
       for (const type of one.types) {
         const facts = {
-          ...factsOf(run, type, one.errorMessage, nowUnixMs),
+          ...factsOf({ ...run, startedUnixMs }, type, one.error, nowUnixMs),
           ...(type === 'job.run.completed' && missing !== undefined && { missingArtifacts: missing }),
         };
         for (const subscription of subscriptions) {
@@ -136,7 +145,7 @@ async function findNews(transaction: Transaction<StateTables>, runIds: readonly 
     .execute();
   const errors = await findErrors(
     transaction,
-    rows.filter(({ status, told }) => !isFinal(status) && (told & 2) === 0).map(({ id }) => id),
+    rows.filter(({ told }) => (told & 2) === 0).map(({ id }) => id),
   );
   return rows.flatMap((row) => {
     const { types, told } = dueEvents({
@@ -146,28 +155,38 @@ async function findNews(transaction: Transaction<StateTables>, runIds: readonly 
     });
     if (told === row.told) return [];
     const doubts = { isOfNobody: Boolean(row.is_of_nobody), isStepExpected: Boolean(row.is_step_expected) };
-    const errorMessage = errors.get(row.id) ?? null;
-    return [{ id: row.id, accountId: row.account_id, types, told, errorMessage, ...doubts }];
+    const error = errors.get(row.id) ?? null;
+    return [{ id: row.id, accountId: row.account_id, types, told, error, ...doubts }];
   });
 }
 
-/** Runs of which a command is known to have errored, whether or not its files can be read yet, and why it did. */
+/** Runs of which a command is known to have errored, whether or not its files can be read yet. */
 async function findErrors(
   transaction: Transaction<StateTables>,
   runIds: readonly number[],
-): Promise<ReadonlyMap<number, string | null>> {
+): Promise<ReadonlyMap<number, RunError>> {
   if (runIds.length === 0) return new Map();
   const rows = await transaction
     .selectFrom('execution_steps as step')
     .leftJoin('invocations as command', (join) =>
-      join.onRef('command.step_id', '=', 'step.step_id').on('command.verdict', '=', 'error'),
+      join.onRef('command.step_id', '=', 'step.step_id').on('command.verdict', 'in', ['error', 'lost']),
     )
-    .select(['step.execution_id', 'step.status_message', 'command.status_message as command_message'])
+    .select(['step.execution_id', 'step.status_message', 'step.ended_unix_ms'])
+    .select(['command.status_message as command_message', 'command.ended_unix_ms as command_ended_unix_ms'])
     .where('step.execution_id', 'in', runIds)
-    .where(sql<boolean>`(step.status = ${RUN_STATUS.error} or command.verdict is not null)`)
+    .where(sql<boolean>`(step.status = ${RUN_STATUS.error} or command.verdict = 'error')`)
     .orderBy('step.step_index', 'desc')
+    .orderBy('command.ended_unix_ms', 'desc')
     .execute();
-  return new Map(rows.map((row) => [row.execution_id, row.status_message ?? row.command_message]));
+  return new Map(
+    rows.map((row) => [
+      row.execution_id,
+      {
+        message: row.status_message ?? row.command_message,
+        erroredUnixMs: row.command_ended_unix_ms ?? row.ended_unix_ms,
+      },
+    ]),
+  );
 }
 
 /** Whether somebody runs a command just now, of which telemetry without its mark may turn out to be. */
@@ -233,7 +252,26 @@ async function statusBefore(transaction: Transaction<StateTables>, run: CatalogR
   return before?.status ?? null;
 }
 
-function factsOf(run: CatalogRun, type: WebhookEventType, errorMessage: string | null, nowUnixMs: number): RunFacts {
+/**
+ * When the first command of a run was started: what its telemetry says of that is not known yet when its start is told. Where
+ * none was, when the run came to be.
+ */
+async function firstStart(transaction: Transaction<StateTables>, run: CatalogRun): Promise<number> {
+  const { first } = await transaction
+    .selectFrom('execution_steps')
+    .select(({ fn }) => fn.min('started_unix_ms').as('first'))
+    .where('execution_id', '=', run.id)
+    .executeTakeFirstOrThrow();
+  return first === null ? run.createdUnixMs : Number(first);
+}
+
+/** Times are those of the run, whenever the event is made: what is imported says the same as what was told of live. */
+function factsOf(
+  run: CatalogRun & { readonly startedUnixMs: number },
+  type: WebhookEventType,
+  error: RunError | null,
+  nowUnixMs: number,
+): RunFacts {
   const isErrored = type === 'job.run.errored';
   const ownStatus = isErrored ? RUN_STATUS.error : run.status;
   return {
@@ -242,10 +280,13 @@ function factsOf(run: CatalogRun, type: WebhookEventType, errorMessage: string |
     ...{ projectId: run.project.id, projectName: run.project.name },
     engineVersion: run.engineVersion ?? '',
     status: type === 'job.run.started' ? RUN_STATUS.running : ownStatus,
-    statusMessage: type === 'job.run.started' ? null : (run.statusMessage ?? (isErrored ? errorMessage : null)),
+    statusMessage:
+      type === 'job.run.started' ? null : (run.statusMessage ?? (isErrored ? (error?.message ?? null) : null)),
     reason: run.reason,
-    startedUnixMs: run.startedUnixMs ?? run.dequeuedUnixMs ?? run.createdUnixMs,
+    startedUnixMs: run.startedUnixMs,
     finishedUnixMs: type === 'job.run.completed' ? run.finishedUnixMs : null,
-    erroredUnixMs: isErrored ? (run.finishedUnixMs ?? nowUnixMs) : null,
+    erroredUnixMs: isErrored
+      ? Math.min(error?.erroredUnixMs ?? nowUnixMs, run.finishedUnixMs ?? Number.POSITIVE_INFINITY)
+      : null,
   };
 }
