@@ -1,8 +1,34 @@
-import type { NodeVerdict } from './run-summary.js';
+import { NODE_VERDICTS, type NodeCounts, type NodeVerdict } from './run-summary.js';
+
+/** Words of the engine's own that are counted apart; the nodes of any others count as `other`. */
+const MAX_OWN_WORDS = 16;
 
 /** How many nodes came to each verdict. */
-export function countVerdicts(nodes: Iterable<{ readonly verdict: NodeVerdict }>): Record<NodeVerdict, number> {
-  const counts = { success: 0, warned: 0, failed: 0, error: 0, canceled: 0, skipped: 0, unfinished: 0 };
-  for (const { verdict } of nodes) counts[verdict] += 1;
-  return counts;
+export function countVerdicts(nodes: Iterable<{ readonly verdict: NodeVerdict }>): NodeCounts {
+  const counts = new Map<string, number>(NODE_VERDICTS.map((verdict) => [verdict, 0]));
+  const maxWords = counts.size + MAX_OWN_WORDS;
+  for (const { verdict } of nodes) {
+    const word = counts.has(verdict) || counts.size < maxWords ? verdict : 'other';
+    counts.set(word, (counts.get(word) ?? 0) + 1);
+  }
+  const known = { success: 0, warned: 0, failed: 0, error: 0, canceled: 0, skipped: 0, unfinished: 0 };
+  return { ...known, ...Object.fromEntries(counts) };
+}
+
+/**
+ * The nodes of a command that it was asked for. The engine works on others too, a model that a unit test needs rendered say,
+ * and leaves them out of its summary and `run_results.json`; here they count where they failed. Engines that select nothing
+ * expressly (older ones) had all nodes selected.
+ */
+export function selectedNodes<Node extends Selectable>(nodes: Iterable<Node>): readonly Node[] {
+  const all = [...nodes];
+  if (!all.some(({ isSelected }) => isSelected === true)) return all;
+  return all.filter(({ isSelected, verdict }) => isSelected !== false || verdict === 'error');
+}
+
+/** What is asked of a node to tell whether it was selected. */
+export interface Selectable {
+  readonly verdict: NodeVerdict;
+  /** NodeProcessed `in_selection`, which is left out where it is false; `null` where no NodeProcessed span was seen. */
+  readonly isSelected: boolean | null;
 }

@@ -3,6 +3,9 @@ import { isSame } from '../record/same-bytes.js';
 import { CELL, type SpanPage } from '../record/span-page.js';
 import { type NodeEnd, nodeEndOf } from './node-end.js';
 
+/** How a line of ours says that a node was selected; inside a text the quotation marks would be escaped. */
+const IN_SELECTION = Buffer.from('"in_selection":true');
+
 /** Different texts, and different pairs of them, that are remembered; a schema has some dozens. */
 const MAX_REMEMBERED = 256;
 /** The longest of them, as JSON; nodes with longer ones are read from their records. */
@@ -37,6 +40,9 @@ export class NodeEndReader {
       plain,
       afterCanceledQuery,
       isLastPhase,
+      isSelected: page.lines
+        .subarray(page.cell(span, CELL.endLine), page.cell(span, CELL.lineEnd))
+        .includes(IN_SELECTION),
     };
   }
 

@@ -12,6 +12,8 @@ export interface NodeEnd {
   readonly afterCanceledQuery: NodeVerdict;
   /** Whether it was the phase that runs the node, after which there is none. */
   readonly isLastPhase: boolean;
+  /** `in_selection` of NodeProcessed, which is left out where it is false; NodeEvaluated has none. */
+  readonly isSelected: boolean;
 }
 
 /** What is read of the end of a node's span. */
@@ -26,5 +28,11 @@ export function nodeEndOf(end: NodeSpanEnd): NodeEnd {
     plain: nodeVerdictOf(end, 'none'),
     afterCanceledQuery: nodeVerdictOf(end, 'query'),
     isLastPhase: phase === 'RUN' || phase === 'EXECUTION_PHASE_RUN',
+    isSelected: isSelected(end),
   };
+}
+
+/** Whether a NodeProcessed record says that its node was selected. */
+export function isSelected({ attributes }: Pick<SpanEnd, 'attributes'>): boolean {
+  return attributes.get('in_selection') === true;
 }

@@ -14,8 +14,15 @@ export class NodeFacts {
   /** The end of its NodeEvaluated span of phase RUN, or of one that failed: all there is where NodeProcessed never ended. */
   private evaluated: NodeEnd | null = null;
   private interruption: InterruptionSign = 'none';
+  private selected: boolean | null = null;
+
+  /** The start of its NodeProcessed span. */
+  addProcessedStart(isSelected: boolean): void {
+    this.selected = this.selected || isSelected;
+  }
 
   addProcessedEnd(end: NodeEnd): void {
+    this.selected = this.selected || end.isSelected;
     this.processed = later(this.processed, end);
   }
 
@@ -31,6 +38,12 @@ export class NodeFacts {
     if (other.processed !== null) this.processed = later(this.processed, other.processed);
     if (other.evaluated !== null) this.evaluated = later(this.evaluated, other.evaluated);
     this.interruption = stronger(this.interruption, other.interruption);
+    this.selected = this.selected || (other.selected ?? this.selected);
+  }
+
+  /** Whether the command was asked for it; `null` where no NodeProcessed span was seen. */
+  get isSelected(): boolean | null {
+    return this.selected;
   }
 
   get verdict(): NodeVerdict {

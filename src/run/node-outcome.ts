@@ -1,9 +1,10 @@
 import type { Attributes } from '../record/attributes.js';
-import type { SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
+import { ownText } from '../record/own-text.js';
+import type { SpanEnd, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
 import { enumValue } from './enum-value.js';
 import { eventName } from './event-name.js';
 import { outcomeDetail } from './outcome-detail.js';
-import type { NodeVerdict } from './run-summary.js';
+import type { EngineWord, NodeVerdict } from './run-summary.js';
 
 /** LogMessage code of a node whose task was cancelled; carries the node's `unique_id`. */
 const TASK_CANCELLED = 1404;
@@ -62,19 +63,58 @@ export function nodeVerdictOf(
 
 /** The verdict that the span itself tells, before the truth about interruptions. */
 function reportedVerdict(attributes: Attributes, status: SpanStatus | null): NodeVerdict {
-  switch (enumValue(attributes.get('node_outcome'), 'NODE_OUTCOME_')) {
+  const outcome = nodeOutcomeOf(attributes);
+  if (outcome === 'success') return checkVerdict(attributes);
+  if (outcome === 'error' || outcome === 'canceled' || outcome === 'skipped') return outcome;
+  if (status?.code === SPAN_STATUS_ERROR) return 'error';
+  return outcome ?? 'unfinished';
+}
+
+/** An outcome of a node or a hook in the words of the documentation, or a newer engine's own. */
+export type Outcome = 'success' | 'error' | 'skipped' | 'canceled' | EngineWord;
+
+/** `node_outcome`; `null` where it is missing or unspecified. */
+export function nodeOutcomeOf(attributes: Attributes): Outcome | null {
+  return outcomeOf(enumValue(attributes.get('node_outcome'), 'NODE_OUTCOME_'));
+}
+
+/** What became of a hook, from the end of its span. */
+export function hookVerdictOf({ attributes, status }: Pick<SpanEnd, 'attributes' | 'status'>): NodeVerdict {
+  const outcome = outcomeOf(enumValue(attributes.get('hook_outcome'), 'HOOK_OUTCOME_'));
+  if (outcome === 'success' || outcome === 'canceled') return outcome;
+  return status?.code === SPAN_STATUS_ERROR ? 'error' : (outcome ?? 'unfinished');
+}
+
+function outcomeOf(value: string | undefined): Outcome | null {
+  switch (value) {
     case 'SUCCESS':
-      return checkVerdict(attributes);
+      return 'success';
     case 'ERROR':
       return 'error';
+    case 'SKIPPED':
+      return 'skipped';
     case 'CANCELED':
     case 'CANCELLED':
       return 'canceled';
-    case 'SKIPPED':
-      return 'skipped';
+    case undefined:
+    case '':
+    case 'UNSPECIFIED':
+      return null;
     default:
-      return status?.code === SPAN_STATUS_ERROR ? 'error' : 'unfinished';
+      return engineWordOf(value);
   }
+}
+
+/** The longest word of the engine's own that is kept, in characters. */
+const MAX_WORD_CHARS = 40;
+
+/** An outcome that this version does not know, as a word that can be shown and counted. */
+function engineWordOf(value: string): EngineWord {
+  const word = value
+    .slice(0, MAX_WORD_CHARS)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '_');
+  return ownText(word) as EngineWord;
 }
 
 /** A test that found something, a unit test that differs, a stale source: all are reported as successes. */

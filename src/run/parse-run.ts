@@ -58,15 +58,17 @@ const stepSchema = z.object({
   status_message: z.string().nullable(),
   total_errors: z.number().nullable(),
   total_warnings: z.number().nullable(),
-  node_counts: z.object({
-    success: countSchema,
-    warned: countSchema,
-    failed: countSchema,
-    error: countSchema,
-    canceled: countSchema,
-    skipped: countSchema,
-    unfinished: countSchema,
-  }),
+  node_counts: z
+    .object({
+      success: countSchema,
+      warned: countSchema,
+      failed: countSchema,
+      error: countSchema,
+      canceled: countSchema,
+      skipped: countSchema,
+      unfinished: countSchema,
+    })
+    .catchall(countSchema),
   record_count: countSchema,
   parquet_file: z.string(),
   /** Missing in what earlier versions wrote. */

@@ -1,8 +1,8 @@
 import type { UnixNano } from '../record/unix-nano.js';
-import { countVerdicts } from './count-verdicts.js';
+import { countVerdicts, selectedNodes } from './count-verdicts.js';
 import type { InvocationParts } from './invocation-parts.js';
 import { NodeFacts } from './node-facts.js';
-import type { InvocationStep, InvocationSummary, NodeVerdict } from './run-summary.js';
+import type { InvocationStep, InvocationSummary, NodeCounts } from './run-summary.js';
 import { type VerdictEvidence, type VerdictWithReason, verdictOf } from './verdict.js';
 import { withEnding } from './verdict-with-ending.js';
 
@@ -26,7 +26,7 @@ export function summarizeInvocation(
   told: ToldStep | null = null,
 ): InvocationSummary {
   const nodes = nodesOf(parts);
-  const nodeCounts = countVerdicts(nodes.values());
+  const nodeCounts = countVerdicts(selectedNodes(nodes.values()));
   const { invocation } = parts;
   const verdict = isOver ? judge(evidenceOf(parts, nodes, nodeCounts), told) : null;
   return {
@@ -82,7 +82,7 @@ function nodesOf({ groups }: InvocationParts): ReadonlyMap<string, NodeFacts> {
 function evidenceOf(
   parts: InvocationParts,
   nodes: ReadonlyMap<string, NodeFacts>,
-  nodeCounts: Readonly<Record<NodeVerdict, number>>,
+  nodeCounts: NodeCounts,
 ): VerdictEvidence {
   return {
     hasInvocationEnd: parts.hasInvocationEnd,

@@ -36,8 +36,8 @@ export interface InvocationSummary {
   readonly statusMessage: string | null;
   readonly totalErrors: number | null;
   readonly totalWarnings: number | null;
-  /** Nodes by outcome, after the truth about interrupted nodes. */
-  readonly nodeCounts: Readonly<Record<NodeVerdict, number>>;
+  /** Selected nodes by outcome, after the truth about interrupted nodes. */
+  readonly nodeCounts: NodeCounts;
   readonly recordCount: number;
   /** File name in the run's folder: `telemetry.parquet`, or `telemetry-2.parquet` … for the further ones. */
   readonly parquetFile: string;
@@ -61,8 +61,27 @@ export interface InvocationStep {
   readonly ending: CommandEnding | null;
 }
 
+/** Verdicts on nodes that this version knows, in the order in which they are listed. */
+export const NODE_VERDICTS = ['success', 'warned', 'failed', 'error', 'canceled', 'skipped', 'unfinished'] as const;
+
+export type KnownVerdict = (typeof NODE_VERDICTS)[number];
+
+/**
+ * The engine's own word for an outcome that this version does not know, in lower case: `deferred` for
+ * `NODE_OUTCOME_DEFERRED`. At most 40 characters, of `a` to `z`, digits and `_`.
+ */
+export type EngineWord = string & { readonly __brand: 'EngineWord' };
+
 /** What became of a node, read across outcome, test outcome, freshness and the truth about interruptions. */
-export type NodeVerdict = 'success' | 'warned' | 'failed' | 'error' | 'canceled' | 'skipped' | 'unfinished';
+export type NodeVerdict = KnownVerdict | EngineWord;
+
+/** Whether a node came to an outcome that this version does not know. */
+export function hasOwnWord({ verdict }: { readonly verdict: NodeVerdict }): boolean {
+  return !NODE_VERDICTS.some((known) => known === verdict);
+}
+
+/** How many nodes came to each verdict; a word of the engine's own is there where a node came to it. */
+export type NodeCounts = Readonly<Record<KnownVerdict, number>> & Readonly<Record<string, number>>;
 
 /** A trace's run: its record log and the invocations in it. */
 export interface RunSummary {

@@ -8,7 +8,7 @@ import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { LoggedRecord } from '../sink/record-log.js';
 import { eventName } from './event-name.js';
-import { nodeEndOf } from './node-end.js';
+import { isSelected, nodeEndOf } from './node-end.js';
 import { NodeFacts } from './node-facts.js';
 import { interruptionOf } from './node-outcome.js';
 import { LIKELY } from './parent-evidence.js';
@@ -176,6 +176,7 @@ export class SpanGroup {
         if (uniqueId === undefined) break;
         const node = this.node(uniqueId);
         if (record.recordType === 'SpanEnd') node.addProcessedEnd(nodeEndOf(record));
+        else node.addProcessedStart(isSelected(record));
         break;
       }
       case 'NodeEvaluated': {

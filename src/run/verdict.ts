@@ -1,6 +1,6 @@
 import type { SpanStatus } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
-import type { NodeVerdict, Verdict } from './run-summary.js';
+import type { NodeCounts, Verdict } from './run-summary.js';
 
 const SPAN_STATUS_ERROR = 2;
 /**
@@ -17,7 +17,7 @@ export interface VerdictEvidence {
   readonly status: SpanStatus | null;
   readonly totalErrors: number | null;
   readonly rawCommand: string | null;
-  readonly nodeCounts: Readonly<Record<NodeVerdict, number>>;
+  readonly nodeCounts: NodeCounts;
   /** When the first node was found to have failed, and which. */
   readonly firstFailure: { readonly uniqueId: string; readonly timeUnixNano: UnixNano } | null;
   /** Time of the first sign that work was cut short. */

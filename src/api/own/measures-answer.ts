@@ -11,22 +11,36 @@ const MAX_EARLIER = 50;
 
 const nano = z.string().meta({ description: 'nanoseconds since 1970, as a text of digits' });
 const outcome = {
-  outcome: z.enum(['success', 'error', 'skipped', 'canceled']).nullable(),
+  outcome: z
+    .string()
+    .nullable()
+    .meta({ description: "success, error, skipped, canceled, or a newer engine's own word" }),
   skip_reason: z.string().nullable(),
   skip_upstream: z.string().nullable(),
   test_outcome: z.enum(['passed', 'warned', 'failed']).nullable(),
   failing_rows: z.number().int().nullable(),
+  freshness: z
+    .object({ outcome: z.enum(['passed', 'warned', 'failed']), age_seconds: z.number().nullable() })
+    .nullable(),
 };
 const counts = z.record(z.string(), z.number().int());
+const verdict = z.string().meta({
+  description:
+    "success, warned, failed, error, canceled, skipped, unfinished, or a newer engine's own word for its outcome",
+});
+/** What of the command's length fell to something. */
+const share = { share_ms: z.number(), share_percent: z.number() };
+const nodeShare = { ...share, share_warehouse_ms: z.number() };
 
 /** A node of a command; docs/measures.md says where each number comes from. */
 export const nodeSchema = z
   .object({
     unique_id: z.string(),
     node_type: z.string().nullable(),
-    verdict: z.enum(['success', 'warned', 'failed', 'error', 'canceled', 'skipped', 'unfinished']),
+    verdict,
     ...outcome,
     previous_status: z.enum(['success', 'error', 'skipped', 'pass', 'warn', 'fail', 'cached']).nullable(),
+    ...nodeShare,
     duration_ms: z.number().nullable(),
     idle_time_ms: z.number().nullable(),
     lifetime_ms: z.number().nullable(),
@@ -64,6 +78,8 @@ const commandSchema = z
       length_ms: z.number(),
       node_count: z.number().int(),
       node_counts: counts,
+      no_op_count: z.number().int(),
+      hook_counts: counts,
       test_counts: counts,
       duration_ms: z.number(),
       idle_time_ms: z.number(),
@@ -72,11 +88,23 @@ const commandSchema = z
       query_count: z.number().int(),
       rows: z.number(),
     }),
+    split: z
+      .object({
+        nodes_ms: z.number(),
+        unselected_nodes_ms: z.number(),
+        hooks_ms: z.number(),
+        other_queries_ms: z.number(),
+        phases_ms: z.number(),
+        rest_ms: z.number(),
+        warehouse_ms: z.number(),
+      })
+      .meta({ description: "what the command's length was spent on; all but warehouse_ms add up to it" }),
     phases: z.array(
       z.object({
         phase: z.string(),
         start_time_unix_nano: nano,
         end_time_unix_nano: nano.nullable(),
+        ...share,
         span_time_ms: z.number(),
         node_count: z.number().int(),
         node_time_ms: z.number(),
@@ -99,7 +127,21 @@ const commandSchema = z
       ),
       tail_ms: z.number(),
     }),
-    slowest_nodes: z.array(z.string()),
+    slowest_nodes: z
+      .array(z.string())
+      .meta({ description: 'the ten nodes without which the command would have been shortest' }),
+    unselected_nodes: z
+      .array(z.object({ unique_id: z.string(), ...nodeShare }))
+      .meta({ description: 'nodes that were worked on though they were not selected; in no count' }),
+    hooks: z.array(
+      z.object({
+        unique_id: z.string(),
+        verdict,
+        start_time_unix_nano: nano,
+        end_time_unix_nano: nano.nullable(),
+        ...nodeShare,
+      }),
+    ),
     omitted_node_count: z.number().int(),
     messages: z.array(z.string()),
   })

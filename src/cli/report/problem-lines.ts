@@ -1,40 +1,47 @@
+import { ageText } from '../../run/measures/age-text.js';
 import type { CommandMeasures } from '../../run/measures/command-measures.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
-import type { NodeVerdict } from '../../run/run-summary.js';
+import { hasOwnWord, type NodeVerdict } from '../../run/run-summary.js';
 
 /** Nodes that are listed of each kind; more are counted. */
 const MAX_LISTED = 20;
-const COUNT_ORDER: readonly NodeVerdict[] = [
-  'success',
-  'warned',
-  'failed',
-  'error',
-  'canceled',
-  'skipped',
-  'unfinished',
-];
-
 /** How a command ended and how many of its nodes did: what a reader wants to know first. */
 export function headLines({ invocation, totals }: CommandMeasures): readonly string[] {
   const seconds = Number(totals.lengthNano / 1_000_000n) / 1_000;
-  const counts = COUNT_ORDER.filter((verdict) => totals.nodeCounts[verdict] > 0);
-  const nodes = counts.map((verdict) => `${totals.nodeCounts[verdict]} ${verdict}`).join(', ');
+  const { nodeCounts, noOpCount, hookCounts } = totals;
+  const nodes = { ...nodeCounts, skipped: nodeCounts.skipped - noOpCount };
   return [
     `${invocation.command ?? 'a command'}: ${invocation.verdict ?? 'no end seen yet'} after ${seconds.toFixed(1)} s`,
-    `nodes: ${nodes === '' ? 'none' : nodes}`,
+    `nodes: ${countLine([...Object.entries(nodes), ['no-op', noOpCount]]) ?? 'none'}`,
+    ...[countLine(Object.entries(hookCounts))].flatMap((hooks) => (hooks === undefined ? [] : [`hooks: ${hooks}`])),
   ];
 }
 
+/** `13 success, 1 warned`; `undefined` where there is nothing to count. */
+function countLine(counts: readonly (readonly [string, number])[]): string | undefined {
+  const told = counts.filter(([, count]) => count > 0).map(([verdict, count]) => `${count} ${verdict}`);
+  return told.length === 0 ? undefined : told.join(', ');
+}
+
 /** What did not go well, and why. */
-export function problemLines({ nodes, messages }: CommandMeasures): readonly string[] {
-  const of = (verdict: NodeVerdict) => nodes.filter((node) => node.verdict === verdict);
+export function problemLines({ nodes, hooks, messages }: CommandMeasures): readonly string[] {
+  const of = (verdict: NodeVerdict) => nodes.filter((node) => node.verdict === verdict && node.freshness === null);
+  const stale = nodes.filter(({ verdict, freshness }) => freshness !== null && verdict !== 'success');
+  const skipped = of('skipped').filter(({ skipReason }) => skipReason !== 'noop');
+  const badHooks = hooks.filter(({ verdict }) => verdict !== 'success');
   return [
     ...section('failed with an error', of('error'), ({ message }) => message ?? 'no message came with it'),
+    ...list(
+      'hooks that did not succeed',
+      badHooks.map(({ uniqueId, verdict }) => `${uniqueId}: ${verdict}`),
+    ),
     ...section('failed tests', of('failed'), testDetail),
     ...section('tests with a warning', of('warned'), testDetail),
+    ...section('stale sources', stale, staleDetail),
     ...section('canceled', of('canceled')),
     ...section('not finished', of('unfinished')),
-    ...section('skipped', of('skipped'), skipDetail),
+    ...section('skipped', skipped, skipDetail),
+    ...section('other outcomes, in the words of the engine', nodes.filter(hasOwnWord), ({ verdict }) => verdict),
     ...list('other errors', messages.map(indent)),
   ];
 }
@@ -57,6 +64,12 @@ function list(title: string, items: readonly string[]): readonly string[] {
   return ['', `${title}:`, ...lines, ...(rest > 0 ? [`  and ${rest} more`] : [])];
 }
 
+function staleDetail({ verdict, freshness }: NodeMeasure): string {
+  const age = freshness?.ageSeconds ?? null;
+  const limit = verdict === 'failed' ? 'past the limit for an error' : 'past the limit for a warning';
+  return age === null ? limit : `last updated ${ageText(age)} ago, ${limit}`;
+}
+
 function testDetail({ failingRows, diffTable }: NodeMeasure): string {
   if (diffTable !== null) return `expected and actual rows differ\n${diffTable}`;
   if (failingRows === null) return 'no row count came with it';
@@ -68,8 +81,6 @@ function skipDetail({ skipReason, skipUpstream }: NodeMeasure): string {
   switch (skipReason) {
     case 'cached':
       return 'nothing had changed: an earlier result is used';
-    case 'noop':
-      return 'there is nothing to do for it';
     case 'phase_disabled':
       return 'its phase is switched off';
     default:

@@ -3,6 +3,7 @@ import type { CommandMeasures } from '../../run/measures/command-measures.js';
 import type { Comparison } from '../../run/measures/comparison.js';
 import type { PathLink } from '../../run/measures/critical-path.js';
 import { slowestNodes } from '../../run/measures/slowest-nodes.js';
+import { shareOf } from '../../run/measures/time-split.js';
 import { headLines, problemLines } from './problem-lines.js';
 
 const MAX_SLOWEST = 10;
@@ -26,10 +27,10 @@ export function reportText({ traceId, command, commandCount, comparison }: Comma
     ...headLines(command),
     ...(invocation.statusMessage === null ? [] : [`reason: ${invocation.statusMessage}`]),
     ...(invocation.rawCommand === null ? [] : [`command: ${invocation.rawCommand}`]),
-    ...totalLines(command),
     ...comparisonLines(comparison),
-    ...phaseLines(command),
+    ...splitLines(command),
     ...slowestLines(command),
+    ...phaseLines(command),
     ...pathLines(command),
     ...problemLines(command),
   ];
@@ -47,14 +48,34 @@ function stepText({ invocation }: CommandMeasures): string {
   return `, step ${step.stepIndex} of run ${step.runId}${name}, job ${step.job}`;
 }
 
-function totalLines({ totals, omittedNodeCount }: CommandMeasures): readonly string[] {
-  const { durationMs, idleTimeMs, warehouseTimeNano, queryCount, rows } = totals;
-  const idle = idleTimeMs === 0 ? '' : `, ${length(idleTimeMs)} of waiting`;
+/** What the length was spent on: first what adds up to it, then what the engine says of all threads together. */
+function splitLines({ totals, split, omittedNodeCount }: CommandMeasures): readonly string[] {
+  const { lengthNano, durationMs, idleTimeMs, warehouseTimeNano, queryCount, rows } = totals;
+  const shares = [
+    ['nodes', split.nodesNano],
+    ['nodes that were not selected', split.unselectedNodesNano],
+    ['hooks', split.hooksNano],
+    ['queries of no node', split.otherQueriesNano],
+    ['phases in which no node was worked on', split.phasesNano],
+    ['the rest', split.restNano],
+  ] as const;
   const queries = `${queryCount} ${queryCount === 1 ? 'query' : 'queries'}`;
+  const shown = shares.filter(([, nano]) => nano > 0n);
   return [
-    `work: ${length(durationMs)} on nodes${idle}; ${queries} took ${length(ms(warehouseTimeNano))}; ${rows} rows`,
+    '',
+    `where the ${length(ms(lengthNano))} went:`,
+    ...table(shown.map(([name, nano]) => [name, length(ms(nano)), percent(nano, lengthNano)])),
+    '  (each moment is shared by the queries that ran in it; else by the nodes that were worked on; else by the phases)',
+    `  queries ran for ${percent(split.warehouseNano, lengthNano)} of it: ${queries}, ${rows} rows`,
+    `  the engine's sums over all threads: duration_ms ${length(durationMs)}, idle_time_ms ${length(idleTimeMs)}, queries ${length(ms(warehouseTimeNano))}`,
     ...(omittedNodeCount > 0 ? [`not measured: ${omittedNodeCount} further nodes`] : []),
   ];
+}
+
+/** `12 %`, `0.3 %`. */
+function percent(nano: bigint, lengthNano: bigint): string {
+  const share = lengthNano === 0n ? 0 : (Number(nano) / Number(lengthNano)) * 100;
+  return `${share >= 9.95 || share === 0 ? share.toFixed(0) : share.toFixed(1)} %`;
 }
 
 function comparisonLines(comparison: Comparison | null): readonly string[] {
@@ -66,29 +87,39 @@ function comparisonLines(comparison: Comparison | null): readonly string[] {
   return [`beside ${those}: median ${length(medianMs)}, p95 ${length(p95Ms)}${times}${slow}`];
 }
 
-function phaseLines({ phases }: CommandMeasures): readonly string[] {
+function phaseLines({ phases, totals: { lengthNano } }: CommandMeasures): readonly string[] {
   if (phases.length === 0) return [];
   const rows = phases.map((phase) => [
     phase.phase,
+    length(ms(phase.shareNano)),
+    percent(phase.shareNano, lengthNano),
     phase.endTimeUnixNano === null ? 'no end' : length(ms(phase.spanTimeNano)),
     ...(phase.nodeCount === 0
       ? ['', '', '']
       : [String(phase.nodeCount), length(ms(phase.nodeTimeNano)), length(ms(phase.warehouseTimeNano))]),
   ]);
-  return ['', 'time by phase (phases overlap):', ...table([['', 'length', 'nodes', 'their time', 'queries'], ...rows])];
+  const title = 'phases (share: while no node was worked on; the other times overlap, and are sums over all threads):';
+  return ['', title, ...table([['', 'share', 'of the run', 'span', 'nodes', 'their spans', 'queries'], ...rows])];
 }
 
-function slowestLines({ nodes }: CommandMeasures): readonly string[] {
+function slowestLines({ nodes, totals: { lengthNano } }: CommandMeasures): readonly string[] {
   const slowest = slowestNodes(nodes, MAX_SLOWEST);
   if (slowest.length === 0) return [];
   const rows = slowest.map((node) => [
     node.uniqueId,
-    length(node.durationMs ?? 0),
-    node.idleTimeMs === null ? '' : length(node.idleTimeMs),
+    length(ms(shareOf(node.share))),
+    percent(shareOf(node.share), lengthNano),
     length(ms(node.warehouseTimeNano)),
     node.rows === null ? '' : String(node.rows),
+    node.durationMs === null ? '' : length(node.durationMs),
+    node.idleTimeMs === null ? '' : length(node.idleTimeMs),
   ]);
-  return ['', 'slowest nodes:', ...table([['', 'work', 'waiting', 'queries', 'rows'], ...rows])];
+  const title = 'slowest nodes (share: about how much shorter the run would be without them):';
+  return [
+    '',
+    title,
+    ...table([['', 'share', 'of the run', 'queries', 'rows', 'duration_ms', 'idle_time_ms'], ...rows]),
+  ];
 }
 
 function pathLines({ criticalPath, totals }: CommandMeasures): readonly string[] {

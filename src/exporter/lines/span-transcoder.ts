@@ -319,7 +319,7 @@ function nodeVerdict(line: LineReader): KnownVerdict | undefined {
   }
   const attributes: JsonObject = { node_outcome: outcome, ...checks };
   const verdict = nodeVerdictOf({ attributes: Attributes.of(attributes), status: null }, 'none');
-  return verdict === 'success' ? verdict : undefined;
+  return verdict === 'success' ? 'success' : undefined;
 }
 
 /** Queries and hooks: what they ended with is told by their attributes unless it is an error or a cancellation. */

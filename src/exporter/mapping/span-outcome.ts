@@ -3,6 +3,7 @@ import type { TimedEvent } from '@opentelemetry/sdk-trace-base';
 import type { SpanEnd } from '../../record/telemetry-record.js';
 import { freshnessOutcomeOf, nodeVerdictOf, testOutcomeOf } from '../../run/node-outcome.js';
 import type { NodeVerdict } from '../../run/run-summary.js';
+import { withoutFrames } from '../../run/without-frames.js';
 import type { Redactor } from '../redaction/redactor.js';
 import { EVENT_TYPE } from './event-types.js';
 import { headlineOf } from './headline.js';
@@ -67,20 +68,9 @@ export class SpanOutcomes {
   private ofNode(record: SpanEnd, into: OtelAttributes): SpanOutcome {
     const verdict = this.verdictOf(record);
     into['run_bridge.node.verdict'] = verdict;
-    switch (verdict) {
-      case 'canceled':
-        return this.canceledNode(record, into);
-      case 'error':
-        if (!this.switches['node-errors']) break;
-        return this.ofFailedNode(record, into);
-      case 'failed':
-      case 'warned':
-        return this.ofCheck(record, into, verdict);
-      case 'success':
-      case 'skipped':
-      case 'unfinished':
-        break;
-    }
+    if (verdict === 'canceled') return this.canceledNode(record, into);
+    if (verdict === 'error' && this.switches['node-errors']) return this.ofFailedNode(record, into);
+    if (verdict === 'failed' || verdict === 'warned') return this.ofCheck(record, into, verdict);
     return { status: this.reportedStatus(record), event: undefined };
   }
 
@@ -129,7 +119,7 @@ export class SpanOutcomes {
     const diffTable = detail.diff_table;
     const details = [
       ...(typeof diffTable === 'string' ? [this.redactor.diffTable(diffTable)] : []),
-      ...(error === undefined ? [] : [this.redactor.text(error.message)]),
+      ...(error === undefined ? [] : [this.redactor.text(withoutFrames(error.message))]),
     ];
     return { type: `test_${verdict}`, message: [headline, ...details].join('\n'), headline };
   }
@@ -137,7 +127,7 @@ export class SpanOutcomes {
   private nodeFailure(record: EndedSpan): Failure {
     const error = this.errorOf(record);
     const type = error?.codeName ?? nodeErrorTypeOf(record.attributes.text('node_error_type'));
-    return { type, message: this.redactor.text(error?.message ?? record.status?.message ?? 'error') };
+    return { type, message: this.redactor.text(withoutFrames(error?.message ?? record.status?.message ?? 'error')) };
   }
 
   private errorOf(record: EndedSpan): NodeError | undefined {
@@ -154,7 +144,9 @@ export class SpanOutcomes {
     if (outcome !== 'QUERY_OUTCOME_ERROR' || !this.switches['node-errors']) {
       return { status: this.reportedStatus(record), event: undefined };
     }
-    const message = record.attributes.text('query_error_adapter_message') ?? record.status?.message ?? '';
+    const message = withoutFrames(
+      record.attributes.text('query_error_adapter_message') ?? record.status?.message ?? '',
+    );
     return this.failed(record, into, { type: this.errorClass(message), message: this.redactor.text(message) });
   }
 
@@ -198,7 +190,7 @@ export class SpanOutcomes {
     const code = record.status?.code;
     if (code === SpanStatusCode.OK) return { code };
     if (code !== SpanStatusCode.ERROR) return { code: SpanStatusCode.UNSET };
-    const message = record.status?.message ?? '';
+    const message = withoutFrames(record.status?.message ?? '');
     return message === '' ? { code } : { code, message: this.redactor.text(message) };
   }
 }

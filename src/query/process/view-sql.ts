@@ -1,3 +1,4 @@
+import { NODE_VERDICTS } from '../../run/run-summary.js';
 import type { UnnamedRun } from '../../store/trace-catalog.js';
 import type { QueryFiles } from '../query-files.js';
 import { RECORD_COLUMNS } from './record-columns.js';
@@ -37,8 +38,7 @@ const SUMMARY_COLUMNS = `{
   trace_id: 'VARCHAR', invocation_id: 'VARCHAR',
   steps: 'STRUCT("index" INTEGER, command VARCHAR, raw_command VARCHAR, start_time_unix_nano VARCHAR,
     end_time_unix_nano VARCHAR, verdict VARCHAR, status_message VARCHAR, total_errors INTEGER, total_warnings INTEGER,
-    node_counts STRUCT(success INTEGER, warned INTEGER, failed INTEGER, error INTEGER, canceled INTEGER,
-      skipped INTEGER, unfinished INTEGER),
+    node_counts MAP(VARCHAR, INTEGER),
     record_count BIGINT, parquet_file VARCHAR,
     step STRUCT(id VARCHAR, "index" INTEGER, run_id BIGINT, run_key VARCHAR, job VARCHAR, environment VARCHAR,
       project VARCHAR, reason VARCHAR))[]'
@@ -72,10 +72,10 @@ function stepsView({ summaries, unnamed }: QueryFiles): string {
       make_timestamp_ns(s.end_time_unix_nano::BIGINT) AS ended_at,
       (s.end_time_unix_nano::BIGINT - s.start_time_unix_nano::BIGINT) / 1e6 AS length_ms,
       s.total_errors AS total_errors, s.total_warnings AS total_warnings,
-      s.node_counts.success AS success_count, s.node_counts.warned AS warned_count,
-      s.node_counts.failed AS failed_count, s.node_counts.error AS error_count,
-      s.node_counts.canceled AS canceled_count, s.node_counts.skipped AS skipped_count,
-      s.node_counts.unfinished AS unfinished_count, s.record_count AS record_count, s.parquet_file AS parquet_file
+      ${NODE_VERDICTS.map((verdict) => `s.node_counts['${verdict}'] AS ${verdict}_count`).join(', ')},
+      (list_sum(map_values(s.node_counts)) - ${NODE_VERDICTS.map((verdict) => `s.node_counts['${verdict}']`).join(' - ')})::INTEGER
+        AS other_count,
+      s.record_count AS record_count, s.parquet_file AS parquet_file
     FROM (SELECT trace_id, invocation_id, unnest(steps) AS s FROM ${source}) AS t
     LEFT JOIN ${unnamedRuns(unnamed)} AS n ON n.trace_id = t.trace_id AND n.command_index = t.s."index"`;
 }
@@ -83,8 +83,7 @@ function stepsView({ summaries, unnamed }: QueryFiles): string {
 /** The shape of `steps`, as `from_json` wants it. */
 const EMPTY_STEPS = `'[{"index":"INTEGER","command":"VARCHAR","raw_command":"VARCHAR","start_time_unix_nano":"VARCHAR",
   "end_time_unix_nano":"VARCHAR","verdict":"VARCHAR","status_message":"VARCHAR","total_errors":"INTEGER",
-  "total_warnings":"INTEGER","node_counts":{"success":"INTEGER","warned":"INTEGER","failed":"INTEGER","error":"INTEGER",
-  "canceled":"INTEGER","skipped":"INTEGER","unfinished":"INTEGER"},"record_count":"BIGINT","parquet_file":"VARCHAR",
+  "total_warnings":"INTEGER","node_counts":"MAP(VARCHAR, INTEGER)","record_count":"BIGINT","parquet_file":"VARCHAR",
   "step":{"id":"VARCHAR","index":"INTEGER","run_id":"BIGINT","run_key":"VARCHAR","job":"VARCHAR","environment":"VARCHAR",
   "project":"VARCHAR","reason":"VARCHAR"}}]'`;
 
@@ -96,7 +95,7 @@ const RUNS_VIEW = `CREATE VIEW runs AS
     min(started_at) AS started_at, max(ended_at) AS ended_at,
     (epoch_ns(max(ended_at)) - epoch_ns(min(started_at))) / 1e6 AS length_ms, count(*) AS step_count,
     sum(success_count + warned_count + failed_count + error_count + canceled_count + skipped_count
-      + unfinished_count)::BIGINT AS node_count,
+      + unfinished_count + other_count)::BIGINT AS node_count,
     sum(error_count)::BIGINT AS error_count, sum(failed_count)::BIGINT AS failed_count,
     sum(warned_count)::BIGINT AS warned_count, sum(skipped_count)::BIGINT AS skipped_count,
     sum(record_count)::BIGINT AS record_count, list(DISTINCT trace_id) AS trace_ids
@@ -115,6 +114,7 @@ const NODES_VIEW = `CREATE VIEW nodes AS
   ), summed AS (
     SELECT trace_id, parquet_file, unique_id,
       max(a.node_type) AS node_type,
+      bool_or(coalesce((a.json_payload->>'$.in_selection')::BOOLEAN, false)) FILTER (WHERE kind = 'processed') AS selected,
       coalesce(
         arg_max(a, ended_at) FILTER (WHERE kind = 'processed' AND record_type = 'SpanEnd'),
         arg_max(a, ended_at) FILTER (WHERE kind = 'evaluated' AND record_type = 'SpanEnd')) AS a,
@@ -124,13 +124,19 @@ const NODES_VIEW = `CREATE VIEW nodes AS
       count(*) FILTER (WHERE kind = 'query' AND record_type = 'SpanEnd') AS query_count,
       coalesce(sum(epoch_ns(ended_at) - epoch_ns(started_at))
         FILTER (WHERE kind = 'query' AND record_type = 'SpanEnd'), 0) / 1e6 AS warehouse_time_ms,
-      arg_min(body, logged_at) FILTER (WHERE record_type = 'LogRecord') AS message
+      regexp_replace(arg_min(body, logged_at) FILTER (WHERE record_type = 'LogRecord'),
+        '(^|\\n) *0: <unknown>[^\\n]*(\\n +(\\d+: |at )[^\\n]*)*', '', 'g') AS message
     FROM told GROUP BY ALL HAVING count(*) FILTER (WHERE kind IN ('processed', 'evaluated')) > 0
   ), read AS (
     SELECT *,
       CASE a.node_outcome WHEN 'NODE_OUTCOME_SUCCESS' THEN 'success' WHEN 'NODE_OUTCOME_ERROR' THEN 'error'
-        WHEN 'NODE_OUTCOME_SKIPPED' THEN 'skipped' WHEN 'NODE_OUTCOME_CANCELED' THEN 'canceled' END AS outcome,
-      a.json_payload->'$.node_outcome_detail.NodeTestDetail' AS test
+        WHEN 'NODE_OUTCOME_SKIPPED' THEN 'skipped' WHEN 'NODE_OUTCOME_CANCELED' THEN 'canceled'
+        WHEN 'NODE_OUTCOME_UNSPECIFIED' THEN NULL
+        ELSE left(regexp_replace(regexp_replace(lower(a.node_outcome), '^node_outcome_', ''), '[^a-z0-9]+', '_', 'g'), 40)
+      END AS outcome,
+      a.json_payload->'$.node_outcome_detail.NodeTestDetail' AS test,
+      coalesce(selected, true) AS is_selected,
+      coalesce(bool_or(selected) OVER (PARTITION BY trace_id, parquet_file), false) AS has_selection
     FROM summed
   ), worded AS (
     SELECT *,
@@ -159,7 +165,8 @@ const NODES_VIEW = `CREATE VIEW nodes AS
     CASE WHEN n.ended_at IS NOT NULL THEN (n.a.json_payload->>'$.idle_time_ms')::BIGINT END AS idle_time_ms,
     (epoch_ns(n.ended_at) - epoch_ns(n.processed_at)) / 1e6 AS lifetime_ms, n.warehouse_time_ms, n.query_count,
     CASE WHEN n.ended_at IS NOT NULL THEN n.a.rows_affected::BIGINT END AS rows_affected, n.message
-  FROM worded n LEFT JOIN steps USING (trace_id, parquet_file)`;
+  FROM worded n LEFT JOIN steps USING (trace_id, parquet_file)
+  WHERE n.is_selected OR n.outcome = 'error' OR NOT n.has_selection`;
 
 const TESTS_VIEW = `CREATE VIEW tests AS
   SELECT run_id, job, environment, project, trace_id, invocation_id, command_index, command, unique_id, name, node_type,

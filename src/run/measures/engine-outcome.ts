@@ -1,13 +1,13 @@
 import type { Attributes } from '../../record/attributes.js';
 import { ownText } from '../../record/own-text.js';
 import { enumValue } from '../enum-value.js';
-import { type CheckOutcome, testOutcomeOf } from '../node-outcome.js';
+import { type CheckOutcome, freshnessOutcomeOf, nodeOutcomeOf, type Outcome, testOutcomeOf } from '../node-outcome.js';
 import { outcomeDetail } from '../outcome-detail.js';
 
 /** What the end of a NodeProcessed or NodeEvaluated span says of its node, in the words of the documentation. */
 export interface EngineOutcome {
-  /** `node_outcome`; `null` where it is missing or unspecified. */
-  readonly outcome: 'success' | 'error' | 'skipped' | 'canceled' | null;
+  /** `node_outcome`, one that this version does not know in the engine's own word; `null` where it is missing or unspecified. */
+  readonly outcome: Outcome | null;
   /**
    * `node_skip_reason` of a skipped node: `upstream`, `cached`, `phase_disabled`, `phase_skipped` or `noop`; a reason that
    * came later into the schema in lower case.
@@ -21,6 +21,14 @@ export interface EngineOutcome {
   readonly failingRows: number | null;
   /** `node_test_detail.diff_table` of a unit test: expected and actual rows. */
   readonly diffTable: string | null;
+  /** `node_freshness_outcome` of a source that was checked: how fresh it is, and its age where the engine could tell it. */
+  readonly freshness: Freshness | null;
+}
+
+export interface Freshness {
+  readonly outcome: CheckOutcome;
+  /** `age_seconds`. */
+  readonly ageSeconds: number | null;
 }
 
 /** Of a node whose span has not ended. */
@@ -31,6 +39,7 @@ export const UNKNOWN_OUTCOME: EngineOutcome = {
   testOutcome: null,
   failingRows: null,
   diffTable: null,
+  freshness: null,
 };
 
 /** The longest table of differences that is kept, in characters. */
@@ -38,7 +47,7 @@ const MAX_DIFF_CHARS = 4_000;
 
 /** Reads the attributes of the end of a node's span. */
 export function engineOutcomeOf(attributes: Attributes): EngineOutcome {
-  const outcome = outcomeOf(attributes);
+  const outcome = nodeOutcomeOf(attributes);
   const upstream = outcomeDetail(attributes, 'node_skip_upstream_detail', 'NodeSkipUpstreamDetail');
   const upstreamId = upstream?.upstream_unique_id;
   const test = outcomeDetail(attributes, 'node_test_detail', 'NodeTestDetail');
@@ -49,23 +58,16 @@ export function engineOutcomeOf(attributes: Attributes): EngineOutcome {
     testOutcome: outcome === 'success' ? (testOutcomeOf(attributes) ?? null) : null,
     failingRows: typeof test?.failing_rows === 'number' ? test.failing_rows : null,
     diffTable: typeof test?.diff_table === 'string' ? ownText(test.diff_table.slice(0, MAX_DIFF_CHARS)) : null,
+    freshness: outcome === 'success' ? freshnessOf(attributes) : null,
   };
 }
 
-function outcomeOf(attributes: Attributes): EngineOutcome['outcome'] {
-  switch (enumValue(attributes.get('node_outcome'), 'NODE_OUTCOME_')) {
-    case 'SUCCESS':
-      return 'success';
-    case 'ERROR':
-      return 'error';
-    case 'SKIPPED':
-      return 'skipped';
-    case 'CANCELED':
-    case 'CANCELLED':
-      return 'canceled';
-    default:
-      return null;
-  }
+function freshnessOf(attributes: Attributes): Freshness | null {
+  const outcome = freshnessOutcomeOf(attributes);
+  if (outcome === undefined) return null;
+  const age = outcomeDetail(attributes, 'node_freshness_outcome', 'SourceFreshnessDetail')?.age_seconds;
+  const ageSeconds = age === undefined || age === null || age === '' ? Number.NaN : Number(age);
+  return { outcome, ageSeconds: Number.isFinite(ageSeconds) ? ageSeconds : null };
 }
 
 function skipReasonOf(attributes: Attributes): string | null {

@@ -1,9 +1,11 @@
 import { ownText } from '../../record/own-text.js';
 import type { SpanEnd, SpanStart, TelemetryRecord } from '../../record/telemetry-record.js';
+import { selectedNodes } from '../count-verdicts.js';
 import { enumValue } from '../enum-value.js';
 import { eventName } from '../event-name.js';
-import { interruptionOf } from '../node-outcome.js';
-import type { InvocationSummary } from '../run-summary.js';
+import { hookVerdictOf, interruptionOf } from '../node-outcome.js';
+import type { InvocationSummary, NodeVerdict } from '../run-summary.js';
+import { withoutFrames } from '../without-frames.js';
 import type { CommandMeasures } from './command-measures.js';
 import { criticalPath } from './critical-path.js';
 import { NodeCollector } from './node-collector.js';
@@ -11,23 +13,28 @@ import type { OtherSpan } from './other-span.js';
 import { pathSteps } from './path-steps.js';
 import { phaseMeasures } from './phase-measures.js';
 import { runTotals } from './run-totals.js';
+import { lengthSplit, NO_SHARE, type QuerySpan, shareOf, timeSplit } from './time-split.js';
 
 /** Nodes of a command that are measured, about 1 kB each; of further ones only the number is told. */
 const MAX_NODES = 100_000;
 /** Hooks and phases of a command, together; further ones are passed over. */
 const MAX_OTHER_SPANS = 10_000;
+/** Queries of a command that are told apart, about 150 bytes each; the time of further ones falls to their nodes' work. */
+const MAX_QUERIES = 250_000;
 /** Messages that name no node, and the longest of them in characters. */
 const MAX_MESSAGES = 20;
 const MAX_MESSAGE_CHARS = 4_000;
 const SEVERITY_ERROR = 17;
 
 /**
- * Collects one command's measures from its records, in any order. Its memory is bounded by the number of nodes: at most
- * about 100 MB, for 100,000 of them.
+ * Collects one command's measures from its records, in any order. Its memory is bounded by the numbers of nodes and queries: at
+ * most about 140 MB, for 100,000 nodes and 250,000 queries.
  */
 export class MeasureCollector {
   private readonly nodes = new Map<string, NodeCollector>();
   private readonly others = new Map<string, OtherSpan>();
+  /** By their span ids. */
+  private readonly queries = new Map<string, QuerySpan>();
   private readonly messages: string[] = [];
   /** Nodes without a place; a node is counted by the one end of its NodeProcessed span. */
   private omittedNodeCount = 0;
@@ -50,7 +57,7 @@ export class MeasureCollector {
         this.nodeOf(record)?.addEvaluated(record);
         return;
       case 'QueryExecuted':
-        if (record.recordType === 'SpanEnd') this.addQuery(record);
+        this.addQuery(record);
         return;
       case 'HookProcessed':
         this.addOther(record, 'hook');
@@ -63,25 +70,49 @@ export class MeasureCollector {
   /** What the records came to. @param invocation the command that they are of */
   measures(invocation: InvocationSummary): CommandMeasures {
     const { startTimeUnixNano, endTimeUnixNano } = invocation;
-    const named = [...this.nodes];
-    const nodes = named
-      .filter(([, node]) => node.isNode)
-      .map(([uniqueId, node]) => node.measure(uniqueId))
+    const collected = [...this.nodes.values()];
+    const measured = collected
+      .filter(({ isNode }) => isNode)
+      .map((node) => node.measure())
       .sort((a, b) => ((a.startTimeUnixNano ?? 0n) < (b.startTimeUnixNano ?? 0n) ? -1 : 1));
     const other = { ...this.otherQueries };
-    for (const [uniqueId, node] of named) {
+    for (const node of collected) {
       if (node.isNode) continue;
-      const { queryCount, warehouseTimeNano } = node.measure(uniqueId);
+      const { queryCount, warehouseTimeNano } = node.measure();
       other.count += queryCount;
       other.timeNano += warehouseTimeNano;
     }
     const spans = [...this.others.values()];
+    const steps = pathSteps(measured, spans, endTimeUnixNano);
+    const time = timeSplit(invocation, [...this.queries.values()], steps, spans);
+    const shares = new Map(time.shares);
+    const takeShare = (uniqueId: string) => {
+      const share = shares.get(uniqueId) ?? NO_SHARE;
+      shares.delete(uniqueId);
+      return share;
+    };
+    const all = measured.map((node) => ({ ...node, share: takeShare(node.uniqueId) }));
+    const hooks = spans.flatMap(({ uniqueId, verdict, startTimeUnixNano: start, endTimeUnixNano: end }) =>
+      uniqueId === null || verdict === null
+        ? []
+        : [{ uniqueId, verdict, startTimeUnixNano: start, endTimeUnixNano: end, share: takeShare(uniqueId) }],
+    );
+    const nodes = selectedNodes(all);
+    const selected = new Set(nodes);
+    const parts = {
+      phases: phaseMeasures(measured, spans, time.phaseNano),
+      nodes,
+      unselectedNodes: all.filter((node) => !selected.has(node)),
+      hooks,
+    };
+    // What is left was of queries that name neither a node nor a hook.
+    const otherQueriesNano = [...shares.values()].reduce((sum, share) => sum + shareOf(share), time.otherQueryNano);
     return {
       invocation,
-      totals: runTotals(nodes, other, endTimeUnixNano - startTimeUnixNano),
-      phases: phaseMeasures(nodes, spans),
-      criticalPath: criticalPath(pathSteps(nodes, spans, endTimeUnixNano), startTimeUnixNano, endTimeUnixNano),
-      nodes,
+      totals: runTotals(nodes, hooks, other, endTimeUnixNano - startTimeUnixNano),
+      split: lengthSplit(parts, { otherQueriesNano, restNano: time.restNano }),
+      criticalPath: criticalPath(steps, startTimeUnixNano, endTimeUnixNano),
+      ...parts,
       omittedNodeCount: this.omittedNodeCount,
       messages: this.messages,
     };
@@ -93,8 +124,10 @@ export class MeasureCollector {
     else if (record.recordType === 'SpanEnd') this.omittedNodeCount += 1;
   }
 
-  private addQuery(record: SpanEnd): void {
+  private addQuery(record: SpanStart | SpanEnd): void {
     const node = this.nodeOf(record);
+    this.noteQuery(record, node?.uniqueId ?? null);
+    if (record.recordType === 'SpanStart') return;
     if (node !== undefined) {
       node.addQuery(record);
       return;
@@ -103,10 +136,22 @@ export class MeasureCollector {
     this.otherQueries.timeNano += record.endTimeUnixNano - record.startTimeUnixNano;
   }
 
+  private noteQuery(record: SpanStart | SpanEnd, uniqueId: string | null): void {
+    const known = this.queries.get(record.spanId);
+    if (known === undefined ? this.queries.size >= MAX_QUERIES : known.endTimeUnixNano !== null) return;
+    const endTimeUnixNano = record.recordType === 'SpanEnd' ? record.endTimeUnixNano : null;
+    this.queries.set(ownText(record.spanId), {
+      uniqueId,
+      startTimeUnixNano: record.startTimeUnixNano,
+      endTimeUnixNano,
+    });
+  }
+
   private addError(record: Extract<TelemetryRecord, { recordType: 'LogRecord' }>): void {
     const node = this.nodeOf(record);
     if (node !== undefined) node.addError(record);
-    else if (this.messages.length < MAX_MESSAGES) this.messages.push(ownText(record.body.slice(0, MAX_MESSAGE_CHARS)));
+    else if (this.messages.length < MAX_MESSAGES)
+      this.messages.push(ownText(withoutFrames(record.body).slice(0, MAX_MESSAGE_CHARS)));
   }
 
   private addOther(record: SpanStart | SpanEnd, kind: OtherSpan['kind']): void {
@@ -122,6 +167,7 @@ export class MeasureCollector {
       phase: ownText(phase),
       startTimeUnixNano,
       endTimeUnixNano,
+      verdict: kind === 'hook' ? hookVerdict(record) : null,
     });
   }
 
@@ -133,8 +179,12 @@ export class MeasureCollector {
   private node(uniqueId: string): NodeCollector | undefined {
     const known = this.nodes.get(uniqueId);
     if (known !== undefined || this.nodes.size >= MAX_NODES) return known;
-    const created = new NodeCollector();
-    this.nodes.set(ownText(uniqueId), created);
+    const created = new NodeCollector(ownText(uniqueId));
+    this.nodes.set(created.uniqueId, created);
     return created;
   }
+}
+
+function hookVerdict(record: SpanStart | SpanEnd): NodeVerdict {
+  return record.recordType === 'SpanEnd' ? hookVerdictOf(record) : 'unfinished';
 }

@@ -1,10 +1,11 @@
 import { invocationIdOf, type TraceId } from '../../record/ids.js';
 import type { CommandMeasures } from './command-measures.js';
 import type { PathLink } from './critical-path.js';
-import type { NodeMeasure } from './node-measure.js';
+import type { HookMeasure, NodeMeasure } from './node-measure.js';
 import type { NodePhase } from './node-phase.js';
 import type { PhaseMeasure } from './phase-measure.js';
 import { slowestNodes } from './slowest-nodes.js';
+import { shareOf, type TimeShare } from './time-split.js';
 
 /** Nodes in `slowest_nodes`. */
 const SLOWEST = 10;
@@ -13,7 +14,8 @@ const SLOWEST = 10;
  * A command's measures as JSON has them: names in snake_case, times of one moment as strings of nanoseconds, lengths in
  * milliseconds (`*_ms`) down to the nanosecond.
  */
-export function measuresDocument({ invocation, totals, ...measures }: CommandMeasures, traceId: TraceId) {
+export function measuresDocument({ invocation, totals, split, ...measures }: CommandMeasures, traceId: TraceId) {
+  const percentOf = percentOfLength(totals.lengthNano);
   return {
     trace_id: traceId,
     invocation_id: invocationIdOf(traceId),
@@ -28,6 +30,8 @@ export function measuresDocument({ invocation, totals, ...measures }: CommandMea
       length_ms: toMs(totals.lengthNano),
       node_count: totals.nodeCount,
       node_counts: totals.nodeCounts,
+      no_op_count: totals.noOpCount,
+      hook_counts: totals.hookCounts,
       test_counts: totals.testCounts,
       duration_ms: totals.durationMs,
       idle_time_ms: totals.idleTimeMs,
@@ -36,23 +40,61 @@ export function measuresDocument({ invocation, totals, ...measures }: CommandMea
       query_count: totals.queryCount,
       rows: totals.rows,
     },
-    phases: measures.phases.map(phaseDocument),
+    split: {
+      nodes_ms: toMs(split.nodesNano),
+      unselected_nodes_ms: toMs(split.unselectedNodesNano),
+      hooks_ms: toMs(split.hooksNano),
+      other_queries_ms: toMs(split.otherQueriesNano),
+      phases_ms: toMs(split.phasesNano),
+      rest_ms: toMs(split.restNano),
+      warehouse_ms: toMs(split.warehouseNano),
+    },
+    phases: measures.phases.map((phase) => phaseDocument(phase, percentOf)),
     critical_path: {
       links: measures.criticalPath.links.map(linkDocument),
       tail_ms: toMs(measures.criticalPath.tailNano),
     },
     slowest_nodes: slowestNodes(measures.nodes, SLOWEST).map(({ uniqueId }) => uniqueId),
-    nodes: measures.nodes.map(nodeDocument),
+    nodes: measures.nodes.map((node) => nodeDocument(node, percentOf)),
+    unselected_nodes: measures.unselectedNodes.map(({ uniqueId, share }) => ({
+      unique_id: uniqueId,
+      ...shareDocument(share, percentOf),
+    })),
+    hooks: measures.hooks.map((hook) => hookDocument(hook, percentOf)),
     omitted_node_count: measures.omittedNodeCount,
     messages: measures.messages,
   };
 }
 
-function phaseDocument(phase: PhaseMeasure) {
+/** A length in percent of a command's, with three decimal places. */
+type PercentOf = (nano: bigint) => number;
+
+function percentOfLength(lengthNano: bigint): PercentOf {
+  return (nano) => (lengthNano === 0n ? 0 : Math.round((Number(nano) / Number(lengthNano)) * 100_000) / 1_000);
+}
+
+function shareDocument(share: TimeShare, percentOf: PercentOf) {
+  const nano = shareOf(share);
+  return { share_ms: toMs(nano), share_percent: percentOf(nano), share_warehouse_ms: toMs(share.queryNano) };
+}
+
+function hookDocument({ uniqueId, verdict, share, ...hook }: HookMeasure, percentOf: PercentOf) {
+  return {
+    unique_id: uniqueId,
+    verdict,
+    start_time_unix_nano: String(hook.startTimeUnixNano),
+    end_time_unix_nano: hook.endTimeUnixNano === null ? null : String(hook.endTimeUnixNano),
+    ...shareDocument(share, percentOf),
+  };
+}
+
+function phaseDocument(phase: PhaseMeasure, percentOf: PercentOf) {
   return {
     phase: phase.phase,
     start_time_unix_nano: String(phase.startTimeUnixNano),
     end_time_unix_nano: phase.endTimeUnixNano === null ? null : String(phase.endTimeUnixNano),
+    share_ms: toMs(phase.shareNano),
+    share_percent: percentOf(phase.shareNano),
     span_time_ms: toMs(phase.spanTimeNano),
     node_count: phase.nodeCount,
     node_time_ms: toMs(phase.nodeTimeNano),
@@ -74,13 +116,14 @@ function linkDocument({ step, basis, waitNano, timeNano }: PathLink) {
   };
 }
 
-function nodeDocument(node: NodeMeasure) {
+function nodeDocument(node: NodeMeasure, percentOf: PercentOf) {
   return {
     unique_id: node.uniqueId,
     node_type: node.nodeType,
     verdict: node.verdict,
     ...outcomeDocument(node),
     previous_status: node.previousStatus,
+    ...shareDocument(node.share, percentOf),
     duration_ms: node.durationMs,
     idle_time_ms: node.idleTimeMs,
     lifetime_ms: node.lifetimeNano === null ? null : toMs(node.lifetimeNano),
@@ -108,6 +151,10 @@ function outcomeDocument(measured: NodeMeasure | NodePhase) {
     skip_upstream: measured.skipUpstream,
     test_outcome: measured.testOutcome,
     failing_rows: measured.failingRows,
+    freshness: measured.freshness && {
+      outcome: measured.freshness.outcome,
+      age_seconds: measured.freshness.ageSeconds,
+    },
   };
 }
 

@@ -2,9 +2,10 @@ import { ownText } from '../../record/own-text.js';
 import type { LogRecord, SpanEnd, SpanStart } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
 import { enumValue } from '../enum-value.js';
-import { nodeEndOf } from '../node-end.js';
+import { isSelected, nodeEndOf } from '../node-end.js';
 import { NodeFacts } from '../node-facts.js';
 import type { Interruption } from '../node-outcome.js';
+import { withoutFrames } from '../without-frames.js';
 import { type EngineOutcome, engineOutcomeOf, UNKNOWN_OUTCOME } from './engine-outcome.js';
 import { measuredPhase } from './measured-phase.js';
 import type { NodeMeasure } from './node-measure.js';
@@ -32,11 +33,16 @@ export class NodeCollector {
   private queryCount = 0;
   private wasInterrupted = false;
 
+  constructor(readonly uniqueId: string) {}
+
   addProcessed(record: SpanStart | SpanEnd): void {
     const { attributes, startTimeUnixNano } = record;
     this.noteType(record);
     this.processedStart ??= startTimeUnixNano;
-    if (record.recordType === 'SpanStart') return;
+    if (record.recordType === 'SpanStart') {
+      this.facts.addProcessedStart(isSelected(record));
+      return;
+    }
     const { endTimeUnixNano } = record;
     this.facts.addProcessedEnd(nodeEndOf(record));
     if (this.processed !== null && this.processed.endTimeUnixNano >= endTimeUnixNano) return;
@@ -76,7 +82,7 @@ export class NodeCollector {
   }
 
   addError({ body }: LogRecord): void {
-    this.message ??= ownText(body.slice(0, MAX_MESSAGE_CHARS));
+    this.message ??= ownText(withoutFrames(body).slice(0, MAX_MESSAGE_CHARS));
   }
 
   /** Whether it is a node, and not something else (a hook) that queries or messages name by a `unique_id`. */
@@ -84,7 +90,8 @@ export class NodeCollector {
     return this.processedStart !== null || this.phases.size > 0 || this.wasInterrupted;
   }
 
-  measure(uniqueId: string): NodeMeasure {
+  /** All but what of the command's length fell to it. */
+  measure(): Omit<NodeMeasure, 'share'> {
     const phases = [...this.phases.values()]
       .sort((a, b) => (a.startTimeUnixNano < b.startTimeUnixNano ? -1 : 1))
       .map((phase) => ({ ...phase, warehouseTimeNano: this.queryNano.get(phase.phase) ?? 0n }));
@@ -94,9 +101,10 @@ export class NodeCollector {
     const startTimeUnixNano = earlier(this.processed?.startTimeUnixNano ?? this.processedStart, phases[0]);
     return {
       ...outcomeOf(outcome),
-      uniqueId,
+      uniqueId: this.uniqueId,
       nodeType: this.nodeType,
       verdict,
+      isSelected: this.facts.isSelected,
       previousStatus: verdict === 'canceled' || verdict === 'unfinished' ? null : previousStatusOf(outcome),
       startTimeUnixNano,
       endTimeUnixNano: this.processed?.endTimeUnixNano ?? null,
@@ -122,8 +130,16 @@ function phaseName({ attributes }: SpanStart | SpanEnd): string {
   return enumValue(attributes.get('phase'), 'EXECUTION_PHASE_') ?? '';
 }
 
-function outcomeOf({ outcome, skipReason, skipUpstream, testOutcome, failingRows, diffTable }: EngineOutcome) {
-  return { outcome, skipReason, skipUpstream, testOutcome, failingRows, diffTable };
+function outcomeOf({
+  outcome,
+  skipReason,
+  skipUpstream,
+  testOutcome,
+  failingRows,
+  diffTable,
+  freshness,
+}: EngineOutcome) {
+  return { outcome, skipReason, skipUpstream, testOutcome, failingRows, diffTable, freshness };
 }
 
 function earlier(processed: UnixNano | null, first: NodePhase | undefined): UnixNano | null {

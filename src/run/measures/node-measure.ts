@@ -3,6 +3,7 @@ import type { NodeVerdict } from '../run-summary.js';
 import type { EngineOutcome } from './engine-outcome.js';
 import type { NodePhase } from './node-phase.js';
 import type { PreviousStatus } from './previous-status.js';
+import type { TimeShare } from './time-split.js';
 
 /** All that is measured of one node of a command. Outcome and reasons are of its NodeProcessed span, else of its last phase. */
 export interface NodeMeasure extends EngineOutcome {
@@ -13,11 +14,18 @@ export interface NodeMeasure extends EngineOutcome {
   readonly verdict: NodeVerdict;
   /** By the mapping table; `null` for what it does not have, and for nodes that were interrupted. */
   readonly previousStatus: PreviousStatus | null;
+  /** Whether the command was asked for it: NodeProcessed `in_selection`; `null` where no NodeProcessed span was seen. */
+  readonly isSelected: boolean | null;
+  /** What of the command's length fell to it. What ranks nodes. */
+  readonly share: TimeShare;
   /** Earliest start among its NodeProcessed and NodeEvaluated spans; `null` where only queries or messages name it. */
   readonly startTimeUnixNano: UnixNano | null;
   /** End of its NodeProcessed span; `null` where it never ended. */
   readonly endTimeUnixNano: UnixNano | null;
-  /** NodeProcessed `duration_ms`, in milliseconds: the time of working on it, without waiting. What ranks nodes. */
+  /**
+   * NodeProcessed `duration_ms`, in milliseconds: the engine's time of working on it. It includes waiting for a processor, so
+   * the sum over nodes may be a hundred times the command's length.
+   */
   readonly durationMs: number | null;
   /** NodeProcessed `idle_time_ms`, in milliseconds: the time of waiting. */
   readonly idleTimeMs: number | null;
@@ -32,4 +40,15 @@ export interface NodeMeasure extends EngineOutcome {
   readonly message: string | null;
   /** In the order in which they began. */
   readonly phases: readonly NodePhase[];
+}
+
+/** A hook (HookProcessed). */
+export interface HookMeasure {
+  readonly uniqueId: string;
+  readonly verdict: NodeVerdict;
+  readonly startTimeUnixNano: UnixNano;
+  /** `null` where it never ended. */
+  readonly endTimeUnixNano: UnixNano | null;
+  /** What of the command's length fell to it. */
+  readonly share: TimeShare;
 }

@@ -1,4 +1,5 @@
 import type { UnixNano } from '../../record/unix-nano.js';
+import type { NodeVerdict } from '../run-summary.js';
 
 /** A hook's span (HookProcessed) or a phase's (PhaseExecuted), as far as it is known. */
 export interface OtherSpan {
@@ -10,4 +11,6 @@ export interface OtherSpan {
   readonly startTimeUnixNano: UnixNano;
   /** `null` where it has not ended. */
   readonly endTimeUnixNano: UnixNano | null;
+  /** What became of a hook; of a phase `null`. */
+  readonly verdict: NodeVerdict | null;
 }

@@ -3,13 +3,16 @@ import type { NodeMeasure } from './node-measure.js';
 import type { OtherSpan } from './other-span.js';
 import type { PathStep } from './path-step.js';
 
+/** What steps are made of. */
+type StepNode = Pick<NodeMeasure, 'uniqueId' | 'skipUpstream' | 'startTimeUnixNano' | 'endTimeUnixNano' | 'phases'>;
+
 /**
  * What of a command takes time: each node in each phase, hooks, and the phases in which there is neither. A span that never
  * ended lasts as long as its node, or as the command.
  * @param endTimeUnixNano the command's end
  */
 export function pathSteps(
-  nodes: readonly NodeMeasure[],
+  nodes: readonly StepNode[],
   others: readonly OtherSpan[],
   endTimeUnixNano: UnixNano,
 ): readonly PathStep[] {
@@ -22,7 +25,7 @@ export function pathSteps(
   return [...steps, ...phases.map((phase) => otherStep(phase, endTimeUnixNano))];
 }
 
-function nodeSteps(node: NodeMeasure, commandEnd: UnixNano): PathStep[] {
+function nodeSteps(node: StepNode, commandEnd: UnixNano): PathStep[] {
   const { uniqueId, skipUpstream, startTimeUnixNano, phases } = node;
   const end = node.endTimeUnixNano ?? commandEnd;
   // A log that holds no more than the nodes themselves, or a node that never got to a phase.
@@ -41,7 +44,7 @@ function nodeSteps(node: NodeMeasure, commandEnd: UnixNano): PathStep[] {
   }));
 }
 
-function otherStep({ endTimeUnixNano, ...span }: OtherSpan, commandEnd: UnixNano): PathStep {
+function otherStep({ endTimeUnixNano, verdict: _verdict, ...span }: OtherSpan, commandEnd: UnixNano): PathStep {
   return {
     ...span,
     endTimeUnixNano: endTimeUnixNano ?? commandEnd,

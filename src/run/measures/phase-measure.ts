@@ -17,4 +17,6 @@ export interface PhaseMeasure {
   readonly idleTimeMs: number;
   /** Sum of the lengths of QueryExecuted spans that name the phase and a node. */
   readonly warehouseTimeNano: bigint;
+  /** What of the command's length fell to it: the time in which no query ran and no node or hook was worked on. */
+  readonly shareNano: bigint;
 }

@@ -3,7 +3,11 @@ import type { OtherSpan } from './other-span.js';
 import type { PhaseMeasure } from './phase-measure.js';
 
 /** A command's time by phase, from its PhaseExecuted spans and the nodes in them, in the order in which they began. */
-export function phaseMeasures(nodes: readonly NodeMeasure[], others: readonly OtherSpan[]): readonly PhaseMeasure[] {
+export function phaseMeasures(
+  nodes: readonly Pick<NodeMeasure, 'phases'>[],
+  others: readonly OtherSpan[],
+  shares: ReadonlyMap<string, bigint>,
+): readonly PhaseMeasure[] {
   const phases = new Map<string, PhaseMeasure>();
   for (const span of others) {
     if (span.kind === 'phase') phases.set(span.phase, withSpan(phases.get(span.phase), span));
@@ -20,7 +24,9 @@ export function phaseMeasures(nodes: readonly NodeMeasure[], others: readonly Ot
       });
     }
   }
-  return [...phases.values()].sort((a, b) => (a.startTimeUnixNano < b.startTimeUnixNano ? -1 : 1));
+  return [...phases.values()]
+    .map((phase) => ({ ...phase, shareNano: shares.get(phase.phase) ?? 0n }))
+    .sort((a, b) => (a.startTimeUnixNano < b.startTimeUnixNano ? -1 : 1));
 }
 
 function withSpan(known: PhaseMeasure | undefined, span: OtherSpan): PhaseMeasure {
@@ -49,5 +55,6 @@ function emptyPhase(phase: string, startTimeUnixNano: bigint): PhaseMeasure {
     nodeTimeNano: 0n,
     idleTimeMs: 0,
     warehouseTimeNano: 0n,
+    shareNano: 0n,
   };
 }

@@ -24,8 +24,7 @@ export function previousStatusOf({
     case 'skipped':
       if (skipReason === 'upstream') return 'skipped';
       return skipReason === 'cached' ? 'cached' : null;
-    case 'canceled':
-    case null:
+    default:
       return null;
   }
 }

@@ -1,6 +1,6 @@
 import { countVerdicts } from '../count-verdicts.js';
-import type { NodeVerdict } from '../run-summary.js';
-import type { NodeMeasure } from './node-measure.js';
+import type { NodeCounts } from '../run-summary.js';
+import type { HookMeasure, NodeMeasure } from './node-measure.js';
 
 /** What a command came to. Sums of nodes are time of all threads together, so they may exceed the command's length. */
 export interface RunTotals {
@@ -8,7 +8,11 @@ export interface RunTotals {
   readonly lengthNano: bigint;
   readonly nodeCount: number;
   /** Nodes by what became of them. */
-  readonly nodeCounts: Readonly<Record<NodeVerdict, number>>;
+  readonly nodeCounts: NodeCounts;
+  /** Skipped nodes for which there was nothing to do (`noop`): the engine counts them apart. */
+  readonly noOpCount: number;
+  /** Hooks by what became of them; the engine counts them with the nodes. */
+  readonly hookCounts: NodeCounts;
   /** Tests (data and unit) that ran, by their result. */
   readonly testCounts: Readonly<Record<'passed' | 'warned' | 'failed', number>>;
   /** Sum of NodeProcessed `duration_ms`, in milliseconds. */
@@ -32,8 +36,13 @@ export interface OtherQueries {
 
 const TEST_TYPES: ReadonlySet<string | null> = new Set(['test', 'unit_test']);
 
-/** Sums up a command's nodes. @param lengthNano the command's own length */
-export function runTotals(nodes: readonly NodeMeasure[], other: OtherQueries, lengthNano: bigint): RunTotals {
+/** Sums up a command's nodes and hooks. @param lengthNano the command's own length */
+export function runTotals(
+  nodes: readonly NodeMeasure[],
+  hooks: readonly HookMeasure[],
+  other: OtherQueries,
+  lengthNano: bigint,
+): RunTotals {
   const testCounts = { passed: 0, warned: 0, failed: 0 };
   const sums = { durationMs: 0, idleTimeMs: 0, queryCount: other.count, rows: 0 };
   let warehouseTimeNano = other.timeNano;
@@ -50,6 +59,8 @@ export function runTotals(nodes: readonly NodeMeasure[], other: OtherQueries, le
     lengthNano,
     nodeCount: nodes.length,
     nodeCounts: countVerdicts(nodes),
+    noOpCount: nodes.filter(({ verdict, skipReason }) => verdict === 'skipped' && skipReason === 'noop').length,
+    hookCounts: countVerdicts(hooks),
     testCounts,
     ...sums,
     warehouseTimeNano,

@@ -39,7 +39,7 @@ export function RunPage(props: {
         <RunVerdict run={run} sight={sight} nowUnixMs={nowUnixMs} />
         <RunFacts run={run} nowUnixMs={nowUnixMs} />
         <RunTroubles sight={sight} runId={run.id} />
-        <SlowestNodes nodes={sight.slowest} />
+        <SlowestNodes nodes={sight.slowest} lengthNano={sight.lengthNano} />
         <RunSteps steps={steps} sight={sight} nowUnixMs={nowUnixMs} />
         <RunDownloads downloads={downloads} steps={steps} />
         <Documents runId={run.id} />

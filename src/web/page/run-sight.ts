@@ -6,7 +6,7 @@ import { countVerdicts } from '../../run/count-verdicts.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { readStepMeasures, type StepMeasures } from '../../run/measures/read-step-measures.js';
 import { slowestNodes } from '../../run/measures/slowest-nodes.js';
-import type { NodeVerdict } from '../../run/run-summary.js';
+import { hasOwnWord, type NodeCounts, type NodeVerdict } from '../../run/run-summary.js';
 import type { CatalogRun, CatalogStep } from '../../store/run-catalog.js';
 import { statusText } from '../../webhook/message/status-text.js';
 import type { PageDeps } from './page-deps.js';
@@ -28,6 +28,15 @@ export interface TroubledNode {
   readonly diffTable: string | null;
 }
 
+/** A source that is older than it may be. */
+export interface StaleSource {
+  readonly uniqueId: string;
+  /** `null` where the engine could not tell. */
+  readonly ageSeconds: number | null;
+  /** Past the limit for an error, and not only for a warning. */
+  readonly isFailed: boolean;
+}
+
 /** A node that was not run, and for what. */
 export interface SkippedNode {
   readonly uniqueId: string;
@@ -43,15 +52,23 @@ export interface RunSight {
   /** The same of steps, by their ids. */
   readonly stepMessages: ReadonlyMap<number, string>;
   /** Nodes by what became of them. */
-  readonly counts: Readonly<Record<NodeVerdict, number>>;
+  readonly counts: NodeCounts;
+  /** Skipped nodes for which there was nothing to do. */
+  readonly noOpCount: number;
   readonly errors: Some<TroubledNode>;
   readonly failedTests: Some<TroubledNode>;
+  /** Sources past one of their limits. */
+  readonly staleSources: Some<StaleSource>;
+  /** Nodes that came to an outcome which this version does not know, with the engine's word for it as the reason. */
+  readonly otherOutcomes: Some<SkippedNode>;
   readonly skipped: Some<SkippedNode>;
   /** Errors that name no node. */
   readonly messages: readonly string[];
   readonly slowest: readonly NodeMeasure[];
   /** What the visitor is shown of texts and commands. */
   readonly redactor: Pick<Redactor, 'level' | 'command'>;
+  /** Of all its commands together. */
+  readonly lengthNano: bigint;
   /** Whether telemetry of it is kept. */
   readonly hasTelemetry: boolean;
 }
@@ -88,6 +105,9 @@ function runSight(
     nodes.map(({ uniqueId }) => uniqueId),
   );
   const having = (verdict: NodeVerdict) => nodes.filter((node) => node.verdict === verdict);
+  const stale = nodes.filter(({ verdict, freshness }) => freshness !== null && verdict !== 'success');
+  const failedTests = having('failed').filter(({ freshness }) => freshness === null);
+  const skipped = having('skipped').filter(({ skipReason }) => skipReason !== 'noop');
   const troubled = (node: NodeMeasure) => troubledNode(node, redactor);
   return {
     statusMessage: statusMessage === null ? null : statusText(statusMessage, redactor),
@@ -97,11 +117,19 @@ function runSight(
       ),
     ),
     counts: countVerdicts(nodes),
+    noOpCount: commands.reduce((sum, { totals }) => sum + totals.noOpCount, 0),
     errors: some(having('error'), MAX_TROUBLES, troubled),
-    failedTests: some(having('failed'), MAX_TROUBLES, troubled),
-    skipped: some(having('skipped'), MAX_SKIPPED, skippedNode),
+    failedTests: some(failedTests, MAX_TROUBLES, troubled),
+    staleSources: some(stale, MAX_TROUBLES, staleSource),
+    otherOutcomes: some(nodes.filter(hasOwnWord), MAX_TROUBLES, ({ uniqueId, verdict }) => ({
+      uniqueId,
+      reason: verdict,
+      upstream: null,
+    })),
+    skipped: some(skipped, MAX_SKIPPED, skippedNode),
     messages: commands.flatMap((command) => command.messages).map((message) => redactor.text(message)),
     slowest: slowestNodes(nodes, MAX_SLOWEST),
+    lengthNano: commands.reduce((sum, { totals }) => sum + totals.lengthNano, 0n),
     hasTelemetry: commands.length > 0,
     redactor,
   };
@@ -113,6 +141,10 @@ function troubledNode({ uniqueId, message, failingRows, diffTable }: NodeMeasure
     message: redactor.text(message ?? ''),
     diffTable: diffTable === null ? null : redactor.diffTable(diffTable),
   };
+}
+
+function staleSource({ uniqueId, verdict, freshness }: NodeMeasure): StaleSource {
+  return { uniqueId, ageSeconds: freshness?.ageSeconds ?? null, isFailed: verdict === 'failed' };
 }
 
 function skippedNode({ uniqueId, skipReason, skipUpstream }: NodeMeasure): SkippedNode {

@@ -1,11 +1,12 @@
+import { ageText } from '../../run/measures/age-text.js';
 import { countText } from './count-text.js';
-import type { RunSight, SkippedNode, Some, TroubledNode } from './run-sight.js';
+import type { RunSight, SkippedNode, Some, StaleSource, TroubledNode } from './run-sight.js';
 import { ScrollTable } from './scroll-table.js';
 
 /** What went wrong in a run: errors, failed tests, and what was skipped for them. Nothing where all is well. */
 export function RunTroubles(props: { readonly sight: RunSight; readonly runId: number }) {
   const { sight, runId } = props;
-  const { errors, failedTests, skipped, messages } = sight;
+  const { errors, failedTests, staleSources, otherOutcomes, skipped, messages } = sight;
   const hasTexts = errors.items.length > 0 || messages.length > 0;
   return (
     <>
@@ -28,6 +29,8 @@ export function RunTroubles(props: { readonly sight: RunSight; readonly runId: n
         </section>
       )}
       {failedTests.items.length > 0 && <FailedTests tests={failedTests} runId={runId} />}
+      {staleSources.items.length > 0 && <StaleSources sources={staleSources} runId={runId} />}
+      {otherOutcomes.items.length > 0 && <OtherOutcomes nodes={otherOutcomes} runId={runId} />}
       {skipped.items.length > 0 && <Skipped skipped={skipped} />}
     </>
   );
@@ -69,6 +72,43 @@ function FailedTests({ tests, runId }: { readonly tests: Some<TroubledNode>; rea
         ))}
       </ScrollTable>
       <Omitted count={tests.omittedCount} noun="failed test" plural="failed tests" runId={runId} />
+    </section>
+  );
+}
+
+function StaleSources({ sources, runId }: { readonly sources: Some<StaleSource>; readonly runId: number }) {
+  return (
+    <section aria-labelledby="stale">
+      <h2 id="stale">Stale sources</h2>
+      <ScrollTable label="Stale sources and their age" columns={['Source', 'Last updated', 'Limit']}>
+        {sources.items.map(({ uniqueId, ageSeconds, isFailed }) => (
+          <tr>
+            <th scope="row" class="name">
+              {uniqueId}
+            </th>
+            <td class="nowrap">{ageSeconds === null ? 'not known' : `${ageText(ageSeconds)} ago`}</td>
+            <td>{isFailed ? 'past the limit for an error' : 'past the limit for a warning'}</td>
+          </tr>
+        ))}
+      </ScrollTable>
+      <Omitted count={sources.omittedCount} noun="stale source" plural="stale sources" runId={runId} />
+    </section>
+  );
+}
+
+function OtherOutcomes({ nodes, runId }: { readonly nodes: Some<SkippedNode>; readonly runId: number }) {
+  return (
+    <section aria-labelledby="others">
+      <h2 id="others">Other outcomes, in the words of the engine</h2>
+      <ul>
+        {nodes.items.map(({ uniqueId, reason }) => (
+          <li>
+            <span class="name">{uniqueId}</span>
+            <span class="sub">{reason}</span>
+          </li>
+        ))}
+      </ul>
+      <Omitted count={nodes.omittedCount} noun="node" plural="nodes" runId={runId} />
     </section>
   );
 }

@@ -1,4 +1,4 @@
-import type { NodeVerdict } from '../../run/run-summary.js';
+import type { KnownVerdict } from '../../run/run-summary.js';
 import type { CatalogRun } from '../../store/run-catalog.js';
 import { isFinal, RUN_STATUS } from '../../store/run-status.js';
 import { countText } from './count-text.js';
@@ -7,7 +7,7 @@ import { runLengthMs } from './run-length.js';
 import type { RunSight } from './run-sight.js';
 
 /** In the order in which people want to know it. */
-const WORDS: readonly (readonly [verdict: NodeVerdict, one: string, many: string])[] = [
+const WORDS: readonly (readonly [verdict: KnownVerdict, one: string, many: string])[] = [
   ['error', 'error', 'errors'],
   ['failed', 'failed test', 'failed tests'],
   ['canceled', 'interrupted', 'interrupted'],
@@ -22,7 +22,7 @@ export function RunVerdict(props: { readonly run: CatalogRun; readonly sight: Ru
   const { run, sight, nowUnixMs } = props;
   const lengthMs = runLengthMs(run, nowUnixMs);
   const after = lengthMs === null ? '' : ` after ${lengthText(lengthMs)}`;
-  const counted = WORDS.filter(([verdict]) => sight.counts[verdict] > 0);
+  const counted = countedWords(sight);
   return (
     <section class={`verdict ${moodOf(run)}`} aria-label="How it ended">
       <p class="strong">{sentenceOf(run, after)}</p>
@@ -30,11 +30,11 @@ export function RunVerdict(props: { readonly run: CatalogRun; readonly sight: Ru
       {counted.length > 0 && (
         <p>
           {countText(
-            counted.reduce((sum, [verdict]) => sum + sight.counts[verdict], 0),
+            counted.reduce((sum, [count]) => sum + count, 0),
             'node',
           )}
           {': '}
-          {counted.map(([verdict, one, many]) => countText(sight.counts[verdict], one, many)).join(', ')}
+          {counted.map(([count, one, many]) => countText(count, one, many)).join(', ')}
         </p>
       )}
       {!sight.hasTelemetry && isFinal(run.status) && (
@@ -42,6 +42,21 @@ export function RunVerdict(props: { readonly run: CatalogRun; readonly sight: Ru
       )}
     </section>
   );
+}
+
+/** Counts of nodes with their words, in the order in which people want to know them; an outcome of a newer engine in its own word. */
+function countedWords({ counts, noOpCount }: RunSight) {
+  const known: readonly string[] = WORDS.map(([verdict]) => verdict);
+  const words = [
+    ...WORDS.map(
+      ([verdict, one, many]) => [counts[verdict] - (verdict === 'skipped' ? noOpCount : 0), one, many] as const,
+    ),
+    [noOpCount, 'no-op', 'no-ops'] as const,
+    ...Object.entries(counts)
+      .filter(([word]) => !known.includes(word))
+      .map(([word, count]) => [count, word, word] as const),
+  ];
+  return words.filter(([count]) => count > 0);
 }
 
 function sentenceOf({ status }: CatalogRun, after: string): string {

@@ -1,9 +1,16 @@
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
+import { shareOf } from '../../run/measures/time-split.js';
 import { lengthText } from './length-text.js';
 import { ScrollTable } from './scroll-table.js';
 
-/** The nodes that took most work; nothing where none took any. */
-export function SlowestNodes({ nodes }: { readonly nodes: readonly NodeMeasure[] }) {
+/** The nodes without which the run would have been shortest; nothing where no time fell to any. */
+export function SlowestNodes({
+  nodes,
+  lengthNano,
+}: {
+  readonly nodes: readonly NodeMeasure[];
+  readonly lengthNano: bigint;
+}) {
   if (nodes.length === 0) return null;
   return (
     <section aria-labelledby="slowest">
@@ -12,7 +19,8 @@ export function SlowestNodes({ nodes }: { readonly nodes: readonly NodeMeasure[]
         label="Slowest nodes, longest first"
         columns={[
           'Node',
-          { number: 'Work' },
+          { number: 'Share of the run' },
+          { number: '%' },
           { number: 'In the warehouse' },
           { number: 'Queries' },
           { number: 'Rows' },
@@ -23,7 +31,8 @@ export function SlowestNodes({ nodes }: { readonly nodes: readonly NodeMeasure[]
             <th scope="row" class="name">
               {node.uniqueId}
             </th>
-            <td class="number nowrap">{lengthText(node.durationMs ?? 0)}</td>
+            <td class="number nowrap">{lengthText(Number(shareOf(node.share)) / 1e6)}</td>
+            <td class="number nowrap">{percentText(shareOf(node.share), lengthNano)}</td>
             <td class="number nowrap">{lengthText(Number(node.warehouseTimeNano) / 1e6)}</td>
             <td class="number">{node.queryCount.toLocaleString('en')}</td>
             <td class="number">{node.rows === null ? '–' : node.rows.toLocaleString('en')}</td>
@@ -32,4 +41,9 @@ export function SlowestNodes({ nodes }: { readonly nodes: readonly NodeMeasure[]
       </ScrollTable>
     </section>
   );
+}
+
+function percentText(nano: bigint, lengthNano: bigint): string {
+  const percent = lengthNano === 0n ? 0 : (Number(nano) / Number(lengthNano)) * 100;
+  return percent >= 9.95 ? percent.toFixed(0) : percent.toFixed(1);
 }

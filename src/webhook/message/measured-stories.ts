@@ -1,8 +1,10 @@
 import { type RedactionLevel, redactionFor } from '../../exporter/redaction/redaction-level.js';
 import type { Redactor } from '../../exporter/redaction/redactor.js';
 import { redactorKnowing } from '../../exporter/redaction/redactor-knowing.js';
+import { ageText } from '../../run/measures/age-text.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { readStepMeasures } from '../../run/measures/read-step-measures.js';
+import { hasOwnWord } from '../../run/run-summary.js';
 import type { RunTracker } from '../../run/run-tracker.js';
 import type { RecordLogReader } from '../../sink/record-log.js';
 import type { RunCatalog } from '../../store/run-catalog.js';
@@ -37,12 +39,20 @@ export class MeasuredStories implements StoryTeller {
       nodes.map(({ uniqueId }) => uniqueId),
     );
     const errors = nodes.filter(({ verdict }) => verdict === 'error');
-    const failed = nodes.filter(({ verdict }) => verdict === 'failed');
+    const bad = nodes.filter(({ verdict }) => verdict === 'failed');
+    const failed = bad.filter(({ freshness }) => freshness === null);
+    const stale = bad.filter(({ freshness }) => freshness !== null);
+    const others = nodes.filter(hasOwnWord);
     const base = webUrl();
     return {
       errors: errors.slice(0, MAX_NAMED).map((node) => errorOf(node, redactor)),
       failedTests: failed.slice(0, MAX_NAMED).map(testOf),
-      omittedCount: Math.max(0, errors.length - MAX_NAMED) + Math.max(0, failed.length - MAX_NAMED),
+      staleSources: stale.slice(0, MAX_NAMED).map(sourceOf),
+      otherOutcomes: others.slice(0, MAX_NAMED).map(({ uniqueId, verdict }) => ({ uniqueId, reason: verdict })),
+      omittedCount: [errors, failed, stale, others].reduce(
+        (sum, { length }) => sum + Math.max(0, length - MAX_NAMED),
+        0,
+      ),
       statusMessage: statusMessage === null ? null : statusText(statusMessage, redactor).slice(0, MAX_REASON_LENGTH),
       url: base === null ? null : `${base}/runs/${runId}`,
     };
@@ -51,6 +61,11 @@ export class MeasuredStories implements StoryTeller {
 
 function errorOf({ uniqueId, message }: NodeMeasure, redactor: Redactor): NodeTrouble {
   return { uniqueId, reason: redactor.text(message ?? '').slice(0, MAX_REASON_LENGTH) };
+}
+
+function sourceOf({ uniqueId, freshness }: NodeMeasure): NodeTrouble {
+  const age = freshness?.ageSeconds ?? null;
+  return { uniqueId, reason: age === null ? '' : `last updated ${ageText(age)} ago` };
 }
 
 function testOf({ uniqueId, failingRows }: NodeMeasure): NodeTrouble {

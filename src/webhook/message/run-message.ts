@@ -42,7 +42,9 @@ export function runMessage(
   story: RunStory,
 ): RunMessage {
   const { status, startedUnixMs, finishedUnixMs } = facts;
-  const seconds = finishedUnixMs === null ? null : Math.round((finishedUnixMs - startedUnixMs) / 1_000);
+  // The event may be sent, or sent again, long after the run failed: it says that the run began, and no more.
+  const hasEnded = eventType !== 'job.run.started';
+  const seconds = !hasEnded || finishedUnixMs === null ? null : Math.round((finishedUnixMs - startedUnixMs) / 1_000);
   return {
     title: `${facts.jobName} #${facts.runId} ${verdictOf(eventType, status)}`,
     mood: moodOf(status),
@@ -52,15 +54,21 @@ export function runMessage(
       ...(facts.reason === null ? [] : [['Reason', facts.reason] as const]),
       ...(seconds === null ? [] : [['Took', `${seconds} s`] as const]),
       ...(facts.missingArtifacts === undefined ? [] : [['Artifacts', missingText(facts.missingArtifacts)] as const]),
-      ...(story.statusMessage === null ? [] : [['Message', story.statusMessage] as const]),
+      ...(!hasEnded || story.statusMessage === null ? [] : [['Message', story.statusMessage] as const]),
     ],
-    sections: [
-      ...section('Errors', story.errors),
-      ...section('Failed tests', story.failedTests),
-      ...(story.omittedCount > 0 ? [{ title: `and ${story.omittedCount} more`, lines: [] }] : []),
-    ],
+    sections: hasEnded ? sectionsOf(story) : [],
     url: story.url,
   };
+}
+
+function sectionsOf(story: RunStory): RunMessage['sections'] {
+  return [
+    ...section('Errors', story.errors),
+    ...section('Failed tests', story.failedTests),
+    ...section('Stale sources', story.staleSources),
+    ...section('Other outcomes, in the words of the engine', story.otherOutcomes),
+    ...(story.omittedCount > 0 ? [{ title: `and ${story.omittedCount} more`, lines: [] }] : []),
+  ];
 }
 
 function missingText({ count, reason }: NonNullable<OutgoingEvent['facts']['missingArtifacts']>): string {

@@ -12,7 +12,11 @@ export interface RunStory {
   readonly errors: readonly NodeTrouble[];
   /** The first of the tests that failed, with counts of rows. */
   readonly failedTests: readonly NodeTrouble[];
-  /** Errors and failed tests that are left out. */
+  /** The first of the sources that are older than their limit for an error, with their age. */
+  readonly staleSources: readonly NodeTrouble[];
+  /** The first of the nodes that came to an outcome which this version does not know, with the engine's word for it. */
+  readonly otherOutcomes: readonly NodeTrouble[];
+  /** How many of all these are left out. */
   readonly omittedCount: number;
   /** Why the run did not end well, redacted. */
   readonly statusMessage: string | null;

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Attributes } from '../../../src/record/attributes.js';
 import type { JsonObject } from '../../../src/record/json.js';
 import type { SpanStatus } from '../../../src/record/telemetry-record.js';
+import { countVerdicts } from '../../../src/run/count-verdicts.js';
 import { freshnessOutcomeOf, interruptionOf, nodeVerdictOf, testOutcomeOf } from '../../../src/run/node-outcome.js';
 import { fromJsonl } from './logged-samples.js';
 
@@ -40,9 +41,25 @@ describe('what became of a node', () => {
     expect(verdict(attributes)).toBe(expected);
   });
 
-  it('goes by the status of the span where the outcome is missing or unknown', () => {
+  it('goes by the status of the span where the outcome is missing', () => {
     expect(verdict({}, 'none', { message: 'error', code: 2 })).toBe('error');
-    expect(verdict({ node_outcome: 'NODE_OUTCOME_NEW' })).toBe('unfinished');
+    expect(verdict({})).toBe('unfinished');
+    expect(verdict({ node_outcome: 'NODE_OUTCOME_UNSPECIFIED' })).toBe('unfinished');
+  });
+
+  it("is a newer engine's own word where this version does not know the outcome, and an error where the span says so", () => {
+    expect(verdict({ node_outcome: 'NODE_OUTCOME_DEFERRED' })).toBe('deferred');
+    expect(verdict({ node_outcome: 'Partial success' })).toBe('partial_success');
+    expect(verdict({ node_outcome: `NODE_OUTCOME_${'X'.repeat(100)}` })).toBe('x'.repeat(40));
+    expect(verdict({ node_outcome: 'NODE_OUTCOME_DEFERRED' }, 'none', { message: null, code: 2 })).toBe('error');
+    expect(verdict({ node_outcome: 'NODE_OUTCOME_DEFERRED' }, 'hard')).toBe('canceled');
+  });
+
+  it('is counted by its word, 16 words of the engine at most', () => {
+    const words = ['deferred', 'deferred', 'constructor', ...Array.from({ length: 20 }, (_, index) => `word_${index}`)];
+    const counts = countVerdicts(words.map((word) => ({ verdict: verdict({ node_outcome: word }) })));
+    expect(counts).toMatchObject({ success: 0, deferred: 2, constructor: 1, word_13: 1, other: 6 });
+    expect(Object.keys(counts)).toHaveLength(7 + 16 + 1);
   });
 
   it('is canceled by a log message of its interruption, whatever the engine reports', () => {

@@ -29,6 +29,8 @@ const EVENT: WebhookEvent = {
 const STORY: RunStory = {
   errors: [{ uniqueId: 'model.shop.broken', reason: 'Table ? does not exist' }],
   failedTests: [{ uniqueId: 'test.shop.unique_id', reason: '3 failing rows' }],
+  staleSources: [{ uniqueId: 'source.shop.ext.raw_orders', reason: 'last updated 325 days 13 h ago' }],
+  otherOutcomes: [{ uniqueId: 'model.shop.later', reason: 'deferred' }],
   ...{ omittedCount: 2, statusMessage: 'Executed with errors', url: 'https://runs.example.com/r/1001' },
 };
 
@@ -54,8 +56,16 @@ describe('a message', () => {
       'Project: shop\nEnvironment: a&lt;b&gt;&amp;_c\nTook: 42 s\nMessage: Executed with errors',
       '*Errors*\n• model.shop.broken: Table ? does not exist',
       '*Failed tests*\n• test.shop.unique_id: 3 failing rows',
+      '*Stale sources*\n• source.shop.ext.raw_orders: last updated 325 days 13 h ago',
+      '*Other outcomes, in the words of the engine*\n• model.shop.later: deferred',
       '*and 2 more*',
     ]);
+  });
+
+  it('that a run has started lists no failures, and no end, also when it is sent again after the run has failed', () => {
+    const { facts, sections } = runMessage({ ...EVENT, eventType: 'job.run.started' }, STORY);
+    expect(sections).toEqual([]);
+    expect(facts.map(([name]) => name)).toEqual(['Project', 'Environment']);
   });
 
   it('for Slack calls nobody, whatever a job is called', () => {

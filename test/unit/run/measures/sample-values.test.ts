@@ -1,6 +1,14 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { Attributes } from '../../../../src/record/attributes.js';
+import type { JsonObject } from '../../../../src/record/json.js';
+import type { CommandMeasures } from '../../../../src/run/measures/command-measures.js';
 import { slowestNodes } from '../../../../src/run/measures/slowest-nodes.js';
-import { fromJsonl } from '../logged-samples.js';
+import type { LoggedRecord } from '../../../../src/sink/record-log.js';
+import { SAMPLES as SAMPLE_FOLDER } from '../../../fake/sample-run.js';
+import { engineSummary, measuredNodes, runResultNodes, summaryOf } from '../../../tool/engine-summary.js';
+import { fromJsonl, fromOtlp } from '../logged-samples.js';
 import { measuresOf, nodeOf, sampleMeasures } from './sample-measures.js';
 
 const SAMPLES = [
@@ -11,6 +19,8 @@ const SAMPLES = [
   'joined',
   'overlapping',
   'preview-120-failed',
+  'stale-source',
+  'test-command',
 ];
 
 describe('what is measured of build-mixed-fusion', () => {
@@ -73,8 +83,8 @@ describe('what is measured of build-mixed-fusion', () => {
     });
     expect(slowestNodes(nodes, 3).map(({ uniqueId, durationMs }) => [uniqueId, durationMs])).toEqual([
       ['model.shop.broken', 1059],
-      ['snapshot.shop.cust_snap', 113],
       ['model.shop.stg_orders', 94],
+      ['snapshot.shop.cust_snap', 113],
     ]);
     expect(phases.map(({ phase, nodeCount }) => [phase, nodeCount])).toEqual([
       ['LOAD_PROJECT', 0],
@@ -136,6 +146,10 @@ it.each(SAMPLES)('the waits and steps of the critical path of %s add up to the c
   }
 });
 
+it.each(SAMPLES)('what %s spent its time on adds up to its length, to the nanosecond', async (run) => {
+  for (const command of await measuresOf(fromJsonl(run))) expectAddsUp(command);
+});
+
 it('the critical path of build-mixed-fusion goes through the seed, the staging model and the model that failed', async () => {
   const { criticalPath } = await sampleMeasures('build-mixed-fusion');
   expect(criticalPath.links.map(({ step, basis }) => `${basis} ${step.phase} ${step.uniqueId ?? ''}`.trim())).toEqual([
@@ -169,3 +183,84 @@ it('the critical path of an interrupted run ends with what was under way, for as
   });
   expect(Number(last?.timeNano) / 1e6).toBeCloseTo(3306.3, 0);
 });
+
+describe.each([
+  ['JSONL', fromJsonl],
+  ['OTLP', fromOtlp],
+])('the counts of a command by its %s', (_name, recordsOf) => {
+  it.each(['build-clean', 'build-mixed', 'build-mixed-fusion', 'joined', 'test-command'])(
+    "are those of the engine's own summary: %s",
+    async (run) => {
+      const [command] = await measuresOf(recordsOf(run));
+      const printed = engineSummary(readFileSync(join(SAMPLE_FOLDER, run, 'stdout.txt'), 'utf8'));
+      expect(command && summaryOf(command)).toEqual(printed);
+    },
+  );
+
+  it("are those of the engine's own summary but for what was interrupted, which it calls a success and an error", async () => {
+    const [command] = await measuresOf(recordsOf('interrupted'));
+    const printed = engineSummary(readFileSync(join(SAMPLE_FOLDER, 'interrupted', 'stdout.txt'), 'utf8'));
+    const { success = 0, error = 0, ...same } = printed ?? {};
+    expect(command?.totals.nodeCounts.canceled).toBe(2);
+    expect(command && summaryOf(command)).toEqual({ ...same, success: success - 1, error: error - 1 });
+  });
+
+  it('and its nodes are those of run_results.json: none that was only rendered for a unit test', async () => {
+    const [command] = await measuresOf(recordsOf('test-command'));
+    const written = runResultNodes(readFileSync(join(SAMPLE_FOLDER, 'test-command', 'run_results.json'), 'utf8'));
+    expect(command && measuredNodes(command)).toEqual(written);
+    expect(command?.unselectedNodes.map(({ uniqueId }) => uniqueId).sort()).toEqual([
+      'model.shop.revenue',
+      'model.shop.ut_target',
+    ]);
+  });
+});
+
+/** A sample with other attributes at the end of one node. */
+function withNode(run: string, uniqueId: string, changes: JsonObject): readonly LoggedRecord[] {
+  return fromJsonl(run).map((logged) => {
+    const { record } = logged;
+    if (record.recordType !== 'SpanEnd' || record.spanName !== `Node processed (${uniqueId})`) return logged;
+    const attributes = Attributes.of({ ...JSON.parse(record.attributes.json), ...changes });
+    return { ...logged, record: { ...record, attributes } };
+  });
+}
+
+it('a node that was not selected counts where it failed', async () => {
+  const [command] = await measuresOf(
+    withNode('test-command', 'model.shop.revenue', { node_outcome: 'NODE_OUTCOME_ERROR' }),
+  );
+  expect(command?.invocation.nodeCounts.error).toBe(1);
+  expect(command && nodeOf(command, 'model.shop.revenue').verdict).toBe('error');
+});
+
+it("an outcome that this version does not know is told and counted in the engine's own word", async () => {
+  const [command] = await measuresOf(
+    withNode('build-clean', 'model.shop.revenue', { node_outcome: 'NODE_OUTCOME_DEFERRED' }),
+  );
+  expect(command?.invocation.nodeCounts).toMatchObject({ success: 12, unfinished: 0, deferred: 1 });
+  expect(command && nodeOf(command, 'model.shop.revenue')).toMatchObject({
+    verdict: 'deferred',
+    outcome: 'deferred',
+    previousStatus: null,
+  });
+});
+
+it('a stale source has its age and is no test without rows', async () => {
+  const source = nodeOf(await sampleMeasures('stale-source'), 'source.shop.ext.raw_orders');
+  expect(source).toMatchObject({
+    verdict: 'warned',
+    freshness: { outcome: 'warned', ageSeconds: 28_128_350 },
+    testOutcome: null,
+  });
+});
+
+function expectAddsUp({ nodes, unselectedNodes, hooks, phases, split, totals }: CommandMeasures): void {
+  const shares = [...nodes, ...unselectedNodes, ...hooks].map(({ share }) => share.queryNano + share.workNano);
+  const all = [...shares, ...phases.map(({ shareNano }) => shareNano), split.otherQueriesNano, split.restNano];
+  expect(all.every((nano) => nano >= 0n)).toBe(true);
+  expect(all.reduce((sum, nano) => sum + nano, 0n)).toBe(totals.lengthNano);
+  const { warehouseNano, ...parts } = split;
+  expect(Object.values(parts).reduce((sum, nano) => sum + nano, 0n)).toBe(totals.lengthNano);
+  expect(warehouseNano).toBeLessThanOrEqual(totals.lengthNano);
+}
