@@ -75,7 +75,9 @@ export function timeSplit(
 }
 
 /** In an order that does not depend on the one in which records came: whole nanoseconds go to the same spans each time. */
-function inOrder<Span extends Interval & { readonly uniqueId: string | null }>(spans: readonly Span[]): readonly Span[] {
+function inOrder<Span extends Interval & { readonly uniqueId: string | null }>(
+  spans: readonly Span[],
+): readonly Span[] {
   return [...spans].sort((a, b) => {
     if (a.startTimeUnixNano !== b.startTimeUnixNano) return a.startTimeUnixNano < b.startTimeUnixNano ? -1 : 1;
     if (a.endTimeUnixNano !== b.endTimeUnixNano) return a.endTimeUnixNano < b.endTimeUnixNano ? -1 : 1;
