@@ -70,7 +70,8 @@ export class SpanOutcomes {
     into['run_bridge.node.verdict'] = verdict;
     if (verdict === 'canceled') return this.canceledNode(record, into);
     if (verdict === 'error' && this.switches['node-errors']) return this.ofFailedNode(record, into);
-    if (verdict === 'failed' || verdict === 'warned') return this.ofCheck(record, into, verdict);
+    if (verdict === 'failed') return this.ofCheck(record, into, 'failed');
+    if (verdict === 'warned') return this.ofCheck(record, into, 'warned');
     return { status: this.reportedStatus(record), event: undefined };
   }
 
