@@ -1,6 +1,10 @@
 #!/usr/bin/env node
+import { readFileSync } from 'node:fs';
 import type { CommandExit } from './cli/exit-code.js';
 import type { ProcessTakeover } from './cli/process-context.js';
+
+/** What a start opens at the same time, and some connections. */
+const MIN_FILES = 128;
 
 // The only file that touches argv, the environment, exit codes and signals. It imports nothing of the program before
 // it knows that this Node can run it.
@@ -12,19 +16,32 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.exit(2);
 }
 
+// A process that may open very few files cannot even load the program.
+const maxFiles = readMaxFiles();
+if (maxFiles < MIN_FILES) {
+  process.stderr.write(
+    `run-bridge: this process may open ${maxFiles} files and needs ${MIN_FILES}; raise the limit, for example with ulimit -n 4096, or LimitNOFILE= of systemd\n`,
+  );
+  process.exit(2);
+}
+
 const [
   { homedir, hostname, networkInterfaces, tmpdir },
   { fileURLToPath },
   { systemClock },
+  { fileMask },
   { packageFile },
   { runCli },
 ] = await Promise.all([
   import('node:os'),
   import('node:url'),
   import('./component/clock.js'),
+  import('./component/file-mask.js'),
   import('./component/package-file.js'),
   import('./cli/run-cli.js'),
 ]);
+
+fileMask.narrow();
 
 /** How long the process may go on when its work is done, in milliseconds: connections that nobody closes. */
 const LINGER_MS = 500;
@@ -117,6 +134,16 @@ function reportFault({ onFault }: ProcessTakeover, error: unknown): void {
     onFault(error);
   } catch {
     // There is nowhere left to say it.
+  }
+}
+
+/** How many files the process may have open, after Node has raised that as far as it may; where the system does not say, any number. */
+function readMaxFiles(): number {
+  try {
+    const limits = readFileSync('/proc/self/limits', 'utf8');
+    return Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Number.POSITIVE_INFINITY);
+  } catch {
+    return Number.POSITIVE_INFINITY;
   }
 }
 

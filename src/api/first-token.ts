@@ -7,7 +7,7 @@ import type { TokenStore } from '../store/token-store.js';
 import { hashOf, isWholeSecret, newSecret } from './token-secret.js';
 
 /** Where the first start leaves its token: not in the log, which others read and keep. */
-const FILE = 'admin-token';
+export const FIRST_TOKEN_FILE = 'admin-token';
 
 /**
  * Sees to it that there is a token for everything where the state has none, in a file of the data folder that this user
@@ -18,7 +18,7 @@ const FILE = 'admin-token';
  */
 export async function makeFirstToken(tokens: TokenStore, dataFolder: string, clock: Clock): Promise<string | null> {
   if (!(await tokens.isEmpty())) return null;
-  const path = join(dataFolder, FILE);
+  const path = join(dataFolder, FIRST_TOKEN_FILE);
   const found = readSecret(path);
   const secret = found ?? newSecret();
   if (found === null) writeWhole(path, `${secret}\n`);
@@ -43,7 +43,7 @@ export async function makeFirstToken(tokens: TokenStore, dataFolder: string, clo
  * @returns its path; `null` where it holds another one, or none.
  */
 export function removeFirstToken(dataFolder: string, hash: string): string | null {
-  const path = join(dataFolder, FILE);
+  const path = join(dataFolder, FIRST_TOKEN_FILE);
   const secret = readText(path);
   if (secret === null || hashOf(secret).toString('hex') !== hash) return null;
   rmSync(path, { force: true });

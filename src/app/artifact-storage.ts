@@ -5,7 +5,8 @@ import type { ArtifactStore } from '../store/artifact/artifact-store.js';
 import { bucketOf } from './bucket-of.js';
 
 /** Folder of artifacts in the data folder. */
-const ARTIFACTS_FOLDER = 'artifacts';
+/** The folder of artifacts in the data folder, where they are not in a bucket. */
+export const ARTIFACTS_FOLDER = 'artifacts';
 
 /** An open store, and what closes it. */
 interface Opened {

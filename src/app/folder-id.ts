@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Name of the file with the id, in the data folder; it is there where the state is, or was, in PostgreSQL. */
@@ -8,10 +8,14 @@ export const FOLDER_ID_FILE = 'folder-id';
 export function folderIdOf(dataFolder: string, random: () => number): string {
   const path = join(dataFolder, FOLDER_ID_FILE);
   try {
-    return readFileSync(path, 'utf8').trim();
+    const id = readFileSync(path, 'utf8').trim();
+    if (id !== '') return id;
   } catch {
-    const id = Array.from({ length: 4 }, () => Math.floor(random() * 2 ** 32).toString(16)).join('-');
-    writeFileSync(path, `${id}\n`);
-    return id;
+    // Not there yet.
   }
+  const id = Array.from({ length: 4 }, () => Math.floor(random() * 2 ** 32).toString(16)).join('-');
+  // Whole or not there, whenever the program is killed.
+  writeFileSync(`${path}.partial`, `${id}\n`, { flush: true });
+  renameSync(`${path}.partial`, path);
+  return id;
 }

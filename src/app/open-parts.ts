@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { ProcessIdentity } from '../cluster/process-identity.js';
 import type { Configuration } from '../config/configuration.js';
@@ -15,8 +17,9 @@ import { clusterFolder } from './cluster-folder.js';
 import { DatabaseLease, SEVERAL } from './database-lease.js';
 import { folderIdOf } from './folder-id.js';
 import type { LateThread } from './late-exports.js';
+import { STATE_FILE } from './limits.js';
 import { type OpeningExports, openExportsLate } from './open-exports-late.js';
-import { openState } from './open-state.js';
+import { openState, sayIfStateIsNew } from './open-state.js';
 import { sharingProblems } from './sharing-problems.js';
 import { WebhookBell } from './webhook-bell.js';
 
@@ -67,7 +70,10 @@ export async function openParts(configuration: Configuration, deps: AppDeps, pur
     const bell = new WebhookBell();
     // What an import brings is no news.
     const announcing = { isSilent: purpose === 'import', onEvents: bell.ring };
+    const isNew = configuration['database-url'] !== 'off' || !existsSync(join(folder, STATE_FILE));
     state = await openState(configuration, deps.clock, announcing, identity);
+    // Several processes have what they share elsewhere.
+    if (!isShared) await sayIfStateIsNew(state, { dataFolder: folder, isNew, logger: deps.logger });
     if (configuration['database-url'] !== 'off') {
       lease = await DatabaseLease.take(state.leases, isShared ? SEVERAL : folderId, deps);
     }

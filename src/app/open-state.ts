@@ -1,11 +1,19 @@
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { FIRST_TOKEN_FILE } from '../api/first-token.js';
 import type { Clock } from '../component/clock.js';
+import type { Logger } from '../component/logger.js';
+import { namesIn } from '../component/names-in.js';
 import type { Configuration } from '../config/configuration.js';
+import { ROWS_FOLDER } from '../run/row-keeper.js';
+import { listTraces } from '../sink/list-traces.js';
 import type { Fence } from '../store/fence.js';
 import { openSqliteState } from '../store/open-sqlite-state.js';
 import type { State } from '../store/state.js';
+import { StoreError } from '../store/store-error.js';
 import { ANNOUNCING } from '../store/webhook/announcing.js';
 import type { Announcing } from '../store/webhook/run-announcer.js';
+import { ARTIFACTS_FOLDER } from './artifact-storage.js';
 import { STATE_FILE } from './limits.js';
 
 /**
@@ -22,7 +30,66 @@ export async function openState(
 ): Promise<State> {
   const { 'data-dir': dataFolder, 'database-url': url } = configuration;
   const told = { ...ANNOUNCING, clock, ...announcing };
-  if (url === 'off') return await openSqliteState(join(dataFolder, STATE_FILE), undefined, told);
+  if (url === 'off') {
+    await refuseEmptied(dataFolder);
+    return await openSqliteState(join(dataFolder, STATE_FILE), undefined, told);
+  }
   const { openPostgresState } = await import('../store/open-postgres-state.js');
   return await openPostgresState(url, clock, undefined, told, fence);
+}
+
+/**
+ * Says so where a state knows of no run although the data folder holds some, and keeps their numbers from being given again:
+ * under these lie their rows, from which `rebuild` makes the state anew, and their artifacts.
+ * @param isNew whether the state was just made: a start that was killed early also leaves one without runs
+ */
+export async function sayIfStateIsNew(
+  state: State,
+  { dataFolder, isNew, logger }: { readonly dataFolder: string; readonly isNew: boolean; readonly logger: Logger },
+): Promise<void> {
+  if (!(await state.rows.isEmpty())) return;
+  const left = await leftFromBefore(dataFolder);
+  if (left.lastRunId > 0) await state.rows.giveNumbersAbove(left.lastRunId);
+  if (left.runCount === 0 && (left.traceCount === 0 || !isNew)) return;
+  logger.warn(
+    { dataFolder, traces: left.traceCount, runs: left.runCount },
+    'the state is new, but the data folder holds runs; they are found again from their record logs, under new numbers and without jobs and tokens: to have all back, stop and run run-bridge rebuild',
+  );
+}
+
+/** An empty file is what a start leaves that was killed at once, or what is left of a state that was lost. */
+async function refuseEmptied(dataFolder: string): Promise<void> {
+  const path = join(dataFolder, STATE_FILE);
+  if (statSync(path, { throwIfNoEntry: false })?.size !== 0) return;
+  const { traceCount, runCount, hasToken } = await leftFromBefore(dataFolder);
+  if (traceCount === 0 && runCount === 0 && !hasToken) return;
+  const rest = traceCount === 0 && runCount === 0 ? 'a token' : 'runs';
+  throw new StoreError(
+    'corrupt',
+    `${path}: the file is empty, although the data folder holds ${rest}; run-bridge rebuild makes it anew from the rest of the data folder and keeps this one`,
+  );
+}
+
+/** What a data folder holds beside its state. */
+interface LeftFromBefore {
+  readonly traceCount: number;
+  /** Runs whose rows are kept in files. */
+  readonly runCount: number;
+  /** The highest number of a run that the folder tells of; 0 where it tells of none. */
+  readonly lastRunId: number;
+  /** Whether a first start left its token. */
+  readonly hasToken: boolean;
+}
+
+async function leftFromBefore(dataFolder: string): Promise<LeftFromBefore> {
+  const runIds = (await namesIn(join(dataFolder, ROWS_FOLDER))).flatMap(
+    (name) => /^(\d+)\.json$/.exec(name)?.[1] ?? [],
+  );
+  const withArtifacts = (await namesIn(join(dataFolder, ARTIFACTS_FOLDER))).filter((name) => /^\d+$/.test(name));
+  return {
+    traceCount: (await listTraces(dataFolder)).length,
+    runCount: runIds.length,
+    lastRunId: [...runIds, ...withArtifacts].reduce((last, id) => Math.max(last, Number(id)), 0),
+    hasToken: existsSync(join(dataFolder, FIRST_TOKEN_FILE)),
+  };
 }

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
-import { rename } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { STATE_FILE } from '../app/limits.js';
 import { openState } from '../app/open-state.js';
-import type { Configuration } from '../config/configuration.js';
 import { keptRows } from '../run/kept-rows.js';
 import { keptTraces } from '../run/kept-traces.js';
+import { openSqliteState } from '../store/open-sqlite-state.js';
 import type { RowStore } from '../store/row-store.js';
 import { takeDataFolder } from '../store/take-data-folder.js';
 import { CliError } from './cli-error.js';
@@ -16,6 +16,10 @@ import { resolveForCommand } from './resolve-for-command.js';
 
 /** Put back in one transaction. */
 const AT_A_TIME = 200;
+/** What a state is called while it is made. */
+const MADE_ANEW = `${STATE_FILE}.partial`;
+/** A database's file, and those that SQLite has beside it. */
+const WITH_LOGS = ['', '-wal', '-shm'] as const;
 
 /** What `run-bridge rebuild` does. @throws CliError, ConfigurationError, DataFolderInUseError, StoreError */
 export async function rebuild(invocation: Invocation): Promise<ExitCode> {
@@ -28,9 +32,10 @@ export async function rebuild(invocation: Invocation): Promise<ExitCode> {
   if (!existsSync(folder)) throw new CliError(EXIT.failed, `${folder}: there is no data folder to make the state from`);
   const lock = takeDataFolder(folder, context.pid, context.clock.nowUnixMs());
   try {
-    const kept = await setAside(configuration, context.clock.nowUnixMs());
-    if (kept !== null) say(`the state of before is kept as ${kept}`);
-    const state = await openState(configuration, context.clock);
+    const lines: string[] = [];
+    const isFile = configuration['database-url'] === 'off';
+    if (isFile) await removeState(folder, MADE_ANEW);
+    const state = await (isFile ? openSqliteState(join(folder, MADE_ANEW)) : openState(configuration, context.clock));
     try {
       if (!(await state.rows.isEmpty())) {
         throw new CliError(
@@ -38,26 +43,39 @@ export async function rebuild(invocation: Invocation): Promise<ExitCode> {
           'the database holds runs already, and is left as it is: name an empty one, and drop the other when all is well',
         );
       }
-      for (const line of await putBack(state.rows, folder, context.stop)) say(line);
+      lines.push(...(await putBack(state.rows, folder, context.stop)));
     } finally {
       await state.close();
     }
+    if (isFile) {
+      const kept = await replaceState(folder, context.clock.nowUnixMs());
+      if (kept !== null) say(`the state of before is kept as ${kept}`);
+    }
+    for (const line of lines) say(line);
   } finally {
     lock.release();
   }
   return EXIT.ok;
 }
 
-/** Moves what there is of `state.db` out of the way. @returns what it is called now; `null` where there was none */
-async function setAside(configuration: Configuration, nowUnixMs: number): Promise<string | null> {
-  if (configuration['database-url'] !== 'off') return null;
-  const path = join(configuration['data-dir'], STATE_FILE);
+/**
+ * Puts the state that was made anew in the place of the one of before: a `rebuild` that is killed leaves one or the other,
+ * or none, and may be run again.
+ * @returns what that of before is called now; `null` where there was none
+ */
+async function replaceState(folder: string, nowUnixMs: number): Promise<string | null> {
+  const path = join(folder, STATE_FILE);
   const stamp = new Date(nowUnixMs).toISOString().replaceAll(/[:.]/g, '-');
   const aside = `${path}.before-${stamp}`;
-  for (const suffix of ['', '-wal', '-shm']) {
+  for (const suffix of WITH_LOGS) {
     if (existsSync(path + suffix)) await rename(path + suffix, aside + suffix);
   }
+  await rename(join(folder, MADE_ANEW), path);
   return existsSync(aside) ? basename(aside) : null;
+}
+
+async function removeState(folder: string, name: string): Promise<void> {
+  for (const suffix of WITH_LOGS) await rm(join(folder, name + suffix), { force: true });
 }
 
 async function putBack(rows: RowStore, folder: string, stop: AbortSignal): Promise<readonly string[]> {
@@ -81,7 +99,7 @@ async function putBack(rows: RowStore, folder: string, stop: AbortSignal): Promi
     `${before} runs with their numbers, steps, jobs and times; ${traceCount} traces`,
     ...(leftCount === 0 ? [] : [`${leftCount} traces are looked at again by the next start: their runs were not over`]),
     ...damaged.map((path) => `${path}: cannot be read; its run is made anew from its record log by the next start`),
-    'not rebuilt, since it is nowhere else: tokens (the next start of serve makes a first one in admin-token), accounts',
+    'not rebuilt, since it is nowhere else: tokens (the next start of serve takes the one in admin-token, or makes one), accounts',
     'but the first, subscriptions and what was to be delivered, how far exports were (destinations get what comes from now',
     'on), hosted runs that were to be pulled, runs of jobs that waited. Traces without run.json are judged by the next start',
   ];

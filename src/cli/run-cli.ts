@@ -1,4 +1,6 @@
+import { errorCode } from '../component/error-code.js';
 import { ListenError } from '../component/listen-error.js';
+import { reasonOf } from '../component/reason-of.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { ConsumeError } from '../record/record-consumer.js';
 import { ExecutionBookError } from '../run/execution-book-error.js';
@@ -73,6 +75,8 @@ const STOPPED = [
   ['stopped before it was done; what was taken is kept, and doing it again is safe'],
 ] as const;
 
+const TOO_FEW_FILES = 'too few files may be open; raise the limit, for example with ulimit -n 4096';
+
 function isAbort(error: unknown): boolean {
   return error instanceof Error && (error.name === 'AbortError' || isAbort(error.cause));
 }
@@ -94,5 +98,16 @@ function explain(error: unknown): readonly [ExitCode, readonly string[]] {
     error instanceof ExecutionBookError;
   if (isFailure) return [EXIT.failed, [error.message]];
   if (isForeseen) return [EXIT.usage, [error.message]];
+  const advice = SYSTEM_ADVICE[errorCode(error) ?? ''];
+  if (advice !== undefined) return [EXIT.usage, [`${reasonOf(error)}: ${advice}`]];
   throw error;
 }
+
+/** What to do about an error of the system that nobody has foreseen where it came. */
+const SYSTEM_ADVICE: Readonly<Record<string, string>> = {
+  ...{ EACCES: 'give this user the right to it', EPERM: 'give this user the right to it' },
+  EROFS: 'the file system can only be read; choose a folder on another one',
+  ...{ ENOSPC: 'the disk is full; free some space', EDQUOT: 'the quota is used up; free some space' },
+  ...{ EMFILE: TOO_FEW_FILES, ENFILE: TOO_FEW_FILES },
+  EIO: 'the disk reports errors',
+};

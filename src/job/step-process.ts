@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import type { Clock } from '../component/clock.js';
 import { errorCode } from '../component/error-code.js';
+import { fileMask } from '../component/file-mask.js';
 import { pause } from '../component/pause.js';
 import { processTree } from '../component/process-tree.js';
 import { signalProcesses } from '../component/signal-processes.js';
@@ -38,12 +39,14 @@ export class StepProcess {
       return;
     }
     try {
-      this.child = spawn(program, args, {
-        cwd: workingDir,
-        env: environment,
-        detached: true,
-        stdio: ['ignore', 'pipe', 'pipe'],
-      });
+      this.child = fileMask.asCaller(() =>
+        spawn(program, args, {
+          cwd: workingDir,
+          env: environment,
+          detached: true,
+          stdio: ['ignore', 'pipe', 'pipe'],
+        }),
+      );
     } catch (error) {
       // What the system refuses before it even looks: an argument list that is too long, for example.
       this.ended = Promise.resolve(notStarted(error));

@@ -18,7 +18,7 @@ export class AppendFile {
    * @param sync makes the entries of the file's folder durable, where the file may be new
    */
   static async open(path: string, sync: (folder: string) => Promise<void> = syncFolder): Promise<AppendFile> {
-    const handle = await open(path, constants.O_RDWR | constants.O_CREAT, 0o644);
+    const handle = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
     const { size } = await handle.stat();
     if (size === 0) await sync(dirname(path));
     return new AppendFile(path, handle, size);

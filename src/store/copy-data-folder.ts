@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { copyFile, lstat, mkdir } from 'node:fs/promises';
+import { chmod, copyFile, lstat, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../component/error-code.js';
 import { namesIn } from '../component/names-in.js';
@@ -44,7 +44,7 @@ async function copyFolder(
     try {
       const found = await lstat(source);
       if (found.isDirectory()) {
-        await mkdir(target, { mode: found.mode });
+        await mkdir(target, { mode: 0o700 });
         await copyFolder(source, target, total);
       } else if (found.isFile()) {
         total.byteCount += await copyOne(source, target);
@@ -59,5 +59,6 @@ async function copyFolder(
 async function copyOne(source: string, target: string): Promise<number> {
   if (source.endsWith('.jsonl')) return await copyWholeLines(source, target);
   await copyFile(source, target, constants.COPYFILE_FICLONE);
+  await chmod(target, 0o600);
   return (await lstat(target)).size;
 }

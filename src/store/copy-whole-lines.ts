@@ -11,8 +11,8 @@ const LINE_FEED = 0x0a;
 export async function copyWholeLines(from: string, to: string): Promise<number> {
   const source = await open(from, 'r');
   try {
-    const { size, mode } = await source.stat();
-    const target = await open(to, 'w', mode);
+    const { size } = await source.stat();
+    const target = await open(to, 'w', 0o600);
     try {
       const chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, Math.max(size, 1)));
       let copied = 0;

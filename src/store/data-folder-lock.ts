@@ -22,8 +22,13 @@ export class DataFolderLock {
   static acquire(folder: string, holder: LockHolder): DataFolderLock {
     const database = openLocked(folder);
     const lock = new DataFolderLock(folder, database, holder);
-    lock.writeHolder(holder);
-    return lock;
+    try {
+      lock.writeHolder(holder);
+      return lock;
+    } catch (error) {
+      database.close();
+      throw notWritable(folder, error);
+    }
   }
 
   private constructor(
@@ -58,10 +63,11 @@ function openLocked(folder: string): Database.Database {
     database?.close();
     const code = errorCode(error) ?? '';
     if (code.startsWith('SQLITE_BUSY')) throw new DataFolderInUseError(folder, readHolder(folder), { cause: error });
-    throw new StoreError(
-      'readOnly',
-      `${folder}: the data folder cannot be locked; check that it exists and that this user can write there`,
-      { cause: error },
-    );
+    throw notWritable(folder, error);
   }
+}
+
+function notWritable(folder: string, cause: unknown): StoreError {
+  const message = `${folder}: the data folder cannot be locked; check that it exists and that this user can write there`;
+  return new StoreError('readOnly', message, { cause });
 }

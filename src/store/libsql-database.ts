@@ -90,7 +90,7 @@ const ADVICE: Readonly<Record<SqliteErrorCode, string>> = {
   readOnly: 'the database cannot be written; give this user write access to the file and its folder',
   full: 'the disk is full; free some space',
   corrupt:
-    'the file is damaged or is no SQLite database; move it away and start again: runs are found again from their record logs, exports start anew',
+    'the file is damaged or is no SQLite database; run-bridge rebuild makes it anew from the rest of the data folder and keeps this one',
   unavailable: 'the database cannot be used; check that its folder exists and can be written',
 };
 

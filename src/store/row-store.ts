@@ -31,6 +31,8 @@ export interface RowStore {
   noteKept(runs: readonly Pick<UnkeptRun, 'runId' | 'revision'>[]): Promise<readonly number[]>;
   /** Whether no run has ever been in this database. */
   isEmpty(): Promise<boolean>;
+  /** Has new runs get numbers above this one. */
+  giveNumbersAbove(runId: number): Promise<void>;
   /** Puts rows back as they were; what is there already stays. Numbers up to theirs are not given again. */
   restore(runs: readonly RunRows[]): Promise<void>;
   /** Puts steps back that no kept row tells of, and their runs by their numbers. */

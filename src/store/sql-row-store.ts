@@ -83,6 +83,10 @@ export class SqlRowStore implements RowStore {
     return true;
   }
 
+  giveNumbersAbove(runId: number): Promise<void> {
+    return changeState(this.db, (transaction) => raiseTo(transaction, 'execution', runId));
+  }
+
   restore(runs: readonly RunRows[]): Promise<void> {
     return changeState(this.db, async (transaction) => {
       for (const { executions, ...rows } of runs) {
@@ -214,7 +218,14 @@ async function raise(
     .select(({ fn }) => fn.max<number | null>('id').as('last'))
     .executeTakeFirst();
   const last = found?.last ?? null;
-  if (last === null) return;
+  if (last !== null) await raiseTo(transaction, kind, last);
+}
+
+async function raiseTo(
+  transaction: Transaction<StateTables>,
+  kind: StateTables['last_ids']['kind'],
+  last: number,
+): Promise<void> {
   await transaction
     .updateTable('last_ids')
     .set({ last_id: last })

@@ -1,3 +1,5 @@
+import { accessSync, constants } from 'node:fs';
+import { join } from 'node:path';
 import { createFolder } from '../component/create-folder.js';
 import { errorCode } from '../component/error-code.js';
 import { DataFolderLock } from './data-folder-lock.js';
@@ -19,5 +21,19 @@ export function takeDataFolder(folder: string, pid: number, nowUnixMs: number): 
       { cause },
     );
   }
+  checkWritable(join(folder, 'runs'));
   return DataFolderLock.acquire(folder, { pid, since: new Date(nowUnixMs).toISOString(), address: null });
+}
+
+/** Whoever may write beside the record logs alone would take in nothing. */
+function checkWritable(folder: string): void {
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    const code = errorCode(cause) ?? String(cause);
+    if (code === 'ENOENT') return;
+    throw new StoreError('readOnly', `${folder}: this user cannot write there (${code}); give it the folder`, {
+      cause,
+    });
+  }
 }

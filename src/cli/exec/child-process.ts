@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { errorCode } from '../../component/error-code.js';
+import { fileMask } from '../../component/file-mask.js';
 import type { Environment } from '../../config/environment.js';
 import type { ChildEnding } from './child-ending.js';
 
@@ -25,7 +26,7 @@ export function startChild(
 ): ChildProcess {
   let child: ReturnType<typeof spawn>;
   try {
-    child = spawn(program, args, { stdio: stdioOf(extraDescriptors), env: environment });
+    child = fileMask.asCaller(() => spawn(program, args, { stdio: stdioOf(extraDescriptors), env: environment }));
   } catch (error) {
     // What the system refuses before it even looks: an argument list that is too long, for example.
     return { pid: undefined, ended: Promise.resolve(notStarted(program, error)), signal() {} };

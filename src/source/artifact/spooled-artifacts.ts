@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { copyFile, lstat, mkdir, readdir } from 'node:fs/promises';
+import { chmod, copyFile, lstat, mkdir, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errorCode } from '../../component/error-code.js';
 import { artifactPathIn } from '../../store/artifact/artifact-path.js';
@@ -15,6 +15,7 @@ export async function spoolArtifacts(commandFolder: string, artifacts: readonly 
     await mkdir(dirname(copy), { recursive: true, mode: 0o700 });
     // Where the file system can, both share their blocks until one is written.
     await copyFile(file, copy, constants.COPYFILE_FICLONE);
+    await chmod(copy, 0o600);
   }
 }
 

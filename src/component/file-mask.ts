@@ -1,0 +1,22 @@
+const OWNER_ALONE = 0o077;
+
+let callersMask: number | undefined;
+
+/** Who may read what this process writes; the system keeps one mask for all of its threads. */
+export const fileMask = {
+  /** From now on new folders are 0700 and new files 0600: they hold SQL, data values and keys. */
+  narrow(): void {
+    callersMask ??= process.umask(OWNER_ALONE);
+  },
+
+  /** Starts a command of the caller, which keeps the mask that this process was started with. */
+  asCaller<T>(start: () => T): T {
+    if (callersMask === undefined) return start();
+    process.umask(callersMask);
+    try {
+      return start();
+    } finally {
+      process.umask(OWNER_ALONE);
+    }
+  },
+};
