@@ -151,7 +151,7 @@ export class App {
       ...(cluster && { queryFiles: cluster.queryFiles.bind(cluster) }),
     });
     this.ports = new Ports(configuration, {
-      ...{ intake, access, api, hook, health, clock, logger, version: deps.version },
+      ...{ intake, access, api, hook, health, clock, logger, version: deps.version, ownHosts: deps.ownHosts },
       exportsTo: otlpDestinations(configuration).flatMap(originsOf),
     });
     if (configuration['database-url'] !== 'off') {

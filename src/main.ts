@@ -30,6 +30,7 @@ const [
   { fileURLToPath },
   { systemClock },
   { fileMask },
+  { machineNames },
   { packageFile },
   { runCli },
 ] = await Promise.all([
@@ -37,6 +38,7 @@ const [
   import('node:url'),
   import('./component/clock.js'),
   import('./component/file-mask.js'),
+  import('./component/host-check.js'),
   import('./component/package-file.js'),
   import('./cli/run-cli.js'),
 ]);
@@ -102,7 +104,7 @@ const ending = await runCli(process.argv.slice(2), {
   stderr: process.stderr,
   isStderrTerminal: process.stderr.isTTY === true,
   ownHosts: [
-    hostname(),
+    ...machineNames(hostname(), readText('/etc/hosts'), readText('/etc/resolv.conf')),
     ...Object.values(networkInterfaces()).flatMap((all) => all?.map(({ address }) => address) ?? []),
   ],
   clock: systemClock,
@@ -139,11 +141,15 @@ function reportFault({ onFault }: ProcessTakeover, error: unknown): void {
 
 /** How many files the process may have open, after Node has raised that as far as it may; where the system does not say, any number. */
 function readMaxFiles(): number {
+  return Number(/^Max open files +(\d+)/m.exec(readText('/proc/self/limits'))?.[1] ?? Number.POSITIVE_INFINITY);
+}
+
+/** What a file of the system says; nothing where there is none. */
+function readText(path: string): string {
   try {
-    const limits = readFileSync('/proc/self/limits', 'utf8');
-    return Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Number.POSITIVE_INFINITY);
+    return readFileSync(path, 'utf8');
   } catch {
-    return Number.POSITIVE_INFINITY;
+    return '';
   }
 }
 

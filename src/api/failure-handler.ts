@@ -11,16 +11,24 @@ export function failureHandler(
   logger: Logger,
   answer: (error: ApiError, request: Request, response: Response) => void | Promise<void>,
 ): ErrorRequestHandler {
-  return async (error: unknown, request, response, next) => {
+  // Express tells by the number of parameters what handles errors.
+  return async (error: unknown, request, response, _next) => {
+    // Whoever gave up meanwhile is nobody to answer, and no fault of this program.
+    if (response.destroyed) return;
     if (response.headersSent) {
-      // Express then cuts off the answer that has begun.
-      next(error);
+      // Its client sees that it is not whole.
+      response.destroy();
+      logger.error({ stack: stackOf(error) }, 'an answer that had begun was cut off');
       return;
     }
     const failure = toApiError(error);
     if (failure.status >= 500) {
-      logger.error({ stack: error instanceof Error ? error.stack : String(error) }, 'request failed');
+      logger.error({ stack: stackOf(error) }, 'request failed');
     }
     await answer(failure, request, response);
   };
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

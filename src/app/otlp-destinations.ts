@@ -1,7 +1,7 @@
 import { reasonOf } from '../component/reason-of.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
-import { maskUrl } from '../config/destination-rows.js';
+import { maskUrl } from '../config/mask.js';
 import { toDestinationConfig } from '../config/to-destination-config.js';
 import type { DestinationConfig } from '../exporter/destination-config.js';
 import { findLoops } from '../exporter/destination-loop.js';

@@ -3,6 +3,7 @@ import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { ConnectionCounts } from '../component/connection-counts.js';
 import type { Health } from '../component/health.js';
+import { HostCheck } from '../component/host-check.js';
 import type { Logger } from '../component/logger.js';
 import { Together } from '../component/together.js';
 import type { Configuration } from '../config/configuration.js';
@@ -24,6 +25,8 @@ export interface PortsDeps {
   readonly health: Health;
   /** Origins that telemetry is exported to, for whoever asks whether this program would send it back. */
   readonly exportsTo: readonly string[];
+  /** Addresses and names of this machine. */
+  readonly ownHosts: readonly string[];
   readonly clock: Clock;
   readonly logger: Logger;
   /** The program's version. */
@@ -39,27 +42,31 @@ export class Ports {
   private readonly grpc: OtlpGrpcReceiver | undefined;
 
   constructor(
-    configuration: Pick<Configuration, 'http' | 'grpc' | 'web' | 'chosen'>,
+    configuration: Pick<Configuration, 'http' | 'grpc' | 'web' | 'chosen' | 'public-url' | 'allowed-hosts'>,
     private readonly deps: PortsDeps,
   ) {
     const { intake, access, api, hook, health, clock, logger } = deps;
     const { http, grpc, web } = configuration;
+    const hosts = new HostCheck(namesOf(configuration, deps.ownHosts), logger);
     const about = {
       version: deps.version,
       otlpAddress: () => this.http.address,
       webAddress: () => this.web.address,
       exportsTo: deps.exportsTo,
     };
-    this.http = new OtlpHttpReceiver(http, {
-      ...{ intake, logger, health, gate: access.gateAt(http.host) },
-      routers: [aboutRouter(about, 'otlp'), api.executions(http.host), api.uploads()],
-    });
+    this.http = new OtlpHttpReceiver(
+      { ...http, hosts },
+      {
+        ...{ intake, logger, health, gate: access.gateAt(http.host) },
+        routers: [aboutRouter(about, 'otlp'), api.executions(http.host), api.uploads()],
+      },
+    );
     const httpUrl = () => this.otlpUrl;
     this.grpc =
       grpc === 'off'
         ? undefined
         : new OtlpGrpcReceiver(
-            { ...grpc, isOptional: !configuration.chosen.has('grpc') },
+            { ...grpc, hosts, isOptional: !configuration.chosen.has('grpc') },
             { intake, gate: access.gateAt(grpc.host), clock, logger, health, httpUrl },
           );
     this.receivers = new Together('receivers', [this.http, ...(this.grpc === undefined ? [] : [this.grpc])]);
@@ -71,7 +78,7 @@ export class Ports {
       api.metrics(),
       api.whole(),
     ];
-    this.web = new WebServer(web, { logger, health, routers });
+    this.web = new WebServer({ ...web, hosts }, { logger, health, routers });
   }
 
   /** By the port, named as its setting is. */
@@ -102,4 +109,19 @@ export class Ports {
   get webUrl(): string {
     return this.web.address.url;
   }
+}
+
+/** Names by which people and programs know the ports. */
+function namesOf(
+  {
+    http,
+    grpc,
+    web,
+    'public-url': publicUrl,
+    'allowed-hosts': allowed,
+  }: Pick<Configuration, 'http' | 'grpc' | 'web' | 'public-url' | 'allowed-hosts'>,
+  ownHosts: readonly string[],
+): readonly string[] {
+  const listening = [http, web, ...(grpc === 'off' ? [] : [grpc])].map(({ host }) => host);
+  return [...ownHosts, ...listening, ...(publicUrl === 'off' ? [] : [new URL(publicUrl).hostname]), ...allowed];
 }

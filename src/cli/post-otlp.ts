@@ -1,4 +1,5 @@
 import type { Clock } from '../component/clock.js';
+import { quoted } from '../config/mask.js';
 import { parseRetryAfterMs } from '../delivery/retry-after.js';
 import type { Signal } from '../record/record-batch.js';
 import { CliError } from './cli-error.js';
@@ -50,7 +51,7 @@ const HINTS: Readonly<Record<number, string>> = {
 /** @throws CliError for what is no URL. */
 export function checkBaseUrl(text: string): string {
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
-  throw new CliError(EXIT.usage, `--to: ${JSON.stringify(text)} is not a URL such as http://127.0.0.1:4318`);
+  throw new CliError(EXIT.usage, `--to: ${quoted(text)} is not a URL such as http://127.0.0.1:4318`);
 }
 
 function retryAfterMs({ headers }: Response, clock: Clock): number {

@@ -2,6 +2,7 @@ import { createServer, type RequestListener, type Server, type ServerResponse } 
 import { type Socket, Server as TcpServer } from 'node:net';
 import type { ConnectionCounts } from './connection-counts.js';
 import { DroppedConnections } from './dropped-connections.js';
+import type { HostCheck } from './host-check.js';
 import type { Logger } from './logger.js';
 import { type ListenAddress, openPort, type PortChoice } from './open-port.js';
 
@@ -18,6 +19,8 @@ export interface HttpListenerConfig extends PortChoice {
   readonly keepAliveTimeoutMs?: number | undefined;
   /** Further connections are closed at once. Default 1,024. */
   readonly maxConnections?: number | undefined;
+  /** Which names it answers to at loopback addresses; others are answered 421. Default: all. */
+  readonly hosts?: HostCheck | undefined;
   /** The handler itself sends `100 Continue` before it reads a body. Default false: it is sent for every request. */
   readonly handlerContinues?: boolean | undefined;
 }
@@ -54,7 +57,11 @@ export class HttpListener {
     this.server.maxConnections = config.maxConnections ?? 1_024;
     this.server.on('connection', (socket) => this.track(socket));
     this.server.on('request', (request, response) => this.trackRequest(request.socket, response));
-    this.server.on('request', handler);
+    this.server.on('request', (request, response) => {
+      const problem = config.hosts?.findProblem(request.headers.host, request.socket.localAddress);
+      if (problem === undefined) handler(request, response);
+      else misdirect(response, problem);
+    });
     if (config.handlerContinues === true) {
       this.server.on('checkContinue', (request, response) => this.server.emit('request', request, response));
     }
@@ -135,6 +142,13 @@ export class HttpListener {
       if (this.closing && responses?.size === 0) socket.destroySoon();
     });
   }
+}
+
+/** What was sent with it is not read. */
+function misdirect(response: ServerResponse, problem: string): void {
+  const text = `${problem}\n`;
+  const headers = { 'Content-Type': 'text/plain; charset=utf-8', 'Content-Length': Buffer.byteLength(text) };
+  response.writeHead(421, { ...headers, Connection: 'close' }).end(text);
 }
 
 function closeAfter(response: ServerResponse): void {

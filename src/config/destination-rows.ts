@@ -1,7 +1,7 @@
 import type { ConfigurationRow } from './configuration.js';
 import type { DestinationSettings } from './destination-settings.js';
 import { formatDuration } from './duration.js';
-import { MASK } from './mask.js';
+import { MASK, maskUrl } from './mask.js';
 import { SETTINGS } from './settings.js';
 
 /** A destination as rows of `run-bridge config`; header values and passwords in URLs are masked. */
@@ -26,15 +26,4 @@ export function destinationRows(destination: DestinationSettings, origin: string
     ...(destination.redaction === null ? [] : [row('redaction', destination.redaction)]),
     ...Object.entries(destination.mapping).map(([name, isOn]) => row(`mapping.${name}`, isOn ? 'on' : 'off')),
   ];
-}
-
-/** A URL without the password, user and query that it may carry. */
-export function maskUrl(text: string): string {
-  if (!URL.canParse(text)) return text;
-  const url = new URL(text);
-  if (url.username === '' && url.password === '' && url.search === '') return text;
-  if (url.username !== '') url.username = MASK;
-  if (url.password !== '') url.password = MASK;
-  if (url.search !== '') url.search = `?${MASK}`;
-  return url.href;
 }

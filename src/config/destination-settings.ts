@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { parseDurationMs } from './duration.js';
+import { quoted } from './mask.js';
 import { parsePath, parseSwitch, type SettingContext } from './setting.js';
 import { parseAge, REDACTION_LEVELS } from './settings.js';
 
@@ -31,7 +32,7 @@ export interface DestinationSettings {
 /** Reads a switch from YAML's booleans and words. */
 export const switchSchema = z
   .union([z.string(), z.boolean(), z.number()], 'is not on or off')
-  .transform((value, context) => parseSwitch(String(value)) ?? reject(context, `${quote(value)} is not on or off`));
+  .transform((value, context) => parseSwitch(String(value)) ?? reject(context, `${quoted(value)} is not on or off`));
 
 /** Reads one entry of `destinations:`, all but its name. @param mapping schema of the mapping switches. */
 export function destinationSchema(settingContext: SettingContext, mapping: z.ZodType<Record<string, boolean>>) {
@@ -103,14 +104,14 @@ const DEFAULT_TIMEOUT_MS = 10_000;
 const url = z.string().transform((text, context) => {
   const parsed = URL.canParse(text) ? new URL(text) : undefined;
   if (parsed?.protocol === 'http:' || parsed?.protocol === 'https:') return text;
-  return reject(context, `${quote(text)} is not a URL such as http://127.0.0.1:4318`);
+  return reject(context, `${quoted(text)} is not a URL such as http://127.0.0.1:4318`);
 });
 
 function choice<const T extends string>(choices: readonly T[]) {
   return z.union([z.string(), z.boolean()], `is not one of ${choices.join(', ')}`).transform((value, context) => {
     const text = value === false ? 'off' : String(value);
     return (
-      choices.find((one) => one === text) ?? reject(context, `${quote(value)} is not one of ${choices.join(', ')}`)
+      choices.find((one) => one === text) ?? reject(context, `${quoted(value)} is not one of ${choices.join(', ')}`)
     );
   });
 }
@@ -121,18 +122,14 @@ function parseTimeout(text: string): number | undefined {
 }
 
 function timeoutProblem(value: string | number): string {
-  return `${quote(value)} is not a time such as 500ms or 10s`;
+  return `${quoted(value)} is not a time such as 500ms or 10s`;
 }
 
 function ageProblem(value: string | number | boolean): string {
-  return `${quote(value)} is not a time such as 12h or 7d, or off`;
+  return `${quoted(value)} is not a time such as 12h or 7d, or off`;
 }
 
 function reject(context: z.core.$RefinementCtx, message: string): never {
   context.issues.push({ code: 'custom', message, input: context.value });
   return z.NEVER;
-}
-
-function quote(value: string | number | boolean): string {
-  return JSON.stringify(value);
 }

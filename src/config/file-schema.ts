@@ -3,6 +3,7 @@ import type { JobDefinition } from '../job/job-definition.js';
 import type { DeclaredEnvironment, DeclaredPlace } from '../run/place-rules.js';
 import { type DestinationSettings, destinationSchema, switchSchema } from './destination-settings.js';
 import { jobSchema } from './job-settings.js';
+import { quoted } from './mask.js';
 import { environmentSchema, nameSchema, projectSchema } from './place-settings.js';
 import type { SettingContext } from './setting.js';
 import { SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
@@ -88,7 +89,7 @@ function settingSchema<K extends SettingKey>(key: K, settingContext: SettingCont
     if (parsed !== undefined) return parsed;
     context.issues.push({
       code: 'custom',
-      message: `${setting.isSecret ? 'the value' : JSON.stringify(value)} is not ${setting.expected}`,
+      message: `${setting.isSecret ? 'the value' : quoted(value)} is not ${setting.expected}`,
       input: value,
     });
     return z.NEVER;

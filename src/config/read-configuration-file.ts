@@ -4,6 +4,7 @@ import { type ConfigurationFile, parseConfigurationFile } from './configuration-
 import type { Environment } from './environment.js';
 import { type FileValues, fileSchema, knownNames } from './file-schema.js';
 import type { FoundFile } from './find-configuration-file.js';
+import { maskUrl } from './mask.js';
 import { nearestName } from './suggestion.js';
 
 /** What a configuration file sets, and what is wrong with it. */
@@ -45,7 +46,7 @@ function describeIssue(issue: z.core.$ZodIssue, file: ConfigurationFile, switche
     return issue.keys.map((key) => {
       const nearest = nearestName(key, knownNames(issue.path, switches));
       const hint = nearest === undefined ? 'see "run-bridge config" for all of them' : `did you mean ${nearest}?`;
-      return `${file.locate([...issue.path, key])}: ${[...issue.path, key].join('.')} is not a setting; ${hint}`;
+      return `${file.locate([...issue.path, key])}: ${[...issue.path, maskUrl(key)].join('.')} is not a setting; ${hint}`;
     });
   }
   // A name that is refused stands in an issue of its own inside the record's issue.

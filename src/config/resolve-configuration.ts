@@ -8,6 +8,7 @@ import { destinationRows } from './destination-rows.js';
 import { type Environment, nonEmpty } from './environment.js';
 import { environmentRows } from './environment-rows.js';
 import { jobRows } from './job-rows.js';
+import { quoted } from './mask.js';
 import { placeRows } from './place-rows.js';
 import { PLATFORM_SECRET_NAMES, readPlatformSecrets } from './platform-secrets.js';
 import type { FileReading } from './read-configuration-file.js';
@@ -121,7 +122,7 @@ function resolveSetting<K extends SettingKey>(
   const read = (text: string, origin: string): Found | undefined => {
     const value = setting.parse(text, context);
     if (value !== undefined) return { value, text: setting.format(value), origin };
-    problems.push(`${origin}: ${setting.isSecret ? 'the value' : JSON.stringify(text)} is not ${setting.expected}`);
+    problems.push(`${origin}: ${setting.isSecret ? 'the value' : quoted(text)} is not ${setting.expected}`);
     return undefined;
   };
   const flag = sources.flags[key];

@@ -1,3 +1,4 @@
+import { allowedHostsSetting } from './allowed-hosts-setting.js';
 import {
   type ArtifactPlace,
   artifactsEndpointSetting,
@@ -38,6 +39,8 @@ export interface SettingValues {
   readonly grpc: ListenAddress | 'off';
   readonly web: ListenAddress;
   readonly 'otlp-auth': (typeof OTLP_AUTHS)[number];
+  /** In lower case; one with a dot in front stands for all names below it. */
+  readonly 'allowed-hosts': readonly string[];
   readonly 'data-dir': string;
   /** With its password, or `off`. */
   readonly 'database-url': string;
@@ -116,6 +119,7 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
     'auto',
     'who may send telemetry: whoever has a token (token), everybody (none), or everybody at loopback addresses and whoever has a token at others (auto)',
   ),
+  'allowed-hosts': allowedHostsSetting,
   'data-dir': {
     placeholder: 'DIR',
     summary: 'folder for runs and state (default: $XDG_DATA_HOME/run-bridge, else ~/.local/share/run-bridge)',

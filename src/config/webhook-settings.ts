@@ -54,7 +54,7 @@ export const publicUrlSetting: Setting<string> = {
   parse(text) {
     if (isOff(text)) return 'off';
     const url = URL.canParse(text) ? new URL(text) : undefined;
-    if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '') return undefined;
+    if (url === undefined || !/^https?:$/.test(url.protocol) || url.username + url.password !== '') return undefined;
     return url.href.replace(/\/+$/, '');
   },
   format: (value) => value,

@@ -8,6 +8,8 @@ export type QueryErrorCode =
   | 'timeout'
   /** It needed more memory than its limit. */
   | 'memory'
+  /** A row of the answer is larger than the whole answer may be. */
+  | 'tooLarge'
   /** As many queries as may run are running, and as many as may wait are waiting. */
   | 'busy'
   /** The database engine is not part of this installation. */

@@ -7,7 +7,7 @@ export interface QueryLimits {
   readonly threads: number;
   /** Further rows are not given; the answer says that there are some. `null` for all. */
   readonly maxRows: number | null;
-  /** As JSON, in bytes, and at least one row; further rows are not given. `null` for all. */
+  /** Of columns and rows as JSON, in bytes; further rows are not given. `null` for all. */
   readonly maxResultBytes: number | null;
 }
 
@@ -17,7 +17,8 @@ export const API_QUERY_LIMITS: QueryLimits = {
   memoryMegabytes: 512,
   threads: 2,
   maxRows: 1_000,
-  maxResultBytes: 16 * 1024 * 1024,
+  // 16 MiB with what stands round them.
+  maxResultBytes: 16 * 1024 * 1024 - 1_024,
 };
 
 /** The most rows that a query over the API may ask for. */

@@ -16,7 +16,7 @@ export const queryMessageSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('end'), isTruncated: z.boolean() }),
   z.object({
     type: z.literal('error'),
-    code: z.enum(['invalid', 'refused', 'memory', 'notInstalled', 'filesChanged', 'failed']),
+    code: z.enum(['invalid', 'refused', 'memory', 'tooLarge', 'notInstalled', 'filesChanged', 'failed']),
     message: z.string(),
   }),
 ]);

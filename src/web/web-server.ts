@@ -80,21 +80,23 @@ export class WebServer implements Component {
     app.use((_request, response) => {
       response.status(404).type('text/plain').send('Nothing is here; GET / says what there is.\n');
     });
-    app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
-      this.fail(error, response, next);
+    app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
+      this.fail(error, response);
     });
     return app;
   }
 
-  private fail(error: unknown, response: Response, next: NextFunction): void {
-    if (response.headersSent) {
-      // Express then cuts off the answer that has begun.
-      next(error);
-      return;
-    }
+  private fail(error: unknown, response: Response): void {
+    // Whoever gave up meanwhile is nobody to answer, and no fault of this program.
+    if (response.destroyed) return;
     const status = clientErrorStatus(error);
-    if (status === 500) {
+    if (status === 500 || response.headersSent) {
       this.deps.logger.error({ stack: error instanceof Error ? error.stack : String(error) }, 'request failed');
+    }
+    if (response.headersSent) {
+      // Its client sees that it is not whole.
+      response.destroy();
+      return;
     }
     const text =
       status === 500 ? 'run-bridge failed on this request; its log says why.' : 'This request cannot be read.';

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { processTree } from '../../src/component/process-tree.js';
 import { sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { sendSample } from '../tool/send-sample.js';
@@ -64,4 +65,34 @@ test('so does SQL on the command line, while the bridge is at work', async () =>
     0,
     ['1001,adhoc,,', '1002,parsing,production,shop'],
   ]);
+});
+
+test('no answer is larger than it may be, be it a single value', async () => {
+  const answer = await ask('/api/run-bridge/v1/query', { sql: "SELECT repeat('a', 50000000)" });
+  expect(answer.status).toBe(413);
+  expect(await answer.text()).toContain('left(message, 1000)');
+  const many = await ask('/api/run-bridge/v1/query', { sql: "SELECT repeat('\"', 1000000) FROM range(50)" });
+  const text = await many.text();
+  expect(Buffer.byteLength(text)).toBeLessThanOrEqual(16 * 2 ** 20);
+  expect(JSON.parse(text)).toMatchObject({ data: { row_count: 8, is_truncated: true } });
+});
+
+test('whoever gives up a query leaves no error in the log', async () => {
+  const giveUp = new AbortController();
+  const authorization = `Token ${readFileSync(join(data, 'admin-token'), 'utf8').trim()}`;
+  const asking = fetch(`${bridge.webUrl}/api/run-bridge/v1/query`, {
+    method: 'POST',
+    headers: { authorization, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      sql: 'SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range % 7 = b.range % 5',
+    }),
+    signal: giveUp.signal,
+  });
+  const ended = expect(asking).rejects.toThrow();
+  await until("the query's process", () => processTree(bridge.child.pid ?? 0).length > 1);
+  giveUp.abort();
+  await ended;
+  await until('its end', () => processTree(bridge.child.pid ?? 0).length === 1);
+  expect((await ask('/api/run-bridge/v1/query', { sql: SQL })).status).toBe(200);
+  expect(bridge.stderr).not.toMatch(/request failed|query was stopped/);
 });

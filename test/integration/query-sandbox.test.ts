@@ -150,7 +150,7 @@ describe('a query', () => {
     expect(ids.getRowsJson()).toEqual([[own]]);
   });
 
-  it('gives as many bytes as the limit, and one row at least', async () => {
+  it('gives no more bytes than the limit, and says so where not even a row finds room', async () => {
     const given = async (maxResultBytes: number) => {
       const messages: QueryMessage[] = [];
       const sql = "SELECT repeat('x', 600) FROM range(10)";
@@ -159,7 +159,8 @@ describe('a query', () => {
       });
       return messages.flatMap((message) => (message.type === 'rows' ? message.rows : [])).length;
     };
-    expect([await given(1_300), await given(10), await given(1_000_000)]).toEqual([2, 1, 10]);
+    expect([await given(1_300), await given(1_000_000)]).toEqual([2, 10]);
+    await expect(given(600)).rejects.toMatchObject({ name: 'QueryError', code: 'tooLarge' });
   });
 
   it('gives integers as numbers while they are exact, and times as texts in UTC', async () => {

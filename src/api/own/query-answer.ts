@@ -33,6 +33,7 @@ const STATUS: Readonly<Record<QueryErrorCode, number>> = {
   refused: 400,
   timeout: 408,
   memory: 413,
+  tooLarge: 413,
   busy: 503,
   notInstalled: 501,
   stopped: 503,

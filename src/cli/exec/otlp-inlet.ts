@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http';
 import type { Clock } from '../../component/clock.js';
+import { HostCheck } from '../../component/host-check.js';
 import { HttpListener } from '../../component/http-listener.js';
 import type { Logger } from '../../component/logger.js';
 import { ParkedRequests } from './parked-requests.js';
@@ -16,7 +17,8 @@ export class OtlpInlet {
       setAnswer = resolve;
     });
     const parked = new ParkedRequests(clock);
-    const config = { host: '127.0.0.1', port: 0, option: '--http HOST:PORT', handlerContinues: true };
+    const address = { host: '127.0.0.1', port: 0, option: '--http HOST:PORT' };
+    const config = { ...address, hosts: new HostCheck(), handlerContinues: true };
     const listener = new HttpListener(
       config,
       (request, response) => {

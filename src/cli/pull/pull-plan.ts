@@ -1,5 +1,6 @@
 import type { Configuration } from '../../config/configuration.js';
 import { ConfigurationError } from '../../config/configuration-error.js';
+import { quoted } from '../../config/mask.js';
 import { parsePlatformId } from '../../config/platform-settings.js';
 import type { SettingContext } from '../../config/setting.js';
 import { SETTINGS, type SettingKey, type SettingValues } from '../../config/settings.js';
@@ -49,7 +50,7 @@ export function planPull({ context, flags, switches }: Invocation, resolved: Con
     if (text === undefined) return resolved[key];
     const value = SETTINGS[key].parse(text, settingContext);
     if (value !== undefined) return value;
-    problems.push(`--${flag}: ${JSON.stringify(text)} is not ${SETTINGS[key].expected}`);
+    problems.push(`--${flag}: ${quoted(text)} is not ${SETTINGS[key].expected}`);
     return resolved[key];
   }
 

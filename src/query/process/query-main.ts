@@ -3,7 +3,7 @@
 import { text } from 'node:stream/consumers';
 import { errorCode } from '../../component/error-code.js';
 import { reasonOf } from '../../component/reason-of.js';
-import { QueryError } from '../query-error.js';
+import { QueryError, type QueryErrorCode } from '../query-error.js';
 import type { QueryMessage, QueryTask } from '../query-messages.js';
 
 /** Memory of the process beside the database engine's own limit, in bytes: the program, and rows that are given away. */
@@ -29,14 +29,16 @@ function failureOf(error: unknown): Omit<Extract<QueryMessage, { type: 'error' }
   const message = reasonOf(error).replace(/^Failed to extract statements: /, '');
   const isMissing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
   if (isMissing || /native binding|cannot open shared/.test(message)) return { code: 'notInstalled', message };
-  if (error instanceof QueryError && (error.code === 'invalid' || error.code === 'refused')) {
-    return { code: error.code, message };
-  }
+  if (error instanceof QueryError && isOfStatement(error.code)) return { code: error.code, message };
   if (/^Permission Error|configuration has been locked/.test(message)) return { code: 'refused', message };
   if (/^Out of Memory Error|failed to (allocate|pin)/i.test(message)) return { code: 'memory', message };
   if (/^IO Error|No magic bytes|TProtocolException|too small to be a Parquet file/i.test(message))
     return { code: 'filesChanged', message };
   return { code: /^(INTERNAL|FATAL)/.test(message) ? 'failed' : 'invalid', message };
+}
+
+function isOfStatement(code: QueryErrorCode): code is 'invalid' | 'refused' | 'tooLarge' {
+  return code === 'invalid' || code === 'refused' || code === 'tooLarge';
 }
 
 // Whoever asked has gone: with the pipe, or killed, so that only the channel tells.

@@ -12,6 +12,7 @@ import {
   type ServerInterceptor,
   type ServerReadableStream,
   type sendUnaryData,
+  status,
 } from '@grpc/grpc-js';
 import type { Clock } from '../../component/clock.js';
 import type { OtlpCodec } from '../../otlp/otlp-codec.js';
@@ -108,6 +109,12 @@ export class GrpcServices {
       stream.on('error', () => {});
       if (stream.destroyed || stream.closed) return;
       try {
+        const host = headers[constants.HTTP2_HEADER_AUTHORITY] ?? headers.host;
+        const problem = this.config.hosts?.findProblem([host].flat()[0], stream.session?.socket.localAddress);
+        if (problem !== undefined) {
+          misdirect(stream, problem);
+          return;
+        }
         for (const handler of handlers) Reflect.apply(handler, server, [stream, headers, flags]);
       } catch (cause) {
         stream.close(constants.NGHTTP2_INTERNAL_ERROR);
@@ -197,6 +204,18 @@ function toServiceError(refusal: Refusal, codec: OtlpCodec): Partial<ServerError
   }
   // Half a surrogate pair would make grpc-js throw when it encodes the text.
   return { code: grpcCode, details: Buffer.from(message).toString(), metadata };
+}
+
+/** Clients go by one or the other of the two statuses. */
+function misdirect(stream: ServerHttp2Stream, problem: string): void {
+  const headers = {
+    [constants.HTTP2_HEADER_STATUS]: constants.HTTP_STATUS_MISDIRECTED_REQUEST,
+    [constants.HTTP2_HEADER_CONTENT_TYPE]: 'application/grpc',
+    'grpc-status': status.PERMISSION_DENIED,
+    'grpc-message': encodeURIComponent(problem),
+  };
+  stream.respond(headers, { endStream: true });
+  stream.close(constants.NGHTTP2_NO_ERROR);
 }
 
 /** @throws Error where a version of grpc-js keeps them elsewhere: they are private. */

@@ -1,8 +1,12 @@
+import type { HostCheck } from '../../component/host-check.js';
+
 /** The receiver's address and limits. */
 export interface OtlpGrpcReceiverConfig {
   readonly host: string;
   /** 0 lets the system pick a free one. */
   readonly port: number;
+  /** Which names it answers to at loopback addresses; calls to others are answered 421 and PERMISSION_DENIED. Default: all. */
+  readonly hosts?: HostCheck | undefined;
   /** Whether the program goes on without this receiver when another one has the port. Default false. */
   readonly isOptional?: boolean | undefined;
   /** Further connections are closed at once. Default 1,024. */

@@ -49,6 +49,7 @@ describe('without anything said', () => {
       grpc: { host: '127.0.0.1', port: 4317 },
       web: { host: '127.0.0.1', port: 4380 },
       'otlp-auth': 'auto',
+      'allowed-hosts': [],
       'data-dir': '/home/me/.local/share/run-bridge',
       'database-url': 'off',
       processes: 'one',
@@ -255,6 +256,22 @@ destinations:
     );
   });
 
+  test.each([
+    ['http://user:p4ss@word@[::1', '"http://****@[::1"'],
+    ['https://t0ken@host:port/', '"https://****@host:port/"'],
+    ['me:p4ss@host:4318', '"****@host:4318"'],
+    ['postgres://me:p4ss@host/db?password=p4ss', '"postgres://****:****@host/db?****"'],
+  ])('shows no password of a URL that is none: %s', (url, shown) => {
+    write(`destinations: { a: { endpoint: ${JSON.stringify(url)} } }\npublic-url: ${JSON.stringify(url)}\n`);
+    expect([...problemsOf()].sort()).toEqual([
+      `run-bridge.yaml:1: destinations.a.endpoint ${shown} is not a URL such as http://127.0.0.1:4318`,
+      expect.stringContaining(`run-bridge.yaml:2: public-url ${shown} is not `),
+    ]);
+    expect(problemsOf({ flags: { 'platform-url': url } })).toContainEqual(
+      expect.stringContaining(`--platform-url: ${shown} is not `),
+    );
+  });
+
   test('names a variable that it needs and that is not set', () => {
     write(`data-dir: \${env:WHERE}\n`);
     expect(problemsOf()).toEqual([
@@ -321,14 +338,15 @@ describe('the hosted platform', () => {
     expect(url('off')).toBe('off');
   });
 
-  test.each(['platform.example', 'ftp://platform.example', 'https://user:word@platform.example'])(
-    'has no address such as %s',
-    (text) => {
-      expect(problemsOf({ flags: { 'platform-url': text } })).toEqual([
-        `--platform-url: "${text}" is not a URL such as https://cloud.example.com, or off`,
-      ]);
-    },
-  );
+  test.each([
+    ['platform.example', 'platform.example'],
+    ['ftp://platform.example', 'ftp://platform.example'],
+    ['https://user:word@platform.example', 'https://****:****@platform.example/'],
+  ])('has no address such as %s', (text, shown) => {
+    expect(problemsOf({ flags: { 'platform-url': text } })).toEqual([
+      `--platform-url: "${shown}" is not a URL such as https://cloud.example.com, or off`,
+    ]);
+  });
 
   test('is asked no more often than every 5 s, and once a day at least', () => {
     for (const interval of ['4s', '25h', 'soon']) {
