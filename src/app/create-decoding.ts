@@ -1,5 +1,5 @@
 import type { Logger } from '../component/logger.js';
-import { OtlpRequestDecoder } from '../decode/otlp-request-decoder.js';
+import { GeneralDecoder, OtlpRequestDecoder } from '../decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../decode/public-attribute-schema.js';
 import type { BodyDecoder, RequestDecoder } from '../decode/request-decoder.js';
 import { LargeBodyDecoder } from '../decode/wire/large-body-decoder.js';
@@ -29,6 +29,7 @@ export function createDecoding(publicSchema: PublicSchema, logger: Logger): Deco
   if (kernel === undefined) {
     logger.debug({}, 'WebAssembly with SIMD is not to be had here: spans are decoded more slowly');
   }
-  const traces = new WireTracesDecoder(schema, general, kernel);
-  return { codecs, decoder, protobuf: { traces, logs: new LargeBodyDecoder('logs', general) } };
+  const traces = new LargeBodyDecoder('traces', new WireTracesDecoder(schema, general, kernel));
+  const logs = new LargeBodyDecoder('logs', new GeneralDecoder('logs', general));
+  return { codecs, decoder, protobuf: { traces, logs } };
 }

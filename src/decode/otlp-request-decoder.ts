@@ -3,13 +3,13 @@ import type { ExportRequest, OtlpLogRecord, OtlpSpan, ResourceGroup, ScopeGroup 
 import type { OtlpCodec } from '../otlp/otlp-codec.js';
 import { isReserved } from '../record/account-attribute.js';
 import { parseSpanId, parseTraceId } from '../record/ids.js';
-import type { ForeignBatch, RecordBatch } from '../record/record-batch.js';
+import type { ForeignBatch, RecordBatch, Signal } from '../record/record-batch.js';
 import { type Resource, type ResourceValue, resourceKey } from '../record/resource.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { AttributeWriter, valueJson } from './attribute-json.js';
 import type { AttributeSchema } from './attribute-schema.js';
 import { decodeLog } from './log-decoder.js';
-import type { DecodedRequest, RequestDecoder } from './request-decoder.js';
+import type { DecodedRequest, PieceDecoder, RequestDecoder } from './request-decoder.js';
 import { decodeSpan, type Rejection } from './span-decoder.js';
 
 /** Service and scope names of the engine's builds; whatever else comes is another service's. */
@@ -78,6 +78,18 @@ export class OtlpRequestDecoder implements RequestDecoder {
     const decoded = decodeLog(log, this.schema, this.writer);
     return typeof decoded === 'string' ? decoded : [decoded];
   };
+}
+
+/** Reads any request of one signal and encoding, by way of its messages. */
+export class GeneralDecoder implements PieceDecoder {
+  constructor(
+    private readonly signal: Signal,
+    private readonly general: { readonly codec: OtlpCodec; readonly decoder: RequestDecoder },
+  ) {}
+
+  decode(body: Uint8Array): DecodedRequest {
+    return this.general.decoder.decode(this.general.codec.decode(this.signal, body));
+  }
 }
 
 /** Sorts what a request brought: records by trace and resource, what is passed on, what is rejected and why. */

@@ -15,8 +15,17 @@ export interface RequestDecoder {
   decode(request: ExportRequest): DecodedRequest;
 }
 
-/** Makes telemetry records of a request's bytes, in one go. */
-export interface BodyDecoder {
+/** Makes telemetry records of a short request's bytes, in one go. */
+export interface PieceDecoder {
   /** @throws OtlpDecodeError when the body is no such request */
   decode(body: Uint8Array): DecodedRequest;
+}
+
+/** Makes telemetry records of a request's bytes, however many; a long one in parts, between which others get their turn. */
+export interface BodyDecoder {
+  /**
+   * @param body not to be changed before it is decoded
+   * @throws OtlpDecodeError when the body is no such request, or holds more than one may
+   */
+  decode(body: Uint8Array): Promise<DecodedRequest>;
 }

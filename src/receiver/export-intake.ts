@@ -120,7 +120,7 @@ export class ExportIntake {
     const codec = this.deps.codecs[encoding];
     const { byteLength } = body;
     for (const guard of this.guards) guard.onBody(byteLength);
-    const { delivery, rejectedCount, rejectionMessage } = this.decode(signal, codec, body);
+    const { delivery, rejectedCount, rejectionMessage } = await this.decode(signal, codec, body);
     if (rejectedCount > 0) this.refusals.addPartial(rejectedCount, rejectionMessage);
     const itemCount = itemCountOf(signal, delivery);
     try {
@@ -141,10 +141,12 @@ export class ExportIntake {
   }
 
   /** What comes out holds nothing of the body. */
-  private decode(signal: Signal, codec: OtlpCodec, body: WholeBody): DecodedRequest {
+  private async decode(signal: Signal, codec: OtlpCodec, body: WholeBody): Promise<DecodedRequest> {
     const { protobuf, decoder } = this.deps;
     try {
-      if (codec.encoding === 'protobuf' && protobuf !== undefined) return protobuf[signal].decode(body.bytes());
+      if (codec.encoding === 'protobuf' && protobuf !== undefined) {
+        return await protobuf[signal].decode(body.bytes());
+      }
       return decoder.decode(codec.decode(signal, body.bytes()));
     } finally {
       body.release();

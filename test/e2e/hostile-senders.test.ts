@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RawConnection } from '../fake/http-client.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
@@ -106,6 +107,46 @@ onLinux('bodies that are refused over and over leave nothing behind', async () =
   expect(growthMib).toBeLessThan(MAX_GROWTH_MIB);
   await expectServed();
 });
+
+/** So many bytes of empty messages, in the fields around them. */
+function empties(byteCount: number, ...fields: readonly number[]): Buffer {
+  const [inner = 0, ...around] = fields.toReversed().map((field) => (field << 3) | 2);
+  return around.reduce(
+    (body: Buffer, tag) => {
+      const length = Buffer.alloc(5);
+      // Four groups of seven bits and one more: padded, as protobuf allows.
+      for (let at = 0; at < 5; at++) length[at] = ((body.length >>> (7 * at)) & 0x7f) | (at < 4 ? 0x80 : 0);
+      return Buffer.concat([Buffer.of(tag), length, body]);
+    },
+    Buffer.alloc(byteCount, Buffer.from([inner, 0])),
+  );
+}
+
+onLinux.each([
+  ['resources', [1], '50000 resources'],
+  ['scopes', [1, 2], '50000 scopes'],
+  ['spans', [1, 2, 2], '300000 spans'],
+  ['attributes', [1, 2, 2, 9], '200000 fields in one'],
+  ['links', [1, 2, 2, 13], '200000 fields in one'],
+] as const)(
+  '20 KB of gzip with 10 million empty %s are refused by their number, and take no memory',
+  async (_name, fields, bound) => {
+    const body = gzipSync(empties(20 * MIB, ...fields), { level: 9 });
+    expect(body.length).toBeLessThan(23_000);
+    const growthMib = await growthOf(async () => {
+      const answer = await fetch(`${bridge.otlpUrl}/v1/traces`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-protobuf', 'content-encoding': 'gzip' },
+        body,
+      });
+      expect(answer.status).toBe(400);
+      expect(await answer.text()).toContain(`A request may hold ${bound}`);
+    });
+    // The body itself, inflated, and the buffer that it grew out of.
+    expect(growthMib).toBeLessThan(20 + 40 + MAX_GROWTH_MIB);
+    await expectServed();
+  },
+);
 
 const SPAN = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', name: 'a' };
 const BEYOND_INT64 = String(2n ** 63n);

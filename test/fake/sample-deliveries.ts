@@ -1,6 +1,5 @@
-import { OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
+import { GeneralDecoder, OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../../src/decode/public-attribute-schema.js';
-import { LargeBodyDecoder } from '../../src/decode/wire/large-body-decoder.js';
 import { WireTracesDecoder } from '../../src/decode/wire/wire-traces-decoder.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
@@ -11,7 +10,7 @@ import { sampleBodies } from './sample-run.js';
 const schema = new PublicAttributeSchema(PublicSchema.load());
 const general = { codec: new ProtobufCodec(), decoder: new OtlpRequestDecoder(schema, new JsonCodec()) };
 const straight = new WireTracesDecoder(schema, general);
-const logs = new LargeBodyDecoder('logs', general);
+const logs = new GeneralDecoder('logs', general);
 
 /** A sample's OTLP bodies as the receiver decodes them: spans straight from the wire, into pages. */
 export function* sampleDeliveries(run: string): Iterable<Delivery> {

@@ -72,8 +72,8 @@ export class OtlpTap {
 
   private keepBodies(signal: Signal, inner: BodyDecoder): BodyDecoder {
     return {
-      decode: (body) => {
-        const decoded = inner.decode(body);
+      decode: async (body) => {
+        const decoded = await inner.decode(body);
         this.received.set(decoded.delivery, { decoded, signal, bytes: Uint8Array.from(body) });
         return decoded;
       },

@@ -1,55 +1,102 @@
-import type { OtlpCodec } from '../../otlp/otlp-codec.js';
+import { setImmediate } from 'node:timers/promises';
+import { COUNTED_BYTES, WireCounter } from '../../otlp/body-limits.js';
+import { OtlpDecodeError } from '../../otlp/otlp-codec.js';
 import type { ForeignBatch, RecordBatch, Signal } from '../../record/record-batch.js';
+import { recordCountOf } from '../../record/span-batch.js';
 import { checkRecordCount } from '../record-count.js';
-import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../request-decoder.js';
+import type { BodyDecoder, DecodedRequest, PieceDecoder } from '../request-decoder.js';
 import { splitRequest } from './split-request.js';
 import { UnusualShape } from './wire-cursor.js';
 
-/** What is decoded at a time, in bytes; a decoded message takes some 30 times its bytes. */
-const PIECE_BYTES = 1024 * 1024;
+/** What is decoded at a time, in bytes: some 500 spans, and at worst as many messages as keep others waiting for 100 ms. */
+const PIECE_BYTES = 256 * 1024;
+/** Fields that are counted at a time. */
+const COUNTED_AT_ONCE = 100_000;
+/** The longest body that is decoded in one go where it cannot be cut, in bytes. */
+const MAX_UNCUT_BYTES = 1024 * 1024;
 
-/** Decodes requests in protobuf piece by piece, so that a large body needs little more memory than its records. */
+/**
+ * Decodes requests in protobuf of any size. What a request holds is counted before anything is made of it; then it is decoded piece by piece, so that a
+ * large body needs little more memory than its records. Between any two pieces others get their turn.
+ */
 export class LargeBodyDecoder implements BodyDecoder {
   constructor(
     private readonly signal: Signal,
-    private readonly general: { readonly codec: OtlpCodec; readonly decoder: RequestDecoder },
+    private readonly decoder: PieceDecoder,
     private readonly pieceBytes = PIECE_BYTES,
   ) {}
 
-  decode(body: Uint8Array): DecodedRequest {
-    if (body.length <= this.pieceBytes) return this.decodePiece(body);
+  async decode(body: Uint8Array): Promise<DecodedRequest> {
+    const steps = this.decodeInSteps(body);
+    for (let step = steps.next(); ; step = steps.next()) {
+      if (step.done === true) return step.value;
+      await setImmediate();
+    }
+  }
+
+  /** The same for who says when it goes on. @throws OtlpDecodeError */
+  *decodeInSteps(body: Uint8Array): Generator<undefined, DecodedRequest> {
+    if (body.length > COUNTED_BYTES) {
+      const counter = new WireCounter(this.signal, body);
+      while (counter.count(COUNTED_AT_ONCE)) yield;
+    }
+    if (body.length <= this.pieceBytes) return this.decoder.decode(body);
+    const pieces = new DecodedPieces();
     try {
-      return this.decodePieces(Buffer.from(body.buffer, body.byteOffset, body.byteLength));
+      for (const piece of splitRequest(Buffer.from(body.buffer, body.byteOffset, body.byteLength), this.pieceBytes)) {
+        pieces.add(this.decoder.decode(piece));
+        yield;
+      }
+      return pieces.whole();
     } catch (error) {
+      pieces.release();
       if (!(error instanceof UnusualShape)) throw error;
-      return this.decodePiece(body);
+      return this.decodeUncut(body);
     }
   }
 
-  private decodePieces(body: Buffer): DecodedRequest {
-    const batches: RecordBatch[] = [];
-    const foreign: ForeignBatch[] = [];
-    let rejectedCount = 0;
-    let rejectionMessage = '';
-    let recordCount = 0;
-    for (const piece of splitRequest(body, this.pieceBytes)) {
-      const decoded = this.decodePiece(piece);
-      for (const batch of decoded.delivery.batches) {
-        batches.push(batch);
-        recordCount += batch.records.length;
-      }
-      for (const batch of decoded.delivery.foreign) {
-        foreign.push(batch);
-        recordCount += batch.recordCount;
-      }
-      rejectedCount += decoded.rejectedCount;
-      checkRecordCount(recordCount + rejectedCount);
-      rejectionMessage ||= decoded.rejectionMessage;
+  private decodeUncut(body: Uint8Array): DecodedRequest {
+    if (body.length > MAX_UNCUT_BYTES) {
+      throw new OtlpDecodeError(
+        `The body is damaged, or framed as none of OpenTelemetry's libraries does it; such a one may have ${MAX_UNCUT_BYTES} bytes, this one has ${body.length}.`,
+      );
     }
-    return { delivery: { batches, foreign }, rejectedCount, rejectionMessage };
+    return this.decoder.decode(body);
+  }
+}
+
+/** What the pieces of a request became, put together in their order. */
+class DecodedPieces {
+  private readonly batches: RecordBatch[] = [];
+  private readonly foreign: ForeignBatch[] = [];
+  private readonly releases: (() => void)[] = [];
+  private rejectedCount = 0;
+  private rejectionMessage = '';
+  private recordCount = 0;
+
+  /** @throws OtlpDecodeError for too many records in all */
+  add({ delivery, rejectedCount, rejectionMessage }: DecodedRequest): void {
+    if (delivery.release !== undefined) this.releases.push(delivery.release);
+    for (const batch of delivery.batches) {
+      this.batches.push(batch);
+      this.recordCount += recordCountOf(batch);
+    }
+    for (const batch of delivery.foreign) {
+      this.foreign.push(batch);
+      this.recordCount += batch.recordCount;
+    }
+    this.rejectedCount += rejectedCount;
+    this.rejectionMessage ||= rejectionMessage;
+    checkRecordCount(this.recordCount + this.rejectedCount);
   }
 
-  private decodePiece(body: Uint8Array): DecodedRequest {
-    return this.general.decoder.decode(this.general.codec.decode(this.signal, body));
+  whole(): DecodedRequest {
+    const { batches, foreign, rejectedCount, rejectionMessage } = this;
+    return { delivery: { batches, foreign, release: () => this.release() }, rejectedCount, rejectionMessage };
+  }
+
+  /** Gives back what the records stand in. */
+  release(): void {
+    for (const release of this.releases.splice(0)) release();
   }
 }

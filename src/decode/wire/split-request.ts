@@ -3,7 +3,9 @@ import { lengthDelimited } from './length-delimited.js';
 import { UNUSUAL, WireCursor } from './wire-cursor.js';
 
 /** The largest resource or scope that is repeated in each piece, in bytes. */
-const MAX_HEAD_BYTES = 64 * 1024;
+const MAX_HEAD_BYTES = 1024 * 1024;
+/** A piece has so many times the bytes of the resource and scope that the next one repeats, at least. */
+const BYTES_A_HEAD_BYTE = 4;
 /** `resource_spans` and `resource_logs`, and in them `scope_spans` and `scope_logs`, and in them `spans` and `log_records`. */
 const GROUP = 1;
 const SCOPE = 2;
@@ -12,7 +14,7 @@ const RECORD = 2;
 /**
  * Cuts an OTLP request into requests of about `pieceBytes`: whole records, each piece with the resource and scope of its
  * own. A longer record makes its piece longer. Nothing but the framing is looked at.
- * @throws UnusualShape for what is not framed as the engine and OpenTelemetry's own libraries do, and for a resource or scope of more than 64 KiB.
+ * @throws UnusualShape for what is not framed as the engine and OpenTelemetry's own libraries do, and for a resource or scope of more than 1 MiB.
  */
 export function* splitRequest(body: Buffer, pieceBytes: number): Generator<Buffer> {
   const piece = new Piece(body);
@@ -26,7 +28,7 @@ export function* splitRequest(body: Buffer, pieceBytes: number): Generator<Buffe
       const scopeCursor = new WireCursor(body);
       scopeCursor.position = scopeStart;
       for (const [recordStart, , recordEnd] of fields(scopeCursor, scopeEnd, RECORD)) {
-        if (piece.byteCount >= pieceBytes) yield piece.take();
+        if (piece.byteCount >= Math.max(pieceBytes, BYTES_A_HEAD_BYTE * piece.headByteCount)) yield piece.take();
         piece.add(recordStart, recordEnd);
       }
       piece.closeScope();
@@ -84,6 +86,11 @@ class Piece {
   private runEnd = 0;
 
   constructor(private readonly body: Buffer) {}
+
+  /** Of what is open, which the next piece repeats. */
+  get headByteCount(): number {
+    return (this.groupHead?.length ?? 0) + (this.scopeHead?.length ?? 0);
+  }
 
   openGroup(head: Buffer): void {
     this.groupHead = head;

@@ -4,10 +4,9 @@ import type { Resource } from '../../record/resource.js';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import type { AttributeSchema } from '../attribute-schema.js';
 import { isEngine, resourceOf } from '../otlp-request-decoder.js';
-import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../request-decoder.js';
+import type { DecodedRequest, PieceDecoder, RequestDecoder } from '../request-decoder.js';
 import { DecodedBatches } from './decoded-batches.js';
 import { KernelSpans } from './kernel-spans.js';
-import { LargeBodyDecoder } from './large-body-decoder.js';
 import { lengthDelimited } from './length-delimited.js';
 import type { LineBuffer } from './line-buffer.js';
 import { PagePool } from './page-pool.js';
@@ -29,9 +28,8 @@ const NOT_OURS = null;
  * or that cannot be read. What comes out is the same either way, which tests hold it to. The page that it writes to is
  * lent: whoever decodes calls the delivery's `release`.
  */
-export class WireTracesDecoder implements BodyDecoder {
+export class WireTracesDecoder implements PieceDecoder {
   private readonly lines: SpanLines;
-  private readonly whole: LargeBodyDecoder;
   private readonly span = new SpanSlice();
   private readonly resources = new Map<string, Resource | null>();
   private readonly pages = new PagePool();
@@ -44,7 +42,6 @@ export class WireTracesDecoder implements BodyDecoder {
   ) {
     this.lines = new SpanLines(schema);
     this.kernel = kernel === undefined ? undefined : new KernelSpans(kernel);
-    this.whole = new LargeBodyDecoder('traces', general);
   }
 
   decode(body: Uint8Array): DecodedRequest {
@@ -64,7 +61,7 @@ export class WireTracesDecoder implements BodyDecoder {
     } catch (error) {
       this.pages.giveBack(lent);
       if (!(error instanceof UnusualShape)) throw error;
-      return this.whole.decode(body);
+      return this.general.decoder.decode(this.general.codec.decode('traces', body));
     }
   }
 

@@ -215,7 +215,7 @@ describe('requests of which the JSONL has brought everything', () => {
     // The last span over OTLP is not among the lines yet.
     live.add(lines.slice(0, -1));
     await new Promise((resolve) => setImmediate(resolve));
-    for (const body of bodies) await records.hold(decode(body), body.signal, body.bytes);
+    for (const body of bodies) await records.hold(await decode(body), body.signal, body.bytes);
     expect(held.count).toBeGreaterThan(0);
     expect(held.count).toBeLessThan(bodies.length);
     live.add(lines.slice(-1));

@@ -1,26 +1,32 @@
 import { describe, expect, it } from 'vitest';
-import { OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
+import { GeneralDecoder, OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../../../../src/decode/public-attribute-schema.js';
 import { MAX_RECORDS } from '../../../../src/decode/record-count.js';
+import type { DecodedRequest } from '../../../../src/decode/request-decoder.js';
 import { LargeBodyDecoder } from '../../../../src/decode/wire/large-body-decoder.js';
 import { lengthDelimited } from '../../../../src/decode/wire/length-delimited.js';
 import { WireTracesDecoder } from '../../../../src/decode/wire/wire-traces-decoder.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { OtlpDecodeError } from '../../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
+import type { Signal } from '../../../../src/record/record-batch.js';
 import { formatRecordLine } from '../../../../src/record/record-line.js';
 import { PublicSchema } from '../../../../src/schema/public-schema.js';
+import { decodeAtOnce } from '../../../fake/decode-at-once.js';
 import { sampleBodies } from '../../../fake/sample-run.js';
 
 const schema = new PublicAttributeSchema(PublicSchema.load());
 const general = { codec: new ProtobufCodec(), decoder: new OtlpRequestDecoder(schema, new JsonCodec()) };
+
+const piecewise = (signal: Signal, pieceBytes?: number) =>
+  new LargeBodyDecoder(signal, new GeneralDecoder(signal, general), pieceBytes);
 
 const bodies = sampleBodies('joined').map(({ file, signal, body }) => [file, signal, body] as const);
 /** A span or log record of which nothing is known. */
 const RECORD = Buffer.from([0x48, 1]);
 
 /** The delivery's records as lines, with whose they are; batches of one trace and resource may come in parts. */
-function linesOf(decode: () => ReturnType<LargeBodyDecoder['decode']>): unknown {
+function linesOf(decode: () => DecodedRequest): unknown {
   const { delivery, rejectedCount, rejectionMessage } = decode();
   const lines = delivery.batches.flatMap(({ traceId, resource, records }) =>
     records.map((record) => [traceId, resource, formatRecordLine(record)]),
@@ -32,14 +38,14 @@ describe('decoding a request piece by piece', () => {
   it.each(bodies)('gives the records that decoding %s whole gives', (_name, signal, body) => {
     const whole = linesOf(() => general.decoder.decode(general.codec.decode(signal, body)));
     for (const pieceBytes of [1, 700, 20_000]) {
-      expect(linesOf(() => new LargeBodyDecoder(signal, general, pieceBytes).decode(body))).toEqual(whole);
+      expect(linesOf(() => decodeAtOnce(piecewise(signal, pieceBytes), body))).toEqual(whole);
     }
   });
 
   it('counts what is rejected over all pieces', () => {
     const records = Buffer.concat(Array.from({ length: 50 }, () => lengthDelimited(2, RECORD)));
     const body = lengthDelimited(1, lengthDelimited(2, records));
-    expect(new LargeBodyDecoder('traces', general, 10).decode(body)).toMatchObject({ rejectedCount: 50 });
+    expect(decodeAtOnce(piecewise('traces', 10), body)).toMatchObject({ rejectedCount: 50 });
   });
 
   it.each([
@@ -48,14 +54,14 @@ describe('decoding a request piece by piece', () => {
     ['with a length beyond its end', () => Buffer.from([0x0a, 0xff, 0x7f])],
   ])('refuses a request %s', (_name, change) => {
     const [, signal, body] = bodies[0] ?? ['', 'traces', Buffer.alloc(0)];
-    expect(() => new LargeBodyDecoder(signal, general, 100).decode(change(body))).toThrow(OtlpDecodeError);
+    expect(() => decodeAtOnce(piecewise(signal, 100), change(body))).toThrow(OtlpDecodeError);
   });
 
   it('does not repeat a large resource over and over', () => {
     const resource = lengthDelimited(1, lengthDelimited(1, lengthDelimited(1, Buffer.alloc(1_000_000, 'a'))));
     const scopes = Buffer.concat(Array.from({ length: 1000 }, () => lengthDelimited(2, lengthDelimited(2, RECORD))));
     const body = lengthDelimited(1, Buffer.concat([resource, scopes]));
-    const { rejectedCount, delivery } = new LargeBodyDecoder('traces', general, 10).decode(body);
+    const { rejectedCount, delivery } = decodeAtOnce(piecewise('traces', 10), body);
     expect(rejectedCount + (delivery.foreign[0]?.recordCount ?? 0)).toBe(1000);
   });
 });
@@ -72,12 +78,12 @@ describe('a request of very many very small records', () => {
   it('is refused beyond the limit, even if none of them could be kept', () => {
     const spans = Buffer.concat(Array.from({ length: 600_000 }, () => lengthDelimited(2, Buffer.alloc(0))));
     const body = lengthDelimited(1, lengthDelimited(2, spans));
-    expect(() => new LargeBodyDecoder('traces', general).decode(body)).toThrow(/more than 300000 records/);
+    expect(() => decodeAtOnce(piecewise('traces'), body)).toThrow(/may hold 300000 spans or log records/);
   });
 
   it('is refused beyond the limit, decoded straight or piece by piece', () => {
     const body = request(MAX_RECORDS / 2 + 1);
     expect(() => new WireTracesDecoder(schema, general).decode(body)).toThrow(/more than 300000 records/);
-    expect(() => new LargeBodyDecoder('traces', general).decode(body)).toThrow(/more than 300000 records/);
+    expect(() => decodeAtOnce(piecewise('traces'), body)).toThrow(/more than 300000 records/);
   });
 });
