@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -140,6 +141,53 @@ describe('webhooks of runs of the real engine under exec', () => {
     } finally {
       await own.remove();
       endpoint.close();
+    }
+  });
+
+  it('say to chats what is wrong where a project cannot be parsed or rendered', async () => {
+    const posts: { readonly path: string; readonly body: string }[] = [];
+    const chats = createHttpServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        posts.push({ path: request.url ?? '', body: Buffer.concat(chunks).toString() });
+        response.end('ok');
+      });
+    }).listen(0, '127.0.0.1');
+    await once(chats, 'listening');
+    const { port } = chats.address() as AddressInfo;
+    const model = join(engine.project, 'models', 'wrong.sql');
+    try {
+      for (const type of ['slack', 'teams']) {
+        const made = await fetch(`${bridge.webUrl}/api/run-bridge/v1/webhooks`, {
+          ...{ method: 'POST', headers: { authorization: `Token ${token}` } },
+          body: JSON.stringify({
+            ...{ type, name: type, client_url: `http://127.0.0.1:${port}/${type}` },
+            event_types: ['job.run.errored', 'job.run.completed'],
+          }),
+        });
+        expect(made.status).toBe(201);
+      }
+      for (const [sql, command, cause] of [
+        ["select {{ ref('stg_orders' }} as x", 'parse', 'unexpected end of variable block'],
+        ["select * from {{ ref('not_there') }}", 'compile', "Ref 'not_there' not found"],
+        ['select {{ no_such_macro(1) }}', 'build', 'no_such_macro'],
+      ] as const) {
+        posts.length = 0;
+        writeFileSync(model, sql);
+        expect((await exec(['dbt', command])).exitCode).toBe(1);
+        await until('both events in both chats', () => posts.length === 4, 60_000);
+        for (const { path, body } of posts) {
+          // Teams reads Markdown, so underscores are escaped.
+          const text = path === '/teams' ? body.replaceAll('\\\\_', '_') : body;
+          expect(text).toContain(cause);
+          expect(text).toContain('models/wrong.sql');
+        }
+      }
+    } finally {
+      rmSync(model, { force: true });
+      chats.closeAllConnections();
+      chats.close();
     }
   });
 

@@ -33,7 +33,9 @@ export class MeasuredStories implements StoryTeller {
   async tell(accountId: number, runId: number, statusMessage: string | null): Promise<RunStory> {
     const { catalog, redaction, webUrl } = this.deps;
     const steps = await catalog.stepsOf(accountId, [runId]);
-    const nodes = (await readStepMeasures(steps, this.deps)).flatMap(({ command }) => command.nodes);
+    const commands = (await readStepMeasures(steps, this.deps)).map(({ command }) => command);
+    const nodes = commands.flatMap((command) => command.nodes);
+    const otherErrors = commands.flatMap((command) => command.messages);
     const redactor = redactorKnowing(
       redactionFor('anybodyElse', redaction),
       nodes.map(({ uniqueId }) => uniqueId),
@@ -46,10 +48,11 @@ export class MeasuredStories implements StoryTeller {
     const base = webUrl();
     return {
       errors: errors.slice(0, MAX_NAMED).map((node) => errorOf(node, redactor)),
+      otherErrors: otherErrors.slice(0, MAX_NAMED).map((text) => redactor.text(text).slice(0, MAX_REASON_LENGTH)),
       failedTests: failed.slice(0, MAX_NAMED).map(testOf),
       staleSources: stale.slice(0, MAX_NAMED).map(sourceOf),
       otherOutcomes: others.slice(0, MAX_NAMED).map(({ uniqueId, verdict }) => ({ uniqueId, reason: verdict })),
-      omittedCount: [errors, failed, stale, others].reduce(
+      omittedCount: [errors, otherErrors, failed, stale, others].reduce(
         (sum, { length }) => sum + Math.max(0, length - MAX_NAMED),
         0,
       ),

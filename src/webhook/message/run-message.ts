@@ -64,6 +64,7 @@ export function runMessage(
 function sectionsOf(story: RunStory): RunMessage['sections'] {
   return [
     ...section('Errors', story.errors),
+    ...linesSection(story.errors.length === 0 ? 'Errors' : 'Other errors', story.otherErrors),
     ...section('Failed tests', story.failedTests),
     ...section('Stale sources', story.staleSources),
     ...section('Other outcomes, in the words of the engine', story.otherOutcomes),
@@ -88,7 +89,10 @@ function moodOf(status: number): RunMessage['mood'] {
 }
 
 function section(title: string, troubles: readonly NodeTrouble[]) {
-  if (troubles.length === 0) return [];
   const lines = troubles.map(({ uniqueId, reason }) => (reason === '' ? uniqueId : `${uniqueId}: ${reason}`));
-  return [{ title, lines }];
+  return linesSection(title, lines);
+}
+
+function linesSection(title: string, lines: readonly string[]) {
+  return lines.length === 0 ? [] : [{ title, lines }];
 }

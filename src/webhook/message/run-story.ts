@@ -10,6 +10,8 @@ export interface NodeTrouble {
 export interface RunStory {
   /** The first of those that failed with an error. */
   readonly errors: readonly NodeTrouble[];
+  /** The first errors that name no node, of parsing and compiling among them, redacted. */
+  readonly otherErrors: readonly string[];
   /** The first of the tests that failed, with counts of rows. */
   readonly failedTests: readonly NodeTrouble[];
   /** The first of the sources that are older than their limit for an error, with their age. */

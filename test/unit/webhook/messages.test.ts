@@ -28,6 +28,7 @@ const EVENT: WebhookEvent = {
 };
 const STORY: RunStory = {
   errors: [{ uniqueId: 'model.shop.broken', reason: 'Table ? does not exist' }],
+  otherErrors: ['syntax error: unexpected end of input'],
   failedTests: [{ uniqueId: 'test.shop.unique_id', reason: '3 failing rows' }],
   staleSources: [{ uniqueId: 'source.shop.ext.raw_orders', reason: 'last updated 325 days 13 h ago' }],
   otherOutcomes: [{ uniqueId: 'model.shop.later', reason: 'deferred' }],
@@ -55,6 +56,7 @@ describe('a message', () => {
       ':red_circle: *nightly #1001 failed*  <https://runs.example.com/r/1001|open>',
       'Project: shop\nEnvironment: a&lt;b&gt;&amp;_c\nTook: 42 s\nMessage: Executed with errors',
       '*Errors*\n• model.shop.broken: Table ? does not exist',
+      '*Other errors*\n• syntax error: unexpected end of input',
       '*Failed tests*\n• test.shop.unique_id: 3 failing rows',
       '*Stale sources*\n• source.shop.ext.raw_orders: last updated 325 days 13 h ago',
       '*Other outcomes, in the words of the engine*\n• model.shop.later: deferred',
