@@ -11,6 +11,8 @@ export const MAX_SPELLING_LENGTH = 256;
 /** A field as decoding needs it. */
 export interface AttributeField {
   readonly kind: FieldKind;
+  /** Full name of the message that a field of a single message holds. */
+  readonly message: string | undefined;
   /** The names of an enum's values by number and as a set; empty for other kinds. */
   readonly nameByNumber: ReadonlyMap<number, string>;
   readonly names: ReadonlySet<string>;

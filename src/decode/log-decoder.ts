@@ -1,6 +1,6 @@
 import type { OtlpLogRecord } from '../otlp/export-request.js';
 import { parseSpanId, parseTraceId } from '../record/ids.js';
-import { DEBUG, ERROR, INFO, TRACE, WARN } from '../record/severity.js';
+import { DEBUG, ERROR, INFO, severityNumberOf, TRACE, WARN } from '../record/severity.js';
 import type { LogRecord } from '../record/telemetry-record.js';
 import { EVENT_TYPE_PREFIX } from '../schema/public-schema.js';
 import { type AttributeWriter, valueJson } from './attribute-json.js';
@@ -33,7 +33,7 @@ export function decodeLog(log: OtlpLogRecord, schema: AttributeSchema, writer: A
       spanName: bridge.get(BRIDGE_ATTRIBUTE.spanName) ?? null,
       eventId: bridge.get(BRIDGE_ATTRIBUTE.eventId) ?? null,
       timeUnixNano,
-      severityNumber: log.severityNumber,
+      severityNumber: log.severityNumber === 0 ? severityNumberOf(log.severityText) : log.severityNumber,
       severityText: log.severityText === '' ? severityText(log.severityNumber) : log.severityText,
       body: typeof log.body === 'string' ? log.body : log.body === null ? '' : valueJson(log.body),
       eventType,

@@ -56,7 +56,12 @@ function fieldsOf(message: MessageType): ReadonlyMap<string, AttributeField> {
   return new Map(
     message.fields.map((field) => [
       field.name,
-      { kind: kindOf(field), ...namesOf(field.type), otherSpellings: new Map() },
+      {
+        kind: kindOf(field),
+        message: field.type.kind === 'message' && !field.isRepeated ? field.type.message.fullName : undefined,
+        ...namesOf(field.type),
+        otherSpellings: new Map(),
+      },
     ]),
   );
 }

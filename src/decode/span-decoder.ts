@@ -4,6 +4,7 @@ import { Attributes } from '../record/attributes.js';
 import { parseSpanId, parseTraceId } from '../record/ids.js';
 import type { JsonObject } from '../record/json.js';
 import { tryParseRecordLine } from '../record/record-line.js';
+import { severityNumberOf } from '../record/severity.js';
 import type { SpanEnd, SpanLink, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
 import { type AttributeWriter, valueJson } from './attribute-json.js';
 import type { AttributeSchema } from './attribute-schema.js';
@@ -42,6 +43,8 @@ export function decodeSpan(
     parts.some((part) => part.name === name && part.json === JSON.stringify(text)),
   );
   const unknownFields = unknownFieldsOf(span, bridge);
+  const severityText = bridge.get(BRIDGE_ATTRIBUTE.severityText);
+  const severityNumber = Number(bridge.get(BRIDGE_ATTRIBUTE.severityNumber) ?? 0);
   const end = modernSpelling(
     {
       recordType: 'SpanEnd',
@@ -52,8 +55,8 @@ export function decodeSpan(
       links: linksOf(span.links),
       startTimeUnixNano: span.startTimeUnixNano,
       endTimeUnixNano: span.endTimeUnixNano,
-      severityNumber: Number(bridge.get(BRIDGE_ATTRIBUTE.severityNumber) ?? severity.number),
-      severityText: bridge.get(BRIDGE_ATTRIBUTE.severityText) ?? severity.text,
+      severityNumber: severityNumber || severityNumberOf(severityText ?? severity.text),
+      severityText: severityText ?? severity.text,
       status: statusOf(span.status),
       eventType,
       attributes: writer.join(parts),

@@ -34,17 +34,29 @@ export function modernEnumName(value: string, field: Pick<AttributeField, 'names
   return modern;
 }
 
-/** Marks of a record that may be in the spelling of documentation: looked for before anything is parsed. */
-const OLD_MARK = /"(?:test_outcome|phase|last_phase|[a-z_]*outcome|[a-z_]*reason)":"[A-Za-z][a-z]/;
+/** Fields of the schema that hold an enum, at any depth; a number stands in the one that is not here. */
+export const ENUM_FIELDS = [
+  ...['phase', 'last_phase', 'node_type', 'materialization', 'artifact_type', 'package_type', 'output_format'],
+  ...['node_outcome', 'test_outcome', 'query_outcome', 'node_warning_outcome', 'node_freshness_outcome'],
+  ...['node_skip_reason', 'node_cancel_reason', 'node_cache_reason', 'node_error_type'],
+  ...['hook_type', 'hook_outcome', 'batch_size', 'screen'],
+] as const;
+/** An enum's value that does not begin as names of the schema do (`NODE_OUTCOME_…`). */
+const OTHER_SPELLING = new RegExp(`"(?:${ENUM_FIELDS.join('|')})":"(?![A-Z]+_[A-Z])`);
+
+/** Whether attributes as JSON may spell an enum's value as documentation does: asked before anything is parsed. */
+export function mayBeSpeltOtherwise(json: string): boolean {
+  return OTHER_SPELLING.test(json);
+}
 
 /**
  * Reads a record in the spellings of documentation as its modern form: enum values, the span name `Node(<unique_id>)`,
- * a `test_outcome` beside the node's outcome. A record in modern spelling comes back as it is.
+ * a `test_outcome` beside the node's outcome, the `phase` of a processed node, whose message calls it `last_phase`. A
+ * record in modern spelling comes back as it is.
  */
 export function modernSpelling<T extends TelemetryRecord>(record: T, schema: AttributeSchema): T {
-  if (!record.eventType.startsWith(EVENT_TYPE_PREFIX)) return record;
-  const isModern = !OLD_MARK.test(record.attributes.json) && !record.attributes.json.includes('"test_outcome":"TEST');
-  const attributes = isModern ? undefined : modernAttributes(record.attributes.value, record.eventType, schema);
+  if (!mayNeedSpelling(record)) return record;
+  const attributes = modernAttributes(record.attributes.value, record.eventType, schema);
   const spanName = modernSpanName(record);
   if (attributes === undefined && spanName === record.spanName) return record;
   const { line: _line, ...parts } = record;
@@ -56,6 +68,15 @@ export function modernSpelling<T extends TelemetryRecord>(record: T, schema: Att
   } as T;
 }
 
+/** Whether `modernSpelling` has to look at a record; most need only this. */
+export function mayNeedSpelling({ eventType, attributes, spanName }: TelemetryRecord): boolean {
+  if (!eventType.startsWith(EVENT_TYPE_PREFIX)) return false;
+  const { json } = attributes;
+  const isPhaseMisplaced = eventType.endsWith('.NodeProcessed') && json.includes('"phase":"');
+  const isNamedOtherwise = spanName?.startsWith('Node(') === true;
+  return isNamedOtherwise || isPhaseMisplaced || json.includes('"test_outcome":"TEST') || mayBeSpeltOtherwise(json);
+}
+
 function modernSpanName(record: TelemetryRecord): string | null {
   const uniqueId =
     record.spanName?.startsWith('Node(') !== true ? undefined : DOCUMENTED_NAME.exec(record.spanName)?.[1];
@@ -64,22 +85,34 @@ function modernSpanName(record: TelemetryRecord): string | null {
 }
 
 /** The attributes with modern values, in key order; `undefined` where nothing changes. */
-function modernAttributes(attributes: JsonObject, eventType: string, schema: AttributeSchema): JsonObject | undefined {
-  const changes: Record<string, JsonValue> = {};
+function modernAttributes(attributes: JsonObject, message: string, schema: AttributeSchema): JsonObject | undefined {
+  const changes = new Map<string, JsonValue | undefined>();
   for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value !== 'string') continue;
-    const field = schema.field(eventType, name);
-    if (field?.kind !== 'enum') continue;
-    const modern = modernEnumName(value, field);
-    if (modern !== value) changes[name] = modern;
+    const field = schema.field(message, name);
+    const modern = field === undefined ? value : modernValue(value, field, schema);
+    if (modern !== value) changes.set(name, modern);
   }
-  const outcome = attributes.test_outcome;
-  const isLifted = typeof outcome === 'string' && schema.field(eventType, 'node_test_detail') !== undefined;
-  if (isLifted) changes.node_test_detail = testDetail(attributes.node_test_detail, outcome);
-  if (Object.keys(changes).length === 0) return undefined;
-  const { test_outcome: lifted, ...rest } = { ...attributes, ...changes };
-  const all = isLifted || lifted === undefined ? rest : { ...rest, test_outcome: lifted };
-  return Object.fromEntries(Object.entries(all).sort(([a], [b]) => (a < b ? -1 : 1)));
+  const { test_outcome: outcome, phase, last_phase: present } = attributes;
+  if (typeof outcome === 'string' && schema.field(message, 'node_test_detail') !== undefined) {
+    changes.set('node_test_detail', testDetail(attributes.node_test_detail, outcome));
+    changes.set('test_outcome', undefined);
+  }
+  const lastPhase = schema.field(message, 'last_phase');
+  if (typeof phase === 'string' && present === undefined && lastPhase !== undefined) {
+    changes.set('last_phase', modernEnumName(phase, lastPhase));
+    changes.set('phase', undefined);
+  }
+  if (changes.size === 0) return undefined;
+  const all = new Map<string, JsonValue | undefined>([...Object.entries(attributes), ...changes]);
+  const kept = [...all].flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
+  return Object.fromEntries(kept.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** A field's value with the names of the schema, those of messages within it too; the value itself where it has them. */
+function modernValue(value: JsonValue, field: AttributeField, schema: AttributeSchema): JsonValue {
+  if (field.kind === 'enum' && typeof value === 'string') return modernEnumName(value, field);
+  if (field.message === undefined || !isJsonObject(value)) return value;
+  return modernAttributes(value, field.message, schema) ?? value;
 }
 
 /** The engine leaves a passed test's outcome out: it is the enum's zero. */

@@ -142,7 +142,11 @@ class LineCutter {
     const digits = this.line.slice(this.at, end);
     if (!SMALL_NUMBER.test(digits)) throw OTHERWISE;
     this.at = end;
-    return { severityNumber: Number(digits), severityText: this.text(',"severity_text":') };
+    const severityNumber = Number(digits);
+    const severityText = this.text(',"severity_text":');
+    // The text says what the number leaves open.
+    if (severityNumber === 0 && severityText !== '') throw OTHERWISE;
+    return { severityNumber, severityText };
   }
 
   /** Any JSON value that goes on until `next`, which no string can hold as it stands. */

@@ -4,6 +4,7 @@ import { parseCanonicalLine } from './canonical-line.js';
 import { fieldText } from './field-text.js';
 import { parseSpanId, parseTraceId, type SpanId } from './ids.js';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.js';
+import { severityNumberOf } from './severity.js';
 import type { LogRecord, SpanEnd, SpanLink, SpanStart, SpanStatus, TelemetryRecord } from './telemetry-record.js';
 import { parseUnixNano, type UnixNano } from './unix-nano.js';
 
@@ -91,14 +92,17 @@ export function parseAnyLine(line: string): TelemetryRecord {
   const traceId = parseTraceId(text(value, 'trace_id'));
   if (traceId === undefined) throw new RecordParseError('trace_id must be 32 hexadecimal characters, not all zero');
   const unknownFields = unknownFieldsOf(value, KEYS[recordType]);
+  const severityText = optionalText(value, 'severity_text') ?? '';
+  const givenSeverity = integer(value, 'severity_number', 0);
+  const severityNumber = givenSeverity === 0 ? severityNumberOf(severityText) : givenSeverity;
   const envelope = {
     traceId,
-    severityNumber: integer(value, 'severity_number', 0),
-    severityText: optionalText(value, 'severity_text') ?? '',
+    severityNumber,
+    severityText,
     eventType: text(value, 'event_type'),
     attributes: ownAttributes(value, line),
     ...(unknownFields === undefined ? {} : { unknownFields }),
-    ...(isCanonical(line, value, KEYS[recordType]) ? { line } : {}),
+    ...(severityNumber === givenSeverity && isCanonical(line, value, KEYS[recordType]) ? { line } : {}),
   };
   if (recordType === 'LogRecord') {
     return {

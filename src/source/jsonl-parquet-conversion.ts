@@ -1,4 +1,5 @@
 import { open } from 'node:fs/promises';
+import { modernRecord } from '../decode/modern-record.js';
 import { jsonlToParquet } from '../sink/parquet/jsonl-parquet.js';
 import type { ParquetOutput } from '../sink/parquet/parquet-output.js';
 import { DEFAULT_LIMITS } from '../sink/parquet/row-group-limits.js';
@@ -35,6 +36,7 @@ export async function convertJsonlToParquet(
       // What is appended while it is read belongs to it too.
       byteCount: Math.max(sizeBytes, (await file.stat()).size),
       threads,
+      toModern: modernRecord,
       signal,
       limits: { ...DEFAULT_LIMITS, maxLineBytes: MAX_LINE_BYTES, isRecordLog: false },
       onReject: ({ line, reason }) =>

@@ -1,3 +1,4 @@
+import { modernRecord } from '../decode/modern-record.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { ParquetReadError, readParquetRows } from '../sink/parquet/parquet-reader.js';
 import { RowParseError, recordFromRow } from '../sink/parquet/record-from-row.js';
@@ -20,7 +21,7 @@ export class ParquetFile implements RecordSource {
         const rejects: Reject[] = [];
         for (const [index, row] of rows.entries()) {
           try {
-            records.push(recordFromRow(row));
+            records.push(modernRecord(recordFromRow(row)));
           } catch (error) {
             if (!(error instanceof RowParseError)) throw error;
             rejects.push({ place: `row ${firstRow + index}`, reason: error.message, count: 1 });

@@ -1,3 +1,4 @@
+import { modernRecord } from '../decode/modern-record.js';
 import { isNestedTooDeep, MAX_JSON_LEVELS } from '../record/json-nesting.js';
 import { parseRecordLine, RecordParseError } from '../record/record-line.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
@@ -6,12 +7,12 @@ import type { ByteLine } from './line-splitter.js';
 import { textOf } from './line-stream.js';
 import type { Reject } from './record-source.js';
 
-/** The record on a line of JSONL, or what is wrong with the line. */
+/** The record on a line of JSONL, in the engine's own spelling, or what is wrong with the line. */
 export function readRecord(line: ByteLine): TelemetryRecord | Reject {
   const text = textOf(line);
   if (isNestedTooDeep(text)) return rejectLine(line, `nested deeper than ${MAX_JSON_LEVELS} levels`);
   try {
-    return parseRecordLine(text);
+    return modernRecord(parseRecordLine(text));
   } catch (error) {
     if (!(error instanceof RecordParseError)) throw error;
     return rejectLine(line, error.message);

@@ -51,7 +51,6 @@ describe.each(CASES)('of the sample %s, %s', (run, file, index) => {
         case
           when attributes.node_outcome = 'NODE_OUTCOME_ERROR' then 'error'
           when attributes.node_skip_reason = 'NODE_SKIP_REASON_UPSTREAM' then 'skipped'
-          when attributes.node_skip_reason = 'NODE_SKIP_REASON_CACHED' then 'cached'
           when attributes.node_outcome <> 'NODE_OUTCOME_SUCCESS' then null
           when attributes.node_type not in ('NODE_TYPE_TEST', 'NODE_TYPE_UNIT_TEST') then 'success'
           when attributes.json_payload like '%TEST_OUTCOME_FAILED%' then 'fail'

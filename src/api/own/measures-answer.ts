@@ -39,7 +39,7 @@ export const nodeSchema = z
     node_type: z.string().nullable(),
     verdict,
     ...outcome,
-    previous_status: z.enum(['success', 'error', 'skipped', 'pass', 'warn', 'fail', 'cached']).nullable(),
+    previous_status: z.enum(['success', 'error', 'skipped', 'pass', 'warn', 'fail']).nullable(),
     ...nodeShare,
     duration_ms: z.number().nullable(),
     idle_time_ms: z.number().nullable(),

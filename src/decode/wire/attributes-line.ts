@@ -1,7 +1,7 @@
 import { isSame } from '../../record/same-bytes.js';
 import { CELL, type SpanPage } from '../../record/span-page.js';
 import { nestedJson } from '../attribute-json.js';
-import { modernEnumName } from '../spelling.js';
+import { mayBeSpeltOtherwise, modernEnumName } from '../spelling.js';
 import { type AttributeLayout, attributeLayout, isLaidOut, NO_LAYOUT } from './attribute-layout.js';
 import {
   type FieldPlan,
@@ -165,7 +165,10 @@ export class AttributesLine {
     for (let index = 0; index < span.attributeCount; index++) {
       const key = this.fieldPlans.key(from, span.keyStart[index] as number, span.keyEnd[index] as number);
       if (SPECIAL.has(key.name) || key.name.startsWith(BRIDGE)) throw UNUSUAL;
-      plans.push(type.field(key));
+      const plan = type.field(key);
+      // Documentation's name for the last phase of a processed node.
+      if (key.name === 'phase' && plan.kind === 'unknown') throw UNUSUAL;
+      plans.push(plan);
     }
     const layout = attributeLayout(plans);
     if (this.latest.size >= MAX_TYPES) this.latest.clear();
@@ -192,6 +195,7 @@ export class AttributesLine {
     } else if (plan.kind === 'nested' || plan.kind === 'unknown') {
       if (end > start && (first === OPEN || first === OPEN_LIST)) {
         const text = from.toString('utf8', start, end);
+        if (mayBeSpeltOtherwise(text)) throw UNUSUAL;
         out.utf8(nestedJson(text) ?? JSON.stringify(text));
         return;
       }

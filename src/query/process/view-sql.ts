@@ -158,7 +158,7 @@ const NODES_VIEW = `CREATE VIEW nodes AS
     CASE WHEN n.ended_at IS NULL THEN NULL ELSE CASE outcome WHEN 'success' THEN
         CASE test_outcome WHEN 'passed' THEN 'pass' WHEN 'warned' THEN 'warn' WHEN 'failed' THEN 'fail' ELSE 'success' END
       WHEN 'error' THEN 'error'
-      WHEN 'skipped' THEN CASE skip_reason WHEN 'upstream' THEN 'skipped' WHEN 'cached' THEN 'cached' END
+      WHEN 'skipped' THEN CASE skip_reason WHEN 'upstream' THEN 'skipped' END
     END END AS previous_status,
     n.started_at, n.ended_at,
     CASE WHEN n.ended_at IS NOT NULL THEN n.a.duration_ms::BIGINT END AS duration_ms,

@@ -1,7 +1,7 @@
 import type { EngineOutcome } from './engine-outcome.js';
 
-/** A status as the run results of the previous major version have it; `cached` did not exist there and stands for itself. */
-export type PreviousStatus = 'success' | 'error' | 'skipped' | 'pass' | 'warn' | 'fail' | 'cached';
+/** A status as the run results of the previous major version have it. */
+export type PreviousStatus = 'success' | 'error' | 'skipped' | 'pass' | 'warn' | 'fail';
 
 const TEST_STATUS = { passed: 'pass', warned: 'warn', failed: 'fail' } as const;
 
@@ -9,7 +9,7 @@ const TEST_STATUS = { passed: 'pass', warned: 'warn', failed: 'fail' } as const;
  * The previous major version's status of a node, by the mapping table of the telemetry's documentation: `node_outcome`,
  * for tests that ran `test_outcome`, for skipped nodes `node_skip_reason`.
  * @returns `null` for what the table does not have: canceled nodes, nodes without an outcome, and those that were skipped
- *   for another reason than `upstream` and `cached`.
+ *   for another reason than `upstream`; `cached` has no equivalent there.
  */
 export function previousStatusOf({
   outcome,
@@ -22,8 +22,7 @@ export function previousStatusOf({
     case 'error':
       return 'error';
     case 'skipped':
-      if (skipReason === 'upstream') return 'skipped';
-      return skipReason === 'cached' ? 'cached' : null;
+      return skipReason === 'upstream' ? 'skipped' : null;
     default:
       return null;
   }

@@ -1,3 +1,4 @@
+import { mayBeSpeltOtherwise } from '../../decode/spelling.js';
 import type { ByteCursor, TextSlice } from './byte-cursor.js';
 import { ByteSource } from './byte-source.js';
 import type { OrderedCopy } from './ordered-copy.js';
@@ -8,6 +9,7 @@ const OBJECT_END = 0x7d;
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const COLON = 0x3a;
+const UNDERSCORE = 0x5f;
 /** Digits of a count that every reader of JSON holds exactly. */
 const SAFE_DIGITS = 15;
 
@@ -15,6 +17,8 @@ const SAFE_DIGITS = 15;
 export interface Field {
   /** The key with its colon, as it stands in a line. */
   readonly key: ByteSource;
+  /** Its value is a name of an enum, which the general reader looks up where it does not look like one. */
+  readonly isEnum: boolean;
   readonly use: FieldUse;
   readonly place: TextSlice & { foundIn: number };
 }
@@ -28,8 +32,9 @@ export type FieldUse =
   | { readonly to: 'oneof'; readonly head: ByteSource; readonly order: OrderedCopy | undefined };
 
 /** Passes a field's value if it is one that fits its place, and notes where it is. */
-export function readFieldValue({ use, place }: Field, cursor: ByteCursor): boolean {
+export function readFieldValue({ use, place, isEnum }: Field, cursor: ByteCursor): boolean {
   const { bytes, at } = cursor;
+  if (isEnum && bytes[at] === QUOTE && !isNameOfEnum(bytes, at + 1)) return false;
   place.start = at;
   switch (use.to) {
     case 'column':
@@ -37,7 +42,7 @@ export function readFieldValue({ use, place }: Field, cursor: ByteCursor): boole
     case 'oneof':
       if (bytes[at] !== OBJECT || !cursor.value()) return false;
       place.end = cursor.at;
-      return true;
+      return !mayBeSpeltOtherwise(bytes.toString('latin1', at, cursor.at));
     case 'map':
       if (!passDebugMap(cursor)) return false;
       place.end = cursor.at;
@@ -48,6 +53,17 @@ export function readFieldValue({ use, place }: Field, cursor: ByteCursor): boole
       place.end = cursor.at;
       return !use.isUint64 || bytes[at] !== QUOTE || unquoteCount(bytes, place);
   }
+}
+
+/** Whether a text begins as the names of the schema's enums do, `NODE_OUTCOME_…`: what `mayBeSpeltOtherwise` looks for. */
+function isNameOfEnum(bytes: Uint8Array, start: number): boolean {
+  let at = start;
+  while (isCapital(bytes[at])) at++;
+  return at > start && bytes[at] === UNDERSCORE && isCapital(bytes[at + 1]);
+}
+
+function isCapital(byte = 0): boolean {
+  return byte >= 0x41 && byte <= 0x5a;
 }
 
 /** Passes an object that maps names to `DebugValue`s: `isDebugValue` on bytes. */

@@ -1,3 +1,4 @@
+import { ENUM_FIELDS, mayBeSpeltOtherwise } from '../../decode/spelling.js';
 import { type Field, type FieldUse, readFieldValue } from './attribute-field.js';
 import { ByteBuffer } from './byte-buffer.js';
 import type { ByteCursor, TextSlice } from './byte-cursor.js';
@@ -14,6 +15,7 @@ const OBJECT = 0x7b;
 const OBJECT_END = 0x7d;
 const COMMA = 0x2c;
 const QUOTE = 0x22;
+const DOCUMENTED_KEYS = ['phase', 'test_outcome'].map((name) => ByteSource.of(`"${name}":`));
 
 /**
  * How the attributes of one event type become cells, worked out once: `spreadAttributes` on bytes. Fields are met in
@@ -82,6 +84,7 @@ export class AttributePlan {
     this.wholeStart = cursor.at;
     if (!cursor.value()) return false;
     this.wholeEnd = cursor.at;
+    if (mayBeSpeltOtherwise(cursor.bytes.toString('latin1', this.wholeStart, this.wholeEnd))) return false;
     this.hasPayload = true;
     if (this.wholeOrder === undefined) return true;
     cursor.at = this.wholeStart;
@@ -112,6 +115,8 @@ export class AttributePlan {
         index++;
         continue;
       } else {
+        // Documentation's own fields: the general reader knows their places.
+        if (DOCUMENTED_KEYS.some((key) => cursor.pass(key))) return false;
         if (this.layout?.payloadMap !== undefined || !this.others.read(cursor, previousStart, previousEnd))
           return false;
         previousEnd = this.others.keyEnd;
@@ -239,7 +244,8 @@ function payloadFieldsOf(layout: MessageLayout): Field[] {
 }
 
 function fieldOf(name: string, use: FieldUse): Field {
-  return { key: ByteSource.of(`"${name}":`), use, place: { ...textSlice(), foundIn: 0 } };
+  const isEnum = ENUM_FIELDS.some((field) => field === name) && use.to !== 'oneof';
+  return { key: ByteSource.of(`"${name}":`), isEnum, use, place: { ...textSlice(), foundIn: 0 } };
 }
 
 function textColumn(writer: AttributeWriter): TextColumn {

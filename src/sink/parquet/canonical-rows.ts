@@ -133,7 +133,9 @@ export class CanonicalRows {
     const number = cursor.integer();
     if (number === undefined || number < 0 || number > 99) return false;
     this.severityNumber = number;
-    return cursor.pass(SEVERITY_TEXT) && this.readText(this.severityText);
+    if (!cursor.pass(SEVERITY_TEXT) || !this.readText(this.severityText)) return false;
+    // The general way finds the number that a text alone stands for.
+    return number !== 0 || this.severityText.start === this.severityText.end;
   }
 
   private readStatus(): boolean {

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { readSync } from 'node:fs';
-import { LineRows } from './line-rows.js';
+import { LineRows, type LineRowsOptions } from './line-rows.js';
 import { LineWindow } from './line-window.js';
 import { type EncodedRowGroup, RowGroupColumns } from './row-group-columns.js';
 import { isGroupFull, type ParquetWriterLimits } from './row-group-limits.js';
@@ -49,8 +49,12 @@ export class StretchEncoder {
   private readonly columns = new RowGroupColumns();
   private readonly rows: LineRows;
 
-  constructor(private readonly limits: StretchLimits) {
-    this.rows = new LineRows(this.columns, { checksNesting: !limits.isRecordLog });
+  /** @param toModern as in `LineRowsOptions` */
+  constructor(
+    private readonly limits: StretchLimits,
+    toModern: LineRowsOptions['toModern'],
+  ) {
+    this.rows = new LineRows(this.columns, { checksNesting: !limits.isRecordLog, toModern });
     // V8 takes fields that nobody has assigned again for constants, and throws the code that it has optimized away when
     // the first page and row group end. Ended once before, they cost nothing later.
     this.columns.finish();

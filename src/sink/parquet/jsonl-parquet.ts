@@ -6,6 +6,7 @@ import {
   type StretchLimits,
   type StretchStep,
 } from './encode-stretch.js';
+import type { LineRowsOptions } from './line-rows.js';
 import type { ParquetOutput } from './parquet-output.js';
 import type { EncodedRowGroup } from './row-group-columns.js';
 import { StretchThread } from './stretch-thread.js';
@@ -22,6 +23,8 @@ export interface JsonlParquetOptions {
   /** How many threads may work at a time; 0 to work in this one, between other things. */
   readonly threads: number;
   readonly limits: StretchLimits;
+  /** As in `LineRowsOptions`; threads have their own. */
+  readonly toModern: LineRowsOptions['toModern'];
   readonly signal: AbortSignal;
   /** Lines are counted from 1 in the file. */
   readonly onReject: (reject: LineReject) => void;
@@ -53,7 +56,7 @@ export async function jsonlToParquet(file: number, output: ParquetOutput, option
   const stretches = stretchesOf(byteCount);
   const threads = byteCount <= SMALL_BYTES ? 0 : Math.min(options.threads, stretches.length);
   const encoders: readonly Encoder[] =
-    threads === 0 ? [new OwnThread(limits, signal)] : Array.from({ length: threads }, () => new StretchThread(limits));
+    threads === 0 ? [new OwnThread(options)] : Array.from({ length: threads }, () => new StretchThread(limits));
   const endAll = () => Promise.all(encoders.map((encoder) => encoder.end()));
   signal.addEventListener('abort', endAll);
   try {
@@ -133,12 +136,11 @@ function stretchesOf(byteCount: number): readonly Stretch[] {
 /** Encodes between the other things that this thread does. */
 class OwnThread implements Encoder {
   private readonly encoder: StretchEncoder;
+  private readonly signal: AbortSignal;
 
-  constructor(
-    limits: StretchLimits,
-    private readonly signal: AbortSignal,
-  ) {
-    this.encoder = new StretchEncoder(limits);
+  constructor({ limits, toModern, signal }: JsonlParquetOptions) {
+    this.encoder = new StretchEncoder(limits, toModern);
+    this.signal = signal;
   }
 
   async encode(file: number, stretch: Stretch, onStep: (step: StretchStep) => void): Promise<void> {

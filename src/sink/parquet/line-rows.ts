@@ -1,10 +1,18 @@
 import { isUtf8 } from 'node:buffer';
 import { isNestedTooDeep, MAX_JSON_LEVELS } from '../../record/json-nesting.js';
 import { parseRecordLine, RecordParseError } from '../../record/record-line.js';
+import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import type { ByteSource } from './byte-source.js';
 import { CanonicalRows } from './canonical-rows.js';
 import { RecordRows } from './record-rows.js';
 import type { RowGroupColumns } from './row-group-columns.js';
+
+/** What else is done with lines that are not laid out as the engine's. */
+export interface LineRowsOptions {
+  readonly checksNesting: boolean;
+  /** Gives a record in the engine's own spelling: records of a record log are in it. */
+  readonly toModern: (record: TelemetryRecord) => TelemetryRecord;
+}
 
 /** Writes lines of JSONL as rows: from their bytes where they are laid out as the engine's, else by way of a record. */
 export class LineRows {
@@ -13,7 +21,7 @@ export class LineRows {
 
   constructor(
     columns: RowGroupColumns,
-    private readonly options: { readonly checksNesting: boolean },
+    private readonly options: LineRowsOptions,
   ) {
     this.canonical = new CanonicalRows(columns);
     this.general = new RecordRows(columns);
@@ -36,7 +44,7 @@ export class LineRows {
     if (text.trim() === '') return undefined;
     if (this.options.checksNesting && isNestedTooDeep(text)) return `nested deeper than ${MAX_JSON_LEVELS} levels`;
     try {
-      this.general.append(parseRecordLine(text));
+      this.general.append(this.options.toModern(parseRecordLine(text)));
       return undefined;
     } catch (error) {
       if (error instanceof RecordParseError) return error.message;

@@ -30,6 +30,7 @@ export async function writeLogAsParquet(
         byteCount,
         threads: 0,
         limits: { ...DEFAULT_LIMITS, maxLineBytes: MAX_LINE_BYTES, isRecordLog: true },
+        toModern: (record) => record,
         signal: new AbortController().signal,
         onReject: ({ line, reason = `longer than ${MAX_LINE_BYTES} bytes` }) => onDamage(line, reason),
       });

@@ -2,6 +2,7 @@ import { Attributes } from '../../record/attributes.js';
 import { parseSpanId, parseTraceId, type SpanId, spanIdFromUint64, type TraceId } from '../../record/ids.js';
 import { isJsonObject, type JsonValue } from '../../record/json.js';
 import { isNestedTooDeep, MAX_JSON_LEVELS } from '../../record/json-nesting.js';
+import { severityNumberOf } from '../../record/severity.js';
 import type { SpanLink, SpanStatus, TelemetryRecord } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
 import type { AttributeCell } from './attribute-cells.js';
@@ -22,10 +23,12 @@ export type Row = Readonly<Record<string, unknown>>;
  */
 export function recordFromRow(row: Row): TelemetryRecord {
   const eventType = text(row, 'event_type');
+  const severityText = optionalText(row, 'severity_text') ?? '';
+  const severityNumber = integer(row.severity_number) ?? 0;
   const envelope = {
     traceId: traceId(row),
-    severityNumber: integer(row.severity_number) ?? 0,
-    severityText: optionalText(row, 'severity_text') ?? '',
+    severityNumber: severityNumber === 0 ? severityNumberOf(severityText) : severityNumber,
+    severityText,
     eventType,
     attributes: attributesFromCells(eventType, cellsOf(row.attributes)),
   };

@@ -1,4 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
+import { modernRecord } from '../../decode/modern-record.js';
 import { type Stretch, StretchEncoder, type StretchLimits, type StretchStep } from './encode-stretch.js';
 
 /** What the thread is asked: to encode a stretch of an open file. */
@@ -11,7 +12,7 @@ export interface StretchJob {
 export type StretchAnswer = StretchStep | 'done';
 
 // The whole thread: one encoder, one job after another.
-const encoder = new StretchEncoder(workerData as StretchLimits);
+const encoder = new StretchEncoder(workerData as StretchLimits, modernRecord);
 
 parentPort?.on('message', ({ file, stretch }: StretchJob) => {
   for (const step of encoder.encode(file, stretch)) {

@@ -208,6 +208,16 @@ describe('a span of the engine', () => {
     });
   });
 
+  it('in the spellings of documentation has the phase of a processed node where its message has it', () => {
+    const detail = '{"failing_rows":3,"test_outcome":"failed"}';
+    const end = decodeOne('Node processed (test.a.b)', { phase: 'Run', node_type: 'test', node_test_detail: detail });
+    expect(end.attributes.value).toEqual({
+      last_phase: 'EXECUTION_PHASE_RUN',
+      node_test_detail: { failing_rows: 3, test_outcome: 'TEST_OUTCOME_FAILED' },
+      node_type: 'NODE_TYPE_TEST',
+    });
+  });
+
   it.each([null, '[]', 'a text', 7n])('keeps an invocation’s eval_args that is no object: %s', (value) => {
     const end = decodeOne('dbt invocation (01a1fb8e-a78d-7281-ae8c-1be536b674cd)', { eval_args: value });
     expect(end.eventType).toMatch(/\.Invocation$/);
@@ -292,6 +302,23 @@ describe('a log record of the engine', () => {
       ...group,
       scopes: group.scopes.map((scope) => ({ ...scope, records })),
     })),
+  });
+
+  it.each([
+    ['TRACE', 1],
+    ['debug', 5],
+    ['INFO', 9],
+    ['Warning', 13],
+    ['WARN', 13],
+    ['ERROR', 17],
+    ['error3', 19],
+    ['FATAL', 21],
+    ['NOISE', 0],
+    ['', 0],
+  ])('that says %j as its severity, without a number, has the number %d', (severityText, severityNumber) => {
+    const body = json.encode(request([{ ...log, severityNumber: 0, severityText }]));
+    const { batches } = decoder.decode(json.decode('logs', body)).delivery;
+    expect(batches[0]?.records[0]).toMatchObject({ severityNumber, severityText });
   });
 
   it('outside the public package is kept whole, and gets the time when it was observed and a severity in words', () => {

@@ -40,6 +40,18 @@ describe('a JSONL line', () => {
   });
 
   it.each([
+    ['without a severity number', '"severity_text":"ERROR"', 17],
+    ['with no severity but its text', '"severity_number":0,"severity_text":"warn"', 13],
+    ['with a severity number of its own', '"severity_number":18,"severity_text":"ERROR"', 18],
+    ['with a severity that nobody knows', '"severity_number":0,"severity_text":"LOUD"', 0],
+  ])('%s has the number of the text, written too', (_name, severity, severityNumber) => {
+    const line = readFileSync(`${samples}/parse/otel.jsonl`, 'utf8').split('\n')[0] ?? '';
+    const record = parseRecordLine(line.replace('"severity_number":9,"severity_text":"INFO"', severity));
+    expect(record.severityNumber).toBe(severityNumber);
+    expect(formatRecordLine(record)).toContain(`"severity_number":${severityNumber},"severity_text":`);
+  });
+
+  it.each([
     ['not JSON', 'dbt 2.0', 'not JSON'],
     ['a list', '[1]', 'not a JSON object'],
     ['another type', '{"record_type":"Span"}', 'record_type must be'],

@@ -152,6 +152,7 @@ function spans(): fc.Arbitrary<OtlpSpan> {
       '[[1]]',
       '',
       '{"target":"duck","command":"build"}',
+      '{"failing_rows":3,"test_outcome":"failed"}',
     ),
     fc.string({ unit: 'binary' }),
     fc.boolean(),

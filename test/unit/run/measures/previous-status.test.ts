@@ -12,7 +12,7 @@ it.each([
   ['error', { node_outcome: 'NODE_OUTCOME_ERROR' }],
   ['error', { node_outcome: 'NODE_OUTCOME_ERROR', node_test_detail: {} }],
   ['skipped', { node_outcome: 'NODE_OUTCOME_SKIPPED', node_skip_reason: 'NODE_SKIP_REASON_UPSTREAM' }],
-  ['cached', { node_outcome: 'NODE_OUTCOME_SKIPPED', node_skip_reason: 'NODE_SKIP_REASON_CACHED' }],
+  [null, { node_outcome: 'NODE_OUTCOME_SKIPPED', node_skip_reason: 'NODE_SKIP_REASON_CACHED' }],
   [null, { node_outcome: 'NODE_OUTCOME_SKIPPED', node_skip_reason: 'NODE_SKIP_REASON_PHASE_DISABLED' }],
   [null, { node_outcome: 'NODE_OUTCOME_SKIPPED', node_skip_reason: 'NODE_SKIP_REASON_NO_OP' }],
   [null, { node_outcome: 'NODE_OUTCOME_CANCELED' }],

@@ -44,7 +44,12 @@ describe('rows written from bytes', () => {
     const [before = '', after = ''] = line.split('INFO', 2);
     const damaged = Buffer.concat([Buffer.from(before), Buffer.from([0x49, 0xff, 0xc3]), Buffer.from(`${after}`)]);
     const columns = new RowGroupColumns();
-    new LineRows(columns, { checksNesting: true }).append(new ByteSource(damaged), 0, damaged.length, false);
+    new LineRows(columns, { checksNesting: true, toModern: (record) => record }).append(
+      new ByteSource(damaged),
+      0,
+      damaged.length,
+      false,
+    );
     expect(columns.finish()).toEqual(byRecords([damaged.toString('utf8')]).group);
   });
 });
@@ -55,7 +60,7 @@ interface Outcome {
 }
 
 function byLines(lines: readonly string[], columns: RowGroupColumns): Outcome {
-  const rows = new LineRows(columns, { checksNesting: true });
+  const rows = new LineRows(columns, { checksNesting: true, toModern: (record) => record });
   const bytes = lines.map((line) => Buffer.from(`${line}\n`));
   const reasons = bytes.map((line) => rows.append(new ByteSource(line), 0, line.length - 1, false));
   return { reasons, group: columns.finish() };

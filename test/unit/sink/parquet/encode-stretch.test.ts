@@ -18,7 +18,7 @@ function encode(content: string, stretches: readonly Stretch[], own: Partial<typ
   writeFileSync(path, content);
   const file = openSync(path, 'r');
   try {
-    const encoder = new StretchEncoder({ ...limits, ...own });
+    const encoder = new StretchEncoder({ ...limits, ...own }, (record) => record);
     return stretches.map((stretch) => [...encoder.encode(file, stretch)]);
   } finally {
     closeSync(file);
