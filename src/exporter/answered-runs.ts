@@ -3,6 +3,7 @@ import type { TraceId } from '../record/ids.js';
 import type { ExportCursor } from '../store/cursor-store.js';
 import type { CursorSaver } from './cursor-saver.js';
 import type { ExportRun } from './export-run.js';
+import type { FinishedReplays } from './finished-replays.js';
 import type { LaneSenders } from './lane-senders.js';
 import type { ExportStretch } from './signal-progress.js';
 
@@ -18,7 +19,12 @@ export interface AnsweredRunsHost {
 export class AnsweredRuns {
   constructor(
     private readonly runs: ReadonlyMap<TraceId, ExportRun>,
-    private readonly deps: { readonly senders: LaneSenders; readonly saver: CursorSaver; readonly clock: Clock },
+    private readonly deps: {
+      readonly senders: LaneSenders;
+      readonly saver: CursorSaver;
+      readonly finished: FinishedReplays;
+      readonly clock: Clock;
+    },
     private readonly host: AnsweredRunsHost,
   ) {}
 
@@ -47,14 +53,16 @@ export class AnsweredRuns {
   async endIfClosed(run: ExportRun): Promise<void> {
     const { cursor, closingAtBytes: logBytes } = run;
     if (logBytes === undefined || cursor === undefined || run.isOutstanding) return;
+    const { replay, memoryBytes, hasMissed } = run;
     this.host.close(run);
-    if (run.hasMissed) {
+    if (hasMissed) {
       run.isBehind = run.knownBytes > logBytes;
       this.host.enqueue(run);
       return;
     }
     run.cursor = { ...cursor, tracesOffset: logBytes, logsOffset: logBytes, finishedAtBytes: logBytes };
     run.settledBytes = logBytes;
+    if (replay?.readOffset === logBytes) this.deps.finished.keep(run.traceId, replay, memoryBytes);
     await this.deps.saver.save([run.cursor]);
     this.host.ended(run);
   }

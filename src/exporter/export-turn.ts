@@ -4,6 +4,7 @@ import type { ExportCursor } from '../store/cursor-store.js';
 import type { ExportRun } from './export-run.js';
 import type { ExportWorkerDeps } from './export-worker-deps.js';
 import type { ExportWorkerOptions } from './export-worker-options.js';
+import type { FinishedReplays } from './finished-replays.js';
 import { type LaneSenders, SIGNALS } from './lane-senders.js';
 import type { MappedItem } from './mapped-item.js';
 import { RunReplay } from './run-replay.js';
@@ -25,6 +26,7 @@ export class ExportTurn {
     private readonly options: ExportWorkerOptions,
     private readonly deps: ExportWorkerDeps,
     private readonly senders: LaneSenders,
+    private readonly finished: FinishedReplays,
     private readonly host: TurnHost,
   ) {}
 
@@ -65,9 +67,10 @@ export class ExportTurn {
   private async reopen(run: ExportRun, cursor: ExportCursor): Promise<RunReplay> {
     if (run.replay !== undefined) this.host.close(run);
     const { createMapper } = this.deps;
-    const summary = cursor.finishedAtBytes === null ? undefined : await this.findSummary(run);
     run.isBehind = true;
-    run.replay = new RunReplay(createMapper(), cursor, summary, createMapper);
+    const kept = this.finished.take(run.traceId, cursor);
+    const summary = kept !== undefined || cursor.finishedAtBytes === null ? undefined : await this.findSummary(run);
+    run.replay = kept ?? new RunReplay(createMapper(), cursor, summary);
     this.senders.begin(run.progress, cursor);
     this.host.opened(run);
     return run.replay;

@@ -17,6 +17,7 @@ import { ExportSchedule } from './export-schedule.js';
 import { ExportTurn, type TurnEnd } from './export-turn.js';
 import type { ExportWorkerDeps } from './export-worker-deps.js';
 import type { ExportWorkerOptions } from './export-worker-options.js';
+import { FinishedReplays } from './finished-replays.js';
 import { ForeignForwarder } from './foreign-forwarder.js';
 import type { LaneSenders } from './lane-senders.js';
 import { RestSignal } from './rest-signal.js';
@@ -35,6 +36,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   private readonly senders: LaneSenders;
   private readonly turn: ExportTurn;
   private readonly answered: AnsweredRuns;
+  private readonly finished: FinishedReplays;
   private readonly backlog: BacklogKeeper;
   private readonly foreign: ForeignForwarder | undefined;
   private readonly schedule: ExportSchedule;
@@ -50,6 +52,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
   ) {
     const { destination, clock } = deps;
     this.name = `export to ${destination.name}`;
+    this.finished = new FinishedReplays(clock);
     this.lingering = new ExportLinger(options.batchDelayMs, clock, (run) => this.schedule.wake(run));
     this.senders = createLaneSenders(options, deps, this.stop.signal, {
       onAnswered: (stretches) => this.answered.take(stretches),
@@ -62,7 +65,10 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     });
     this.answered = new AnsweredRuns(
       this.runs,
-      { senders: this.senders, saver: new CursorSaver(destination.name, deps, this.stop.signal), clock },
+      {
+        ...{ senders: this.senders, finished: this.finished, clock },
+        saver: new CursorSaver(destination.name, deps, this.stop.signal),
+      },
       {
         close: (run) => this.close(run),
         enqueue: (run) => this.schedule.enqueue(run),
@@ -76,7 +82,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
       { maxOpen: options.maxOpenRuns, maxOpenBytes: options.maxOpenBytes, sliceMs: options.openSliceMs },
       { makeWay: (run) => this.makeWay(run), isStuck: (run) => this.senders.isStuck(run.progress) },
     );
-    this.turn = new ExportTurn(options, deps, this.senders, {
+    this.turn = new ExportTurn(options, deps, this.senders, this.finished, {
       opened: (run) => this.queue.opened(run),
       close: (run) => this.close(run),
       wakeAfter: (run, delayMs) => clock.after(delayMs, () => this.schedule.wake(run)),
@@ -141,6 +147,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
 
   /** A record log is looked after elsewhere: what is under way is still sent, and nothing else. */
   drop(traceId: TraceId): void {
+    this.finished.drop(traceId);
     const run = this.runs.get(traceId);
     if (run === undefined) return;
     run.isDropped = true;

@@ -8,6 +8,11 @@ import type { MappedItem } from './mapped-item.js';
  */
 export interface RunMapper {
   /**
+   * Items anchored before these offsets of the log were sent: what later ones need of them is remembered, and the items
+   * themselves need not be made. Called before the first push.
+   */
+  passOver(tracesOffset: number, logsOffset: number): void;
+  /**
    * Takes the next lines of the log; most are never made records of. The items are the same in whatever pieces the log is
    * pushed. Keeps nothing of the bytes.
    * @returns how many lines were no records; they are passed over.
@@ -20,9 +25,11 @@ export interface RunMapper {
   take(isQuiet: boolean): readonly MappedItem[];
   /**
    * The run has a verdict: every span still held, spans that never ended (marked unfinished), and a synthetic invocation
-   * span where a trace has none. Their anchor is the log's length. Called once; call `take(true)` first.
+   * span where a trace has none. Their anchor is the log's length. Changes nothing else: the mapper may take later lines.
    */
   finish(run: RunSummary): readonly MappedItem[];
+  /** Ids of the spans that `finish` would give beside those that are held. */
+  closingSpanIds(run: RunSummary): readonly string[];
   /** Spans now held for late events; bounded. */
   readonly heldCount: number;
 }

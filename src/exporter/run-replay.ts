@@ -16,8 +16,7 @@ export class RunReplay {
   damagedCount = 0;
   /** Places at which everything held was sent, ascending. */
   private readonly boundaries: number[];
-  /** Finds the spans that were sent when the run was finished before. */
-  private shadow: RunMapper | undefined;
+  /** Spans in the place of others that were sent when the run was finished before. */
   private readonly closedSpanIds = new Set<string>();
 
   /**
@@ -28,11 +27,10 @@ export class RunReplay {
     private readonly mapper: RunMapper,
     private readonly cursor: ExportCursor,
     private readonly summary: RunSummary | undefined,
-    createMapper: () => RunMapper,
   ) {
-    const finishedAt = cursor.finishedAtBytes;
-    this.boundaries = [finishedAt ?? 0, cursor.tracesOffset].filter((offset) => offset > 0).sort((a, b) => a - b);
-    if (finishedAt !== null && summary !== undefined) this.shadow = createMapper();
+    const { tracesOffset, logsOffset, finishedAtBytes } = cursor;
+    this.boundaries = [finishedAtBytes ?? 0, tracesOffset].filter((offset) => offset > 0).sort((a, b) => a - b);
+    mapper.passOver(tracesOffset, logsOffset);
   }
 
   get heldCount(): number {
@@ -62,36 +60,33 @@ export class RunReplay {
     return this.onlyNew(this.mapper.take(true));
   }
 
-  /** The run is finished at the place where the log was read to. */
+  /** The run is finished at the place where the log was read to. It may still grow, and be finished again. */
   finish(run: RunSummary): readonly MappedItem[] {
     const items = [...this.takeHeld()];
     for (let boundary = this.boundaries[0]; boundary !== undefined; boundary = this.boundaries[0])
       this.passBoundary(boundary);
     for (const item of this.mapper.finish(run)) {
-      if (item.signal === 'logs' || !this.closedSpanIds.has(item.span.spanContext().spanId)) items.push(item);
+      const spanId = item.signal === 'traces' ? item.span.spanContext().spanId : null;
+      if (spanId !== null && this.closedSpanIds.has(spanId)) continue;
+      if (spanId !== null) this.closedSpanIds.add(spanId);
+      items.push(item);
     }
     return items;
   }
 
   private pushPiece(piece: LoggedLines): void {
     if (piece.lines.length === 0) return;
-    this.shadow?.pushLines(piece);
-    // What the shadow has ready went out long ago; taking it keeps it small.
-    this.shadow?.take(false);
     this.damagedCount += this.mapper.pushLines(piece);
     this.readOffset = piece.offset + piece.lines.length;
   }
 
   private passBoundary(boundary: number): readonly MappedItem[] {
     this.boundaries.shift();
-    if (this.shadow !== undefined && this.summary !== undefined && boundary === this.cursor.finishedAtBytes) {
-      this.shadow.take(true);
-      for (const item of this.shadow.finish(this.summary)) {
-        if (item.signal === 'traces') this.closedSpanIds.add(item.span.spanContext().spanId);
-      }
-      this.shadow = undefined;
+    const items = this.mapper.take(true);
+    if (this.summary !== undefined && boundary === this.cursor.finishedAtBytes) {
+      for (const spanId of this.mapper.closingSpanIds(this.summary)) this.closedSpanIds.add(spanId);
     }
-    return this.mapper.take(true);
+    return items;
   }
 
   private onlyNew(items: readonly MappedItem[]): readonly MappedItem[] {

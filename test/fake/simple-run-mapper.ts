@@ -28,7 +28,6 @@ export class SimpleRunMapper implements RunMapper {
   private readonly started = new Map<string, string>();
   private traceId = '';
   private endOffset = 0;
-  private isFinished = false;
   /** Records pushed. */
   pushedCount = 0;
 
@@ -39,7 +38,6 @@ export class SimpleRunMapper implements RunMapper {
   }
 
   push(records: readonly LoggedRecord[]): void {
-    if (this.isFinished) throw new Error('a finished mapper takes no records');
     for (const { record, offset, endOffset } of records) {
       if (offset !== this.endOffset) throw new Error(`expected the record at ${this.endOffset}, not at ${offset}`);
       this.pushedCount += 1;
@@ -78,14 +76,19 @@ export class SimpleRunMapper implements RunMapper {
   }
 
   finish(_run: RunSummary): readonly MappedItem[] {
-    if (this.isFinished) throw new Error('finished twice');
-    this.isFinished = true;
     return [...this.started].map(([spanId, name]) => ({
       signal: 'traces' as const,
       anchorOffset: this.endOffset,
       span: this.span({ anchorOffset: this.endOffset, spanId, name: `${name} unfinished`, events: [] }),
     }));
   }
+
+  closingSpanIds(): readonly string[] {
+    return [...this.started.keys()];
+  }
+
+  /** All items are made: whoever replays passes over those that were sent. */
+  passOver(): void {}
 
   private release(): void {
     const span = this.held.shift();

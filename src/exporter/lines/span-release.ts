@@ -66,6 +66,19 @@ export class SpanRelease {
     return record?.recordType === 'SpanEnd' ? this.encodeRecord(record, resource, events) : undefined;
   }
 
+  /** Lets go of a span that was sent before: its id is known, and its events are gone with it. */
+  passOver({ record, block, index }: HeldSpan, buffer: EventBuffer): undefined {
+    if (record !== undefined) {
+      this.spanHigh = highOf(record.spanId);
+      this.spanLow = lowOf(record.spanId);
+    } else if (block !== undefined) {
+      this.line.pointAt(block, index);
+      this.spanHigh = this.line.spanHigh;
+      this.spanLow = this.line.spanLow;
+    }
+    buffer.takeHalves(this.spanHigh, this.spanLow);
+  }
+
   /** The span as the kernel wrote it, where nothing but its line has to be asked. */
   private written(block: LineBlock, index: number, resource: Resource): EncodedSpan | undefined {
     const { writer, deps } = this;

@@ -1,3 +1,4 @@
+import type { SpanId } from '../../record/ids.js';
 import type { Resource } from '../../record/resource.js';
 import type { SpanEnd, SpanStart } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
@@ -33,29 +34,25 @@ export class ClosingSpans {
   constructor(private readonly memory: ClosingMemory) {}
 
   /**
-   * Spans in the place of those that never came, and those that never ended.
+   * Spans in the place of those that never came, and those that never ended. What is remembered stays as it was: the run
+   * may go on.
    * @param latestTimeUnixNano latest time of any record of the run.
    */
   spans(run: RunSummary, latestTimeUnixNano: UnixNano): readonly MappedSpan[] {
-    const { switches, tree, buffer, redactor, resources } = this.memory;
-    const unended = run.invocations.filter((one) => one.spanId !== null && !one.hasInvocationEnd);
+    const { switches, tree, redactor, resources } = this.memory;
+    const buffer = this.memory.buffer.copy();
+    const unended = unendedOf(run);
+    const { missing, open, synthetic } = this.find(run);
+    const spans = missing.map((one) => this.missingSpan(one, run, buffer));
+    adoptOrphanEvents(tree, buffer, unended);
     const invocations = new Map(unended.map((one) => [one.spanId, one] as const));
-    const spans: MappedSpan[] = [];
-    if (switches['synthetic-parents']) spans.push(...this.missingSpans(run));
-    this.adoptOrphanEvents(unended);
-    for (const start of tree.openStarts()) {
-      const record = start.readRecord();
-      if (record === undefined) continue;
-      const { spanId } = record;
-      const invocation = invocations.get(spanId);
-      invocations.delete(spanId);
-      if (switches['unfinished-spans']) {
-        const end = invocation?.endTimeUnixNano ?? latestTimeUnixNano;
-        spans.push(this.unfinishedSpan(record, start.resource, end, invocation));
-      }
+    for (const { record, resource } of open) {
+      const invocation = invocations.get(record.spanId);
+      const end = invocation?.endTimeUnixNano ?? latestTimeUnixNano;
+      spans.push(this.unfinishedSpan(record, { resource, end, invocation, buffer }));
     }
-    for (const [spanId, invocation] of invocations) {
-      if (spanId === null || tree.isSent(spanId) || !switches['synthetic-invocations']) continue;
+    if (!switches['synthetic-invocations']) return spans;
+    for (const [spanId, invocation] of synthetic) {
       const resource = resources.map(invocation.resource);
       const source = { redactor, resource, events: buffer.take(spanId) };
       spans.push(syntheticInvocationSpan(run.traceId, spanId, invocation, source));
@@ -63,53 +60,91 @@ export class ClosingSpans {
     return spans;
   }
 
-  private missingSpans(run: RunSummary): readonly MappedSpan[] {
-    const { switches, missingParents, nodes, resources, buffer } = this.memory;
+  /** Ids of those spans. */
+  spanIds(run: RunSummary): readonly SpanId[] {
+    const { missing, open, synthetic } = this.find(run);
+    return [
+      ...missing.map(({ spanId }) => spanId),
+      ...open.map(({ record }) => record.spanId),
+      ...(this.memory.switches['synthetic-invocations'] ? synthetic.map(([spanId]) => spanId) : []),
+    ];
+  }
+
+  private find(run: RunSummary) {
+    const { switches, tree, missingParents } = this.memory;
     const invocationIds = new Set(run.invocations.map((one) => one.spanId));
-    const missing = missingParents.list().filter((one) => !invocationIds.has(one.spanId));
-    return missing.map((one) => {
-      const uniqueId = switches['true-cancellations'] ? one.uniqueId : undefined;
-      return missingSpan(run.traceId, one, {
-        invocationSpanId: invocationAround(one, run.invocations)?.spanId ?? null,
-        isCanceled: uniqueId !== undefined && nodes.interruptionOfPhase(uniqueId, one.spanId) !== 'none',
-        resource: resources.map(one.resource),
-        events: buffer.take(one.spanId),
-      });
+    const missing = switches['synthetic-parents']
+      ? missingParents.list().filter((one) => !invocationIds.has(one.spanId))
+      : [];
+    const started: { readonly record: SpanStart; readonly resource: Resource }[] = [];
+    for (const start of tree.openStarts()) {
+      const record = start.readRecord();
+      if (record !== undefined) started.push({ record, resource: start.resource });
+    }
+    const startedIds = new Set(started.map(({ record }) => record.spanId));
+    const synthetic = unendedOf(run).flatMap((one) => {
+      const { spanId } = one;
+      return spanId === null || startedIds.has(spanId) || tree.isSent(spanId) ? [] : [[spanId, one] as const];
+    });
+    return { missing, open: switches['unfinished-spans'] ? started : [], synthetic };
+  }
+
+  private missingSpan(one: MissingParent, run: RunSummary, buffer: EventBuffer): MappedSpan {
+    const { switches, nodes, resources } = this.memory;
+    const uniqueId = switches['true-cancellations'] ? one.uniqueId : undefined;
+    return missingSpan(run.traceId, one, {
+      invocationSpanId: invocationAround(one, run.invocations)?.spanId ?? null,
+      isCanceled: uniqueId !== undefined && nodes.interruptionOfPhase(uniqueId, one.spanId) !== 'none',
+      resource: resources.map(one.resource),
+      events: buffer.take(one.spanId),
     });
   }
 
   private unfinishedSpan(
     record: SpanStart,
-    resource: Resource,
-    endTimeUnixNano: UnixNano,
-    invocation: InvocationSummary | undefined,
+    {
+      resource,
+      end,
+      invocation,
+      buffer,
+    }: {
+      readonly resource: Resource;
+      readonly end: UnixNano;
+      readonly invocation: InvocationSummary | undefined;
+      readonly buffer: EventBuffer;
+    },
   ): MappedSpan {
-    const { tree, buffer, redactor, spanMapper } = this.memory;
-    tree.sent(highOf(record.spanId), lowOf(record.spanId));
+    const { redactor, spanMapper } = this.memory;
     const told = invocation === undefined ? undefined : toldInvocation(invocation, redactor);
-    return spanMapper.unfinished(record, endTimeUnixNano, resource, buffer.take(record.spanId), told);
+    return spanMapper.unfinished(record, end, resource, buffer.take(record.spanId), told);
   }
+}
 
-  /**
-   * Events of spans that never came go to the invocation at whose time they happened, as it closes. (An interrupted node's
-   * phase never ends, so over OTLP it never comes, but the message that says why does.)
-   */
-  adoptOrphanEvents(
-    invocations: readonly Pick<InvocationSummary | SpanEnd, 'spanId' | 'startTimeUnixNano' | 'endTimeUnixNano'>[],
-  ): void {
-    const { tree, buffer } = this.memory;
-    for (const spanId of buffer.waitingSpans()) {
-      if (tree.knows(highOf(spanId), lowOf(spanId)) || invocations.some((one) => one.spanId === spanId)) continue;
-      const waiting: SpanEvents = buffer.take(spanId);
-      for (const one of waiting.events) {
-        const adopter = invocations.find(
-          (by) => one.timeUnixNano >= by.startTimeUnixNano && one.timeUnixNano <= by.endTimeUnixNano,
-        );
-        if (adopter?.spanId == null) buffer.add(spanId, one);
-        else buffer.add(adopter.spanId, { ...one, event: movedEvent(one.event, spanId) });
-      }
+/**
+ * Events of spans that never came go to the invocation at whose time they happened, as it closes. (An interrupted node's
+ * phase never ends, so over OTLP it never comes, but the message that says why does.)
+ */
+export function adoptOrphanEvents(
+  tree: SpanTree,
+  buffer: EventBuffer,
+  invocations: readonly Pick<InvocationSummary | SpanEnd, 'spanId' | 'startTimeUnixNano' | 'endTimeUnixNano'>[],
+): void {
+  for (const spanId of buffer.waitingSpans()) {
+    if (tree.knows(highOf(spanId), lowOf(spanId)) || invocations.some((one) => one.spanId === spanId)) continue;
+    const waiting: SpanEvents = buffer.take(spanId);
+    for (const one of waiting.events) {
+      const adopter = invocations.find(
+        (by) => one.timeUnixNano >= by.startTimeUnixNano && one.timeUnixNano <= by.endTimeUnixNano,
+      );
+      if (adopter?.spanId == null) buffer.add(spanId, one);
+      else buffer.add(adopter.spanId, { ...one, event: movedEvent(one.event, spanId) });
     }
   }
+}
+
+/** Invocations whose end never came. */
+function unendedOf(run: RunSummary): readonly InvocationSummary[] {
+  return run.invocations.filter((one) => one.spanId !== null && !one.hasInvocationEnd);
 }
 
 /** The invocation in whose time a span lies; the first one where none encloses it. */

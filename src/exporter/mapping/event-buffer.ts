@@ -43,6 +43,16 @@ export class EventBuffer {
     this.waitingCount++;
   }
 
+  /** The same events, to be taken out there alone. */
+  copy(): EventBuffer {
+    const copy = new EventBuffer(this.maxEventsPerSpan, this.maxWaitingEvents);
+    for (const [spanId, { events, droppedCount }] of this.bySpan) {
+      copy.bySpan.set(spanId, { events: [...events], droppedCount });
+    }
+    copy.waitingCount = this.waitingCount;
+    return copy;
+  }
+
   /** Takes a span's events out. */
   take(spanId: SpanId): SpanEvents {
     const waiting = this.bySpan.get(spanId);

@@ -12,7 +12,7 @@ import { Redactor } from '../redaction/redactor.js';
 import { SharedProse } from '../redaction/shared-prose.js';
 import type { RunMapper } from '../run-mapper.js';
 import { ItemEncoder } from '../wire/item-encoder.js';
-import { ClosingSpans } from './closing-spans.js';
+import { adoptOrphanEvents, ClosingSpans } from './closing-spans.js';
 import { EventBuffer } from './event-buffer.js';
 import { EVENT_TYPE } from './event-types.js';
 import { HeldSpans } from './held-spans.js';
@@ -48,6 +48,9 @@ export class OtelRunMapper implements RunMapper {
   private readonly holdSeconds: number;
   private readonly holdNanos: number;
   private ready: MappedItem[] = [];
+  /** Items anchored before these were sent. */
+  private sentTraces = 0;
+  private sentLogs = 0;
   /** Latest time of any record. */
   private latestSeconds = 0;
   private latestNanos = 0;
@@ -96,6 +99,11 @@ export class OtelRunMapper implements RunMapper {
     for (const logged of records) this.pushRecord(logged);
   }
 
+  passOver(tracesOffset: number, logsOffset: number): void {
+    this.sentTraces = tracesOffset;
+    this.sentLogs = logsOffset;
+  }
+
   pushLines(lines: LoggedLines): number {
     return this.intake.push(lines);
   }
@@ -115,6 +123,10 @@ export class OtelRunMapper implements RunMapper {
       items.push({ signal: 'traces', anchorOffset: run.logBytes, span });
     }
     return items;
+  }
+
+  closingSpanIds(run: RunSummary): readonly string[] {
+    return this.closing.spanIds(run);
   }
 
   private pushRecord(logged: LoggedRecord): void {
@@ -157,7 +169,7 @@ export class OtelRunMapper implements RunMapper {
     const areLogs = this.options.switches['log-records'];
     if (!areEvents && !areLogs) return;
     const mapped = this.logMapper.map(record, logged.resource);
-    if (areLogs) {
+    if (areLogs && logged.offset >= this.sentLogs) {
       const log = this.encoder.log(mapped.log, this.resources.groupOf(mapped.log.resource));
       this.ready.push({ signal: 'logs', anchorOffset: logged.offset, log });
     }
@@ -192,8 +204,9 @@ export class OtelRunMapper implements RunMapper {
     const oldest = this.held.takeOldest();
     if (oldest === undefined) return;
     const { record } = oldest;
-    if (record?.eventType === EVENT_TYPE.invocation) this.closing.adoptOrphanEvents([record]);
-    const span = this.release.encode(oldest, this.buffer);
+    if (record?.eventType === EVENT_TYPE.invocation) adoptOrphanEvents(this.tree, this.buffer, [record]);
+    const isSent = oldest.anchorOffset < this.sentTraces;
+    const span = isSent ? this.release.passOver(oldest, this.buffer) : this.release.encode(oldest, this.buffer);
     if (oldest.block !== undefined) this.intake.letGo(oldest.block);
     const { spanHigh, spanLow } = this.release;
     this.tree.sent(spanHigh, spanLow);

@@ -130,6 +130,20 @@ describe('an export worker', () => {
     expect(bench.receiver.spanEvents['span 2']).toEqual([]);
   });
 
+  it('maps what came late to a finished run alone, not what was sent before', async () => {
+    const worker = await bench.worker();
+    bench.log.append(RUN, spanStart(RUN, 1), ...spans(50, 2));
+    await bench.finish(RUN, worker);
+    await until(() => worker.status().pendingRuns === 0);
+    for (const late of numbers(3, 100)) {
+      bench.log.append(RUN, spanEnd(RUN, late));
+      await bench.finish(RUN, worker);
+      await until(() => worker.status().pendingRuns === 0);
+    }
+    expect(bench.receiver.spanNames).toEqual([...names(50, 2), 'span 1 unfinished', ...names(3, 100)]);
+    expect(bench.mappers.map(({ pushedCount }) => pushedCount)).toEqual([54]);
+  });
+
   it('leaves alone runs that were finished before the destination was known', async () => {
     bench.log.append(RUN, spanEnd(RUN, 1));
     await bench.finish(RUN);

@@ -40,7 +40,7 @@ function offsetAt(part: number): number {
 function replayFrom(cursor: Partial<ExportCursor>): RunReplay {
   const start = { destination: 'x', traceId: RUN, tracesOffset: 0, logsOffset: 0, finishedAtBytes: null };
   const summary = cursor.finishedAtBytes == null ? undefined : { ...SUMMARY, logBytes: cursor.finishedAtBytes };
-  return new RunReplay(new OtelRunMapper(), { ...start, ...cursor }, summary, () => new OtelRunMapper());
+  return new RunReplay(new OtelRunMapper(), { ...start, ...cursor }, summary);
 }
 
 function said(items: readonly MappedItem[]): readonly unknown[] {
@@ -91,5 +91,29 @@ describe('a replay of a record log', () => {
       { resource: UNKNOWN_RESOURCE, offset: offsetAt(0.5), lines: Buffer.from('{"a\n') },
     ]);
     expect(replay.damagedCount).toBe(1);
+  });
+
+  it('that goes on after the end of its run gives what one that reads the log again gives', () => {
+    for (const part of [0.3, 0.5, 0.7, 0.95]) {
+      const finishedAtBytes = offsetAt(part);
+      const [first, last] = [piece(0, finishedAtBytes), piece(finishedAtBytes, BYTES.length)];
+      const kept = replayFrom({});
+      kept.pushLines([first]);
+      kept.finish({ ...SUMMARY, logBytes: finishedAtBytes });
+      const anew = replayFrom({ finishedAtBytes, tracesOffset: finishedAtBytes, logsOffset: finishedAtBytes });
+      anew.pushLines([first]);
+      const late = [kept.pushLines([last]), kept.finish(SUMMARY)].flatMap(said);
+      expect(late).toEqual([anew.pushLines([last]), anew.finish(SUMMARY)].flatMap(said));
+      expect(late.length).toBeGreaterThan(5);
+    }
+  });
+
+  it('makes nothing of what was sent', () => {
+    const mapper = new OtelRunMapper();
+    mapper.passOver(offsetAt(0.9), offsetAt(0.8));
+    mapper.pushLines(piece(0, BYTES.length));
+    const anchors = mapper.take(true).map(({ signal, anchorOffset }) => [signal, anchorOffset] as const);
+    expect(anchors.length).toBeGreaterThan(5);
+    expect(anchors.filter(([signal, at]) => at < offsetAt(signal === 'traces' ? 0.9 : 0.8))).toEqual([]);
   });
 });
