@@ -1,4 +1,5 @@
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { copyFile, type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
@@ -12,6 +13,22 @@ export class ReplacingFile {
   /** @throws when `<path>.partial` cannot be created. */
   static async create(path: string): Promise<ReplacingFile> {
     return new ReplacingFile(path, await open(partialPath(path), 'w'));
+  }
+
+  /** Begins with the first bytes of the file that has the name now. @throws when that cannot be read, or as `create`. */
+  static async startingWith(path: string, keptBytes: number): Promise<ReplacingFile> {
+    const partial = partialPath(path);
+    // Where the file system can, both share their blocks until one is written.
+    await copyFile(path, partial, constants.COPYFILE_FICLONE);
+    const file = new ReplacingFile(path, await open(partial, 'a'));
+    file.written = keptBytes;
+    try {
+      await file.handle.truncate(keptBytes);
+    } catch (error) {
+      await file.abort();
+      throw error;
+    }
+    return file;
   }
 
   private constructor(

@@ -18,7 +18,9 @@ const SMALL_BYTES = 8 * 1024 * 1024;
 
 /** Which lines are encoded, and how. */
 export interface JsonlParquetOptions {
-  /** Bytes of the file to be read; none of its lines begins after them. */
+  /** Where to begin in the file, at the start of a line; lines are counted from there. Default: 0. */
+  readonly fromOffset?: number;
+  /** Length of the file as far as it is read; none of its lines begins after it. */
   readonly byteCount: number;
   /** How many threads may work at a time; 0 to work in this one, between other things. */
   readonly threads: number;
@@ -51,10 +53,10 @@ interface Encoder {
  * @throws what the file systems throw, and the signal's reason.
  */
 export async function jsonlToParquet(file: number, output: ParquetOutput, options: JsonlParquetOptions): Promise<void> {
-  const { signal, limits, byteCount } = options;
+  const { signal, limits, byteCount, fromOffset = 0 } = options;
   signal.throwIfAborted();
-  const stretches = stretchesOf(byteCount);
-  const threads = byteCount <= SMALL_BYTES ? 0 : Math.min(options.threads, stretches.length);
+  const stretches = stretchesOf(fromOffset, byteCount);
+  const threads = byteCount - fromOffset <= SMALL_BYTES ? 0 : Math.min(options.threads, stretches.length);
   const encoders: readonly Encoder[] =
     threads === 0 ? [new OwnThread(options)] : Array.from({ length: threads }, () => new StretchThread(limits));
   const endAll = () => Promise.all(encoders.map((encoder) => encoder.end()));
@@ -123,13 +125,14 @@ async function writeParts(
 const WHOLE: Stretch = { fromOffset: 0, toOffset: Number.POSITIVE_INFINITY };
 
 /** Equal parts, an even number of them so that two or four threads end together. */
-function stretchesOf(byteCount: number): readonly Stretch[] {
+function stretchesOf(first: number, end: number): readonly Stretch[] {
+  const byteCount = end - first;
   const least = Math.ceil(byteCount / STRETCH_BYTES);
   const count = least <= 1 ? 1 : 2 * Math.ceil(least / 2);
   const size = Math.ceil(byteCount / count);
   return Array.from({ length: count }, (_, index) => ({
-    fromOffset: index * size,
-    toOffset: index === count - 1 ? byteCount : (index + 1) * size,
+    fromOffset: first + index * size,
+    toOffset: index === count - 1 ? end : first + (index + 1) * size,
   }));
 }
 

@@ -1,4 +1,5 @@
-import type { ColumnChunk, RowGroup } from 'hyparquet';
+import { stat } from 'node:fs/promises';
+import type { ColumnChunk, FileMetaData, KeyValue, RowGroup } from 'hyparquet';
 import { ByteWriter } from 'hyparquet-writer';
 import { writeIndexes } from 'hyparquet-writer/src/indexes.js';
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
@@ -33,7 +34,30 @@ export class ParquetOutput {
     return output;
   }
 
+  /**
+   * Begins a file with row groups of the one that has the name now, as they are.
+   * @param metadata of that file
+   * @param groupCount how many of its row groups are kept
+   * @throws when it cannot be read, or as `create`
+   */
+  static async extend(path: string, metadata: FileMetaData, groupCount: number): Promise<ParquetOutput> {
+    const kept = metadata.row_groups.slice(0, groupCount);
+    const next = metadata.row_groups[groupCount]?.file_offset;
+    const { size } = await stat(path);
+    // A row group's page index stands before the row group that was written after it.
+    const keptBytes = next === undefined ? size - metadata.metadata_length - 8 : Number(next);
+    const output = new ParquetOutput(await ReplacingFile.startingWith(path, keptBytes));
+    output.rowGroups.push(...kept);
+    output.rowCount = kept.reduce((sum, { num_rows }) => sum + Number(num_rows), 0);
+    return output;
+  }
+
   private constructor(private readonly file: ReplacingFile) {}
+
+  /** Row groups so far. */
+  get rowGroupCount(): number {
+    return this.rowGroups.length;
+  }
 
   async write(group: EncodedRowGroup): Promise<void> {
     const start = this.file.length;
@@ -55,9 +79,12 @@ export class ParquetOutput {
     });
   }
 
-  /** Writes the footer, syncs and gives the file its name. */
-  async close(): Promise<ParquetFileInfo> {
-    await this.writeFooter();
+  /**
+   * Writes the footer, syncs and gives the file its name.
+   * @param notes to stand in the footer beside what the engine writes there
+   */
+  async close(notes: readonly KeyValue[] = []): Promise<ParquetFileInfo> {
+    await this.writeFooter(notes);
     await this.file.commit();
     return { rowCount: this.rowCount, rowGroupCount: this.rowGroups.length, byteLength: this.file.length };
   }
@@ -67,7 +94,7 @@ export class ParquetOutput {
     await this.file.abort();
   }
 
-  private async writeFooter(): Promise<void> {
+  private async writeFooter(notes: readonly KeyValue[]): Promise<void> {
     const footer = new ByteWriter(64 * 1024);
     // The library writes offsets relative to the file, so it is told where its bytes will lie.
     footer.offset = this.file.length;
@@ -82,7 +109,7 @@ export class ParquetOutput {
         schema: [...SCHEMA],
         num_rows: BigInt(this.rowCount),
         row_groups: this.rowGroups,
-        key_value_metadata: [{ key: 'ARROW:schema', value: ARROW_SCHEMA }],
+        key_value_metadata: [{ key: 'ARROW:schema', value: ARROW_SCHEMA }, ...notes],
         created_by: CREATED_BY,
         metadata_length: 0,
       },

@@ -51,6 +51,16 @@ export async function* readParquetRows(path: string): AsyncGenerator<RowChunk> {
   }
 }
 
+/** The footer of a file of telemetry, whatever it holds besides. @throws ParquetReadError, and what the file system throws */
+export async function readParquetFooter(path: string): Promise<FileMetaData> {
+  const handle = await open(path, 'r');
+  try {
+    return await readMetadata(path, await bufferOf(handle));
+  } finally {
+    await handle.close();
+  }
+}
+
 const PARSERS = {
   timestampFromNanoseconds: (nanos: bigint) => nanos,
   timestampFromMicroseconds: (micros: bigint) => micros * 1_000n,
@@ -83,7 +93,7 @@ async function readMetadata(path: string, file: AsyncBuffer): Promise<FileMetaDa
       `${path} is empty: the engine was killed before it wrote it. Use the run's JSONL instead`,
     );
   }
-  const metadata = await parsed(path, () => parquetMetadataAsync(file));
+  const metadata = await parsed(path, () => parquetMetadataAsync(file, { parsers: PARSERS }));
   const names = new Set(metadata.schema.map((element) => element.name));
   for (const required of ['record_type', 'trace_id', 'event_type', 'attributes']) {
     if (!names.has(required)) {
