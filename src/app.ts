@@ -144,6 +144,7 @@ export class App {
       ...{ storage, disk: limits.disk, telemetry: cluster?.telemetry },
       measured: {
         ...{ health, intake, memory: limits.memory, disk: limits.disk, runs: this.tracker, exports: opened.exports },
+        notes: parts.notes,
         connections: () => this.ports.connectionCounts,
         startedUnixMs: clock.nowUnixMs(),
       },

@@ -4,6 +4,9 @@ import { ApiError } from './api-error.js';
 /** What a request is answered with, whatever was thrown: details of what is 500 or 503 are for the log alone. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
+  if (error instanceof StoreError && error.code === 'unstorable') {
+    return new ApiError(400, 'The request has a value that cannot be kept: a number or a text is too large.');
+  }
   if (error instanceof StoreError) {
     return new ApiError(503, 'The state cannot be read or written just now; the log of run-bridge says why.', {
       'Retry-After': '1',

@@ -10,6 +10,9 @@ export const METRICS = {
   run_bridge_check_ready: gauge('1 when the part can do its work; /readyz?verbose has the reason where not.', 'check'),
   run_bridge_source_up: gauge('1 when the metrics of this part could be read; 0: they are missing here.', 'source'),
   run_bridge_open_runs: gauge('Runs that are not over, as far as this process follows them.'),
+  run_bridge_runs_set_aside: gauge(
+    'Runs that the database can never keep: they are in their record logs alone; the log names them.',
+  ),
 
   run_bridge_memory_used_bytes: gauge('What the process takes, less what its allocators keep for the next objects.'),
   run_bridge_memory_resident_bytes: gauge('What the process takes of the memory, as the operating system counts it.'),

@@ -12,10 +12,18 @@ export interface ProcessMetricsDeps {
   readonly disk: { readonly usage: DiskUsage };
   /** Of runs, those that are not over. */
   readonly runs: { readonly openCount: number };
+  readonly notes: { readonly setAsideCount: number };
 }
 
 /** Memory, disk and what is at work in this process. */
-export function processMetrics({ version, startedUnixMs, memory, disk, runs }: ProcessMetricsDeps): MetricSource {
+export function processMetrics({
+  version,
+  startedUnixMs,
+  memory,
+  disk,
+  runs,
+  notes,
+}: ProcessMetricsDeps): MetricSource {
   return { name: 'process', read };
 
   function read(): readonly Sample[] {
@@ -26,6 +34,7 @@ export function processMetrics({ version, startedUnixMs, memory, disk, runs }: P
       { name: 'run_bridge_build_info', value: 1, labels: { version } },
       { name: 'run_bridge_start_time_seconds', value: startedUnixMs / 1_000, labels },
       { name: 'run_bridge_open_runs', value: runs.openCount, labels },
+      { name: 'run_bridge_runs_set_aside', value: notes.setAsideCount, labels },
       { name: 'run_bridge_memory_used_bytes', value: usedBytes, labels },
       { name: 'run_bridge_memory_resident_bytes', value: residentBytes, labels },
       { name: 'run_bridge_memory_limit_bytes', value: limitBytes, labels },

@@ -4,7 +4,14 @@ import type { CommandEnding } from '../store/command-ending.js';
 /** How a command ended, as `run.json` and the API spell it. */
 export const endingSchema = z
   .discriminatedUnion('kind', [
-    z.object({ kind: z.literal('exited'), exit_code: z.number().int() }),
+    z.object({
+      kind: z.literal('exited'),
+      exit_code: z
+        .number()
+        .int()
+        .min(-(2 ** 31))
+        .max(2 ** 32 - 1),
+    }),
     z.object({ kind: z.literal('killed'), signal: z.string().regex(/^SIG[A-Z0-9]{2,12}$/, 'must be like SIGKILL') }),
     z.object({ kind: z.literal('not_started'), reason: z.string().max(1_000) }),
     z.object({ kind: z.literal('unknown') }),

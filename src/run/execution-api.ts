@@ -13,7 +13,7 @@ export const MAX_API_BODY_BYTES = 256 * 1024;
 export const MAX_ARTIFACT_LIST_BYTES = 17 * 1024 * 1024;
 
 const nameSchema = z.string().trim().min(1).max(200);
-const unixMsSchema = z.number().nonnegative().max(8.64e15);
+const unixMsSchema = z.number().nonnegative().max(8.64e15).transform(Math.floor);
 
 /** A step's beginning; its id stands in the path. */
 export const stepStartSchema = z

@@ -9,6 +9,9 @@ import { stepIdOf } from '../record/step-attribute.js';
 import { toUnixMs } from '../record/unix-nano.js';
 import type { InvocationNote, InvocationStore, TraceNote } from '../store/invocation-store.js';
 import type { RunRow } from '../store/run-store.js';
+import { NOT_FINISHED } from '../store/state-tables.js';
+import { DEFAULT_JOB } from '../store/step-start.js';
+import { StoreError } from '../store/store-error.js';
 import type { PlaceFinder } from './place-finder.js';
 import type { RunEvent, RunListener } from './run-event.js';
 import type { InvocationSummary, RunSummary } from './run-summary.js';
@@ -32,6 +35,8 @@ const UNNOTED_COUNT = 50;
 const UNNOTED_PAUSE_MS = 10;
 /** No id of a step is as long as that, with its account's number. */
 const MAX_STEP_ID_LENGTH = 200;
+/** Before the last moment that a date can be, which stands for a run that is not over. */
+const MAX_UNIX_MS = NOT_FINISHED - 1;
 
 /** What is to be noted of a trace. */
 interface Waiting {
@@ -51,6 +56,8 @@ export class InvocationNotes implements RunListener, Component {
   private timer: Timer | null = null;
   private readonly stopping = new AbortController();
   private looking: Promise<void> = Promise.resolve();
+  /** Traces that the database can never keep, of all time. */
+  setAsideCount = 0;
 
   constructor(private readonly deps: InvocationNotesDeps) {}
 
@@ -111,10 +118,40 @@ export class InvocationNotes implements RunListener, Component {
     this.waiting = new Map();
     try {
       const notes = [...waiting.values()].map(({ run, saved }) => this.noteOf(run, saved));
-      await this.deps.store.note(notes, this.deps.clock.nowUnixMs());
+      await this.note(notes);
     } catch (error) {
       for (const [traceId, one] of waiting) if (!this.waiting.has(traceId)) this.waiting.set(traceId, one);
       throw error;
+    }
+  }
+
+  /**
+   * What the database can never keep holds nothing up: of such a trace the bare facts are noted, and where not even those can
+   * be kept, it is set aside. Its record log is whole. @throws StoreError for what passes
+   */
+  private async note(notes: readonly TraceNote[]): Promise<void> {
+    const { store, clock, logger } = this.deps;
+    const nowUnixMs = clock.nowUnixMs();
+    try {
+      await store.note(notes, nowUnixMs);
+      return;
+    } catch (error) {
+      if (!isUnstorable(error)) throw error;
+      if (notes.length > 1) {
+        for (const one of notes) await this.note([one]);
+        return;
+      }
+    }
+    for (const { traceId, invocations } of notes) {
+      try {
+        await store.note([{ traceId, invocations: invocations.map(bareNote) }], nowUnixMs);
+        logger.warn({ traceId }, 'the database cannot keep all that is known of a run; its bare facts were noted');
+      } catch (error) {
+        if (!isUnstorable(error)) throw error;
+        await store.setAside([traceId]);
+        this.setAsideCount += 1;
+        logger.error({ traceId, reason: error.message }, 'a run cannot be kept in the database and was set aside');
+      }
     }
   }
 
@@ -132,6 +169,7 @@ export class InvocationNotes implements RunListener, Component {
 
   private async noteEarlier(): Promise<void> {
     const { store, clock } = this.deps;
+    this.setAsideCount = await store.countSetAside();
     let rows = await store.listUnnoted(UNNOTED_COUNT);
     if (rows.length === 0) return;
     // Loaded when there is something to read back: no start has to wait for a schema library.
@@ -141,7 +179,7 @@ export class InvocationNotes implements RunListener, Component {
         const run = parseRun(row.summary);
         return run === undefined ? { traceId: row.traceId, invocations: [] } : this.noteOf(run, savedIn(row, run));
       });
-      await store.note(notes, clock.nowUnixMs());
+      await this.note(notes);
       await pause(clock, UNNOTED_PAUSE_MS, this.stopping.signal);
       rows = await store.listUnnoted(UNNOTED_COUNT);
     }
@@ -175,6 +213,23 @@ export class InvocationNotes implements RunListener, Component {
       place: this.deps.places.placeOf(invocation),
     };
   }
+}
+
+function isUnstorable(error: unknown): error is StoreError {
+  return error instanceof StoreError && error.code === 'unstorable';
+}
+
+/** What fits into every database, and says what is missing. */
+function bareNote(note: InvocationNote): InvocationNote {
+  const startedUnixMs = Math.min(note.startedUnixMs, MAX_UNIX_MS);
+  return {
+    ...note,
+    ...{ command: null, engineVersion: null, gitBranch: null, gitSha: null },
+    statusMessage: 'What is known of this command is too large for the database; its record log has it whole.',
+    startedUnixMs,
+    endedUnixMs: Math.max(startedUnixMs, Math.min(note.endedUnixMs, MAX_UNIX_MS)),
+    place: { job: DEFAULT_JOB, environment: null, project: null },
+  };
 }
 
 /** Those of an earlier time are there once every listener took the run's end. */

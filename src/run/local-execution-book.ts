@@ -256,7 +256,8 @@ export class LocalExecutionBook implements ExecutionBook, Component {
       return await action();
     } catch (cause) {
       if (!(cause instanceof StoreError)) throw cause;
-      throw new ExecutionBookError('unavailable', `the step could not be noted: ${cause.message}`, { cause });
+      const code = cause.code === 'unstorable' ? 'refused' : 'unavailable';
+      throw new ExecutionBookError(code, `the step could not be noted: ${cause.message}`, { cause });
     }
   }
 }

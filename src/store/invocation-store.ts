@@ -49,6 +49,9 @@ export interface InvocationStore {
    * of steps and runs follow. What is final stays final. Everything may be noted again.
    */
   note(notes: readonly TraceNote[], nowUnixMs: number): Promise<void>;
+  /** Traces whose invocations can never be noted: they are not looked at again, and are counted. */
+  setAside(traceIds: readonly TraceId[]): Promise<void>;
+  countSetAside(): Promise<number>;
   /** Traces with a row whose invocations were never noted, oldest first. */
   listUnnoted(limit: number): Promise<readonly RunRow[]>;
 }

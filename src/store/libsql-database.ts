@@ -2,6 +2,7 @@ import type { SqliteDatabase, SqliteStatement } from 'kysely';
 import Database from 'libsql';
 import { errorCode } from '../component/error-code.js';
 import { reasonOf } from '../component/reason-of.js';
+import { storableValues } from './storable-values.js';
 import { StoreError, type StoreErrorCode } from './store-error.js';
 
 /** One connection to an SQLite file, as Kysely's SQLite dialect wants it; whatever fails is a `StoreError`. */
@@ -33,9 +34,9 @@ export class LibsqlDatabase implements SqliteDatabase {
     const statement = this.guard(() => this.database.prepare(sql));
     return {
       reader: statement.reader,
-      all: (parameters) => this.guard(() => statement.all(parameters)),
-      run: (parameters) => this.guard(() => statement.run(parameters)),
-      iterate: (parameters) => this.guard(() => statement.iterate(parameters)),
+      all: (parameters) => this.guard(() => statement.all(storableValues(parameters))),
+      run: (parameters) => this.guard(() => statement.run(storableValues(parameters))),
+      iterate: (parameters) => this.guard(() => statement.iterate(storableValues(parameters))),
     };
   }
 
@@ -91,6 +92,7 @@ const ADVICE: Readonly<Record<SqliteErrorCode, string>> = {
   full: 'the disk is full; free some space',
   corrupt:
     'the file is damaged or is no SQLite database; run-bridge rebuild makes it anew from the rest of the data folder and keeps this one',
+  unstorable: 'the database cannot keep a value: it is too large',
   unavailable: 'the database cannot be used; check that its folder exists and can be written',
 };
 
@@ -99,6 +101,7 @@ function storeErrorCode(error: unknown): SqliteErrorCode {
   const code = errorCode(error) ?? '';
   if (/^SQLITE_(BUSY|LOCKED|PROTOCOL)/.test(code)) return 'locked';
   if (/^SQLITE_(READONLY|PERM|AUTH)/.test(code)) return 'readOnly';
+  if (/^SQLITE_(TOOBIG|MISMATCH)/.test(code)) return 'unstorable';
   if (code.startsWith('SQLITE_FULL')) return 'full';
   if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) return 'corrupt';
   return 'unavailable';

@@ -3,6 +3,7 @@ import type { Clock } from '../component/clock.js';
 import { pause } from '../component/pause.js';
 import { toPostgresError } from './postgres-error.js';
 import { MAX_CONNECTIONS } from './postgres-pool.js';
+import { storableValues } from './storable-values.js';
 import type { StoreError } from './store-error.js';
 
 /** Between two tries to get a connection, in milliseconds. */
@@ -140,7 +141,8 @@ class GuardedConnection implements DatabaseConnection {
     private readonly replace: (broken: DatabaseConnection) => Promise<DatabaseConnection>,
   ) {}
 
-  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+  async executeQuery<R>(given: CompiledQuery): Promise<QueryResult<R>> {
+    const query = { ...given, parameters: storableValues(given.parameters) };
     for (let tries = 1; ; tries += 1) {
       const { inner } = this;
       try {
@@ -156,7 +158,7 @@ class GuardedConnection implements DatabaseConnection {
   }
 
   streamQuery<R>(query: CompiledQuery, chunkSize?: number): AsyncIterableIterator<QueryResult<R>> {
-    return present(this.inner).streamQuery<R>(query, chunkSize);
+    return present(this.inner).streamQuery<R>({ ...query, parameters: storableValues(query.parameters) }, chunkSize);
   }
 }
 

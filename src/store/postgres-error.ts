@@ -51,6 +51,8 @@ const EXPLANATIONS: readonly (readonly [RegExp, Explanation])[] = [
     ],
   ],
   [/^(53100|58030)$/, ['full', "the server's disk is full or fails; free some space there"]],
+  // Data exceptions, and limits of the server, as of an index's key.
+  [/^(22...|54...)$/, ['unstorable', 'the database cannot keep a value']],
   [/^XX00[12]$/, ['corrupt', 'the database is damaged; restore it from a backup']],
   [/^(40001|40P01|55P03)$/, ['locked', 'another program holds what is to be written; it is tried again']],
   [/(CERT|SIGNATURE|ISSUER|ALTNAME)/, UNTRUSTED],

@@ -19,6 +19,8 @@ import type { RunAnnouncer } from './webhook/run-announcer.js';
 
 /** Rows written by one statement; a run's has 26 columns, and SQLite allows 32,766 parameters in one. */
 const ROWS_PER_STATEMENT = 500;
+/** In `runs.is_noted`. */
+const SET_ASIDE = 2;
 
 type InvocationColumns = StateTables['invocations'];
 
@@ -48,6 +50,19 @@ export class SqlInvocationStore implements InvocationStore {
         await noteSome(transaction, await findNamedSteps(transaction, some), nowUnixMs, this.announcer);
       }
     });
+  }
+
+  async setAside(traceIds: readonly TraceId[]): Promise<void> {
+    await this.db.updateTable('runs').set({ is_noted: SET_ASIDE }).where('trace_id', 'in', traceIds).execute();
+  }
+
+  async countSetAside(): Promise<number> {
+    const found = await this.db
+      .selectFrom('runs')
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .where('is_noted', '=', SET_ASIDE)
+      .executeTakeFirst();
+    return found?.count ?? 0;
   }
 
   async listUnnoted(limit: number): Promise<readonly RunRow[]> {

@@ -142,8 +142,7 @@ export class SqlJobRunStore implements JobRunStore {
   }
 
   async saveOutput(stepId: string, { text, droppedBytes }: StepOutput): Promise<void> {
-    // PostgreSQL's texts hold no zero bytes.
-    const row = { output: text.replaceAll('\0', '�'), dropped_bytes: droppedBytes };
+    const row = { output: text, dropped_bytes: droppedBytes };
     await this.db
       .insertInto('step_outputs')
       .values({ step_id: stepId, ...row })

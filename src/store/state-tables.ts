@@ -14,7 +14,7 @@ export interface StateTables extends ClusterTables, WebhookTables {
     readonly log_bytes: number;
     readonly summary: string;
     readonly parquet_bytes: number | null;
-    /** 1 once its invocations are rows of `invocations`. */
+    /** 1 once its invocations are rows of `invocations`, 2 where they can never be. */
     readonly is_noted: Generated<number>;
   };
   readonly destinations: {

@@ -55,7 +55,7 @@ type EndingColumns = Pick<StateTables['execution_steps'], 'ending' | 'exit_code'
 export function fromEnding(ending: CommandEnding): EndingColumns {
   switch (ending.kind) {
     case 'exited':
-      return { ending: ending.kind, exit_code: ending.exitCode, ending_detail: null };
+      return { ending: ending.kind, exit_code: ending.exitCode | 0, ending_detail: null };
     case 'killed':
       return { ending: ending.kind, exit_code: null, ending_detail: ending.signal };
     case 'notStarted':

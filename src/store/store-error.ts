@@ -7,6 +7,7 @@
  * - `full`: the disk is full.
  * - `corrupt`: the file is damaged or no database.
  * - `newer`: a newer version of the program has written it.
+ * - `unstorable`: what was to be written can never be kept: a number or a text is too large. Nothing is wrong with the database.
  * - `unavailable`: anything else.
  */
 export type StoreErrorCode =
@@ -17,6 +18,7 @@ export type StoreErrorCode =
   | 'full'
   | 'corrupt'
   | 'newer'
+  | 'unstorable'
   | 'unavailable';
 
 /** The state could not be read or written. The message names the file or the server, and what to do. */

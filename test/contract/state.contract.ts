@@ -14,6 +14,7 @@ import { rowStoreContract } from './row-store.contract.js';
 import { runCatalogContract } from './run-catalog.contract.js';
 import { runStoreContract } from './run-store.contract.js';
 import { tokenStoreContract } from './token-store.contract.js';
+import { unusualValuesContract } from './unusual-values.contract.js';
 import { webhookEventStoreContract } from './webhook-event-store.contract.js';
 import { webhookNewsContract } from './webhook-news.contract.js';
 import { webhookOverviewStoreContract } from './webhook-overview-store.contract.js';
@@ -36,6 +37,7 @@ export function stateContract(withState: (body: (state: State) => Promise<void>)
   webhookEventStoreContract(withState);
   webhookOverviewStoreContract(withState);
   deliveryStoreContract(withState);
+  unusualValuesContract(withState);
   executionBookContract('the book of a state', (body) =>
     withState(async ({ executions, runs }) => {
       const deps = { store: executions, runs, listeners: [], clock: systemClock, logger: silentLogger };

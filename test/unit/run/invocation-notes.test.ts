@@ -2,7 +2,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { systemClock } from '../../../src/component/clock.js';
+import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
 import { STEP_ATTRIBUTE } from '../../../src/record/step-attribute.js';
+import { toUnixMs, type UnixNano } from '../../../src/record/unix-nano.js';
 import { InvocationNotes } from '../../../src/run/invocation-notes.js';
 import { parseRun } from '../../../src/run/parse-run.js';
 import { PlaceFinder } from '../../../src/run/place-finder.js';
@@ -10,10 +13,12 @@ import { formatRun } from '../../../src/run/run-document.js';
 import type { RunListener } from '../../../src/run/run-event.js';
 import type { RunSummary } from '../../../src/run/run-summary.js';
 import type { TraceNote } from '../../../src/store/invocation-store.js';
+import { openPostgresState } from '../../../src/store/open-postgres-state.js';
 import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
 import type { State } from '../../../src/store/state.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
+import { TestDatabase } from '../../tool/test-database.js';
 import { until } from '../../tool/until.js';
 
 const PLACES = new PlaceFinder({ jobs: [], environments: [], projects: [] });
@@ -39,6 +44,8 @@ function notes(files: RunListener | null = null): InvocationNotes {
       await state.invocations.note(some, nowUnixMs);
     },
     listUnnoted: (limit: number) => state.invocations.listUnnoted(limit),
+    setAside: (traceIds: readonly TraceId[]) => state.invocations.setAside(traceIds),
+    countSetAside: () => state.invocations.countSetAside(),
   };
   return new InvocationNotes({ store, files, places: PLACES, clock, logger: new RecordingLogger() });
 }
@@ -130,3 +137,49 @@ it('finds the traces of before after a start, one that cannot be read as well, a
   await listener.shutdown();
   expect(noted).toHaveLength(1);
 });
+
+it('holds nothing up for a run that the database can never keep, and counts it', async () => {
+  const database = await TestDatabase.create();
+  const postgres = await openPostgresState(database.url, systemClock);
+  const logger = new RecordingLogger();
+  const listener = new InvocationNotes({ store: postgres.invocations, files: null, places: PLACES, clock, logger });
+  try {
+    const [whole, late, impossible] = [run(), withTrace(run(), 1), withTrace(run(), 2)];
+    const [command] = late.invocations;
+    if (command === undefined) throw new Error('the document has no command');
+    const runs = [
+      whole,
+      { ...late, invocations: [{ ...command, endTimeUnixNano: (10n ** 30n) as UnixNano }] },
+      { ...impossible, invocations: [{ ...command, index: 2 ** 40 }] },
+    ];
+    await postgres.runs.save(
+      runs.map(({ traceId }) => ({
+        ...{ traceId, firstSeenUnixMs: 1, lastSeenUnixMs: 2, state: 'finished' as const, logBytes: 7 },
+        ...{ summary: '{}', parquetBytes: 7 },
+      })),
+    );
+    await Promise.all(runs.map((one) => listener.onRunEvent({ type: 'finished', run: one })));
+    const query = { orderBy: 'id', isDescending: false, limit: 100, offset: 0 } as const;
+    const { items } = await postgres.catalog.listRuns(10_001, query);
+    expect(items.map(({ status, finishedUnixMs }) => [status, finishedUnixMs])).toEqual([
+      [10, toUnixMs(whole.invocations[0]?.endTimeUnixNano ?? (0n as UnixNano))],
+      [10, 8.64e15 - 1],
+    ]);
+    expect(listener.setAsideCount).toBe(1);
+    expect(await postgres.invocations.countSetAside()).toBe(1);
+    expect(await postgres.invocations.listUnnoted(9)).toEqual([]);
+    expect(logger.lines.map(({ message }) => message)).toEqual([
+      'the database cannot keep all that is known of a run; its bare facts were noted',
+      'a run cannot be kept in the database and was set aside',
+    ]);
+  } finally {
+    await postgres.close();
+    await database.drop();
+  }
+});
+
+function withTrace(one: RunSummary, number: number): RunSummary {
+  const traceId = parseTraceId(`${number}`.padStart(32, 'a'));
+  if (traceId === undefined) throw new Error(`${number} makes no trace id`);
+  return { ...one, traceId };
+}
