@@ -18,7 +18,13 @@ export const importCommand: CliCommand = {
     'log-level',
     'log-format',
   ],
-  flags: [['--to <URL>', 'send the records to a bridge that is running, instead of writing them here']],
+  flags: [
+    ['--to <URL>', 'send the records to a bridge that is running, instead of writing them here'],
+    [
+      '--notify',
+      'let the bridge that takes them notify of runs that had ended before, too (default: of none of these)',
+    ],
+  ],
   examples: [
     ['run-bridge import logs/otel.jsonl', "the engine's own file: JSONL, Parquet and exports are made of it"],
     ["run-bridge import old/ '*.jsonl.zst'", 'folders, patterns, packed files; what is known is written once'],

@@ -1,7 +1,8 @@
 import { join, resolve } from 'node:path';
 import type { Configuration } from '../config/configuration.js';
 import type { TraceId } from '../record/ids.js';
-import type { RecordConsumer } from '../record/record-consumer.js';
+import { asImported } from '../record/import-attribute.js';
+import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
 import { importPaths } from '../source/import-paths.js';
 import { REJECTS_FILE, RejectFile } from '../source/reject-file.js';
 import type { Invocation } from './command-line.js';
@@ -19,7 +20,7 @@ const EXPORT_MS = 60_000;
 
 /** What `run-bridge import` does. @throws CliError, ConfigurationError, SourceError, StoreError, OutputError, ConsumeError */
 export async function importFiles(invocation: Invocation): Promise<ExitCode> {
-  const { context } = invocation;
+  const { context, switches } = invocation;
   const { stderr, stop } = context;
   const { configuration, warnings } = await resolveForCommand(invocation);
   for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);
@@ -28,10 +29,13 @@ export async function importFiles(invocation: Invocation): Promise<ExitCode> {
   const intake = await openIntake(invocation, configuration, logger, 'import', null);
   try {
     const traceIds = new Set<TraceId>();
+    const beganUnixMs = context.clock.nowUnixMs();
+    // Where the records are taken here, nobody is notified in any case.
+    const isQuiet = intake.url !== undefined && !switches.has('notify');
     const consumer: RecordConsumer = {
       consume(delivery) {
         for (const { traceId } of delivery.batches) traceIds.add(traceId);
-        return intake.consumer.consume(delivery);
+        return intake.consumer.consume(isQuiet ? imported(delivery, beganUnixMs) : delivery);
       },
     };
     const done = intake.url === undefined ? `imported into ${dataFolder}/runs` : `sent to ${intake.url}`;
@@ -45,6 +49,15 @@ export async function importFiles(invocation: Invocation): Promise<ExitCode> {
   } finally {
     await intake.shutdown();
   }
+}
+
+/** The records marked as those of an import, for the bridge that takes them to tell what is no news. */
+function imported(delivery: Delivery, beganUnixMs: number): Delivery {
+  const batches = delivery.batches.map(({ traceId, resource, records }) => ({
+    ...{ traceId, records },
+    resource: asImported(resource, beganUnixMs),
+  }));
+  return { ...delivery, batches };
 }
 
 async function importTo(

@@ -4,6 +4,7 @@ import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
 import { accountOf, accountOfStep } from '../record/account-attribute.js';
 import type { TraceId } from '../record/ids.js';
+import { importBeganUnixMs } from '../record/import-attribute.js';
 import type { Resource } from '../record/resource.js';
 import { stepIdOf } from '../record/step-attribute.js';
 import { toUnixMs } from '../record/unix-nano.js';
@@ -191,6 +192,7 @@ export class InvocationNotes implements RunListener, Component {
 
   private invocationOf(invocation: InvocationSummary, isSaved: boolean): InvocationNote {
     const { resource, step } = invocation;
+    const importBegan = importBeganUnixMs(resource);
     const text = (name: string) => {
       const value = resource.attributes[name];
       return typeof value === 'string' && value !== '' ? value : null;
@@ -200,6 +202,7 @@ export class InvocationNotes implements RunListener, Component {
       accountId: accountOf(resource),
       stepId: step?.stepId ?? null,
       namedStepId: namedStepOf(resource),
+      ...(importBegan !== null && { importBeganUnixMs: importBegan }),
       command: invocation.rawCommand,
       verdict: invocation.verdict,
       statusMessage: invocation.statusMessage,

@@ -1,5 +1,6 @@
 import { ACCOUNT_ATTRIBUTE } from '../record/account-attribute.js';
 import type { SpanId } from '../record/ids.js';
+import { IMPORT_ATTRIBUTE } from '../record/import-attribute.js';
 import { ownText } from '../record/own-text.js';
 import { type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
 import { CELL } from '../record/span-page.js';
@@ -237,7 +238,8 @@ function endOf(record: Exclude<TelemetryRecord, { recordType: 'LogRecord' }>): U
 
 function preference(resource: Resource): string {
   const isKnown =
-    Object.keys(resource.attributes).some((name) => name !== ACCOUNT_ATTRIBUTE) || resource.scope.name !== '';
+    Object.keys(resource.attributes).some((name) => name !== ACCOUNT_ATTRIBUTE && name !== IMPORT_ATTRIBUTE) ||
+    resource.scope.name !== '';
   // Equal ones may still list their attributes in another order.
   return `${isKnown ? '1' : '0'}${resourceKey(resource)}${JSON.stringify(resource)}`;
 }

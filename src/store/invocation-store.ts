@@ -18,6 +18,8 @@ export interface InvocationNote {
   readonly stepId: string | null;
   /** The step that its telemetry says it is of, whether or not somebody has told of it yet; `null` where it says none. */
   readonly namedStepId: string | null;
+  /** When the import began that brought it, in milliseconds since 1970; left out where its telemetry came as it happened. */
+  readonly importBeganUnixMs?: number;
   /** As it was typed; `null` until it is known. */
   readonly command: string | null;
   readonly verdict: 'success' | 'error' | 'canceled' | 'lost' | null;

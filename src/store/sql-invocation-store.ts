@@ -15,6 +15,7 @@ import { toRunRow } from './sql-run-store.js';
 import { NOT_FINISHED, type StateDb, type StateTables } from './state-tables.js';
 import { stepStatus } from './step-status.js';
 import { touched } from './touch-rows.js';
+import { NOT_NEWS } from './webhook/due-events.js';
 import type { RunAnnouncer } from './webhook/run-announcer.js';
 
 /** Rows written by one statement; a run's has 26 columns, and SQLite allows 32,766 parameters in one. */
@@ -127,10 +128,41 @@ async function noteSome(
   }
   const ownRunIds = [...(await addOwn(transaction, fresh, nowUnixMs))];
   for (const own of changed) ownRunIds.push(...(await updateOwn(transaction, own, nowUnixMs)));
+  await noteNews(
+    transaction,
+    notes.flatMap(({ traceId, invocations }) =>
+      invocations.map((note) => ({ stepId: note.stepId ?? ownStepId(traceId, note.index), note })),
+    ),
+  );
   await announcer.announce(transaction, ownRunIds);
   await settleSteps(transaction, [...told], nowUnixMs, announcer);
   await touchRuns(transaction, traceIds);
   await transaction.updateTable('runs').set({ is_noted: 1 }).where('trace_id', 'in', traceIds).execute();
+}
+
+/**
+ * Notes of runs that an import brings whether they are news: one that had ended before the import began is none. As far as a
+ * run is not known to have ended, its last record so far stands for its end.
+ */
+async function noteNews(
+  transaction: Transaction<StateTables>,
+  all: readonly { readonly stepId: string; readonly note: InvocationNote }[],
+): Promise<void> {
+  const imported = all.flatMap(({ stepId, note: { importBeganUnixMs, endedUnixMs } }) =>
+    importBeganUnixMs === undefined ? [] : [{ stepId, isNews: endedUnixMs >= importBeganUnixMs }],
+  );
+  for (const isNews of [true, false]) {
+    const stepIds = imported.filter((one) => one.isNews === isNews).map(({ stepId }) => stepId);
+    for (const some of slices(stepIds, ROWS_PER_STATEMENT)) {
+      await transaction
+        .updateTable('executions')
+        .set({ told: isNews ? sql<number>`told & ${~NOT_NEWS}` : sql<number>`told | ${NOT_NEWS}` })
+        .where('id', 'in', ({ selectFrom }) =>
+          selectFrom('execution_steps').select('execution_id').where('step_id', 'in', some),
+        )
+        .execute();
+    }
+  }
 }
 
 async function touchRuns(transaction: Transaction<StateTables>, traceIds: readonly TraceId[]): Promise<void> {

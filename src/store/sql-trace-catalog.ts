@@ -17,6 +17,11 @@ export class SqlTraceCatalog implements TraceCatalog {
     return rows.map(({ id }) => id);
   }
 
+  async tracesOf(runId: number): Promise<readonly TraceId[]> {
+    const rows = await this.told().where('run.id', '=', runId).select('invocation.trace_id').distinct().execute();
+    return rows.flatMap(({ trace_id }) => parseTraceId(trace_id) ?? []);
+  }
+
   async listTraces(accountId: number): Promise<readonly TraceId[]> {
     const rows = await this.told()
       .select('invocation.trace_id')

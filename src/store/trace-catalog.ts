@@ -17,6 +17,8 @@ export interface TraceCatalog {
   runsOf(accountId: number, traceId: TraceId): Promise<readonly number[]>;
   /** All traces of the account's runs, but none that holds a command of another account's run as well. */
   listTraces(accountId: number): Promise<readonly TraceId[]>;
+  /** The traces that hold commands of a run. */
+  tracesOf(runId: number): Promise<readonly TraceId[]>;
   /** Runs that nobody named, of which no file tells the number. @param accountId left out: of all accounts */
   listUnnamed(accountId?: number): Promise<readonly UnnamedRun[]>;
 }

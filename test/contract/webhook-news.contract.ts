@@ -103,6 +103,20 @@ export function webhookNewsContract(withState: (body: (state: State) => Promise<
         expect(await told(state)).toEqual(['started 3', 'completed 10']);
       }));
 
+    it('is nothing of a run that an import brings and that had ended before it, and all of one that ended later', () =>
+      withA(async (state) => {
+        const past = { importBeganUnixMs: 2_001, endedUnixMs: 2_000 };
+        await state.invocations.note([commandNote(1, { ...RUNNING, ...past, endedUnixMs: 1_500 })], 3_000);
+        await state.invocations.note([commandNote(1, { verdict: 'error', ...past })], 3_500);
+        await state.invocations.note([commandNote(2, { ...RUNNING, ...past })], 4_000);
+        expect(await told(state)).toEqual([]);
+        const later = { importBeganUnixMs: 2_001, endedUnixMs: 5_000 };
+        await state.invocations.note([commandNote(2, { verdict: 'success', ...later })], 6_000);
+        expect(await told(state)).toEqual(['started 3', 'completed 10']);
+        await state.invocations.note([commandNote(1, { verdict: 'error', ...past })], 7_000);
+        expect(await told(state)).toEqual(['started 3', 'completed 10']);
+      }));
+
     it('has the times of the run, whenever it is told: live, late, and of a run that was over before it was noted', () =>
       withA(async (state) => {
         const ended = { verdict: 'error', endedUnixMs: 2_500 } as const;

@@ -63,6 +63,41 @@ test('the latest is reported without a name, beside earlier successes of its com
   expect(stdout).toMatch(/\nbeside 1 earlier success: median .*\n/);
 });
 
+test('a run is reported by its number, whether somebody named it or nobody did', async () => {
+  await importSamples('build-mixed-fusion', 'build-clean', 'overlapping');
+  const { stdout } = await run([
+    'query',
+    '--json',
+    '--data-dir',
+    'data',
+    'SELECT run_id, trace_id, command_index FROM steps',
+  ]);
+  const rows: { run_id: number; trace_id: string; command_index: number }[] = JSON.parse(stdout);
+  expect(rows).toHaveLength(4);
+  for (const { run_id, trace_id, command_index } of rows) {
+    const { commands } = JSON.parse((await report(String(run_id), '--json')).stdout);
+    expect(commands).toHaveLength(1);
+    expect(commands[0]).toMatchObject({ trace_id, index: Number(command_index) });
+  }
+  expect((await report('4711')).stderr).toMatch(/^run-bridge: no run "4711" is in /);
+});
+
+test('a run is compared with those of its own project, job and command alone', async () => {
+  await importSamples('build-clean', 'joined');
+  expect((await report('0af76519')).stdout).toMatch(/\nbeside 1 earlier success: median .*\n/);
+  rmSync(join(dir, 'data'), { recursive: true });
+  for (const [sample, project] of [
+    ['build-clean', 'shop'],
+    ['joined', 'retail'],
+  ] as const) {
+    writeFileSync(join(dir, 'run-bridge.yaml'), `projects:\n  ${project}:\n    match: [{command: "dbt *"}]\n`);
+    await importSamples(sample);
+  }
+  const { stdout } = await report('0af76519');
+  expect(stdout).toContain('\nbuild: success after ');
+  expect(stdout).not.toContain('earlier success');
+});
+
 test('a run that is under way, or was cut off, is reported as far as it came', async () => {
   await importSamples('fail-fast');
   const { stdout: whole } = await report('--json');

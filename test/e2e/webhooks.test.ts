@@ -71,6 +71,15 @@ test('a run is over only when all that it left can be downloaded, however long t
   expect(completed.data).not.toHaveProperty('missingArtifacts');
 });
 
+test('an import notifies nobody of runs that had ended, unless it is asked to', async () => {
+  const file = (sample: string) => resolve(SAMPLES, sample, 'otel.jsonl');
+  const options = { cwd: folder };
+  expect((await runBridge(['import', file('build-mixed'), '--to', bridge.otlpUrl], options)).exitCode).toBe(0);
+  await runBridge(['import', file('build-clean'), '--to', bridge.otlpUrl, '--notify'], options);
+  await until('the end', () => receiver.deliveries.some(({ eventType }) => eventType === 'job.run.completed'));
+  expect(events()).toEqual(['started Running', 'completed Success']);
+});
+
 test('a command that dies without a word has errored, and one that succeeds has not', async () => {
   await exec('sh', '-c', 'exit 3');
   await exec('true');

@@ -2,22 +2,17 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { STATE_FILE } from '../../app/limits.js';
-import { openState } from '../../app/open-state.js';
-import type { Clock } from '../../component/clock.js';
 import { packageFile } from '../../component/package-file.js';
-import type { Configuration } from '../../config/configuration.js';
 import { parseDurationMs } from '../../config/duration.js';
 import { listQueryFiles, MAX_QUERY_RUNS } from '../../query/list-query-files.js';
 import { QueryEngine } from '../../query/query-engine.js';
 import { QueryError } from '../../query/query-error.js';
 import type { QueryLimits } from '../../query/query-limits.js';
 import { listTraces } from '../../sink/list-traces.js';
-import { StoreError } from '../../store/store-error.js';
-import type { UnnamedRun } from '../../store/trace-catalog.js';
 import { CliError } from '../cli-error.js';
 import type { Invocation } from '../command-line.js';
 import { EXIT, type ExitCode } from '../exit-code.js';
+import { askFolderState } from '../folder-state.js';
 import { refuseShared } from '../refuse-shared.js';
 import { resolveForCommand } from '../resolve-for-command.js';
 import { csvRows, jsonRows, type RowWriter, tableRows } from './row-writer.js';
@@ -55,7 +50,7 @@ export async function runQuery(invocation: Invocation): Promise<ExitCode> {
   }
   const sql = await sqlOf(invocation);
   let leftOutCount = 0;
-  const unnamed = await unnamedRuns(configuration, context.clock);
+  const unnamed = (await askFolderState(configuration, context.clock, ({ traces }) => traces.listUnnamed())) ?? [];
   const files = async () => {
     const listed = await listQueryFiles(folder, await listTraces(folder), { unnamed });
     leftOutCount = listed.leftOutCount;
@@ -87,23 +82,6 @@ export async function runQuery(invocation: Invocation): Promise<ExitCode> {
     stderr.write(`run-bridge: only the ${MAX_QUERY_RUNS} runs written to last were asked, ${leftOutCount} were not\n`);
   }
   return EXIT.ok;
-}
-
-/** Numbers that only the state knows; none where it is not there or cannot be read, which no query fails for. */
-async function unnamedRuns(configuration: Configuration, clock: Clock): Promise<readonly UnnamedRun[]> {
-  const isElsewhere = configuration['database-url'] !== 'off';
-  if (!isElsewhere && !existsSync(join(configuration['data-dir'], STATE_FILE))) return [];
-  try {
-    const state = await openState(configuration, clock);
-    try {
-      return await state.traces.listUnnamed();
-    } finally {
-      await state.close();
-    }
-  } catch (error) {
-    if (error instanceof StoreError) return [];
-    throw error;
-  }
 }
 
 async function sqlOf({ context, operands }: Invocation): Promise<string> {

@@ -9,10 +9,17 @@ const MAX_LISTED = 20;
 export function headLines({ invocation, totals }: CommandMeasures): readonly string[] {
   const seconds = Number(totals.lengthNano / 1_000_000n) / 1_000;
   const { nodeCounts, noOpCount, hookCounts } = totals;
-  const nodes = { ...nodeCounts, skipped: nodeCounts.skipped - noOpCount };
+  const nodes = Object.entries(nodeCounts).flatMap(([verdict, count]) =>
+    verdict === 'skipped'
+      ? ([
+          [verdict, count - noOpCount],
+          ['no-op', noOpCount],
+        ] as const)
+      : ([[verdict, count]] as const),
+  );
   return [
     `${invocation.command ?? 'a command'}: ${invocation.verdict ?? 'no end seen yet'} after ${seconds.toFixed(1)} s`,
-    `nodes: ${countLine([...Object.entries(nodes), ['no-op', noOpCount]]) ?? 'none'}`,
+    `nodes: ${countLine(nodes) ?? 'none'}`,
     ...[countLine(Object.entries(hookCounts))].flatMap((hooks) => (hooks === undefined ? [] : [`hooks: ${hooks}`])),
   ];
 }

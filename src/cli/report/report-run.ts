@@ -5,18 +5,20 @@ import { measuresDocument } from '../../run/measures/measures-document.js';
 import { readMeasures } from '../../run/measures/read-measures.js';
 import type { RecordLogReader } from '../../sink/record-log.js';
 import { RecordLogFiles } from '../../sink/record-log-files.js';
+import type { State } from '../../store/state.js';
 import type { Invocation } from '../command-line.js';
 import { EXIT, type ExitCode } from '../exit-code.js';
+import { askFolderState } from '../folder-state.js';
 import { refuseShared } from '../refuse-shared.js';
 import { resolveForCommand } from '../resolve-for-command.js';
-import { earlierLengthsMs } from './earlier-lengths.js';
+import { CommandPlaces, earlierLengthsMs } from './earlier-lengths.js';
 import { findRuns } from './find-runs.js';
 import { readRun } from './read-run.js';
 import { reportText } from './report-text.js';
 import { RunFiles } from './run-files.js';
 
 /**
- * What `run-bridge report` does. It reads files and no more, so a bridge may be at work on the data folder.
+ * What `run-bridge report` does. It reads files, and numbers of runs from the state, and writes nothing, so a bridge may be at work on the data folder.
  * @throws CliError, ConfigurationError
  */
 export async function reportRun(invocation: Invocation): Promise<ExitCode> {
@@ -34,10 +36,18 @@ export async function reportRun(invocation: Invocation): Promise<ExitCode> {
     context.stop,
   );
   const reports = [];
-  for (const traceId of await findRuns(operands[0], files, recent)) {
+  const [named] = operands;
+  const ask = <Answer>(question: (state: State) => Promise<Answer>) =>
+    askFolderState(configuration, context.clock, question);
+  const tracesOf = async (runId: number) => (await ask(({ traces }) => traces.tracesOf(runId))) ?? [];
+  const places = new CommandPlaces((await ask(({ traces }) => traces.listUnnamed())) ?? []);
+  for (const traceId of await findRuns(named, files, recent, tracesOf)) {
     const run = await readRun(traceId, files, reader);
-    for (const command of await readMeasures(reader, run)) {
-      const earlier = await earlierLengthsMs(command.invocation, traceId, files, recent);
+    const commands = await readMeasures(reader, run);
+    // A trace may hold commands of other runs, too.
+    const isOwn = ({ invocation: one }: CommandMeasures) => String(places.runIdOf(traceId, one)) === named;
+    for (const command of commands.some(isOwn) ? commands.filter(isOwn) : commands) {
+      const earlier = await earlierLengthsMs(command.invocation, traceId, files, { recent, places });
       const comparison = compareWithEarlier(lengthMs(command), earlier);
       reports.push({ traceId, command, commandCount: run.invocations.length, comparison });
     }

@@ -9,6 +9,8 @@ const BITS: Readonly<Record<WebhookEventType, number>> = {
 };
 /** Everything was told. */
 export const ALL_TOLD = 7;
+/** Bit of a run that an import brings and that had ended before it, as far as it is known: nothing is told of it for now. */
+export const NOT_NEWS = 8;
 
 /** What is known of a run. */
 export interface ToldRun {
@@ -23,6 +25,7 @@ export interface ToldRun {
 
 /** What is to be told of a run now, in order, and `told` afterwards. What never happens any more counts as told. */
 export function dueEvents(run: ToldRun): { readonly types: readonly WebhookEventType[]; readonly told: number } {
+  if ((run.told & NOT_NEWS) !== 0) return { types: [], told: run.told };
   const isOver = isFinal(run.status);
   const isErrored = isOver ? run.status === RUN_STATUS.error : run.hasError && !run.isCancelled;
   const due: readonly (readonly [WebhookEventType, boolean])[] = [

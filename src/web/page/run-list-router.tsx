@@ -12,7 +12,7 @@ import { sendPage } from './send-page.js';
 /** Runs on a page. */
 const PAGE_SIZE = 25;
 
-/** `/`: the runs of an account, newest first. */
+/** `/`: the runs of an account, the last to start first. */
 export function runListRouter(deps: PageDeps): Router {
   const { catalog, clock, otlpUrl, isTokenNeeded, version } = deps;
   const router = Router();
@@ -22,7 +22,7 @@ export function runListRouter(deps: PageDeps): Router {
     const { items, totalCount } = await catalog.listRuns(caller.accountId, {
       ...(filter.status !== null && { statuses: STATUS_CHOICES[filter.status] }),
       ...(filter.text !== '' && { textContains: filter.text }),
-      ...{ orderBy: 'id', isDescending: true, limit: PAGE_SIZE, offset: (filter.page - 1) * PAGE_SIZE },
+      ...{ orderBy: 'created', isDescending: true, limit: PAGE_SIZE, offset: (filter.page - 1) * PAGE_SIZE },
     });
     const rows = await runRows(items, deps);
     const list = { rows, totalCount, pageSize: PAGE_SIZE, filter };
