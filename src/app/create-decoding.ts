@@ -2,7 +2,7 @@ import type { Logger } from '../component/logger.js';
 import { GeneralDecoder, OtlpRequestDecoder } from '../decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../decode/public-attribute-schema.js';
 import type { BodyDecoder, RequestDecoder } from '../decode/request-decoder.js';
-import { LargeBodyDecoder } from '../decode/wire/large-body-decoder.js';
+import { jsonBodies, LargeBodyDecoder, splitProtobuf } from '../decode/wire/large-body-decoder.js';
 import { loadSpanKernel } from '../decode/wire/span-kernel.js';
 import { WireTracesDecoder } from '../decode/wire/wire-traces-decoder.js';
 import { JsonCodec } from '../otlp/json-codec.js';
@@ -17,6 +17,7 @@ export interface Decoding {
   readonly decoder: RequestDecoder;
   /** Reads requests in protobuf from their bytes. */
   readonly protobuf: Readonly<Record<Signal, BodyDecoder>>;
+  readonly json: Readonly<Record<Signal, BodyDecoder>>;
 }
 
 /** The general decoder, and the fast ones before it. */
@@ -29,7 +30,7 @@ export function createDecoding(publicSchema: PublicSchema, logger: Logger): Deco
   if (kernel === undefined) {
     logger.debug({}, 'WebAssembly with SIMD is not to be had here: spans are decoded more slowly');
   }
-  const traces = new LargeBodyDecoder('traces', new WireTracesDecoder(schema, general, kernel));
-  const logs = new LargeBodyDecoder('logs', new GeneralDecoder('logs', general));
-  return { codecs, decoder, protobuf: { traces, logs } };
+  const traces = new LargeBodyDecoder('traces', new WireTracesDecoder(schema, general, kernel), splitProtobuf);
+  const logs = new LargeBodyDecoder('logs', new GeneralDecoder('logs', general), splitProtobuf);
+  return { codecs, decoder, protobuf: { traces, logs }, json: jsonBodies(codecs.json, decoder) };
 }

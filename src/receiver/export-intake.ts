@@ -42,6 +42,8 @@ export interface ExportIntakeDeps {
   readonly decoder: RequestDecoder;
   /** Reads requests in protobuf from their bytes; without it they go through `codecs` and `decoder`. */
   readonly protobuf?: Readonly<Record<Signal, BodyDecoder>>;
+  /** The same for JSON. */
+  readonly json?: Readonly<Record<Signal, BodyDecoder>>;
   readonly consumer: RecordConsumer;
   /** Asked before a body is read; none when left out. */
   readonly guards?: readonly Guard[];
@@ -142,12 +144,10 @@ export class ExportIntake {
 
   /** What comes out holds nothing of the body. */
   private async decode(signal: Signal, codec: OtlpCodec, body: WholeBody): Promise<DecodedRequest> {
-    const { protobuf, decoder } = this.deps;
+    const bodies = this.deps[codec.encoding];
     try {
-      if (codec.encoding === 'protobuf' && protobuf !== undefined) {
-        return await protobuf[signal].decode(body.bytes());
-      }
-      return decoder.decode(codec.decode(signal, body.bytes()));
+      if (bodies !== undefined) return await bodies[signal].decode(body.bytes());
+      return this.deps.decoder.decode(codec.decode(signal, body.bytes()));
     } finally {
       body.release();
     }

@@ -1,5 +1,6 @@
 import { reasonOf } from '../component/reason-of.js';
-import type { RequestDecoder } from '../decode/request-decoder.js';
+import type { BodyDecoder, RequestDecoder } from '../decode/request-decoder.js';
+import { jsonBodies } from '../decode/wire/large-body-decoder.js';
 import { type OtlpCodec, OtlpDecodeError } from '../otlp/otlp-codec.js';
 import { isJsonObject, type JsonValue } from '../record/json.js';
 import type { ForeignBatch, RecordBatch, Signal } from '../record/record-batch.js';
@@ -21,11 +22,15 @@ export interface OtlpReading {
  * writes them. Spans of other services come as foreign telemetry. A line that is none is told as a reject.
  */
 export class OtlpJsonFile implements RecordSource {
+  private readonly bodies: Readonly<Record<Signal, BodyDecoder>>;
+
   constructor(
     readonly path: string,
     readonly sizeBytes: number,
-    private readonly otlp: OtlpReading,
-  ) {}
+    { codec, decoder }: OtlpReading,
+  ) {
+    this.bodies = jsonBodies(codec, decoder);
+  }
 
   async *read(signal: AbortSignal): AsyncGenerator<SourceChunk> {
     try {
@@ -33,7 +38,7 @@ export class OtlpJsonFile implements RecordSource {
         const batches: RecordBatch[] = [];
         const foreign: ForeignBatch[] = [];
         const rejects = tooLong.map((line) => rejectLongLine(line, MAX_LINE_BYTES));
-        for (const line of lines) this.decode(line, batches, foreign, rejects);
+        for (const line of lines) await this.decode(line, batches, foreign, rejects);
         yield { delivery: { batches, foreign }, rejects, bytesRead };
       }
     } catch (cause) {
@@ -41,7 +46,12 @@ export class OtlpJsonFile implements RecordSource {
     }
   }
 
-  private decode(line: ByteLine, batches: RecordBatch[], foreign: ForeignBatch[], rejects: Reject[]): void {
+  private async decode(
+    line: ByteLine,
+    batches: RecordBatch[],
+    foreign: ForeignBatch[],
+    rejects: Reject[],
+  ): Promise<void> {
     const signals = signalsOf(textOf(line));
     if (typeof signals === 'string') {
       rejects.push(rejectLine(line, signals));
@@ -49,9 +59,9 @@ export class OtlpJsonFile implements RecordSource {
     }
     for (const signal of signals) {
       try {
-        const decoded = this.otlp.decoder.decode(this.otlp.codec.decode(signal, line.bytes));
-        batches.push(...decoded.delivery.batches);
-        foreign.push(...decoded.delivery.foreign);
+        const decoded = await this.bodies[signal].decode(line.bytes);
+        for (const batch of decoded.delivery.batches) batches.push(batch);
+        for (const batch of decoded.delivery.foreign) foreign.push(batch);
         if (decoded.rejectedCount > 0) {
           rejects.push(rejectLine(line, decoded.rejectionMessage, decoded.rejectedCount));
         }

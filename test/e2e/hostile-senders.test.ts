@@ -148,6 +148,17 @@ onLinux.each([
   },
 );
 
+test('10 million empty objects in JSON are refused by their number', async () => {
+  const body = gzipSync(
+    Buffer.concat([Buffer.from('{"resourceSpans":['), Buffer.alloc(20 * MIB, '{},'), Buffer.from('{}]}')]),
+  );
+  const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+  const answer = await fetch(`${bridge.otlpUrl}/v1/traces`, { method: 'POST', headers, body });
+  expect(answer.status).toBe(400);
+  // Where the last comma stands, the JSON may be cut in the middle of an object.
+  expect(await answer.text()).toContain('A request may hold 50000 resources');
+});
+
 const SPAN = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', name: 'a' };
 const BEYOND_INT64 = String(2n ** 63n);
 

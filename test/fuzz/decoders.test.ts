@@ -2,11 +2,12 @@ import { expect, it } from 'vitest';
 import { GeneralDecoder, OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../../src/decode/public-attribute-schema.js';
 import type { DecodedRequest } from '../../src/decode/request-decoder.js';
-import { LargeBodyDecoder } from '../../src/decode/wire/large-body-decoder.js';
+import { LargeBodyDecoder, splitProtobuf } from '../../src/decode/wire/large-body-decoder.js';
 import { loadSpanKernel } from '../../src/decode/wire/span-kernel.js';
 import { WireTracesDecoder } from '../../src/decode/wire/wire-traces-decoder.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
+import { splitJson } from '../../src/otlp/split-json.js';
 import { PublicSchema } from '../../src/schema/public-schema.js';
 import { decodeAtOnce } from '../fake/decode-at-once.js';
 import { BUDGET } from './budget.js';
@@ -28,8 +29,13 @@ const fast = {
 };
 /** Cuts every body that has more than one record. */
 const pieces = {
-  traces: new LargeBodyDecoder('traces', fast.traces, 1),
-  logs: new LargeBodyDecoder('logs', fast.logs, 1),
+  traces: new LargeBodyDecoder('traces', fast.traces, splitProtobuf, 1),
+  logs: new LargeBodyDecoder('logs', fast.logs, splitProtobuf, 1),
+};
+const jsonGeneral = { codec: codecs.json, decoder };
+const jsonPieces = {
+  traces: new LargeBodyDecoder('traces', new GeneralDecoder('traces', jsonGeneral), splitJson, 1),
+  logs: new LargeBodyDecoder('logs', new GeneralDecoder('logs', jsonGeneral), splitJson, 1),
 };
 
 /** Bodies that are added to one run model. */
@@ -68,7 +74,7 @@ function problemOf(body: FuzzBody, counts?: { refused: number; empty: number; re
     else if (expected.lines.length === 0) counts.empty++;
     counts.records += expected.lines.length;
   }
-  if (encoding === 'json') return changed(expected);
+  if (encoding === 'json') return piecewise(body, expected) ?? changed(expected);
   if (twin !== undefined) {
     const other = attempt('the JSON codec', () => decoder.decode(codecs.json.decode(signal, twin)));
     const problem = difference('the JSON codec', other, expected);
@@ -87,8 +93,9 @@ function changed({ lines }: Told): Problem | undefined {
 }
 
 /** Piece by piece the records are the same; what is passed on comes in pieces, too. */
-function piecewise({ signal, bytes }: FuzzBody, told: Told): Problem | undefined {
-  const cut = attempt('the decoder by pieces', () => decodeAtOnce(pieces[signal], bytes));
+function piecewise({ signal, encoding, bytes }: FuzzBody, told: Told): Problem | undefined {
+  const decoders = encoding === 'json' ? jsonPieces : pieces;
+  const cut = attempt('the decoder by pieces', () => decodeAtOnce(decoders[signal], bytes));
   if ('kind' in cut) return cut;
   const linesOf = ({ isRefused, lines }: Told) => [isRefused, ...lines.map(({ line }) => line).sort()].join('\n');
   if (linesOf(cut) === linesOf(told)) return undefined;

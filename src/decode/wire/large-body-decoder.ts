@@ -1,10 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
 import { COUNTED_BYTES, WireCounter } from '../../otlp/body-limits.js';
-import { OtlpDecodeError } from '../../otlp/otlp-codec.js';
+import { type OtlpCodec, OtlpDecodeError } from '../../otlp/otlp-codec.js';
+import { splitJson, UncutJson } from '../../otlp/split-json.js';
 import type { ForeignBatch, RecordBatch, Signal } from '../../record/record-batch.js';
 import { recordCountOf } from '../../record/span-batch.js';
+import { GeneralDecoder } from '../otlp-request-decoder.js';
 import { checkRecordCount } from '../record-count.js';
-import type { BodyDecoder, DecodedRequest, PieceDecoder } from '../request-decoder.js';
+import type { BodyDecoder, DecodedRequest, PieceDecoder, RequestDecoder } from '../request-decoder.js';
 import { splitRequest } from './split-request.js';
 import { UnusualShape } from './wire-cursor.js';
 
@@ -16,13 +18,27 @@ const COUNTED_AT_ONCE = 100_000;
 const MAX_UNCUT_BYTES = 1024 * 1024;
 
 /**
- * Decodes requests in protobuf of any size. What a request holds is counted before anything is made of it; then it is decoded piece by piece, so that a
+ * Cuts a request into shorter ones, having counted what it holds; yields `undefined` where others may get their turn meanwhile.
+ * @throws UnusualShape or UncutJson for what cannot be cut, OtlpDecodeError beyond one of `BODY_LIMITS`
+ */
+export type Splitter = (signal: Signal, body: Buffer, pieceBytes: number) => Generator<Buffer | undefined>;
+
+/** Cuts protobuf. */
+export function* splitProtobuf(signal: Signal, body: Buffer, pieceBytes: number): Generator<Buffer | undefined> {
+  const counter = new WireCounter(signal, body);
+  while (counter.count(COUNTED_AT_ONCE)) yield undefined;
+  yield* splitRequest(body, pieceBytes);
+}
+
+/**
+ * Decodes requests of any size. What a request holds is counted before anything is made of it; then it is decoded piece by piece, so that a
  * large body needs little more memory than its records. Between any two pieces others get their turn.
  */
 export class LargeBodyDecoder implements BodyDecoder {
   constructor(
     private readonly signal: Signal,
     private readonly decoder: PieceDecoder,
+    private readonly split: Splitter,
     private readonly pieceBytes = PIECE_BYTES,
   ) {}
 
@@ -36,22 +52,31 @@ export class LargeBodyDecoder implements BodyDecoder {
 
   /** The same for who says when it goes on. @throws OtlpDecodeError */
   *decodeInSteps(body: Uint8Array): Generator<undefined, DecodedRequest> {
-    if (body.length > COUNTED_BYTES) {
-      const counter = new WireCounter(this.signal, body);
-      while (counter.count(COUNTED_AT_ONCE)) yield;
-    }
-    if (body.length <= this.pieceBytes) return this.decoder.decode(body);
+    if (body.length <= Math.min(COUNTED_BYTES, this.pieceBytes)) return this.decoder.decode(body);
+    const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     const pieces = new DecodedPieces();
     try {
-      for (const piece of splitRequest(Buffer.from(body.buffer, body.byteOffset, body.byteLength), this.pieceBytes)) {
-        pieces.add(this.decoder.decode(piece));
+      for (const piece of this.split(this.signal, bytes, this.pieceBytes)) {
+        if (piece !== undefined) pieces.add(this.decodePiece(piece, pieces.count + 1));
         yield;
       }
       return pieces.whole();
     } catch (error) {
       pieces.release();
-      if (!(error instanceof UnusualShape)) throw error;
+      if (!(error instanceof UnusualShape) && !(error instanceof UncutJson)) throw error;
       return this.decodeUncut(body);
+    }
+  }
+
+  private decodePiece(piece: Buffer, number: number): DecodedRequest {
+    try {
+      return this.decoder.decode(piece);
+    } catch (cause) {
+      if (!(cause instanceof OtlpDecodeError) || number === 1) throw cause;
+      // Places in it count from the part's beginning.
+      throw new OtlpDecodeError(`Part ${number} of the body, of ${this.pieceBytes} bytes each: ${cause.message}`, {
+        cause,
+      });
     }
   }
 
@@ -73,9 +98,12 @@ class DecodedPieces {
   private rejectedCount = 0;
   private rejectionMessage = '';
   private recordCount = 0;
+  /** Pieces so far. */
+  count = 0;
 
   /** @throws OtlpDecodeError for too many records in all */
   add({ delivery, rejectedCount, rejectionMessage }: DecodedRequest): void {
+    this.count += 1;
     if (delivery.release !== undefined) this.releases.push(delivery.release);
     for (const batch of delivery.batches) {
       this.batches.push(batch);
@@ -99,4 +127,11 @@ class DecodedPieces {
   release(): void {
     for (const release of this.releases.splice(0)) release();
   }
+}
+
+/** Reads requests in JSON of any size. */
+export function jsonBodies(codec: OtlpCodec, decoder: RequestDecoder): Readonly<Record<Signal, BodyDecoder>> {
+  const of = (signal: Signal) =>
+    new LargeBodyDecoder(signal, new GeneralDecoder(signal, { codec, decoder }), splitJson);
+  return { traces: of('traces'), logs: of('logs') };
 }

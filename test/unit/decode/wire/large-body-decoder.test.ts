@@ -3,12 +3,13 @@ import { GeneralDecoder, OtlpRequestDecoder } from '../../../../src/decode/otlp-
 import { PublicAttributeSchema } from '../../../../src/decode/public-attribute-schema.js';
 import { MAX_RECORDS } from '../../../../src/decode/record-count.js';
 import type { DecodedRequest } from '../../../../src/decode/request-decoder.js';
-import { LargeBodyDecoder } from '../../../../src/decode/wire/large-body-decoder.js';
+import { LargeBodyDecoder, splitProtobuf } from '../../../../src/decode/wire/large-body-decoder.js';
 import { lengthDelimited } from '../../../../src/decode/wire/length-delimited.js';
 import { WireTracesDecoder } from '../../../../src/decode/wire/wire-traces-decoder.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { OtlpDecodeError } from '../../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
+import { splitJson } from '../../../../src/otlp/split-json.js';
 import type { Signal } from '../../../../src/record/record-batch.js';
 import { formatRecordLine } from '../../../../src/record/record-line.js';
 import { PublicSchema } from '../../../../src/schema/public-schema.js';
@@ -19,7 +20,7 @@ const schema = new PublicAttributeSchema(PublicSchema.load());
 const general = { codec: new ProtobufCodec(), decoder: new OtlpRequestDecoder(schema, new JsonCodec()) };
 
 const piecewise = (signal: Signal, pieceBytes?: number) =>
-  new LargeBodyDecoder(signal, new GeneralDecoder(signal, general), pieceBytes);
+  new LargeBodyDecoder(signal, new GeneralDecoder(signal, general), splitProtobuf, pieceBytes);
 
 const bodies = sampleBodies('joined').map(({ file, signal, body }) => [file, signal, body] as const);
 /** A span or log record of which nothing is known. */
@@ -63,6 +64,52 @@ describe('decoding a request piece by piece', () => {
     const body = lengthDelimited(1, Buffer.concat([resource, scopes]));
     const { rejectedCount, delivery } = decodeAtOnce(piecewise('traces', 10), body);
     expect(rejectedCount + (delivery.foreign[0]?.recordCount ?? 0)).toBe(1000);
+  });
+});
+
+describe('decoding a request in JSON piece by piece', () => {
+  const json = new JsonCodec();
+  const jsonGeneral = { codec: json, decoder: general.decoder };
+  const cutting = (signal: Signal, pieceBytes?: number) =>
+    new LargeBodyDecoder(signal, new GeneralDecoder(signal, jsonGeneral), splitJson, pieceBytes);
+
+  it.each(bodies)('gives the records that decoding %s whole gives', (_name, signal, body) => {
+    const request = json.encode(general.codec.decode(signal, body));
+    const spaced = Buffer.from(JSON.stringify(JSON.parse(Buffer.from(request).toString()), undefined, 2));
+    const whole = linesOf(() => jsonGeneral.decoder.decode(json.decode(signal, request)));
+    for (const text of [request, spaced]) {
+      for (const pieceBytes of [1, 700, 20_000]) {
+        expect(linesOf(() => decodeAtOnce(cutting(signal, pieceBytes), text))).toEqual(whole);
+      }
+    }
+  });
+
+  it('says in which part of it something is wrong', () => {
+    const body = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"a"},{"name":5}]}]}]}`;
+    expect(() => decodeAtOnce(cutting('traces', 10), Buffer.from(body))).toThrow(
+      'Part 2 of the body, of 10 bytes each: resourceSpans[0].scopeSpans[0].spans[0].name must be a string, not 5.',
+    );
+  });
+
+  it.each([
+    ['resources', '{"resourceSpans":[', '{},', '{}]}', '50000 resources'],
+    ['scopes', '{"resourceSpans":[{"scopeSpans":[', '{},', '{}]}]}', '50000 scopes'],
+    ['spans', '{"resourceSpans":[{"scopeSpans":[{"spans":[', '{},', '{}]}]}]}', '300000 spans or log records'],
+    ['links of a span', '{"resourceSpans":[{"scopeSpans":[{"spans":[{"links":[', '{},', '{}]}]}]}]}', '200000 fields'],
+    ['attributes of a resource', '{"resourceSpans":[{"resource":{"attributes":[', '{},', '{}]}}]}', '200000 fields'],
+  ])('refuses millions of empty %s before any is made', (_what, begin, one, end, bound) => {
+    const body = Buffer.concat([Buffer.from(begin), Buffer.alloc(3_000_000, one), Buffer.from(end)]);
+    const steps = cutting('traces').decodeInSteps(body);
+    expect(() => {
+      while (steps.next().done !== true);
+    }).toThrow(`A request may hold ${bound}`);
+  });
+
+  it('refuses a long one that is damaged, or has a list twice', () => {
+    const spans = `[${'{"scopeSpans":[{}]},'.repeat(100_000)}{}]`;
+    for (const body of [`{"resourceSpans":${spans}`, `{"resourceSpans":[],"resourceSpans":${spans}}`]) {
+      expect(() => decodeAtOnce(cutting('traces'), Buffer.from(body))).toThrow(OtlpDecodeError);
+    }
   });
 });
 
