@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { type Socket, Server as TcpServer } from 'node:net';
 import type { ConnectionCounts } from './connection-counts.js';
 import { DroppedConnections } from './dropped-connections.js';
@@ -31,13 +31,30 @@ export interface HttpListenerConfig extends PortChoice {
  */
 const LAST_REQUEST_MS = 200;
 
+/** Requests whose handlers look after their senders' pace. */
+const unhurried = new WeakSet<IncomingMessage>();
+
+/**
+ * The body of a request may take longer than `requestTimeoutMs`: whoever reads it gives up senders that have stopped.
+ * @returns what ends that
+ */
+export function letTakeItsTime(request: IncomingMessage): () => void {
+  unhurried.add(request);
+  return () => unhurried.delete(request);
+}
+
 /** A port with an HTTP server behind it, which opens with a clear error and closes without cutting off an answer. */
 export class HttpListener {
   private readonly server: Server;
   /** Open connections, each with the requests that wait for their answer. */
   private readonly connections = new Map<Socket, Set<ServerResponse>>();
+  /** The last request of each connection, the only one that may still be arriving, and when its header had come. */
+  private readonly latest = new Map<Socket, { readonly response: ServerResponse; readonly startedMs: number }>();
   private boundAddress: ListenAddress | undefined;
   private closing = false;
+  private readonly requestTimeoutMs: number;
+  private readonly checkMs: number;
+  private slowTimer: NodeJS.Timeout | undefined;
   private readonly dropped: DroppedConnections;
 
   constructor(
@@ -45,14 +62,16 @@ export class HttpListener {
     handler: RequestListener,
     private readonly logger: Logger,
   ) {
-    const requestTimeout = config.requestTimeoutMs ?? 60_000;
-    const headersTimeout = Math.min(config.headersTimeoutMs ?? 15_000, requestTimeout);
+    this.requestTimeoutMs = config.requestTimeoutMs ?? 60_000;
+    const headersTimeout = Math.min(config.headersTimeoutMs ?? 15_000, this.requestTimeoutMs);
+    this.checkMs = Math.min(1_000, Math.max(10, Math.ceil(headersTimeout / 4)));
     this.server = createServer({
-      requestTimeout,
+      // Node's own knows no requests that may take longer; it looks after headers alone.
+      requestTimeout: 0,
       headersTimeout,
       keepAliveTimeout: config.keepAliveTimeoutMs ?? 120_000,
       // How often Node looks for senders that are too slow.
-      connectionsCheckingInterval: Math.min(1_000, Math.max(10, Math.ceil(headersTimeout / 4))),
+      connectionsCheckingInterval: this.checkMs,
     });
     this.server.maxConnections = config.maxConnections ?? 1_024;
     this.server.on('connection', (socket) => this.track(socket));
@@ -96,6 +115,7 @@ export class HttpListener {
   /** @throws ListenError */
   async start(): Promise<void> {
     this.boundAddress = await openPort(this.server, this.config);
+    this.slowTimer = setInterval(() => this.cutOffSlow(), this.checkMs).unref();
     this.server.on('error', (error) => this.logger.error({ reason: error.message }, 'connection could not be taken'));
   }
 
@@ -110,6 +130,7 @@ export class HttpListener {
     const timer = setTimeout(() => this.closeIdle(), LAST_REQUEST_MS);
     for (const responses of this.connections.values()) for (const response of responses) closeAfter(response);
     await closed;
+    clearInterval(this.slowTimer);
     clearTimeout(timer);
     deadline.removeEventListener('abort', cutOff);
   }
@@ -130,10 +151,24 @@ export class HttpListener {
 
   private track(socket: Socket): void {
     this.connections.set(socket, new Set());
-    socket.once('close', () => this.connections.delete(socket));
+    socket.once('close', () => {
+      this.connections.delete(socket);
+      this.latest.delete(socket);
+    });
+  }
+
+  /** Cuts off senders whose request has not arrived whole in time, answered or not; those who wait for an answer get 408. */
+  private cutOffSlow(): void {
+    const sinceMs = performance.now() - this.requestTimeoutMs;
+    for (const [socket, { response, startedMs }] of this.latest) {
+      if (response.req.complete || startedMs > sinceMs || unhurried.has(response.req)) continue;
+      if (!response.headersSent) socket.write('HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n');
+      socket.destroy();
+    }
   }
 
   private trackRequest(socket: Socket, response: ServerResponse): void {
+    this.latest.set(socket, { response, startedMs: performance.now() });
     const responses = this.connections.get(socket);
     responses?.add(response);
     if (this.closing) closeAfter(response);

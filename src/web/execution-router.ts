@@ -94,6 +94,8 @@ export function executionRouter({ book, logger, gate }: ExecutionRouterDeps): Ro
   router.use(API_PATH, (error: unknown, _request: Request, response: Response, next: NextFunction) => {
     // Whoever gave up meanwhile is nobody to answer.
     if (response.destroyed) return;
+    // Whoever gave up meanwhile is nobody to answer, and no fault of this program.
+    if (response.destroyed || response.closed) return;
     if (response.headersSent) next(error);
     else refuse(error, response, logger);
   });

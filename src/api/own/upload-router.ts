@@ -1,5 +1,6 @@
 import { type Request, type RequestHandler, Router } from 'express';
 import type { Guard } from '../../component/guard.js';
+import { letTakeItsTime } from '../../component/http-listener.js';
 import type { Logger } from '../../component/logger.js';
 import { API_PATH } from '../../run/api-path.js';
 import type { ArtifactKey, ArtifactStore } from '../../store/artifact/artifact-store.js';
@@ -41,6 +42,7 @@ export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard
   const upload: RequestHandler = async (request, response) => {
     const key = await keyOf(request, callerOf(response).accountId);
     const announcedBytes = Number(request.headers['content-length'] ?? 0);
+    const hurry = letTakeItsTime(request);
     try {
       refuseShortage(announcedBytes);
       if (announcedBytes > config.maxFileBytes) throw tooLarge(config.maxFileBytes);
@@ -52,6 +54,8 @@ export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard
       // A sender that still writes does not read the answer.
       request.resume();
       throw toArtifactApiError(error, logger);
+    } finally {
+      hurry();
     }
   };
   router.put(`${API_PATH}/runs/:runId/artifacts/*path`, authorize('artifacts:write'), upload);
@@ -88,20 +92,53 @@ export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard
   async function keep(key: ArtifactKey, request: Request, announcedBytes: number): Promise<number> {
     await quota.check(key, announcedBytes);
     let sizeBytes = 0;
+    const pace = new SenderPace(request);
     const bounded = async function* (): AsyncGenerator<Uint8Array> {
+      pace.wait();
       // Left open when it is refused in the middle: its answer goes over the same connection.
       for await (const chunk of request.iterator({ destroyOnReturn: false })) {
         const bytes: Uint8Array = chunk;
+        pace.came(bytes.length);
         sizeBytes += bytes.length;
         if (sizeBytes > config.maxFileBytes) throw tooLarge(config.maxFileBytes);
         yield bytes;
+        pace.wait();
       }
+      pace.came(0);
       // Of one whose length nobody announced.
       if (sizeBytes > announcedBytes) await quota.check(key, sizeBytes);
     };
     const store = await openStore();
-    await store.put(key, bounded());
+    try {
+      await store.put(key, bounded());
+    } finally {
+      pace.came(0);
+    }
     await quota.add(key, sizeBytes);
     return sizeBytes;
+  }
+}
+
+/** How long a sender may be waited for, in milliseconds; each byte that comes gives it another one. */
+const WAIT_MS = 60_000;
+
+/** Cuts off a sender that is waited for too long: an upload may take as long as it goes on, at a kilobyte a second or more. */
+class SenderPace {
+  private leftMs = WAIT_MS;
+  private sinceMs = 0;
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(private readonly request: Request) {}
+
+  /** More is waited for. */
+  wait(): void {
+    this.sinceMs = performance.now();
+    this.timer = setTimeout(() => this.request.destroy(), this.leftMs);
+  }
+
+  /** So many bytes have come; what is done with them is not the sender's time. */
+  came(byteCount: number): void {
+    clearTimeout(this.timer);
+    this.leftMs = Math.max(0, Math.min(this.leftMs - (performance.now() - this.sinceMs), WAIT_MS)) + byteCount;
   }
 }

@@ -51,8 +51,9 @@ export class HttpArtifactSink implements ArtifactSink {
           ? Buffer.alloc(0)
           : watched(handle.createReadStream({ autoClose: false, start: 0, end: size - 1 }), () => timer.refresh());
       const answer = await this.send(url, body, size, AbortSignal.any([signal, silence.signal]));
-      if (!answer.ok) throw refusal(answer.status, await answer.text(), url);
-      await answer.body?.cancel();
+      // The status says all that has to be known, also where the rest of the answer does not come.
+      if (!answer.ok) throw refusal(answer.status, await answer.text().catch(() => ''), url);
+      await answer.body?.cancel().catch(() => undefined);
     } finally {
       clearTimeout(timer);
       await handle.close();
@@ -87,7 +88,7 @@ async function* watched(content: AsyncIterable<Uint8Array>, onTaken: () => void)
 const CODES: Readonly<Record<number, ArtifactErrorCode>> = { 409: 'conflict', 413: 'tooLarge', 507: 'full' };
 
 function refusal(status: number, text: string, url: string): ArtifactError {
-  const code = CODES[status] ?? (status >= 500 || status === 429 ? 'unavailable' : 'refused');
+  const code = CODES[status] ?? (status >= 500 || status === 408 || status === 429 ? 'unavailable' : 'refused');
   const said = answerSchema.safeParse(parseJson(text)).data?.status.user_message;
   return new ArtifactError(code, `${new URL(url).origin} answered ${status}: ${said ?? 'it takes no artifacts'}`);
 }

@@ -1,7 +1,7 @@
 import { Agent, type RequestListener } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { HttpListener, type HttpListenerConfig } from '../../../src/component/http-listener.js';
+import { HttpListener, type HttpListenerConfig, letTakeItsTime } from '../../../src/component/http-listener.js';
 import { silentLogger } from '../../../src/component/logger.js';
 import { RawConnection, send } from '../../fake/http-client.js';
 
@@ -97,4 +97,30 @@ test('a sender that is too slow does not hold up the end', async () => {
   await began;
   await listener?.shutdown(NEVER);
   await closed;
+});
+
+test('a body whose reader looks after its sender may take longer than others', async () => {
+  const hurry: (() => void)[] = [];
+  const server = await start(
+    (request, response) => {
+      if (request.url === '/upload') hurry.push(letTakeItsTime(request));
+      request.resume().on('end', () => response.end('all of it'));
+    },
+    { requestTimeoutMs: 50 },
+  );
+  const { port } = server.address;
+  const begin = async (path: string) => {
+    const connection = await RawConnection.open(port);
+    connection.write(`POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\nx`);
+    return connection;
+  };
+  const uploads = [await begin('/upload'), await begin('/upload')];
+  // The first is cut off, and so time has passed for the others.
+  for (let times = 0; times < 3; times += 1) {
+    expect(await (await begin('/other')).untilClosed()).toMatch(/^HTTP\/1.1 408 /);
+  }
+  uploads[0]?.write('y');
+  expect(await uploads[0]?.untilClosed()).toMatch(/all of it/);
+  hurry[1]?.();
+  expect(await uploads[1]?.untilClosed()).toMatch(/^HTTP\/1.1 408 /);
 });
