@@ -7,7 +7,7 @@ import { SentRun } from '../tool/sent-run.js';
 import { until } from '../tool/until.js';
 
 const MIB = 2 ** 20;
-const HEADER = 'POST /v1/traces HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-protobuf\r\n';
+const HEADER = 'POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n';
 /** What the process may grow by in a test of this file, in MiB: many times less than what senders announce. */
 const MAX_GROWTH_MIB = 100;
 const MAX_CONNECTIONS = 1_024;
