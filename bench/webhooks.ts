@@ -17,6 +17,7 @@ import { DEFAULT_ATTEMPT_SCHEDULE } from '../src/webhook/attempt-schedule.js';
 import { PlatformSender } from '../src/webhook/platform-sender.js';
 import { SecretBox } from '../src/webhook/secret-box.js';
 import { DEFAULT_STANDING_LIMITS } from '../src/webhook/standing-rule.js';
+import { sealUrl } from '../src/webhook/subscription-secrets.js';
 import { DISPATCHER_DEFAULTS, WebhookDispatcher } from '../src/webhook/webhook-dispatcher.js';
 import { WebhookHttp } from '../src/webhook/webhook-http.js';
 import { thisMachine } from './machine.js';
@@ -138,7 +139,7 @@ async function withBench(
     const dead = at % 2 === 0 ? 'http://127.0.0.1:1/' : `http://127.0.0.1:${port}/dead`;
     await subscriptions.add({
       ...{ id, accountId: FIRST_ACCOUNT_ID, createdUnixMs: at, kind: 'http', name: id, description: '' },
-      clientUrl: isDead ? dead : `http://127.0.0.1:${port}/${at}`,
+      ...sealUrl(isDead ? dead : `http://127.0.0.1:${port}/${at}`, 'http', id, box),
       ...{ eventTypes: ['job.run.completed'], jobIds: [], filter: NO_FILTER, state: 'active', archiveReason: null },
       ...{ hasAuthorization: true, hasStandardHeaders: true, maxPerMinute: null, sealedHeaders: null },
       ...{ sealedSecret: box.seal(SECRET, id), sealedOldSecret: null, oldSecretUntilUnixMs: null },

@@ -67,7 +67,7 @@ export class Webhooks {
       http: platform,
       slack: new ChatSender(slackMessage, chat),
       teams: new ChatSender(teamsMessage, chat),
-      email: new MailSender({ stories, smtpUrl, from, timeoutMs: TIMEOUT_MS, clock }),
+      email: new MailSender({ stories, smtpUrl, from, timeoutMs: TIMEOUT_MS, openBox, clock }),
     };
     const schedule = { ...DEFAULT_ATTEMPT_SCHEDULE, delaysMs: configuration['webhook-retries'] };
     this.dispatcher = new WebhookDispatcher(

@@ -15,6 +15,7 @@ import { indexPlaces } from './migration/0017-lists-by-place.js';
 import { addResentWebhooks } from './migration/0018-resent-webhooks.js';
 import { addWebhookUrls } from './migration/0019-webhook-urls.js';
 import { createStepArtifacts } from './migration/0021-step-artifacts.js';
+import { sealWebhookUrls } from './migration/0022-sealed-webhook-urls.js';
 import { StoreError } from './store-error.js';
 
 /** Steps of a schema by their names, whose alphabetical order is that of the steps. */
@@ -41,6 +42,7 @@ const SCHEMA_STEPS: SchemaSteps = {
   '0018-resent-webhooks': { up: addResentWebhooks },
   '0019-webhook-urls': { up: addWebhookUrls },
   '0021-step-artifacts': { up: createStepArtifacts },
+  '0022-sealed-webhook-urls': { up: sealWebhookUrls },
 };
 
 /** Which database's schema is brought forward, and to what. */

@@ -27,9 +27,9 @@ export class ChatSender implements EventSender {
   async send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent> {
     const { http, stories, clock } = this.deps;
     const text = JSON.stringify(this.form(await messageOf(subscription, event, stories)));
-    const { headers } = openSecrets(subscription, await this.deps.openBox(), clock.nowUnixMs());
+    const { clientUrl, headers } = openSecrets(subscription, await this.deps.openBox(), clock.nowUnixMs());
     const own = { 'content-type': 'application/json', ...(event.isTest && TEST_HEADER) };
-    const outcome = await http.post(new URL(subscription.clientUrl), { ...headers, ...own }, Buffer.from(text), signal);
+    const outcome = await http.post(new URL(clientUrl), { ...headers, ...own }, Buffer.from(text), signal);
     return sentOf(outcome, { requestHeaders: own, requestBody: text }, clock.nowUnixMs());
   }
 }

@@ -4,6 +4,7 @@ import { type EventSender, type OutgoingEvent, type Sent, TEST_HEADER } from './
 import { mailMessage } from './message/mail-message.js';
 import { messageOf } from './message/run-message.js';
 import type { StoryTeller } from './message/run-story.js';
+import type { SecretBox } from './secret-box.js';
 
 /** What a sender works with. */
 export interface MailSenderDeps {
@@ -13,6 +14,7 @@ export interface MailSenderDeps {
   readonly from: string;
   /** For each step of the talk with the server, in milliseconds. */
   readonly timeoutMs: number;
+  readonly openBox: () => Promise<SecretBox>;
   readonly clock: Clock;
 }
 
@@ -24,11 +26,11 @@ export class MailSender implements EventSender {
   constructor(private readonly deps: MailSenderDeps) {}
 
   async send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent> {
-    const { stories, smtpUrl, from, timeoutMs, clock } = this.deps;
+    const { stories, smtpUrl, from, timeoutMs, clock, openBox } = this.deps;
     if (smtpUrl === 'off') throw new Error('no mail can be sent: set smtp-url to the server that sends it');
     const message = mailMessage(await messageOf(subscription, event, stories));
     const headers = event.isTest ? TEST_HEADER : {};
-    const to = subscription.clientUrl.replace(/^mailto:/, '');
+    const to = (await openBox()).open(subscription.sealedUrl, subscription.id).replace(/^mailto:/, '');
     // A retry is the same message: who keeps mail by its id sees it once.
     const messageId = `<${event.id}@${from.split('@')[1] ?? 'localhost'}>`;
     const { createTransport } = await import('nodemailer');

@@ -40,7 +40,7 @@ export class PlatformSender implements EventSender {
       ...(subscription.hasStandardHeaders && standardHeaders(event.id, timestampS, body, secrets.signing)),
       ...(subscription.hasAuthorization && { authorization: platformSignature(secrets.authorizing, body) }),
     };
-    const outcome = await http.post(new URL(subscription.clientUrl), { ...secrets.headers, ...signed }, body, signal);
+    const outcome = await http.post(new URL(secrets.clientUrl), { ...secrets.headers, ...signed }, body, signal);
     const masked = Object.fromEntries(Object.keys(secrets.headers).map((name) => [name, MASK]));
     const request = { requestHeaders: { ...masked, ...signed }, requestBody: body.toString('utf8') };
     return sentOf(outcome, request, clock.nowUnixMs());

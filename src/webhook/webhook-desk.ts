@@ -11,18 +11,27 @@ import type {
   WebhookSubscription,
 } from '../store/webhook/webhook-subscription.js';
 import type { EventSender, OutgoingEvent, Sent } from './event-sender.js';
-import type { SecretBox } from './secret-box.js';
+import { type SecretBox, SecretBoxError } from './secret-box.js';
 import { sendEvent } from './send-event.js';
 import { newWebhookSecret } from './signature.js';
-import { sealHeaders } from './subscription-secrets.js';
+import { sealHeaders, sealUrl } from './subscription-secrets.js';
 
 /** What whoever subscribes says. */
 export interface WebhookDraft
   extends Omit<
     WebhookSettings,
-    'state' | 'archiveReason' | 'sealedSecret' | 'sealedOldSecret' | 'oldSecretUntilUnixMs' | 'sealedHeaders'
+    | 'state'
+    | 'archiveReason'
+    | 'sealedUrl'
+    | 'shownUrl'
+    | 'sealedSecret'
+    | 'sealedOldSecret'
+    | 'oldSecretUntilUnixMs'
+    | 'sealedHeaders'
   > {
   readonly isActive: boolean;
+  /** An http or https URL; `mailto:` and addresses for mail. */
+  readonly clientUrl: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -42,7 +51,7 @@ export class WebhookDesk {
   constructor(private readonly deps: WebhookDeskDeps) {}
 
   /** @returns the subscription and its signing secret, which is shown this once */
-  async create(accountId: number, { isActive, headers, ...draft }: WebhookDraft) {
+  async create(accountId: number, { isActive, clientUrl, headers, ...draft }: WebhookDraft) {
     const { subscriptions, clock, newKsuid, randomBytes } = this.deps;
     const nowUnixMs = clock.nowUnixMs();
     const id = `wsu_${newKsuid(nowUnixMs)}`;
@@ -50,6 +59,7 @@ export class WebhookDesk {
     const box = await this.deps.openBox();
     const subscription = await subscriptions.add({
       ...draft,
+      ...sealUrl(clientUrl, draft.kind, id, box),
       ...{ id, accountId, createdUnixMs: nowUnixMs, state: isActive ? 'active' : 'inactive', archiveReason: null },
       ...{ sealedSecret: box.seal(secret, id), sealedOldSecret: null, oldSecretUntilUnixMs: null },
       sealedHeaders: sealHeaders(headers, id, box),
@@ -57,18 +67,34 @@ export class WebhookDesk {
     return { subscription, secret };
   }
 
+  /** Where a subscription leads, for those who may change it; masked where it cannot be opened. */
+  async urlOf(subscription: WebhookSubscription): Promise<string> {
+    try {
+      return (await this.deps.openBox()).open(subscription.sealedUrl, subscription.id);
+    } catch {
+      // The next delivery says why, in its log.
+      return subscription.shownUrl;
+    }
+  }
+
   /** Changes what was said, and leaves the rest. @returns `undefined` where it is not there */
   async change(
     accountId: number,
     id: string,
-    { isActive, headers, ...changes }: Partial<WebhookDraft>,
+    { isActive, clientUrl, headers, ...changes }: Partial<WebhookDraft>,
   ): Promise<WebhookSubscription | undefined> {
     const { subscriptions, clock } = this.deps;
-    const sealed = headers && { sealedHeaders: sealHeaders(headers, id, await this.deps.openBox()) };
+    const box = headers !== undefined || clientUrl !== undefined ? await this.deps.openBox() : undefined;
+    const sealed = headers && box && { sealedHeaders: sealHeaders(headers, id, box) };
     return await subscriptions.change(
       accountId,
       id,
-      (current) => ({ ...changes, ...sealed, state: nextState(current, isActive, changes.clientUrl) }),
+      (current) => {
+        // The same URL stays sealed as it is: by that it is told from another one.
+        const isMoved = clientUrl !== undefined && box !== undefined && clientUrl !== openUrl(current, box);
+        const moved = isMoved && sealUrl(clientUrl, current.kind, id, box);
+        return { ...changes, ...sealed, ...moved, state: nextState(current, isActive, isMoved) };
+      },
       clock.nowUnixMs(),
     );
   }
@@ -146,18 +172,23 @@ export class WebhookDesk {
   }
 }
 
+/** @returns `undefined` where it was sealed with another key */
+function openUrl({ id, sealedUrl }: WebhookSubscription, box: SecretBox): string | undefined {
+  try {
+    return box.open(sealedUrl, id);
+  } catch (error) {
+    if (error instanceof SecretBoxError) return undefined;
+    throw error;
+  }
+}
+
 const NO_OLD_SECRET = { sealedOldSecret: null, oldSecretUntilUnixMs: null } as const;
 
 /**
  * The state that follows from a change. A new URL makes an archived one active: whoever read its `active: false`, and sends
  * it back with a new URL, wants it to work again. One that somebody made inactive stays so.
  */
-function nextState(
-  { state, clientUrl }: WebhookSubscription,
-  isActive: boolean | undefined,
-  newUrl: string | undefined,
-): WebhookState {
-  const isMoved = newUrl !== undefined && newUrl !== clientUrl;
+function nextState({ state }: WebhookSubscription, isActive: boolean | undefined, isMoved: boolean): WebhookState {
   if (isActive === true || (isMoved && state === 'archived')) return 'active';
   if (isActive === undefined || state === 'archived') return state;
   return 'inactive';

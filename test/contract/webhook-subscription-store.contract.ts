@@ -92,14 +92,9 @@ export function webhookSubscriptionStoreContract(
           ...{ dispatchedUnixMs: 5, httpStatusCode: 500 },
         };
         await webhookEvents.finish([attempted(event, { next })], 'p', () => ({ standing, archiveReason: null }));
-        const same = await subscriptions.change(ACCOUNT, added.id, ({ clientUrl }) => ({ clientUrl }), now + 1);
+        const same = await subscriptions.change(ACCOUNT, added.id, ({ sealedUrl }) => ({ sealedUrl }), now + 1);
         expect(same).toMatchObject({ urlVersion: 1, ...standing });
-        const moved = await subscriptions.change(
-          ACCOUNT,
-          added.id,
-          () => ({ clientUrl: 'https://b.example.com' }),
-          now + 2,
-        );
+        const moved = await subscriptions.change(ACCOUNT, added.id, () => ({ sealedUrl: 'another' }), now + 2);
         expect(moved).toMatchObject({ urlVersion: 2, ...FRESH_STANDING });
         const [tried, waiting] = await eventsOf(state, added.id);
         expect(tried).toMatchObject({ state: 'pending', roundCount: 0, attemptCount: 1, dueUnixMs: now + 2 });
@@ -115,7 +110,7 @@ export function webhookSubscriptionStoreContract(
         const claim = { holder: 'p', nowUnixMs: now, leaseUntilUnixMs: now + 1 };
         const [event] = await webhookEvents.claim(added, 1, claim);
         if (event === undefined) throw new Error('nothing was claimed');
-        await subscriptions.change(ACCOUNT, added.id, () => ({ clientUrl: 'https://b.example.com' }), now + 2);
+        await subscriptions.change(ACCOUNT, added.id, () => ({ sealedUrl: 'another' }), now + 2);
         const gone = attempted(event, { next: { state: 'failed' }, isGone: true });
         const archive = () => ({ standing: { ...FRESH_STANDING, failedCount: 1 }, archiveReason: 'gone' });
         expect(await webhookEvents.finish([gone], 'p', archive)).toEqual([]);

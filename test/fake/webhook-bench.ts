@@ -7,20 +7,18 @@ import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
 import { openSqliteState } from '../../src/store/open-sqlite-state.js';
 import type { State } from '../../src/store/state.js';
 import { ANNOUNCING } from '../../src/store/webhook/announcing.js';
-import type { NewWebhookSubscription } from '../../src/store/webhook/subscription-store.js';
 import type { WebhookEvent } from '../../src/store/webhook/webhook-event.js';
 import type { WebhookSubscription } from '../../src/store/webhook/webhook-subscription.js';
 import { AddressRules, parseAllowed } from '../../src/webhook/address-rules.js';
 import { DEFAULT_ATTEMPT_SCHEDULE } from '../../src/webhook/attempt-schedule.js';
 import { PlatformSender } from '../../src/webhook/platform-sender.js';
-import { SecretBox } from '../../src/webhook/secret-box.js';
 import { DEFAULT_STANDING_LIMITS } from '../../src/webhook/standing-rule.js';
 import { DISPATCHER_DEFAULTS, type DispatcherConfig, WebhookDispatcher } from '../../src/webhook/webhook-dispatcher.js';
 import { WebhookHttp } from '../../src/webhook/webhook-http.js';
 import { until } from '../tool/until.js';
 import { FakeClock } from './fake-clock.js';
 import { RecordingLogger } from './recording-logger.js';
-import { commandNote, eventsOf, subscription } from './webhook-facts.js';
+import { commandNote, eventsOf, type GivenSubscription, subscription, TEST_BOX } from './webhook-facts.js';
 
 /** A request that the receiver got. */
 export interface Received {
@@ -52,7 +50,7 @@ export class WebhookBench {
   readonly received: Received[] = [];
   /** What is answered to a request, by its path. */
   answer: (path: string, count: number) => Answer = () => ({ status: 200 });
-  readonly box = new SecretBox(Buffer.alloc(32, 1));
+  readonly box = TEST_BOX;
   readonly dispatcher: WebhookDispatcher;
   private readonly server: Server;
   private readonly others: WebhookDispatcher[] = [];
@@ -112,7 +110,7 @@ export class WebhookBench {
   }
 
   /** Adds a subscription to ends of runs, whose endpoint is the receiver's path of its name. */
-  subscribe(name: string, given: Partial<NewWebhookSubscription> = {}): Promise<WebhookSubscription> {
+  subscribe(name: string, given: GivenSubscription = {}): Promise<WebhookSubscription> {
     return this.state.subscriptions.add(
       subscription(name, {
         eventTypes: ['job.run.completed'],

@@ -5,9 +5,20 @@ import type { State } from '../../src/store/state.js';
 import type { NewWebhookSubscription } from '../../src/store/webhook/subscription-store.js';
 import type { AttemptResult, WebhookEvent } from '../../src/store/webhook/webhook-event.js';
 import { NO_FILTER, WEBHOOK_EVENT_TYPES } from '../../src/store/webhook/webhook-subscription.js';
+import { SecretBox } from '../../src/webhook/secret-box.js';
+import { sealUrl } from '../../src/webhook/subscription-secrets.js';
+
+/** What seals secrets in tests. */
+export const TEST_BOX = new SecretBox(Buffer.alloc(32, 1));
+
+/** What a test says of a subscription; its URL is sealed by `TEST_BOX`. */
+export type GivenSubscription = Partial<NewWebhookSubscription> & { readonly clientUrl?: string };
 
 /** A subscription to everything of the first account. */
-export function subscription(id: string, given: Partial<NewWebhookSubscription> = {}): NewWebhookSubscription {
+export function subscription(
+  id: string,
+  { clientUrl = 'https://hooks.example.com/a', ...given }: GivenSubscription = {},
+): NewWebhookSubscription {
   return {
     id: `wsu_${id}`,
     accountId: FIRST_ACCOUNT_ID,
@@ -15,7 +26,7 @@ export function subscription(id: string, given: Partial<NewWebhookSubscription> 
     kind: 'http',
     name: id,
     description: '',
-    clientUrl: 'https://hooks.example.com/a',
+    ...sealUrl(clientUrl, given.kind ?? 'http', `wsu_${id}`, TEST_BOX),
     eventTypes: WEBHOOK_EVENT_TYPES,
     jobIds: [],
     filter: NO_FILTER,

@@ -8,19 +8,26 @@ import { MailSender } from '../../src/webhook/mail-sender.js';
 import { slackMessage } from '../../src/webhook/message/slack-message.js';
 import { teamsMessage } from '../../src/webhook/message/teams-message.js';
 import { PlatformSender } from '../../src/webhook/platform-sender.js';
-import { SecretBox } from '../../src/webhook/secret-box.js';
 import { WebhookDesk } from '../../src/webhook/webhook-desk.js';
 import { WebhookHttp } from '../../src/webhook/webhook-http.js';
+import { TEST_BOX } from './webhook-facts.js';
 
 /** A desk on a state that may send to this machine, and whether it was said that something is due. */
 export function webhookParts({ subscriptions, catalog }: State, clock: Clock) {
   const parts = { wakeCount: 0, wake, openDesk };
   const rules = new AddressRules(parseAllowed('loopback') ?? []);
   const http = new WebhookHttp({ rules, timeoutMs: 10_000, resolve: async () => [] }, clock);
-  const openBox = async () => new SecretBox(Buffer.alloc(32, 1));
+  const openBox = async () => TEST_BOX;
   const sender = new PlatformSender({ http, openBox, clock, redaction: 'literals', version: '0.0.0' });
   const stories = { tell: () => Promise.reject(new Error('nobody tells of runs here')) };
-  const email = new MailSender({ stories, smtpUrl: 'off', from: 'bridge@example.com', timeoutMs: 10_000, clock });
+  const email = new MailSender({
+    stories,
+    smtpUrl: 'off',
+    from: 'bridge@example.com',
+    timeoutMs: 10_000,
+    openBox,
+    clock,
+  });
   const chat = { http, stories, openBox, clock };
   const slack = new ChatSender(slackMessage, chat);
   const senders = { http: sender, slack, teams: new ChatSender(teamsMessage, chat), email };

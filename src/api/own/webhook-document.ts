@@ -2,11 +2,15 @@ import { RUN_STATUS, type RunStatus } from '../../store/run-status.js';
 import type { WebhookSubscription } from '../../store/webhook/webhook-subscription.js';
 import { microseconds, subscriptionDocument } from '../webhook/subscription-document.js';
 
-/** A subscription with what the hosted platform has no place for. @param secret shown where it was made just now */
-export function ownSubscriptionDocument(subscription: WebhookSubscription, secret?: string) {
+/**
+ * A subscription with what the hosted platform has no place for.
+ * @param clientUrl as the caller may see it
+ * @param secret shown where it was made just now
+ */
+export function ownSubscriptionDocument(subscription: WebhookSubscription, clientUrl: string, secret?: string) {
   const { kind, state, filter, pausedUntilUnixMs } = subscription;
   return {
-    ...subscriptionDocument(subscription, secret),
+    ...subscriptionDocument(subscription, clientUrl, secret),
     type: kind,
     state,
     filters: { ...filter, statuses: filter.statuses.map(wordOf) },

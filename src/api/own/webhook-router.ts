@@ -8,7 +8,7 @@ import { payloadOf } from '../../webhook/payload.js';
 import { ApiError } from '../api-error.js';
 import { authorize, callerOf } from '../authenticate.js';
 import { success } from '../envelope.js';
-import { foundSubscription } from '../webhook/found-subscription.js';
+import { foundSubscription, shownUrl } from '../webhook/found-subscription.js';
 import { bodySchemas, parseInput, toDraft } from '../webhook/subscription-input.js';
 import { addSubscriptionRoutes } from '../webhook/subscription-routes.js';
 import type { WebhookApiDeps } from '../webhook/webhook-api-deps.js';
@@ -80,20 +80,22 @@ export function ownWebhookRouter(deps: WebhookApiDeps): Router {
     }
     const changed = await (await openDesk()).change(accountId, id, await toDraft(input, kind, accountId, jobs));
     if (changed === undefined) throw ApiError.notFound();
-    response.json(success(ownSubscriptionDocument(changed)));
+    response.json(success(ownSubscriptionDocument(changed, await shownUrl(response, changed, deps))));
   });
   router.post(`${ONE}/secret`, authorize('webhooks:write'), json, async (request, response) => {
     const { id, accountId } = await foundSubscription(request, response, deps);
     const { overlap_seconds: seconds } = parseInput(rotationSchema, request.body);
     const rotated = await (await openDesk()).rotate(accountId, id, seconds * 1_000);
     if (rotated === undefined) throw ApiError.notFound();
-    response.json(success(ownSubscriptionDocument(rotated.subscription, rotated.secret)));
+    const { subscription, secret } = rotated;
+    const url = await shownUrl(response, subscription, deps);
+    response.json(success(ownSubscriptionDocument(subscription, url, secret)));
   });
   router.delete(`${ONE}/old-secret`, authorize('webhooks:write'), async (request, response) => {
     const { id, accountId } = await foundSubscription(request, response, deps);
     const changed = await (await openDesk()).endOverlap(accountId, id);
     if (changed === undefined) throw ApiError.notFound();
-    response.json(success(ownSubscriptionDocument(changed)));
+    response.json(success(ownSubscriptionDocument(changed, await shownUrl(response, changed, deps))));
   });
   router.get(`${ONE}/preview`, authorize('webhooks:read'), async (request, response) => {
     const subscription = await foundSubscription(request, response, deps);

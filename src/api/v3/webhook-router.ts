@@ -5,7 +5,7 @@ import { authorize } from '../authenticate.js';
 import { success, successList } from '../envelope.js';
 import { goneOf } from '../gone-of.js';
 import { eventDocument, receiptDocument } from '../webhook/event-document.js';
-import { foundSubscription } from '../webhook/found-subscription.js';
+import { foundSubscription, shownUrl } from '../webhook/found-subscription.js';
 import { subscriptionDocument } from '../webhook/subscription-document.js';
 import { bodySchemas, parseInput, toDraft } from '../webhook/subscription-input.js';
 import { addSubscriptionRoutes } from '../webhook/subscription-routes.js';
@@ -29,7 +29,7 @@ export function webhookRouter(deps: WebhookApiDeps): Router {
     const input = parseInput(bodySchemas.platform.change, request.body);
     const changed = await (await openDesk()).change(accountId, id, await toDraft(input, kind, accountId, jobs));
     if (changed === undefined) throw ApiError.notFound();
-    response.json(success(subscriptionDocument(changed)));
+    response.json(success(subscriptionDocument(changed, await shownUrl(response, changed, deps))));
   });
   router.get(`${ONE}/test`, authorize('webhooks:write'), async (request, response) => {
     const subscription = await foundSubscription(request, response, deps);

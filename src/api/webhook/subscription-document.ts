@@ -1,8 +1,12 @@
 import type { WebhookSubscription } from '../../store/webhook/webhook-subscription.js';
 
-/** A subscription as the hosted platform shows it. @param secret shown where it was made just now */
-export function subscriptionDocument(subscription: WebhookSubscription, secret?: string) {
-  const { id, accountId, name, description, jobIds, eventTypes, clientUrl, state, dispatchedUnixMs } = subscription;
+/**
+ * A subscription as the hosted platform shows it.
+ * @param clientUrl as the caller may see it
+ * @param secret shown where it was made just now
+ */
+export function subscriptionDocument(subscription: WebhookSubscription, clientUrl: string, secret?: string) {
+  const { id, accountId, name, description, jobIds, eventTypes, state, dispatchedUnixMs } = subscription;
   return {
     id,
     account_identifier: String(accountId),

@@ -8,6 +8,7 @@ import {
   WEBHOOK_TRANSITIONS,
   type WebhookKind,
 } from '../../store/webhook/webhook-subscription.js';
+import { MASKED_PART } from '../../webhook/subscription-secrets.js';
 import type { WebhookDraft } from '../../webhook/webhook-desk.js';
 import { ApiError } from '../api-error.js';
 
@@ -139,6 +140,9 @@ export const DRAFT_DEFAULTS: Omit<WebhookDraft, 'name' | 'clientUrl' | 'eventTyp
 
 /** @throws ApiError 400 */
 function checkedUrl(text: string, kind: WebhookKind): string {
+  if (text.includes(MASKED_PART)) {
+    throw new ApiError(400, `client_url: is masked, with ${MASKED_PART} for a part of it; give the whole URL.`);
+  }
   if (kind === 'email') {
     if (/^mailto:[^\s@,;]+@[^\s@,;]+(,[^\s@,;]+@[^\s@,;]+){0,49}$/.test(text)) return text;
     throw new ApiError(400, 'client_url: is no mailto:name@host, or several addresses with commas between them.');

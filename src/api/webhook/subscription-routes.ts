@@ -2,7 +2,7 @@ import type { RequestHandler, Router } from 'express';
 import type { WebhookSubscription } from '../../store/webhook/webhook-subscription.js';
 import { authorize, callerOf } from '../authenticate.js';
 import { success, successList } from '../envelope.js';
-import { foundSubscription } from './found-subscription.js';
+import { foundSubscription, shownUrl } from './found-subscription.js';
 import { type bodySchemas, DRAFT_DEFAULTS, parseInput, toDraft } from './subscription-input.js';
 import type { WebhookApiDeps } from './webhook-api-deps.js';
 import { webhookListPart } from './webhook-list-part.js';
@@ -17,7 +17,7 @@ export interface SubscriptionRoutes {
   readonly json: RequestHandler;
   readonly newSchema: (typeof bodySchemas)[keyof typeof bodySchemas]['create'];
   /** @param secret where it is shown, which is once */
-  readonly documentOf: (subscription: WebhookSubscription, secret?: string) => object;
+  readonly documentOf: (subscription: WebhookSubscription, clientUrl: string, secret?: string) => object;
 }
 
 /** Adds to a router what the hosted platform's API and the one of one's own have alike: list, make, show and remove subscriptions. */
@@ -31,7 +31,9 @@ export function addSubscriptionRoutes(
     const part = webhookListPart(request.query);
     const { items, totalCount } = await subscriptions.list(callerOf(response).accountId, part);
     const pagination = { total_count: totalCount, count: items.length };
-    const documents = items.map((found) => documentOf(found));
+    const documents = await Promise.all(
+      items.map(async (found) => documentOf(found, await shownUrl(response, found, deps))),
+    );
     response.json(successList(documents, { pagination, filters: part, order_by: null }));
   });
   router.post(all, authorize('webhooks:write'), json, async (request, response) => {
@@ -42,10 +44,11 @@ export function addSubscriptionRoutes(
     const { clientUrl = '', eventTypes = [], name = '' } = said;
     const draft = { ...DRAFT_DEFAULTS, ...said, clientUrl, eventTypes, name };
     const { subscription, secret } = await (await openDesk()).create(accountId, draft);
-    response.status(201).json(success(documentOf(subscription, secret), 201));
+    response.status(201).json(success(documentOf(subscription, clientUrl, secret), 201));
   });
   router.get(one, authorize('webhooks:read'), async (request, response) => {
-    response.json(success(documentOf(await foundSubscription(request, response, deps))));
+    const found = await foundSubscription(request, response, deps);
+    response.json(success(documentOf(found, await shownUrl(response, found, deps))));
   });
   router.delete(one, authorize('webhooks:write'), async (request, response) => {
     const { id, accountId } = await foundSubscription(request, response, deps);

@@ -25,7 +25,7 @@ export const subscriptionSchema = z
     description: text,
     job_ids: z.array(text),
     event_types: z.array(z.enum(WEBHOOK_EVENT_TYPES)),
-    client_url: text,
+    client_url: text.meta({ description: 'masked for callers who may not write webhooks' }),
     active: z.boolean(),
     archived_reason: text
       .nullable()

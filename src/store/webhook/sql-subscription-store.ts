@@ -55,7 +55,7 @@ export class SqlSubscriptionStore implements SubscriptionStore {
         const after = { ...before, ...change(before) };
         const isRevived = after.state === 'active' && before.state !== 'active';
         if (after.state !== 'active' && before.state === 'active') await skipPending(transaction, id);
-        const isMoved = after.clientUrl !== before.clientUrl;
+        const isMoved = after.sealedUrl !== before.sealedUrl;
         if (isMoved) await startAnew(transaction, id, nowUnixMs);
         const changed = await transaction
           .updateTable('webhook_subscriptions')

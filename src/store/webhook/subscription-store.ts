@@ -14,7 +14,7 @@ export interface SubscriptionStore {
     part: { readonly limit: number; readonly offset: number },
   ): Promise<Page<WebhookSubscription>>;
   /**
-   * Changes what was decided, by what it is now, in one transaction. One that becomes active, or gets a new URL, starts with
+   * Changes what was decided, by what it is now, in one transaction. One that becomes active, or gets another `sealedUrl`, starts with
    * a clean standing; what failed at the old URL and is still to be tried is due at once, with all attempts before it. What
    * waits for one that becomes inactive is skipped.
    * @param change what it throws is thrown, and nothing is changed

@@ -35,8 +35,10 @@ export interface WebhookSettings {
   readonly kind: WebhookKind;
   readonly name: string;
   readonly description: string;
-  /** An http or https URL; `mailto:` and addresses for mail. */
-  readonly clientUrl: string;
+  /** An http or https URL, or `mailto:` and addresses for mail, sealed, since it may hold credentials. */
+  readonly sealedUrl: string;
+  /** What anybody who may see the subscription may see of it. */
+  readonly shownUrl: string;
   /** At least one, in the order in which they were given. */
   readonly eventTypes: readonly WebhookEventType[];
   /** Empty for all jobs of the account. */
@@ -87,7 +89,7 @@ export interface WebhookSubscription extends WebhookSettings, WebhookStanding {
   /** `wsu_` and a KSUID. */
   readonly id: string;
   readonly accountId: number;
-  /** From 1; one more with each new `clientUrl`. How deliveries have gone is said of this one alone. */
+  /** From 1; one more with each new URL. How deliveries have gone is said of this one alone. */
   readonly urlVersion: number;
   readonly createdUnixMs: number;
   readonly updatedUnixMs: number;

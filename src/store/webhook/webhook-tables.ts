@@ -10,7 +10,8 @@ export interface WebhookTables {
     readonly kind: WebhookKind;
     readonly name: string;
     readonly description: string;
-    readonly client_url: string;
+    readonly sealed_url: string;
+    readonly shown_url: string;
     readonly url_version: number;
     readonly event_types: string;
     readonly job_ids: string;

@@ -7,6 +7,7 @@ import { ownWebhookRouter } from '../../../src/api/own/webhook-router.js';
 import { webhookRouter } from '../../../src/api/v3/webhook-router.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
 import { FRESH_STANDING } from '../../../src/store/webhook/webhook-subscription.js';
+import { SecretBox } from '../../../src/webhook/secret-box.js';
 import { ApiServer } from '../../fake/api-server.js';
 import { attempted, commandNote, eventsOf } from '../../fake/webhook-facts.js';
 import { webhookParts } from '../../fake/webhook-parts.js';
@@ -286,6 +287,70 @@ describe('a test of a subscription', () => {
     expect((await ask('GET', `${ONE}/${id}/test`)).body).toMatchObject({
       data: { verification_error: expect.stringContaining('10.0.0.1 is private'), verification_status_code: '0' },
     });
+  });
+});
+
+describe('the URL of a subscription', () => {
+  const given = (type: string, client_url: string) => ({ ...INPUT, type, client_url });
+  const urlsOf = async (id: string, caller: string) => {
+    const listSchema = z.object({ data: z.array(z.object({ id: z.string(), client_url: z.string() })) });
+    const oneSchema = z.object({ data: z.object({ client_url: z.string() }) });
+    const urls: (string | undefined)[] = [];
+    for (const path of [`${ONE}/${id}`, `${OWN}/${id}`]) {
+      urls.push(oneSchema.parse((await server.ask('GET', path, caller)).body).data.client_url);
+    }
+    for (const path of [ALL, OWN]) {
+      const { data } = listSchema.parse((await server.ask('GET', path, caller)).body);
+      urls.push(data.find((one) => one.id === id)?.client_url);
+    }
+    return [...new Set(urls)];
+  };
+
+  it.each([
+    ['slack', 'https://hooks.slack.com/services/T0/B0/sesame', 'https://hooks.slack.com/…'],
+    ['teams', 'https://x.logic.azure.com/workflows/1?sig=sesame', 'https://x.logic.azure.com/…'],
+    ['http', 'https://hooks.example.com/a?key=sesame', 'https://hooks.example.com/a?…'],
+    ['email', 'mailto:a@example.com', 'mailto:a@example.com'],
+  ])('(%s) is shown to who may write, masked for others, and sealed in the state', async (type, url, masked) => {
+    const made = await ask('POST', OWN, given(type, url));
+    const { id } = madeSchema.parse(made.body).data;
+    expect(made.body).toMatchObject({ data: { client_url: url } });
+    expect(await urlsOf(id, token)).toEqual([url]);
+    expect(await urlsOf(id, await server.token('webhooks_only'))).toEqual([url]);
+    expect(await urlsOf(id, await server.token('read_only'))).toEqual([masked]);
+    const kept = await server.state.subscriptions.find(FIRST_ACCOUNT_ID, id);
+    expect(kept?.shownUrl).toBe(masked);
+    expect(kept?.sealedUrl).toMatch(/^v1\./);
+    expect(JSON.stringify(kept)).not.toContain('sesame');
+  });
+
+  it('that is given again is no new one, and a masked one is refused', async () => {
+    const url = 'https://hooks.slack.com/services/sesame';
+    const { id } = madeSchema.parse((await ask('POST', OWN, given('slack', url))).body).data;
+    for (const [method, path] of [
+      ['PUT', `${ONE}/${id}`],
+      ['PATCH', `${OWN}/${id}`],
+    ] as const) {
+      expect((await ask(method, path, { client_url: url })).body).toMatchObject({ data: { client_url: url } });
+      const refused = await ask(method, path, { client_url: 'https://hooks.slack.com/…' });
+      expect([refused.status, refused.body]).toMatchObject([
+        400,
+        { status: { user_message: expect.stringContaining('client_url: is masked') } },
+      ]);
+    }
+    expect(await server.state.subscriptions.find(FIRST_ACCOUNT_ID, id)).toMatchObject({ urlVersion: 1 });
+    await ask('PUT', `${ONE}/${id}`, { client_url: `${url}2` });
+    expect(await urlsOf(id, token)).toEqual([`${url}2`]);
+    expect(await server.state.subscriptions.find(FIRST_ACCOUNT_ID, id)).toMatchObject({ urlVersion: 2 });
+  });
+
+  it('that was sealed with another key is masked, and can be given anew', async () => {
+    const { id } = await make();
+    const sealedUrl = new SecretBox(Buffer.alloc(32, 2)).seal('https://lost.example.com/', id);
+    await server.state.subscriptions.change(FIRST_ACCOUNT_ID, id, () => ({ sealedUrl }), 1);
+    expect(await urlsOf(id, token)).toEqual([INPUT.client_url]);
+    await ask('PUT', `${ONE}/${id}`, { client_url: 'https://new.example.com/' });
+    expect(await urlsOf(id, token)).toEqual(['https://new.example.com/']);
   });
 });
 

@@ -14,7 +14,7 @@ import { slackMessage } from '../../../src/webhook/message/slack-message.js';
 import { teamsMessage } from '../../../src/webhook/message/teams-message.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { type OwnApi, openOwnApi } from '../../fake/own-api.js';
-import { subscription } from '../../fake/webhook-facts.js';
+import { subscription, TEST_BOX } from '../../fake/webhook-facts.js';
 import { until } from '../../tool/until.js';
 
 const FACTS: RunFacts = {
@@ -160,11 +160,10 @@ describe('mail', () => {
   afterEach(() => new Promise((resolve) => server.close(resolve)));
 
   const to = {
-    ...subscription('a'),
+    ...subscription('a', { kind: 'email', clientUrl: 'mailto:a@example.com,b@example.com' }),
     ...FRESH_STANDING,
     updatedUnixMs: 0,
     urlVersion: 1,
-    clientUrl: 'mailto:a@example.com,b@example.com',
   };
   const send = (
     smtpUrl = `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`,
@@ -172,7 +171,14 @@ describe('mail', () => {
     event: OutgoingEvent = EVENT,
   ) => {
     const stories = { tell: async () => STORY };
-    const sender = new MailSender({ stories, smtpUrl, from: 'bridge@example.com', timeoutMs: 2_000, clock });
+    const sender = new MailSender({
+      stories,
+      smtpUrl,
+      from: 'bridge@example.com',
+      timeoutMs: 2_000,
+      openBox: async () => TEST_BOX,
+      clock,
+    });
     return sender.send(to, event, signal);
   };
 
