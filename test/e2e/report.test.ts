@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -80,6 +80,28 @@ test('a run is reported by its number, whether somebody named it or nobody did',
     expect(commands[0]).toMatchObject({ trace_id, index: Number(command_index) });
   }
   expect((await report('4711')).stderr).toMatch(/^run-bridge: no run "4711" is in /);
+});
+
+test("an outcome of a newer engine is shown in the engine's own word, in the report, to programs and to queries", async () => {
+  const text = readFileSync(sample('build-clean'), 'utf8').replaceAll(
+    /^(?=.*"SpanEnd".*"unique_id":"model\.shop\.revenue")(.*)NODE_OUTCOME_SUCCESS/gm,
+    '$1NODE_OUTCOME_DEFERRED',
+  );
+  writeFileSync(join(dir, 'otel.jsonl'), text);
+  expect(await run(['import', 'otel.jsonl', '--data-dir', 'data'])).toMatchObject({ exitCode: 0 });
+  const { stdout } = await report();
+  expect(stdout).toContain('\nnodes: 12 success, 1 no-op, 1 deferred\n');
+  expect(stdout).toContain('\nother outcomes, in the words of the engine:\n  model.shop.revenue: deferred\n');
+  const [command] = JSON.parse((await report('--json')).stdout).commands;
+  expect(command.totals.node_counts).toMatchObject({ success: 12, unfinished: 0, deferred: 1 });
+  const query = async (sql: string) => JSON.parse((await run(['query', '--json', '--data-dir', 'data', sql])).stdout);
+  expect(await query("SELECT outcome FROM nodes WHERE unique_id = 'model.shop.revenue'")).toEqual([
+    { outcome: 'deferred' },
+  ]);
+  expect(await query('SELECT success_count, unfinished_count, other_count FROM steps')).toEqual([
+    { success_count: 12, unfinished_count: 0, other_count: 1 },
+  ]);
+  expect(await query('SELECT node_count FROM runs')).toEqual([{ node_count: 14 }]);
 });
 
 test('a run is compared with those of its own project, job and command alone', async () => {

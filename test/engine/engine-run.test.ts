@@ -2,9 +2,13 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { parseRecordLine } from '../../src/record/record-line.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { Engine, type EngineBuild } from '../tool/engine.js';
+import { engineSummary, measuredNodes, runResultNodes, summaryOf } from '../tool/engine-summary.js';
 import { comparedParquet, equalParquet, parquetPython } from '../tool/parquet-equality.js';
+import { logged } from '../unit/run/logged-samples.js';
+import { measuresOf } from '../unit/run/measures/sample-measures.js';
 
 /** The engine's own files of a run. */
 const OWN_FILES = ['--otel-file-name', 'otel.jsonl', '--otel-parquet-file-name', 'otel.parquet'];
@@ -59,6 +63,37 @@ describe.each<EngineBuild>(['core', 'fusion'])('a real run of the %s build', (bu
       }
     }
   }, 120_000);
+
+  it.each([
+    ['build', ['build', '--exclude', 'tag:slow']],
+    ['test', ['test']],
+    ['run', ['run', '--exclude', 'tag:slow']],
+    ['seed', ['seed']],
+    ['snapshot', ['snapshot']],
+    ['compile', ['compile']],
+  ] as const)(
+    "of %s is counted as the engine's summary and run_results.json count it",
+    async (_name, args) => {
+      await dbt('build', '--exclude', 'tag:slow', 'tag:bad');
+      const { output } = await dbt(...args);
+      const lines = engine.jsonlLines().filter((line) => !line.startsWith(`{"record_type":"SpanStart"`));
+      const traceId = (JSON.parse(lines.at(-1) ?? '{}') as { trace_id: string }).trace_id;
+      const run = await bridge.finished(traceId);
+      expect(run.steps).toHaveLength(1);
+      const [command] = await measuresOf(logged(lines.filter((line) => line.includes(traceId)).map(parseRecordLine)));
+      if (command === undefined) throw new Error('no command was measured');
+      expect(summaryOf(command)).toEqual(engineSummary(output));
+      expect(run.steps[0]?.node_counts).toEqual(command.totals.nodeCounts);
+      const results = runResultNodes(readFileSync(join(engine.project, 'target', 'run_results.json'), 'utf8'));
+      // The engine writes no results of what it only compiles.
+      if (args[0] !== 'compile') expect(measuredNodes(command)).toEqual(results);
+      const parts = [...command.nodes, ...command.unselectedNodes, ...command.hooks].map(({ share }) => share);
+      const { warehouseNano: _inside, ...split } = command.split;
+      expect(Object.values(split).reduce((sum, nano) => sum + nano, 0n)).toBe(command.totals.lengthNano);
+      expect(parts.every(({ queryNano, workNano }) => queryNano >= 0n && workNano >= 0n)).toBe(true);
+    },
+    120_000,
+  );
 
   async function expectSameRecords(args: readonly string[], exitCode: number, verdict: string): Promise<void> {
     const result = await dbt(...args);

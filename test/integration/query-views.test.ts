@@ -6,7 +6,16 @@ import { RECORD_COLUMNS } from '../../src/query/process/record-columns.js';
 import { queryFolder } from '../fake/query-folder.js';
 import { sampleMeasures } from '../unit/run/measures/sample-measures.js';
 
-const SAMPLES = ['build-mixed', 'build-mixed-fusion', 'fail-fast', 'interrupted', 'joined', 'parse'] as const;
+const SAMPLES = [
+  'build-mixed',
+  'build-mixed-fusion',
+  'fail-fast',
+  'interrupted',
+  'joined',
+  'parse',
+  'stale-source',
+  'test-command',
+] as const;
 const { dataFolder, traceIds } = queryFolder(SAMPLES, afterAll);
 const before = process.cwd();
 const measured = new Map(

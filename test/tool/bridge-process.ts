@@ -7,7 +7,11 @@ import { until } from './until.js';
 /** What `run.json` says, as far as tests look at it. */
 export interface RunFile {
   readonly state: string;
-  readonly steps: readonly { readonly verdict: string | null; readonly parquet_file: string }[];
+  readonly steps: readonly {
+    readonly verdict: string | null;
+    readonly parquet_file: string;
+    readonly node_counts: Readonly<Record<string, number>>;
+  }[];
 }
 
 /** The built program, run as a user runs it, on free ports and a data folder of its own. */

@@ -8,6 +8,7 @@ import { slowestNodes } from '../../../../src/run/measures/slowest-nodes.js';
 import type { LoggedRecord } from '../../../../src/sink/record-log.js';
 import { SAMPLES as SAMPLE_FOLDER } from '../../../fake/sample-run.js';
 import { engineSummary, measuredNodes, runResultNodes, summaryOf } from '../../../tool/engine-summary.js';
+import { LARGE_SAMPLES } from '../../../tool/large-samples.js';
 import { fromJsonl, fromOtlp } from '../logged-samples.js';
 import { measuresOf, nodeOf, sampleMeasures } from './sample-measures.js';
 
@@ -183,6 +184,22 @@ it('the critical path of an interrupted run ends with what was under way, for as
   });
   expect(Number(last?.timeNano) / 1e6).toBeCloseTo(3306.3, 0);
 });
+
+it.each(LARGE_SAMPLES)(
+  'what the large run %s spent its time on adds up to its length, and no ephemeral model is among the slowest',
+  async (run) => {
+    const [command] = await measuresOf(fromJsonl(run));
+    if (command === undefined) throw new Error('no command');
+    expectAddsUp(command);
+    const { totals, nodes } = command;
+    expect(totals.nodeCounts).toMatchObject({ success: 1_084, failed: 10, error: 2, skipped: 68, unfinished: 0 });
+    expect([totals.noOpCount, totals.nodeCount]).toEqual([45, 1_164]);
+    // The engine's sums are those of all threads, which wait for a processor: a hundred times the length.
+    expect(totals.durationMs).toBeGreaterThan(10 * Number(totals.lengthNano / 1_000_000n));
+    expect(slowestNodes(nodes, 10).map(({ skipReason }) => skipReason)).toEqual(Array(10).fill(null));
+  },
+  60_000,
+);
 
 describe.each([
   ['JSONL', fromJsonl],
