@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import type { ArtifactKey, ArtifactStore } from '../../store/artifact/artifact-store.js';
 import type { ArtifactSink } from './artifact-sink.js';
 
@@ -13,9 +13,15 @@ export class StoreArtifactSink implements ArtifactSink {
     signal.throwIfAborted();
     const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
     try {
-      await store.put(key, handle.createReadStream({ signal, autoClose: false }));
+      await store.put(key, contentOf(handle, signal));
     } finally {
       await handle.close();
     }
   }
+}
+
+/** A stream that nobody reads yet would throw into nowhere when it is aborted: it begins with its reading. */
+async function* contentOf(handle: FileHandle, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  signal.throwIfAborted();
+  yield* handle.createReadStream({ signal, autoClose: false });
 }

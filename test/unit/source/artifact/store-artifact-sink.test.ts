@@ -1,0 +1,28 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { StoreArtifactSink } from '../../../../src/source/artifact/store-artifact-sink.js';
+import { parseArtifactPath } from '../../../../src/store/artifact/artifact-path.js';
+
+// What is thrown where nobody catches it fails the file.
+it('ends when it is told to, also before the store has read a byte', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'run-bridge-sink-'));
+  const file = join(folder, 'a.sql');
+  writeFileSync(file, 'select 1');
+  const path = parseArtifactPath('run/a.sql');
+  if (path === undefined) throw new Error('no path');
+  const stop = new AbortController();
+  const chunks: Uint8Array[] = [];
+  const sink = new StoreArtifactSink(async () => ({
+    async put(_key, content) {
+      stop.abort(new Error('stopped'));
+      // As a store that makes a folder first.
+      await new Promise((resolve) => setImmediate(resolve));
+      for await (const chunk of content) chunks.push(chunk);
+    },
+  }));
+  await expect(sink.put({ runId: 1, stepIndex: 1, path }, file, stop.signal)).rejects.toThrow('stopped');
+  expect(chunks).toEqual([]);
+  rmSync(folder, { recursive: true });
+});
