@@ -22,7 +22,7 @@ export async function readWebhookKeyFile(
     const key = Buffer.from((await readFile(path, 'utf8')).trim(), 'base64');
     if (key.byteLength !== KEY_BYTES) {
       throw new Error(
-        `${path} holds no key of 32 bytes in base64; put the one of a backup there, or remove the file and rotate the secrets of webhooks`,
+        `${path} holds no key of 32 bytes in base64; put the one of a backup there, or remove the file, rotate the secrets of webhooks and give their URLs and headers anew`,
       );
     }
     if (((await stat(path)).mode & 0o077) !== 0) {

@@ -33,7 +33,7 @@ export class SecretBox {
     const [version, keyId, content = ''] = sealed.split('.');
     if (version !== VERSION || keyId !== this.keyId) {
       throw new SecretBoxError(
-        'a secret of this subscription was sealed with another key; set RUN_BRIDGE_WEBHOOK_KEY to the one it was made with (the same for all processes of a database), or rotate its secret',
+        'a secret of this subscription was sealed with another key; set RUN_BRIDGE_WEBHOOK_KEY to the one it was made with (the same for all processes of a database), or rotate its secret and give its URL and headers anew',
       );
     }
     const bytes = Buffer.from(content, 'base64');
@@ -45,7 +45,10 @@ export class SecretBox {
       const text = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES));
       return Buffer.concat([text, decipher.final()]).toString('utf8');
     } catch (cause) {
-      throw new SecretBoxError('a secret of this subscription is damaged in the database; rotate it', { cause });
+      throw new SecretBoxError(
+        'a secret of this subscription is damaged in the database; rotate its secret, and give its URL and headers anew',
+        { cause },
+      );
     }
   }
 }
