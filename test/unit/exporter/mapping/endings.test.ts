@@ -1,8 +1,23 @@
 import { SpanStatusCode } from '@opentelemetry/api';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_MAPPING_SWITCHES } from '../../../../src/exporter/mapping/mapping-switches.js';
+import { Attributes } from '../../../../src/record/attributes.js';
 import { eventNames, invocationSummary, mapRun, namedSpan, nodeSpan, spanId, withAttribute } from './mapped-run.js';
 import { asOtlp, readLog } from './read-sample.js';
+
+it("an outcome of a newer engine is the node's verdict in the engine's own word", () => {
+  const deferred = readLog('samples/build-clean/otel.jsonl').map((logged) => {
+    const { record } = logged;
+    if (record.recordType !== 'SpanEnd' || record.spanName !== 'Node processed (model.shop.revenue)') return logged;
+    const attributes = Attributes.of({ ...JSON.parse(record.attributes.json), node_outcome: 'NODE_OUTCOME_DEFERRED' });
+    return { ...logged, record: { ...record, attributes } };
+  });
+  const { attributes } = nodeSpan(mapRun(deferred), 'model.shop.revenue');
+  expect([attributes['run_bridge.node.verdict'], attributes.node_outcome]).toEqual([
+    'deferred',
+    'NODE_OUTCOME_DEFERRED',
+  ]);
+});
 
 describe('an interrupted build', () => {
   const log = readLog('samples/interrupted/otel.jsonl');
