@@ -11,8 +11,8 @@ export type LineDamageReport = (line: number, reason: string) => void;
 /** A record is never this long: more than any body that is taken. */
 const MAX_LINE_BYTES = 256 * 1024 * 1024;
 
-/** Where a footer says which parts of the log its row groups are. */
-const PARTS_KEY = 'run_bridge.log_parts';
+/** Behind the program's name, a footer says which parts of the log its row groups are. */
+const PARTS_NOTE = ' log_parts=';
 
 /** A part of a log that was written at one time: both ends count from the start of the file and the log. */
 interface LogPart {
@@ -70,7 +70,7 @@ async function begin(
 ): Promise<{ readonly output: ParquetOutput; readonly parts: readonly LogPart[] }> {
   try {
     const footer = await readParquetFooter(path);
-    const known = partsOf(footer.key_value_metadata ?? []);
+    const known = partsOf(footer.created_by ?? '');
     const isWhole = known.at(-1)?.endGroup === footer.row_groups.length;
     const parts = isWhole ? keptParts(known, byteCount) : [];
     const last = parts.at(-1);
@@ -93,12 +93,12 @@ function keptParts(parts: readonly LogPart[], byteCount: number): readonly LogPa
   return kept;
 }
 
-function partsOf(notes: readonly { readonly key: string; readonly value?: string }[]): readonly LogPart[] {
-  const text = notes.find(({ key }) => key === PARTS_KEY)?.value;
+function partsOf(createdBy: string): readonly LogPart[] {
+  const [, text] = createdBy.split(PARTS_NOTE);
   const pairs = text === undefined ? [] : (partsSchema.safeParse(JSON.parse(text)).data ?? []);
   return pairs.map(([endGroup, endBytes]) => ({ endGroup, endBytes }));
 }
 
-function noteOf(parts: readonly LogPart[]) {
-  return [{ key: PARTS_KEY, value: JSON.stringify(parts.map(({ endGroup, endBytes }) => [endGroup, endBytes])) }];
+function noteOf(parts: readonly LogPart[]): string {
+  return PARTS_NOTE + JSON.stringify(parts.map(({ endGroup, endBytes }) => [endGroup, endBytes]));
 }

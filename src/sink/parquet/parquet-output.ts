@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import type { ColumnChunk, FileMetaData, KeyValue, RowGroup } from 'hyparquet';
+import type { ColumnChunk, FileMetaData, RowGroup } from 'hyparquet';
 import { ByteWriter } from 'hyparquet-writer';
 import { writeIndexes } from 'hyparquet-writer/src/indexes.js';
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
@@ -81,10 +81,10 @@ export class ParquetOutput {
 
   /**
    * Writes the footer, syncs and gives the file its name.
-   * @param notes to stand in the footer beside what the engine writes there
+   * @param note to stand behind the name of this program in the footer; keys and values there are the engine's alone
    */
-  async close(notes: readonly KeyValue[] = []): Promise<ParquetFileInfo> {
-    await this.writeFooter(notes);
+  async close(note = ''): Promise<ParquetFileInfo> {
+    await this.writeFooter(note);
     await this.file.commit();
     return { rowCount: this.rowCount, rowGroupCount: this.rowGroups.length, byteLength: this.file.length };
   }
@@ -94,7 +94,7 @@ export class ParquetOutput {
     await this.file.abort();
   }
 
-  private async writeFooter(notes: readonly KeyValue[]): Promise<void> {
+  private async writeFooter(note: string): Promise<void> {
     const footer = new ByteWriter(64 * 1024);
     // The library writes offsets relative to the file, so it is told where its bytes will lie.
     footer.offset = this.file.length;
@@ -109,8 +109,8 @@ export class ParquetOutput {
         schema: [...SCHEMA],
         num_rows: BigInt(this.rowCount),
         row_groups: this.rowGroups,
-        key_value_metadata: [{ key: 'ARROW:schema', value: ARROW_SCHEMA }, ...notes],
-        created_by: CREATED_BY,
+        key_value_metadata: [{ key: 'ARROW:schema', value: ARROW_SCHEMA }],
+        created_by: CREATED_BY + note,
         metadata_length: 0,
       },
       STATISTICS_BYTES,
