@@ -6,7 +6,7 @@ const MAX_HEAD_BYTES = 1024 * 1024;
 /** A piece has so many times the bytes of the resource and scope that the next one repeats, at least. */
 const BYTES_A_HEAD_BYTE = 4;
 /** What is looked at before others get their turn, in bytes. */
-const TURN_BYTES = 1024 * 1024;
+const TURN_BYTES = 256 * 1024;
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;

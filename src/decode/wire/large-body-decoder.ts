@@ -13,7 +13,7 @@ import { UnusualShape } from './wire-cursor.js';
 /** What is decoded at a time, in bytes: some 500 spans, and at worst as many messages as keep others waiting for 100 ms. */
 const PIECE_BYTES = 256 * 1024;
 /** Fields that are counted at a time. */
-const COUNTED_AT_ONCE = 100_000;
+const COUNTED_AT_ONCE = 20_000;
 /** The longest body that is decoded in one go where it cannot be cut, in bytes. */
 const MAX_UNCUT_BYTES = 1024 * 1024;
 

@@ -1,0 +1,62 @@
+import { parseArgs } from 'node:util';
+import { gzipSync } from 'node:zlib';
+import { createDecoding } from '../src/app/create-decoding.js';
+import { OtlpDecodeError } from '../src/otlp/otlp-codec.js';
+import { PublicSchema } from '../src/schema/public-schema.js';
+
+// The longest time for which decoding a hostile body keeps the event loop from everybody else, in milliseconds; 100 is the goal.
+const { values } = parseArgs({ options: { mib: { type: 'string', default: '63' } } });
+const bytes = Number(values.mib) * 2 ** 20;
+const decoding = createDecoding(PublicSchema.load(), { debug() {}, info() {}, warn() {}, error() {} });
+
+/** Length-delimited fields, one in the other, around so much content. */
+function within(content: Buffer, ...fields: readonly number[]): Buffer {
+  return fields.toReversed().reduce((body: Buffer, field) => {
+    const length: number[] = [];
+    for (let rest = body.length; ; rest = Math.floor(rest / 128)) {
+      if (rest < 128) return Buffer.concat([Buffer.from([(field << 3) | 2, ...length, rest]), body]);
+      length.push((rest % 128) | 128);
+    }
+  }, content);
+}
+
+const empties = (field: number) => Buffer.alloc(bytes, Buffer.from([(field << 3) | 2, 0]));
+/** 1,500 spans of 200 empty attributes each: as much as a body may hold of them. */
+const full = Buffer.concat(Array.from({ length: 1_500 }, () => within(Buffer.alloc(4_000, Buffer.from([0x4a, 0])), 2)));
+const json = (begin: string, end: string) =>
+  Buffer.concat([Buffer.from(begin), Buffer.alloc(bytes - (bytes % 3), '{},'), Buffer.from(`{}${end}`)]);
+
+const BODIES: readonly (readonly [string, 'protobuf' | 'json', Buffer])[] = [
+  ['empty resources', 'protobuf', empties(1)],
+  ['empty scopes', 'protobuf', within(empties(2), 1)],
+  ['empty spans', 'protobuf', within(empties(2), 1, 2)],
+  ['empty attributes of one span', 'protobuf', within(empties(9), 1, 2, 2)],
+  ['empty links of one span', 'protobuf', within(empties(13), 1, 2, 2)],
+  ['3 million attributes of 1,500 spans', 'protobuf', within(full, 1, 2)],
+  ['empty resources in JSON', 'json', json('{"resourceSpans":[', ']}')],
+  ['empty spans in JSON', 'json', json('{"resourceSpans":[{"scopeSpans":[{"spans":[', ']}]}]}')],
+];
+
+for (const [name, encoding, body] of BODIES) {
+  let longestMs = 0;
+  let lastMs = performance.now();
+  const look = () => {
+    const nowMs = performance.now();
+    longestMs = Math.max(longestMs, nowMs - lastMs);
+    lastMs = nowMs;
+    next = setImmediate(look);
+  };
+  let next = setImmediate(look);
+  const startedMs = performance.now();
+  let outcome = 'taken';
+  try {
+    (await decoding[encoding].traces.decode(body)).delivery.release?.();
+  } catch (error) {
+    if (!(error instanceof OtlpDecodeError)) throw error;
+    outcome = error.message;
+  }
+  look();
+  clearImmediate(next);
+  const figures = `${Math.round(longestMs)} ms at a time, ${Math.round(performance.now() - startedMs)} ms in all`;
+  console.log(`${name.padEnd(38)} ${gzipSync(body).length} bytes of gzip: ${figures}; ${outcome}`);
+}
