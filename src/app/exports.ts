@@ -25,6 +25,7 @@ import type { RunSummary } from '../run/run-summary.js';
 import type { ForeignLogReader } from '../sink/foreign-log.js';
 import type { RecordLogReader } from '../sink/record-log.js';
 import type { CursorStore } from '../store/cursor-store.js';
+import type { TraceCatalog } from '../store/trace-catalog.js';
 import { otlpDestinations, placeOf } from './otlp-destinations.js';
 
 /** A destination that is ready to be sent to, and how runs are mapped for it. */
@@ -76,6 +77,7 @@ export interface ExportDeps {
   readonly lines: LineSource;
   readonly foreign: ForeignLogReader;
   readonly runs: { find(traceId: TraceId): Promise<RunSummary | undefined> };
+  readonly origins?: Pick<TraceCatalog, 'originsOf'>;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Memory that the mappers of a destination's open runs may take, as estimated. */
@@ -122,7 +124,7 @@ async function openOtlp(
 async function openModule(
   name: string,
   path: string,
-  settings: Pick<DestinationSettings, 'redaction' | 'mapping' | 'maxBacklogAgeMs'>,
+  settings: Pick<DestinationSettings, 'redaction' | 'mapping' | 'resource' | 'maxBacklogAgeMs'>,
   configuration: Configuration,
   clock: Clock,
 ): Promise<OpenedExport> {
@@ -135,14 +137,15 @@ async function openModule(
 }
 
 function mappingOptions(
-  { redaction, mapping }: Pick<DestinationSettings, 'redaction' | 'mapping'>,
+  { redaction, mapping, resource }: Pick<DestinationConfig, 'redaction' | 'mapping' | 'resource'>,
   configuration: Configuration,
 ): MappingOptions {
   return {
     ...DEFAULT_MAPPING_OPTIONS,
     switches: mappingSwitchesFrom({ ...configuration.mapping, ...mapping }),
     redaction: redactionFor('anybodyElse', redaction ?? configuration.redaction),
-    resourceOverrides: configuration.resourceOverrides,
+    resourceOverrides: { ...configuration.resourceOverrides, ...resource },
+    publicUrl: configuration['public-url'] === 'off' ? null : configuration['public-url'],
     eventHoldMs: configuration['event-hold'],
   };
 }

@@ -46,13 +46,13 @@ export function parseConfigurationFile({ path, text }: FoundFile, environment: E
   };
 }
 
-/** Replaces `${env:NAME}` in every text, so that secrets can stay out of the file. */
+/** Replaces `${env:NAME}` and `${env:NAME:-default}` in every text, so that secrets can stay out of the file. */
 function fillIn(value: unknown, environment: Environment, unset: string[]): unknown {
   if (typeof value === 'string') {
-    return value.replaceAll(/\$\{env:([A-Za-z_]\w*)\}/g, (_, name: string) => {
-      const text = environment[name];
-      if (text === undefined) unset.push(name);
-      return text ?? '';
+    return value.replaceAll(/\$\{env:([A-Za-z_]\w*)(?::-([^{}]*))?\}/g, (_, name: string, otherwise?: string) => {
+      const text = environment[name] === '' && otherwise !== undefined ? undefined : environment[name];
+      if (text === undefined && otherwise === undefined) unset.push(name);
+      return text ?? otherwise ?? '';
     });
   }
   if (Array.isArray(value)) return value.map((item) => fillIn(item, environment, unset));

@@ -25,5 +25,6 @@ export function destinationRows(destination: DestinationSettings, origin: string
       : [row('max-backlog-age', SETTINGS['max-backlog-age'].format(destination.maxBacklogAgeMs))]),
     ...(destination.redaction === null ? [] : [row('redaction', destination.redaction)]),
     ...Object.entries(destination.mapping).map(([name, isOn]) => row(`mapping.${name}`, isOn ? 'on' : 'off')),
+    ...Object.entries(destination.resource).map(([name, value]) => row(`resource.${name}`, String(value))),
   ];
 }

@@ -25,6 +25,8 @@ export interface DestinationSettings {
   readonly redaction: (typeof REDACTION_LEVELS)[number] | null;
   /** Mapping switches that differ from the setting `mapping`. */
   readonly mapping: Readonly<Record<string, boolean>>;
+  /** Resource attributes that what is sent there has, whatever the engine and the environment say. */
+  readonly resource: Readonly<Record<string, string | number | boolean>>;
   /** Absolute path of a module whose default export makes a SpanExporter or SpanProcessor; `null` for OTLP. */
   readonly exporterModule: string | null;
 }
@@ -63,6 +65,7 @@ export function destinationSchema(settingContext: SettingContext, mapping: z.Zod
           .nullish(),
         redaction: choice(REDACTION_LEVELS).nullish(),
         mapping: mapping.nullish(),
+        resource: z.record(z.string().min(1), z.union([z.string(), z.number(), z.boolean()])).nullish(),
         exporter: z.string().nullish(),
       },
       'is not a list of settings such as "endpoint: http://127.0.0.1:4318"',
@@ -93,6 +96,7 @@ export function destinationSchema(settingContext: SettingContext, mapping: z.Zod
         maxBacklogAgeMs: value['max-backlog-age'] ?? null,
         redaction: value.redaction ?? null,
         mapping: value.mapping ?? {},
+        resource: value.resource ?? {},
         exporterModule: value.exporter == null ? null : (parsePath(value.exporter, settingContext) ?? null),
       };
     });

@@ -18,8 +18,8 @@ export function toDestinationConfig(settings: DestinationSettings): DestinationC
       tls: {},
     };
   }
-  const { name, redaction, mapping, maxBacklogAgeMs } = settings;
-  return { name, endpoints, redaction, mapping, ...(maxBacklogAgeMs === null ? {} : { maxBacklogAgeMs }) };
+  const { name, redaction, mapping, resource, maxBacklogAgeMs } = settings;
+  return { name, endpoints, redaction, mapping, resource, ...(maxBacklogAgeMs === null ? {} : { maxBacklogAgeMs }) };
 }
 
 function appendPath(base: string | null, signal: Signal): string | null {

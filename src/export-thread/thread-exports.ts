@@ -157,6 +157,7 @@ export class ThreadExports {
       lines: new RecordLogLines(dataFolder, (resource) => resources.intern(resource)),
       foreign: this.foreign,
       runs: this.questions,
+      origins: this.state.traces,
       clock: systemClock,
       logger: this.logger,
       maxOpenBytes: Math.floor(maxOpenBytes / Math.max(1, this.opened.length)),

@@ -1,5 +1,6 @@
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
+import type { ResourceValue } from '../record/resource.js';
 import type { RedactionLevel } from './redaction/redaction-level.js';
 
 /** PEM files of a TLS connection; relative paths start from the working directory. */
@@ -34,4 +35,6 @@ export interface DestinationConfig {
   readonly redaction: RedactionLevel | null;
   /** Mapping switches that differ from those set for every destination, by name. */
   readonly mapping: Readonly<Record<string, boolean>>;
+  /** Resource attributes of its own, above all others. */
+  readonly resource?: Readonly<Record<string, ResourceValue>>;
 }

@@ -31,6 +31,8 @@ export class ExportRun {
   /** The run's summary once it is finished; `undefined` when it is open or not known. */
   finished: RunSummary | undefined;
   hasLookedUpSummary = false;
+  /** How many steps of runs the mapper was told of. */
+  originCount = 0;
   /** Length of the log as far as the worker was told. */
   knownBytes = 0;
   /** Whether the log's length was looked up; until then `knownBytes` may be too low. */
@@ -109,5 +111,6 @@ export class ExportRun {
     this.closingAtBytes = undefined;
     this.progressMs = undefined;
     this.replay = undefined;
+    this.originCount = 0;
   }
 }

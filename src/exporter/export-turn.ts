@@ -39,6 +39,7 @@ export class ExportTurn {
     // Its last items are under way: whether more came is seen when they are answered.
     if (run.closingAtBytes !== undefined) return 'idle';
     const damagedBefore = replay.damagedCount;
+    await this.tellOrigins(run, replay);
     await this.readOn(run, replay);
     this.reportDamage(run, replay.damagedCount - damagedBefore);
     if (replay.readOffset < run.knownBytes && run.closingAtBytes === undefined) run.isBehind = true;
@@ -82,6 +83,16 @@ export class ExportTurn {
 
   private async findSummary(run: ExportRun): Promise<RunSummary | undefined> {
     return run.finished ?? (await this.deps.runs.find(run.traceId));
+  }
+
+  /** Tells the mapper which runs the trace's commands belong to; they are known a moment after its first records. */
+  private async tellOrigins(run: ExportRun, replay: RunReplay): Promise<void> {
+    const { origins: catalog } = this.deps;
+    if (catalog === undefined || (run.originCount > 0 && !replay.lacksOrigin)) return;
+    const origins = await catalog.originsOf(run.traceId);
+    if (origins.length === run.originCount) return;
+    run.originCount = origins.length;
+    replay.setOrigins(origins);
   }
 
   private async readOn(run: ExportRun, replay: RunReplay): Promise<void> {

@@ -6,6 +6,7 @@ import type { RunSummary } from '../run/run-summary.js';
 import type { ForeignLogReader } from '../sink/foreign-log.js';
 import type { RecordLogReader } from '../sink/record-log.js';
 import type { CursorStore } from '../store/cursor-store.js';
+import type { TraceCatalog } from '../store/trace-catalog.js';
 import type { Destination } from './destination.js';
 import type { LineSource } from './record-log-lines.js';
 import type { RunMapper } from './run-mapper.js';
@@ -22,6 +23,8 @@ export interface ExportWorkerDeps {
   readonly foreign?: ForeignLogReader;
   /** Finds a run's summary, for runs that were finished before the worker started. */
   readonly runs: { find(traceId: TraceId): Promise<RunSummary | undefined> };
+  /** Tells which runs a trace's commands belong to; left out where nobody knows. */
+  readonly origins?: Pick<TraceCatalog, 'originsOf'>;
   /** Makes an empty mapper with the destination's options. */
   readonly createMapper: () => RunMapper;
   /** When a destination that takes nothing is tried again. */

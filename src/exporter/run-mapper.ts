@@ -1,4 +1,5 @@
 import type { RunSummary } from '../run/run-summary.js';
+import type { RunOrigin } from '../store/trace-catalog.js';
 import type { LoggedLines } from './logged-lines.js';
 import type { MappedItem } from './mapped-item.js';
 
@@ -18,6 +19,10 @@ export interface RunMapper {
    * @returns how many lines were no records; they are passed over.
    */
   pushLines(lines: LoggedLines): number;
+  /** Tells which runs the trace's commands belong to. */
+  setOrigins?(origins: readonly RunOrigin[]): void;
+  /** Whether a resource named a step that it was not told of. */
+  readonly lacksOrigin?: boolean;
   /**
    * What is ready: log records at once, spans once their hold for late events is over.
    * @param isQuiet the log has been read to its end and nothing was appended for the hold time: every held span is ready.

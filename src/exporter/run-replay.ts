@@ -1,6 +1,7 @@
 import type { Signal } from '../record/record-batch.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { ExportCursor } from '../store/cursor-store.js';
+import type { RunOrigin } from '../store/trace-catalog.js';
 import { cutLines, type LoggedLines } from './logged-lines.js';
 import type { MappedItem } from './mapped-item.js';
 import type { RunMapper } from './run-mapper.js';
@@ -31,6 +32,16 @@ export class RunReplay {
     const { tracesOffset, logsOffset, finishedAtBytes } = cursor;
     this.boundaries = [finishedAtBytes ?? 0, tracesOffset].filter((offset) => offset > 0).sort((a, b) => a - b);
     mapper.passOver(tracesOffset, logsOffset);
+  }
+
+  /** Tells which runs the trace's commands belong to. */
+  setOrigins(origins: readonly RunOrigin[]): void {
+    this.mapper.setOrigins?.(origins);
+  }
+
+  /** Whether telemetry was mapped of which nobody said to what run it belongs. */
+  get lacksOrigin(): boolean {
+    return this.mapper.lacksOrigin ?? false;
   }
 
   get heldCount(): number {

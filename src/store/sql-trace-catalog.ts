@@ -1,6 +1,6 @@
 import { parseTraceId, type TraceId } from '../record/ids.js';
 import type { StateDb } from './state-tables.js';
-import type { TraceCatalog, UnnamedRun } from './trace-catalog.js';
+import type { RunOrigin, TraceCatalog, UnnamedRun } from './trace-catalog.js';
 
 /** Traces as accounts see them, from an SQL database. */
 export class SqlTraceCatalog implements TraceCatalog {
@@ -20,6 +20,14 @@ export class SqlTraceCatalog implements TraceCatalog {
   async tracesOf(runId: number): Promise<readonly TraceId[]> {
     const rows = await this.told().where('run.id', '=', runId).select('invocation.trace_id').distinct().execute();
     return rows.flatMap(({ trace_id }) => parseTraceId(trace_id) ?? []);
+  }
+
+  async originsOf(traceId: TraceId): Promise<readonly RunOrigin[]> {
+    return await this.told()
+      .where('invocation.trace_id', '=', traceId)
+      .select(['step.step_id as stepId', 'run.id as runId', 'run.job', 'run.environment'])
+      .distinct()
+      .execute();
   }
 
   async listTraces(accountId: number): Promise<readonly TraceId[]> {

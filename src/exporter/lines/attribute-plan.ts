@@ -23,6 +23,7 @@ export const ROLES = [
   'node_freshness_outcome',
   'node_outcome_detail',
   'node_skip_upstream_detail',
+  'rows_affected',
 ] as const;
 
 /** The number of a role; -1 for every other attribute. */

@@ -13,7 +13,7 @@ const MAX_ATTRIBUTES = 256;
 const MAX_NAME_LENGTH = 100;
 
 /** Names that the mapping writes itself, or that JavaScript objects treat in a way of their own. */
-export const SPECIAL_NAME = /^(?:event_type|error\.type|__proto__|\d+|run_bridge\..*|db\..*)$/;
+export const SPECIAL_NAME = /^(?:event_type|error\.type|__proto__|\d+|run_bridge\..*|db\..*|test\.case\..*)$/;
 
 /**
  * Events of which `SpanTranscoder` asks more than the line: their node's queries, their statement, what a hook ended with.

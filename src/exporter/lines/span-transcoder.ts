@@ -14,9 +14,9 @@ import { EVENT_TYPE } from '../mapping/event-types.js';
 import { flattenAttributes } from '../mapping/flatten-attributes.js';
 import { int64Value } from '../mapping/int64-fields.js';
 import type { MappingSwitches } from '../mapping/mapping-switches.js';
+import { writeNodeAttributes } from '../mapping/node-attributes.js';
 import type { NodeIndex } from '../mapping/node-index.js';
 import { writeStatement } from '../mapping/query-attributes.js';
-import { writeQueryTime } from '../mapping/query-time.js';
 import { isStructuralName, stableSpanName } from '../mapping/span-name.js';
 import type { SpanOutcome, SpanOutcomes } from '../mapping/span-outcome.js';
 import type { Redactor } from '../redaction/redactor.js';
@@ -84,7 +84,7 @@ export class SpanTranscoder {
     this.writeStatement(out, line, uniqueId);
     if (verdict !== '') out.raw(VERDICT_ATTRIBUTES[verdict]);
     const failure = verdict === 'error' && this.deps.switches['node-errors'] ? this.failureOf(out, line) : undefined;
-    if (line.eventType === EVENT_TYPE.nodeProcessed) this.writeQueryTime(out, line, uniqueId);
+    if (line.eventType === EVENT_TYPE.nodeProcessed) this.writeNodeAttributes(out, line, verdict);
     if (originalName !== undefined) {
       encodeAttribute(out, SPAN.attributes, 'run_bridge.span.original_name', originalName);
     }
@@ -258,10 +258,10 @@ export class SpanTranscoder {
     encodeAttributes(out, SPAN.attributes, attributes);
   }
 
-  private writeQueryTime(out: WireWriter, line: LineReader, uniqueId: string | undefined): void {
-    if (!this.deps.switches['query-time'] || uniqueId === undefined) return;
+  private writeNodeAttributes(out: WireWriter, line: LineReader, verdict: KnownVerdict | ''): void {
+    const { nodes, switches } = this.deps;
     const attributes: OtelAttributes = {};
-    writeQueryTime(this.deps.nodes, uniqueId, line, attributes);
+    writeNodeAttributes(line, { nodes, switches, verdict: verdict === '' ? undefined : verdict }, attributes);
     encodeAttributes(out, SPAN.attributes, attributes);
   }
 

@@ -1,6 +1,13 @@
 import { type Attributes as OtelAttributes, SpanKind, SpanStatusCode } from '@opentelemetry/api';
+import {
+  ATTR_CICD_PIPELINE_RESULT,
+  CICD_PIPELINE_RESULT_VALUE_CANCELLATION,
+  CICD_PIPELINE_RESULT_VALUE_ERROR,
+  CICD_PIPELINE_RESULT_VALUE_FAILURE,
+  CICD_PIPELINE_RESULT_VALUE_SUCCESS,
+} from '@opentelemetry/semantic-conventions/incubating';
 import { invocationIdOf, type SpanId, type TraceId } from '../../record/ids.js';
-import type { InvocationSummary } from '../../run/run-summary.js';
+import type { InvocationSummary, Verdict } from '../../run/run-summary.js';
 import type { Redactor } from '../redaction/redactor.js';
 import type { SpanEvents } from './event-buffer.js';
 import { EVENT_TYPE } from './event-types.js';
@@ -19,7 +26,10 @@ export function toldInvocation(invocation: InvocationSummary, redactor: Redactor
   const { verdict, totalErrors, totalWarnings, command, rawCommand } = invocation;
   const reason = invocation.statusMessage === null ? undefined : redactor.text(invocation.statusMessage);
   const attributes: OtelAttributes = {};
-  if (verdict !== null) attributes['run_bridge.verdict'] = verdict;
+  if (verdict !== null) {
+    attributes['run_bridge.verdict'] = verdict;
+    attributes[ATTR_CICD_PIPELINE_RESULT] = PIPELINE_RESULTS[verdict];
+  }
   if (command !== null) attributes['eval_args.command'] = command;
   if (rawCommand !== null) attributes.raw_command = redactor.attribute('raw_command', rawCommand);
   if (totalErrors !== null) attributes['metrics.total_errors'] = totalErrors;
@@ -61,6 +71,14 @@ export function syntheticInvocationSpan(
     instrumentationScope: source.resource.scope,
   });
 }
+
+/** How an invocation ended, as OpenTelemetry says it of a pipeline's run. */
+export const PIPELINE_RESULTS: Readonly<Record<Verdict, string>> = {
+  success: CICD_PIPELINE_RESULT_VALUE_SUCCESS,
+  error: CICD_PIPELINE_RESULT_VALUE_FAILURE,
+  canceled: CICD_PIPELINE_RESULT_VALUE_CANCELLATION,
+  lost: CICD_PIPELINE_RESULT_VALUE_ERROR,
+};
 
 /** As the engine names it, without the id. */
 const NAME = 'dbt invocation';

@@ -1,4 +1,5 @@
 import { type Link, type Attributes as OtelAttributes, SpanKind, SpanStatusCode } from '@opentelemetry/api';
+import { ATTR_CICD_PIPELINE_RESULT } from '@opentelemetry/semantic-conventions/incubating';
 import type { Resource } from '../../record/resource.js';
 import type { SpanEnd, SpanStart } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
@@ -6,11 +7,12 @@ import type { Redactor } from '../redaction/redactor.js';
 import type { SpanEvents } from './event-buffer.js';
 import { EVENT_TYPE } from './event-types.js';
 import { flattenAttributes } from './flatten-attributes.js';
+import { PIPELINE_RESULTS } from './invocation-span.js';
 import { MappedSpan, spanContextOf } from './mapped-span.js';
 import type { MappingSwitches } from './mapping-switches.js';
+import { writeNodeAttributes } from './node-attributes.js';
 import type { NodeIndex } from './node-index.js';
 import { writeStatement } from './query-attributes.js';
-import { writeQueryTime } from './query-time.js';
 import type { ResourceMap } from './resource-map.js';
 import { isStructuralName, stableSpanName } from './span-name.js';
 import { type SpanOutcome, SpanOutcomes } from './span-outcome.js';
@@ -31,7 +33,13 @@ export class SpanMapper {
   ended(record: SpanEnd, resource: Resource, events: SpanEvents): MappedSpan {
     const attributes = this.attributesOf(record);
     const outcome = this.outcomes.of(record, attributes);
-    if (record.eventType === EVENT_TYPE.nodeProcessed) this.writeQueryTime(record, attributes);
+    if (record.eventType === EVENT_TYPE.invocation) {
+      const isFailed = outcome.status.code === SpanStatusCode.ERROR;
+      attributes[ATTR_CICD_PIPELINE_RESULT] = PIPELINE_RESULTS[isFailed ? 'error' : 'success'];
+    }
+    if (record.eventType === EVENT_TYPE.nodeProcessed) {
+      writeNodeAttributes(record, { nodes: this.nodes, switches: this.switches, verdict: outcome.verdict }, attributes);
+    }
     return this.build(record, record.endTimeUnixNano, resource, attributes, outcome, events);
   }
 
@@ -76,11 +84,6 @@ export class SpanMapper {
     const relation = uniqueId === undefined ? undefined : this.nodes.relationOf(uniqueId);
     writeStatement(record.attributes, attributes, this.redactor, relation, isQuery);
     return attributes;
-  }
-
-  private writeQueryTime(record: SpanEnd, into: OtelAttributes): void {
-    const uniqueId = record.attributes.text('unique_id');
-    if (this.switches['query-time'] && uniqueId !== undefined) writeQueryTime(this.nodes, uniqueId, record, into);
   }
 
   private build(

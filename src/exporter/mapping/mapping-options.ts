@@ -9,6 +9,8 @@ export interface MappingOptions {
   readonly redaction: RedactionLevel;
   /** Resource attributes that override the engine's: `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` of the bridge. Default none. */
   readonly resourceOverrides: Readonly<Record<string, ResourceValue>>;
+  /** Where others reach the pages, for links to runs; `null` where nobody said. */
+  readonly publicUrl: string | null;
   /** How long a span waits for its late events, in milliseconds of the records' own time. Default 2000. */
   readonly eventHoldMs: number;
   /** Spans that may wait at once; beyond, the oldest go out early. Default 8192. */
@@ -29,6 +31,7 @@ export const DEFAULT_MAPPING_OPTIONS: MappingOptions = {
   switches: DEFAULT_MAPPING_SWITCHES,
   redaction: 'literals',
   resourceOverrides: {},
+  publicUrl: null,
   eventHoldMs: 2000,
   maxHeldSpans: 8192,
   maxEventsPerSpan: 1000,

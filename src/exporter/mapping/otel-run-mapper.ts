@@ -2,6 +2,7 @@ import type { LogRecord, SpanEnd } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
 import type { RunSummary } from '../../run/run-summary.js';
 import type { LoggedRecord } from '../../sink/record-log.js';
+import type { RunOrigin } from '../../store/trace-catalog.js';
 import { KnownLayouts } from '../lines/known-layouts.js';
 import { LineIntake } from '../lines/line-intake.js';
 import { SpanRelease } from '../lines/span-release.js';
@@ -66,7 +67,7 @@ export class OtelRunMapper implements RunMapper {
     this.missingParents = new MissingParents(options.maxRememberedSpans, this.tree);
     this.buffer = new EventBuffer(options.maxEventsPerSpan, options.maxWaitingEvents);
     this.redactor = new Redactor(options.redaction, new KnownNames(), prose);
-    this.resources = new ResourceMap(options.resourceOverrides);
+    this.resources = new ResourceMap(options.resourceOverrides, options.publicUrl);
     const spanMapper = new SpanMapper(options.switches, this.redactor, this.nodes, this.resources);
     this.logMapper = new LogMapper(options.switches, this.redactor, this.resources);
     this.holdSeconds = Math.floor(options.eventHoldMs / 1000);
@@ -106,6 +107,14 @@ export class OtelRunMapper implements RunMapper {
 
   pushLines(lines: LoggedLines): number {
     return this.intake.push(lines);
+  }
+
+  setOrigins(origins: readonly RunOrigin[]): void {
+    this.resources.setOrigins(origins);
+  }
+
+  get lacksOrigin(): boolean {
+    return this.resources.lacksOrigin;
   }
 
   take(isQuiet: boolean): readonly MappedItem[] {

@@ -1,7 +1,9 @@
 import type { Attributes as OtelAttributes } from '@opentelemetry/api';
 import {
+  ATTR_DB_COLLECTION_NAME,
   ATTR_DB_NAMESPACE,
   ATTR_DB_OPERATION_NAME,
+  ATTR_DB_QUERY_SUMMARY,
   ATTR_DB_QUERY_TEXT,
   ATTR_DB_SYSTEM_NAME,
 } from '@opentelemetry/semantic-conventions';
@@ -41,6 +43,8 @@ export function writeStatement(
   if (!isDatabaseSpan) return;
   if (adapterType !== undefined) into[ATTR_DB_SYSTEM_NAME] = SYSTEMS.get(adapterType) ?? adapterType;
   if (sql?.operation !== undefined) into[ATTR_DB_OPERATION_NAME] = sql.operation;
+  if (sql?.summary !== undefined) into[ATTR_DB_QUERY_SUMMARY] = sql.summary;
+  if (sql?.collection !== undefined) into[ATTR_DB_COLLECTION_NAME] = sql.collection;
   const namespace = [database?.database, database?.schema].filter((part) => part !== undefined && part !== '');
   if (namespace.length > 0) into[ATTR_DB_NAMESPACE] = namespace.join('|');
 }

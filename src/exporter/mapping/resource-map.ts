@@ -1,6 +1,14 @@
 import type { InstrumentationScope } from '@opentelemetry/core';
 import { type Resource as OtelResource, resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  ATTR_CICD_PIPELINE_NAME,
+  ATTR_CICD_PIPELINE_RUN_ID,
+  ATTR_CICD_PIPELINE_RUN_URL_FULL,
+  ATTR_DEPLOYMENT_ENVIRONMENT_NAME,
+} from '@opentelemetry/semantic-conventions/incubating';
 import { type Resource, type ResourceValue, resourceKey } from '../../record/resource.js';
+import { stepIdOf } from '../../record/step-attribute.js';
+import type { RunOrigin } from '../../store/trace-catalog.js';
 import { ExportGroup } from '../wire/export-group.js';
 
 /** The resource and scope of a span or log; the same objects for the same source, as exporters group by identity. */
@@ -9,14 +17,30 @@ export interface MappedResource {
   readonly scope: InstrumentationScope;
 }
 
-/** OTel resources of the engine's, with the bridge's overrides on top. A run has one or a few. */
+/** OTel resources of the engine's, with the run that they belong to and the bridge's overrides. A run has one or a few. */
 export class ResourceMap {
-  private readonly byIdentity = new WeakMap<Resource, ExportGroup>();
+  private byIdentity = new WeakMap<Resource, ExportGroup>();
   private readonly byKey = new Map<string, ExportGroup>();
 
   private readonly byResource = new WeakMap<OtelResource, ExportGroup>();
 
-  constructor(private readonly overrides: Readonly<Record<string, ResourceValue>>) {}
+  private origins: readonly RunOrigin[] = [];
+  /** Whether a resource named a step that it was not told of. */
+  lacksOrigin = false;
+
+  /** @param publicUrl where others reach the pages; `null` where nobody said */
+  constructor(
+    private readonly overrides: Readonly<Record<string, ResourceValue>>,
+    private readonly publicUrl: string | null,
+  ) {}
+
+  /** Tells which runs the trace's commands belong to; what is mapped from now on says so. */
+  setOrigins(origins: readonly RunOrigin[]): void {
+    this.origins = origins;
+    this.lacksOrigin = false;
+    this.byIdentity = new WeakMap();
+    this.byKey.clear();
+  }
 
   /** The group of a resource that `map` gave. */
   groupOf(resource: OtelResource): ExportGroup {
@@ -37,14 +61,36 @@ export class ResourceMap {
   }
 
   private create(resource: Resource): ExportGroup {
-    const attributes = Object.entries({ ...DEFAULTS, ...resource.attributes, ...this.overrides, ...MAPPED_BY }).map(
-      ([name, value]) => [name, otelValue(value)] as const,
-    );
+    const attributes = Object.entries({
+      ...DEFAULTS,
+      ...this.runAttributes(resource),
+      ...resource.attributes,
+      ...this.overrides,
+      ...MAPPED_BY,
+    }).map(([name, value]) => [name, otelValue(value)] as const);
     const { name, version } = resource.scope;
     return new ExportGroup(resourceFromAttributes(Object.fromEntries(attributes)), {
       name: name === '' ? UNKNOWN_SCOPE : name,
       ...(version === '' ? {} : { version }),
     });
+  }
+
+  /** What tells the run, by the step that the resource names; without one only where the trace has one run. */
+  private runAttributes(resource: Resource): Readonly<Record<string, ResourceValue>> {
+    const { origins, publicUrl } = this;
+    const stepId = stepIdOf(resource);
+    const [first] = origins;
+    const isSole = stepId === null && origins.every(({ runId }) => runId === first?.runId);
+    const origin = isSole ? first : origins.find((one) => one.stepId === stepId);
+    this.lacksOrigin ||= origin === undefined && stepId !== null;
+    if (origin === undefined) return {};
+    const url = publicUrl === null ? undefined : `${publicUrl.replace(/\/+$/, '')}/runs/${origin.runId}`;
+    return {
+      [ATTR_CICD_PIPELINE_NAME]: origin.job,
+      [ATTR_CICD_PIPELINE_RUN_ID]: String(origin.runId),
+      ...(origin.environment !== null && { [ATTR_DEPLOYMENT_ENVIRONMENT_NAME]: origin.environment }),
+      ...(url !== undefined && { [ATTR_CICD_PIPELINE_RUN_URL_FULL]: url, 'run_bridge.run.url': url }),
+    };
   }
 }
 

@@ -4,6 +4,7 @@ import type { SpanEnd } from '../../record/telemetry-record.js';
 import { freshnessOutcomeOf, nodeVerdictOf, testOutcomeOf } from '../../run/node-outcome.js';
 import type { NodeVerdict } from '../../run/run-summary.js';
 import { withoutFrames } from '../../run/without-frames.js';
+import { withoutStatement } from '../redaction/error-text.js';
 import type { Redactor } from '../redaction/redactor.js';
 import { EVENT_TYPE } from './event-types.js';
 import { headlineOf } from './headline.js';
@@ -18,6 +19,8 @@ export interface SpanOutcome {
   readonly status: SpanStatus;
   /** The `exception` or warning event that goes with it. */
   readonly event: TimedEvent | undefined;
+  /** What became of the node, of a node's span. */
+  readonly verdict?: NodeVerdict;
 }
 
 /** A span's end as far as its failure is told from it. */
@@ -68,6 +71,10 @@ export class SpanOutcomes {
   private ofNode(record: SpanEnd, into: OtelAttributes): SpanOutcome {
     const verdict = this.verdictOf(record);
     into['run_bridge.node.verdict'] = verdict;
+    return { ...this.ofVerdict(verdict, record, into), verdict };
+  }
+
+  private ofVerdict(verdict: NodeVerdict, record: SpanEnd, into: OtelAttributes): SpanOutcome {
     if (verdict === 'canceled') return this.canceledNode(record, into);
     if (verdict === 'error' && this.switches['node-errors']) return this.ofFailedNode(record, into);
     if (verdict === 'failed') return this.ofCheck(record, into, 'failed');
@@ -151,9 +158,13 @@ export class SpanOutcomes {
     return this.failed(record, into, { type: this.errorClass(message), message: this.redactor.text(message) });
   }
 
-  /** The database's class of error, for example `Conversion Error`, as far as it is made of safe words. */
+  /**
+   * The database's class of error, for example `Conversion Error`, as far as it is made of safe words; else the driver's,
+   * which stands in front: `Integrity`.
+   */
   private errorClass(message: string): string {
-    const named = ERROR_CLASS.exec(message)?.[1];
+    const error = withoutStatement(message);
+    const named = ERROR_CLASS.exec(error)?.[1] ?? DRIVER_CLASS.exec(error)?.[1];
     const shown = named === undefined ? undefined : this.redactor.text(named);
     return shown === undefined || shown.includes('?') ? 'query_error' : shown;
   }
@@ -197,6 +208,9 @@ export class SpanOutcomes {
 }
 
 const CANCELED_NODE = 'NODE_OUTCOME_CANCELED';
+/** The status codes of ADBC, as the engine's drivers write them. */
+const DRIVER_CLASS =
+  /^(Unknown|NotImplemented|NotFound|AlreadyExists|InvalidArguments|InvalidState|InvalidData|Integrity|Internal|IO|Cancelled|Timeout|Unauthenticated|Unauthorized): /;
 const ERROR_CLASS = /(?:^|: )([A-Z][A-Za-z]*(?: [A-Za-z]+){0,3} (?:Error|Exception))(?::|$)/m;
 function warningEvent(record: SpanEnd, message: string): TimedEvent {
   return {

@@ -14,7 +14,7 @@ export function withoutStatement(text: string): string {
   const wasAt = text.indexOf(QUERY_WAS);
   const before = wasAt === -1 ? text : `${text.slice(0, wasAt).trimEnd()}${behindStatement(text, wasAt)}`;
   const executeAt = before.indexOf(EXECUTE_QUERY);
-  if (executeAt === -1) return before.replace(PREPARE_QUERY, '');
+  if (executeAt === -1) return before.includes('Failed to prepare') ? before.replace(PREPARE_QUERY, '') : before;
   // The statement may hold what looks like its end: the last one is the error's.
   let errorAt = -1;
   for (const found of before.matchAll(ERROR_BEHIND_QUERY)) errorAt = found.index + QUOTE_AND_COLON.length;
@@ -49,6 +49,10 @@ export function mentionedNames(line: string, into: Set<string>): void {
     for (const name of found.slice(1)) for (const word of name?.match(/[A-Za-z_][\w$]*/g) ?? []) into.add(word);
   }
 }
+
+/** Whether a text may mention names: most do not, and are not read for them. */
+export const MAY_MENTION =
+  /exist|unknown|not found|denied|owner of|constraint failed|cannot be|No function|Cycle|duplicate|Key \(|source column|must appear|is not unique|Compilation Error|identifier '|Unrecognized|mismatch|missing in/;
 
 /** What may stand before a message in its line: the driver's class, the database's, what the engine was about. */
 const MESSAGE_START =
@@ -97,7 +101,8 @@ export function shownStretches(line: string): readonly number[] {
 }
 
 const NONE: readonly number[] = [];
-const MAY_HAVE_STRETCH = /\/|\d/;
+const MAY_HAVE_STRETCH =
+  /\.(?:sql|ya?ml|csv|py|md|json|toml)\b|SQLSTATE|\bdbt\d|\bline \d|Line: \d|port \d|Cycle \d|<[A-Z_]+>:/;
 /** Files of a project, where the engine names them: `(in models/a.sql:1:8)`, `--> models/a.yml`, `from models/a.sql:`. */
 const PROJECT_PATH = String.raw`(?:(?<=\((?:in )?)|(?<=--> )|(?<=\bfrom )|(?<=^  file = ))\/?(?:[\w.@+-]+\/)*[\w.@+-]+\.(?:sql|ya?ml|csv|py|md|json|toml)(?::\d{1,7}){0,2}(?=[):\s]|$)`;
 const STRETCH = new RegExp(
@@ -119,6 +124,7 @@ const STRETCH = new RegExp(
  * are in brackets. `undefined` where it has none.
  */
 export function aroundValues(line: string): readonly [before: string, after: string] | undefined {
+  if (!MAY_HAVE_VALUES.test(line)) return undefined;
   for (const pattern of VALUES) {
     const [before] = pattern.exec(line) ?? [];
     if (before === undefined) continue;
@@ -128,6 +134,7 @@ export function aroundValues(line: string): readonly [before: string, after: str
   return undefined;
 }
 
+const MAY_HAVE_VALUES = /Key \(|row contains|Original Line|JSON data|Vars supplied/;
 const VALUES: readonly RegExp[] = [
   /^.*?\bKey \([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*\)=\(/,
   /^.*?\bFailing row contains \(/,

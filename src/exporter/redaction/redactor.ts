@@ -19,6 +19,10 @@ export interface ExportedSql {
   /** SHA-256 of the whole statement in hex where no text is shown. */
   readonly sha256: string | undefined;
   readonly operation: string | undefined;
+  /** What it is in a few words; no more than its verb where no text is shown. */
+  readonly summary: string | undefined;
+  /** The one relation that it is about, where it may be shown. */
+  readonly collection: string | undefined;
 }
 
 /** Decides, for one run and one level, what of a text is exported. */
@@ -128,10 +132,12 @@ export class Redactor {
   }
 
   private exportedSql(statement: string, dialect: SqlDialect): ExportedSql {
-    const { text, operation } = sanitizeSql(statement, dialect);
-    if (this.level === 'off') return { text: statement, sha256: undefined, operation };
-    if (this.level === 'literals') return { text, sha256: undefined, operation };
-    return { text: undefined, sha256: createHash('sha256').update(statement).digest('hex'), operation };
+    const { text, ...about } = sanitizeSql(statement, dialect);
+    if (this.level === 'off') return { ...about, text: statement, sha256: undefined };
+    if (this.level === 'literals') return { ...about, text, sha256: undefined };
+    const { operation } = about;
+    const sha256 = createHash('sha256').update(statement).digest('hex');
+    return { text: undefined, sha256, operation, summary: operation, collection: undefined };
   }
 }
 

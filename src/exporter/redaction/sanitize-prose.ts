@@ -2,6 +2,7 @@ import {
   aroundValues,
   CARET_LINE,
   EXCERPT,
+  MAY_MENTION,
   mentionedNames,
   sanitizeExcerpt,
   shownStretches,
@@ -52,7 +53,7 @@ function sanitize(text: string, names: WordList, isDetailed: boolean): string {
   const isCut = whole.length > MAX_PROSE_LENGTH;
   const read = isCut ? whole.slice(0, MAX_PROSE_LENGTH) : whole;
   const lines = read.includes('\n') ? read.split('\n') : [read];
-  const words = isDetailed ? withMentioned(lines, names) : names;
+  const words = isDetailed && MAY_MENTION.test(read) ? withMentioned(lines, names) : names;
   const kept: string[] = [];
   for (const [index, line] of lines.entries()) {
     if (CARET_LINE.test(line) || STACK_FRAME.test(line)) continue;

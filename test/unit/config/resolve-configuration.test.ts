@@ -209,6 +209,7 @@ destinations:
     max-backlog-age: 12h
     redaction: off
     mapping: { stable-names: off }
+    resource: { service.name: nightly, team: "\${env:TEAM:-data}", tier: 1 }
   mine: { exporter: ./exporter.mjs, max-backlog-age: off }
 `);
     const { configuration, rows } = resolve({ environment: { TOKEN: 'secret' } });
@@ -226,6 +227,7 @@ destinations:
         maxBacklogAgeMs: null,
         redaction: null,
         mapping: {},
+        resource: {},
         exporterModule: null,
       },
       {
@@ -241,6 +243,7 @@ destinations:
         maxBacklogAgeMs: 43_200_000,
         redaction: 'off',
         mapping: { 'stable-names': false },
+        resource: { 'service.name': 'nightly', team: 'data', tier: 1 },
         exporterModule: null,
       },
       expect.objectContaining({

@@ -15,6 +15,7 @@ const settings: DestinationSettings = {
   maxBacklogAgeMs: null,
   redaction: null,
   mapping: {},
+  resource: {},
   exporterModule: null,
 };
 const urls = (change: Partial<DestinationSettings>) =>

@@ -1,0 +1,58 @@
+import type { Attributes as OtelAttributes } from '@opentelemetry/api';
+import {
+  ATTR_DB_RESPONSE_RETURNED_ROWS,
+  ATTR_TEST_CASE_NAME,
+  ATTR_TEST_CASE_RESULT_STATUS,
+  TEST_CASE_RESULT_STATUS_VALUE_FAIL,
+  TEST_CASE_RESULT_STATUS_VALUE_PASS,
+} from '@opentelemetry/semantic-conventions/incubating';
+import type { NodeVerdict } from '../../run/run-summary.js';
+import { int64Value } from './int64-fields.js';
+import type { MappingSwitches } from './mapping-switches.js';
+import type { Interval, NodeIndex } from './node-index.js';
+import type { TextAttributes } from './text-attributes.js';
+
+/**
+ * Writes what the span of a processed node carries beside the engine's attributes: what share of its time its queries took,
+ * how many rows it came to, and of a test its name and result.
+ * @param verdict `undefined` where nobody knows
+ */
+export function writeNodeAttributes(
+  span: Interval & { readonly attributes: TextAttributes },
+  known: { readonly nodes: NodeIndex; readonly switches: MappingSwitches; readonly verdict: NodeVerdict | undefined },
+  into: OtelAttributes,
+): void {
+  const { nodes, switches, verdict } = known;
+  const uniqueId = span.attributes.text('unique_id');
+  if (uniqueId === undefined) return;
+  if (switches['query-time']) writeQueryTime(nodes, uniqueId, span, into);
+  const rows = switches['database-attributes'] ? span.attributes.text('rows_affected') : undefined;
+  if (rows !== undefined) into[ATTR_DB_RESPONSE_RETURNED_ROWS] = int64Value(rows);
+  const name = testNameOf(uniqueId);
+  if (name === undefined) return;
+  into[ATTR_TEST_CASE_NAME] = name;
+  const result = verdict === undefined ? undefined : RESULTS[verdict];
+  if (result !== undefined) into[ATTR_TEST_CASE_RESULT_STATUS] = result;
+}
+
+function writeQueryTime(nodes: NodeIndex, uniqueId: string, span: Interval, into: OtelAttributes): void {
+  const queryTime = nodes.queryTimeOf(uniqueId, span);
+  if (queryTime === undefined) return;
+  into['run_bridge.node.query_count'] = queryTime.count;
+  into['run_bridge.node.query_time_ms'] = Number(queryTime.nanos / 1_000n) / 1_000;
+}
+
+/** `not_null_orders_id` of `test.shop.not_null_orders_id.1a2b3c4d5e`, `adds_up` of `unit_test.shop.orders.adds_up`. */
+function testNameOf(uniqueId: string): string | undefined {
+  const parts = uniqueId.split('.');
+  if (parts[0] === 'unit_test') return parts.at(-1);
+  return parts[0] === 'test' ? parts[2] : undefined;
+}
+
+/** A warning does not fail a test. What did not run to its end has no result. */
+const RESULTS: Readonly<Partial<Record<NodeVerdict, string>>> = {
+  success: TEST_CASE_RESULT_STATUS_VALUE_PASS,
+  warned: TEST_CASE_RESULT_STATUS_VALUE_PASS,
+  failed: TEST_CASE_RESULT_STATUS_VALUE_FAIL,
+  error: TEST_CASE_RESULT_STATUS_VALUE_FAIL,
+};
