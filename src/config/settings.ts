@@ -224,7 +224,7 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
   redaction: choiceSetting(
     REDACTION_LEVELS,
     'literals',
-    'what exports hide: literals in SQL, whole statements, or nothing; files on disk keep everything',
+    'what everything that leaves the machine hides (exports, webhooks, chats, mail): literals in SQL, whole statements, or nothing; files on disk keep everything, and who may read artifacts sees it',
   ),
   'log-level': choiceSetting(LOG_LEVELS, 'info', "least severe lines of the program's own log"),
   'log-format': choiceSetting(LOG_FORMATS, 'auto', 'auto is text on a terminal, JSON elsewhere'),
