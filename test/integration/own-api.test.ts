@@ -84,6 +84,19 @@ describe('a run', () => {
   });
 });
 
+it('a run is compared with earlier ones that had the same commands alone', async () => {
+  const other = await openOwnApi(['build-clean', 'joined', 'parse']);
+  try {
+    const admin = await other.server.token('admin');
+    const measures = (run: number) => other.server.ask('GET', `${V1}/runs/${run}/measures`, admin);
+    expect((await measures(1_002)).body).toMatchObject({ data: { comparison: { earlier_count: 1 } } });
+    // Both builds are earlier successes of its job.
+    expect((await measures(1_003)).body).toMatchObject({ data: { comparison: null } });
+  } finally {
+    await other.close();
+  }
+});
+
 describe('records', () => {
   const page = async (query: string) => {
     const { body } = await get(`/runs/1001/records?${query}`);

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { type Comparison, compareWithEarlier } from '../../run/measures/comparison.js';
 import { measuresDocument } from '../../run/measures/measures-document.js';
 import { readStepMeasures } from '../../run/measures/read-step-measures.js';
+import type { CatalogStep } from '../../store/run-catalog.js';
 import { RUN_STATUS } from '../../store/run-status.js';
 import type { OwnApiDeps } from './own-api-deps.js';
 import type { FoundRun } from './run-finder.js';
@@ -160,7 +161,10 @@ export const measuresSchema = z.object({
       is_slow: z.boolean(),
     })
     .nullable()
-    .meta({ description: "the run's length beside those of its job's 50 earlier successes" }),
+    .meta({
+      description:
+        "the run's length beside those of at most 50 earlier successes of its project and job with the same commands",
+    }),
   commands: z.array(commandSchema),
 });
 
@@ -174,9 +178,15 @@ export async function commandMeasures({ steps }: FoundRun, deps: Pick<OwnApiDeps
   return (await readStepMeasures(steps, deps)).map(({ traceId, command }) => measuresDocument(command, traceId));
 }
 
-/** How long a run took beside its job's earlier successes; `null` while it is not over, and where there is none. */
+/** Runs among which the earlier ones are looked for. */
+const MAX_LOOKED_AT = 200;
+
+/**
+ * How long a run took beside earlier successes of its project and job with the same commands; `null` while it is not over, and
+ * where there is none.
+ */
 export async function comparisonOf(
-  { run }: FoundRun,
+  { run, steps }: FoundRun,
   { catalog }: Pick<OwnApiDeps, 'catalog'>,
 ): Promise<z.input<typeof measuresSchema>['comparison']> {
   if (run.startedUnixMs === null || run.finishedUnixMs === null) return null;
@@ -186,13 +196,36 @@ export async function comparisonOf(
     createdRange: [0, run.createdUnixMs],
     orderBy: 'created',
     isDescending: true,
-    limit: MAX_EARLIER + 1,
+    limit: MAX_LOOKED_AT,
     offset: 0,
   });
-  const earlier = items.filter(({ id, startedUnixMs }) => id < run.id && startedUnixMs !== null).slice(0, MAX_EARLIER);
+  const before = items.filter(
+    ({ id, startedUnixMs, project }) => id !== run.id && startedUnixMs !== null && project.id === run.project.id,
+  );
+  const theirs = await catalog.stepsOf(
+    run.accountId,
+    before.map(({ id }) => id),
+  );
+  const own = commandsOf(steps);
+  const earlier = before
+    .filter(({ id }) => commandsOf(theirs.filter(({ runId }) => runId === id)) === own)
+    .slice(0, MAX_EARLIER);
   const lengths = earlier.map(({ startedUnixMs, finishedUnixMs }) => (finishedUnixMs ?? 0) - (startedUnixMs ?? 0));
   const comparison = compareWithEarlier(run.finishedUnixMs - run.startedUnixMs, lengths);
   return comparison && comparisonDocument(comparison);
+}
+
+/** The first words of a run's engine commands after the program, such as `build`; of a step without any its program. */
+function commandsOf(steps: readonly CatalogStep[]): string {
+  return steps
+    .flatMap(({ command, invocations }) =>
+      invocations.length === 0
+        ? [command[0] ?? '']
+        : invocations.map(
+            (one) => one.command?.split(' ').find((word, index) => index > 0 && !word.startsWith('-')) ?? '',
+          ),
+    )
+    .join(' ');
 }
 
 function comparisonDocument({ totalMs, count, medianMs, p95Ms, ratio, isSlow }: Comparison) {
