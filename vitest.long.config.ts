@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 /**
  * Tests of the built program that take long: faults of disks and destinations, large files, commands that are cut off, retention, a state made anew; and
- * the properties that `npm test` tries with few cases, with all of them.
+ * the properties that `npm test` tries with few cases, with all of them, and what it tries with the smaller of the large samples alone, with both.
  */
 export default defineConfig({
   test: {
@@ -10,9 +10,10 @@ export default defineConfig({
     include: [
       'test/long/**/*.test.ts',
       'test/unit/decode/wire/{kernel-spans,wire-traces-decoder}.test.ts',
-      'test/unit/exporter/lines/{kernel-lines,random-lines}.test.ts',
+      'test/integration/decode-samples.test.ts',
+      'test/unit/exporter/lines/{kernel-lines,random-lines,samples}.test.ts',
       'test/unit/otlp/{json,protobuf}-codec.test.ts',
-      'test/unit/sink/parquet/{canonical-rows.property,encode-stretch,round-trip.property}.test.ts',
+      'test/unit/sink/parquet/{canonical-rows.property,encode-stretch,parquet-writer,record-from-row,round-trip.property}.test.ts',
     ],
     env: { PROPERTY_RUNS: 'all' },
     testTimeout: 60_000,

@@ -10,8 +10,11 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { sampleLines, sampleTraceId } from '../fake/sample-run.js';
+import { LARGE_SAMPLES_OF_COSTLY_CHECKS, largeSampleFolder } from '../tool/large-samples.js';
 import { MountedFolder } from '../tool/mounted-folder.js';
 import { runBridge } from './run-bridge.js';
 
@@ -37,6 +40,25 @@ describe('import', () => {
       /^imported into .*\/data\/runs: 1011 records from 3 files in \d+\.\d s \([\d,]+ records and [\d.]+ \w+ a second\)\n$/,
     );
     expect([exitCode, readdirSync(join(dir, 'data/runs')).length]).toEqual([0, 3]);
+  });
+
+  test('takes a large run whole, as JSONL and as Parquet, and writes each record once', {
+    timeout: 120_000,
+  }, async () => {
+    for (const run of LARGE_SAMPLES_OF_COSTLY_CHECKS) {
+      const lines = sampleLines(run);
+      const folder = join(dir, 'data/runs', sampleTraceId(run));
+      for (const file of ['otel.jsonl', 'otel.parquet']) {
+        const { exitCode, stderr } = await runBridge(
+          ['import', '--data-dir', 'data', '--log-level', 'error', join(largeSampleFolder(run), file)],
+          { cwd: dir, timeoutMs: 110_000 },
+        );
+        expect([exitCode, stderr]).toEqual([0, expect.stringContaining(`: ${lines.length} records from 1 file in `)]);
+        const kept = readFileSync(join(folder, 'telemetry.jsonl'), 'utf8').trimEnd().split('\n');
+        expect(kept.length).toBe(lines.length);
+        expect(isDeepStrictEqual(kept, lines)).toBe(true);
+      }
+    }
   });
 
   test('keeps what cannot be read in the data folder and takes the rest', async () => {

@@ -10,7 +10,7 @@ import type { State } from '../../src/store/state.js';
 import { ApiServer } from './api-server.js';
 import { NOTHING_RUN } from './nothing-run.js';
 import { queryFolder } from './query-folder.js';
-import { SAMPLES } from './sample-run.js';
+import { sampleFolder } from './sample-run.js';
 import { webhookParts } from './webhook-parts.js';
 
 /** A port that answers the API as the program mounts it, over the runs of samples. */
@@ -34,7 +34,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
   const { dataFolder, traceIds } = queryFolder(samples, (remove) => removals.push(remove));
   for (const [index, sample] of samples.entries()) {
     copyFileSync(
-      join(SAMPLES, sample, 'otel.jsonl'),
+      join(sampleFolder(sample), 'otel.jsonl'),
       join(dataFolder, 'runs', traceIds[index] ?? '', 'telemetry.jsonl'),
     );
   }

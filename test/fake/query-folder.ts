@@ -6,7 +6,7 @@ import { formatRun } from '../../src/run/run-document.js';
 import { RunState } from '../../src/run/run-state.js';
 import { RUN_TRACKER_DEFAULTS } from '../../src/run/run-tracker-config.js';
 import { fromJsonl } from '../unit/run/logged-samples.js';
-import { SAMPLES } from './sample-run.js';
+import { sampleFolder } from './sample-run.js';
 
 /** Long after every command has ended, or is taken for lost. */
 const LONG_AFTER_MS = 10_000_000;
@@ -38,7 +38,7 @@ export function queryFolder(
     };
     const folder = join(dataFolder, 'runs', traceId);
     mkdirSync(folder, { recursive: true });
-    copyFileSync(join(SAMPLES, sample, 'otel.parquet'), join(folder, 'telemetry.parquet'));
+    copyFileSync(join(sampleFolder(sample), 'otel.parquet'), join(folder, 'telemetry.parquet'));
     writeFileSync(join(folder, 'run.json'), formatRun(run, 2));
     return traceId;
   });

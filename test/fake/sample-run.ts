@@ -9,6 +9,11 @@ import { isLargeSample, largeSampleFolder } from '../tool/large-samples.js';
 /** Where the engine's real runs are; their README says what each is. */
 export const SAMPLES = 'test/fixture/samples';
 
+/** The small samples' names. */
+export const SMALL_SAMPLES: readonly string[] = readdirSync(SAMPLES, { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => name);
+
 /** The folder of a sample, small or large (`test/tool/large-samples.ts`). Nothing may write there. */
 export function sampleFolder(run: string): string {
   return isLargeSample(run) ? largeSampleFolder(run) : join(SAMPLES, run);
@@ -58,12 +63,11 @@ export function bodiesIn(folder: string): readonly SampleBody[] {
 
 /** The bodies of spans of all samples, each with a name. */
 export function allTracesBodies(): readonly (readonly [string, Buffer])[] {
-  return readdirSync(SAMPLES, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && entry.name !== WITHOUT_BODIES)
-    .flatMap(({ name }) => sampleBodies(name).map((one) => ({ ...one, name: `${name}/${one.file}` })))
+  return SMALL_SAMPLES.filter((name) => name !== WITHOUT_BODIES)
+    .flatMap((name) => sampleBodies(name).map((one) => ({ ...one, name: `${name}/${one.file}` })))
     .filter(({ signal }) => signal === 'traces')
     .map(({ name, body }) => [name, body] as const);
 }
 
 /** Its OTLP was not kept. */
-const WITHOUT_BODIES = 'preview-120-failed';
+export const WITHOUT_BODIES = 'preview-120-failed';

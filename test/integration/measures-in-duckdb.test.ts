@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { CommandMeasures } from '../../src/run/measures/command-measures.js';
 import { compareWithEarlier } from '../../src/run/measures/comparison.js';
 import type { LoggedRecord } from '../../src/sink/record-log.js';
-import { SAMPLES } from '../fake/sample-run.js';
+import { sampleFolder } from '../fake/sample-run.js';
 import { fromJsonl, fromOtlp } from '../unit/run/logged-samples.js';
 import { measuresOf } from '../unit/run/measures/sample-measures.js';
 
@@ -27,6 +27,7 @@ const CASES: readonly (readonly [string, string, number])[] = [
   ['build-clean', 'otel.parquet', 0],
   ['joined', 'otel.parquet', 0],
   ['overlapping', 'otel-a.parquet', 0],
+  ['big-build', 'otel.parquet', 0],
 ];
 
 describe.each(CASES)('of the sample %s, %s', (run, file, index) => {
@@ -37,7 +38,7 @@ describe.each(CASES)('of the sample %s, %s', (run, file, index) => {
     if (command === undefined) throw new Error(`no command ${index} in ${run}`);
     return command;
   };
-  const ends = `from '${join(SAMPLES, run, file)}' where record_type = 'SpanEnd' and event_type like`;
+  const ends = `from '${join(sampleFolder(run), file)}' where record_type = 'SpanEnd' and event_type like`;
 
   it('nodes are what DuckDB finds in the NodeProcessed rows of its Parquet', async () => {
     const { nodes } = await measuresOfCase(fromJsonl(run));

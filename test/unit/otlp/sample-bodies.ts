@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import type { Signal } from '../../../src/record/record-batch.js';
+import { sampleBodies as bodiesOf, SMALL_SAMPLES, WITHOUT_BODIES } from '../../fake/sample-run.js';
 
 /** A body that the engine sent. */
 export interface SampleBody {
@@ -8,14 +8,16 @@ export interface SampleBody {
   readonly body: Uint8Array;
 }
 
-const samples = new URL('../../fixture/samples/', import.meta.url);
+/** Every OTLP body of the small samples, and those of a large one that are unlike them: its first of 512 spans and of logs. */
+export const sampleBodies: readonly SampleBody[] = [
+  ...SMALL_SAMPLES.filter((run) => run !== WITHOUT_BODIES).flatMap(bodiesWithPath),
+  ...['traces', 'logs'].flatMap((signal) =>
+    bodiesWithPath('big-build')
+      .filter((one) => one.signal === signal)
+      .slice(0, 1),
+  ),
+];
 
-/** Every OTLP body of the samples. */
-export const sampleBodies: readonly SampleBody[] = readdirSync(samples, { recursive: true, encoding: 'utf8' })
-  .filter((path) => path.endsWith('.bin'))
-  .sort()
-  .map((path) => ({
-    path,
-    signal: path.endsWith('-traces.bin') ? 'traces' : 'logs',
-    body: readFileSync(new URL(path, samples)),
-  }));
+function bodiesWithPath(run: string): SampleBody[] {
+  return bodiesOf(run).map(({ file, signal, body }) => ({ path: `${run}/${file}`, signal, body }));
+}

@@ -1,7 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { formatRecordLine, parseRecordLine, RecordParseError } from '../../../src/record/record-line.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
+import { SMALL_SAMPLES, sampleLines } from '../../fake/sample-run.js';
+import { LARGE_SAMPLES } from '../../tool/large-samples.js';
 
 const samples = 'test/fixture/samples';
 
@@ -11,12 +13,12 @@ function withoutLine(record: TelemetryRecord): TelemetryRecord {
 }
 
 describe('a JSONL line', () => {
-  for (const run of readdirSync(samples, { withFileTypes: true }).filter((entry) => entry.isDirectory())) {
-    it(`of ${run.name} is written as the engine wrote it, from its parts alone`, () => {
-      const lines = readFileSync(`${samples}/${run.name}/otel.jsonl`, 'utf8').trimEnd().split('\n');
-      for (const line of lines) expect(formatRecordLine(withoutLine(parseRecordLine(line)))).toBe(line);
-    });
-  }
+  it.each([...SMALL_SAMPLES, ...LARGE_SAMPLES])(
+    'of %s is written as the engine wrote it, from its parts alone',
+    (run) => {
+      for (const line of sampleLines(run)) expect(formatRecordLine(withoutLine(parseRecordLine(line)))).toBe(line);
+    },
+  );
 
   it('keeps keys of the envelope that the schema does not know', () => {
     const line = readFileSync(`${samples}/parse/otel.jsonl`, 'utf8').split('\n')[0] ?? '';

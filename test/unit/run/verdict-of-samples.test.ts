@@ -3,6 +3,7 @@ import { InvocationAssigner } from '../../../src/run/invocation-assigner.js';
 import { summarizeInvocation } from '../../../src/run/run-reducer.js';
 import type { InvocationSummary } from '../../../src/run/run-summary.js';
 import type { LoggedRecord } from '../../../src/sink/record-log.js';
+import { LARGE_SAMPLES } from '../../tool/large-samples.js';
 import { bodyCount, fromJsonl, fromOtlp } from './logged-samples.js';
 
 function invocationsOf(records: readonly LoggedRecord[]): InvocationSummary[] {
@@ -42,6 +43,13 @@ const expected = [
     nodes: { success: 13, warned: 1, failed: 2, error: 1, canceled: 2, skipped: 4 },
     message: 'Interrupted: 2 nodes canceled',
   },
+  ...LARGE_SAMPLES.map((run) => ({
+    run,
+    verdict: 'error' as const,
+    // 23 are skipped behind what failed, 45 are ephemeral.
+    nodes: { success: 1084, failed: 10, error: 2, skipped: 68 },
+    message: 'Executed with errors',
+  })),
 ] as const;
 
 describe.each(expected)('the sample $run', ({ run, verdict, nodes, message }) => {

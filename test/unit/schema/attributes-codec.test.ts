@@ -1,36 +1,33 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../src/record/json.js';
 import { AttributesCodec } from '../../../src/schema/attributes-codec.js';
 import { EVENT_TYPE_PREFIX, PublicSchema } from '../../../src/schema/public-schema.js';
 import { SchemaError } from '../../../src/schema/schema-error.js';
+import { SMALL_SAMPLES, sampleLines } from '../../fake/sample-run.js';
+import { LARGE_SAMPLES } from '../../tool/large-samples.js';
 
 const codec = new AttributesCodec(PublicSchema.load());
-const samples = new URL('../../fixture/samples/', import.meta.url);
-const names = readdirSync(samples, { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
-  .map(({ name }) => name);
 const LOG_MESSAGE = `${EVENT_TYPE_PREFIX}log.LogMessage`;
 const NODE = `${EVENT_TYPE_PREFIX}node.NodeProcessed`;
 const CALL = `${EVENT_TYPE_PREFIX}dev.CallTrace`;
 const SOURCE_DETAIL = `${EVENT_TYPE_PREFIX}node.SourceFreshnessDetail`;
 
 describe('AttributesCodec', () => {
-  it.each(names)('carries the attributes of every record of %s through protobuf, to the letter', (name) => {
-    const lines = readFileSync(new URL(`${name}/otel.jsonl`, samples), 'utf8')
-      .trimEnd()
-      .split('\n');
-    let count = 0;
-    for (const line of lines) {
-      const { event_type: eventType, attributes } = JSON.parse(line);
-      if (!eventType.startsWith(EVENT_TYPE_PREFIX)) continue;
-      const back = codec.decode(eventType, codec.encode(eventType, attributes));
-      expect(JSON.stringify(back)).toBe(JSON.stringify(attributes));
-      count++;
-    }
-    expect(count).toBeGreaterThan(20);
-  });
+  it.each([...SMALL_SAMPLES, ...LARGE_SAMPLES])(
+    'carries the attributes of every record of %s through protobuf, to the letter',
+    (name) => {
+      let count = 0;
+      for (const line of sampleLines(name)) {
+        const { event_type: eventType, attributes } = JSON.parse(line);
+        if (!eventType.startsWith(EVENT_TYPE_PREFIX)) continue;
+        const back = codec.decode(eventType, codec.encode(eventType, attributes));
+        expect(JSON.stringify(back)).toBe(JSON.stringify(attributes));
+        count++;
+      }
+      expect(count).toBeGreaterThan(20);
+    },
+  );
 
   it('keeps 64-bit integers to the last digit', () => {
     fc.assert(

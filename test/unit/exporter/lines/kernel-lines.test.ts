@@ -1,17 +1,20 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { KernelLines } from '../../../../src/exporter/lines/kernel-lines.js';
 import { KnownLayouts } from '../../../../src/exporter/lines/known-layouts.js';
 import type { LineKernel } from '../../../../src/exporter/lines/line-kernel.js';
 import type { RedactionLevel } from '../../../../src/exporter/redaction/redaction-level.js';
+import { SMALL_SAMPLES, sampleFolder } from '../../../fake/sample-run.js';
+import { LARGE_SAMPLES_OF_COSTLY_CHECKS } from '../../../tool/large-samples.js';
 import { propertyRuns } from '../../../tool/property-runs.js';
 import { loadedKernel } from './loaded-kernel.js';
 import { mapLines, mapRecords } from './mapped-bytes.js';
 
-const SAMPLES = readdirSync('test/fixture/samples', { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
-  .map(({ name }) => [name, readFileSync(`test/fixture/samples/${name}/otel.jsonl`)] as const);
+const logOf = (name: string) => readFileSync(join(sampleFolder(name), 'otel.jsonl'));
+const SAMPLES = SMALL_SAMPLES.map((name) => [name, logOf(name)] as const);
 const MARKED = readFileSync('test/fixture/redaction/otel.jsonl');
 const LEVELS: readonly RedactionLevel[] = ['literals', 'statements', 'off'];
 
@@ -25,6 +28,15 @@ describe.each([...SAMPLES, ['marked values', MARKED] as const])('the log of %s',
     expect(mapLines(log, { redaction }, [3, 1, 40], shared)).toEqual(records);
   });
 });
+
+it.each(LARGE_SAMPLES_OF_COSTLY_CHECKS)(
+  'the log of %s gives the same bytes by the kernel as by its records',
+  (name) => {
+    const log = logOf(name);
+    expect(isDeepStrictEqual(mapLines(log, {}, [2_000, 1, 700], shared), mapRecords(log))).toBe(true);
+  },
+  120_000,
+);
 
 it('reads nearly all lines of spans that are laid out as one before', () => {
   const log = SAMPLES.find(([name]) => name === 'build-mixed')?.[1] ?? MARKED;

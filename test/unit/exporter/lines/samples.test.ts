@@ -1,4 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import {
   MAPPING_SWITCHES,
@@ -6,11 +8,12 @@ import {
   mappingSwitchesFrom,
 } from '../../../../src/exporter/mapping/mapping-switches.js';
 import type { RedactionLevel } from '../../../../src/exporter/redaction/redaction-level.js';
+import { SMALL_SAMPLES, sampleFolder } from '../../../fake/sample-run.js';
+import { LARGE_SAMPLES_OF_COSTLY_CHECKS } from '../../../tool/large-samples.js';
 import { mapLines, mapRecords } from './mapped-bytes.js';
 
-const SAMPLES = readdirSync('test/fixture/samples', { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
-  .map(({ name }) => [name, readFileSync(`test/fixture/samples/${name}/otel.jsonl`)] as const);
+const logOf = (name: string) => readFileSync(join(sampleFolder(name), 'otel.jsonl'));
+const SAMPLES = SMALL_SAMPLES.map((name) => [name, logOf(name)] as const);
 const MARKED = readFileSync('test/fixture/redaction/otel.jsonl');
 const LEVELS: readonly RedactionLevel[] = ['literals', 'statements', 'off'];
 const SWITCHES = Object.keys(MAPPING_SWITCHES) as MappingSwitch[];
@@ -40,6 +43,15 @@ describe.each([...SAMPLES, ['marked values', MARKED] as const])('the log of %s',
     expect(mapLines(log, small, [7])).toEqual(mapRecords(log, small));
   });
 });
+
+it.each(LARGE_SAMPLES_OF_COSTLY_CHECKS)(
+  'the log of %s gives the same bytes by its lines as by its records',
+  (name) => {
+    const log = logOf(name);
+    expect(isDeepStrictEqual(mapLines(log, {}, [2_000, 1, 700]), mapRecords(log))).toBe(true);
+  },
+  120_000,
+);
 
 it.each(SWITCHES)('the lines of a build give the same bytes as its records without %s', (name) => {
   const log = readFileSync('test/fixture/samples/build-mixed/otel.jsonl');

@@ -5,6 +5,7 @@ import { ParquetWriter } from '../../../../src/sink/parquet/parquet-writer.js';
 import { type Row, recordFromRow } from '../../../../src/sink/parquet/record-from-row.js';
 import type { ParquetWriterLimits } from '../../../../src/sink/parquet/row-group-limits.js';
 import { sampleFolder } from '../../../fake/sample-run.js';
+import { LARGE_SAMPLES_OF_COSTLY_CHECKS } from '../../../tool/large-samples.js';
 
 export { sampleLines, sampleRecords } from '../../../fake/sample-run.js';
 
@@ -17,6 +18,7 @@ export const SAMPLES_WITH_PARQUET = [
   'interrupted',
   'joined',
   'parse',
+  ...LARGE_SAMPLES_OF_COSTLY_CHECKS,
 ] as const;
 
 export function samplePath(sample: string, file: string): string {
