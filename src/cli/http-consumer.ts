@@ -1,10 +1,13 @@
 import type { Clock } from '../component/clock.js';
 import { pause } from '../component/pause.js';
-import { RecordsToRequests } from '../decode/records-to-request.js';
+import { isWholeLine, linesRequest, RecordsToRequests } from '../decode/records-to-request.js';
 import type { ExportRequest } from '../otlp/export-request.js';
 import { JsonCodec } from '../otlp/json-codec.js';
 import { ProtobufCodec } from '../otlp/protobuf-codec.js';
+import type { RecordBatch } from '../record/record-batch.js';
 import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
+import type { TelemetryRecord } from '../record/telemetry-record.js';
+import { askBridge } from '../source/ask-bridge.js';
 import { CliError } from './cli-error.js';
 import { EXIT } from './exit-code.js';
 import { type OtlpBody, postOtlp } from './post-otlp.js';
@@ -24,8 +27,14 @@ export interface Patience {
   onGoingOn(): void;
 }
 
-/** Hands records to a bridge that runs, over OTLP. */
+/**
+ * Hands records to a bridge that runs, over OTLP: each as its line and in their order, so that it knows of spans that have
+ * not ended yet. Where something else answers, such as a Collector in front of it, spans are sent when they end.
+ */
 export class HttpConsumer implements RecordConsumer {
+  /** Whether a run-bridge answers there; `undefined` as long as nothing does. */
+  private isBridge: boolean | undefined;
+  private hasSent = false;
   private readonly requests = new RecordsToRequests();
   private readonly codec = new ProtobufCodec();
   private readonly json = new JsonCodec();
@@ -44,13 +53,27 @@ export class HttpConsumer implements RecordConsumer {
 
   /** @throws CliError when the bridge does not take it. */
   async consume({ batches, foreign }: Delivery): Promise<void> {
-    for (const batch of batches) await this.sendAll(this.requests.push(batch));
+    for (const batch of batches) {
+      if (await this.takesLines())
+        for (const part of partsOf(batch))
+          await this.sendAll(part.isWhole ? linesRequest(part) : this.requests.push(part));
+      else await this.sendAll(this.requests.push(batch));
+    }
     for (const { signal, body } of foreign) await this.sendAll([this.json.decode(signal, Buffer.from(body))]);
   }
 
   /** Sends the starts of spans that have not ended: at the end, or for the bridge to know them so far. */
   async finish(): Promise<void> {
     await this.sendAll(this.requests.finish());
+  }
+
+  /** One that is not up yet is asked again when it has taken the first records. */
+  private async takesLines(): Promise<boolean> {
+    if (this.isBridge !== undefined) return this.isBridge;
+    const isFound = (await askBridge(this.baseUrl)) !== undefined;
+    if (isFound || this.hasSent) this.isBridge = isFound;
+    if (isFound) await this.finish();
+    return isFound;
   }
 
   private async sendAll(requests: readonly ExportRequest[]): Promise<void> {
@@ -63,6 +86,7 @@ export class HttpConsumer implements RecordConsumer {
     for (let attempt = 1; this.isPatient(attempt, startMs); attempt++) {
       const waitMs = await this.post(body);
       if (waitMs === null) {
+        this.hasSent = true;
         this.patience?.onGoingOn();
         return;
       }
@@ -92,4 +116,16 @@ export class HttpConsumer implements RecordConsumer {
       return UNREACHABLE_WAIT_MS;
     }
   }
+}
+
+/** Stretches of a batch whose records' lines say all of them, or do not. */
+function partsOf({ records, ...batch }: RecordBatch): readonly (RecordBatch & { readonly isWhole: boolean })[] {
+  const parts: { isWhole: boolean; records: TelemetryRecord[] }[] = [];
+  for (const record of records) {
+    const isWhole = isWholeLine(record);
+    const last = parts.at(-1);
+    if (last?.isWhole === isWhole) last.records.push(record);
+    else parts.push({ isWhole, records: [record] });
+  }
+  return parts.map((part) => ({ ...batch, ...part }));
 }

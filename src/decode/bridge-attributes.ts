@@ -13,6 +13,8 @@ export const BRIDGE_ATTRIBUTE = {
   spanStart: 'run_bridge.span_start',
   /** `ended` and `started`: the records hold only that half of the span. */
   only: 'run_bridge.only',
+  /** A whole record as its line, on a log record that stands for it: what a bridge is handed while spans are still under way. */
+  record: 'run_bridge.record',
 } as const;
 
 /** What all of them begin with. */

@@ -57,6 +57,37 @@ export class RecordsToRequests {
   }
 }
 
+/**
+ * Makes one OTLP request of logs of records, in their order: each record as its line. So a bridge has starts of spans at once,
+ * and everything in the engine's order, which spans that are sent when they end cannot say.
+ */
+export function linesRequest({ resource, records }: RecordBatch): readonly ExportRequest[] {
+  return logsRequest(resource, records.map(carrierOf));
+}
+
+/** Whether the line says all of a record: a log record that came over OTLP gets its span's name where it is kept. */
+export function isWholeLine(record: TelemetryRecord): boolean {
+  if (record.recordType !== 'LogRecord' || record.line !== undefined) return true;
+  return record.spanName !== null || record.spanId === null;
+}
+
+function carrierOf(record: TelemetryRecord): OtlpLogRecord {
+  const timeUnixNano = record.recordType === 'LogRecord' ? record.timeUnixNano : record.startTimeUnixNano;
+  return {
+    timeUnixNano,
+    observedTimeUnixNano: timeUnixNano,
+    severityNumber: record.severityNumber,
+    severityText: record.severityText,
+    body: '',
+    attributes: [{ key: BRIDGE_ATTRIBUTE.record, value: formatRecordLine(record) }],
+    droppedAttributesCount: 0,
+    flags: SAMPLED,
+    traceId: record.traceId,
+    spanId: record.spanId ?? '',
+    eventName: record.eventType,
+  };
+}
+
 function startAttributes(start: SpanStart | undefined, end: SpanEnd): readonly KeyValue[] {
   if (start === undefined) return [{ key: BRIDGE_ATTRIBUTE.only, value: 'ended' }];
   const { line: _line, ...bare } = start;

@@ -14,6 +14,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { sampleLines, sampleTraceId } from '../fake/sample-run.js';
+import { BridgeProcess } from '../tool/bridge-process.js';
 import { LARGE_SAMPLES_OF_COSTLY_CHECKS, largeSampleFolder } from '../tool/large-samples.js';
 import { MountedFolder } from '../tool/mounted-folder.js';
 import { runBridge } from './run-bridge.js';
@@ -79,6 +80,20 @@ describe('import', () => {
       text: '{"record_type":"SpanEnd","torn',
     });
   });
+
+  test('hands a large run to the bridge that has the folder, which keeps it as the engine wrote it', async () => {
+    const file = join(largeSampleFolder('big-build'), 'otel.jsonl');
+    const bridge = await BridgeProcess.start({ dataFolder: join(dir, 'data') });
+    try {
+      const command = ['import', '--data-dir', 'data', '--log-level', 'error', file];
+      const { exitCode, stderr } = await runBridge(command, { cwd: dir, timeoutMs: 60_000 });
+      expect([exitCode, stderr]).toEqual([0, expect.stringContaining('sent to http')]);
+      const logs = bridge.traceIds().map((traceId) => readFileSync(join(bridge.runFolder(traceId), 'telemetry.jsonl')));
+      expect(logs.map((log) => log.equals(readFileSync(file)))).toEqual([true]);
+    } finally {
+      await bridge.stop();
+    }
+  }, 90_000);
 
   test('says what a pattern does not match, and takes nothing', async () => {
     writeFileSync(join(dir, 'otel.jsonl'), parse);

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { OtlpReceiver } from '../fake/otlp-receiver.js';
+import { BridgeProcess } from '../tool/bridge-process.js';
 import { Engine, type EngineResult } from '../tool/engine.js';
 import { generateProject } from '../tool/many-models.js';
 import { until } from '../tool/until.js';
@@ -136,6 +137,30 @@ describe('exec', () => {
       });
     },
   );
+
+  describe('with a server on the data folder', () => {
+    let bridge: BridgeProcess;
+    beforeEach(async () => {
+      bridge = await BridgeProcess.start({ dataFolder });
+    });
+    afterEach(() => bridge.stop());
+
+    it('shows each record within two seconds, in the order of the engine’s file', { retry: 2 }, async () => {
+      let hasEnded = false;
+      const command = exec(['dbt', ...SLOW]).finally(() => {
+        hasEnded = true;
+      });
+      await atWork();
+      const shown = () => bridge.traceIds().map(logOf)[0] ?? '';
+      while (!hasEnded) {
+        const written = engines();
+        const whole = written.slice(0, written.lastIndexOf('\n') + 1);
+        await until('what the engine has written', () => shown().startsWith(whole), 2_000);
+      }
+      expect((await command).exitCode).toBe(0);
+      expect(shown() === engines() ? 'the same' : 'different').toBe('the same');
+    });
+  });
 
   it.each([
     ['SIGKILL', 'dbt "$@" | tee build.log'],

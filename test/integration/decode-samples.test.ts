@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { inferLogSpanName } from '../../src/decode/log-span-name.js';
 import { OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../../src/decode/public-attribute-schema.js';
-import { RecordsToRequests } from '../../src/decode/records-to-request.js';
+import { linesRequest, RecordsToRequests } from '../../src/decode/records-to-request.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { formatRecordLine, parseRecordLine } from '../../src/record/record-line.js';
@@ -108,5 +108,13 @@ describe.each([...small, ...LARGE_SAMPLES_OF_COSTLY_CHECKS, 'preview-120-failed'
     const sorted = (records: readonly TelemetryRecord[]) =>
       records.map((record) => JSON.stringify(JSON.parse(formatRecordLine(record)))).sort();
     expect(sorted(back)).toEqual(sorted(engine.map((record) => parseRecordLine(formatRecordLine(record)))));
+  });
+
+  it('come back in their order as lines, each at once, starts of spans that have not ended too', () => {
+    const records = sampleRecords(run);
+    const back = linesRequest({ traceId: sampleTraceId(run), resource: UNKNOWN_RESOURCE, records }).flatMap(
+      (request) => decoder.decode(protobuf.decode(request.signal, protobuf.encode(request))).delivery.batches,
+    );
+    expect(back.flatMap((batch) => batch.records.map(formatRecordLine))).toEqual(records.map(formatRecordLine));
   });
 });

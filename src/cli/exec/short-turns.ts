@@ -3,16 +3,16 @@ import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 
 /** How often it is looked whether this process waits for a processor, in seconds. */
-const LOOK_S = 6;
+const LOOK_S = 1.5;
 /** How often in a turn, in seconds. */
 const TURN_LOOK_S = 0.05;
 /** All times of processors are in hundredths of a second, the unit of `stat` (proc(5)). It starves where it had less since the last look. */
-const STARVING = 5;
+const STARVING = 2;
 /**
  * A turn ends when this process has had so much of a command that keeps all processors busy by itself, which is a hundredth
- * of one at most. Where more wait for them, the command has only its share, and this process takes as much more.
+ * and a half of one at most. Where more wait for them, the command has only its share, and this process takes as much more.
  */
-const TURN = 5;
+const TURN = 2;
 /** Or after so many looks, 2 s: where many wait for a processor, each has little of it. */
 const MAX_TURN_LOOKS = 40;
 
