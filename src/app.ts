@@ -276,14 +276,31 @@ export class App {
    * @returns whether everything was exported.
    */
   async finishCommand(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<boolean> {
+    await this.settled(traceIds, deadline);
+    await this.takeInLeftovers(deadline);
+    await this.webhooks.flush(AbortSignal.any([deadline, AbortSignal.timeout(WEBHOOK_FLUSH_MS)]));
+    return (await this.opened.exports?.flush(deadline)) ?? true;
+  }
+
+  /** Waits until what commands left behind is taken in and their runs have verdicts and files. */
+  async takeInLeftovers(deadline: AbortSignal): Promise<void> {
+    await this.spool.looked(deadline);
+    await this.settled(this.spool.traceIds, deadline);
+  }
+
+  /** Takes in the folder of one command, which was left in another place. @returns the count of its records. @throws DataFolderInUseError */
+  async takeInCommand(folder: string): Promise<number> {
+    const count = await this.spool.takeIn(folder);
+    for (const traceId of this.spool.traceIds) this.imported.add(traceId);
+    return count;
+  }
+
+  private async settled(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<void> {
     for (const traceId of traceIds) {
       while (!deadline.aborted && !(await this.tracker.isSettled(traceId))) {
         await pause(this.clock, SETTLE_POLL_MS, deadline);
       }
     }
-    await this.spool.looked(deadline);
-    await this.webhooks.flush(AbortSignal.any([deadline, AbortSignal.timeout(WEBHOOK_FLUSH_MS)]));
-    return (await this.opened.exports?.flush(deadline)) ?? true;
   }
 
   async shutdown(deadline: AbortSignal): Promise<void> {

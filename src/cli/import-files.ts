@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Configuration } from '../config/configuration.js';
 import type { TraceId } from '../record/ids.js';
@@ -5,10 +6,13 @@ import { asImported } from '../record/import-attribute.js';
 import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
 import { importPaths } from '../source/import-paths.js';
 import { REJECTS_FILE, RejectFile } from '../source/reject-file.js';
+import { ENTRY_FILE } from '../source/spool-folder.js';
+import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
+import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { EXIT, type ExitCode } from './exit-code.js';
 import { loggerOf } from './logger-of.js';
-import { openIntake } from './open-intake.js';
+import { type Intake, openIntake } from './open-intake.js';
 import { otlpReading } from './otlp-reading.js';
 import { ProgressLine } from './progress-line.js';
 import { describeRate } from './reading-rate.js';
@@ -39,7 +43,7 @@ export async function importFiles(invocation: Invocation): Promise<ExitCode> {
       },
     };
     const done = intake.url === undefined ? `imported into ${dataFolder}/runs` : `sent to ${intake.url}`;
-    const exitCode = await importTo(consumer, done, invocation, configuration);
+    const exitCode = await importTo({ ...intake, consumer }, done, invocation, configuration);
     if (!stop.aborted) await intake.settle();
     const { app } = intake;
     if (app !== undefined && !(await app.finishImport(traceIds, stop, EXPORT_MS)) && app.destinations.length > 0) {
@@ -61,7 +65,7 @@ function imported(delivery: Delivery, beganUnixMs: number): Delivery {
 }
 
 async function importTo(
-  consumer: RecordConsumer,
+  intake: Pick<Intake, 'consumer' | 'takeInCommand'>,
   done: string,
   { context, operands }: Invocation,
   configuration: Configuration,
@@ -72,7 +76,11 @@ async function importTo(
     stderr.write(`run-bridge: ${trouble}\n`),
   );
   const startMs = clock.monotonicMs();
-  const result = await importPaths(operands, consumer, {
+  const folders = operands.filter((operand) => existsSync(resolve(workingDir, operand, ENTRY_FILE)));
+  const files = operands.filter((operand) => !folders.includes(operand));
+  let commandRecords = 0;
+  for (const folder of folders) commandRecords += await takeIn(resolve(workingDir, folder), intake);
+  const read = await importPaths(files, intake.consumer, {
     otlp: otlpReading(),
     clock,
     workingDir,
@@ -80,6 +88,23 @@ async function importTo(
     onProgress: (at) => progress.show(at),
     onRejects: (path, rejects) => rejectFile.add(resolve(workingDir, path), rejects),
   }).finally(() => progress.end());
+  const result = {
+    ...read,
+    recordCount: read.recordCount + commandRecords,
+    fileCount: read.fileCount + folders.length,
+  };
   const rate = describeRate({ ...result, elapsedMs: clock.monotonicMs() - startMs });
   return reportReading(result, { done, rate, rejectsPath: rejectFile.path }, stderr) ? EXIT.ok : EXIT.unreadable;
+}
+
+/** The folder of a command that `exec` could not bring in: its records, job and end belong together. @throws CliError */
+async function takeIn(folder: string, intake: Pick<Intake, 'takeInCommand'>): Promise<number> {
+  try {
+    return await intake.takeInCommand(folder);
+  } catch (error) {
+    if (!(error instanceof DataFolderInUseError)) throw error;
+    throw new CliError(EXIT.failed, `${folder} belongs to a command that is at work; its exec brings it in`, {
+      cause: error,
+    });
+  }
 }

@@ -4,6 +4,9 @@ import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
 import type { Configuration } from '../config/configuration.js';
 import type { RecordConsumer } from '../record/record-consumer.js';
+import { HttpArtifactSink } from '../source/artifact/http-artifact-sink.js';
+import { HttpExecutionBook } from '../source/http-execution-book.js';
+import { Spool } from '../source/spool.js';
 import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import { appDeps } from './app-deps.js';
 import { bridgeHeaders } from './bridge-headers.js';
@@ -11,6 +14,7 @@ import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { EXIT } from './exit-code.js';
 import { HttpConsumer, type Patience } from './http-consumer.js';
+import { otlpReading } from './otlp-reading.js';
 import { checkBaseUrl } from './post-otlp.js';
 import { reachableUrl } from './reachable-url.js';
 
@@ -21,6 +25,11 @@ export interface Intake {
   readonly app: App | undefined;
   /** The bridge that they are handed over to; `undefined` where there is none. */
   readonly url: string | undefined;
+  /**
+   * Takes in the folder that a command under `exec` left, with its job and how it ended. @returns the count of its records.
+   * @throws DataFolderInUseError while its command is at work
+   */
+  takeInCommand(folder: string): Promise<number>;
   /** Sends what is held back until a span ends. */
   settle(): Promise<void>;
   /** @throws AggregateError when not everything ended cleanly. */
@@ -53,7 +62,8 @@ export async function openIntake(
       const app = await App.open(configuration, appDeps(context, logger), purpose);
       await app.start();
       const shutdown = () => app.shutdown(AbortSignal.timeout(DRAIN_MS));
-      return { consumer: app.consumer, app, url: undefined, settle: async () => {}, shutdown };
+      const takeInCommand = (folder: string) => app.takeInCommand(folder);
+      return { consumer: app.consumer, app, url: undefined, takeInCommand, settle: async () => {}, shutdown };
     } catch (error) {
       if (!(error instanceof DataFolderInUseError)) throw error;
       const address = error.holder?.address ?? undefined;
@@ -66,8 +76,19 @@ export async function openIntake(
 
   function handOver(url: string): Intake {
     const patient = maxWaitMs === null ? undefined : patience(logger, maxWaitMs);
-    const consumer = new HttpConsumer(url, clock, stop, patient, bridgeHeaders(context.environment, url));
-    return { consumer, app: undefined, url, settle: () => consumer.finish(), shutdown: async () => {} };
+    const headers = bridgeHeaders(context.environment, url);
+    const consumer = new HttpConsumer(url, clock, stop, patient, headers);
+    const takeInCommand = async (folder: string) => {
+      const book = new HttpExecutionBook(url, { clock, signal: stop, headers });
+      try {
+        const artifacts = new HttpArtifactSink(url, headers);
+        const deps = { consumer, book, artifacts, otlp: otlpReading, settle: () => consumer.finish(), clock, logger };
+        return await new Spool(configuration['data-dir'], null, { ...deps, pid: context.pid }).takeIn(folder);
+      } finally {
+        book.close();
+      }
+    };
+    return { consumer, app: undefined, url, takeInCommand, settle: () => consumer.finish(), shutdown: async () => {} };
   }
 }
 

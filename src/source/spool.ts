@@ -1,11 +1,14 @@
+import { existsSync } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import { namesIn } from '../component/names-in.js';
+import { isWrittenByOthers } from '../component/process-tree.js';
 import { reasonOf } from '../component/reason-of.js';
 import { whenAborted } from '../component/when-aborted.js';
+import type { TraceId } from '../record/ids.js';
 import type { RecordConsumer } from '../record/record-consumer.js';
 import type { ExecutionBook } from '../run/execution-book.js';
 import { ArtifactError } from '../store/artifact/artifact-error.js';
@@ -17,6 +20,7 @@ import type { FoundArtifact } from './artifact/found-artifact.js';
 import { AttachingConsumer } from './attaching-consumer.js';
 import { batchesOf } from './batch-builder.js';
 import { guessResource } from './guess-resource.js';
+import { JsonlKeys } from './jsonl-keys.js';
 import { JsonlTail } from './jsonl-tail.js';
 import { OtlpJsonFile, type OtlpReading } from './otlp-json-file.js';
 import { PatientConsumer } from './patient-consumer.js';
@@ -59,6 +63,8 @@ export class Spool implements Component {
   private timer: Timer | undefined;
   private working: Promise<void> = Promise.resolve();
   private readonly rejectFile: RejectFile;
+  /** Traces of what was taken in. */
+  readonly traceIds = new Set<TraceId>();
 
   /** @param to only commands that were to go to this bridge; those that may go anywhere where it is `null`. */
   constructor(
@@ -85,6 +91,21 @@ export class Spool implements Component {
     await this.working;
   }
 
+  /**
+   * Takes in the folder of one command, wherever it is, and leaves it there.
+   * @returns how many records it has, each counted once
+   * @throws DataFolderInUseError while its command is at work
+   */
+  async takeIn(folder: string): Promise<number> {
+    const { readSpoolEntry } = await import('./spool-entry.js');
+    const lock = this.lock(folder);
+    try {
+      return await this.take(folder, await readSpoolEntry(folder));
+    } finally {
+      lock.release();
+    }
+  }
+
   private look(): void {
     this.working = this.takeAll().catch((error: unknown) => {
       if (this.stop.signal.aborted) return;
@@ -102,7 +123,7 @@ export class Spool implements Component {
   }
 
   private async tryOne(folder: string): Promise<void> {
-    const { clock, pid, logger } = this.deps;
+    const { clock, logger, pid } = this.deps;
     const made = await stat(folder).catch(() => undefined);
     const isLockable = (await stat(join(folder, 'lock.db')).catch(() => undefined)) !== undefined;
     if (made === undefined || (!isLockable && clock.nowUnixMs() - made.mtimeMs < YOUNG_MS)) return;
@@ -112,13 +133,15 @@ export class Spool implements Component {
     if ((entry?.to ?? null) !== this.to) return;
     let lock: DataFolderLock;
     try {
-      lock = DataFolderLock.acquire(folder, { pid, since: new Date(clock.nowUnixMs()).toISOString(), address: null });
+      lock = this.lock(folder);
     } catch (error) {
       // Its command is at work.
       if (error instanceof DataFolderInUseError) return;
       throw error;
     }
     try {
+      // An engine may outlive its command, and whoever ran that: it is taken in with its end.
+      if (await isWrittenByOthers(fileOf(folder, entry)?.path ?? '', pid)) return;
       const recordCount = await this.take(folder, entry);
       logger.info({ folder, recordCount }, "a command's telemetry was taken in that was left behind");
       await rm(folder, { recursive: true, force: true });
@@ -127,16 +150,23 @@ export class Spool implements Component {
     }
   }
 
+  private lock(folder: string): DataFolderLock {
+    const { clock, pid } = this.deps;
+    return DataFolderLock.acquire(folder, { pid, since: new Date(clock.nowUnixMs()).toISOString(), address: null });
+  }
+
   /** @param entry `undefined` where it was not written, or is damaged: then the records are taken, of no known step. */
   private async take(folder: string, entry: SpoolEntry | undefined): Promise<number> {
     const { book, settle, clock } = this.deps;
     const { spooledArtifacts } = await import('./artifact/spooled-artifacts.js');
     const patient = new PatientConsumer(this.deps.consumer, clock, this.stop.signal);
     const consumer = entry === undefined ? patient : new AttachingConsumer(patient, book, entry.start.stepId);
-    const file = entry === undefined ? { path: join(folder, ENGINE_FILE), fromOffset: 0 } : entry.file;
+    const file = fileOf(folder, entry);
+    const inJsonl = new Map<TraceId, JsonlKeys>();
     const place = entry && (await book.begin(entry.start));
     const recordCount =
-      (await this.takeJsonl(file, entry?.resourceAttributes ?? '', consumer)) + (await this.takeOtlp(folder, consumer));
+      (await this.takeJsonl(file, entry?.resourceAttributes ?? '', consumer, inJsonl)) +
+      (await this.takeOtlp(folder, consumer, inJsonl));
     await settle?.();
     if (entry !== undefined && place !== undefined) {
       const { stepId } = entry.start;
@@ -155,6 +185,7 @@ export class Spool implements Component {
     file: SpoolEntry['file'],
     resourceAttributes: string,
     consumer: RecordConsumer,
+    inJsonl: Map<TraceId, JsonlKeys>,
   ): Promise<number> {
     if (file === null) return 0;
     const from = await startPosition(file.path, file.fromOffset);
@@ -167,6 +198,10 @@ export class Spool implements Component {
       recordCount += records.length;
       const batches = batchesOf(records).map((batch) => {
         const [first] = batch.records;
+        const keys = inJsonl.get(batch.traceId) ?? new JsonlKeys();
+        inJsonl.set(batch.traceId, keys);
+        this.traceIds.add(batch.traceId);
+        for (const record of batch.records) keys.note(record);
         return first === undefined ? batch : { ...batch, resource: guessResource(first, resourceAttributes) };
       });
       if (batches.length > 0) await consumer.consume({ batches, foreign: [] });
@@ -175,7 +210,12 @@ export class Spool implements Component {
     return recordCount;
   }
 
-  private async takeOtlp(folder: string, consumer: RecordConsumer): Promise<number> {
+  /** What its JSONL has as well is left out. */
+  private async takeOtlp(
+    folder: string,
+    consumer: RecordConsumer,
+    inJsonl: ReadonlyMap<TraceId, JsonlKeys>,
+  ): Promise<number> {
     const path = join(folder, SPOOLED_OTLP_FILE);
     const found = await stat(path).catch(() => undefined);
     if (found === undefined) return 0;
@@ -183,8 +223,16 @@ export class Spool implements Component {
     const file = new OtlpJsonFile(path, found.size, this.deps.otlp());
     for await (const { delivery, rejects } of file.read(this.stop.signal)) {
       await this.keepRejects(path, rejects);
-      for (const batch of delivery.batches) recordCount += batch.records.length;
-      if (delivery.batches.length > 0 || delivery.foreign.length > 0) await consumer.consume(delivery);
+      const batches = delivery.batches.flatMap(({ traceId, resource, records: all }) => {
+        const keys = inJsonl.get(traceId);
+        const records = keys === undefined ? all : all.filter((record) => keys.lacks(record));
+        return records.length === 0 ? [] : [{ traceId, resource, records }];
+      });
+      for (const { traceId, records } of batches) {
+        recordCount += records.length;
+        this.traceIds.add(traceId);
+      }
+      if (batches.length > 0 || delivery.foreign.length > 0) await consumer.consume({ ...delivery, batches });
     }
     return recordCount;
   }
@@ -218,4 +266,10 @@ export class Spool implements Component {
     this.deps.logger.warn({ path, count: rejects.length, kept }, 'lines could not be read and were left out');
     await this.rejectFile.add(path, rejects);
   }
+}
+
+/** The engine's JSONL of a command: in its folder, wherever that is now, or the user's own. */
+function fileOf(folder: string, entry: SpoolEntry | undefined): SpoolEntry['file'] {
+  const own = { path: join(folder, ENGINE_FILE), fromOffset: 0 };
+  return entry === undefined || existsSync(own.path) ? own : entry.file;
 }

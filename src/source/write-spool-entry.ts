@@ -1,11 +1,11 @@
-import { writeFile } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { endingDocument } from '../run/ending-document.js';
 import { stepStartDocument } from '../run/step-start-document.js';
 import type { SpoolEntry, SpoolEntryDocument } from './spool-entry.js';
 import { ENTRY_FILE } from './spool-folder.js';
 
-/** Writes an entry into its command's folder. @throws what the file system throws. */
+/** Writes an entry into its command's folder, in place of an earlier one as a whole. @throws what the file system throws. */
 export async function writeSpoolEntry(folder: string, entry: SpoolEntry): Promise<void> {
   const { start, to, file, resourceAttributes, end } = entry;
   const document: SpoolEntryDocument = {
@@ -16,5 +16,7 @@ export async function writeSpoolEntry(folder: string, entry: SpoolEntry): Promis
     resource_attributes: resourceAttributes,
     end: end === null ? null : { ending: endingDocument(end.ending), ended_unix_ms: end.endedUnixMs },
   };
-  await writeFile(join(folder, ENTRY_FILE), `${JSON.stringify(document)}\n`, { mode: 0o600 });
+  const path = join(folder, ENTRY_FILE);
+  await writeFile(`${path}.partial`, `${JSON.stringify(document)}\n`, { mode: 0o600 });
+  await rename(`${path}.partial`, path);
 }

@@ -1,6 +1,15 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -293,6 +302,68 @@ test('a request that is no OTLP is told and kept; it was answered before it was 
   expect(reject).toMatchObject({ file: 'OTLP', place: 'POST /v1/traces', count: 1 });
   expect(Buffer.from(reject.text, 'base64').toString()).toBe('no spans');
 }, 20_000);
+
+describe('what exec leaves behind', () => {
+  const sample = new URL('../fixture/samples/build-clean', import.meta.url).pathname;
+  const lines = readFileSync(join(sample, 'otel.jsonl'), 'utf8');
+  const [, traceId = ''] = /"trace_id":"([0-9a-f]{32})"/.exec(lines) ?? [];
+  const data = () => join(dir, 'data');
+  const runFile = () => JSON.parse(readFileSync(join(data(), 'runs', traceId, 'run.json'), 'utf8'));
+  const report = () => runBridge(['report'], { cwd: dir, env: env(), timeoutMs: 60_000 });
+
+  test.skipIf(process.platform !== 'linux')(
+    'is finished by the next command, once an engine that outlived a killed exec has ended',
+    async () => {
+      // The engine holds its file open, as engines do, and ends when it is told to.
+      const script = `exec 3>>"$DBT_OTEL_FILE_NAME"; head -n 40 '${sample}/otel.jsonl' >&3; echo ready $$
+        until [ -e '${dir}/go' ]; do sleep 0.1; done; tail -n +41 '${sample}/otel.jsonl' >&3`;
+      const child = spawn(process.execPath, [main, 'exec', '--job', 'nightly', '--', 'sh', '-c', script], {
+        cwd: dir,
+        env: env(),
+      });
+      let output = '';
+      child.stdout.on('data', (chunk: Buffer) => {
+        output += chunk.toString();
+      });
+      await until('the engine to be at work', () => output.includes('ready'));
+      const engine = Number(/ready (\d+)/.exec(output)?.[1]);
+      const [spooled = ''] = await until('its folder', () => {
+        const names = existsSync(join(data(), 'spool')) ? readdirSync(join(data(), 'spool')) : [];
+        return names.some((name) => existsSync(join(data(), 'spool', name, 'lock.db'))) && names;
+      });
+      child.kill('SIGKILL');
+      await new Promise((resolve) => child.once('exit', resolve));
+      await report();
+      expect(existsSync(join(data(), 'spool', spooled))).toBe(true);
+      writeFileSync(join(dir, 'go'), '');
+      await until('the end of the engine', () => !existsSync(`/proc/${engine}`));
+      expect((await report()).stdout).toContain('job nightly');
+      expect(readFileSync(join(data(), 'runs', traceId, 'telemetry.jsonl'), 'utf8') === lines).toBe(true);
+      expect(runFile()).toMatchObject({ state: 'finished', job: { name: 'nightly' }, steps: [{ verdict: 'success' }] });
+      expect(existsSync(join(data(), 'runs', traceId, 'telemetry.parquet'))).toBe(true);
+      expect(readdirSync(join(data(), 'spool'))).toEqual([]);
+    },
+    120_000,
+  );
+
+  test('in the temporary folder keeps its job, its exit code and each record once when it is imported', async () => {
+    writeFileSync(join(dir, 'file'), '');
+    const engine = new URL('../tool/stand-in-engine.mjs', import.meta.url).pathname;
+    const script = `'${process.execPath}' '${engine}' '${sample}'; exit 4`;
+    const unusable = { RUN_BRIDGE_DATA_DIR: join(dir, 'file', 'data') };
+    const { exitCode, stderr } = await exec(['sh', '-c', script], unusable, ['--job', 'nightly']);
+    const [, folder = ''] = /left in (\S+): run-bridge import takes it in/.exec(stderr) ?? [];
+    expect([exitCode, folder]).toEqual([4, expect.stringMatching(/run-bridge-[0-9a-f-]+$/)]);
+    const imported = await runBridge(['import', folder], { cwd: dir, env: env(), timeoutMs: 60_000 });
+    const count = lines.trimEnd().split('\n').length;
+    expect(imported).toMatchObject({ exitCode: 0, stderr: expect.stringContaining(`: ${count} records from 1 file`) });
+    expect(readFileSync(join(data(), 'runs', traceId, 'telemetry.jsonl'), 'utf8') === lines).toBe(true);
+    expect(runFile()).toMatchObject({
+      job: { name: 'nightly' },
+      steps: [{ step: { ending: { kind: 'exited', exit_code: 4 } } }],
+    });
+  }, 120_000);
+});
 
 describe('a bridge that fails', () => {
   const succeeds = async (more: Readonly<Record<string, string>>, pattern: RegExp) => {

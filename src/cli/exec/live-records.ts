@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isWrittenByOthers } from '../../component/process-tree.js';
 import { reasonOf } from '../../component/reason-of.js';
 import type { TraceId } from '../../record/ids.js';
 import type { Signal } from '../../record/record-batch.js';
@@ -136,6 +137,10 @@ export class LiveRecords {
     const parked = inlet.parked.settle();
     await parked.catch(() => undefined);
     await this.writing;
+    // Should this process be killed, whoever takes in the folder knows how the command ended.
+    if (folder !== undefined) {
+      await this.writeEntry(folder, { ending: toCommandEnding(ending), endedUnixMs }).catch(() => undefined);
+    }
     const records = await this.records;
     (await this.tail).finish();
     records.end();
@@ -144,6 +149,9 @@ export class LiveRecords {
       await finding;
       await this.running;
       this.rejects.say();
+      if (await isWrittenByOthers(this.facts.file?.path ?? '', context.pid)) {
+        throw new Error('an engine that the command has started is still at work');
+      }
       if (span !== undefined) {
         const { consumer } = await this.target.open();
         await consumer.consume({ batches: [], foreign: [toForeignBatch(span)] });

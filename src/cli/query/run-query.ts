@@ -12,6 +12,7 @@ import { listTraces } from '../../sink/list-traces.js';
 import { CliError } from '../cli-error.js';
 import type { Invocation } from '../command-line.js';
 import { EXIT, type ExitCode } from '../exit-code.js';
+import { finishLeftovers } from '../finish-leftovers.js';
 import { askFolderState } from '../folder-state.js';
 import { refuseShared } from '../refuse-shared.js';
 import { resolveForCommand } from '../resolve-for-command.js';
@@ -26,7 +27,8 @@ const MEMORY_MEGABYTES = 1_024;
 const THREADS = 4;
 
 /**
- * What `run-bridge query` does. It reads files, and numbers of runs from the state, and writes nothing, so a bridge may be at work on the data folder.
+ * What `run-bridge query` does. It reads files, and numbers of runs from the state, so a bridge may be at work on the data
+ * folder; what a killed `exec` left there is finished first.
  * @throws CliError, ConfigurationError
  */
 export async function runQuery(invocation: Invocation): Promise<ExitCode> {
@@ -45,6 +47,7 @@ export async function runQuery(invocation: Invocation): Promise<ExitCode> {
   for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);
   const folder = configuration['data-dir'];
   refuseShared(configuration, 'ask any of the processes with POST /api/run-bridge/v1/query');
+  await finishLeftovers(configuration, context);
   if (!existsSync(join(folder, 'runs'))) {
     throw new CliError(EXIT.failed, `no run is in ${folder}; --data-dir says where runs are`);
   }

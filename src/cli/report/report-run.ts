@@ -8,6 +8,7 @@ import { RecordLogFiles } from '../../sink/record-log-files.js';
 import type { State } from '../../store/state.js';
 import type { Invocation } from '../command-line.js';
 import { EXIT, type ExitCode } from '../exit-code.js';
+import { finishLeftovers } from '../finish-leftovers.js';
 import { askFolderState } from '../folder-state.js';
 import { refuseShared } from '../refuse-shared.js';
 import { resolveForCommand } from '../resolve-for-command.js';
@@ -18,7 +19,8 @@ import { reportText } from './report-text.js';
 import { RunFiles } from './run-files.js';
 
 /**
- * What `run-bridge report` does. It reads files, and numbers of runs from the state, and writes nothing, so a bridge may be at work on the data folder.
+ * What `run-bridge report` does. It reads files, and numbers of runs from the state, so a bridge may be at work on the data
+ * folder; what a killed `exec` left there is finished first.
  * @throws CliError, ConfigurationError
  */
 export async function reportRun(invocation: Invocation): Promise<ExitCode> {
@@ -26,6 +28,7 @@ export async function reportRun(invocation: Invocation): Promise<ExitCode> {
   const { configuration, warnings } = await resolveForCommand(invocation);
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
   refuseShared(configuration, 'ask any of the processes with GET /api/run-bridge/v1/runs/RUN/measures');
+  await finishLeftovers(configuration, context);
   const files = new RunFiles(configuration['data-dir']);
   const recent = await files.recent();
   let damagedCount = 0;

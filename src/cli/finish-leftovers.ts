@@ -1,0 +1,32 @@
+import { join } from 'node:path';
+import { App } from '../app.js';
+import { silentLogger } from '../component/logger.js';
+import { namesIn } from '../component/names-in.js';
+import type { Configuration } from '../config/configuration.js';
+import { SPOOL_FOLDER } from '../source/spool-folder.js';
+import { appDeps } from './app-deps.js';
+import type { ProcessContext } from './process-context.js';
+
+/** How long it may take, and then closing, in milliseconds. */
+const FINISH_MS = 30_000;
+const CLOSE_MS = 2_000;
+
+/**
+ * Takes in what a command left behind whose `exec` was killed, and finishes its runs, so that a command that reads files finds
+ * them whole. Where nothing was left, nothing is opened; where somebody else has the data folder, it is that one's to do.
+ */
+export async function finishLeftovers(configuration: Configuration, context: ProcessContext): Promise<void> {
+  const left = await namesIn(join(configuration['data-dir'], SPOOL_FOLDER));
+  if (left.length === 0) return;
+  try {
+    const app = await App.open({ ...configuration, jsonl: 'off' }, appDeps(context, silentLogger), 'follow');
+    try {
+      await app.start();
+      await app.takeInLeftovers(AbortSignal.any([context.stop, AbortSignal.timeout(FINISH_MS)]));
+    } finally {
+      await app.shutdown(AbortSignal.timeout(CLOSE_MS));
+    }
+  } catch {
+    // What is there is shown as it is; the next exec or serve says what is wrong.
+  }
+}
