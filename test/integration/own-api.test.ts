@@ -1,6 +1,7 @@
 import { appendFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OwnApi, openOwnApi } from '../fake/own-api.js';
 import { sampleLines } from '../fake/sample-run.js';
@@ -243,4 +244,28 @@ describe('SQL', () => {
     );
     expect((await api.server.ask('POST', `${V1}/query`, analyst, { sql: 'x'.repeat(600_000) })).status).toBe(413);
   });
+});
+
+it('a run of 16,277 records is answered whole, page by page, and measured', { timeout: 120_000 }, async () => {
+  const large = await openOwnApi(['big-build']);
+  try {
+    const reader = await large.server.token('read_only');
+    const found: unknown[] = [];
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const query: string = `limit=1000${cursor === '' ? '' : `&cursor=${cursor}`}`;
+      const { body } = await large.server.ask('GET', `${V1}/runs/1001/records?${query}`, reader);
+      const { data, extra } = body as { data: readonly unknown[]; extra: { next_cursor: string | null } };
+      found.push(...data);
+      cursor = extra.next_cursor;
+    }
+    expect(found.length).toBe(16_277);
+    const lines = sampleLines('big-build').map((line): unknown => JSON.parse(line));
+    expect(isDeepStrictEqual(found, lines)).toBe(true);
+    const { body } = await large.server.ask('GET', `${V1}/runs/1001/measures`, reader);
+    expect(body).toMatchObject({
+      data: { commands: [{ command: 'build', totals: { node_counts: { failed: 10, error: 2 } } }] },
+    });
+  } finally {
+    await large.close();
+  }
 });
