@@ -55,7 +55,8 @@ const MAX_UPLOAD_MS = 86_400_000;
 /**
  * Takes in what commands under `exec` could not bring to where it belongs: their process was killed, their bridge died,
  * the data folder was full. Each command's folder is locked while the command is at work, by the kernel, so that one that
- * died is known. What was taken in before is taken again, and written once.
+ * died is known. What was taken in before is taken again, and written once. An engine that is still writing is left until
+ * it has ended.
  */
 export class Spool implements Component {
   readonly name = 'spool';
