@@ -71,7 +71,7 @@ export class AttributePlan {
     eventType: string,
   ) {
     this.quoted = new Literal(`"${name}":`);
-    this.policy = attributePolicyOf(name);
+    this.policy = attributePolicyOf(name, eventType);
     this.isInt64 = isInt64Field(name, '');
     this.role = roleIndexOf(name);
     this.cell = planAndRole(index, this.role);
@@ -98,6 +98,7 @@ function treatmentOf(policy: AttributePolicy, isInt64: boolean): number {
     case 'sql':
     case 'command':
     case 'diffTable':
+    case 'ownWords':
       return TREATMENT.notHere;
   }
 }

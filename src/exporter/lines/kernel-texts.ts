@@ -1,6 +1,6 @@
 import { headlineOf } from '../mapping/headline.js';
 import { nodeErrorTypeOf } from '../mapping/node-error-type.js';
-import type { ShownText } from '../redaction/prose-cache.js';
+import { NO_WORDS, type ShownText } from '../redaction/prose-cache.js';
 import type { Redactor } from '../redaction/redactor.js';
 import type { LineKernel } from './line-kernel.js';
 
@@ -13,7 +13,7 @@ const CROWDED = 1;
 const ASKED: readonly ((redactor: Redactor, text: string) => ShownText)[] = [
   (redactor, text) => redactor.shown('name', text),
   (redactor, text) => redactor.shown('text', text),
-  (_redactor, text) => ({ shown: nodeErrorTypeOf(text), hidden: [], knownCount: 0 }),
+  (_redactor, text) => ({ shown: nodeErrorTypeOf(text), hidden: NO_WORDS, knownCount: 0 }),
   (redactor, text) => {
     const message = redactor.shown('text', text);
     return { ...message, shown: headlineOf(message.shown) };
@@ -55,7 +55,8 @@ export class KernelTexts {
     const bytes = Buffer.from(text.shown);
     if (bytes.length > MAX_SHOWN_BYTES) return false;
     memory.set(bytes, writer.shownText);
-    const isOpen = text.hidden.length > 0;
+    const { anywhere, outsideQuotes } = text.hidden;
+    const isOpen = anywhere.length > 0 || outsideQuotes.length > 0;
     const keep = () => writer.keepShown(treatment, at, length, bytes.length, isOpen ? this.texts.length + 1 : 0);
     let kept = keep();
     if (kept === FULL) {

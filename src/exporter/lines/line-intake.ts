@@ -6,6 +6,7 @@ import type { MissingParents } from '../mapping/missing-parents.js';
 import type { NodeIndex } from '../mapping/node-index.js';
 import type { SpanTree } from '../mapping/span-tree.js';
 import type { Redactor } from '../redaction/redactor.js';
+import { roleIndexOf } from './attribute-plan.js';
 import { EventPlans } from './event-plans.js';
 import type { KernelLines } from './kernel-lines.js';
 import type { KnownLayouts } from './known-layouts.js';
@@ -148,6 +149,7 @@ export class LineIntake {
     const { line, host, memory } = this;
     line.pointAtScanned(bytes, start, end, scanned);
     this.learnNames(scanned);
+    this.learnStatement();
     const { tree, missingParents } = memory;
     if (!line.isEnd) {
       host.advance(line.cell(CELL.startSeconds) >>> 0, line.cell(CELL.startNanos));
@@ -205,6 +207,19 @@ export class LineIntake {
     }
   }
 
+  /** As `learnNames` does of the end of a span. */
+  private learnStatement(): void {
+    const { line } = this;
+    if (!line.isEnd || line.find(SQL) === 0) return;
+    try {
+      const statement = line.text('sql');
+      if (statement !== undefined) this.memory.redactor.learnStatement(statement, line.text('adapter_type'));
+    } catch (error) {
+      // A damaged line is passed over when its span is sent.
+      if (!(error instanceof SyntaxError)) throw error;
+    }
+  }
+
   private pushGeneral(bytes: Buffer, start: number, end: number, offset: number, resource: Resource): boolean {
     const record = tryParseRecordLine(bytes.toString('utf8', start, end));
     if (record === undefined) return false;
@@ -218,3 +233,4 @@ export class LineIntake {
 }
 
 const LINE_BREAK = 0x0a;
+const SQL = roleIndexOf('sql');

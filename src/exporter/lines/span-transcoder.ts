@@ -238,7 +238,8 @@ export class SpanTranscoder {
     nested: Set<string>,
   ): boolean {
     const attributes: OtelAttributes = {};
-    flattenAttributes({ [plan.name]: value }, attributes, this.deps.redactor, this.deps.switches['lifted-attributes']);
+    const { redactor, switches } = this.deps;
+    flattenAttributes({ [plan.name]: value }, line.eventType, attributes, redactor, switches['lifted-attributes']);
     for (const name in attributes) {
       if (nested.has(name) || SPECIAL_NAME.test(name) || name === 'sql') return false;
       if (name !== plan.name && isIn(line, line.event.knownAttribute(name))) return false;

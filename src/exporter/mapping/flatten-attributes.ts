@@ -24,19 +24,21 @@ const MAX_JSON_DEPTH = 64;
  * Writes a message's fields into attributes: scalars under their name, nested ones under dotted names (or their own name
  * where they are details of the span), lists of scalars as lists, the rest as JSON text; 64-bit integers as numbers.
  * Statements (`sql`) are not written here.
- * @param isLifted false keeps each nested object as one JSON text, as the engine's OTLP does.
+ * @param eventType what the message is. @param isLifted false keeps each nested object as one JSON text, as the engine's OTLP does.
  */
 export function flattenAttributes(
   message: JsonObject,
+  eventType: string,
   into: OtelAttributes,
   redactor: Redactor,
   isLifted: boolean,
 ): void {
-  new Flattening(into, redactor, isLifted).object(message, '', '', 0);
+  new Flattening(eventType, into, redactor, isLifted).object(message, '', '', 0);
 }
 
 class Flattening {
   constructor(
+    private readonly eventType: string,
     private readonly into: OtelAttributes,
     private readonly redactor: Redactor,
     private readonly isLifted: boolean,
@@ -53,11 +55,13 @@ class Flattening {
 
   private value(value: Exclude<JsonValue, null>, key: string, field: string, parent: string, depth: number): void {
     if (typeof value === 'string') {
-      this.into[key] = isInt64Field(field, parent) ? int64Value(value) : this.redactor.attribute(key, value);
+      this.into[key] = isInt64Field(field, parent)
+        ? int64Value(value)
+        : this.redactor.attribute(key, value, this.eventType);
     } else if (typeof value === 'boolean') {
       this.into[key] = value;
     } else if (typeof value === 'number') {
-      const shown = this.redactor.number(key, value);
+      const shown = this.redactor.number(key, value, this.eventType);
       if (shown !== undefined && !(field === 'query_error_vendor_code' && value === NO_VENDOR_CODE))
         this.into[key] = shown;
     } else if (!isJsonObject(value)) {
@@ -78,7 +82,7 @@ class Flattening {
         this.into[key] = this.json(list, key);
         return;
       }
-      texts.push(this.redactor.attribute(key, item));
+      texts.push(this.redactor.attribute(key, item, this.eventType));
     }
     this.into[key] = texts;
   }
@@ -89,8 +93,8 @@ class Flattening {
   }
 
   private redacted(value: JsonValue, key: string, depth: number): JsonValue {
-    if (typeof value === 'string') return this.redactor.attribute(key, value);
-    if (typeof value === 'number') return this.redactor.number(key, value) ?? '?';
+    if (typeof value === 'string') return this.redactor.attribute(key, value, this.eventType);
+    if (typeof value === 'number') return this.redactor.number(key, value, this.eventType) ?? '?';
     if (value === null || typeof value === 'boolean') return value;
     if (depth >= MAX_JSON_DEPTH) return '…';
     if (!isJsonObject(value)) return value.map((item) => this.redacted(item, key, depth + 1));

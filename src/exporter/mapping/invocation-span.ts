@@ -31,7 +31,7 @@ export function toldInvocation(invocation: InvocationSummary, redactor: Redactor
     attributes[ATTR_CICD_PIPELINE_RESULT] = PIPELINE_RESULTS[verdict];
   }
   if (command !== null) attributes['eval_args.command'] = command;
-  if (rawCommand !== null) attributes.raw_command = redactor.attribute('raw_command', rawCommand);
+  if (rawCommand !== null) attributes.raw_command = redactor.command(rawCommand);
   if (totalErrors !== null) attributes['metrics.total_errors'] = totalErrors;
   if (totalWarnings !== null) attributes['metrics.total_warnings'] = totalWarnings;
   const isFailure = verdict === 'error' || verdict === 'canceled' || verdict === 'lost';

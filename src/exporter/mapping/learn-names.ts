@@ -17,8 +17,18 @@ export const NAME_ATTRIBUTES = [
 /** Events of the public schema whose attributes may be trusted to be names, by the folder of their message. */
 export const NAMING_EVENTS = /^v1\.public\.events\.fusion\.(?:node|asset|hook|query)\./;
 
-/** Teaches the redactor the names in a record, and which database its statements are for. */
+/**
+ * Teaches the redactor the names in a record, its statement, and which database statements are for. A statement comes with
+ * the end of its span, or a log record.
+ */
 export function learnNames(record: TelemetryRecord, redactor: Redactor): void {
+  learnNamesAlone(record, redactor);
+  if (record.recordType === 'SpanStart') return;
+  const statement = record.attributes.text('sql');
+  if (statement !== undefined) redactor.learnStatement(statement, record.attributes.text('adapter_type'));
+}
+
+function learnNamesAlone(record: TelemetryRecord, redactor: Redactor): void {
   if (!NAMING_EVENTS.test(record.eventType)) {
     const uniqueId = record.recordType === 'LogRecord' ? record.attributes.text('unique_id') : undefined;
     if (uniqueId !== undefined) redactor.learn(uniqueId);

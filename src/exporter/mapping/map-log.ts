@@ -29,7 +29,13 @@ export class LogMapper {
   map(record: LogRecord, resource: Resource): MappedLog {
     const mapped = this.resources.map(resource);
     const attributes: OtelAttributes = { event_type: record.eventType };
-    flattenAttributes(record.attributes.value, attributes, this.redactor, this.switches['lifted-attributes']);
+    flattenAttributes(
+      record.attributes.value,
+      record.eventType,
+      attributes,
+      this.redactor,
+      this.switches['lifted-attributes'],
+    );
     writeStatement(record.attributes, attributes, this.redactor, undefined, false);
     const body = this.redactor.text(record.body);
     const time = hrTimeOf(record.timeUnixNano);

@@ -78,7 +78,13 @@ export class SpanMapper {
 
   private attributesOf(record: SpanStart | SpanEnd): OtelAttributes {
     const attributes: OtelAttributes = { event_type: record.eventType };
-    flattenAttributes(record.attributes.value, attributes, this.redactor, this.switches['lifted-attributes']);
+    flattenAttributes(
+      record.attributes.value,
+      record.eventType,
+      attributes,
+      this.redactor,
+      this.switches['lifted-attributes'],
+    );
     const isQuery = record.eventType === EVENT_TYPE.queryExecuted && this.switches['database-attributes'];
     const uniqueId = isQuery ? record.attributes.text('unique_id') : undefined;
     const relation = uniqueId === undefined ? undefined : this.nodes.relationOf(uniqueId);
@@ -128,7 +134,7 @@ export class SpanMapper {
   private linksOf(record: SpanStart | SpanEnd): Link[] {
     const links: Link[] = (record.links ?? []).map((link) => {
       const attributes: OtelAttributes = {};
-      flattenAttributes(link.attributes.value, attributes, this.redactor, true);
+      flattenAttributes(link.attributes.value, record.eventType, attributes, this.redactor, true);
       return { context: spanContextOf(link.traceId, link.spanId), attributes };
     });
     const upstream = this.switches['skip-links'] ? record.attributes.object('node_skip_upstream_detail') : undefined;

@@ -1,14 +1,31 @@
+import { eventName } from '../../run/event-name.js';
+
 /**
  * What redaction does with an attribute's text. `keep`: structural, as it is. `name`: as it is when it looks like a name.
  * `sql`: a statement. `command`: a command line. `diffTable`: a unit test's differences. `text`: a message that may quote
- * SQL. `deny`: never shown.
+ * SQL. `ownWords`: a text of which nothing is known, so that no list of words fits it. `deny`: never shown.
  */
-export type AttributePolicy = 'keep' | 'name' | 'sql' | 'command' | 'diffTable' | 'text' | 'deny';
+export type AttributePolicy = 'keep' | 'name' | 'sql' | 'command' | 'diffTable' | 'text' | 'ownWords' | 'deny';
 
-/** The policy of an attribute by its exported key. What is not listed may hold anything, so it is `text`. */
-export function attributePolicyOf(key: string): AttributePolicy {
-  return POLICIES.get(key) ?? (key.startsWith('extra.') ? 'deny' : 'text');
+/**
+ * The policy of an attribute by its exported key. What is not listed may hold anything, so it is `text`, or `ownWords` in
+ * events of which the public schema of this version knows nothing.
+ */
+export function attributePolicyOf(key: string, eventType: string): AttributePolicy {
+  const known = POLICIES.get(key);
+  if (known !== undefined) return known;
+  if (key.startsWith('extra.')) return 'deny';
+  return KNOWN_EVENTS.has(eventName(eventType)) ? 'text' : 'ownWords';
 }
+
+/** Events of the public schema, by the last part of their names. */
+export const KNOWN_EVENTS: ReadonlySet<string> = new Set(
+  `AdapterConnectionClose AdapterConnectionOpen ArtifactWritten AssetParsed CallTrace CompiledCode CompiledCodeInline
+   ConnectionLimitWait DebugValue DepsAddPackage DepsAllPackagesInstalled DepsPackageInstalled GenericOpExecuted
+   GenericOpItemProcessed HookProcessed Invocation ListItemOutput LogMessage MicrobatchEvaluated NodeEvaluated NodeProcessed
+   OnboardingScreenShown PackageUpdate PhaseExecuted Process ProgressMessage QueryExecuted ShowDataOutput ShowResult
+   StateModifiedDiff ThreadPoolWait Unknown UserLogMessage`.split(/\s+/),
+);
 
 const KEPT = `
   unique_id name database schema identifier source_name materialization custom_materialization node_type node_outcome phase

@@ -7,26 +7,31 @@ export const MAX_KNOWN_WORDS = 200_000;
 
 /** Words that a text may show beside those of the vocabulary. */
 export interface WordList {
+  /** Whether it may stand anywhere, in quotes too. */
   has(word: string): boolean;
+  /** Whether it may stand outside of quotes, where values seldom are. */
+  hasOutsideQuotes(word: string): boolean;
 }
 
 /**
  * Names of a run's own things (nodes, files, relations), learned from structural attributes that are exported anyway.
- * Texts may show them.
+ * Texts may show them. Identifiers of its statements (columns, functions) count outside of quotes only: a value in quotes
+ * may well be spelled like a column.
  */
 export class KnownNames implements WordList {
   private readonly words = new Set<string>();
+  private readonly identifiers = new Set<string>();
   /** Names that were learned lately: each record of a node brings the same few. */
   private readonly lately = new TextCache<true>(LATELY_LENGTH, MAX_LATELY_LENGTH);
 
   /** How many words are known; it only grows, so a text that was read at the same size reads the same. */
   get size(): number {
-    return this.words.size;
+    return this.words.size + this.identifiers.size;
   }
 
   /** Learns a name's words, for example all of `model.shop.orders` or `models/marts/orders.sql`. */
   learn(name: string): void {
-    if (this.words.size >= MAX_KNOWN_WORDS || this.lately.get(name) !== undefined) return;
+    if (this.size >= MAX_KNOWN_WORDS || this.lately.get(name) !== undefined) return;
     const own = ownText(name);
     this.lately.set(own, true);
     this.learnOwn(own);
@@ -34,7 +39,7 @@ export class KnownNames implements WordList {
 
   /** As `learn`, of a name that is not likely to have come before. @param name in memory of its own, see `ownText`. */
   learnOwn(name: string): void {
-    if (this.words.size >= MAX_KNOWN_WORDS || this.words.has(name)) return;
+    if (this.size >= MAX_KNOWN_WORDS || this.words.has(name)) return;
     for (let end = 0, start = wordStart(name, 0); start < name.length; start = wordStart(name, end)) {
       end = wordEnd(name, start);
       const word = name.slice(start, end);
@@ -42,8 +47,17 @@ export class KnownNames implements WordList {
     }
   }
 
+  /** Learns an identifier of a statement. @param word in memory of its own, see `ownText`. */
+  learnIdentifier(word: string): void {
+    if (this.size < MAX_KNOWN_WORDS) this.identifiers.add(word);
+  }
+
   has(word: string): boolean {
     return this.words.has(word);
+  }
+
+  hasOutsideQuotes(word: string): boolean {
+    return this.words.has(word) || this.identifiers.has(word);
   }
 }
 

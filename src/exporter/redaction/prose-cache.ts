@@ -1,13 +1,13 @@
 import { ownText } from '../../record/own-text.js';
 import { isLearnable, type KnownNames, type WordList } from './known-names.js';
-import type { Sanitize, SharedProse, SharedText } from './shared-prose.js';
+import type { AskedWords, Sanitize, SharedProse, SharedText } from './shared-prose.js';
 import { TextCache } from './text-cache.js';
 
 /** A text as it is shown, and what that depends on. */
 export interface ShownText {
   readonly shown: string;
   /** Words that were not known: the text is shown otherwise once one of them is. */
-  readonly hidden: readonly string[];
+  readonly hidden: AskedWords;
   /** How many words were known when that was last checked. */
   knownCount: number;
 }
@@ -49,9 +49,7 @@ export class ProseCache {
   private fromOthers(text: string): SharedText | undefined {
     const found = this.others.get(text);
     if (found === undefined) return undefined;
-    for (const word of found.hidden) if (this.names.has(word)) return undefined;
-    for (const word of found.kept) if (!this.names.has(word)) return undefined;
-    return found;
+    return this.knowsAny(found.hidden) || !this.knowsAll(found.kept) ? undefined : found;
   }
 
   private read(text: string): SharedText {
@@ -66,24 +64,49 @@ export class ProseCache {
   isCurrent(text: ShownText): boolean {
     const { size } = this.names;
     if (text.knownCount === size) return true;
-    for (const word of text.hidden) if (this.names.has(word)) return false;
+    if (this.knowsAny(text.hidden)) return false;
     text.knownCount = size;
+    return true;
+  }
+
+  private knowsAny({ anywhere, outsideQuotes }: AskedWords): boolean {
+    for (const word of anywhere) if (this.names.has(word)) return true;
+    for (const word of outsideQuotes) if (this.names.hasOutsideQuotes(word)) return true;
+    return false;
+  }
+
+  private knowsAll({ anywhere, outsideQuotes }: AskedWords): boolean {
+    for (const word of anywhere) if (!this.names.has(word)) return false;
+    for (const word of outsideQuotes) if (!this.names.hasOutsideQuotes(word)) return false;
     return true;
   }
 }
 
 /** A run's names, and which words were asked for, known and not known. */
 function listenTo(names: KnownNames): WordList & Omit<SharedText, 'shown'> {
-  const hidden: string[] = [];
-  const kept: string[] = [];
+  const hidden = asked();
+  const kept = asked();
   return {
     hidden,
     kept,
     has: (word) => {
       const isKnown = names.has(word);
-      if (isKnown) kept.push(word);
-      else if (isLearnable(word)) hidden.push(word);
+      if (isKnown) kept.anywhere.push(word);
+      else if (isLearnable(word)) hidden.anywhere.push(word);
+      return isKnown;
+    },
+    hasOutsideQuotes: (word) => {
+      const isKnown = names.hasOutsideQuotes(word);
+      if (isKnown) kept.outsideQuotes.push(word);
+      else if (isLearnable(word)) hidden.outsideQuotes.push(word);
       return isKnown;
     },
   };
 }
+
+function asked(): { anywhere: string[]; outsideQuotes: string[] } {
+  return { anywhere: [], outsideQuotes: [] };
+}
+
+/** Of a text that shows the same whatever is known. */
+export const NO_WORDS: AskedWords = { anywhere: [], outsideQuotes: [] };

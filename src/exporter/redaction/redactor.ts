@@ -2,15 +2,16 @@ import { createHash } from 'node:crypto';
 import { ownText } from '../../record/own-text.js';
 import { type AttributePolicy, attributePolicyOf } from './attribute-policy.js';
 import type { KnownNames } from './known-names.js';
-import { ProseCache, type ShownText } from './prose-cache.js';
+import { NO_WORDS, ProseCache, type ShownText } from './prose-cache.js';
 import type { RedactionLevel } from './redaction-level.js';
 import { sanitizeCommand } from './sanitize-command.js';
 import { sanitizeDiffTable } from './sanitize-diff-table.js';
-import { firstSafeWords, sanitizeProse } from './sanitize-prose.js';
+import { firstSafeWords, sanitizeProse, sanitizeUnknownText } from './sanitize-prose.js';
 import { sanitizeSql } from './sanitize-sql.js';
 import { SharedProse } from './shared-prose.js';
 import { type SqlDialect, sqlDialectOf } from './sql-dialect.js';
 import { TextCache } from './text-cache.js';
+import { isCommonWord } from './vocabulary.js';
 
 /** A statement as it may be exported. */
 export interface ExportedSql {
@@ -29,6 +30,7 @@ export interface ExportedSql {
 export class Redactor {
   private dialect: SqlDialect = sqlDialectOf(undefined);
   private readonly prose: ProseCache;
+  private readonly unknownTexts: ProseCache;
   /** Statements that were sanitized lately, and for which database. */
   private readonly statements = new TextCache<{ readonly dialect: SqlDialect; readonly sql: ExportedSql }>(
     STATEMENTS_LENGTH,
@@ -41,7 +43,9 @@ export class Redactor {
     private readonly names: KnownNames,
     shared = new SharedProse(),
   ) {
-    this.prose = new ProseCache(names, level === 'statements' ? firstSafeWords : sanitizeProse, shared);
+    const isDetailed = level !== 'statements';
+    this.prose = new ProseCache(names, isDetailed ? sanitizeProse : firstSafeWords, shared);
+    this.unknownTexts = new ProseCache(names, isDetailed ? sanitizeUnknownText : firstSafeWords, shared);
   }
 
   /** Tells the database that the run's further statements are for. */
@@ -57,6 +61,11 @@ export class Redactor {
   /** As `learn`, of a name that is not likely to have come before. @param name in memory of its own, see `ownText`. */
   learnOwn(name: string): void {
     if (this.level !== 'off') this.names.learnOwn(name);
+  }
+
+  /** A statement of the run: texts may then show its identifiers. @param adapterType as for `sql` */
+  learnStatement(statement: string, adapterType: string | undefined): void {
+    if (this.level === 'literals') this.sql(statement, adapterType);
   }
 
   /** @param adapterType the database that it is for; the one that was told last when it is left out. */
@@ -87,9 +96,9 @@ export class Redactor {
     return this.level === 'literals' ? sanitizeDiffTable(table, this.names) : '?';
   }
 
-  /** The text of an attribute that is no SQL statement, by its exported key. */
-  attribute(key: string, value: string): string {
-    return this.byPolicy(attributePolicyOf(key), value);
+  /** The text of an attribute that is no SQL statement, by its exported key and its record's event. */
+  attribute(key: string, value: string, eventType: string): string {
+    return this.byPolicy(attributePolicyOf(key, eventType), value);
   }
 
   /** The same where the policy is known. @param isOwn the value is in memory of its own, see `ownText`. */
@@ -106,6 +115,8 @@ export class Redactor {
         return this.diffTable(value);
       case 'text':
         return this.text(value, isOwn);
+      case 'ownWords':
+        return value === '' ? value : this.unknownTexts.show(value, isOwn).shown;
       case 'sql':
         return this.sql(value).text ?? '?';
       case 'deny':
@@ -116,7 +127,7 @@ export class Redactor {
   /** As `byPolicy` where that depends on no more than names: with what tells whether the text is still shown so. */
   shown(policy: 'name' | 'text', value: string): ShownText {
     if (this.level === 'off' || value === '' || (policy === 'name' && NAME.test(value))) {
-      return { shown: value, hidden: [], knownCount: 0 };
+      return { shown: value, hidden: NO_WORDS, knownCount: 0 };
     }
     return this.prose.show(value, true);
   }
@@ -127,14 +138,17 @@ export class Redactor {
   }
 
   /** A number at an exported key; `undefined` where numbers may be values of the project. */
-  number(key: string, value: number): number | undefined {
-    return this.level === 'off' || attributePolicyOf(key) !== 'deny' ? value : undefined;
+  number(key: string, value: number, eventType: string): number | undefined {
+    return this.level === 'off' || attributePolicyOf(key, eventType) !== 'deny' ? value : undefined;
   }
 
   private exportedSql(statement: string, dialect: SqlDialect): ExportedSql {
-    const { text, ...about } = sanitizeSql(statement, dialect);
+    const { text, identifiers, ...about } = sanitizeSql(statement, dialect);
     if (this.level === 'off') return { ...about, text: statement, sha256: undefined };
-    if (this.level === 'literals') return { ...about, text, sha256: undefined };
+    if (this.level === 'literals') {
+      for (const word of identifiers) if (!isCommonWord(word.toLowerCase())) this.names.learnIdentifier(ownText(word));
+      return { ...about, text, sha256: undefined };
+    }
     const { operation } = about;
     const sha256 = createHash('sha256').update(statement).digest('hex');
     return { text: undefined, sha256, operation, summary: operation, collection: undefined };

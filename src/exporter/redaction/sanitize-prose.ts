@@ -9,6 +9,8 @@ import {
   withoutStatement,
 } from './error-text.js';
 import type { WordList } from './known-names.js';
+import { sqlDialectOf } from './sql-dialect.js';
+import { SqlTokenizer } from './sql-tokenizer.js';
 import { IDENTIFIER_INTRODUCERS, isCommonWord } from './vocabulary.js';
 import { wordEnd, wordStart } from './word-bounds.js';
 
@@ -24,6 +26,47 @@ export const MAX_PROSE_LENGTH = 16_384;
 export function sanitizeProse(text: string, names: WordList): string {
   return sanitize(text, names, true);
 }
+
+/**
+ * Makes a text safe to show of which nothing is known: as `sanitizeProse`, but all of its words stay that stand outside of
+ * quotes and without digits, not those of a vocabulary alone. Where its quotes do not pair, or it may hold a stretch cut
+ * out of a statement, nothing tells what is a value: then it is a message like any other.
+ */
+export function sanitizeUnknownText(text: string, names: WordList): string {
+  const read = text.slice(0, MAX_PROSE_LENGTH);
+  const own = CUT_STATEMENT.test(read) ? NO_WORDS : wordsOutsideLiterals(read.replace(APOSTROPHE, ' '));
+  const words: WordList =
+    own.size === 0
+      ? names
+      : { has: (word) => names.has(word), hasOutsideQuotes: (word) => own.has(word) || names.hasOutsideQuotes(word) };
+  return sanitize(text, words, true);
+}
+
+function wordsOutsideLiterals(text: string): ReadonlySet<string> {
+  const tokens = new SqlTokenizer(text, sqlDialectOf(undefined));
+  const words = new Set<string>();
+  /** Words since the last blank, which may turn out to be an address of mail. */
+  let waiting: string[] = [];
+  let isAddress = false;
+  while (tokens.next()) {
+    if (tokens.kind === 'space') {
+      if (!isAddress) for (const word of waiting) words.add(word);
+      waiting = [];
+      isAddress = false;
+    } else if (tokens.kind === 'word') {
+      const word = text.slice(tokens.start, tokens.end);
+      if (!WITH_DIGIT.test(word)) waiting.push(word);
+    } else if (tokens.kind === 'symbol' && text[tokens.start] === '@') isAddress = true;
+  }
+  if (!isAddress) for (const word of waiting) words.add(word);
+  return tokens.isMalformed ? NO_WORDS : words;
+}
+
+const NO_WORDS: ReadonlySet<string> = new Set();
+const WITH_DIGIT = /\p{N}/u;
+/** As in `doesn't`: no quote. */
+const APOSTROPHE = /(?<=[a-z])'(?=(?:t|s|re|ve|ll|d|m)\b)/gi;
+const CUT_STATEMENT = /\bLINE \d+:|\.\.\.|…|Query was: |Failed to execute query '/;
 
 /**
  * The first words of a message up to the first thing that had to go: what it is about, without any SQL. The engine's line
@@ -68,7 +111,14 @@ function sanitize(text: string, names: WordList, isDetailed: boolean): string {
 function withMentioned(lines: readonly string[], names: WordList): WordList {
   const mentioned = new Set<string>();
   for (const line of lines) if (line.length <= MAX_NAMING_LINE) mentionedNames(line, mentioned);
-  return mentioned.size === 0 ? names : { has: (word) => mentioned.has(word) || names.has(word) };
+  return mentioned.size === 0 ? names : withWords(mentioned, names);
+}
+
+function withWords(mentioned: ReadonlySet<string>, names: WordList): WordList {
+  return {
+    has: (word) => mentioned.has(word) || names.has(word),
+    hasOutsideQuotes: (word) => mentioned.has(word) || names.hasOutsideQuotes(word),
+  };
 }
 
 /** A line that mentions names is no longer. */
@@ -129,7 +179,11 @@ function sanitizeWords(line: string, names: WordList): string {
       }
     }
     const lowerCase = word.toLowerCase();
-    if ((quote === '' && isCommonWord(lowerCase)) || names.has(word)) {
+    // `column 'customer_id'`: what stands there is a name, if the run knows such a column.
+    const isNamed = quote === '' || (isBehindIntroducer && SINGLE_OPENING.test(between) && line[end] === "'");
+    const isShown =
+      (quote === '' && isCommonWord(lowerCase)) || (isNamed ? names.hasOutsideQuotes(word) : names.has(word));
+    if (isShown) {
       isBehindIntroducer = IDENTIFIER_INTRODUCERS.has(lowerCase);
       isLocation = FILE_EXTENSIONS.has(word);
     } else {
@@ -166,6 +220,7 @@ function quotedNameEnd(line: string, start: number): number | undefined {
 
 /** What stands between an introducing word, or a name in a list or a path of them, and the next quoted name. */
 const IDENTIFIER_OPENING = /^(?:(?:: )?:? ?|", |"\.)"$/;
+const SINGLE_OPENING = /^(?:: )?:? ?'$/;
 const QUOTED_NAME = /[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_$]*)*(?=")/y;
 
 /** Whether a stretch between words is of nothing but ASCII's blank and punctuation, all of which is shown. */

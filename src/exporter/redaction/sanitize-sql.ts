@@ -11,6 +11,8 @@ export interface SanitizedSql {
   readonly summary: string | undefined;
   /** The one relation that it writes, or else reads; `undefined` for none, and where it reads several. */
   readonly collection: string | undefined;
+  /** Its words outside of literals and comments: keywords, columns, functions, relations. None where its quotes do not pair. */
+  readonly identifiers: ReadonlySet<string>;
 }
 
 /** Longest statement that is read, in UTF-16 units; what follows is cut off and `…` says so. */
@@ -25,6 +27,7 @@ export function sanitizeSql(sql: string, dialect: SqlDialect): SanitizedSql {
   const tokens = new SqlTokenizer(isCut ? sql.slice(0, MAX_SQL_LENGTH) : sql, dialect);
   const verb = new VerbFinder();
   const targets = new TargetFinder();
+  const identifiers = new Set<string>();
   let text = '';
   /** Blank space waits, so that none is written at the ends or twice. */
   let space = '';
@@ -49,7 +52,12 @@ export function sanitizeSql(sql: string, dialect: SqlDialect): SanitizedSql {
       const part = sql.slice(tokens.start, tokens.end);
       isAfterComma = part === ',' && listEnd === text.length;
       if (!isAfterComma) listEnd = -1;
-      if (tokens.kind === 'word') verb.see(part);
+      if (tokens.kind === 'word') {
+        verb.see(part);
+        identifiers.add(part);
+      } else if (tokens.kind === 'quotedIdentifier' && PLAIN_NAME.test(part)) {
+        identifiers.add(unquoted(part));
+      }
       targets.see(tokens.kind, part);
       text += (text === '' ? '' : space) + part;
     }
@@ -65,8 +73,13 @@ export function sanitizeSql(sql: string, dialect: SqlDialect): SanitizedSql {
     operation,
     summary: operation === undefined ? undefined : known.summary(operation),
     collection: known.collection,
+    identifiers: tokens.isMalformed ? NO_IDENTIFIERS : identifiers,
   };
 }
+
+/** A quoted identifier that is one word. */
+const PLAIN_NAME = /^.[\p{L}_][\p{L}\p{N}\p{M}_$]*.$/u;
+const NO_IDENTIFIERS: ReadonlySet<string> = new Set();
 
 /** Finds a statement's verb among its words: the first one, or behind `WITH …` the first that a statement begins with. */
 class VerbFinder {

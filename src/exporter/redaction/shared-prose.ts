@@ -4,12 +4,18 @@ import { TextCache } from './text-cache.js';
 /** Makes a text safe to show: what comes out depends on the text, and on which of the words that it asks for are known. */
 export type Sanitize = (text: string, names: WordList) => string;
 
+/** Words that a text asked for: by `has`, and by `hasOutsideQuotes`. */
+export interface AskedWords {
+  readonly anywhere: readonly string[];
+  readonly outsideQuotes: readonly string[];
+}
+
 /** What was made of a text, and on what that depends. */
 export interface SharedText {
   readonly shown: string;
   /** Words that were asked for and not known, and such as were. */
-  readonly hidden: readonly string[];
-  readonly kept: readonly string[];
+  readonly hidden: AskedWords;
+  readonly kept: AskedWords;
 }
 
 /** All texts of a generation, and the longest one, in UTF-16 units. */

@@ -204,7 +204,7 @@ describe('the same outcomes', () => {
   it('keep an event that the public schema does not know, without its addresses', () => {
     const run = mapRun(readLog('samples/build-mixed-fusion/otel.jsonl'));
     const groups = run.logs.find((one) => one.eventName === 'v1.events.fusion.group.Groups');
-    expect(groups?.attributes.groups).toBe('[{"name":"?","owner":{"emails":["?"],"name":"?"}}]');
+    expect(groups?.attributes.groups).toBe('[{"name":"finance","owner":{"emails":["?"],"name":"Fin Team"}}]');
     const open = mapRun(readLog('samples/build-mixed-fusion/otel.jsonl'), { redaction: 'off' });
     const openGroups = open.logs.find((one) => one.eventName === 'v1.events.fusion.group.Groups');
     expect(openGroups?.attributes.groups).toContain('fin@example.com');

@@ -24,6 +24,7 @@ const text = fc
 const step = fc.oneof(
   text.map((shown) => ({ shown })),
   word.map((learned) => ({ learned })),
+  word.map((identifier) => ({ identifier })),
 );
 
 const RUNS = 3;
@@ -46,6 +47,7 @@ describe('remembered texts', () => {
           for (const [number, one] of steps) {
             const run = runs[number];
             if ('learned' in one) run?.names.learn(one.learned);
+            else if ('identifier' in one) run?.names.learnIdentifier(one.identifier);
             else expect(run?.cache.show(one.shown).shown).toBe(run && sanitize(one.shown, run.names));
           }
         }),

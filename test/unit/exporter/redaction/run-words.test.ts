@@ -1,0 +1,156 @@
+import { describe, expect, it } from 'vitest';
+import { KNOWN_EVENTS } from '../../../../src/exporter/redaction/attribute-policy.js';
+import type { RedactionLevel } from '../../../../src/exporter/redaction/redaction-level.js';
+import type { FieldType } from '../../../../src/schema/message-type.js';
+import { PublicSchema } from '../../../../src/schema/public-schema.js';
+import { mapLines, mapRecords } from '../lines/mapped-bytes.js';
+import { mapRun } from '../mapping/mapped-run.js';
+import { loggedLines } from '../mapping/read-sample.js';
+
+const TRACE = '01a1fb8ea78d7281ae8c1be536b674cd';
+const FUSION = 'v1.public.events.fusion.';
+let lineCount = 0;
+
+function logLine(eventType: string, attributes: object, body = ''): string {
+  const time = `179522181334444670${lineCount++ % 10}`;
+  return `{"record_type":"LogRecord","trace_id":"${TRACE}","span_id":null,"span_name":null,"event_id":null,"time_unix_nano":"${time}","severity_number":9,"severity_text":"INFO","body":${JSON.stringify(body)},"event_type":"${eventType}","attributes":${JSON.stringify(attributes)}}`;
+}
+
+/** A span's end, as the engine writes it. @param id 16 hexadecimal digits */
+function endLine(eventType: string, attributes: object, id: string, message?: string): string {
+  const status = message === undefined ? 'null' : JSON.stringify({ code: 2, message });
+  return `{"record_type":"SpanEnd","trace_id":"${TRACE}","span_id":"${id}","span_name":"a span","parent_span_id":null,"links":null,"start_time_unix_nano":"1795221813344446700","end_time_unix_nano":"1795221813344446709","severity_number":9,"severity_text":"INFO","status":${status},"event_type":"${eventType}","attributes":${JSON.stringify(attributes)}}`;
+}
+
+/** What an exporter would write, which is the same by lines and by records. */
+function exported(lines: readonly string[], redaction: RedactionLevel = 'literals') {
+  const log = Buffer.from(`${lines.join('\n')}\n`);
+  const options = { redaction };
+  expect(mapLines(log, options)).toEqual(mapRecords(log, options));
+  expect(mapLines(log, options, [1])).toEqual(mapRecords(log, options));
+  return mapRun(loggedLines(lines), options);
+}
+
+describe('texts of events that this version does not know', () => {
+  const attributes = {
+    explanation: "The frobnicator of shop_eu spun 3 times over 'zqsecret' because it doesn't like \"zqsecret\"",
+    detail: { advice: 'Ask ops@zqsecret.example or try zq12 again', hints: ['rewind the gizmo', "'zqsecret'"] },
+    parts: [{ remark: 'the left sprocket wobbles at 17' }],
+  };
+  const shown = {
+    explanation: "The frobnicator of shop_eu spun ? times over '?' because it doesn't like \"?\"",
+    'detail.advice': 'Ask ? or try ? again',
+    'detail.hints': ['rewind the gizmo', "'?'"],
+    parts: '[{"remark":"the left sprocket wobbles at ?"}]',
+  };
+
+  it('keep their own words, and lose literals, numbers and addresses, on spans and logs alike', () => {
+    for (const eventType of [`${FUSION}gizmo.Spun`, 'v1.events.gizmo.Spun']) {
+      const first = logLine('x', {});
+      const ended = endLine(eventType, attributes, '00000000000000a1');
+      const run = exported([
+        first,
+        ended,
+        endLine(eventType, attributes, '00000000000000a2'),
+        logLine(eventType, attributes),
+      ]);
+      expect(run.spans).toHaveLength(2);
+      for (const span of run.spans) expect(span.attributes).toMatchObject(shown);
+      expect(run.logs.at(-1)?.attributes).toMatchObject(shown);
+    }
+  });
+
+  it('are messages like any other in events that it knows, and at level statements', () => {
+    const known = exported([logLine(`${FUSION}log.LogMessage`, { explanation: 'the frobnicator spun' })]);
+    expect(known.logs[0]?.attributes.explanation).toBe('the ?');
+    const unknown = exported(
+      [logLine(`${FUSION}gizmo.Spun`, { explanation: 'error: frobnicator spun' })],
+      'statements',
+    );
+    expect(unknown.logs[0]?.attributes.explanation).toBe('error');
+  });
+
+  it.each([
+    ["it says ...zqsecret' as name, 'zqsecret... and stops"],
+    ["LINE 3: zqsecret' as name, 'zqsecret"],
+    ["the quotes of 'zqsecret do not pair"],
+    ["zqsecret' as name, 'zqsecret"],
+  ])('are messages like any other where nothing tells what is a value: %s', (explanation) => {
+    const run = exported([logLine(`${FUSION}gizmo.Spun`, { explanation })]);
+    expect(String(run.logs[0]?.attributes.explanation)).not.toContain('zqsecret');
+  });
+
+  it('are those of the events that the public schema lacks', () => {
+    const schema = PublicSchema.load();
+    const parts = new Set<string>();
+    const addParts = (type: FieldType): void => {
+      if (type.kind === 'message') parts.add(type.message.fullName);
+      if (type.kind === 'map') addParts(type.value);
+    };
+    for (const name of schema.messageNames)
+      for (const field of schema.message(name)?.fields ?? []) addParts(field.type);
+    const events = schema.messageNames.filter((name) => name.startsWith(FUSION) && !parts.has(name));
+    const lastPart = (name: string) => name.slice(name.lastIndexOf('.') + 1);
+    expect([...KNOWN_EVENTS]).toEqual(expect.arrayContaining(events.map(lastPart)));
+    expect(schema.messageNames.map(lastPart)).toEqual(expect.arrayContaining([...KNOWN_EVENTS]));
+  });
+});
+
+describe("identifiers of the run's statements", () => {
+  const query = (sql: string, id = '00000000000000b1') =>
+    endLine(
+      `${FUSION}query.QueryExecuted`,
+      { sql, adapter_type: 'duckdb', query_outcome: 'QUERY_OUTCOME_SUCCESS' },
+      id,
+    );
+  const compiled = (sql: string) => logLine(`${FUSION}log.CompiledCode`, { sql, unique_id: 'model.shop.orders' });
+  const raised = (body: string) => logLine(`${FUSION}log.UserLogMessage`, {}, body);
+  const bodies = (...lines: string[]) => exported([logLine('x', {}), ...lines]).logs.map(({ body }) => body);
+
+  it('are words that its messages keep, whether a query or compiled code told them', () => {
+    const statement = 'select customer_id, "Zip Code", "street_name"\nfrom main.raw_customers -- zqcomment';
+    for (const told of [query(statement), compiled(statement)]) {
+      expect(
+        bodies(
+          query('select 1', '00000000000000b0'),
+          told,
+          raised('the customer_id must not be missing'),
+          raised('street_name of zqcomment'),
+        ).slice(-2),
+      ).toEqual(['the customer_id must not be missing', 'street_name of ?']);
+    }
+  });
+
+  it('stand in quotes only behind a word that says what they are', () => {
+    const told = query("select customer_id, closed_at from t where status = 'closed_at'");
+    expect(
+      bodies(told, raised("the column 'customer_id' must not be missing"), raised("got the value 'customer_id'")).slice(
+        -2,
+      ),
+    ).toEqual(["the column 'customer_id' must not be missing", "got the value '?'"]);
+  });
+
+  it('are no literals, nor anything of a statement whose quotes do not pair', () => {
+    const told = [
+      query("select 'zqone' as a, E'zqtwo\\n' b, $$zqthree$$ c /* zqfour */ from t where d = 'it''s zqfive'"),
+      query("select 'it's zqsix' from zqseven", '00000000000000b2'),
+    ];
+    const [body] = bodies(...told, raised('zqone zqtwo zqthree zqfour zqfive zqsix zqseven')).slice(-1);
+    expect(body).toBe('?');
+  });
+
+  it('are shown in texts of spans that were written before they were known', () => {
+    const message = 'the customer_id must not be missing';
+    const attributes = { unique_id: 'model.shop.orders', detail_text: message };
+    const span = endLine(`${FUSION}phase.PhaseExecuted`, attributes, '00000000000000c1', message);
+    const run = exported([logLine('x', {}), span, query('select customer_id from t')]);
+    expect(run.spans.find(({ attributes }) => attributes.detail_text !== undefined)?.attributes.detail_text).toBe(
+      message,
+    );
+  });
+
+  it('are not shown at level statements', () => {
+    const run = exported([query('select customer_id from t'), raised('error in customer_id')], 'statements');
+    expect(run.logs[0]?.body).toBe('error in');
+  });
+});
