@@ -199,7 +199,9 @@ describe('convert and import', () => {
 test('the demo says what happened in the run, where the files are and what to do next', async () => {
   const { exitCode, stdout, stderr } = await run(['demo', '--data-dir', 'data']);
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
-  expect(stdout).toContain('build: error after 2.0 s\nnodes: 13 success, 1 warned, 2 failed, 1 error, 4 skipped\n');
+  expect(stdout).toContain(
+    'build: error after 2.0 s\nnodes: 13 success, 1 warned, 2 failed, 1 error, 3 skipped, 1 no-op\n',
+  );
   expect(stdout).toContain('model.shop.broken: Database Error in model broken');
   expect(stdout).toContain('test.shop.status_strict.0c25ec6282: 1 failing row\n');
   expect(stdout).toContain('unit_test.shop.ut_target.ut_wrong: expected and actual rows differ\n');

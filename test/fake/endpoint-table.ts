@@ -55,6 +55,8 @@ export const ENDPOINT_TABLE: Readonly<Record<string, readonly PermissionSet[]>> 
 export const SENDER_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'PUT /api/run-bridge/v1/executions/steps/:stepId': WORKERS,
   'PUT /api/run-bridge/v1/executions/steps/:stepId/traces/:traceId': WORKERS,
+  'PUT /api/run-bridge/v1/executions/steps/:stepId/artifacts': WORKERS,
+  'PUT /api/run-bridge/v1/executions/steps/:stepId/artifacts/end': WORKERS,
   'PUT /api/run-bridge/v1/executions/steps/:stepId/end': WORKERS,
   'GET /api/run-bridge/v1/executions/steps/:stepId/cancellation': WORKERS,
   'POST /api/run-bridge/v1/executions/finish': WORKERS,

@@ -20,7 +20,12 @@ export function* splitRequest(body: Buffer, pieceBytes: number): Generator<Buffe
   const piece = new Piece(body);
   const cursor = new WireCursor(body);
   while (cursor.position < body.length) {
-    if (cursor.varint32(body.length) !== ((GROUP << 3) | LENGTH)) throw UNUSUAL;
+    const tag = cursor.varint32(body.length);
+    if (tag !== ((GROUP << 3) | LENGTH)) {
+      // A field of a newer protocol, which no decoder here would read.
+      cursor.skip(tag & 7, body.length);
+      continue;
+    }
     const groupEnd = cursor.lengthEnd(body.length);
     piece.openGroup(headOf(body, cursor.position, groupEnd));
     for (const [, scopeStart, scopeEnd] of fields(cursor, groupEnd, SCOPE)) {
