@@ -26,7 +26,7 @@ test('who has signed in sees a run come without doing anything, and why it faile
   await page.getByRole('link', { name: '#1001' }).click();
   // Whatever it was when the page was opened.
   await page.getByRole('heading', { name: /adhoc #1001.*failed/ }).waitFor();
-  await page.getByText(/1 error, 2 failed tests, 4 skipped/).waitFor();
+  await page.getByText(/1 error, 2 failed tests, 3 skipped, 1 warned, 13 succeeded, 1 no-op/).waitFor();
   expect(await page.getByText('Referenced column "nonexistent_column" not found').count()).toBe(1);
   const table = page.getByRole('region', { name: 'Failed tests and their rows' });
   expect(
