@@ -4,6 +4,9 @@ import { wordEnd, wordStart } from './word-bounds.js';
 
 /** Most words that are remembered; later names are then unknown, so texts show `?` for them. */
 export const MAX_KNOWN_WORDS = 200_000;
+/** Most identifiers of statements that are remembered beside them, and the longest one: no database has longer names. */
+export const MAX_IDENTIFIERS = 50_000;
+const MAX_IDENTIFIER_LENGTH = 300;
 
 /** Words that a text may show beside those of the vocabulary. */
 export interface WordList {
@@ -31,7 +34,7 @@ export class KnownNames implements WordList {
 
   /** Learns a name's words, for example all of `model.shop.orders` or `models/marts/orders.sql`. */
   learn(name: string): void {
-    if (this.size >= MAX_KNOWN_WORDS || this.lately.get(name) !== undefined) return;
+    if (this.words.size >= MAX_KNOWN_WORDS || this.lately.get(name) !== undefined) return;
     const own = ownText(name);
     this.lately.set(own, true);
     this.learnOwn(own);
@@ -39,7 +42,7 @@ export class KnownNames implements WordList {
 
   /** As `learn`, of a name that is not likely to have come before. @param name in memory of its own, see `ownText`. */
   learnOwn(name: string): void {
-    if (this.size >= MAX_KNOWN_WORDS || this.words.has(name)) return;
+    if (this.words.size >= MAX_KNOWN_WORDS || this.words.has(name)) return;
     for (let end = 0, start = wordStart(name, 0); start < name.length; start = wordStart(name, end)) {
       end = wordEnd(name, start);
       const word = name.slice(start, end);
@@ -47,9 +50,10 @@ export class KnownNames implements WordList {
     }
   }
 
-  /** Learns an identifier of a statement. @param word in memory of its own, see `ownText`. */
+  /** Learns an identifier of a statement. */
   learnIdentifier(word: string): void {
-    if (this.size < MAX_KNOWN_WORDS) this.identifiers.add(word);
+    if (this.identifiers.size >= MAX_IDENTIFIERS || word.length > MAX_IDENTIFIER_LENGTH) return;
+    if (!this.identifiers.has(word)) this.identifiers.add(ownText(word));
   }
 
   has(word: string): boolean {

@@ -146,7 +146,7 @@ export class Redactor {
     const { text, identifiers, ...about } = sanitizeSql(statement, dialect);
     if (this.level === 'off') return { ...about, text: statement, sha256: undefined };
     if (this.level === 'literals') {
-      for (const word of identifiers) if (!isCommonWord(word.toLowerCase())) this.names.learnIdentifier(ownText(word));
+      for (const word of identifiers) if (!isCommonWord(word.toLowerCase())) this.names.learnIdentifier(word);
       return { ...about, text, sha256: undefined };
     }
     const { operation } = about;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { KNOWN_EVENTS } from '../../../../src/exporter/redaction/attribute-policy.js';
+import { KnownNames, MAX_IDENTIFIERS } from '../../../../src/exporter/redaction/known-names.js';
 import type { RedactionLevel } from '../../../../src/exporter/redaction/redaction-level.js';
 import type { FieldType } from '../../../../src/schema/message-type.js';
 import { PublicSchema } from '../../../../src/schema/public-schema.js';
@@ -147,6 +148,22 @@ describe("identifiers of the run's statements", () => {
     expect(run.spans.find(({ attributes }) => attributes.detail_text !== undefined)?.attributes.detail_text).toBe(
       message,
     );
+  });
+
+  it('are remembered as far as there is room, which names of nodes do not share', () => {
+    const names = new KnownNames();
+    for (let index = 0; index < MAX_IDENTIFIERS; index++) names.learnIdentifier(`column_${index}`);
+    names.learnIdentifier('one_too_many');
+    names.learn('model.shop.orders');
+    expect(['column_0', 'one_too_many', 'orders'].map((word) => names.hasOutsideQuotes(word))).toEqual([
+      true,
+      false,
+      true,
+    ]);
+    const long = 'x'.repeat(301);
+    const others = new KnownNames();
+    others.learnIdentifier(long);
+    expect(others.hasOutsideQuotes(long)).toBe(false);
   });
 
   it('are not shown at level statements', () => {
