@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
 import { PERMISSION_SETS, type PermissionSet } from '../../src/store/permission-set.js';
+import { readRunSight } from '../../src/web/page/run-sight.js';
 import { endpointsOf, PAGE_TABLE } from '../fake/endpoint-table.js';
 import { PageServer } from '../fake/page-server.js';
 import { attempted, commandNote, subscription } from '../fake/webhook-facts.js';
@@ -102,6 +103,26 @@ describe('the page of a run', () => {
   it('shows texts whole to who may read artifacts, which have them as well', async () => {
     const { html } = await pages.get('/runs/1003', admin);
     expect(html).toContain('It said &#39;a secret&#39;');
+  });
+
+  it('is made without values for who may not read artifacts, and the cause stays', async () => {
+    const { catalog, ...reading } = pages.api.measuring;
+    const steps = await catalog.stepsOf(FIRST_ACCOUNT_ID, [1001, 1003]);
+    const seen = async (runId: number, permission: PermissionSet) => {
+      const run = await catalog.findRun(FIRST_ACCOUNT_ID, runId);
+      if (run === undefined) throw new Error(`no run ${runId}`);
+      const caller = { permission, accountId: FIRST_ACCOUNT_ID, tokenId: 1 };
+      const own = steps.filter((step) => step.runId === runId);
+      const { statusMessage, errors, messages } = await readRunSight(run, own, caller, {
+        ...reading,
+        redaction: 'literals',
+      });
+      return [statusMessage, ...errors.items.map((node) => JSON.stringify(node)), ...messages];
+    };
+    expect(await seen(1003, 'read_only')).toEqual([expect.stringContaining("It said 'a secret'")]);
+    expect(await seen(1003, 'webhooks_only')).toEqual([expect.stringMatching(/^It \?(?!.*secret)/)]);
+    const cause = expect.stringContaining('nonexistent_column');
+    expect(await seen(1001, 'webhooks_only')).toEqual(['Executed with errors', cause]);
   });
 
   it('shows nothing of another account', async () => {
