@@ -1,4 +1,4 @@
-import { Worker } from 'node:worker_threads';
+import { startBoundedThread } from '../component/bounded-thread.js';
 import type { Clock, Timer } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
@@ -163,11 +163,8 @@ export class ExportThread implements Exports {
   /** Starts a thread and waits until it has opened the destinations. */
   private async begin(): Promise<void> {
     const maxMemoryBytes = this.setup.configuration['max-memory'];
-    const heapMib = Math.max(MIN_HEAP_MIB, Math.floor((maxMemoryBytes * HEAP_PART) / 2 ** 20));
-    const worker = new Worker(this.deps.entry, {
-      workerData: this.setup,
-      resourceLimits: { maxOldGenerationSizeMb: heapMib },
-    });
+    const maxHeapMib = Math.max(MIN_HEAP_MIB, Math.floor((maxMemoryBytes * HEAP_PART) / 2 ** 20));
+    const worker = startBoundedThread(this.deps.entry, { workerData: this.setup, maxHeapMib }, this.deps.clock);
     this.startedMs = this.deps.clock.monotonicMs();
     await new Promise<void>((resolve, reject) => {
       const link = new ThreadLink(worker, {

@@ -1,4 +1,5 @@
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
+import { startBoundedThread } from '../component/bounded-thread.js';
 import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
@@ -73,7 +74,8 @@ export class ParquetThread implements Component, ParquetJobWriter {
 
   private begin(): Worker {
     // Options of the process itself, such as what its script is, are not meant for the thread.
-    const worker = new Worker(this.deps.entry, { workerData: this.setup, execArgv: [] });
+    const options = { workerData: this.setup, execArgv: [] };
+    const worker = startBoundedThread(this.deps.entry, options, this.deps.clock);
     this.worker = worker;
     worker.on('message', (message: FromParquetThread) => this.take(message));
     worker.on('error', (error) => this.lost(worker, error instanceof Error ? error : new Error(String(error))));

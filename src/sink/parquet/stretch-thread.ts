@@ -1,4 +1,6 @@
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
+import { startBoundedThread } from '../../component/bounded-thread.js';
+import { systemClock } from '../../component/clock.js';
 import { packageFile } from '../../component/package-file.js';
 import type { Stretch, StretchLimits, StretchStep } from './encode-stretch.js';
 import type { StretchAnswer, StretchJob } from './stretch-worker.js';
@@ -16,7 +18,8 @@ export class StretchThread {
 
   constructor(limits: StretchLimits) {
     // Options of the process itself, such as what its script is, are not meant for the thread.
-    this.worker = new Worker(packageFile('dist/stretch-worker.js'), { workerData: limits, execArgv: [] });
+    const options = { workerData: limits, execArgv: [] };
+    this.worker = startBoundedThread(packageFile('dist/stretch-worker.js'), options, systemClock);
     this.worker.on('message', (answer: StretchAnswer) => {
       if (answer === 'done') this.settle()?.resolve();
       else this.running?.onStep(answer);
