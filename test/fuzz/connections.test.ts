@@ -9,10 +9,13 @@ import { until } from '../tool/until.js';
 import { BUDGET } from './budget.js';
 import { readCorpus } from './corpus.js';
 import { Dice } from './dice.js';
+import { randomHttp1Connection } from './http1-bytes.js';
 import { type ConnectionPlay, randomConnection } from './http2-bytes.js';
 
 /** One connection for so many bodies. */
 const SHARE = 2;
+/** The same for the ports of HTTP. */
+const HTTP_SHARE = 5;
 const AT_ONCE = 32;
 /** An honest sender calls after so many of them. */
 const HONEST_EVERY = 100;
@@ -50,6 +53,46 @@ it(`no connection of ${BUDGET.bodyCount / SHARE} to the gRPC port ends the progr
   await until('the connections to be gone', async () => (await connectionCount(webUrl)) === 0, 60_000);
   const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
   console.log(`${/VmHWM.*/.exec(status)?.[0]}, ${/VmRSS.*/.exec(status)?.[0]}`);
+  expect(await bridge.stop(), bridge.stderr).toBe(0);
+});
+
+const OTLP_PATHS = ['/v1/traces', '/v1/traces', '/v1/logs', '/v1/metrics', '/healthz', '/'];
+const WEB_PATHS = [
+  ...['/', '/runs', '/readyz?verbose', '/metrics', '/login', '/openapi.json', '/api/v2/accounts/1/runs/?limit=x'],
+  ...['/api/v3/accounts/1/jobs', '/api/v2/accounts/1/runs/1/artifacts/manifest.json', '/api/v2/accounts/1/jobs/1/run/'],
+];
+
+it(`no connection of ${BUDGET.bodyCount / HTTP_SHARE} to the ports of HTTP ends the program, or keeps others from being served`, async () => {
+  const { traces, logs } = readCorpus();
+  const messages = [...traces, ...logs];
+  bridge = await BridgeProcess.start({ args: ['--log-level', 'error'] });
+  const { child, otlpUrl, webUrl } = bridge;
+  const ports = [
+    { url: otlpUrl, paths: OTLP_PATHS },
+    { url: webUrl, paths: WEB_PATHS },
+  ].map((port) => ({ ...port, number: Number(new URL(port.url).port) }));
+  const expectAllServed = async () => {
+    for (const { url } of ports) expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  };
+  await expectAllServed();
+  let next = BUDGET.first;
+  const playAll = async () => {
+    while (next < BUDGET.first + BUDGET.bodyCount && child.exitCode === null) {
+      const number = next;
+      next += HTTP_SHARE;
+      const dice = new Dice(BUDGET.seed + 3, number);
+      const port = dice.pick(ports);
+      await play(port.number, randomHttp1Connection(port.paths, messages, dice));
+      if (number % (HTTP_SHARE * HONEST_EVERY) === 0) await expectAllServed();
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: AT_ONCE }, playAll));
+    await expectAllServed();
+  } catch (error) {
+    const again = `npm run fuzz -- --seed ${BUDGET.seed} --first ${next - 2 * HTTP_SHARE * AT_ONCE} --bodies ${2 * HTTP_SHARE * AT_ONCE}`;
+    throw new Error(`${again}\n${bridge.stderr}`, { cause: error });
+  }
   expect(await bridge.stop(), bridge.stderr).toBe(0);
 });
 

@@ -59,8 +59,11 @@ export function resetCall(fields: readonly (readonly [name: string, value: strin
 /** What one connection sends, in the pieces in which it is written, and how it ends. */
 export interface ConnectionPlay {
   readonly pieces: readonly Buffer[];
-  readonly end: 'close' | 'drop' | 'reset' | 'wait';
+  readonly end: (typeof END_OF_PLAY)[number];
 }
+
+/** How a connection ends. */
+export const END_OF_PLAY = ['close', 'drop', 'reset', 'wait'] as const;
 
 /**
  * A connection that begins as HTTP/2 does and goes on with calls, frames and resets in any order: some of it what a client sends, some odd, some damaged.
@@ -80,7 +83,7 @@ export function randomConnection(messages: readonly Buffer[], dice: Dice): Conne
   }
   let bytes: Buffer = Buffer.concat(frames);
   if (dice.oneIn(6)) bytes = mutateBytes(bytes, messages, dice);
-  return { pieces: cut(bytes, dice), end: dice.pick(['close', 'drop', 'reset', 'wait']) };
+  return { pieces: cut(bytes, dice), end: dice.pick(END_OF_PLAY) };
 }
 
 function randomCall(streamId: number, messages: readonly Buffer[], dice: Dice): Buffer[] {
@@ -187,7 +190,7 @@ function randomSettings(dice: Dice): Buffer {
 }
 
 /** Whole, or in some pieces anywhere. */
-function cut(bytes: Buffer, dice: Dice): Buffer[] {
+export function cut(bytes: Buffer, dice: Dice): Buffer[] {
   const ends = Array.from({ length: dice.oneIn(2) ? 0 : 1 + dice.below(4) }, () => dice.below(bytes.length));
   const places = [0, ...ends.sort((a, b) => a - b), bytes.length];
   return places.slice(1).map((end, index) => bytes.subarray(places[index], end));
