@@ -55,7 +55,7 @@ function wordsOutsideLiterals(text: string): ReadonlySet<string> {
       isAddress = false;
     } else if (tokens.kind === 'word') {
       const word = text.slice(tokens.start, tokens.end);
-      if (!WITH_DIGIT.test(word)) waiting.push(word);
+      if (!UNSURE_WORD.test(word)) waiting.push(word);
     } else if (tokens.kind === 'symbol' && text[tokens.start] === '@') isAddress = true;
   }
   if (!isAddress) for (const word of waiting) words.add(word);
@@ -63,7 +63,8 @@ function wordsOutsideLiterals(text: string): ReadonlySet<string> {
 }
 
 const NO_WORDS: ReadonlySet<string> = new Set();
-const WITH_DIGIT = /\p{N}/u;
+/** A digit, or a dollar that may begin a string. */
+const UNSURE_WORD = /[\p{N}$]/u;
 /** As in `doesn't`: no quote. */
 const APOSTROPHE = /(?<=[a-z])'(?=(?:t|s|re|ve|ll|d|m)\b)/gi;
 const CUT_STATEMENT = /\bLINE \d+:|\.\.\.|…|Query was: |Failed to execute query '/;

@@ -3,7 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { KnownNames } from '../../../../src/exporter/redaction/known-names.js';
 import { sanitizeCommand } from '../../../../src/exporter/redaction/sanitize-command.js';
 import { sanitizeDiffTable } from '../../../../src/exporter/redaction/sanitize-diff-table.js';
-import { firstSafeWords, MAX_PROSE_LENGTH, sanitizeProse } from '../../../../src/exporter/redaction/sanitize-prose.js';
+import {
+  firstSafeWords,
+  MAX_PROSE_LENGTH,
+  sanitizeProse,
+  sanitizeUnknownText,
+} from '../../../../src/exporter/redaction/sanitize-prose.js';
 
 const names = new KnownNames();
 names.learn('model.shop.stg_orders');
@@ -201,5 +206,22 @@ describe("a unit test's differences", () => {
 
   it('are prose where they are drawn otherwise', () => {
     expect(sanitizeDiffTable('expected Ann\ngot Bob', names)).toBe('expected ?\ngot ?');
+  });
+});
+
+describe('a text of which nothing is known', () => {
+  const part = fc.constantFrom(
+    ...['the gizmo', "doesn't spin", '(', ',', ':', '=', '\n', '--', '[3]', '{"a": 1}', '\u2019', '$', '$$', '#', '\\'],
+    ...["'zqsecret'", '"zqsecret"', "'it''s zqsecret'", '"say \'zqsecret\'"', "E'zq\\'secret'", "'zqsecret\nzqsecret'"],
+    ...['/* zqsecret */', '-- zqsecret\n', '$$zqsecret$$', 'zqsecret@example.com', 'zqsecret7', "N'zqsecret'"],
+  );
+
+  it('shows nothing of its literals, comments, codes and addresses, whatever stands between them', () => {
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 10 }), fc.constantFrom('', ' '), (parts, between) => {
+        expect(sanitizeUnknownText(parts.join(between), names)).not.toContain('secret');
+      }),
+      { numRuns: 2_000 },
+    );
   });
 });
