@@ -62,7 +62,8 @@ export class StepProcess {
 
   /** Sends a signal to the program itself. */
   signal(signal: NodeJS.Signals): void {
-    if (!this.hasEnded) this.child?.kill(signal);
+    // Without a process, for want of open files, it would go to the process group of this one.
+    if (!this.hasEnded && this.pid !== undefined) this.child?.kill(signal);
   }
 
   /** Sends a signal to everything that the program has started, but not to itself: it has to tell how that ended. */
@@ -88,7 +89,8 @@ export class StepProcess {
       stream?.on('error', () => undefined);
     }
     const ending = await new Promise<CommandEnding>((resolve) => {
-      child.once('error', (error) => {
+      // Also each signal that may not be sent, to a program of another user for example, is such an event.
+      child.on('error', (error) => {
         if (child.pid === undefined) resolve(notStarted(error));
       });
       child.once('exit', (exitCode, signal) => {

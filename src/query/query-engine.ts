@@ -68,9 +68,15 @@ export class QueryEngine {
     const files = await request.files();
     if (stop.aborted) throw new QueryError('stopped', 'the query was stopped');
     const child = this.begin(files);
-    const { stdin, stdout, stderr: errors } = child;
-    if (stdin === null || stdout === null || errors === null)
-      throw new QueryError('failed', "the query's process has no pipes");
+    const ended = new Promise<string>((resolve) => {
+      child.on('error', (error) => resolve(error.message));
+      child.once('close', (code, signal) => resolve(code === null ? `signal ${signal}` : `code ${code}`));
+    });
+    // Where no more files can be opened there are no pipes, whatever their type says; and no process: a signal to it
+    // would go to the process group of this one.
+    const { stdin, stdout, stderr: errors }: Partial<ChildProcess> = child;
+    if (!stdin || !stdout || !errors)
+      throw new QueryError('failed', `the query's process could not be started (${await ended})`);
     let reason: QueryError | undefined;
     const kill = (why: QueryError) => {
       reason ??= why;
@@ -82,10 +88,6 @@ export class QueryEngine {
     const onStop = () => kill(new QueryError('stopped', 'the query was stopped'));
     stop.addEventListener('abort', onStop, { once: true });
     let isDone = false;
-    const ended = new Promise<string>((resolve) => {
-      child.once('error', (error) => resolve(error.message));
-      child.once('close', (code, signal) => resolve(code === null ? `signal ${signal}` : `code ${code}`));
-    });
     let stderr = '';
     errors.setEncoding('utf8').on('data', (text: string) => {
       stderr = `${stderr}${text}`.slice(-MAX_STDERR_CHARS);

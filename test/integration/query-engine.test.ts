@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -8,6 +10,7 @@ import { QueryError } from '../../src/query/query-error.js';
 import { API_QUERY_LIMITS } from '../../src/query/query-limits.js';
 import type { TraceId } from '../../src/record/ids.js';
 import { queryFolder } from '../fake/query-folder.js';
+import { compileSource } from '../tool/compiled-source.js';
 
 const { dataFolder, traceIds } = queryFolder(['build-mixed', 'fail-fast'], afterAll);
 const engine = new QueryEngine({
@@ -35,7 +38,36 @@ async function codeOf(asked: Promise<unknown>): Promise<string | undefined> {
   return error instanceof QueryError ? error.code : undefined;
 }
 
+/** Asks where no more files can be opened, and says what came of it once the time of the query is over. */
+const WITHOUT_FILES = `
+import { openSync } from 'node:fs';
+import { QueryEngine } from './query-engine.js';
+const after = (delayMs, callback) => ({ cancel: clearTimeout.bind(null, setTimeout(callback, delayMs)) });
+const engine = new QueryEngine({ entry: import.meta.url, clock: { after }, stopping: new AbortController().signal });
+try { for (;;) openSync('/dev/null'); } catch {}
+const limits = { timeoutMs: 100, maxRows: 1, memoryMegabytes: 1 };
+const files = async () => ({ runsFolder: '.', parquet: [], summaries: [] });
+let reason;
+try { for await (const _ of engine.run({ sql: '', files, limits }, new AbortController().signal)); } catch (error) { reason = error; }
+setTimeout(() => process.stdout.write(reason.message), 300);
+`;
+
 describe('a query in a process of its own', () => {
+  it('is refused where no more files can be opened, and nothing is killed for it', async () => {
+    const folder = join(await compileSource('query/query-engine'), 'query');
+    onTestFinished(() => rmSync(join(folder, '..'), { recursive: true }));
+    writeFileSync(join(folder, 'without-files.js'), WITHOUT_FILES);
+    // In a process group of its own, which is what would be killed.
+    const command = `ulimit -n 200; exec '${process.execPath}' '${join(folder, 'without-files.js')}' 2>&1`;
+    const child = spawn('sh', ['-c', command], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] });
+    let said = '';
+    child.stdout.on('data', (text: Buffer) => {
+      said += text.toString();
+    });
+    const [exitCode, signal] = await once(child, 'close');
+    expect({ exitCode, signal, said }).toEqual({ exitCode: 0, signal: null, said: expect.stringContaining('EMFILE') });
+  });
+
   it('gives columns with their types, and rows with numbers', async () => {
     const asked = await ask('SELECT outcome, count(*) AS n FROM nodes GROUP BY 1 ORDER BY 1', {}, traceIds.slice(0, 1));
     expect(asked).toEqual({

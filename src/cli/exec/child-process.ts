@@ -32,14 +32,16 @@ export function startChild(
     return { pid: undefined, ended: Promise.resolve(notStarted(program, error)), signal() {} };
   }
   const ended = new Promise<ChildEnding>((resolve) => {
-    child.once('error', (error) => {
+    // Also each signal that may not be sent, to a program of another user for example, is such an event.
+    child.on('error', (error) => {
       if (child.pid === undefined) resolve(notStarted(program, error));
     });
     child.once('exit', (exitCode, signal) => {
       resolve(signal === null ? { kind: 'exited', exitCode: exitCode ?? 0 } : { kind: 'killed', signal });
     });
   });
-  return { pid: child.pid, ended, signal: (signal) => void child.kill(signal) };
+  // Without a process, for want of open files, the signal would go to the process group of this one.
+  return { pid: child.pid, ended, signal: (signal) => void (child.pid !== undefined && child.kill(signal)) };
 }
 
 function stdioOf(extraDescriptors: readonly number[]): ('inherit' | 'ignore' | number | null)[] {
