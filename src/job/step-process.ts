@@ -62,7 +62,7 @@ export class StepProcess {
 
   /** Sends a signal to the program itself. */
   signal(signal: NodeJS.Signals): void {
-    // Without a process, for want of open files, it would go to the process group of this one.
+    // Node 20 sends it to the process group of this one until it reports that no more files could be opened for a child.
     if (!this.hasEnded && this.pid !== undefined) this.child?.kill(signal);
   }
 

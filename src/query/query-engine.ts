@@ -72,8 +72,7 @@ export class QueryEngine {
       child.on('error', (error) => resolve(error.message));
       child.once('close', (code, signal) => resolve(code === null ? `signal ${signal}` : `code ${code}`));
     });
-    // Where no more files can be opened there are no pipes, whatever their type says; and no process: a signal to it
-    // would go to the process group of this one.
+    // Where no more files can be opened there are no pipes, whatever their type says; nor is there a process.
     const { stdin, stdout, stderr: errors }: Partial<ChildProcess> = child;
     if (!stdin || !stdout || !errors)
       throw new QueryError('failed', `the query's process could not be started (${await ended})`);

@@ -40,7 +40,7 @@ export function startChild(
       resolve(signal === null ? { kind: 'exited', exitCode: exitCode ?? 0 } : { kind: 'killed', signal });
     });
   });
-  // Without a process, for want of open files, the signal would go to the process group of this one.
+  // Node 20 sends it to the process group of this one until it reports that no more files could be opened for a child.
   return { pid: child.pid, ended, signal: (signal) => void (child.pid !== undefined && child.kill(signal)) };
 }
 
