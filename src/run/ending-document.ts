@@ -9,6 +9,7 @@ export function endingDocument(ending: CommandEnding): EndingDocument {
     case 'notStarted':
       return { kind: 'not_started', reason: ending.reason };
     case 'killed':
+    case 'within':
     case 'unknown':
       return ending;
   }

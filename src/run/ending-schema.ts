@@ -14,6 +14,7 @@ export const endingSchema = z
     }),
     z.object({ kind: z.literal('killed'), signal: z.string().regex(/^SIG[A-Z0-9]{2,12}$/, 'must be like SIGKILL') }),
     z.object({ kind: z.literal('not_started'), reason: z.string().max(1_000) }),
+    z.object({ kind: z.literal('within') }),
     z.object({ kind: z.literal('unknown') }),
   ])
   .transform((ending): CommandEnding => {

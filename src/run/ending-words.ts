@@ -12,6 +12,8 @@ export function endingWords(ending: CommandEnding): string {
       return `was killed by ${ending.signal}`;
     case 'notStarted':
       return `could not be started${ending.reason === '' ? '' : ` (${ending.reason})`}`;
+    case 'within':
+      return 'ended inside a command that went on';
     case 'unknown':
       return 'ended, nobody knows how';
   }

@@ -15,6 +15,9 @@ export const MAX_ARTIFACT_LIST_BYTES = 17 * 1024 * 1024;
 const nameSchema = z.string().trim().min(1).max(200);
 const unixMsSchema = z.number().nonnegative().max(8.64e15).transform(Math.floor);
 
+/** A step's id, made up by whoever runs the command. */
+export const stepIdSchema = z.string().regex(/^[\w.:-]{1,100}$/, 'must be 1 to 100 letters, digits or _ . : -');
+
 /** A step's beginning; its id stands in the path. */
 export const stepStartSchema = z
   .object({
@@ -26,14 +29,12 @@ export const stepStartSchema = z
     command: z.array(z.string()).min(1),
     started_unix_ms: unixMsSchema,
     is_last: z.boolean().default(false),
+    run_of: stepIdSchema.nullable().default(null),
   })
   .strict();
 
 /** A step's beginning as it is written. */
 export type StepStartDocument = z.input<typeof stepStartSchema>;
-
-/** A step's id, made up by whoever runs the command. */
-export const stepIdSchema = z.string().regex(/^[\w.:-]{1,100}$/, 'must be 1 to 100 letters, digits or _ . : -');
 
 export const stepEndSchema = z.object({ ending: endingSchema, ended_unix_ms: unixMsSchema }).strict();
 
@@ -99,9 +100,9 @@ export const finishResultSchema = z.discriminatedUnion('kind', [
 export const apiErrorSchema = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
 
 export function stepStartOf(stepId: string, body: z.output<typeof stepStartSchema>): StepStart {
-  const { run_key, job, environment, project, reason, command, started_unix_ms, is_last } = body;
+  const { run_key, job, environment, project, reason, command, started_unix_ms, is_last, run_of: runOf } = body;
   const ids = { stepId, runKey: run_key, job, environment, project, reason };
-  return { ...ids, command, startedUnixMs: started_unix_ms, isLast: is_last };
+  return { ...ids, ...(runOf !== null && { runOf }), command, startedUnixMs: started_unix_ms, isLast: is_last };
 }
 
 export function placeDocument({ runId, stepIndex, job }: StepPlace): z.input<typeof placeSchema> {

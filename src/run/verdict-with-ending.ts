@@ -26,7 +26,7 @@ export function withEnding(
   if (ending.kind === 'unknown') {
     return told.verdict === 'lost' ? { ...told, statusMessage: TELLER_GONE } : told;
   }
-  if (ending.kind === 'exited' && ending.exitCode === 0) {
+  if (ending.kind === 'within' || (ending.kind === 'exited' && ending.exitCode === 0)) {
     return told.verdict === 'lost' ? endedWithoutProof(told, evidence, command) : told;
   }
   const signal = killingSignal(ending);

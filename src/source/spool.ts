@@ -17,8 +17,8 @@ import { DataFolderLock } from '../store/data-folder-lock.js';
 import type { StepPlace } from '../store/step-start.js';
 import type { ArtifactSink } from './artifact/artifact-sink.js';
 import type { FoundArtifact } from './artifact/found-artifact.js';
-import { AttachingConsumer } from './attaching-consumer.js';
 import { batchesOf } from './batch-builder.js';
+import { CommandSteps } from './command-steps.js';
 import { guessResource } from './guess-resource.js';
 import { JsonlKeys } from './jsonl-keys.js';
 import { JsonlTail } from './jsonl-tail.js';
@@ -159,9 +159,10 @@ export class Spool implements Component {
   /** @param entry `undefined` where it was not written, or is damaged: then the records are taken, of no known step. */
   private async take(folder: string, entry: SpoolEntry | undefined): Promise<number> {
     const { book, settle, clock } = this.deps;
-    const { spooledArtifacts } = await import('./artifact/spooled-artifacts.js');
+    const { spooledArtifacts, spooledSteps } = await import('./artifact/spooled-artifacts.js');
     const patient = new PatientConsumer(this.deps.consumer, clock, this.stop.signal);
-    const consumer = entry === undefined ? patient : new AttachingConsumer(patient, book, entry.start.stepId);
+    const steps = entry && new CommandSteps(async () => ({ consumer: patient, book }), entry.start);
+    const consumer = steps ?? patient;
     const file = fileOf(folder, entry);
     const inJsonl = new Map<TraceId, JsonlKeys>();
     const place = entry && (await book.begin(entry.start));
@@ -169,15 +170,25 @@ export class Spool implements Component {
       (await this.takeJsonl(file, entry?.resourceAttributes ?? '', consumer, inJsonl)) +
       (await this.takeOtlp(folder, consumer, inJsonl));
     await settle?.();
-    if (entry !== undefined && place !== undefined) {
-      const { stepId } = entry.start;
-      const artifacts = await spooledArtifacts(folder);
-      const paths = artifacts.map(({ path }) => path);
-      if (paths.length > 0) await book.expectArtifacts(stepId, paths);
+    if (entry !== undefined && steps !== undefined && place !== undefined) {
+      const left = [{ ...place, stepId: entry.start.stepId, artifacts: await spooledArtifacts(folder, null) }];
+      for (const stepId of await spooledSteps(folder)) {
+        const own = await book.begin({ ...entry.start, stepId, runOf: entry.start.stepId });
+        left.push({ ...own, stepId, artifacts: await spooledArtifacts(folder, stepId) });
+      }
+      for (const { stepId, artifacts } of left) {
+        if (artifacts.length === 0) continue;
+        await book.expectArtifacts(
+          stepId,
+          artifacts.map(({ path }) => path),
+        );
+      }
       const { ending, endedUnixMs } = entry.end ?? { ending: { kind: 'unknown' }, endedUnixMs: clock.nowUnixMs() };
-      await book.end(stepId, ending, endedUnixMs);
+      await steps.end(book, ending, endedUnixMs);
+      // Of those without records here that was told; where it was not, nothing but this is known of them.
+      for (const { stepId } of left.slice(1)) await book.end(stepId, { kind: 'within' }, endedUnixMs);
       const isLost = clock.nowUnixMs() - endedUnixMs > MAX_UPLOAD_MS;
-      await this.takeArtifacts(artifacts, { ...place, stepId, isLost });
+      for (const { artifacts, ...step } of left) await this.takeArtifacts(artifacts, { ...step, isLost });
     }
     return recordCount;
   }

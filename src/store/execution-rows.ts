@@ -16,7 +16,9 @@ const RUN_COLUMNS = [
 ] as const;
 const FAILED_STEP_COUNT = sql<number>`(
   select count(*) from execution_steps as other
-  where other.execution_id = run.id and (other.ending <> 'exited' or other.exit_code <> 0))`.as('failed_step_count');
+  where other.execution_id = run.id and (other.ending not in ('exited', 'within') or other.exit_code <> 0))`.as(
+  'failed_step_count',
+);
 const TRACE_COUNT = sql<number>`(select count(*) from step_traces as trace where trace.step_id = step.step_id)`.as(
   'trace_count',
 );

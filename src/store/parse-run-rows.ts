@@ -26,7 +26,10 @@ const rowsSchema = z.object({
     z.object({
       ...{ id, step_id: z.string(), execution_id: id, step_index: id, command: z.string() },
       ...{ teller: z.enum(['local', 'remote', 'nobody']), is_last: flag, started_unix_ms: time },
-      ...{ ended_unix_ms: maybeTime, ending: z.enum(['exited', 'killed', 'notStarted', 'unknown']).nullable() },
+      ...{
+        ended_unix_ms: maybeTime,
+        ending: z.enum(['exited', 'killed', 'notStarted', 'within', 'unknown']).nullable(),
+      },
       ...{ exit_code: z.number().nullable(), ending_detail: maybeText, updated_unix_ms: time },
       ...{ seen_unix_ms: maybeTime, heard_unix_ms: maybeTime, status, status_message: maybeText },
     }),

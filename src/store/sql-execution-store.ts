@@ -43,7 +43,9 @@ export class SqlExecutionStore implements ExecutionStore {
       if (known !== undefined) return placeOf(toStep(known));
       const accountId = start.accountId ?? FIRST_ACCOUNT_ID;
       const run =
-        (await openRun(transaction, start.runKey, accountId)) ?? (await addRun(transaction, start, accountId));
+        (await runOf(transaction, start)) ??
+        (await openRun(transaction, start.runKey, accountId)) ??
+        (await addRun(transaction, start, accountId));
       return await addStep(transaction, run, start, teller, this.announcer);
     });
   }
@@ -324,6 +326,11 @@ export class SqlExecutionStore implements ExecutionStore {
       runKey === null ? [] : [{ runKey, accountId }],
     );
   }
+}
+
+/** The run that a step is of because another one is. */
+async function runOf(db: StateDb, { runOf: stepId }: StepStart): Promise<RunColumns | undefined> {
+  return stepId === undefined ? undefined : await findStep(db, stepId);
 }
 
 async function addStep(

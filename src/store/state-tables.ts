@@ -90,7 +90,7 @@ export interface StateTables extends ClusterTables, WebhookTables {
     readonly is_last: number;
     readonly started_unix_ms: number;
     readonly ended_unix_ms: number | null;
-    readonly ending: 'exited' | 'killed' | 'notStarted' | 'unknown' | null;
+    readonly ending: 'exited' | 'killed' | 'notStarted' | 'within' | 'unknown' | null;
     readonly exit_code: number | null;
     /** The signal, or the reason why it was not started. */
     readonly ending_detail: string | null;

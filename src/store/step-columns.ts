@@ -60,6 +60,7 @@ export function fromEnding(ending: CommandEnding): EndingColumns {
       return { ending: ending.kind, exit_code: null, ending_detail: ending.signal };
     case 'notStarted':
       return { ending: ending.kind, exit_code: null, ending_detail: ending.reason };
+    case 'within':
     case 'unknown':
       return { ending: ending.kind, exit_code: null, ending_detail: null };
   }
@@ -76,6 +77,7 @@ export function toEnding({ ending, exit_code, ending_detail }: EndingColumns): C
       return { kind: ending, signal: ending_detail ?? 'a signal' };
     case 'notStarted':
       return { kind: ending, reason: ending_detail ?? '' };
+    case 'within':
     case 'unknown':
       return { kind: ending };
   }

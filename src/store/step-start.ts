@@ -10,6 +10,8 @@ export interface StepStart {
   readonly project: string | null;
   /** Why the run was started, for people to read. */
   readonly reason: string | null;
+  /** A step whose run this one belongs to, whatever `runKey` says; left out where that decides. */
+  readonly runOf?: string;
   /** The command and its arguments, with secrets taken out. */
   readonly command: readonly string[];
   readonly startedUnixMs: number;

@@ -77,6 +77,7 @@ function endingStatus(ending: CommandEnding | null, hasInvocations: boolean): St
   switch (ending?.kind) {
     case undefined:
       return { status: RUN_STATUS.success, statusMessage: null };
+    case 'within':
     case 'unknown':
       // What its telemetry says stands; without any, nobody knows a thing.
       return hasInvocations

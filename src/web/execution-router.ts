@@ -54,7 +54,8 @@ export function executionRouter({ book, logger, gate }: ExecutionRouterDeps): Ro
   router.put(steps, json, async (request, response) => {
     const start = stepStartOf(stepIdIn(request, response), parsed(stepStartSchema, bodyOf(request)));
     const accountId = senderAccountIn(response);
-    const owned = accountId === null ? start : { ...start, accountId };
+    const runOf = start.runOf === undefined ? {} : { runOf: stepIdFor(accountId, start.runOf) };
+    const owned = accountId === null ? start : { ...start, ...runOf, accountId };
     response.json(placeDocument(await book.begin(owned, 'remote')));
   });
   router.put(`${steps}/traces/:traceId`, async (request, response) => {

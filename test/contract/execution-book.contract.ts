@@ -57,6 +57,17 @@ export function executionBookContract(
         expect((await step(store, 'a')).run).toMatchObject({ state: 'open', stepCount: 2, endedUnixMs: null });
       }));
 
+    it('takes further steps into the run of another, which nobody named, until the last has ended', () =>
+      withBook(async (book, store) => {
+        const first = await book.begin(stepStart('a', { isLast: true }));
+        const second = await book.begin(stepStart('b', { runOf: 'a', startedUnixMs: 1_500 }));
+        expect(second).toEqual({ ...first, stepIndex: 2 });
+        await book.end('a', { kind: 'within' }, 1_400);
+        expect(await step(store, 'a')).toMatchObject({ ending: { kind: 'within' }, run: { state: 'closing' } });
+        await book.end('b', { kind: 'exited', exitCode: 0 }, 2_000);
+        expect((await step(store, 'b')).run).toMatchObject({ state: 'finished', stepCount: 2, failedStepCount: 0 });
+      }));
+
     it('tells whoever runs a command that its run was cancelled', () =>
       withBook(async (book, store) => {
         const { runId } = await book.begin(stepStart('a', { runKey: 'night 7' }));

@@ -346,9 +346,66 @@ describe('what exec leaves behind', () => {
     120_000,
   );
 
+  const engine = new URL('../tool/stand-in-engine.mjs', import.meta.url).pathname;
+  const NAMES = ['parse', 'build-clean', 'test-command'];
+  const invocations = NAMES.map((name) => {
+    const folder = new URL(`../fixture/samples/${name}`, import.meta.url).pathname;
+    const [, id = ''] = /"trace_id":"([0-9a-f]{32})"/.exec(readFileSync(join(folder, 'otel.jsonl'), 'utf8')) ?? [];
+    return { name, folder, traceId: id, invocationId: id.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-') };
+  });
+  /** Three engine commands, each of which writes its results over those before it, and a model that the first alone writes. */
+  const three = () => {
+    mkdirSync(join(dir, 'target', 'run'), { recursive: true });
+    writeFileSync(join(dir, 'dbt_project.yml'), 'name: shop\n');
+    const runs = invocations.map(
+      ({ folder, invocationId }) => `
+        echo '{"metadata":{"invocation_id":"${invocationId}"}}' > target/run_results.json
+        [ -e target/run/a.sql ] || echo 'select 1' > target/run/a.sql
+        '${process.execPath}' '${engine}' '${folder}'`,
+    );
+    return `${runs.join('')}; exit 3`;
+  };
+  /** The three are steps 1, 2 and 3 of one run, with artifacts of their own. */
+  const expectThreeSteps = async () => {
+    const all = invocations.map(({ traceId: id }) =>
+      JSON.parse(readFileSync(join(data(), 'runs', id, 'run.json'), 'utf8')),
+    );
+    // What is sent names no step and is older than the first: only as further steps' it is known by its name.
+    const [from, documents] = all[0].job === null ? [1, all.slice(1)] : [0, all];
+    const ended = [{ kind: 'within' }, { kind: 'within' }, { kind: 'exited', exit_code: 3 }].slice(from);
+    const runId = documents[0]?.job.run_id;
+    expect(documents).toMatchObject(
+      ended.map((ending, index) => ({
+        job: { run_id: runId },
+        steps: [{ step: { index: from + index + 1, ending } }],
+      })),
+    );
+    const artifacts = join(data(), 'artifacts', String(runId));
+    const kept = invocations.map((_, index) =>
+      JSON.parse(readFileSync(join(artifacts, String(index + 1), 'run_results.json'), 'utf8')),
+    );
+    expect(kept).toEqual(invocations.map(({ invocationId }) => ({ metadata: { invocation_id: invocationId } })));
+    expect(['1', '2', '3'].filter((step) => existsSync(join(artifacts, step, 'run', 'a.sql')))).toEqual(['1']);
+  };
+
+  test('has a step with artifacts of its own for each engine command of a script', async () => {
+    expect(await sh(three())).toEqual({ exitCode: 3, stdout: '', stderr: '' });
+    await expectThreeSteps();
+    expect(readdirSync(join(data(), 'spool'))).toEqual([]);
+  }, 120_000);
+
+  test('has them, too, where all of it was left in a folder and is imported', async () => {
+    writeFileSync(join(dir, 'file'), '');
+    const { stderr } = await sh(three(), { RUN_BRIDGE_DATA_DIR: join(dir, 'file', 'data') });
+    const [, folder = ''] = /left in (\S+): run-bridge import takes it in/.exec(stderr) ?? [];
+    expect(await runBridge(['import', folder], { cwd: dir, env: env(), timeoutMs: 60_000 })).toMatchObject({
+      exitCode: 0,
+    });
+    await expectThreeSteps();
+  }, 120_000);
+
   test('in the temporary folder keeps its job, its exit code and each record once when it is imported', async () => {
     writeFileSync(join(dir, 'file'), '');
-    const engine = new URL('../tool/stand-in-engine.mjs', import.meta.url).pathname;
     const script = `'${process.execPath}' '${engine}' '${sample}'; exit 4`;
     const unusable = { RUN_BRIDGE_DATA_DIR: join(dir, 'file', 'data') };
     const { exitCode, stderr } = await exec(['sh', '-c', script], unusable, ['--job', 'nightly']);

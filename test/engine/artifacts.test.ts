@@ -8,6 +8,11 @@ import { until } from '../tool/until.js';
 
 const main = new URL('../../dist/main.js', import.meta.url).pathname;
 
+interface ScriptRun {
+  readonly id: number;
+  readonly run_steps: readonly object[];
+}
+
 describe('artifacts of a run of the real engine under exec --to', () => {
   let engine: Engine;
   let bridge: BridgeProcess;
@@ -61,6 +66,34 @@ describe('artifacts of a run of the real engine under exec --to', () => {
     expect(await listOf(3)).toBeNull();
     expect(readdirSync(join(ownFolder, 'spool'))).toEqual([]);
   });
+
+  it('are those of each engine command of a script, as if each had been run by itself', async () => {
+    const script = 'dbt parse && dbt build --exclude tag:slow tag:bad; dbt test --select stg_orders';
+    await engine.runCommand([process.execPath, main, 'exec', '--to', bridge.otlpUrl, '--', 'sh', '-c', script], {
+      RUN_BRIDGE_DATA_DIR: ownFolder,
+    });
+    const runs = await ask('/api/v2/accounts/10001/runs/?order_by=-id&limit=1&include_related=["run_steps"]');
+    const [run] = (JSON.parse(runs.toString()) as { data: readonly ScriptRun[] }).data;
+    expect(run?.run_steps).toMatchObject([
+      { index: 1, name: expect.stringContaining('dbt parse'), status: 10 },
+      { index: 2, name: expect.stringContaining('dbt build'), status: 10 },
+      { index: 3, name: expect.stringContaining('dbt test'), status: 10 },
+    ]);
+    const files = `/api/v2/accounts/10001/runs/${run?.id}/artifacts`;
+    const invocations: string[] = [];
+    for (const step of [1, 2, 3]) {
+      const { data } = JSON.parse((await ask(`${files}/?step=${step}`)).toString()) as { data: readonly string[] };
+      expect(data).toContain(`metadata/telemetry-${step}-otel.parquet`);
+      const document = JSON.parse((await ask(`${files}/manifest.json?step=${step}`)).toString());
+      invocations.push(document.metadata.invocation_id.replaceAll('-', ''));
+      expect(data.includes('run_results.json')).toBe(step > 1);
+    }
+    const bytes = await Promise.all(
+      invocations.map((_, index) => ask(`${files}/metadata/telemetry-${index + 1}-otel.parquet`)),
+    );
+    const parquet = (traceId: string) => readFileSync(join(bridge.dataFolder, 'runs', traceId, 'telemetry.parquet'));
+    expect(invocations.map((traceId, index) => bytes[index]?.equals(parquet(traceId)))).toEqual([true, true, true]);
+  }, 120_000);
 
   it('have the telemetry of each step, byte by byte the Parquet file in the data folder', async () => {
     const files = readdirSync(join(bridge.dataFolder, 'runs')).map((id) =>

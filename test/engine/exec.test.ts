@@ -16,7 +16,11 @@ const SLOW = ['build', '--select', '+slow_a', '+slow_b', ...OWN_FILE];
 
 interface RunFile {
   readonly job: { readonly name: string } | null;
-  readonly steps: readonly { readonly verdict: string; readonly status_message: string | null }[];
+  readonly steps: readonly {
+    readonly verdict: string;
+    readonly status_message: string | null;
+    readonly step: { readonly index: number } | null;
+  }[];
 }
 
 describe('exec', () => {
@@ -112,6 +116,29 @@ describe('exec', () => {
     expect(exitCode).toBe(0);
     const verdicts = readdirSync(join(dataFolder, 'runs')).flatMap((traceId) => runOf(traceId).steps);
     expect(verdicts).toMatchObject([{ verdict: 'success' }, { verdict: 'success' }]);
+  });
+
+  it('makes each engine command of a script a step with artifacts and a verdict of its own', async () => {
+    const script = 'dbt parse && dbt build --exclude tag:slow tag:bad; dbt test --select stg_orders';
+    expect((await exec(['sh', '-c', script])).exitCode).toBe(0);
+    const runs = readdirSync(join(dataFolder, 'runs')).map((traceId) => ({ traceId, ...runOf(traceId) }));
+    const steps = runs.toSorted((a, b) => (a.steps[0]?.step?.index ?? 0) - (b.steps[0]?.step?.index ?? 0));
+    expect(steps.map((run) => run.steps)).toMatchObject([
+      [{ verdict: 'success', raw_command: 'dbt parse', step: { index: 1, ending: { kind: 'within' } } }],
+      [{ verdict: 'success', step: { index: 2, ending: { kind: 'within' } } }],
+      [{ verdict: 'success', step: { index: 3, ending: { kind: 'exited', exit_code: 0 } } }],
+    ]);
+    const [runId = ''] = readdirSync(join(dataFolder, 'artifacts'));
+    const written = (index: number, name: string) => {
+      const path = join(dataFolder, 'artifacts', runId, String(index + 1), name);
+      return existsSync(path)
+        ? JSON.parse(readFileSync(path, 'utf8')).metadata.invocation_id.replaceAll('-', '')
+        : null;
+    };
+    const traceIds = steps.map(({ traceId }) => traceId);
+    expect(steps.map((_, index) => written(index, 'manifest.json'))).toEqual(traceIds);
+    // Parsing has no results.
+    expect(steps.map((_, index) => written(index, 'run_results.json'))).toEqual([null, ...traceIds.slice(1)]);
   });
 
   it("joins the caller's trace", async () => {

@@ -14,7 +14,7 @@ import type { ChildEnding } from './child-ending.js';
 import { childEnvironment } from './child-environment.js';
 import type { CommandFacts } from './command-facts.js';
 import type { CommandSpan } from './command-span.js';
-import { readEngineSwitches } from './engine-switches.js';
+import { mayRunSeveral, readEngineSwitches } from './engine-switches.js';
 import type { ExecOptions } from './exec-options.js';
 import { giveWay, type TakeBack } from './give-way.js';
 import type { LiveRecords } from './live-records.js';
@@ -82,6 +82,17 @@ export class CommandBridge {
     this.live = import('./live-records.js').then(({ LiveRecords }) => new LiveRecords(this.facts, () => this.cancel()));
     // Awaited at the end; until then its failure is nobody's.
     this.live.catch(() => undefined);
+    const { live } = this;
+    const { command, inlet } = this.facts;
+    // What one engine command left is copied before the next one can write its own in its place.
+    if (mayRunSeveral(command)) {
+      inlet.parked.endAfter((bytes) =>
+        live.then(
+          (records) => records.copyArtifacts(bytes),
+          () => undefined,
+        ),
+      );
+    }
   }
 
   /**

@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { type Environment, nonEmpty } from '../../config/environment.js';
 
 /** What a command line and its environment tell the engine about its files and its telemetry; a flag comes before a variable. */
@@ -10,6 +11,14 @@ export interface EngineSwitches {
   readonly targetPath: string | undefined;
   /** Whether the user chose the trace id or the parent span. */
   readonly hasOwnTrace: boolean;
+}
+
+/** Programs that are the engine itself. */
+const ENGINES: ReadonlySet<string> = new Set(['dbt', 'dbtf']);
+
+/** Whether a command may run the engine several times, as far as its first word tells. */
+export function mayRunSeveral([program = '']: readonly string[]): boolean {
+  return !ENGINES.has(basename(program));
 }
 
 /** Reads the engine's switches off a command, as far as they stand in it: those inside a script cannot be seen. */

@@ -5,9 +5,10 @@ import { isWrittenByOthers } from '../../component/process-tree.js';
 import { reasonOf } from '../../component/reason-of.js';
 import type { TraceId } from '../../record/ids.js';
 import type { Signal } from '../../record/record-batch.js';
-import { ConsumeError } from '../../record/record-consumer.js';
-import { AttachingConsumer } from '../../source/attaching-consumer.js';
+import { ConsumeError, type Delivery } from '../../record/record-consumer.js';
+import { eventName } from '../../run/event-name.js';
 import { CommandRecords } from '../../source/command-records.js';
+import { CommandSteps } from '../../source/command-steps.js';
 import { guessResource } from '../../source/guess-resource.js';
 import { HeldRequests } from '../../source/held-requests.js';
 import { JsonlTail } from '../../source/jsonl-tail.js';
@@ -22,6 +23,7 @@ import type { ChildEnding } from './child-ending.js';
 import type { CommandFacts } from './command-facts.js';
 import { CommandRejects } from './command-rejects.js';
 import { type CommandSpan, toForeignBatch } from './command-span.js';
+import { mayRunSeveral } from './engine-switches.js';
 import type { StepTarget } from './exec-target.js';
 import { LateTap } from './late-tap.js';
 import { LateTarget } from './late-target.js';
@@ -52,7 +54,7 @@ export class LiveRecords {
   private readonly rejects: CommandRejects;
   private readonly tap: LateTap;
   private readonly target: LateTarget;
-  private consumer: Promise<AttachingConsumer> | undefined;
+  private readonly steps: CommandSteps;
   private readonly running: Promise<void>;
   private readonly artifacts: StepArtifacts;
   /** Says to others that the command's folder is not left behind. */
@@ -69,6 +71,7 @@ export class LiveRecords {
     const { context, inlet, logger, folder, file } = facts;
     const { clock } = context;
     this.artifacts = new StepArtifacts(facts);
+    this.steps = new CommandSteps(() => this.target.open(), stepStartOf(facts));
     // The lock says that the rest is there: it comes last.
     if (folder !== undefined) {
       this.writing = this.writeEntry(folder, null).then(
@@ -104,14 +107,19 @@ export class LiveRecords {
           hasUnreadLines: (taken) => this.hasUnreadLines(taken),
           decode: (request) => this.tap.decode(request),
           onRejects: (rejects) => this.rejects.addLines(file?.path ?? '', rejects),
-          target: { consume: async (delivery) => (await this.openConsumer()).consume(delivery) },
+          target: { consume: (delivery) => this.consume(delivery) },
           guessResource: (first) => guessResource(first, facts.environment.OTEL_RESOURCE_ATTRIBUTES ?? ''),
-          isOtlpExpected: /^(1|true)$/i.test(facts.environment.DBT_EXPORT_TO_OTLP ?? ''),
+          isOtlpExpected: isOtlpExpected(facts),
           clock,
         }),
     );
     this.running = this.records.then((records) => records.run(this.giveUp.signal));
     this.running.catch(() => undefined);
+  }
+
+  /** An engine command ends: copies what it left. Never throws. @param bytes of its last request, not answered yet */
+  copyArtifacts(bytes: Uint8Array): Promise<void> {
+    return this.artifacts.snapshots.takeBefore(bytes);
   }
 
   /** Brings in what is left, judges and exports; says what could not be done. */
@@ -156,11 +164,12 @@ export class LiveRecords {
         const { consumer } = await this.target.open();
         await consumer.consume({ batches: [], foreign: [toForeignBatch(span)] });
       }
+      await this.artifacts.divide(this.steps.steps);
       if (this.artifacts.count > 0) await this.target.open();
       const target = await this.target.openForEnd();
       await target.settle();
       const end = { ending: toCommandEnding(ending), endedUnixMs };
-      await this.tellEnd(target, records.traceIds, end);
+      await this.tellEnd(target, end);
       const hasArtifacts = this.artifacts.count > 0;
       if (hasArtifacts) {
         // However long they take, as long as it goes on; exports have their time afterwards.
@@ -198,16 +207,22 @@ export class LiveRecords {
     return (found?.size ?? 0) > (taken?.offset ?? file.fromOffset);
   }
 
-  private openConsumer(): Promise<AttachingConsumer> {
-    const { stepId } = this.facts;
-    this.consumer ??= this.target.open().then(({ consumer, book }) => new AttachingConsumer(consumer, book, stepId));
-    return this.consumer;
+  private async consume(delivery: Delivery): Promise<void> {
+    // Where the engine sends nothing, its file alone says that it ends.
+    if (!isOtlpExpected(this.facts) && mayRunSeveral(this.facts.command)) {
+      for (const traceId of endedEngines(delivery)) void this.artifacts.snapshots.takeAtEnd(traceId);
+    }
+    await this.steps.consume(delivery);
   }
 
   /** What turns out to be no OTLP cannot be refused any more. @throws ConsumeError */
   private async takeAnswered(signal: Signal, bytes: Uint8Array): Promise<void> {
     try {
       await this.tap.takeAnswered(signal, bytes);
+      const { snapshots } = this.artifacts;
+      if (!snapshots.has(bytes)) return;
+      const { delivery } = this.tap.decode(this.tap.codecs.protobuf.decode(signal, bytes));
+      for (const traceId of endedEngines(delivery)) snapshots.bind(bytes, traceId);
     } catch (error) {
       if (error instanceof ConsumeError) throw error;
       await this.rejects.addRequest(signal, bytes, reasonOf(error));
@@ -215,17 +230,12 @@ export class LiveRecords {
   }
 
   /** What was not said of the traces before is said now. */
-  private async tellEnd(
-    { book }: StepTarget,
-    traceIds: Iterable<TraceId>,
-    { ending, endedUnixMs }: NonNullable<SpoolEntry['end']>,
-  ): Promise<void> {
-    const { notices, stepId } = this.facts;
+  private async tellEnd({ book }: StepTarget, { ending, endedUnixMs }: NonNullable<SpoolEntry['end']>): Promise<void> {
+    const { notices } = this.facts;
     try {
-      const consumer = await this.consumer;
-      await consumer?.attach(traceIds);
+      await this.steps.attach();
       await this.artifacts.announce(book);
-      await book.end(stepId, ending, endedUnixMs);
+      await this.steps.end(book, ending, endedUnixMs);
     } catch (error) {
       this.isTroubleSaid = true;
       notices.say(reasonOf(error));
@@ -267,13 +277,20 @@ export class LiveRecords {
   private async save(folder: string, end: NonNullable<SpoolEntry['end']>): Promise<boolean> {
     try {
       await this.held.saveAll();
+      // Those of which no record could be handed over.
+      for (const traceId of (await this.records).traceIds) this.steps.note(traceId);
       // Without them the records are left all the same.
-      await this.artifacts.spool(folder).catch(() => undefined);
+      await this.saveArtifacts(folder).catch(() => undefined);
       await this.writeEntry(folder, end);
       return true;
     } catch {
       return false;
     }
+  }
+
+  private async saveArtifacts(folder: string): Promise<void> {
+    await this.artifacts.divide(this.steps.steps);
+    await this.artifacts.spool(folder);
   }
 
   private async writeEntry(
@@ -301,6 +318,20 @@ export class LiveRecords {
     };
     return new LateTarget(choice, stepStartOf(this.facts));
   }
+}
+
+function isOtlpExpected({ environment }: CommandFacts): boolean {
+  return /^(1|true)$/i.test(environment.DBT_EXPORT_TO_OTLP ?? '');
+}
+
+/** Traces whose engine says that it ends. */
+function endedEngines({ batches }: Delivery): readonly TraceId[] {
+  return batches.flatMap(({ traceId, records }) => {
+    const isEnd = records.some(
+      ({ recordType, eventType }) => recordType === 'SpanEnd' && eventName(eventType) === 'Process',
+    );
+    return isEnd ? [traceId] : [];
+  });
 }
 
 /** The kernel takes it back when this process dies in whatever way. */

@@ -10,6 +10,9 @@ import type { Signal } from '../../record/record-batch.js';
 /** Takes a request that was answered. @param bytes OTLP in protobuf @throws where it cannot be kept just now: it is tried again */
 export type ParkedRequestTaker = (signal: Signal, bytes: Uint8Array) => Promise<void>;
 
+/** What is to be done before an engine may end. Never throws. @param bytes of its last request */
+export type BeforeEnd = (bytes: Uint8Array) => Promise<void>;
+
 interface ParkedRequest {
   readonly signal: Signal;
   readonly bytes: Uint8Array;
@@ -24,6 +27,11 @@ const MIN_RESERVED_BYTES = 1_024;
 const QUIET_MS = 100;
 /** Or when the first of them is parked for so long, in milliseconds; and it is so long until one is tried again. */
 const MAX_PARKED_MS = 1_000;
+
+/** An engine waits for its last answer at most so long, in milliseconds. */
+const MAX_HOLD_MS = 5_000;
+/** Part of the name of the span of an engine's process, the last one that it sends: `dbt process (x86_64-linux)`. */
+const PROCESS_NAME = ' process (';
 
 const SIGNALS: ReadonlyMap<string | undefined, Signal> = new Map([
   ['/v1/traces', 'traces'],
@@ -41,6 +49,7 @@ export class ParkedRequests {
   private readonly budget = new ByteBudget(MAX_PARKED_BYTES);
   private readonly pool = new BodyPool();
   private take: ParkedRequestTaker | undefined;
+  private beforeEnd: BeforeEnd | undefined;
   private timer: Timer | undefined;
   private firstParkedMs = 0;
   private handingOver: Promise<void> = Promise.resolve();
@@ -67,6 +76,11 @@ export class ParkedRequests {
     if (this.requests.length > 0) this.handOverLater();
   }
 
+  /** From now on the last spans of an engine are answered when this is done, or after a while. */
+  endAfter(work: BeforeEnd): void {
+    this.beforeEnd = work;
+  }
+
   /** Hands over what is left. @throws what the taker throws */
   async settle(): Promise<void> {
     await this.handOver();
@@ -83,16 +97,27 @@ export class ParkedRequests {
     const room = { maxBodyBytes: byteCount, reservation, pool: this.pool };
     try {
       const body = await readBody(request, { coding: 'identity', announcedBytes: byteCount }, room);
+      const bytes = body.bytes();
+      if (this.beforeEnd !== undefined && isLast(signal, bytes)) await this.hold(this.beforeEnd(bytes));
       // An empty message: all of it was accepted.
       response.writeHead(200, { 'Content-Type': MEDIA_TYPES.protobuf, 'Content-Length': 0 }).end();
       if (this.requests.length === 0) this.firstParkedMs = this.clock.monotonicMs();
       // The pool does not get its memory back: it is kept.
-      this.requests.push({ signal, bytes: body.bytes(), reservation });
+      this.requests.push({ signal, bytes, reservation });
       this.handOverLater();
     } catch {
       // The sender went away: it has no answer, and nothing was accepted.
       reservation.release();
     }
+  }
+
+  private async hold(work: Promise<void>): Promise<void> {
+    let timer: Timer | undefined;
+    const tooLong = new Promise<void>((resolve) => {
+      timer = this.clock.after(MAX_HOLD_MS, resolve);
+    });
+    await Promise.race([work, tooLong]);
+    timer?.cancel();
   }
 
   private handOverLater(): void {
@@ -122,4 +147,8 @@ export class ParkedRequests {
     this.handingOver = handed.catch(() => undefined);
     return handed;
   }
+}
+
+function isLast(signal: Signal, bytes: Uint8Array): boolean {
+  return signal === 'traces' && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(PROCESS_NAME);
 }

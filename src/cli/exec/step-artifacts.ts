@@ -7,81 +7,122 @@ import { STEP_LIMITS } from '../../source/artifact/artifact-limits.js';
 import type { FoundArtifact } from '../../source/artifact/found-artifact.js';
 import { keepArtifacts } from '../../source/artifact/keep-artifacts.js';
 import { spoolArtifacts } from '../../source/artifact/spooled-artifacts.js';
+import type { CommandStep } from '../../source/command-steps.js';
 import { ENGINE_FILE, SPOOLED_OTLP_FILE } from '../../source/spool-folder.js';
+import type { StepStart } from '../../store/step-start.js';
 import type { CommandFacts } from './command-facts.js';
+import { EngineSnapshots } from './engine-snapshots.js';
 import { readEngineSwitches } from './engine-switches.js';
 import type { ExecTarget } from './exec-target.js';
 import { findArtifacts } from './find-artifacts.js';
 import { stepStartOf } from './step-facts.js';
 import { findTargetFolder } from './target-folder.js';
 
+/** Artifacts of a step that are not kept yet. */
+interface Waiting {
+  readonly start: StepStart;
+  readonly artifacts: readonly FoundArtifact[];
+}
+
 /** What a command left in the engine's target folder, on its way to where artifacts are kept. Nothing here fails a command. */
 export class StepArtifacts {
-  private waiting: readonly FoundArtifact[] = [];
+  /** What each engine command left when it ended. */
+  readonly snapshots: EngineSnapshots;
+  private found: readonly FoundArtifact[] = [];
+  /** Those that are not kept yet, of each step. */
+  private waiting: readonly Waiting[] = [];
   private reason = 'the bridge was not reached';
 
-  constructor(private readonly facts: CommandFacts) {}
+  constructor(private readonly facts: CommandFacts) {
+    this.snapshots = new EngineSnapshots(facts, () => this.targetFolder());
+  }
 
   /** Those that are not kept yet. */
   get count(): number {
-    return this.waiting.length;
+    return this.waiting.reduce((count, { artifacts }) => count + artifacts.length, 0);
   }
 
   /** Looks for what the command wrote; it has ended. */
   async find(): Promise<void> {
-    const { command, context, configuration, startedUnixMs, notices } = this.facts;
+    const { configuration, startedUnixMs, notices } = this.facts;
     try {
-      const target = await findTargetFolder(readEngineSwitches(command, context.environment), context.workingDir);
+      const target = await this.targetFolder();
       if (target === undefined) return;
       const limits = { ...STEP_LIMITS, maxFileBytes: configuration['max-artifact-bytes'] };
       const { artifacts, leftOut } = await findArtifacts(target, startedUnixMs, limits);
-      this.waiting = artifacts;
+      this.found = artifacts;
       if (leftOut !== null) notices.say(`not kept as artifacts of the step: ${leftOut}`);
     } catch (error) {
       notices.say(`artifacts of the command could not be looked for: ${reasonOf(error)}`);
     }
   }
 
+  /** Says whose they are, once the steps of the command are known. */
+  async divide(steps: readonly CommandStep[]): Promise<void> {
+    const own = stepStartOf(this.facts);
+    const divided = await this.snapshots.divide(this.found, steps);
+    this.waiting = [...divided].flatMap(([stepId, artifacts]) => {
+      const start = steps.find((step) => step.start.stepId === stepId)?.start ?? own;
+      return artifacts.length === 0 ? [] : [{ start, artifacts }];
+    });
+  }
+
   /** Says which they are: the run is not over before they can be downloaded. @throws ExecutionBookError */
   async announce(book: ExecutionBook): Promise<void> {
-    if (this.waiting.length === 0) return;
-    await book.expectArtifacts(
-      this.facts.stepId,
-      this.waiting.map(({ path }) => path),
-    );
+    for (const { start, artifacts } of this.waiting) {
+      // It has begun already, unless that was said in vain.
+      if (start.stepId !== this.facts.stepId) await book.begin(start);
+      await book.expectArtifacts(
+        start.stepId,
+        artifacts.map(({ path }) => path),
+      );
+    }
   }
 
   /** Brings them to where the records went, as long as that goes on, and says when all are there. */
   async keep({ book, artifacts: sink }: ExecTarget, signal: AbortSignal): Promise<void> {
-    if (this.waiting.length === 0) return;
-    const { context, options, notices, stepId } = this.facts;
+    if (this.count === 0) return;
+    const { context, options, notices } = this.facts;
     const { clock } = context;
-    const progress = new UploadProgress(this.waiting.length, this.facts);
-    try {
-      // It has begun already, and says the same again.
-      const place = await book.begin(stepStartOf(this.facts));
-      const patienceMs = options.flushTimeoutMs;
-      const onProgress = (doneCount: number) => progress.show(doneCount);
-      const kept = await keepArtifacts(place, this.waiting, { sink, clock, signal, patienceMs, onProgress });
-      this.waiting = kept.left;
-      if (kept.reason !== null) this.reason = kept.reason;
-      const [first] = kept.refused;
-      if (first !== undefined) {
-        const others = kept.refused.length > 1 ? ` and ${kept.refused.length - 1} more` : '';
-        notices.say(`not kept as artifacts of the step: ${first.path}${others}: ${this.reason}`);
+    const progress = new UploadProgress(this.count, this.facts);
+    const left: Waiting[] = [];
+    let doneCount = 0;
+    for (const { start, artifacts } of this.waiting) {
+      try {
+        // It has begun already, and says the same again.
+        const place = await book.begin(start);
+        // Where nothing could be kept of one step, the next is tried once.
+        const patienceMs = left.length === 0 ? options.flushTimeoutMs : 0;
+        const before = doneCount;
+        const onProgress = (count: number) => {
+          doneCount = before + count;
+          progress.show(doneCount);
+        };
+        const kept = await keepArtifacts(place, artifacts, { sink, clock, signal, patienceMs, onProgress });
+        if (kept.left.length > 0) left.push({ start, artifacts: kept.left });
+        if (kept.reason !== null) this.reason = kept.reason;
+        const [first] = kept.refused;
+        if (first !== undefined) {
+          const others = kept.refused.length > 1 ? ` and ${kept.refused.length - 1} more` : '';
+          notices.say(`not kept as artifacts of the step: ${first.path}${others}: ${this.reason}`);
+        }
+        // What is left may still come: whoever takes it in says when no more does.
+        if (kept.left.length === 0) await book.endArtifacts(start.stepId, kept.reason);
+      } catch (error) {
+        this.reason = reasonOf(error);
+        if (!left.some((one) => one.start === start)) left.push({ start, artifacts });
       }
-      // What is left may still come: whoever takes it in says when no more does.
-      if (kept.left.length === 0) await book.endArtifacts(stepId, kept.reason);
-    } catch (error) {
-      this.reason = reasonOf(error);
-    } finally {
-      progress.end();
     }
+    progress.end();
+    this.waiting = left;
   }
 
   /** Copies what is not kept yet into the command's folder. @throws what the file system throws. */
   async spool(folder: string): Promise<void> {
-    await spoolArtifacts(folder, this.waiting);
+    for (const { start, artifacts } of this.waiting) {
+      await spoolArtifacts(folder, start.stepId === this.facts.stepId ? null : start.stepId, artifacts);
+    }
+    await this.snapshots.remove();
   }
 
   /**
@@ -95,9 +136,9 @@ export class StepArtifacts {
     book: ExecutionBook,
     writeEntry: () => Promise<void>,
   ): Promise<boolean> {
-    const { notices, stepId } = this.facts;
-    if (this.waiting.length === 0) return false;
-    const what = `artifacts of the command that are not kept: ${this.waiting.length} (${this.reason})`;
+    const { notices } = this.facts;
+    if (this.count === 0) return false;
+    const what = `artifacts of the command that are not kept: ${this.count} (${this.reason})`;
     try {
       if (folder === undefined) throw new Error('there is no folder to leave them in');
       await this.spool(folder);
@@ -108,9 +149,14 @@ export class StepArtifacts {
     } catch {
       notices.say(what);
       // Nobody has them any more: the run waits for them no longer.
-      await book.endArtifacts(stepId, this.reason).catch(() => undefined);
+      for (const { start } of this.waiting) await book.endArtifacts(start.stepId, this.reason).catch(() => undefined);
       return false;
     }
+  }
+
+  private targetFolder(): Promise<string | undefined> {
+    const { command, context } = this.facts;
+    return findTargetFolder(readEngineSwitches(command, context.environment), context.workingDir);
   }
 }
 

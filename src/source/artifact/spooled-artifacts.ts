@@ -2,16 +2,28 @@ import { constants } from 'node:fs';
 import { chmod, copyFile, lstat, mkdir, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errorCode } from '../../component/error-code.js';
+import { namesIn } from '../../component/names-in.js';
 import { artifactPathIn } from '../../store/artifact/artifact-path.js';
 import type { FoundArtifact } from './found-artifact.js';
 
 /** Artifacts that could not be brought to where they belong, in a command's folder. */
 const ARTIFACTS_FOLDER = 'artifacts';
+/** The same of further engine commands in it, each in a folder of its step's id. */
+const STEPS_FOLDER = 'steps';
 
-/** Copies artifacts into a command's folder: the next command writes its own in their place. @throws what the file system throws. */
-export async function spoolArtifacts(commandFolder: string, artifacts: readonly FoundArtifact[]): Promise<void> {
+/**
+ * Copies artifacts into a command's folder: the next command writes its own in their place.
+ * @param stepId of a further engine command of it; `null` for the command's own
+ * @throws what the file system throws
+ */
+export async function spoolArtifacts(
+  commandFolder: string,
+  stepId: string | null,
+  artifacts: readonly FoundArtifact[],
+): Promise<void> {
+  const base = baseOf(commandFolder, stepId);
   for (const { path, file } of artifacts) {
-    const copy = join(commandFolder, ARTIFACTS_FOLDER, path);
+    const copy = join(base, path);
     await mkdir(dirname(copy), { recursive: true, mode: 0o700 });
     // Where the file system can, both share their blocks until one is written.
     await copyFile(file, copy, constants.COPYFILE_FICLONE);
@@ -19,9 +31,17 @@ export async function spoolArtifacts(commandFolder: string, artifacts: readonly 
   }
 }
 
-/** The artifacts in a command's folder. */
-export async function spooledArtifacts(commandFolder: string): Promise<readonly FoundArtifact[]> {
-  const base = join(commandFolder, ARTIFACTS_FOLDER);
+/** Further engine commands of which artifacts are in a command's folder, by their steps' ids. */
+export function spooledSteps(commandFolder: string): Promise<readonly string[]> {
+  return namesIn(join(commandFolder, STEPS_FOLDER));
+}
+
+/** The artifacts in a command's folder. @param stepId as above */
+export async function spooledArtifacts(
+  commandFolder: string,
+  stepId: string | null,
+): Promise<readonly FoundArtifact[]> {
+  const base = baseOf(commandFolder, stepId);
   const names = await readdir(base, { recursive: true }).catch((error: unknown): string[] => {
     if (errorCode(error) === 'ENOENT') return [];
     throw error;
@@ -34,4 +54,8 @@ export async function spooledArtifacts(commandFolder: string): Promise<readonly 
     if (stats.isFile() && path !== undefined) found.push({ path, file, sizeBytes: stats.size });
   }
   return found;
+}
+
+function baseOf(commandFolder: string, stepId: string | null): string {
+  return stepId === null ? join(commandFolder, ARTIFACTS_FOLDER) : join(commandFolder, STEPS_FOLDER, stepId);
 }

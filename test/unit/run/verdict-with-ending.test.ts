@@ -36,6 +36,11 @@ describe('a verdict, when it is known how the command ended', () => {
       'The command ended with exit code 143 (as a shell says of a command killed by SIGTERM); 12 nodes had not ended',
     ],
     [exited(0), 'lost', 'No end was seen; 12 nodes had not ended; the command ended with exit code 0'],
+    [
+      { kind: 'within' },
+      'lost',
+      'No end was seen; 12 nodes had not ended; the command ended inside a command that went on',
+    ],
     [{ kind: 'unknown' }, 'lost', 'No end was seen: whoever ran the command went away without a word on how it ended'],
   ] as const)('is told by it where the telemetry has no end: %j', (ending, verdict, statusMessage) => {
     expect(withEnding(LOST, silent, { ending, isSole: true })).toEqual({ verdict, statusMessage });

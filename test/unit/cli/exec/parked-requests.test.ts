@@ -40,6 +40,44 @@ const post = (path: string, body: string | Buffer, headers: Record<string, strin
   fetch(`${url}${path}`, { method: 'POST', headers, body });
 const handedOver = (count: number) => until(`${count} requests`, () => taken.length === count);
 
+describe("an engine's last spans", () => {
+  const LAST = 'dbt process (x86_64-linux)';
+
+  it('are answered when what is to be done before its end is done; others at once', async () => {
+    let done = () => {};
+    const begun: string[] = [];
+    parked.endAfter((bytes) => {
+      begun.push(String(Buffer.from(bytes)));
+      return new Promise((resolve) => {
+        done = resolve;
+      });
+    });
+    expect((await post('/v1/traces', 'spans')).status).toBe(200);
+    expect((await post('/v1/logs', LAST)).status).toBe(200);
+    let isAnswered = false;
+    const answer = post('/v1/traces', LAST).then(({ status }) => {
+      isAnswered = true;
+      return status;
+    });
+    await until('the work', () => begun.length > 0);
+    expect([begun, isAnswered]).toEqual([[LAST], false]);
+    done();
+    expect(await answer).toBe(200);
+  });
+
+  it('are answered after five seconds, whatever there is to be done', async () => {
+    let hasBegun = false;
+    parked.endAfter(() => {
+      hasBegun = true;
+      return new Promise(() => {});
+    });
+    const answer = post('/v1/traces', LAST);
+    await until('the work', () => hasBegun);
+    clock.advance(5_000);
+    expect((await answer).status).toBe(200);
+  });
+});
+
 describe('a plain request in protobuf', () => {
   it('is answered although nobody is there to take it, and kept for whoever comes', async () => {
     const answer = await post('/v1/traces', 'spans');
