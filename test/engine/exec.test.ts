@@ -269,7 +269,11 @@ describe('exec', () => {
 
     it('exec loses no span, neither on disk nor on the way to the destination', async () => {
       const { exitCode, output } = await inProject(wrap(...command), {});
-      expect([exitCode, output.match(/run-bridge:.*/)?.[0]]).toEqual([0, undefined]);
+      // Two thousand artifacts take a while on a slow machine, and then it is said how far they are.
+      expect([exitCode, output.match(/run-bridge:(?! uploading artifacts: \d+ of \d+).*/)?.[0]]).toEqual([
+        0,
+        undefined,
+      ]);
       const [traceId = ''] = readdirSync(join(dataFolder, 'runs'));
       expect(logOf(traceId) === written() ? 'the same' : 'different').toBe('the same');
       expect(new Set(receiver.spanIds).size).toBe(endedCount());
