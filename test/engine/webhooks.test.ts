@@ -192,13 +192,15 @@ describe('webhooks of runs of the real engine under exec', () => {
   });
 
   it('are signed in both ways and complete, each with the id that the log of events has', async () => {
+    const path = `/api/v3/accounts/10001/webhooks/subscription/${python.subscriptionId}/events?limit=100`;
+    const answer = await fetch(bridge.webUrl + path, { headers: { authorization: `Token ${token}` } });
+    const { data: logged } = eventsSchema.parse(await answer.json());
+    const hasAll = (deliveries: readonly unknown[]) => deliveries.length >= logged.length;
+    await until('every event at both receivers', () => hasAll(python.deliveries) && hasAll(fetching.deliveries));
     expect(fetching.deliveries.every(({ isSigned }) => isSigned)).toBe(true);
     const { deliveries } = python;
     expect(deliveries.map(({ event }) => event)).toEqual(fetching.deliveries.map(({ eventType }) => eventType));
     for (const one of deliveries) expect(one).toMatchObject({ sig_dbt: true, sig_standard: true, bad: [] });
-    const path = `/api/v3/accounts/10001/webhooks/subscription/${python.subscriptionId}/events?limit=100`;
-    const answer = await fetch(bridge.webUrl + path, { headers: { authorization: `Token ${token}` } });
-    const { data: logged } = eventsSchema.parse(await answer.json());
     expect(deliveries.map(({ eventId }) => eventId)).toEqual(logged.map(({ id }) => id).toReversed());
   });
 });
