@@ -86,8 +86,12 @@ function decodedMail(mail: string): string {
   return [plain, ...encoded.map(([, part = '']) => Buffer.from(part, 'base64').toString())].join('\n');
 }
 
+/** Those that the marked run holds: a signature or an id may have what looks like another by chance. */
+const KNOWN_MARKERS: ReadonlySet<string> = new Set(readFileSync(MARKED, 'utf8').toLowerCase().match(MARKERS));
+
 function markersIn(texts: readonly string[]): readonly string[] {
-  return [...new Set(texts.join('\n').toLowerCase().match(MARKERS))].sort();
+  const found = new Set(texts.join('\n').toLowerCase().match(MARKERS));
+  return [...found].filter((marker) => KNOWN_MARKERS.has(marker)).sort();
 }
 
 let listener: Listener;
