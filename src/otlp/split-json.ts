@@ -101,7 +101,7 @@ export function* splitJson(signal: Signal, body: Buffer, pieceBytes: number): Ge
 }
 
 const EMPTY = Buffer.alloc(0);
-/** About what an empty resource or scope costs. */
+/** An empty resource or scope costs as much as about so many bytes of items. */
 const PART_BYTES = 128;
 const COMMA_TEXT = Buffer.from(',');
 const OPENING = Buffer.from('{');
@@ -179,7 +179,10 @@ class Scan {
           items.push(this.position);
           this.skipValue();
           items.push(this.position);
-        } else parts.push(yield* this.part(level === 0 ? 1 : 2));
+        } else {
+          parts.push(yield* this.part(level === 0 ? 1 : 2));
+          this.turnAt -= PART_BYTES;
+        }
         if (this.position < this.turnAt) continue;
         this.turnAt = this.position + TURN_BYTES;
         yield;

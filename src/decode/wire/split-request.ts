@@ -20,7 +20,7 @@ export function* splitRequest(body: Buffer, pieceBytes: number): Generator<Buffe
   const piece = new Piece(body);
   const cursor = new WireCursor(body);
   while (cursor.position < body.length) {
-    const tag = cursor.varint32(body.length);
+    const tag = cursor.tag(body.length);
     if (tag !== ((GROUP << 3) | LENGTH)) {
       // A field of a newer protocol, which no decoder here would read.
       cursor.skip(tag & 7, body.length);
@@ -48,7 +48,7 @@ export function* splitRequest(body: Buffer, pieceBytes: number): Generator<Buffe
 function* fields(cursor: WireCursor, end: number, number: number): Generator<readonly [number, number, number]> {
   while (cursor.position < end) {
     const start = cursor.position;
-    const tag = cursor.varint32(end);
+    const tag = cursor.tag(end);
     const contentEnd = tag === ((number << 3) | LENGTH) ? cursor.lengthEnd(end) : undefined;
     if (contentEnd === undefined) cursor.skip(tag & 7, end);
     else {
@@ -67,7 +67,7 @@ function headOf(body: Buffer, start: number, end: number): Buffer {
   let byteCount = 0;
   while (cursor.position < end) {
     const fieldStart = cursor.position;
-    const tag = cursor.varint32(end);
+    const tag = cursor.tag(end);
     cursor.skip(tag & 7, end);
     if (tag === ((SCOPE << 3) | LENGTH)) continue;
     byteCount += cursor.position - fieldStart;

@@ -16,6 +16,13 @@ export class WireCursor {
 
   constructor(readonly bytes: Buffer) {}
 
+  /** A field's number and wire type. Number 0 is no field's: whoever reads it refuses the whole body. */
+  tag(end: number): number {
+    const tag = this.varint32(end);
+    if (tag >>> 3 === 0) throw UNUSUAL;
+    return tag;
+  }
+
   /** A varint below 2^32: tags and lengths. */
   varint32(end: number): number {
     const { bytes } = this;

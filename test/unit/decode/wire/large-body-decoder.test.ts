@@ -58,6 +58,15 @@ describe('decoding a request piece by piece', () => {
     expect(() => decodeAtOnce(piecewise(signal, 100), change(body))).toThrow(OtlpDecodeError);
   });
 
+  it.each([
+    ['a field of number 0', Buffer.from([0x00, 0x00])],
+    ['a field of number 0 in a group', lengthDelimited(1, Buffer.from([0x00, 0x00]))],
+    ['a field of number 0 in a scope', lengthDelimited(1, lengthDelimited(2, Buffer.from([0x02, 0x00])))],
+  ])('refuses %s, as decoding it whole does', (_what, body) => {
+    expect(() => general.decoder.decode(general.codec.decode('traces', body))).toThrow(OtlpDecodeError);
+    expect(() => decodeAtOnce(piecewise('traces', 1), body)).toThrow(OtlpDecodeError);
+  });
+
   it('does not repeat a large resource over and over', () => {
     const resource = lengthDelimited(1, lengthDelimited(1, lengthDelimited(1, Buffer.alloc(1_000_000, 'a'))));
     const scopes = Buffer.concat(Array.from({ length: 1000 }, () => lengthDelimited(2, lengthDelimited(2, RECORD))));
