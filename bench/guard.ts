@@ -1,26 +1,26 @@
 import { parseArgs } from 'node:util';
-import { compareLines, lineGoals } from './compare-lines.js';
-import { LINES } from './lines.js';
+import { compareWorkloads, workloadGoals } from './compare-workloads.js';
 import { openPeers } from './peer-programs.js';
 import { type Goal, readResults } from './results.js';
+import { WORKLOADS } from './workloads.js';
 
 /** A figure may be this much worse than when it was last saved: short runs on a busy machine differ by a third. */
 const MARGIN = 1.5;
 
 const { values } = parseArgs({
   options: {
-    lines: { type: 'string', default: 'file,full-plain' },
+    lines: { type: 'string', default: 'big-build' },
     rounds: { type: 'string', default: '2' },
-    spans: { type: 'string', default: '500000' },
+    spans: { type: 'string', default: '150000' },
     dist: { type: 'string', default: 'dist' },
   },
 });
 
 openPeers();
 const saved = new Map(readResults().collector?.goals.map((goal) => [goal.what, goal]));
-const lines = LINES.filter(({ name }) => values.lines.split(',').includes(name));
+const workloads = WORKLOADS.filter(({ name }) => values.lines.split(',').includes(name));
 const options = { rounds: Number(values.rounds), spanCount: Number(values.spans), dist: values.dist };
-const found = lineGoals(await compareLines(lines, options));
+const found = workloadGoals(await compareWorkloads(workloads, options));
 console.log('\n| figure | saved | now | |\n|---|---|---|---|');
 for (const goal of found) {
   const before = saved.get(goal.what);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';
 import { cacheFolder } from './cache-folder.js';
 
@@ -10,7 +10,8 @@ export const LARGE_SAMPLES = ['big-build', 'big-build-trace'] as const;
 /** Those that a costly check takes: the smaller one in `npm test`, both in `npm run test:long`. */
 export const LARGE_SAMPLES_OF_COSTLY_CHECKS = process.env.PROPERTY_RUNS === 'all' ? LARGE_SAMPLES : ['big-build'];
 
-const PACKED = new URL('../fixture/large/', import.meta.url);
+/** From the project's folder, since what is compiled for measuring stands elsewhere. */
+const PACKED = resolve('test/fixture/large');
 const folders = new Map<string, string>();
 
 /** Whether a sample is one of the large ones. */
@@ -25,7 +26,7 @@ export function isLargeSample(run: string): boolean {
 export function largeSampleFolder(run: string): string {
   const known = folders.get(run);
   if (known !== undefined) return known;
-  const packed = readFileSync(new URL(`${run}.tar.br`, PACKED));
+  const packed = readFileSync(join(PACKED, `${run}.tar.br`));
   const digest = createHash('sha256').update(packed).digest('hex').slice(0, 16);
   const folder = join(cacheFolder(), 'samples', `${run}-${digest}`);
   if (!existsSync(folder)) unpack(packed, folder);
