@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { OtlpReceiver } from '../fake/otlp-receiver.js';
@@ -172,15 +172,30 @@ describe('exec', () => {
     });
     afterEach(() => bridge.stop());
 
+    const shown = () => {
+      const [traceId = ''] = bridge.traceIds();
+      return existsSync(join(dataFolder, 'runs', traceId, 'telemetry.jsonl')) ? logOf(traceId) : '';
+    };
+
+    it('lets the engine go first once its first records are shown, and not before', async () => {
+      let child: ChildProcess | undefined;
+      const command = exec(['dbt', ...SLOW], {}, (started) => {
+        child = started;
+      });
+      try {
+        await until('the engine to go first', () => givesWay(child?.pid ?? 0), 60_000);
+        expect(shown()).toContain('"record_type":"SpanStart"');
+      } finally {
+        child?.kill('SIGTERM');
+        await command;
+      }
+    });
+
     it('shows what the engine has written while it works, in the order of its file', async () => {
       let child: ChildProcess | undefined;
       const command = exec(['dbt', ...SLOW], {}, (started) => {
         child = started;
       });
-      const shown = () => {
-        const [traceId = ''] = bridge.traceIds();
-        return existsSync(join(dataFolder, 'runs', traceId, 'telemetry.jsonl')) ? logOf(traceId) : '';
-      };
       try {
         await atWork();
         for (let looks = 0; looks < 20; looks++) {
@@ -294,6 +309,16 @@ describe('exec', () => {
     await until('a slow model', () => existsSync(file) && engines().includes('Node processed (model.shop.slow_a)'));
   }
 });
+
+/** Whether a process leaves the processors to others: by the idle policy, or where it may not go back from that by niceness. */
+function givesWay(pid: number): boolean {
+  const policy = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[POLICY];
+  return policy === SCHED_IDLE || getPriority(pid) > getPriority();
+}
+
+/** Where the 41st field of `stat` stands behind the name, which is the second (proc(5)). */
+const POLICY = 41 - 3;
+const SCHED_IDLE = '5';
 
 function childOf(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);

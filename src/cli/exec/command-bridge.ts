@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { CANCEL_TIMES, Interruption } from '../../component/interruption.js';
 import { silentLogger } from '../../component/logger.js';
+import { pause } from '../../component/pause.js';
 import { processTree } from '../../component/process-tree.js';
 import { signalProcesses } from '../../component/signal-processes.js';
 import type { Configuration } from '../../config/configuration.js';
@@ -26,6 +27,9 @@ import { endedChildrenCpuSeconds, ProcessUsage } from './process-usage.js';
 import { stepStartOf } from './step-facts.js';
 import { parseTraceparent, type TraceContext } from './trace-context.js';
 import { findUserFile } from './user-file.js';
+
+/** How long the command shares the processors with this process at most before it goes first, in milliseconds. */
+const MAX_SHARE_MS = 30_000;
 
 /** The bridge of one wrapped command, from the port that is open before it starts to the last record. */
 export class CommandBridge {
@@ -61,12 +65,12 @@ export class CommandBridge {
     });
   }
 
-  private takeBack: Promise<TakeBack> | undefined;
+  private takeBack: Promise<TakeBack | undefined> | undefined;
   private live: Promise<LiveRecords> | undefined;
   private usage: ProcessUsage | undefined;
   private pid: number | undefined;
   private interruption: Interruption | undefined;
-  private hasEnded = false;
+  private readonly ended = new AbortController();
 
   private constructor(private readonly facts: CommandFacts) {}
 
@@ -76,13 +80,13 @@ export class CommandBridge {
 
   /** The command was started: loads the rest, takes in what comes, and interrupts it when its run is cancelled. */
   begin(pid: number | undefined): void {
-    if (pid !== undefined) this.takeBack = giveWay(pid);
     if (this.facts.span !== null && pid !== undefined) this.usage = new ProcessUsage(pid, this.facts.context.clock);
     this.pid = pid;
     this.live = import('./live-records.js').then(({ LiveRecords }) => new LiveRecords(this.facts, () => this.cancel()));
     // Awaited at the end; until then its failure is nobody's.
     this.live.catch(() => undefined);
     const { live } = this;
+    if (pid !== undefined) this.takeBack = this.giveWayOnceShown(pid, live);
     const { command, inlet } = this.facts;
     // What one engine command left is copied before the next one can write its own in its place.
     if (mayRunSeveral(command)) {
@@ -103,18 +107,29 @@ export class CommandBridge {
     onStage(this.facts.options.flushTimeoutMs);
     // Before what this program itself has started ends, too.
     const span = this.spanOf(ending);
+    this.ended.abort();
     await (await this.takeBack)?.();
     this.usage?.stop();
-    this.hasEnded = true;
     this.interruption?.stop();
     await (await this.live)?.end(ending, stop, { span, onStage });
+  }
+
+  /**
+   * Where people look on, the command goes first only once they see its first records: what brings those in is loaded while
+   * the engine starts, which leaves processors idle that it keeps busy afterwards.
+   */
+  private async giveWayOnceShown(commandPid: number, live: Promise<LiveRecords>): Promise<TakeBack | undefined> {
+    const { signal } = this.ended;
+    const shown = live.then((records) => records.firstShown()).catch(() => undefined);
+    await Promise.race([shown, pause(this.facts.context.clock, MAX_SHARE_MS, signal)]);
+    return signal.aborted ? undefined : giveWay(commandPid);
   }
 
   /** Everything that the command has started is signalled, as by a terminal's Ctrl+C: a shell does not pass a signal on. */
   private cancel(): void {
     const { notices, context } = this.facts;
     const { pid } = this;
-    if (this.hasEnded || this.interruption !== undefined || pid === undefined) return;
+    if (this.ended.signal.aborted || this.interruption !== undefined || pid === undefined) return;
     notices.say('the run is cancelled: the command is interrupted');
     const send = (signal: NodeJS.Signals) => signalProcesses(processTree(pid), signal);
     this.interruption = new Interruption(send, CANCEL_TIMES, context.clock);

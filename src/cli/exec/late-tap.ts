@@ -7,7 +7,7 @@ import type { ExportRequest } from '../../otlp/export-request.js';
 import type { Signal } from '../../record/record-batch.js';
 import type { OtlpTap, TapListener } from './otlp-tap.js';
 
-/** A command that has run for so long gets its receiver loaded, so that no request, and not its end, need wait for that; in milliseconds. */
+/** A command that has run for so long gets its decoders loaded, so that no request, and not its end, need wait for that; in milliseconds. */
 const WARM_UP_MS = 150;
 
 /** The tap of a command's port, loaded when it is needed: a command that is over at once and sends nothing does without. */
@@ -26,10 +26,11 @@ export class LateTap {
     });
   }
 
-  /** Answers the port's requests, the first one when the receiver is loaded. */
+  /** Answers requests that were not parked, the first one when the receiver is loaded. */
   readonly answer: RequestListener = (request, response) => {
-    this.load().then(
-      (tap) => tap.receiver.answer(request, response),
+    const receiver = this.load().then((tap) => tap.receiver());
+    receiver.then(
+      ({ answer }) => answer(request, response),
       (error: unknown) => response.destroy(error instanceof Error ? error : undefined),
     );
   };

@@ -23,6 +23,11 @@ export class LateTarget {
     this.bridge.catch(() => undefined);
   }
 
+  /** Whether a bridge that runs takes the records. @throws what keeps it from being asked */
+  async isBridge(): Promise<boolean> {
+    return (await this.bridge) !== undefined;
+  }
+
   /** Opens it for records. @throws StoreError, ConfigurationError, DataFolderInUseError */
   open(): Promise<ExecTarget> {
     this.store ??= this.openStore();

@@ -60,6 +60,10 @@ export class LiveRecords {
   /** Says to others that the command's folder is not left behind. */
   private lock: DataFolderLock | undefined;
   private writing: Promise<void> = Promise.resolve();
+  private onFirst: () => void = () => {};
+  private readonly first = new Promise<void>((resolve) => {
+    this.onFirst = resolve;
+  });
   private trouble: string | undefined;
   private isTroubleSaid = false;
 
@@ -115,6 +119,11 @@ export class LiveRecords {
     );
     this.running = this.records.then((records) => records.run(this.giveUp.signal));
     this.running.catch(() => undefined);
+  }
+
+  /** Resolves when a bridge that runs has the first records; at once where there is none, since nobody looks on. */
+  async firstShown(): Promise<void> {
+    if (await this.target.isBridge()) await this.first;
   }
 
   /** An engine command ends: copies what it left. Never throws. @param bytes of its last request, not answered yet */
@@ -213,6 +222,7 @@ export class LiveRecords {
       for (const traceId of endedEngines(delivery)) void this.artifacts.snapshots.takeAtEnd(traceId);
     }
     await this.steps.consume(delivery);
+    this.onFirst();
   }
 
   /** What turns out to be no OTLP cannot be refused any more. @throws ConsumeError */

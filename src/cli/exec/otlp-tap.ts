@@ -5,7 +5,7 @@ import type { Logger } from '../../component/logger.js';
 import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../../decode/request-decoder.js';
 import type { ExportRequest } from '../../otlp/export-request.js';
 import { ExportIntake } from '../../receiver/export-intake.js';
-import { OtlpHttpReceiver } from '../../receiver/otlp-http-receiver.js';
+import type { OtlpHttpReceiver } from '../../receiver/otlp-http-receiver.js';
 import type { Signal } from '../../record/record-batch.js';
 import { ConsumeError, type Delivery } from '../../record/record-consumer.js';
 import { PublicSchema } from '../../schema/public-schema.js';
@@ -16,15 +16,16 @@ export type TapListener = (decoded: DecodedRequest, signal: Signal, bytes: Uint8
 /** The bridge's receiver, which keeps each request's bytes for whoever wants to decode it later. */
 export class OtlpTap {
   readonly codecs: Decoding['codecs'];
-  readonly receiver: OtlpHttpReceiver;
+  private receiving: Promise<OtlpHttpReceiver> | undefined;
   private readonly decoder: RequestDecoder;
   private readonly intake: ExportIntake;
   private readonly received = new WeakMap<Delivery, Received>();
 
   constructor(
-    { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+    private readonly deps: { readonly clock: Clock; readonly logger: Logger },
     private readonly listener: TapListener,
   ) {
+    const { clock, logger } = deps;
     const { codecs, decoder, protobuf } = createDecoding(PublicSchema.load(), logger);
     this.codecs = codecs;
     this.decoder = decoder;
@@ -42,11 +43,16 @@ export class OtlpTap {
         logger,
       },
     );
-    // Its own listener is never started.
-    this.receiver = new OtlpHttpReceiver(
-      { host: '127.0.0.1', port: 0 },
-      { intake: this.intake, logger, health: new Health() },
-    );
+  }
+
+  /** Answers requests that were not parked. It is loaded for the first of them: what engines send is parked. */
+  receiver(): Promise<OtlpHttpReceiver> {
+    const { logger } = this.deps;
+    this.receiving ??= import('../../receiver/otlp-http-receiver.js').then(({ OtlpHttpReceiver: Receiver }) => {
+      // Its own listener is never started.
+      return new Receiver({ host: '127.0.0.1', port: 0 }, { intake: this.intake, logger, health: new Health() });
+    });
+    return this.receiving;
   }
 
   /** Takes a request that was answered before. @throws OtlpDecodeError, ConsumeError */
