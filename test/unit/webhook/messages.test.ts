@@ -70,6 +70,21 @@ describe('a message', () => {
     expect(facts.map(([name]) => name)).toEqual(['Project', 'Environment']);
   });
 
+  it('that a run is over says how many artifacts never came, and why, in every form', () => {
+    const missingArtifacts = { count: 30, paths: ['manifest.json'], reason: 'the bucket is gone' };
+    const message = runMessage({ ...EVENT, facts: { ...FACTS, missingArtifacts } }, STORY);
+    const said = 'Artifacts: 30 cannot be downloaded: the bucket is gone';
+    expect(slackMessage(message).blocks[1]?.text.text).toContain(`\n${said}\n`);
+    expect(mailMessage(message).text).toContain(said);
+    const [attachment] = teamsMessage(message).attachments;
+    expect(attachment?.content.body).toContainEqual(
+      expect.objectContaining({
+        facts: expect.arrayContaining([{ title: 'Artifacts', value: '30 cannot be downloaded: the bucket is gone' }]),
+      }),
+    );
+    expect(mailMessage(runMessage(EVENT, STORY)).text).not.toContain('Artifacts:');
+  });
+
   it('for Slack calls nobody, whatever a job is called', () => {
     const { text } = slackMessage(runMessage({ ...EVENT, facts: { ...FACTS, jobName: '<!channel>' } }, STORY));
     expect(text).toBe('&lt;!channel&gt; #1001 failed');

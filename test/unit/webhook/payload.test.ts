@@ -30,6 +30,18 @@ it('says when a run was finished in the event that says that it was', () => {
   expect(Object.keys(data).at(-1)).toBe('runFinishedAt');
 });
 
+it('says which artifacts of a run never came, beside its end, and nothing of them where all are there', () => {
+  const missingArtifacts = { count: 3, paths: ['manifest.json', 'run/a.sql'], reason: 'the bucket is gone' };
+  const facts = { ...FACTS, finishedUnixMs: 1_683_193_190_000 };
+  const event = { ...EVENT, eventType: 'job.run.completed' as const };
+  const { data } = payloadOf(SUBSCRIPTION, { ...event, facts: { ...facts, missingArtifacts } }, 'literals');
+  expect(Object.keys(data).slice(-2)).toEqual(['runFinishedAt', 'missingArtifacts']);
+  expect(JSON.stringify(data.missingArtifacts)).toBe(
+    '{"count":3,"paths":["manifest.json","run/a.sql"],"reason":"the bucket is gone"}',
+  );
+  expect(payloadOf(SUBSCRIPTION, { ...event, facts }, 'literals').data).not.toHaveProperty('missingArtifacts');
+});
+
 it.each([
   [1_683_193_184_000, '2023-05-04T09:39:44.0Z'],
   [1_683_193_184_400, '2023-05-04T09:39:44.4Z'],
