@@ -93,8 +93,6 @@ export function executionRouter({ book, logger, gate }: ExecutionRouterDeps): Ro
     throw new ApiError(404, 'unknown_path', `${request.method} ${request.originalUrl} is nothing that this API has`);
   });
   router.use(API_PATH, (error: unknown, _request: Request, response: Response, next: NextFunction) => {
-    // Whoever gave up meanwhile is nobody to answer.
-    if (response.destroyed) return;
     // Whoever gave up meanwhile is nobody to answer, and no fault of this program.
     if (response.destroyed || response.closed) return;
     if (response.headersSent) next(error);

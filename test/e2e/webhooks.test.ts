@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -13,11 +13,13 @@ import { SAMPLES } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { FetchingReceiver } from '../tool/fetching-receiver.js';
 import { SentRun } from '../tool/sent-run.js';
+import { SpawnedCommand } from '../tool/spawned-command.js';
 import { subscribe } from '../tool/subscribe.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
 
 const ENGINE = new URL('../tool/stand-in-engine.mjs', import.meta.url).pathname;
+const missingSchema = z.object({ count: z.number(), paths: z.array(z.string()), reason: z.string() });
 let bridge: BridgeProcess;
 let receiver: FetchingReceiver;
 let folder: string;
@@ -69,6 +71,45 @@ test('a run is over only when all that it left can be downloaded, however long t
   );
   expect(Object.keys(completed.artifacts)).toHaveLength(301);
   expect(completed.data).not.toHaveProperty('missingArtifacts');
+});
+
+test('a run whose exec is killed while it uploads is over without what is missing, which its event and the API name', async () => {
+  writeFileSync(join(folder, 'dbt_project.yml'), 'name: shop');
+  const count = 500;
+  const write = `
+    const { mkdirSync, writeFileSync } = require('node:fs');
+    mkdirSync('target/run', { recursive: true });
+    for (let model = 0; model < ${count}; model += 1) writeFileSync('target/run/' + model + '.sql', 'select 1');`;
+  const killed = new SpawnedCommand(['exec', '--to', bridge.otlpUrl, '--', process.execPath, '-e', write], {
+    cwd: folder,
+  });
+  const kept = join(bridge.dataFolder, 'artifacts');
+  await until('the first artifact', () => {
+    if (killed.child.exitCode !== null) throw new Error(`exec was not killed: ${killed.stderr}`);
+    return existsSync(kept) && readdirSync(kept, { recursive: true }).some((name) => name.toString().endsWith('.sql'));
+  });
+  expect(await killed.stop('SIGKILL')).toBeNull();
+  expect(events()).not.toContain('completed Success');
+  // Whoever comes next takes in what was left, and says that no more will come.
+  expect((await exec('true')).exitCode).toBe(0);
+  const completed = await until('the end', () =>
+    receiver.deliveries.find(
+      ({ eventType, data }) => eventType === 'job.run.completed' && data.missingArtifacts !== undefined,
+    ),
+  );
+  const { count: missing, paths, reason } = missingSchema.parse(completed.data.missingArtifacts);
+  expect(missing + Object.keys(completed.artifacts).length).toBe(count);
+  expect(paths).toHaveLength(Math.min(missing, 20));
+  expect(paths.filter((path) => path in completed.artifacts)).toEqual([]);
+  expect(reason).toBe('they were not uploaded');
+  expect(completed.data.runStatus).toBe('Success');
+  const run = await fetch(`${bridge.webUrl}/api/run-bridge/v1/runs/${completed.data.runId}`, {
+    headers: { authorization: `Token ${readFileSync(join(bridge.dataFolder, 'admin-token'), 'utf8').trim()}` },
+  });
+  expect(await run.json()).toMatchObject({
+    data: { steps: [{ artifacts: { state: 'incomplete', expected_count: count, reason } }] },
+  });
+  expect(readdirSync(join(folder, '.local/share/run-bridge/spool'))).toEqual([]);
 });
 
 test('an import notifies nobody of runs that had ended, unless it is asked to', async () => {

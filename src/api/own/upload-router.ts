@@ -39,6 +39,7 @@ export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard
   const router = Router();
   const quota = new StepQuota(config, openStore);
   const slots = new UploadSlots();
+  const known = new KnownSteps(artifacts);
   const upload: RequestHandler = async (request, response) => {
     const key = await keyOf(request, callerOf(response).accountId);
     const announcedBytes = Number(request.headers['content-length'] ?? 0);
@@ -78,8 +79,7 @@ export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard
     const index = readStepParameter(request.query.step);
     if (index === null) throw new ApiError(400, 'step: say whose artifact it is, such as ?step=1.');
     const runId = parseRunNumber(request.params.runId);
-    const steps = runId === undefined ? undefined : await artifacts.stepsOf(accountId, runId);
-    if (runId === undefined || steps === undefined || findStep(steps, index) === undefined) throw ApiError.notFound();
+    if (runId === undefined || !(await known.has(accountId, runId, index))) throw ApiError.notFound();
     return { runId, stepIndex: index, path };
   }
 
@@ -116,6 +116,34 @@ export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard
     }
     await quota.add(key, sizeBytes);
     return sizeBytes;
+  }
+}
+
+/** A step that is there is taken for there for so long without another look, in milliseconds: a run may be removed. */
+const KNOWN_MS = 5_000;
+/** Steps that are known to be there; of more than these, the one that was looked up longest ago is looked up again. */
+const MAX_KNOWN = 500;
+
+/** Says whether a step is there. Thousands of artifacts of one come in a row: it is looked up now and then. */
+class KnownSteps {
+  /** Until when each is known, on a monotonic clock in milliseconds. */
+  private readonly untilMs = new Map<string, number>();
+
+  constructor(private readonly artifacts: Pick<RunArtifacts, 'stepsOf'>) {}
+
+  /** @throws StoreError */
+  async has(accountId: number, runId: number, index: number): Promise<boolean> {
+    const name = `${accountId}/${runId}/${index}`;
+    if ((this.untilMs.get(name) ?? 0) > performance.now()) return true;
+    this.untilMs.delete(name);
+    const steps = await this.artifacts.stepsOf(accountId, runId);
+    if (steps === undefined || findStep(steps, index) === undefined) return false;
+    for (const oldest of this.untilMs.keys()) {
+      if (this.untilMs.size < MAX_KNOWN) break;
+      this.untilMs.delete(oldest);
+    }
+    this.untilMs.set(name, performance.now() + KNOWN_MS);
+    return true;
   }
 }
 

@@ -4,6 +4,7 @@ import { type FileHandle, mkdir, open, readdir, realpath, rename, rm, rmdir, sta
 import { dirname, join, relative, sep } from 'node:path';
 import { errorCode } from '../../component/error-code.js';
 import { readFolderUsage } from '../../component/folder-usage.js';
+import { FolderSync } from '../../sink/folder-sync.js';
 import { ArtifactError } from './artifact-error.js';
 import { type ArtifactPath, artifactPathIn } from './artifact-path.js';
 import type { Artifact, ArtifactKey, ArtifactStore, ArtifactUsage, ByteRange, OpenArtifact } from './artifact-store.js';
@@ -17,6 +18,8 @@ const INCOMING = 'incoming';
  * file or folder is none.
  */
 export class FolderArtifactStore implements ArtifactStore {
+  private readonly folderSync = new FolderSync(syncFolder);
+
   /**
    * @param folder made when the first artifact comes; usually `<data>/artifacts`
    * @param isSynced whether an artifact is on the disk, and not just with the operating system, when it counts as kept
@@ -62,9 +65,8 @@ export class FolderArtifactStore implements ArtifactStore {
 
   async put(key: ArtifactKey, content: AsyncIterable<Uint8Array>): Promise<void> {
     const incoming = join(this.folder, INCOMING, randomUUID());
-    await this.guard(() => mkdir(dirname(incoming), { recursive: true, mode: 0o700 }));
+    const handle = await this.guard(() => makeFile(incoming));
     try {
-      const handle = await this.guard(() => open(incoming, 'wx', 0o600));
       try {
         for await (const chunk of content) await this.guard(() => handle.writeFile(chunk));
         if (this.isSynced) await this.guard(() => handle.sync());
@@ -139,13 +141,19 @@ export class FolderArtifactStore implements ArtifactStore {
 
   private async moveIn(incoming: string, path: string): Promise<void> {
     const folder = dirname(path);
-    const firstMade = await mkdir(folder, { recursive: true, mode: 0o700 });
-    if (!(await this.isWithin(folder))) throw new ArtifactError('refused', `${folder} is a symbolic link to elsewhere`);
+    let firstMade: string | undefined;
+    const isWithin = await this.isWithin(folder).catch(async (error: unknown) => {
+      // Of the files of a step, all but the first find their folder.
+      if (errorCode(error) !== 'ENOENT') throw error;
+      firstMade = await mkdir(folder, { recursive: true, mode: 0o700 });
+      return await this.isWithin(folder);
+    });
+    if (!isWithin) throw new ArtifactError('refused', `${folder} is a symbolic link to elsewhere`);
     await rename(incoming, path);
     if (!this.isSynced) return;
     const last = firstMade === undefined ? folder : dirname(firstMade);
     for (let made = folder; ; made = dirname(made)) {
-      await syncFolder(made);
+      await this.folderSync.sync(made);
       if (made === last || made === this.folder || dirname(made) === made) return;
     }
   }
@@ -174,6 +182,17 @@ export class FolderArtifactStore implements ArtifactStore {
     } catch (error) {
       throw error instanceof ArtifactError ? error : toArtifactError(error, this.folder);
     }
+  }
+}
+
+/** Makes a file that is not there, and the folder that it is in where that is not there either. */
+async function makeFile(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'wx', 0o600);
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error;
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    return await open(path, 'wx', 0o600);
   }
 }
 

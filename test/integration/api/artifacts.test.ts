@@ -22,10 +22,12 @@ const PARQUET = Buffer.from('PAR1 not really, but byte by byte PAR1');
 let server: ApiServer;
 let store: FolderArtifactStore;
 let token: string;
+let lookups: number;
 let shortage: { message: string; retryAfterMs: number } | undefined;
 
 async function open(): Promise<void> {
   shortage = undefined;
+  lookups = 0;
   server = await ApiServer.open(({ folder, logger }) => {
     store = new FolderArtifactStore(join(folder, 'artifacts'), false);
     const openStore = async () => store;
@@ -47,7 +49,10 @@ function catalogOf(steps: readonly CatalogStep[]) {
   return {
     findRun: async (accountId: number, runId: number) =>
       isMine(accountId, runId) ? ({ id: RUN } as never) : undefined,
-    stepsOf: async () => steps,
+    stepsOf: async () => {
+      lookups += 1;
+      return steps;
+    },
   };
 }
 
@@ -263,6 +268,14 @@ describe('an upload', () => {
 
   const put = (path: string, body: Sending['body'] = Buffer.from('{}'), given = token) =>
     ask(`${UPLOAD}/${path}`, { method: 'PUT', body }, given);
+
+  it('has its step looked up once, for as many as come in a row', async () => {
+    for (const name of ['a', 'b', 'c']) {
+      expect((await put(`${name}.json?step=1`, Buffer.from('x'))).status).toBe(201);
+    }
+    expect(lookups).toBe(1);
+    expect((await put('a.json?step=9')).status).toBe(404);
+  });
 
   it('is kept as an artifact of its step', async () => {
     const answer = await put('run/shop/a%20b.sql?step=2', [Buffer.from('select'), Buffer.from(' 1')]);
