@@ -18,14 +18,42 @@ export function processTree(root: number): readonly number[] {
 export async function isWrittenByOthers(path: string, ownPid: number): Promise<boolean> {
   const real = await realpath(path).catch(() => undefined);
   if (real === undefined) return false;
-  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name) && name !== String(ownPid));
-  for (const pid of pids) {
+  for (const pid of await otherProcesses(ownPid)) {
     for (const descriptor of await readdir(`/proc/${pid}/fd`).catch(() => [])) {
       const target = await readlink(`/proc/${pid}/fd/${descriptor}`).catch(() => '');
       if (target === real && (await isForWriting(pid, descriptor))) return true;
     }
   }
   return false;
+}
+
+/**
+ * Whether another process that can be looked at was started with a text in its environment, as /proc says: on Linux alone,
+ * elsewhere never.
+ * @param isInSession only processes of this one's session: those that a shell leaves in the background, and not services
+ */
+export async function isInheritedByOthers(
+  text: string,
+  ownPid: number,
+  { isInSession = false }: { readonly isInSession?: boolean } = {},
+): Promise<boolean> {
+  const session = isInSession ? await sessionOf(String(ownPid)) : undefined;
+  for (const pid of await otherProcesses(ownPid)) {
+    const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
+    if (environment.includes(text) && (session === undefined || (await sessionOf(pid)) === session)) return true;
+  }
+  return false;
+}
+
+/** proc_pid_stat(5): the session is the sixth field; the second is a name in brackets. */
+async function sessionOf(pid: string): Promise<string | undefined> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return text.slice(text.lastIndexOf(')') + 2).split(' ')[3];
+}
+
+async function otherProcesses(ownPid: number): Promise<readonly string[]> {
+  const names = await readdir('/proc').catch(() => []);
+  return names.filter((name) => /^\d+$/.test(name) && name !== String(ownPid));
 }
 
 /** proc_pid_fdinfo(5): the access mode is in the last two bits of the flags, which are octal. */

@@ -11,3 +11,8 @@ export function stepIdOf({ attributes }: Resource): string | null {
   const value = attributes[STEP_ATTRIBUTE];
   return typeof value === 'string' && value !== '' ? value : null;
 }
+
+/** How a step stands in the environment of its command, and of all that this starts: last in `OTEL_RESOURCE_ATTRIBUTES`. */
+export function stepInEnvironment(stepId: string): string {
+  return `${STEP_ATTRIBUTE}=${stepId}\0`;
+}

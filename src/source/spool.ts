@@ -5,11 +5,12 @@ import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import { namesIn } from '../component/names-in.js';
-import { isWrittenByOthers } from '../component/process-tree.js';
+import { isInheritedByOthers, isWrittenByOthers } from '../component/process-tree.js';
 import { reasonOf } from '../component/reason-of.js';
 import { whenAborted } from '../component/when-aborted.js';
 import type { TraceId } from '../record/ids.js';
 import type { RecordConsumer } from '../record/record-consumer.js';
+import { stepInEnvironment } from '../record/step-attribute.js';
 import type { ExecutionBook } from '../run/execution-book.js';
 import { ArtifactError } from '../store/artifact/artifact-error.js';
 import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
@@ -56,7 +57,7 @@ const MAX_UPLOAD_MS = 86_400_000;
  * Takes in what commands under `exec` could not bring to where it belongs: their process was killed, their bridge died,
  * the data folder was full. Each command's folder is locked while the command is at work, by the kernel, so that one that
  * died is known. What was taken in before is taken again, and written once. An engine that is still writing is left until
- * it has ended.
+ * it has ended, and so is what a command left in the background.
  */
 export class Spool implements Component {
   readonly name = 'spool';
@@ -143,6 +144,9 @@ export class Spool implements Component {
     try {
       // An engine may outlive its command, and whoever ran that: it is taken in with its end.
       if (await isWrittenByOthers(fileOf(folder, entry)?.path ?? '', pid)) return;
+      // What its command left in the background may still run one.
+      const hasEnded = entry !== undefined && entry.end !== null;
+      if (hasEnded && (await isInheritedByOthers(stepInEnvironment(entry.start.stepId), pid))) return;
       const recordCount = await this.take(folder, entry);
       logger.info({ folder, recordCount }, "a command's telemetry was taken in that was left behind");
       await rm(folder, { recursive: true, force: true });

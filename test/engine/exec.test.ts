@@ -1,5 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -208,6 +208,109 @@ describe('exec', () => {
         await command;
       }
       expect(shown() === engines() ? 'the same' : 'different').toBe('the same');
+    });
+  });
+
+  describe('what an engine that goes on alone writes', () => {
+    const bridge = (command: string, ...words: readonly string[]) =>
+      engine.runCommand([process.execPath, main, command, ...words], { RUN_BRIDGE_DATA_DIR: dataFolder });
+    const spooled = () => {
+      const folder = join(dataFolder, 'spool');
+      return existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
+    };
+    const isThere = (name: string) => existsSync(join(spooled()[0] ?? '', name));
+    const written = () => readFileSync(join(spooled()[0] ?? '', 'otel.jsonl'), 'utf8');
+    const BUILD = 'dbt build --exclude tag:slow tag:bad';
+    const NIGHTLY = { RUN_BRIDGE_JOB: 'nightly' };
+    it.each([
+      ['while', `${BUILD} >dbt.log 2>&1 & until [ -e "$DBT_OTEL_FILE_NAME" ]; do sleep 0.1; done; kill -STOP $!;`],
+      ['after', `(kill -STOP $(cut -d' ' -f4 /proc/self/stat); exec ${BUILD}) >dbt.log 2>&1 &`],
+    ])('is taken in with its job and exit code where it begins %s its command is at work', async (_when, script) => {
+      const { exitCode, output } = await exec(['sh', '-c', `${script} echo engine $!; exit 3`], NIGHTLY);
+      expect(exitCode, output).toBe(3);
+      const [, pid = ''] = /engine (\d+)/.exec(output) ?? [];
+      await bridge('report');
+      expect(spooled()).toHaveLength(1);
+      process.kill(Number(pid), 'SIGCONT');
+      await until('the end of the engine', () => !existsSync(`/proc/${pid}`), 60_000);
+      const lines = written();
+      expect((await bridge('report')).output).toContain('job nightly');
+      expect(spooled()).toEqual([]);
+      const [traceId = '', ...others] = readdirSync(join(dataFolder, 'runs'));
+      expect(others).toEqual([]);
+      expect(logOf(traceId) === lines ? 'the same' : 'different').toBe('the same');
+      expect(runOf(traceId)).toMatchObject({
+        job: { name: 'nightly' },
+        steps: [{ parquet_file: 'telemetry.parquet', step: { index: 1, ending: { kind: 'exited', exit_code: 3 } } }],
+      });
+      expect(existsSync(join(dataFolder, 'runs', traceId, 'telemetry.parquet'))).toBe(true);
+    });
+
+    it('is taken in by a bridge at work with its job and exit code, each record once, where its folder is imported', async () => {
+      const file = join(dataFolder, 'file');
+      writeFileSync(file, '');
+      // What was left in its file alone, and what its requests had beside it.
+      const command = ['sh', '-c', `${BUILD} --log-level-file warn >dbt.log 2>&1; exit 3`];
+      const { output } = await exec(command, { ...NIGHTLY, RUN_BRIDGE_DATA_DIR: join(file, 'data') });
+      const [, folder = ''] = /left in (\S+): run-bridge import takes it in/.exec(output) ?? [];
+      const server = await BridgeProcess.start({ dataFolder });
+      try {
+        const counts: string[] = [];
+        // The second time changes nothing.
+        for (let times = 0; times < 2; times += 1) {
+          const imported = await bridge('import', folder);
+          expect(imported.exitCode, imported.output).toBe(0);
+          counts.push(/(\d[\d,]*) records/.exec(imported.output)?.[1] ?? imported.output);
+        }
+        const [traceId = '', ...others] = server.traceIds();
+        expect(others).toEqual([]);
+        await server.finished(traceId);
+        const lines = logOf(traceId).trimEnd().split('\n');
+        expect(lines.length).toBeGreaterThan(100);
+        expect(counts.map((count) => Number(count.replaceAll(',', '')))).toEqual([lines.length, lines.length]);
+        expect(new Set(lines).size).toBe(lines.length);
+        expect(runOf(traceId)).toMatchObject({
+          job: { name: 'nightly' },
+          steps: [{ step: { index: 1, ending: { kind: 'exited', exit_code: 3 } } }],
+        });
+      } finally {
+        await server.stop();
+        rmSync(folder, { recursive: true, force: true });
+      }
+    });
+
+    const serve = async () => {
+      const server = await BridgeProcess.start({ dataFolder });
+      const [traceId = ''] = await until('the run', () => server.traceIds().length > 0 && server.traceIds());
+      await server.finished(traceId);
+      await server.stop();
+    };
+    it.each([
+      ['exec', () => bridge('exec', '--', 'dbt', '--version')],
+      ['exec of another program', () => bridge('exec', '--', 'true')],
+      ['report', () => bridge('report')],
+      ['query', () => bridge('query', 'select count(*) from nodes')],
+      ['serve', serve],
+    ])('is finished at once by the next %s where exec was killed', async (_name, next) => {
+      let pid = 0;
+      await exec(['sh', '-c', `exec ${BUILD} >dbt.log 2>&1`], NIGHTLY, (child) => {
+        void until('the engine at work', () => isThere('lock.db') && isThere('otel.jsonl')).then(() => {
+          pid = childOf(child.pid ?? 0);
+          child.kill('SIGKILL');
+        });
+      });
+      await until('the end of the engine', () => !existsSync(`/proc/${pid}`), 60_000);
+      const lines = written();
+      await next();
+      const [traceId = ''] = readdirSync(join(dataFolder, 'runs'));
+      expect(logOf(traceId) === lines ? 'the same' : 'different').toBe('the same');
+      expect(runOf(traceId)).toMatchObject({
+        state: 'finished',
+        job: { name: 'nightly' },
+        steps: [{ verdict: 'success' }],
+      });
+      expect(existsSync(join(dataFolder, 'runs', traceId, 'telemetry.parquet'))).toBe(true);
+      expect(spooled()).toEqual([]);
     });
   });
 

@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isWrittenByOthers } from '../../component/process-tree.js';
+import { isInheritedByOthers, isWrittenByOthers } from '../../component/process-tree.js';
 import { reasonOf } from '../../component/reason-of.js';
 import type { TraceId } from '../../record/ids.js';
 import type { Signal } from '../../record/record-batch.js';
 import { ConsumeError, type Delivery } from '../../record/record-consumer.js';
+import { stepInEnvironment } from '../../record/step-attribute.js';
 import { eventName } from '../../run/event-name.js';
 import { CommandRecords } from '../../source/command-records.js';
 import { CommandSteps } from '../../source/command-steps.js';
@@ -194,7 +195,7 @@ export class LiveRecords {
       if (left !== null) notices.say(left);
       if (options.isSummaryWanted) notices.say(`${[...records.traceIds].join(', ')} in ${target.where}`);
       this.lock?.release();
-      if (folder !== undefined && !isFolderNeeded) removePrivateFolder(folder);
+      if (folder !== undefined && !isFolderNeeded && !(await this.mayGoOn())) removePrivateFolder(folder);
     } catch (error) {
       await this.leave(error, { ending: toCommandEnding(ending), endedUnixMs });
       this.lock?.release();
@@ -207,6 +208,12 @@ export class LiveRecords {
         if (!this.isTroubleSaid) notices.say(reasonOf(error));
       });
     }
+  }
+
+  /** Whether something that the command has left in the background may still run an engine: its folder waits for that. */
+  private mayGoOn(): Promise<boolean> {
+    const { stepId, context } = this.facts;
+    return isInheritedByOthers(stepInEnvironment(stepId), context.pid, { isInSession: true });
   }
 
   private async hasUnreadLines(taken: TailPosition | undefined): Promise<boolean> {
