@@ -23,6 +23,14 @@ export interface Interruption {
   readonly uniqueId: string | null;
 }
 
+const TIMED_OUT = /canceling statement due to \w+ timeout/;
+
+/** Whether a query was canceled; the engine says that also of one that the database ended for its time, which is an error. */
+export function isCanceledQuery({ attributes }: Pick<SpanEnd, 'attributes'>): boolean {
+  if (enumValue(attributes.get('query_outcome'), 'QUERY_OUTCOME_') !== 'CANCELED') return false;
+  return !TIMED_OUT.test(attributes.text('query_error_adapter_message') ?? '');
+}
+
 /** Whether a record says that a node, or the command, was interrupted. */
 export function interruptionOf(record: TelemetryRecord): Interruption | undefined {
   const name = eventName(record.eventType);
@@ -36,7 +44,7 @@ export function interruptionOf(record: TelemetryRecord): Interruption | undefine
   if (record.recordType === 'SpanEnd' && name === 'QueryExecuted') {
     // Most queries are not cancelled and carry long statements: they are not parsed for this.
     if (!/cancell?ed/i.test(record.attributes.json)) return undefined;
-    if (enumValue(record.attributes.get('query_outcome'), 'QUERY_OUTCOME_') !== 'CANCELED') return undefined;
+    if (!isCanceledQuery(record)) return undefined;
     const uniqueId = record.attributes.text('unique_id');
     return uniqueId === undefined ? undefined : { kind: 'query', uniqueId };
   }

@@ -1,7 +1,7 @@
 import { type HrTime, type Attributes as OtelAttributes, type SpanStatus, SpanStatusCode } from '@opentelemetry/api';
 import type { TimedEvent } from '@opentelemetry/sdk-trace-base';
 import type { SpanEnd } from '../../record/telemetry-record.js';
-import { freshnessOutcomeOf, nodeVerdictOf, testOutcomeOf } from '../../run/node-outcome.js';
+import { freshnessOutcomeOf, isCanceledQuery, nodeVerdictOf, testOutcomeOf } from '../../run/node-outcome.js';
 import type { NodeVerdict } from '../../run/run-summary.js';
 import { withoutFrames } from '../../run/without-frames.js';
 import { withoutStatement } from '../redaction/error-text.js';
@@ -144,12 +144,13 @@ export class SpanOutcomes {
   }
 
   private ofQuery(record: SpanEnd, into: OtelAttributes): SpanOutcome {
-    const outcome = record.attributes.text('query_outcome');
-    if (outcome === 'QUERY_OUTCOME_CANCELED') {
+    if (isCanceledQuery(record)) {
       into['error.type'] = 'canceled';
       return { status: { code: SpanStatusCode.ERROR, message: 'canceled' }, event: undefined };
     }
-    if (outcome !== 'QUERY_OUTCOME_ERROR' || !this.switches['node-errors']) {
+    const outcome = record.attributes.text('query_outcome');
+    const hasFailed = outcome === 'QUERY_OUTCOME_ERROR' || outcome === 'QUERY_OUTCOME_CANCELED';
+    if (!hasFailed || !this.switches['node-errors']) {
       return { status: this.reportedStatus(record), event: undefined };
     }
     const message = withoutFrames(
