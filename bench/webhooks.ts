@@ -121,7 +121,7 @@ async function withBench(
     http,
     openBox: async () => box,
     clock: systemClock,
-    redaction: 'literals',
+    stories: { statusMessage: async (_accountId, _runId, message) => message },
     version: 'bench',
   });
   const { webhookEvents: events, subscriptions } = state;

@@ -17,6 +17,7 @@ import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
 import type { StepOutput } from '../store/job-run-store.js';
 import type { CatalogJob, CatalogStep } from '../store/run-catalog.js';
 import type { State } from '../store/state.js';
+import { MeasuredStories } from '../webhook/message/measured-stories.js';
 import type { JobsLate } from './jobs-late.js';
 import type { WebhooksLate } from './webhooks-late.js';
 
@@ -66,7 +67,8 @@ export async function apiRouters({
   };
   const queries = new QueryEngine({ entry: packageFile('dist/query-process.js'), clock, stopping });
   const hooks = {
-    ...{ subscriptions: state.subscriptions, events: state.webhookEvents, jobs: state.catalog, redaction, clock },
+    ...{ subscriptions: state.subscriptions, events: state.webhookEvents, jobs: state.catalog, clock },
+    stories: new MeasuredStories({ ...own, catalog: state.catalog, webUrl: () => null }),
     openDesk: () => webhooks.openDesk(),
     wake: () => webhooks.wake(),
   };

@@ -53,15 +53,9 @@ export class Webhooks {
     const resolve = (hostname: string) => lookup(hostname, { all: true });
     this.http = new WebhookHttp({ rules, timeoutMs: TIMEOUT_MS, resolve }, clock);
     const openBox = () => this.openBox();
-    const platform = new PlatformSender({
-      http: this.http,
-      openBox,
-      clock,
-      redaction: configuration.redaction,
-      version,
-    });
     const stories = new MeasuredStories({ ...deps, catalog, redaction: configuration.redaction });
     const chat = { http: this.http, stories, openBox, clock };
+    const platform = new PlatformSender({ ...chat, version });
     const { 'smtp-url': smtpUrl, 'smtp-from': from } = configuration;
     const senders = {
       http: platform,

@@ -1,9 +1,7 @@
-import { type RedactionLevel, redactionFor } from '../exporter/redaction/redaction-level.js';
-import { redactorKnowing } from '../exporter/redaction/redactor-knowing.js';
 import { RUN_STATUS, type RunStatus } from '../store/run-status.js';
 import type { WebhookSubscription } from '../store/webhook/webhook-subscription.js';
 import type { OutgoingEvent } from './event-sender.js';
-import { statusText } from './message/status-text.js';
+import type { StoryTeller } from './message/run-story.js';
 
 /** The platform's words for statuses in webhooks, which says Errored where its API says Error. */
 const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
@@ -20,10 +18,14 @@ const UNKNOWN_REASON = 'Started outside of the platform';
 /** What of a subscription makes the payload. */
 export type PayloadSubscription = Pick<WebhookSubscription, 'id' | 'accountId' | 'name'>;
 
-/** The JSON body of a delivery, its keys in the order of the hosted platform's. @param redaction the setting */
-export function payloadOf(subscription: PayloadSubscription, event: OutgoingEvent, redaction: RedactionLevel) {
+/** The JSON body of a delivery, its keys in the order of the hosted platform's. */
+export async function payloadOf(
+  subscription: PayloadSubscription,
+  event: OutgoingEvent,
+  stories: Pick<StoryTeller, 'statusMessage'>,
+) {
   const { facts } = event;
-  const redactor = redactorKnowing(redactionFor('anybodyElse', redaction), []);
+  const { statusMessage } = facts;
   return {
     accountId: subscription.accountId,
     eventId: event.id,
@@ -44,7 +46,10 @@ export function payloadOf(subscription: PayloadSubscription, event: OutgoingEven
       projectId: String(facts.projectId),
       runStatus: STATUS_WORDS[facts.status],
       runStatusCode: facts.status,
-      runStatusMessage: facts.statusMessage === null ? 'None' : statusText(facts.statusMessage, redactor),
+      runStatusMessage:
+        statusMessage === null
+          ? 'None'
+          : await stories.statusMessage(subscription.accountId, facts.runId, statusMessage),
       runReason: facts.reason ?? UNKNOWN_REASON,
       runStartedAt: wholeSeconds(facts.startedUnixMs),
       ...(facts.finishedUnixMs !== null && { runFinishedAt: wholeSeconds(facts.finishedUnixMs) }),

@@ -1,8 +1,8 @@
 import type { Clock } from '../component/clock.js';
-import type { RedactionLevel } from '../exporter/redaction/redaction-level.js';
 import type { WebhookSubscription } from '../store/webhook/webhook-subscription.js';
 import { type EventSender, type OutgoingEvent, type Sent, TEST_HEADER } from './event-sender.js';
 import { sentOf } from './http-outcome-sent.js';
+import type { StoryTeller } from './message/run-story.js';
 import { payloadOf } from './payload.js';
 import type { SecretBox } from './secret-box.js';
 import { platformSignature, standardHeaders } from './signature.js';
@@ -14,8 +14,7 @@ export interface PlatformSenderDeps {
   readonly http: Pick<WebhookHttp, 'post'>;
   readonly openBox: () => Promise<SecretBox>;
   readonly clock: Clock;
-  /** The setting. */
-  readonly redaction: RedactionLevel;
+  readonly stories: Pick<StoryTeller, 'statusMessage'>;
   /** The program's version. */
   readonly version: string;
 }
@@ -28,8 +27,8 @@ export class PlatformSender implements EventSender {
   constructor(private readonly deps: PlatformSenderDeps) {}
 
   async send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent> {
-    const { http, clock, redaction, version } = this.deps;
-    const body = Buffer.from(JSON.stringify(payloadOf(subscription, event, redaction)));
+    const { http, clock, stories, version } = this.deps;
+    const body = Buffer.from(JSON.stringify(await payloadOf(subscription, event, stories)));
     const nowUnixMs = clock.nowUnixMs();
     const secrets = openSecrets(subscription, await this.deps.openBox(), nowUnixMs);
     const timestampS = Math.floor(nowUnixMs / 1_000);

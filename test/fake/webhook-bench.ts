@@ -18,7 +18,7 @@ import { WebhookHttp } from '../../src/webhook/webhook-http.js';
 import { until } from '../tool/until.js';
 import { FakeClock } from './fake-clock.js';
 import { RecordingLogger } from './recording-logger.js';
-import { commandNote, eventsOf, type GivenSubscription, subscription, TEST_BOX } from './webhook-facts.js';
+import { commandNote, eventsOf, type GivenSubscription, NO_STORIES, subscription, TEST_BOX } from './webhook-facts.js';
 
 /** A request that the receiver got. */
 export interface Received {
@@ -91,7 +91,7 @@ export class WebhookBench {
       http,
       openBox: async () => this.box,
       clock,
-      redaction: 'literals',
+      stories: NO_STORIES,
       version: '0.0.0',
     });
     const dispatcher = new WebhookDispatcher(

@@ -5,11 +5,18 @@ import type { State } from '../../src/store/state.js';
 import type { NewWebhookSubscription } from '../../src/store/webhook/subscription-store.js';
 import type { AttemptResult, WebhookEvent } from '../../src/store/webhook/webhook-event.js';
 import { NO_FILTER, WEBHOOK_EVENT_TYPES } from '../../src/store/webhook/webhook-subscription.js';
+import type { StoryTeller } from '../../src/webhook/message/run-story.js';
 import { SecretBox } from '../../src/webhook/secret-box.js';
 import { sealUrl } from '../../src/webhook/subscription-secrets.js';
 
 /** What seals secrets in tests. */
 export const TEST_BOX = new SecretBox(Buffer.alloc(32, 1));
+
+/** Tells nothing of runs but what the events say. */
+export const NO_STORIES: StoryTeller = {
+  tell: () => Promise.reject(new Error('nobody tells of runs here')),
+  statusMessage: async (_accountId, _runId, message) => message,
+};
 
 /** What a test says of a subscription; its URL is sealed by `TEST_BOX`. */
 export type GivenSubscription = Partial<NewWebhookSubscription> & { readonly clientUrl?: string };

@@ -10,7 +10,7 @@ import { teamsMessage } from '../../src/webhook/message/teams-message.js';
 import { PlatformSender } from '../../src/webhook/platform-sender.js';
 import { WebhookDesk } from '../../src/webhook/webhook-desk.js';
 import { WebhookHttp } from '../../src/webhook/webhook-http.js';
-import { TEST_BOX } from './webhook-facts.js';
+import { NO_STORIES, TEST_BOX } from './webhook-facts.js';
 
 /** A desk on a state that may send to this machine, and whether it was said that something is due. */
 export function webhookParts({ subscriptions, catalog }: State, clock: Clock) {
@@ -18,8 +18,8 @@ export function webhookParts({ subscriptions, catalog }: State, clock: Clock) {
   const rules = new AddressRules(parseAllowed('loopback') ?? []);
   const http = new WebhookHttp({ rules, timeoutMs: 10_000, resolve: async () => [] }, clock);
   const openBox = async () => TEST_BOX;
-  const sender = new PlatformSender({ http, openBox, clock, redaction: 'literals', version: '0.0.0' });
-  const stories = { tell: () => Promise.reject(new Error('nobody tells of runs here')) };
+  const stories = NO_STORIES;
+  const sender = new PlatformSender({ http, stories, openBox, clock, version: '0.0.0' });
   const email = new MailSender({
     stories,
     smtpUrl: 'off',

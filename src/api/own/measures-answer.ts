@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { learnNames } from '../../exporter/mapping/learn-names.js';
+import type { Redactor } from '../../exporter/redaction/redactor.js';
 import { type Comparison, compareWithEarlier } from '../../run/measures/comparison.js';
 import { measuresDocument } from '../../run/measures/measures-document.js';
 import { readStepMeasures } from '../../run/measures/read-step-measures.js';
@@ -173,9 +175,17 @@ export const nodesSchema = z.array(
   nodeSchema.extend({ trace_id: z.string(), command_index: z.number().int(), command: z.string().nullable() }),
 );
 
-/** The measures of a run's commands, in their order. A trace that holds commands of other runs too gives only the run's own. */
-export async function commandMeasures({ steps }: FoundRun, deps: Pick<OwnApiDeps, 'tracker' | 'reader'>) {
-  return (await readStepMeasures(steps, deps)).map(({ traceId, command }) => measuresDocument(command, traceId));
+/**
+ * The measures of a run's commands, in their order. A trace that holds commands of other runs too gives only the run's own.
+ * @param redactor is taught the words of the run
+ */
+export async function commandMeasures(
+  { steps }: FoundRun,
+  deps: Pick<OwnApiDeps, 'tracker' | 'reader'>,
+  redactor: Redactor,
+) {
+  const measured = await readStepMeasures(steps, deps, (record) => learnNames(record, redactor));
+  return measured.map(({ traceId, command }) => measuresDocument(command, traceId));
 }
 
 /** Runs among which the earlier ones are looked for. */

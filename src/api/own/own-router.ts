@@ -1,4 +1,5 @@
 import express, { type Request, type Response, Router } from 'express';
+import type { Redactor } from '../../exporter/redaction/redactor.js';
 import { QueryPlaces } from '../../query/query-places.js';
 import { API_PATH } from '../../run/api-path.js';
 import { authorize, callerOf } from '../authenticate.js';
@@ -26,25 +27,21 @@ export function ownRouter(deps: OwnApiDeps): Router {
   const places = new QueryPlaces('requests for measures');
   const found = (request: Request, response: Response) =>
     finder.find(callerOf(response).accountId, String(request.params.id));
-  const measuresOf = (the: FoundRun, response: Response) =>
-    inPlace(places, response, () => commandMeasures(the, deps), toApiError);
-  const redactorFor = (response: Response, commands: Awaited<ReturnType<typeof commandMeasures>>) => {
-    const names = commands.flatMap(({ nodes }) => nodes.map(({ unique_id }) => unique_id));
-    return textRedactor(callerOf(response), deps.redaction, names);
-  };
+  const redactorFor = (response: Response) => textRedactor(callerOf(response), deps.redaction);
+  const measuresOf = (the: FoundRun, response: Response, redactor: Redactor) =>
+    inPlace(places, response, () => commandMeasures(the, deps, redactor), toApiError);
   const run = `${API_PATH}/runs/:id`;
 
   router.get(run, authorize('runs:read'), async (request, response) => {
-    const redactor = textRedactor(callerOf(response), deps.redaction);
-    response.json(success(runDocument(await found(request, response), redactor)));
+    response.json(success(runDocument(await found(request, response), redactorFor(response))));
   });
   router.get(`${run}/nodes`, authorize('runs:read'), async (request, response) => {
     const the = await found(request, response);
-    const commands = await measuresOf(the, response);
+    const redactor = redactorFor(response);
+    const commands = await measuresOf(the, response, redactor);
     const nodes = commands.flatMap(({ trace_id, index, command, nodes }) =>
       nodes.map((node) => ({ trace_id, command_index: index, command, ...node })),
     );
-    const redactor = redactorFor(response, commands);
     const shown = nodes.map(({ message, ...node }) => ({
       ...node,
       message: message === null ? null : redactor.text(message),
@@ -53,8 +50,8 @@ export function ownRouter(deps: OwnApiDeps): Router {
   });
   router.get(`${run}/measures`, authorize('runs:read'), async (request, response) => {
     const the = await found(request, response);
-    const all = await measuresOf(the, response);
-    const redactor = redactorFor(response, all);
+    const redactor = redactorFor(response);
+    const all = await measuresOf(the, response, redactor);
     const commands = all.map(({ nodes: _nodes, raw_command, status_message, messages, ...command }) => ({
       ...command,
       raw_command: raw_command === null ? null : redactor.command(raw_command),

@@ -2,7 +2,7 @@ import type { Response } from 'express';
 import type { z } from 'zod';
 import { pause } from '../../component/pause.js';
 import { redactionFor } from '../../exporter/redaction/redaction-level.js';
-import { redactorKnowing } from '../../exporter/redaction/redactor-knowing.js';
+import { Redactor } from '../../exporter/redaction/redactor.js';
 import { formatRecordLine } from '../../record/record-line.js';
 import { isFinal } from '../../store/run-status.js';
 import { ApiError } from '../api-error.js';
@@ -24,7 +24,7 @@ const HEARTBEAT_MS = 15_000;
 /** When a client comes again after the connection was lost, in milliseconds. */
 const RETRY_MS = 2_000;
 /** Who may follow records may read artifacts. */
-const WHOLE = redactorKnowing(redactionFor('artifactReader', 'literals'), []);
+const WHOLE = new Redactor(redactionFor('artifactReader', 'literals'));
 /** The id of the last event: whoever comes again with it is told that there is no more. */
 const END_ID = 'end';
 

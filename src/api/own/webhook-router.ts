@@ -102,7 +102,7 @@ export function ownWebhookRouter(deps: WebhookApiDeps): Router {
     const { eventType, runId } = previewOf(request);
     const event = await (await openDesk()).sample(subscription, eventType, runId);
     if (event === undefined) throw ApiError.notFound();
-    response.json(success(payloadOf(subscription, event, deps.redaction)));
+    response.json(success(await payloadOf(subscription, event, deps.stories)));
   });
   return router;
 }

@@ -46,7 +46,9 @@ export function webhookRouter(deps: WebhookApiDeps): Router {
     const part = webhookListPart(request.query);
     const { items, totalCount } = await events.list(subscription.accountId, subscription.id, part);
     const pagination = { total_count: totalCount, count: items.length };
-    const documents = items.map((one) => eventDocument(subscription, one, deps.redaction));
+    const documents: Awaited<ReturnType<typeof eventDocument>>[] = [];
+    // One after the other: each may read a record log.
+    for (const one of items) documents.push(await eventDocument(subscription, one, deps.stories));
     response.json(successList(documents, { pagination, filters: part, order_by: null }));
   });
   router.get(`${ONE}/event/:eventId/receipt`, authorize('webhooks:read'), async (request, response) => {

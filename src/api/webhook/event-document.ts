@@ -1,11 +1,15 @@
-import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
 import type { WebhookAttempt, WebhookEvent } from '../../store/webhook/webhook-event.js';
 import type { WebhookSubscription } from '../../store/webhook/webhook-subscription.js';
+import type { StoryTeller } from '../../webhook/message/run-story.js';
 import { payloadOf } from '../../webhook/payload.js';
 import { microseconds } from './subscription-document.js';
 
-/** An event as the hosted platform's delivery log has it: texts only. @param redaction the setting */
-export function eventDocument(subscription: WebhookSubscription, event: WebhookEvent, redaction: RedactionLevel) {
+/** An event as the hosted platform's delivery log has it: texts only. */
+export async function eventDocument(
+  subscription: WebhookSubscription,
+  event: WebhookEvent,
+  stories: Pick<StoryTeller, 'statusMessage'>,
+) {
   const accountId = String(subscription.accountId);
   return {
     id: event.id,
@@ -15,7 +19,7 @@ export function eventDocument(subscription: WebhookSubscription, event: WebhookE
     job_id: String(event.facts.jobId),
     run_id: String(event.facts.runId),
     trigger_event_type: event.eventType,
-    payload: JSON.stringify(payloadOf(subscription, event, redaction)),
+    payload: JSON.stringify(await payloadOf(subscription, event, stories)),
     http_status_code: String(event.httpStatusCode ?? 0),
     state: event.state,
     attempt_count: String(event.attemptCount),

@@ -1,8 +1,8 @@
 import type { Clock } from '../../component/clock.js';
-import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
 import type { JobCatalog } from '../../store/run-catalog.js';
 import type { WebhookEventStore } from '../../store/webhook/event-store.js';
 import type { SubscriptionStore } from '../../store/webhook/subscription-store.js';
+import type { StoryTeller } from '../../webhook/message/run-story.js';
 import type { WebhookDesk } from '../../webhook/webhook-desk.js';
 
 /** What the APIs of webhooks work with. */
@@ -13,7 +13,7 @@ export interface WebhookApiDeps {
   readonly openDesk: () => Promise<WebhookDesk>;
   /** Something may be due. */
   readonly wake: () => void;
-  /** The setting, which payloads follow. */
-  readonly redaction: RedactionLevel;
+  /** What payloads say of runs. */
+  readonly stories: Pick<StoryTeller, 'statusMessage'>;
   readonly clock: Clock;
 }

@@ -77,10 +77,12 @@ function staleDetail({ verdict, freshness }: NodeMeasure): string {
   return age === null ? limit : `last updated ${ageText(age)} ago, ${limit}`;
 }
 
-function testDetail({ failingRows, diffTable }: NodeMeasure): string {
-  if (diffTable !== null) return `expected and actual rows differ\n${diffTable}`;
-  if (failingRows === null) return 'no row count came with it';
-  return `${failingRows} failing ${failingRows === 1 ? 'row' : 'rows'}`;
+/** A test whose query failed counts as one with a failing row: its message says what was wrong. */
+function testDetail({ failingRows, diffTable, message }: NodeMeasure): string {
+  const said = message === null ? '' : `\n${message}`;
+  if (diffTable !== null) return `expected and actual rows differ\n${diffTable}${said}`;
+  if (failingRows === null) return `no row count came with it${said}`;
+  return `${failingRows} failing ${failingRows === 1 ? 'row' : 'rows'}${said}`;
 }
 
 function skipDetail({ skipReason, skipUpstream }: NodeMeasure): string {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { ownText } from '../../record/own-text.js';
 import { type AttributePolicy, attributePolicyOf } from './attribute-policy.js';
-import type { KnownNames } from './known-names.js';
+import { KnownNames } from './known-names.js';
 import { NO_WORDS, ProseCache, type ShownText } from './prose-cache.js';
 import type { RedactionLevel } from './redaction-level.js';
 import { sanitizeCommand } from './sanitize-command.js';
@@ -40,7 +40,7 @@ export class Redactor {
   /** @param shared what other runs made of texts. */
   constructor(
     readonly level: RedactionLevel,
-    private readonly names: KnownNames,
+    private readonly names = new KnownNames(),
     shared = new SharedProse(),
   ) {
     const isDetailed = level !== 'statements';

@@ -1,6 +1,6 @@
 import type { Caller } from '../../api/caller.js';
 import { textRedactor } from '../../api/text-redactor.js';
-import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
+import { learnNames } from '../../exporter/mapping/learn-names.js';
 import type { Redactor } from '../../exporter/redaction/redactor.js';
 import { countVerdicts } from '../../run/count-verdicts.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
@@ -88,22 +88,19 @@ export async function readRunSight(
   caller: Caller,
   deps: Pick<PageDeps, 'tracker' | 'reader' | 'redaction'>,
 ): Promise<RunSight> {
-  return runSight(run, steps, await readStepMeasures(steps, deps), { caller, redaction: deps.redaction });
+  const redactor = textRedactor(caller, deps.redaction);
+  const measured = await readStepMeasures(steps, deps, (record) => learnNames(record, redactor));
+  return runSight(run, steps, measured, redactor);
 }
 
 function runSight(
   { statusMessage }: CatalogRun,
   steps: readonly CatalogStep[],
   measured: readonly StepMeasures[],
-  { caller, redaction }: { readonly caller: Caller; readonly redaction: RedactionLevel },
+  redactor: Redactor,
 ): RunSight {
   const commands = measured.map(({ command }) => command);
   const nodes = commands.flatMap((command) => command.nodes);
-  const redactor = textRedactor(
-    caller,
-    redaction,
-    nodes.map(({ uniqueId }) => uniqueId),
-  );
   const having = (verdict: NodeVerdict) => nodes.filter((node) => node.verdict === verdict);
   const stale = nodes.filter(({ verdict, freshness }) => freshness !== null && verdict !== 'success');
   const failedTests = having('failed').filter(({ freshness }) => freshness === null);

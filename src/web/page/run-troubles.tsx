@@ -61,10 +61,11 @@ function FailedTests({ tests, runId }: { readonly tests: Some<TroubledNode>; rea
     <section aria-labelledby="tests">
       <h2 id="tests">Failed tests</h2>
       <ScrollTable label="Failed tests and their rows" columns={['Test', { number: 'Failing rows' }]}>
-        {tests.items.map(({ uniqueId, failingRows, diffTable }) => (
+        {tests.items.map(({ uniqueId, message, failingRows, diffTable }) => (
           <tr>
             <th scope="row" class="name">
               {uniqueId}
+              {message !== '' && <pre tabindex={0}>{message}</pre>}
               {diffTable !== null && diffTable !== '' && <pre tabindex={0}>{diffTable}</pre>}
             </th>
             <td class="number">{failingRows === null ? '–' : failingRows.toLocaleString('en')}</td>

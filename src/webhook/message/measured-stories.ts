@@ -1,21 +1,24 @@
+import { learnNames } from '../../exporter/mapping/learn-names.js';
 import { type RedactionLevel, redactionFor } from '../../exporter/redaction/redaction-level.js';
-import type { Redactor } from '../../exporter/redaction/redactor.js';
-import { redactorKnowing } from '../../exporter/redaction/redactor-knowing.js';
+import { Redactor } from '../../exporter/redaction/redactor.js';
+import { TextCache } from '../../exporter/redaction/text-cache.js';
 import { ageText } from '../../run/measures/age-text.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { readStepMeasures } from '../../run/measures/read-step-measures.js';
 import { hasOwnWord } from '../../run/run-summary.js';
 import type { RunTracker } from '../../run/run-tracker.js';
 import type { RecordLogReader } from '../../sink/record-log.js';
-import type { RunCatalog } from '../../store/run-catalog.js';
+import type { CatalogStep, RunCatalog } from '../../store/run-catalog.js';
 import type { NodeTrouble, RunStory, StoryTeller } from './run-story.js';
 import { statusText } from './status-text.js';
 
 /** What stories are made of. */
 export interface MeasuredStoriesDeps {
-  readonly catalog: Pick<RunCatalog, 'stepsOf'>;
+  readonly catalog: {
+    stepsOf(...of: Parameters<RunCatalog['stepsOf']>): Promise<readonly Pick<CatalogStep, 'invocations'>[]>;
+  };
   readonly tracker: Pick<RunTracker, 'find'>;
-  readonly reader: RecordLogReader;
+  readonly reader: Pick<RecordLogReader, 'read'>;
   readonly redaction: RedactionLevel;
   /** Where others reach the web port; `null` where it is not served. */
   readonly webUrl: () => string | null;
@@ -23,23 +26,28 @@ export interface MeasuredStoriesDeps {
 
 /** Nodes of each kind that a message names. */
 const MAX_NAMED = 10;
-/** A reason is cut here, in characters. */
-const MAX_REASON_LENGTH = 300;
+/** A reason is cut here, in characters, and earlier where those of its kind would have more than the second together. */
+const MAX_REASON_LENGTH = 2_000;
+const MAX_REASONS_LENGTH = 5_000;
+/** Status messages that are remembered, in UTF-16 units of their keys, and the longest of those. */
+const MESSAGES_LENGTH = 256 * 1024;
+const MAX_MESSAGE_LENGTH = 4_096;
 
-/** Reads stories of runs from their record logs, as far as they came; what leaves the machine is redacted as exports are. */
+/** Reads stories of runs from their record logs, as far as they came. */
 export class MeasuredStories implements StoryTeller {
+  /** By run and message: a list of events asks for many at once, and again when it is looked at again. */
+  private readonly statusMessages = new TextCache<string>(MESSAGES_LENGTH, MAX_MESSAGE_LENGTH);
+
   constructor(private readonly deps: MeasuredStoriesDeps) {}
 
   async tell(accountId: number, runId: number, statusMessage: string | null): Promise<RunStory> {
-    const { catalog, redaction, webUrl } = this.deps;
+    const { catalog, webUrl } = this.deps;
     const steps = await catalog.stepsOf(accountId, [runId]);
-    const commands = (await readStepMeasures(steps, this.deps)).map(({ command }) => command);
+    const redactor = this.newRedactor();
+    const measured = await readStepMeasures(steps, this.deps, (record) => learnNames(record, redactor));
+    const commands = measured.map(({ command }) => command);
     const nodes = commands.flatMap((command) => command.nodes);
     const otherErrors = commands.flatMap((command) => command.messages);
-    const redactor = redactorKnowing(
-      redactionFor('anybodyElse', redaction),
-      nodes.map(({ uniqueId }) => uniqueId),
-    );
     const errors = nodes.filter(({ verdict }) => verdict === 'error');
     const bad = nodes.filter(({ verdict }) => verdict === 'failed');
     const failed = bad.filter(({ freshness }) => freshness === null);
@@ -47,23 +55,86 @@ export class MeasuredStories implements StoryTeller {
     const others = nodes.filter(hasOwnWord);
     const base = webUrl();
     return {
-      errors: errors.slice(0, MAX_NAMED).map((node) => errorOf(node, redactor)),
-      otherErrors: otherErrors.slice(0, MAX_NAMED).map((text) => redactor.text(text).slice(0, MAX_REASON_LENGTH)),
-      failedTests: failed.slice(0, MAX_NAMED).map(testOf),
+      errors: shortened(errors.slice(0, MAX_NAMED).map((node) => errorOf(node, redactor))),
+      otherErrors: shortenedTexts(otherErrors.slice(0, MAX_NAMED).map((text) => redactor.text(text))),
+      failedTests: shortened(failed.slice(0, MAX_NAMED).map((node) => testOf(node, redactor))),
       staleSources: stale.slice(0, MAX_NAMED).map(sourceOf),
       otherOutcomes: others.slice(0, MAX_NAMED).map(({ uniqueId, verdict }) => ({ uniqueId, reason: verdict })),
       omittedCount: [errors, otherErrors, failed, stale, others].reduce(
         (sum, { length }) => sum + Math.max(0, length - MAX_NAMED),
         0,
       ),
-      statusMessage: statusMessage === null ? null : statusText(statusMessage, redactor).slice(0, MAX_REASON_LENGTH),
+      statusMessage:
+        statusMessage === null ? null : shortenedText(statusText(statusMessage, redactor), MAX_REASON_LENGTH),
       url: base === null ? null : `${base}/runs/${runId}`,
     };
   }
+
+  async statusMessage(accountId: number, runId: number, message: string): Promise<string> {
+    const key = `${accountId} ${runId} ${message}`;
+    const known = this.statusMessages.get(key);
+    if (known !== undefined) return known;
+    const redactor = this.newRedactor();
+    if (statusText(message, redactor) === message) return message;
+    const steps = await this.deps.catalog.stepsOf(accountId, [runId]);
+    try {
+      await this.learnWordsOf(message, steps, redactor);
+    } catch {
+      // A log that cannot be read, or is gone, holds no message back: it shows what is known.
+      return statusText(message, redactor);
+    }
+    const shown = statusText(message, redactor);
+    this.statusMessages.set(key, shown);
+    return shown;
+  }
+
+  /** Reads the record logs of steps, only as far as there are words in the message that are not known yet. */
+  private async learnWordsOf(
+    message: string,
+    steps: readonly Pick<CatalogStep, 'invocations'>[],
+    redactor: Redactor,
+  ): Promise<void> {
+    const traceIds = new Set(steps.flatMap(({ invocations }) => invocations.map(({ traceId }) => traceId)));
+    for (const traceId of traceIds) {
+      for await (const chunk of this.deps.reader.read(traceId, { fromOffset: 0 })) {
+        for (const { record } of chunk) learnNames(record, redactor);
+        if (statusText(message, redactor) === message) return;
+      }
+    }
+  }
+
+  private newRedactor(): Redactor {
+    return new Redactor(redactionFor('anybodyElse', this.deps.redaction));
+  }
+}
+
+function shortened(troubles: readonly NodeTrouble[]): readonly NodeTrouble[] {
+  const reasons = shortenedTexts(troubles.map(({ reason }) => reason));
+  return troubles.map(({ uniqueId }, index) => ({ uniqueId, reason: reasons[index] ?? '' }));
+}
+
+/** Cuts the longest: what short ones leave of the room is theirs. */
+function shortenedTexts(texts: readonly string[]): readonly string[] {
+  const lengths = texts.map(({ length }) => Math.min(length, MAX_REASON_LENGTH)).sort((a, b) => a - b);
+  let limit = MAX_REASON_LENGTH;
+  let room = MAX_REASONS_LENGTH;
+  for (const [index, length] of lengths.entries()) {
+    const share = Math.floor(room / (lengths.length - index));
+    if (length > share) {
+      limit = share;
+      break;
+    }
+    room -= length;
+  }
+  return texts.map((text) => shortenedText(text, limit));
+}
+
+function shortenedText(text: string, maxLength: number): string {
+  return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`;
 }
 
 function errorOf({ uniqueId, message }: NodeMeasure, redactor: Redactor): NodeTrouble {
-  return { uniqueId, reason: redactor.text(message ?? '').slice(0, MAX_REASON_LENGTH) };
+  return { uniqueId, reason: redactor.text(message ?? '') };
 }
 
 function sourceOf({ uniqueId, freshness }: NodeMeasure): NodeTrouble {
@@ -71,7 +142,8 @@ function sourceOf({ uniqueId, freshness }: NodeMeasure): NodeTrouble {
   return { uniqueId, reason: age === null ? '' : `last updated ${ageText(age)} ago` };
 }
 
-function testOf({ uniqueId, failingRows }: NodeMeasure): NodeTrouble {
-  if (failingRows === null) return { uniqueId, reason: '' };
-  return { uniqueId, reason: `${failingRows} failing ${failingRows === 1 ? 'row' : 'rows'}` };
+/** A test whose query failed counts as one with a failing row: its message says what was wrong. */
+function testOf({ uniqueId, failingRows, message }: NodeMeasure, redactor: Redactor): NodeTrouble {
+  const rows = failingRows === null ? '' : `${failingRows} failing ${failingRows === 1 ? 'row' : 'rows'}`;
+  return { uniqueId, reason: [rows, redactor.text(message ?? '')].filter((part) => part !== '').join('; ') };
 }

@@ -26,8 +26,10 @@ export interface RunStory {
   readonly url: string | null;
 }
 
-/** Tells of runs. */
+/** Tells of runs what may leave the machine: texts are redacted as exports are, and know the words of the run's records. */
 export interface StoryTeller {
   /** @param statusMessage why the run did not end well, as the event says */
   tell(accountId: number, runId: number, statusMessage: string | null): Promise<RunStory>;
+  /** Why a run did not end well, alone. */
+  statusMessage(accountId: number, runId: number, message: string): Promise<string>;
 }

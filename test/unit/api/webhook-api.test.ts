@@ -9,7 +9,7 @@ import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
 import { FRESH_STANDING } from '../../../src/store/webhook/webhook-subscription.js';
 import { SecretBox } from '../../../src/webhook/secret-box.js';
 import { ApiServer } from '../../fake/api-server.js';
-import { attempted, commandNote, eventsOf } from '../../fake/webhook-facts.js';
+import { attempted, commandNote, eventsOf, NO_STORIES } from '../../fake/webhook-facts.js';
 import { webhookParts } from '../../fake/webhook-parts.js';
 
 const ALL = '/api/v3/accounts/10001/webhooks/subscriptions';
@@ -28,7 +28,7 @@ beforeEach(async () => {
   parts = webhookParts(state, clock);
   const { openDesk, wake } = parts;
   const { subscriptions, webhookEvents: events, catalog: jobs } = state;
-  const deps = { subscriptions, events, jobs, openDesk, wake, redaction: 'literals', clock } as const;
+  const deps = { subscriptions, events, jobs, openDesk, wake, stories: NO_STORIES, clock } as const;
   later.use(webhookRouter(deps), ownWebhookRouter(deps));
   token = await server.token();
 });

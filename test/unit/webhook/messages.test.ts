@@ -14,7 +14,7 @@ import { slackMessage } from '../../../src/webhook/message/slack-message.js';
 import { teamsMessage } from '../../../src/webhook/message/teams-message.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { type OwnApi, openOwnApi } from '../../fake/own-api.js';
-import { subscription, TEST_BOX } from '../../fake/webhook-facts.js';
+import { NO_STORIES, subscription, TEST_BOX } from '../../fake/webhook-facts.js';
 import { until } from '../../tool/until.js';
 
 const FACTS: RunFacts = {
@@ -62,6 +62,16 @@ describe('a message', () => {
       '*Other outcomes, in the words of the engine*\n• model.shop.later: deferred',
       '*and 2 more*',
     ]);
+  });
+
+  it('for Slack puts long lists into several blocks, as each takes 3,000 characters', () => {
+    const errors = Array.from({ length: 10 }, (_, index) => ({
+      uniqueId: `model.shop.m${index}`,
+      reason: 'x'.repeat(700),
+    }));
+    const texts = slackMessage(runMessage(EVENT, { ...STORY, errors })).blocks.map((block) => block.text.text);
+    expect(Math.max(...texts.map((text) => text.length))).toBeLessThanOrEqual(3_000);
+    for (const { uniqueId, reason } of errors) expect(texts.join('\n')).toContain(`• ${uniqueId}: ${reason}`);
   });
 
   it('that a run has started lists no failures, and no end, also when it is sent again after the run has failed', () => {
@@ -185,7 +195,7 @@ describe('mail', () => {
     signal = AbortSignal.timeout(5_000),
     event: OutgoingEvent = EVENT,
   ) => {
-    const stories = { tell: async () => STORY };
+    const stories = { ...NO_STORIES, tell: async () => STORY };
     const sender = new MailSender({
       stories,
       smtpUrl,

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { RunFacts } from '../../../src/store/webhook/run-facts.js';
 import { payloadOf } from '../../../src/webhook/payload.js';
+import { NO_STORIES } from '../../fake/webhook-facts.js';
 
 const FACTS: RunFacts = {
   ...{ jobId: 4_001, jobName: 'nightly', runId: 1_001, environmentId: 3_001, environmentName: 'production' },
@@ -10,42 +11,44 @@ const FACTS: RunFacts = {
 const SUBSCRIPTION = { id: 'wsu_1', accountId: 10_001, name: 'n' };
 const EVENT = { id: 'wev_1', eventType: 'job.run.errored', facts: FACTS, createdUnixMs: 1_683_193_184_490 } as const;
 
-it('has the keys of the hosted platform, in their order, and both names of the version', () => {
-  const payload = payloadOf(
+it('has the keys of the hosted platform, in their order, and both names of the version', async () => {
+  const payload = await payloadOf(
     SUBSCRIPTION,
     { ...EVENT, facts: { ...FACTS, erroredUnixMs: 1_683_193_190_000 } },
-    'literals',
+    NO_STORIES,
   );
   expect(JSON.stringify(payload)).toBe(
     '{"accountId":10001,"eventId":"wev_1","timestamp":"2023-05-04T09:39:44.49Z","eventType":"job.run.errored","webhookId":"wsu_1","webhookName":"n","data":{"jobId":"4001","jobName":"nightly","runId":"1001","environmentId":"3001","environmentName":"production","dbtVersion":"2.0.0","toolVersion":"2.0.0","projectName":"shop","projectId":"2001","runStatus":"Errored","runStatusCode":20,"runStatusMessage":"None","runReason":"Started outside of the platform","runStartedAt":"2023-05-04T09:39:44Z","runErroredAt":"2023-05-04T09:39:50Z"}}',
   );
 });
 
-it('says when a run was finished in the event that says that it was', () => {
-  const { data } = payloadOf(
+it('says when a run was finished in the event that says that it was', async () => {
+  const { data } = await payloadOf(
     SUBSCRIPTION,
     { ...EVENT, facts: { ...FACTS, finishedUnixMs: 1_683_193_190_000 } },
-    'literals',
+    NO_STORIES,
   );
   expect(Object.keys(data).at(-1)).toBe('runFinishedAt');
 });
 
-it('says which artifacts of a run never came, beside its end, and nothing of them where all are there', () => {
+it('says which artifacts of a run never came, beside its end, and nothing of them where all are there', async () => {
   const missingArtifacts = { count: 3, paths: ['manifest.json', 'run/a.sql'], reason: 'the bucket is gone' };
   const facts = { ...FACTS, finishedUnixMs: 1_683_193_190_000 };
   const event = { ...EVENT, eventType: 'job.run.completed' as const };
-  const { data } = payloadOf(SUBSCRIPTION, { ...event, facts: { ...facts, missingArtifacts } }, 'literals');
+  const { data } = await payloadOf(SUBSCRIPTION, { ...event, facts: { ...facts, missingArtifacts } }, NO_STORIES);
   expect(Object.keys(data).slice(-2)).toEqual(['runFinishedAt', 'missingArtifacts']);
   expect(JSON.stringify(data.missingArtifacts)).toBe(
     '{"count":3,"paths":["manifest.json","run/a.sql"],"reason":"the bucket is gone"}',
   );
-  expect(payloadOf(SUBSCRIPTION, { ...event, facts }, 'literals').data).not.toHaveProperty('missingArtifacts');
+  const whole = await payloadOf(SUBSCRIPTION, { ...event, facts }, NO_STORIES);
+  expect(whole.data).not.toHaveProperty('missingArtifacts');
 });
 
 it.each([
   [1_683_193_184_000, '2023-05-04T09:39:44.0Z'],
   [1_683_193_184_400, '2023-05-04T09:39:44.4Z'],
   [1_683_193_184_007, '2023-05-04T09:39:44.007Z'],
-])('writes the time %d as %s', (createdUnixMs, timestamp) => {
-  expect(payloadOf(SUBSCRIPTION, { ...EVENT, createdUnixMs }, 'literals').timestamp).toBe(timestamp);
+])('writes the time %d as %s', async (createdUnixMs, timestamp) => {
+  const payload = await payloadOf(SUBSCRIPTION, { ...EVENT, createdUnixMs }, NO_STORIES);
+  expect(payload.timestamp).toBe(timestamp);
 });

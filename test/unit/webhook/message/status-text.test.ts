@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { redactorKnowing } from '../../../../src/exporter/redaction/redactor-knowing.js';
+import { Redactor } from '../../../../src/exporter/redaction/redactor.js';
 import { statusText } from '../../../../src/webhook/message/status-text.js';
 
-const redactor = redactorKnowing('literals', []);
+const redactor = new Redactor('literals');
 
 test.each([
   'The command ended with exit code 3',

@@ -1,0 +1,118 @@
+import { describe, expect, it } from 'vitest';
+import type { RedactionLevel } from '../../../src/exporter/redaction/redaction-level.js';
+import { RunState } from '../../../src/run/run-state.js';
+import type { RunSummary } from '../../../src/run/run-summary.js';
+import { RUN_TRACKER_DEFAULTS } from '../../../src/run/run-tracker-config.js';
+import type { LoggedRecord } from '../../../src/sink/record-log.js';
+import { MeasuredStories } from '../../../src/webhook/message/measured-stories.js';
+import type { RunStory } from '../../../src/webhook/message/run-story.js';
+import { ERROR_MARKERS, type ErrorCase, type ErrorDatabase } from '../../tool/error-cases.js';
+import { casesOf, recordedErrors, traceOfCase } from '../../tool/error-runs.js';
+import { loggedLines } from '../exporter/mapping/read-sample.js';
+
+/** Long after every command has ended. */
+const LONG_AFTER_MS = 10_000_000;
+/** As many as a message names of a kind. */
+const CASES_OF_A_RUN = 10;
+
+const nodeOf = ({ uniqueId, name }: ErrorCase) => uniqueId ?? `model.shop.${name}`;
+
+/** Tells of the run whose records these are. @param fault why they cannot be read */
+function storiesOf(log: readonly LoggedRecord[], redaction: RedactionLevel, fault?: Error) {
+  const [first] = log;
+  if (first === undefined) throw new Error('no record');
+  const { traceId } = first.record;
+  const state = new RunState(RUN_TRACKER_DEFAULTS);
+  state.add(log, 0);
+  const { invocations } = state.judge(LONG_AFTER_MS);
+  const times = { firstSeenUnixMs: 1, lastSeenUnixMs: 2, logBytes: log.at(-1)?.endOffset ?? 0 };
+  const run: RunSummary = { traceId, ...times, state: 'finished', invocations };
+  const step = { invocations: invocations.map((one) => ({ ...one, traceId, isSaved: true })) };
+  return new MeasuredStories({
+    catalog: { stepsOf: async () => [step] },
+    tracker: { find: async () => run },
+    reader: {
+      async *read() {
+        if (fault !== undefined) throw fault;
+        for (let at = 0; at < log.length; at += 100) yield log.slice(at, at + 100);
+      },
+    },
+    redaction,
+    webUrl: () => null,
+  });
+}
+
+/**
+ * Stories of runs in which only some of the recorded mistakes were made: a message would not name all of them. The
+ * statements of the others stay, as those of nodes that went well would.
+ */
+async function toldOf(database: ErrorDatabase, redaction: RedactionLevel) {
+  const all = loggedLines(recordedErrors(database));
+  const cases = casesOf(database);
+  const ofBuild = cases.filter(({ command }) => command === undefined);
+  const groups: (readonly ErrorCase[])[] = cases.filter(({ command }) => command !== undefined).map((one) => [one]);
+  for (let at = 0; at < ofBuild.length; at += CASES_OF_A_RUN) groups.push(ofBuild.slice(at, at + CASES_OF_A_RUN));
+  const told: { readonly one: ErrorCase; readonly story: RunStory }[] = [];
+  for (const group of groups) {
+    const [first] = group;
+    if (first === undefined) continue;
+    const own = new Set(group.map(nodeOf));
+    const others = new Set(ofBuild.map(nodeOf).filter((node) => !own.has(node)));
+    const log = all.filter(
+      ({ record: { traceId, eventType, attributes } }) =>
+        traceId === traceOfCase(first) &&
+        (eventType.endsWith('.QueryExecuted') || !others.has(attributes.text('unique_id') ?? '')),
+    );
+    const story = await storiesOf(log, redaction).tell(10_001, 1_001, null);
+    told.push(...group.map((one) => ({ one, story })));
+  }
+  return told;
+}
+
+/** What a message says of a case. */
+function textsOf(one: ErrorCase, { errors, failedTests, otherErrors }: RunStory): readonly string[] {
+  const nodes = [...errors, ...failedTests].filter(
+    ({ uniqueId }) => one.command !== undefined || uniqueId === nodeOf(one),
+  );
+  return [...nodes.map(({ reason }) => reason), ...(one.command === undefined ? [] : otherErrors)];
+}
+
+describe.each(['duckdb', 'postgres'] as const)('errors that the engine reported of %s', (database) => {
+  it('show their cause in messages', async () => {
+    const told = await toldOf(database, 'literals');
+    expect(told.length).toBeGreaterThan(50);
+    const hidden = told.flatMap(({ one, story }) => {
+      const wanted = one.shown[database] ?? [];
+      const texts = textsOf(one, story);
+      return texts.some((text) => wanted.every((part) => text.includes(part)))
+        ? []
+        : [{ name: one.name, wanted, texts }];
+    });
+    expect(hidden).toEqual([]);
+  });
+
+  it.each(['literals', 'statements'] as const)(
+    'show no value of the project in messages at level %s',
+    async (level) => {
+      const stories = (await toldOf(database, level)).map(({ story }) => story);
+      expect(JSON.stringify(stories).match(ERROR_MARKERS)).toBeNull();
+    },
+  );
+});
+
+describe('why a run did not end well', () => {
+  const log = loggedLines(recordedErrors('duckdb'));
+  const message = 'Stopped by fail-fast after model.shop.contract_types failed: 3 nodes canceled';
+
+  it('names the nodes of the run, also where it is said alone', async () => {
+    expect(await storiesOf(log, 'literals').statusMessage(10_001, 1_001, message)).toBe(message);
+    expect(await storiesOf(log, 'statements').statusMessage(10_001, 1_001, message)).toBe(message);
+  });
+
+  it('shows no other word, nor fails where the records cannot be read', async () => {
+    const value = "Value 'zqone' of zqtwo is wrong";
+    expect(await storiesOf(log, 'literals').statusMessage(10_001, 1_001, value)).toBe("Value '?' of ? is wrong");
+    const gone = storiesOf(log, 'literals', new Error('the log is gone'));
+    expect(await gone.statusMessage(10_001, 1_001, message)).toContain('Stopped by fail-fast after model.');
+  });
+});
