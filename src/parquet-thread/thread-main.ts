@@ -4,7 +4,6 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { reasonOf } from '../component/reason-of.js';
 import { InvocationFiles } from '../run/invocation-files.js';
 import { writeLogAsParquet } from '../sink/parquet/log-parquet.js';
-import { ParquetWriter } from '../sink/parquet/parquet-writer.js';
 import { RecordLogFiles } from '../sink/record-log-files.js';
 import { LOG_FILE } from '../sink/trace-log.js';
 import type { FromParquetThread, LinePlace, ParquetThreadSetup, ToParquetThread } from './messages.js';
@@ -18,7 +17,6 @@ const { dataFolder } = workerData as ParquetThreadSetup;
 const files = new InvocationFiles(dataFolder, {
   // Jobs end where the log is durable, so nothing else has to be known of it.
   reader: new RecordLogFiles(dataFolder, (traceId, offset, reason) => damaged(traceId, { offset }, reason)),
-  createParquet: (path) => ParquetWriter.create(path),
   writeLog: (traceId, byteCount, path) =>
     writeLogAsParquet(join(dataFolder, 'runs', traceId, LOG_FILE), byteCount, path, (line, reason) =>
       damaged(traceId, { line }, reason),

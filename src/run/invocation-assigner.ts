@@ -137,6 +137,12 @@ export class InvocationAssigner {
     return parts === undefined ? undefined : { fromOffset: parts.firstOffset, toOffset: parts.endOffset };
   }
 
+  /** Tells which records an invocation has, by its position (from 1): the sum of their `recordDigest`, modulo 2^32. */
+  digestOf(index: number): number {
+    const groups = this.resolve().invocations[index - 1]?.groups ?? [];
+    return groups.reduce((sum, { digest }) => (sum + digest) >>> 0, 0);
+  }
+
   private resolve() {
     if (this.resolved !== null) return this.resolved;
     const invocations = assignGroups([...this.groups.values(), ...this.spanless.values(), this.overflow]);

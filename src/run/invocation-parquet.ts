@@ -1,6 +1,5 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { TraceId } from '../record/ids.js';
 import type { ParquetJobWriter } from './parquet-job.js';
 import type { RunEvent, RunListener } from './run-event.js';
 import type { InvocationSummary, RunSummary } from './run-summary.js';
@@ -10,8 +9,6 @@ import type { InvocationSummary, RunSummary } from './run-summary.js';
  * is missing or outdated when the run is finished. One run at a time.
  */
 export class InvocationParquet implements RunListener {
-  /** What the files of runs that are not finished hold, by the invocation's position. */
-  private readonly written = new Map<TraceId, Map<number, string>>();
   /** One run at a time. */
   private tail: Promise<void> = Promise.resolve();
 
@@ -30,27 +27,15 @@ export class InvocationParquet implements RunListener {
 
   private async handle(event: RunEvent): Promise<void> {
     const { run } = event;
-    if (event.type === 'started') return;
     if (event.type === 'finished') {
-      await this.finish(run);
-    } else if (run.state === 'open') {
+      await this.write(run, run.invocations);
+      // Late records may have shown that two invocations are one.
+      const surplus = `telemetry-${run.invocations.length + 1}.parquet`;
+      await rm(join(this.dataFolder, 'runs', run.traceId, surplus), { force: true });
+    } else if (event.type === 'invocationEnded' && run.state === 'open') {
       // When the whole run is over, `finished` follows at once and writes what is left.
       await this.write(run, [event.invocation]);
-      const known = this.written.get(run.traceId) ?? new Map<number, string>();
-      this.written.set(run.traceId, known.set(event.invocation.index, contentOf(event.invocation)));
     }
-  }
-
-  private async finish(run: RunSummary): Promise<void> {
-    const known = this.written.get(run.traceId);
-    this.written.delete(run.traceId);
-    await this.write(
-      run,
-      run.invocations.filter((invocation) => known?.get(invocation.index) !== contentOf(invocation)),
-    );
-    // Late records may have shown that two invocations are one.
-    const surplus = `telemetry-${run.invocations.length + 1}.parquet`;
-    await rm(join(this.dataFolder, 'runs', run.traceId, surplus), { force: true });
   }
 
   private async write(run: RunSummary, invocations: readonly InvocationSummary[]): Promise<void> {
@@ -62,8 +47,4 @@ export class InvocationParquet implements RunListener {
       files: invocations.map(({ index, parquetFile }) => ({ index, parquetFile })),
     });
   }
-}
-
-function contentOf({ spanId, processSpanId, recordCount }: InvocationSummary): string {
-  return `${spanId} ${processSpanId} ${recordCount}`;
 }

@@ -1,6 +1,6 @@
 import type { TraceId } from '../record/ids.js';
 
-/** Parquet files of a run that are to be written, all from the same part of its record log. Plain data: it goes to a thread. */
+/** Parquet files of a run that are to hold the same part of its record log: those that do not are written. Plain data: it goes to a thread. */
 export interface ParquetJob {
   readonly traceId: TraceId;
   /** Length of that part in bytes. */

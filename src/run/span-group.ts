@@ -34,6 +34,8 @@ export class SpanGroup {
   /** Where its last record ends in the record log. */
   endOffset = 0;
   recordCount = 0;
+  /** Tells which records they are, by their places in the log and whatever their order; see `recordDigest`. */
+  digest = 0;
   startTimeUnixNano: UnixNano | null = null;
   endTimeUnixNano: UnixNano | null = null;
   /** When its last record came, on the tracker's monotonic clock. */
@@ -62,6 +64,7 @@ export class SpanGroup {
 
   add({ record, resource, offset, endOffset }: LoggedRecord, arrivalMs: number): void {
     this.recordCount += 1;
+    this.digest = (this.digest + recordDigest(offset)) >>> 0;
     this.firstOffset = Math.min(this.firstOffset, offset);
     this.endOffset = Math.max(this.endOffset, endOffset);
     this.lastArrivalMs = Math.max(this.lastArrivalMs, arrivalMs);
@@ -103,8 +106,10 @@ export class SpanGroup {
   }
 
   private notePlace({ page, span, resource, base, arrivalMs }: SpanPlace, start: UnixNano, end: UnixNano): void {
+    const offset = base + page.cell(span, CELL.startLine);
     this.recordCount += 2;
-    this.firstOffset = Math.min(this.firstOffset, base + page.cell(span, CELL.startLine));
+    this.digest = (this.digest + recordDigest(offset) + recordDigest(base + page.cell(span, CELL.endLine))) >>> 0;
+    this.firstOffset = Math.min(this.firstOffset, offset);
     this.endOffset = Math.max(this.endOffset, base + page.cell(span, CELL.lineEnd));
     this.lastArrivalMs = Math.max(this.lastArrivalMs, arrivalMs);
     this.noteResource(resource);
@@ -141,6 +146,7 @@ export class SpanGroup {
   /** Takes over what the other group knows; that one is not used any more. */
   merge(other: SpanGroup): void {
     this.recordCount += other.recordCount;
+    this.digest = (this.digest + other.digest) >>> 0;
     this.firstOffset = Math.min(this.firstOffset, other.firstOffset);
     this.endOffset = Math.max(this.endOffset, other.endOffset);
     this.lastArrivalMs = Math.max(this.lastArrivalMs, other.lastArrivalMs);
@@ -230,6 +236,17 @@ export class SpanGroup {
     this.nodes.set(uniqueId, created);
     return created;
   }
+}
+
+/**
+ * Of the record at an offset of the log. Those of several are added up modulo 2^32: equal sums are, but for one chance in
+ * four thousand million, those of the same records.
+ */
+export function recordDigest(offset: number): number {
+  let mixed = (offset % 2 ** 32) + 1;
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return (mixed ^ (mixed >>> 16)) >>> 0;
 }
 
 function endOf(record: Exclude<TelemetryRecord, { recordType: 'LogRecord' }>): UnixNano {

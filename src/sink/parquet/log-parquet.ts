@@ -1,8 +1,11 @@
 import { open } from 'node:fs/promises';
+import type { FileMetaData } from 'hyparquet';
 import { z } from 'zod';
+import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import { jsonlToParquet } from './jsonl-parquet.js';
 import { ParquetOutput } from './parquet-output.js';
 import { readParquetFooter } from './parquet-reader.js';
+import { ParquetWriter } from './parquet-writer.js';
 import { DEFAULT_LIMITS } from './row-group-limits.js';
 
 /** Is told of a line in a record log that is no record; counted from 1. */
@@ -20,7 +23,19 @@ interface LogPart {
   readonly endBytes: number;
 }
 
-const partsSchema = z.array(z.tuple([z.number().int().positive(), z.number().int().positive()]));
+/** A part of a log of which a file has some of the records. */
+export interface PickedPart extends LogPart {
+  /** Tells which records the file has up to the part's end. */
+  readonly digest: number;
+}
+
+const endSchema = z.number().int().positive();
+const logPartsSchema = z
+  .array(z.tuple([endSchema, endSchema]))
+  .transform((pairs) => pairs.map(([endGroup, endBytes]): LogPart => ({ endGroup, endBytes })));
+const pickedPartsSchema = z
+  .array(z.tuple([endSchema, endSchema, z.number().int().nonnegative()]))
+  .transform((all) => all.map(([endGroup, endBytes, digest]): PickedPart => ({ endGroup, endBytes, digest })));
 
 /**
  * Writes a record log as a Parquet file, straight from its bytes: the rows of the file that `ParquetWriter` makes of its
@@ -70,35 +85,119 @@ async function begin(
 ): Promise<{ readonly output: ParquetOutput; readonly parts: readonly LogPart[] }> {
   try {
     const footer = await readParquetFooter(path);
-    const known = partsOf(footer.created_by ?? '');
-    const isWhole = known.at(-1)?.endGroup === footer.row_groups.length;
-    const parts = isWhole ? keptParts(known, byteCount) : [];
-    const last = parts.at(-1);
-    if (last !== undefined) return { output: await ParquetOutput.extend(path, footer, last.endGroup), parts };
+    const known = partsOf(footer, logPartsSchema);
+    const last = known.at(-1);
+    const sizes = known.map(({ endBytes }, at) => endBytes - (known[at - 1]?.endBytes ?? 0));
+    const grownBytes = byteCount - (last?.endBytes ?? 0);
+    const parts = grownBytes > 0 ? keptParts(known, sizes, grownBytes) : [];
+    const kept = parts.at(-1);
+    if (kept !== undefined) return { output: await ParquetOutput.extend(path, footer, kept.endGroup), parts };
   } catch {
     // There is none, or it is damaged: all of it is written.
   }
   return { output: await ParquetOutput.create(path), parts: [] };
 }
 
-/** Parts that are larger than what is written behind them; none where nothing came since. */
-function keptParts(parts: readonly LogPart[], byteCount: number): readonly LogPart[] {
-  const kept = [...parts];
-  if ((kept.at(-1)?.endBytes ?? byteCount) >= byteCount) return [];
-  for (let last = kept.at(-1); last !== undefined; last = kept.at(-1)) {
-    const beginBytes = kept.at(-2)?.endBytes ?? 0;
-    if (last.endBytes - beginBytes > byteCount - last.endBytes) break;
-    kept.pop();
+/** Parts that are larger than what is written behind them. */
+function keptParts<Part extends LogPart>(
+  parts: readonly Part[],
+  sizes: readonly number[],
+  grownBy: number,
+): readonly Part[] {
+  let behind = grownBy;
+  let count = parts.length;
+  for (let size = sizes[count - 1]; size !== undefined && size <= behind; size = sizes[count - 1]) {
+    behind += size;
+    count -= 1;
   }
-  return kept;
+  return parts.slice(0, count);
 }
 
-function partsOf(createdBy: string): readonly LogPart[] {
-  const [, text] = createdBy.split(PARTS_NOTE);
-  const pairs = text === undefined ? [] : (partsSchema.safeParse(JSON.parse(text)).data ?? []);
-  return pairs.map(([endGroup, endBytes]) => ({ endGroup, endBytes }));
+/** @returns none where the file does not say all of its parts */
+function partsOf<Part extends LogPart>(
+  { created_by, row_groups }: FileMetaData,
+  schema: z.ZodType<readonly Part[]>,
+): readonly Part[] {
+  const [, text] = (created_by ?? '').split(PARTS_NOTE);
+  const parts = text === undefined ? [] : (schema.safeParse(JSON.parse(text)).data ?? []);
+  return parts.at(-1)?.endGroup === row_groups.length ? parts : [];
 }
 
-function noteOf(parts: readonly LogPart[]): string {
-  return PARTS_NOTE + JSON.stringify(parts.map(({ endGroup, endBytes }) => [endGroup, endBytes]));
+function noteOf(parts: readonly (LogPart & Partial<PickedPart>)[]): string {
+  const tuples = parts.map(({ endGroup, endBytes, digest }) => [
+    endGroup,
+    endBytes,
+    ...(digest === undefined ? [] : [digest]),
+  ]);
+  return PARTS_NOTE + JSON.stringify(tuples);
+}
+
+/** A Parquet file of some of a log's records, which grows as that of a whole log does. */
+export class PickedParquet {
+  /** Where the log has to be read from: what the file has before that is kept. */
+  readonly fromOffset: number;
+
+  /** What the file of that name has; `undefined` where there is none that says so. */
+  static async lastPart(path: string): Promise<PickedPart | undefined> {
+    return (await readPicked(path))?.parts.at(-1);
+  }
+
+  /** Begins a file anew. @throws when it cannot be created. */
+  static async create(path: string): Promise<PickedParquet> {
+    return new PickedParquet(await ParquetWriter.create(path), []);
+  }
+
+  /**
+   * Begins with what the file of that name has.
+   * @param digest of the records that it is to have; otherwise it is begun anew
+   * @param grownBy how many records are to be added
+   * @throws when it cannot be created
+   */
+  static async extend(path: string, digest: number, grownBy: number): Promise<PickedParquet> {
+    const known = await readPicked(path);
+    if (known?.parts.at(-1)?.digest !== digest) return PickedParquet.create(path);
+    const { footer, parts } = known;
+    const sizes = parts.map(({ endGroup }, at) =>
+      footer.row_groups
+        .slice(parts[at - 1]?.endGroup ?? 0, endGroup)
+        .reduce((sum, { num_rows }) => sum + Number(num_rows), 0),
+    );
+    const kept = keptParts(parts, sizes, grownBy);
+    const last = kept.at(-1);
+    if (last === undefined) return PickedParquet.create(path);
+    return new PickedParquet(await ParquetWriter.extend(path, footer, last.endGroup), kept);
+  }
+
+  private constructor(
+    private readonly writer: ParquetWriter,
+    private readonly kept: readonly PickedPart[],
+  ) {
+    this.fromOffset = kept.at(-1)?.endBytes ?? 0;
+  }
+
+  async append(records: Iterable<TelemetryRecord>): Promise<void> {
+    await this.writer.append(records);
+  }
+
+  /** Writes what is left and the footer, syncs and gives the file its name. @param part what of the log was read, and which records the file has */
+  async close(part: Pick<PickedPart, 'endBytes' | 'digest'>): Promise<void> {
+    const endGroup = await this.writer.finishGroup();
+    await this.writer.close(noteOf([...this.kept, { endGroup, ...part }]));
+  }
+
+  /** Gives up: removes the partial file, leaves an earlier file of that name alone. */
+  async abort(): Promise<void> {
+    await this.writer.abort();
+  }
+}
+
+async function readPicked(path: string) {
+  try {
+    const footer = await readParquetFooter(path);
+    const parts = partsOf(footer, pickedPartsSchema);
+    return parts.length === 0 ? undefined : { footer, parts };
+  } catch {
+    // There is none, or it is damaged.
+    return undefined;
+  }
 }

@@ -1,3 +1,4 @@
+import type { FileMetaData } from 'hyparquet';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import { type ParquetFileInfo, ParquetOutput } from './parquet-output.js';
 import { RecordRows } from './record-rows.js';
@@ -17,6 +18,11 @@ export class ParquetWriter {
     return new ParquetWriter(await ParquetOutput.create(path), limits);
   }
 
+  /** Begins a file with the first row groups of the one that has the name now. @throws as `ParquetOutput.extend` */
+  static async extend(path: string, metadata: FileMetaData, groupCount: number): Promise<ParquetWriter> {
+    return new ParquetWriter(await ParquetOutput.extend(path, metadata, groupCount), DEFAULT_LIMITS);
+  }
+
   private constructor(
     private readonly output: ParquetOutput,
     private readonly limits: ParquetWriterLimits,
@@ -29,10 +35,16 @@ export class ParquetWriter {
     }
   }
 
-  /** Writes what is left and the footer, syncs and gives the file its name. */
-  async close(): Promise<ParquetFileInfo> {
+  /** Writes what is left as a row group. @returns how many row groups there are */
+  async finishGroup(): Promise<number> {
     if (this.columns.rowCount > 0) await this.output.write(this.columns.finish());
-    return this.output.close();
+    return this.output.rowGroupCount;
+  }
+
+  /** Writes what is left and the footer, syncs and gives the file its name. @param note as in `ParquetOutput.close` */
+  async close(note?: string): Promise<ParquetFileInfo> {
+    await this.finishGroup();
+    return this.output.close(note);
   }
 
   /** Gives up: removes the partial file, leaves an earlier file of that name alone. */

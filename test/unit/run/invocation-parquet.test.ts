@@ -1,32 +1,28 @@
+import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { DuckDBInstance } from '@duckdb/node-api';
+import { parquetMetadata } from 'hyparquet';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { TraceId } from '../../../src/record/ids.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { InvocationFiles } from '../../../src/run/invocation-files.js';
 import { InvocationParquet } from '../../../src/run/invocation-parquet.js';
 import { writeLogAsParquet } from '../../../src/sink/parquet/log-parquet.js';
 import { readParquetRows } from '../../../src/sink/parquet/parquet-reader.js';
-import { ParquetWriter } from '../../../src/sink/parquet/parquet-writer.js';
 import { recordFromRow } from '../../../src/sink/parquet/record-from-row.js';
 import type { LoggedRecord } from '../../../src/sink/record-log.js';
 import { fromJsonl, fromOtlp } from './logged-samples.js';
 import { TrackerBench } from './tracker-bench.js';
 
 let bench: TrackerBench;
-/** Record counts of the files in the order in which they were written. */
-let written: string[];
-let brokenAfter: number;
+/** Files that were written straight from a log. */
+let logs: string[];
 
 beforeEach(async () => {
-  written = [];
-  brokenAfter = Number.POSITIVE_INFINITY;
+  logs = [];
   bench = await TrackerBench.open();
-  bench.furtherListeners.push(
-    new InvocationParquet(
-      bench.folder,
-      new InvocationFiles(bench.folder, { reader: bench.reader, createParquet: (path) => createFile(path) }),
-    ),
-  );
+  bench.furtherListeners.push(new InvocationParquet(bench.folder, invocationFiles()));
   await bench.restart();
 });
 
@@ -34,23 +30,25 @@ afterEach(async () => {
   await bench.close();
 });
 
-async function createFile(path: string) {
-  const file = await ParquetWriter.create(path);
-  return {
-    append: async (records: Iterable<TelemetryRecord>) => {
-      await file.append(records);
-      if (written.length >= brokenAfter) throw new Error('disk full');
+/** As in a thread that has just begun. */
+function invocationFiles(): InvocationFiles {
+  return new InvocationFiles(bench.folder, {
+    reader: bench.reader,
+    writeLog: async (traceId, byteCount, path) => {
+      const log = join(bench.folder, 'runs', traceId, 'telemetry.jsonl');
+      await writeLogAsParquet(log, byteCount, path, () => {});
+      logs.push(path.slice(path.lastIndexOf('/') + 1));
     },
-    close: async () => {
-      written.push(path.slice(path.lastIndexOf('/') + 1));
-      await file.close();
-    },
-    abort: () => file.abort(),
-  };
+  });
 }
 
 function folderOf(records: readonly LoggedRecord[]): string {
-  return join(bench.folder, 'runs', records[0]?.record.traceId ?? '');
+  return join(bench.folder, 'runs', traceIdOf(records));
+}
+
+function traceIdOf([first]: readonly LoggedRecord[]): TraceId {
+  if (first === undefined) throw new Error('there is no record');
+  return first.record.traceId;
 }
 
 async function parquetFiles(records: readonly LoggedRecord[]): Promise<string[]> {
@@ -69,37 +67,19 @@ it('writes one file for a run of one invocation, with every record', async () =>
   const records = fromOtlp('build-clean');
   await bench.append(records);
   await bench.pass(10_000);
-  expect(written).toEqual(['telemetry.parquet']);
+  expect([logs, await parquetFiles(records)]).toEqual([['telemetry.parquet'], ['telemetry.parquet']]);
   expect(await spanIdsIn(join(folderOf(records), 'telemetry.parquet'))).toEqual(
     new Set(records.map(({ record }) => record.spanId)),
   );
 });
 
-it('writes the log of a run of one invocation as a whole where it can, and then the files of two invocations as ever', async () => {
-  const logs: string[] = [];
-  bench.furtherListeners.splice(
-    0,
-    1,
-    new InvocationParquet(
-      bench.folder,
-      new InvocationFiles(bench.folder, {
-        reader: bench.reader,
-        createParquet: (path) => createFile(path),
-        writeLog: async (traceId, byteCount, path) => {
-          logs.push(path.slice(path.lastIndexOf('/') + 1));
-          const log = join(bench.folder, 'runs', traceId, 'telemetry.jsonl');
-          await writeLogAsParquet(log, byteCount, path, () => {});
-        },
-      }),
-    ),
-  );
-  await bench.restart();
+it('writes the log of a run of one invocation, and then the files of two invocations', async () => {
   const records = fromOtlp('build-clean');
   await bench.append(records);
   await bench.append(fromOtlp('overlapping'));
   await bench.pass(10_000);
   expect(logs).toEqual(['telemetry.parquet']);
-  expect(written.toSorted()).toEqual(['telemetry-2.parquet', 'telemetry.parquet']);
+  expect(await parquetFiles(fromOtlp('overlapping'))).toEqual(['telemetry-2.parquet', 'telemetry.parquet']);
   expect(await spanIdsIn(join(folderOf(records), 'telemetry.parquet'))).toEqual(
     new Set(records.map(({ record }) => record.spanId)),
   );
@@ -118,27 +98,97 @@ it('writes each of two overlapping commands a file of its own, with its own reco
   expect(await spanIdsIn(join(folderOf(records), 'telemetry-2.parquet'))).toEqual(idsOf(own.slice(secondFile)));
 });
 
-it('writes the files anew when late records came', async () => {
+describe('what comes late to a trace of two commands', () => {
   const records = fromOtlp('overlapping');
-  await bench.append(records.slice(0, -1));
-  await bench.pass(10_000);
-  await bench.pass(600_000);
-  const before = written.length;
-  await bench.append(records.slice(-1));
-  await bench.pass(600_000);
-  expect(written.length).toBeGreaterThan(before);
-  expect(await parquetFiles(records)).toEqual(['telemetry-2.parquet', 'telemetry.parquet']);
+  const NAMES = ['telemetry.parquet', 'telemetry-2.parquet'];
+  const LATE = 12;
+  const finished = async (part: readonly LoggedRecord[]) => {
+    await bench.append(part);
+    await bench.pass(10_000);
+    await bench.pass(600_000);
+  };
+  const content = (name: string) => readFileSync(join(folderOf(records), name));
+  const rowGroups = (name: string) => {
+    const { row_groups } = parquetMetadata(new Uint8Array(content(name)).buffer);
+    return row_groups.map(({ num_rows }) => Number(num_rows));
+  };
+  /** All files of a log of these records that are written at one time hold the same rows. */
+  const expectTheRows = async () => {
+    const folder = folderOf(records);
+    const duckdb = await (await DuckDBInstance.create()).connect();
+    for (const name of NAMES) copyFileSync(join(folder, name), join(folder, `grown-${name}`));
+    for (const name of NAMES) rmSync(join(folder, name));
+    await bench.restart();
+    await invocationFiles().write({
+      traceId: traceIdOf(records),
+      logBytes: statSync(join(folder, 'telemetry.jsonl')).size,
+      invocationCount: 2,
+      files: NAMES.map((parquetFile, at) => ({ index: at + 1, parquetFile })),
+    });
+    for (const name of NAMES) {
+      const [grown, whole] = [join(folder, `grown-${name}`), join(folder, name)];
+      for (const [one, other] of [
+        [grown, whole],
+        [whole, grown],
+      ]) {
+        const missing = `SELECT count(*) FROM (SELECT * FROM '${one}' EXCEPT ALL SELECT * FROM '${other}')`;
+        expect((await duckdb.runAndReadAll(missing)).getRows(), name).toEqual([[0n]]);
+      }
+    }
+  };
+
+  it('is appended to the file of its command, and the other is left alone', async () => {
+    await finished(records.slice(0, -LATE));
+    let writtenCount = 0;
+    for (const late of records.slice(-LATE)) {
+      const before = NAMES.map((name) => ({ name, bytes: content(name), groups: rowGroups(name) }));
+      await finished([late]);
+      const changed = before.filter(({ name, bytes }) => !content(name).equals(bytes));
+      expect(changed.length).toBe(1);
+      for (const { name, groups } of changed) {
+        const after = rowGroups(name);
+        const keptCount = after.findIndex((rows, at) => rows !== groups[at]);
+        writtenCount += after.slice(keptCount).reduce((sum, rows) => sum + rows, 0);
+      }
+    }
+    // Each of the late ones a few times, the many before them not once.
+    expect(writtenCount).toBeLessThan(LATE * 6);
+    expect(NAMES.flatMap(rowGroups).reduce((sum, rows) => sum + rows, 0)).toBe(records.length);
+    await expectTheRows();
+  });
+
+  it('is appended by a thread that has just begun, too; a file that is spoiled or gone is written anew', async () => {
+    await finished(records.slice(0, -2));
+    const [first = [], second = []] = NAMES.map(rowGroups);
+    for (const [at, late] of records.slice(-2).entries()) {
+      bench.furtherListeners.splice(0, 1, new InvocationParquet(bench.folder, invocationFiles()));
+      await bench.restart();
+      if (at === 1) {
+        rmSync(join(folderOf(records), NAMES[0] ?? ''));
+        writeFileSync(join(folderOf(records), NAMES[1] ?? ''), 'PAR1');
+      }
+      await finished([late]);
+      if (at === 0) expect(NAMES.map(rowGroups)).toEqual([first, [...second, 1]]);
+    }
+    await expectTheRows();
+  });
+
+  it('has files written anew where it moves earlier records to another command', async () => {
+    const isTelling = ({ record }: LoggedRecord) => /\.(Invocation|Process)$/.test(record.eventType);
+    await finished(records.filter((each) => !isTelling(each)));
+    await finished(records.filter(isTelling));
+    await expectTheRows();
+  });
 });
 
 it('leaves no half file when writing fails, and writes it at the next start', async () => {
-  const records = fromOtlp('parse');
-  brokenAfter = 0;
+  const records = fromOtlp('overlapping');
+  const broken = join(folderOf(records), 'telemetry-2.parquet.partial');
+  mkdirSync(broken, { recursive: true });
   await bench.append(records);
   await bench.pass(10_000);
-  expect(await parquetFiles(records)).toEqual([]);
-  brokenAfter = Number.POSITIVE_INFINITY;
+  expect(await parquetFiles(records)).toEqual(['telemetry-2.parquet.partial', 'telemetry.parquet']);
+  rmSync(broken, { recursive: true });
   await bench.restart();
-  expect(await parquetFiles(records)).toEqual(['telemetry.parquet']);
-  await bench.restart();
-  expect(written).toEqual(['telemetry.parquet']);
+  expect(await parquetFiles(records)).toEqual(['telemetry-2.parquet', 'telemetry.parquet']);
 });
