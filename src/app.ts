@@ -155,6 +155,7 @@ export class App {
       ...{ intake, access, api, hook, health, clock, logger, version: deps.version, ownHosts: deps.ownHosts },
       exportsTo: otlpDestinations(configuration).flatMap(originsOf),
     });
+    health.register(parts.notes.name, () => parts.notes.health());
     if (configuration['database-url'] !== 'off') {
       addDatabaseHealth(health, { state: opened.state, lease, membership: cluster?.membership });
     }

@@ -23,7 +23,10 @@ import type { WebhooksLate } from './webhooks-late.js';
 
 /** What the API's routers are made of. */
 export interface ApiRoutersDeps
-  extends Pick<OwnApiDeps, 'dataFolder' | 'reader' | 'tracker' | 'redaction' | 'clock' | 'stopping' | 'queryFiles'> {
+  extends Pick<
+    OwnApiDeps,
+    'dataFolder' | 'notes' | 'reader' | 'tracker' | 'redaction' | 'clock' | 'stopping' | 'queryFiles'
+  > {
   readonly state: State;
   /** The jobs that the configuration declares. */
   readonly jobs: readonly JobDefinition[];

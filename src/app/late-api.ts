@@ -16,7 +16,7 @@ import type { MeasuredParts } from './create-metrics.js';
 import type { WebhooksLate } from './webhooks-late.js';
 
 /** What the API works with. */
-export interface LateApiDeps extends Omit<ApiRoutersDeps, 'jobs' | 'dataFolder' | 'redaction'> {
+export interface LateApiDeps extends Omit<ApiRoutersDeps, 'jobs' | 'dataFolder' | 'notes' | 'redaction'> {
   readonly access: Access;
   readonly book: LocalExecutionBook;
   readonly storage: ArtifactStorage;
@@ -27,7 +27,7 @@ export interface LateApiDeps extends Omit<ApiRoutersDeps, 'jobs' | 'dataFolder' 
   /** Where Parquet files are not in the data folder. */
   readonly telemetry: TelemetryFiles | undefined;
   /** What metrics are read from, beside what is here anyway. */
-  readonly measured: MeasuredParts;
+  readonly measured: MeasuredParts & { readonly notes: ApiRoutersDeps['notes'] };
   readonly webhooks: ApiRoutersDeps['webhooks'] & Pick<WebhooksLate, 'tallies'>;
   readonly logger: Logger;
 }
@@ -63,7 +63,7 @@ export class LateApi {
       const { configuration, deps } = this;
       const { apiRouters } = await import('./api-routers.js');
       const { jobs, redaction, 'data-dir': dataFolder } = configuration;
-      const own = await apiRouters({ ...deps, jobs, redaction, dataFolder });
+      const own = await apiRouters({ ...deps, notes: deps.measured.notes, jobs, redaction, dataFolder });
       const { downloads, uploads } = await this.openArtifacts();
       return this.behindTokens(configuration.web.host, [...own, downloads, uploads]);
     });
@@ -84,7 +84,7 @@ export class LateApi {
   pages(): Router {
     return lazyRouter(isForPages, async () => {
       const [{ openPages }, { artifacts }] = await Promise.all([import('./open-pages.js'), this.openArtifacts()]);
-      return openPages(this.configuration, { ...this.deps, artifacts });
+      return openPages(this.configuration, { ...this.deps, notes: this.deps.measured.notes, artifacts });
     });
   }
 

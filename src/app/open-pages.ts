@@ -8,7 +8,7 @@ import type { WebhooksLate } from './webhooks-late.js';
 
 /** What the pages are made of. */
 export interface OpenPagesDeps
-  extends Pick<PageDeps, 'tracker' | 'reader' | 'artifacts' | 'otlpUrl' | 'version' | 'clock' | 'logger'> {
+  extends Pick<PageDeps, 'notes' | 'tracker' | 'reader' | 'artifacts' | 'otlpUrl' | 'version' | 'clock' | 'logger'> {
   readonly state: Pick<State, 'catalog' | 'subscriptions' | 'webhookEvents'>;
   readonly access: Access;
   readonly webhooks: Pick<WebhooksLate, 'openDesk' | 'wake'>;
@@ -19,10 +19,10 @@ export function openPages(
   configuration: Pick<Configuration, 'redaction' | 'public-url' | 'http'>,
   deps: OpenPagesDeps,
 ): Router {
-  const { state, access, webhooks, otlpUrl, version, clock, logger, tracker, reader, artifacts } = deps;
+  const { state, access, webhooks, otlpUrl, version, clock, logger, notes, tracker, reader, artifacts } = deps;
   const { redaction, 'public-url': publicUrl } = configuration;
   return pageRouter({
-    ...{ tracker, reader, artifacts, redaction, otlpUrl, version, clock, logger },
+    ...{ notes, tracker, reader, artifacts, redaction, otlpUrl, version, clock, logger },
     authenticator: access.authenticator,
     catalog: state.catalog,
     subscriptions: state.subscriptions,

@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
+import type { HealthState } from '../component/health.js';
 import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
 import { accountOf, accountOfStep } from '../record/account-attribute.js';
@@ -8,6 +9,7 @@ import { importBeganUnixMs } from '../record/import-attribute.js';
 import type { Resource } from '../record/resource.js';
 import { stepIdOf } from '../record/step-attribute.js';
 import { toUnixMs } from '../record/unix-nano.js';
+import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
 import type { InvocationNote, InvocationStore, TraceNote } from '../store/invocation-store.js';
 import type { RunRow } from '../store/run-store.js';
 import { NOT_FINISHED } from '../store/state-tables.js';
@@ -38,6 +40,22 @@ const UNNOTED_PAUSE_MS = 10;
 const MAX_STEP_ID_LENGTH = 200;
 /** Before the last moment that a date can be, which stands for a run that is not over. */
 const MAX_UNIX_MS = NOT_FINISHED - 1;
+
+/** Set-aside runs that are listed. */
+const MAX_LISTED = 100;
+
+/** A run that the database can never keep: it has no number, and only its record log tells of it. */
+export interface SetAsideRun {
+  readonly traceId: TraceId;
+  /** Of its first command, as it was typed; `null` where that is not known. */
+  readonly command: string | null;
+  readonly firstSeenUnixMs: number;
+  readonly lastSeenUnixMs: number;
+  /** Why, in one sentence. */
+  readonly reason: string;
+}
+
+const SET_ASIDE_REASON = 'The database cannot keep it: a number or a text of it is too large.';
 
 /** What is to be noted of a trace. */
 interface Waiting {
@@ -84,6 +102,27 @@ export class InvocationNotes implements RunListener, Component {
     this.timer?.cancel();
     await this.looking;
     await this.flush();
+  }
+
+  /** How it is, for `/readyz`: what was set aside keeps nothing from being done. */
+  health(): HealthState {
+    return { ready: true, details: { setAsideCount: this.setAsideCount } };
+  }
+
+  /** The account's runs that were set aside, those that were seen last first; at most 100. @throws StoreError */
+  async listSetAside(accountId: number): Promise<readonly SetAsideRun[]> {
+    // Mostly there is none, and looking for them reads all rows.
+    if (this.setAsideCount === 0) return [];
+    const { parseRun } = await import('./parse-run.js');
+    return (await this.deps.store.listSetAside(MAX_LISTED)).flatMap(({ traceId, summary, ...row }) => {
+      const invocations = parseRun(summary)?.invocations ?? [];
+      const owners = invocations.map(({ resource }) => accountOf(resource) ?? FIRST_ACCOUNT_ID);
+      if (owners.length === 0) owners.push(FIRST_ACCOUNT_ID);
+      if (owners.some((owner) => owner !== accountId)) return [];
+      const { firstSeenUnixMs, lastSeenUnixMs } = row;
+      const command = invocations[0]?.rawCommand ?? null;
+      return [{ traceId, command, firstSeenUnixMs, lastSeenUnixMs, reason: SET_ASIDE_REASON }];
+    });
   }
 
   /** @throws when a run's end cannot be noted, or its files were not written: it is told again. */

@@ -54,6 +54,8 @@ export interface InvocationStore {
   /** Traces whose invocations can never be noted: they are not looked at again, and are counted. */
   setAside(traceIds: readonly TraceId[]): Promise<void>;
   countSetAside(): Promise<number>;
+  /** Those of them that were seen last, the latest first. */
+  listSetAside(limit: number): Promise<readonly RunRow[]>;
   /** Traces with a row whose invocations were never noted, oldest first. */
   listUnnoted(limit: number): Promise<readonly RunRow[]>;
 }

@@ -66,6 +66,17 @@ export class SqlInvocationStore implements InvocationStore {
     return found?.count ?? 0;
   }
 
+  async listSetAside(limit: number): Promise<readonly RunRow[]> {
+    const rows = await this.db
+      .selectFrom('runs')
+      .selectAll()
+      .where('is_noted', '=', SET_ASIDE)
+      .orderBy('last_seen_unix_ms', 'desc')
+      .limit(limit)
+      .execute();
+    return rows.map(toRunRow);
+  }
+
   async listUnnoted(limit: number): Promise<readonly RunRow[]> {
     const { fence } = this;
     const rows = await this.db

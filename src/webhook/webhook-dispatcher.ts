@@ -270,15 +270,14 @@ export class WebhookDispatcher implements Component {
   }
 }
 
-/** PostgreSQL's texts hold no zero bytes. */
 function logOf(sent: Sent) {
   return {
     httpStatusCode: sent.httpStatusCode,
-    error: sent.error?.replaceAll('\0', '�') ?? null,
+    error: sent.error,
     requestHeaders: JSON.stringify(sent.requestHeaders),
     requestBody: sent.requestBody,
     responseHeaders: JSON.stringify(sent.responseHeaders),
-    responseBody: sent.responseBody.replaceAll('\0', '�'),
+    responseBody: sent.responseBody,
     resentAfter: sent.resentAfter,
   };
 }

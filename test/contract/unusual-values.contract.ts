@@ -88,5 +88,6 @@ export function unusualValuesContract(withState: (body: (state: State) => Promis
       await state.invocations.setAside([traceId]);
       expect(await state.invocations.listUnnoted(9)).toEqual([]);
       expect(await state.invocations.countSetAside()).toBe(1);
+      expect(await state.invocations.listSetAside(9)).toEqual([row]);
     }));
 }

@@ -30,6 +30,7 @@ export const ENDPOINT_TABLE: Readonly<Record<string, readonly PermissionSet[]>> 
   'GET /api/run-bridge/v1/runs/:id/measures': READERS,
   'GET /api/run-bridge/v1/runs/:id/records': READERS,
   'GET /api/run-bridge/v1/runs/:id/events': READERS,
+  'GET /api/run-bridge/v1/set-aside-runs': READERS,
   'GET /api/v3/accounts/:accountId/webhooks/subscriptions': HOOK_READERS,
   'POST /api/v3/accounts/:accountId/webhooks/subscriptions': HOOK_WRITERS,
   'GET /api/v3/accounts/:accountId/webhooks/subscription/:webhookId': HOOK_READERS,

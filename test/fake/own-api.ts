@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { Router } from 'express';
 import { type ApiRoutersDeps, apiRouters } from '../../src/app/api-routers.js';
 import type { TraceId } from '../../src/record/ids.js';
+import { InvocationNotes } from '../../src/run/invocation-notes.js';
 import { parseRun } from '../../src/run/parse-run.js';
+import { PlaceFinder } from '../../src/run/place-finder.js';
 import type { RunSummary } from '../../src/run/run-summary.js';
 import { RecordLogFiles } from '../../src/sink/record-log-files.js';
 import type { State } from '../../src/store/state.js';
@@ -22,7 +24,10 @@ export interface OwnApi {
   readonly others: Router;
   readonly traceIds: readonly TraceId[];
   /** What measures are read with. */
-  readonly measuring: Pick<ApiRoutersDeps, 'reader' | 'tracker'> & Pick<State, 'catalog'>;
+  readonly measuring: Pick<ApiRoutersDeps, 'reader' | 'tracker'> & { readonly notes: InvocationNotes } & Pick<
+      State,
+      'catalog'
+    >;
   /** Notes what is known of a sample's commands now. */
   note(traceId: TraceId, isOver: boolean): Promise<void>;
   close(): Promise<void>;
@@ -52,8 +57,12 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
   const stopping = new AbortController();
   const reader = new RecordLogFiles(dataFolder, () => {});
   const tracker = { find: async (traceId: TraceId) => summaryOf(traceId) };
+  const places = new PlaceFinder({ jobs: [], environments: [], projects: [] });
+  const { clock, logger } = server;
+  const notes = new InvocationNotes({ store: server.state.invocations, files: null, places, clock, logger });
   const routers = await apiRouters({
     state: server.state,
+    notes,
     dataFolder,
     reader,
     tracker,
@@ -92,6 +101,6 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
     await server.close();
     for (const remove of removals) remove();
   };
-  const measuring = { reader, tracker, catalog: server.state.catalog };
+  const measuring = { notes, reader, tracker, catalog: server.state.catalog };
   return { server, routers, dataFolder, others, traceIds, measuring, note, close };
 }

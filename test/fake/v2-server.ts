@@ -32,6 +32,7 @@ export class V2Server {
     const own = {
       dataFolder,
       tracker,
+      notes: { listSetAside: async () => [] },
       redaction: 'literals',
       stopping: new AbortController().signal,
       version: '0.0.0',

@@ -1,11 +1,13 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseTraceId } from '../../src/record/ids.js';
 import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
 import { PERMISSION_SETS, type PermissionSet } from '../../src/store/permission-set.js';
 import { readRunSight } from '../../src/web/page/run-sight.js';
 import { endpointsOf, PAGE_TABLE } from '../fake/endpoint-table.js';
 import { PageServer } from '../fake/page-server.js';
+import { until } from '../fake/until.js';
 import { attempted, commandNote, subscription } from '../fake/webhook-facts.js';
 
 const SCRIPT = '<script>alert(1)</script>"\'&';
@@ -85,6 +87,43 @@ describe('the list of runs', () => {
     expect(html).toContain(
       'OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 OTEL_EXPORTER_OTLP_HEADERS=&quot;Authorization=Bearer $TOKEN&quot; dbt build',
     );
+  });
+});
+
+describe('a run that the database can never keep', () => {
+  it('is named by the list of runs, the API and the health of the program, to its own account', async () => {
+    const { server, measuring, dataFolder, traceIds } = pages.api;
+    const of = '/api/run-bridge/v1/set-aside-runs';
+    expect(await server.ask('GET', of, admin)).toMatchObject({ status: 200, body: { data: [] } });
+    expect((await pages.get('/', admin)).html).not.toContain('set aside');
+
+    const traceId = traceIds[0] ?? '';
+    const summary = readFileSync(join(dataFolder, 'runs', traceId, 'run.json'), 'utf8');
+    const lost = parseTraceId('a'.repeat(32));
+    if (lost === undefined) throw new Error('no trace id');
+    const row = { traceId: lost, firstSeenUnixMs: 1_000, lastSeenUnixMs: 2_000, logBytes: 7, parquetBytes: 7 };
+    await server.state.runs.save([{ ...row, state: 'finished', summary }]);
+    await server.state.invocations.setAside([lost]);
+    measuring.notes.lookAgain();
+    await until(() => measuring.notes.setAsideCount === 1);
+
+    const reason = 'The database cannot keep it: a number or a text of it is too large.';
+    const { html } = await pages.get('/', admin);
+    for (const part of ['1 run set aside', `trace ${lost}`, reason]) expect(html).toContain(part);
+    expect(await server.ask('GET', of, admin)).toMatchObject({
+      status: 200,
+      body: {
+        data: [
+          {
+            ...{ trace_id: lost, command: expect.stringMatching(/^dbt build/), reason },
+            ...{ first_seen_at: '1970-01-01T00:00:01.000Z', last_seen_at: '1970-01-01T00:00:02.000Z' },
+          },
+        ],
+      },
+    });
+    expect(measuring.notes.health()).toEqual({ ready: true, details: { setAsideCount: 1 } });
+    expect((await pages.get('/', foreign)).html).not.toContain('set aside');
+    expect(await server.ask('GET', of, foreign)).toMatchObject({ status: 200, body: { data: [] } });
   });
 });
 

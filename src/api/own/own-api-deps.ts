@@ -3,6 +3,7 @@ import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js
 import type { QueryEngine } from '../../query/query-engine.js';
 import type { QueryFiles } from '../../query/query-files.js';
 import type { TraceId } from '../../record/ids.js';
+import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
 import type { RecordLogReader } from '../../sink/record-log.js';
 import type { RunCatalog } from '../../store/run-catalog.js';
@@ -15,6 +16,7 @@ export interface OwnApiDeps {
   readonly queryFiles?: (traceIds: readonly TraceId[], unnamed: readonly UnnamedRun[]) => Promise<QueryFiles>;
   readonly catalog: RunCatalog;
   readonly traces: TraceCatalog;
+  readonly notes: Pick<InvocationNotes, 'listSetAside'>;
   readonly reader: RecordLogReader;
   readonly tracker: Pick<RunTracker, 'find'>;
   readonly queries: Pick<QueryEngine, 'run'>;

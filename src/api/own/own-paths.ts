@@ -6,7 +6,7 @@ import { measuresSchema, nodesSchema } from './measures-answer.js';
 import { queryAnswerSchema, querySchema } from './query-answer.js';
 import { recordFilterSchema } from './record-filter.js';
 import { recordPageSchema } from './record-pages.js';
-import { runSchema } from './run-document.js';
+import { runSchema, setAsideSchema } from './run-document.js';
 
 const path = z.object({
   id: z.string().meta({ description: "the run's number, or a trace or invocation id of one of its commands" }),
@@ -87,6 +87,16 @@ export const OWN_PATHS: ZodOpenApiPathsObject = {
         200: { description: 'Events until the run is over.', content: { 'text/event-stream': { schema: z.string() } } },
         204: { description: 'All was told: Last-Event-ID was that of the last event.' },
         ...errorAnswers(404),
+      },
+    },
+  },
+  [`${API_PATH}/set-aside-runs`]: {
+    get: {
+      tags: TAGS,
+      summary: 'Runs that the database can never keep, the last 100: only their record logs tell of them',
+      responses: {
+        200: jsonAnswer(envelopeSchema(z.array(setAsideSchema)), 'Mostly there is none.'),
+        ...errorAnswers(),
       },
     },
   },

@@ -12,7 +12,7 @@ import type { OwnApiDeps } from './own-api-deps.js';
 import { answerQuery, querySchema, toApiError } from './query-answer.js';
 import { parsedParameters, recordFilterSchema } from './record-filter.js';
 import { recordPageSchema, sendRecordPage } from './record-pages.js';
-import { runDocument } from './run-document.js';
+import { runDocument, setAsideDocument } from './run-document.js';
 import { type FoundRun, RunFinder } from './run-finder.js';
 import { RunStreams } from './run-stream.js';
 
@@ -32,6 +32,10 @@ export function ownRouter(deps: OwnApiDeps): Router {
     inPlace(places, response, () => commandMeasures(the, deps, redactor), toApiError);
   const run = `${API_PATH}/runs/:id`;
 
+  router.get(`${API_PATH}/set-aside-runs`, authorize('runs:read'), async (_request, response) => {
+    const runs = await deps.notes.listSetAside(callerOf(response).accountId);
+    response.json(success(runs.map((one) => setAsideDocument(one, redactorFor(response)))));
+  });
   router.get(run, authorize('runs:read'), async (request, response) => {
     response.json(success(runDocument(await found(request, response), redactorFor(response))));
   });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Redactor } from '../../exporter/redaction/redactor.js';
 import { invocationIdOf } from '../../record/ids.js';
+import type { SetAsideRun } from '../../run/invocation-notes.js';
 import type { CatalogStep } from '../../store/run-catalog.js';
 import { RUN_STATUS, type RunStatus } from '../../store/run-status.js';
 import { statusText } from '../../webhook/message/status-text.js';
@@ -73,6 +74,26 @@ export const runSchema = z
     ),
   })
   .meta({ id: 'BridgeRun' });
+
+/** A run that the database can never keep. */
+export const setAsideSchema = z.object({
+  trace_id: z.string(),
+  command: z.string().nullable(),
+  first_seen_at: z.iso.datetime(),
+  last_seen_at: z.iso.datetime(),
+  reason: z.string(),
+});
+
+/** A run as `GET /set-aside-runs` shows it. @param redactor what the caller is shown of texts */
+export function setAsideDocument(run: SetAsideRun, redactor: Redactor): z.input<typeof setAsideSchema> {
+  return {
+    trace_id: run.traceId,
+    command: run.command === null ? null : redactor.command(run.command),
+    first_seen_at: time(run.firstSeenUnixMs),
+    last_seen_at: time(run.lastSeenUnixMs),
+    reason: run.reason,
+  };
+}
 
 /** A run and its steps as `GET /runs/{id}` shows them. @param redactor what the caller is shown of texts */
 export function runDocument({ run, steps }: FoundRun, redactor: Redactor): z.input<typeof runSchema> {

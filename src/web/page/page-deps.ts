@@ -3,6 +3,7 @@ import type { Authenticator } from '../../api/authenticator.js';
 import type { Clock } from '../../component/clock.js';
 import type { Logger } from '../../component/logger.js';
 import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
+import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
 import type { RecordLogReader } from '../../sink/record-log.js';
 import type { RunCatalog } from '../../store/run-catalog.js';
@@ -14,6 +15,7 @@ import type { WebhookDesk } from '../../webhook/webhook-desk.js';
 export interface PageDeps {
   readonly authenticator: Pick<Authenticator, 'admit'>;
   readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'>;
+  readonly notes: Pick<InvocationNotes, 'listSetAside'>;
   readonly tracker: Pick<RunTracker, 'find'>;
   readonly reader: Pick<RecordLogReader, 'read'>;
   readonly artifacts: Pick<RunArtifacts, 'list'>;

@@ -1,4 +1,6 @@
 import type { Caller } from '../../api/caller.js';
+import type { SetAsideRun } from '../../run/invocation-notes.js';
+import { countText } from './count-text.js';
 import { FirstRun, type FirstRunProps } from './first-run.js';
 import { Layout } from './layout.js';
 import { lengthText } from './length-text.js';
@@ -29,6 +31,7 @@ export interface RunListProps {
     readonly totalCount: number;
     readonly pageSize: number;
     readonly filter: RunListFilter;
+    readonly setAside: readonly SetAsideRun[];
   };
   /** How the first one is sent. */
   readonly sending: FirstRunProps;
@@ -38,13 +41,14 @@ export interface RunListProps {
 
 /** The list of runs. */
 export function RunListPage({ caller, list, sending, nowUnixMs, version }: RunListProps) {
-  const { rows, totalCount, pageSize, filter } = list;
+  const { rows, totalCount, pageSize, filter, setAside } = list;
   const isFiltered = filter.status !== null || filter.text !== '';
   return (
     <Layout title="Runs" caller={caller} version={version} isLive>
       <h1>Runs</h1>
       {(totalCount > 0 || isFiltered) && <Filter filter={filter} />}
       <section id="live" data-live="4000" aria-label="List of runs">
+        <SetAside runs={setAside} />
         {rows.length > 0 && <RunTable rows={rows} nowUnixMs={nowUnixMs} />}
         {rows.length === 0 && isFiltered && (
           <p class="empty">
@@ -65,6 +69,24 @@ export function RunListPage({ caller, list, sending, nowUnixMs, version }: RunLi
         )}
       </section>
     </Layout>
+  );
+}
+
+/** Says which runs are in no list, and where they are; nothing where there are none. */
+function SetAside({ runs }: { readonly runs: readonly SetAsideRun[] }) {
+  if (runs.length === 0) return null;
+  return (
+    <div class="notice bad" role="alert">
+      <p class="strong">{countText(runs.length, 'run')} set aside: only their record logs tell of them.</p>
+      <ul>
+        {runs.map(({ traceId, lastSeenUnixMs, reason }) => (
+          <li>
+            <span class="name">trace {traceId}</span>, <Moment unixMs={lastSeenUnixMs} />
+            <span class="sub">{reason}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }
 

@@ -14,7 +14,7 @@ const PAGE_SIZE = 25;
 
 /** `/`: the runs of an account, the last to start first. */
 export function runListRouter(deps: PageDeps): Router {
-  const { catalog, clock, otlpUrl, isTokenNeeded, version } = deps;
+  const { catalog, notes, clock, otlpUrl, isTokenNeeded, version } = deps;
   const router = Router();
   router.get('/', authorize('runs:read'), async (request, response) => {
     const caller = callerOf(response);
@@ -25,7 +25,8 @@ export function runListRouter(deps: PageDeps): Router {
       ...{ orderBy: 'created', isDescending: true, limit: PAGE_SIZE, offset: (filter.page - 1) * PAGE_SIZE },
     });
     const rows = await runRows(items, deps);
-    const list = { rows, totalCount, pageSize: PAGE_SIZE, filter };
+    const setAside = await notes.listSetAside(caller.accountId);
+    const list = { rows, totalCount, pageSize: PAGE_SIZE, filter, setAside };
     const sending = sendingOf(request, caller);
     const now = { nowUnixMs: clock.nowUnixMs(), version };
     await sendPage(response, <RunListPage caller={caller} list={list} sending={sending} {...now} />);

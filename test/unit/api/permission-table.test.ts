@@ -64,6 +64,7 @@ beforeAll(async () => {
   const webhooks = webhookParts(state, clock);
   const tracker = { find: async () => undefined };
   const own = {
+    notes: { listSetAside: async () => [] },
     dataFolder: folder,
     tracker,
     redaction: 'literals',

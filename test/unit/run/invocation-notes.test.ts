@@ -46,6 +46,7 @@ function notes(files: RunListener | null = null): InvocationNotes {
     listUnnoted: (limit: number) => state.invocations.listUnnoted(limit),
     setAside: (traceIds: readonly TraceId[]) => state.invocations.setAside(traceIds),
     countSetAside: () => state.invocations.countSetAside(),
+    listSetAside: (limit: number) => state.invocations.listSetAside(limit),
   };
   return new InvocationNotes({ store, files, places: PLACES, clock, logger: new RecordingLogger() });
 }
@@ -166,6 +167,9 @@ it('holds nothing up for a run that the database can never keep, and counts it',
       [10, 8.64e15 - 1],
     ]);
     expect(listener.setAsideCount).toBe(1);
+    expect(listener.health()).toEqual({ ready: true, details: { setAsideCount: 1 } });
+    expect(await listener.listSetAside(10_001)).toMatchObject([{ traceId: impossible.traceId, command: null }]);
+    expect(await listener.listSetAside(10_002)).toEqual([]);
     expect(await postgres.invocations.countSetAside()).toBe(1);
     expect(await postgres.invocations.listUnnoted(9)).toEqual([]);
     expect(logger.lines.map(({ message }) => message)).toEqual([
