@@ -16,3 +16,9 @@ export function importBeganUnixMs({ attributes }: Resource): number | null {
 export function asImported(resource: Resource, beganUnixMs: number): Resource {
   return { ...resource, attributes: { ...resource.attributes, [IMPORT_ATTRIBUTE]: String(beganUnixMs) } };
 }
+
+/** The resource as it was before an import. */
+export function withoutImport(resource: Resource): Resource {
+  const { [IMPORT_ATTRIBUTE]: _began, ...attributes } = resource.attributes;
+  return { ...resource, attributes };
+}

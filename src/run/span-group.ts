@@ -1,6 +1,6 @@
 import { ACCOUNT_ATTRIBUTE } from '../record/account-attribute.js';
 import type { SpanId } from '../record/ids.js';
-import { IMPORT_ATTRIBUTE } from '../record/import-attribute.js';
+import { IMPORT_ATTRIBUTE, withoutImport } from '../record/import-attribute.js';
 import { ownText } from '../record/own-text.js';
 import { type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
 import { CELL } from '../record/span-page.js';
@@ -135,11 +135,11 @@ export class SpanGroup {
   }
 
   /**
-   * Equal for groups of one step, and, where no step is named, of equal resources; made once, since assigning compares it
-   * often. The JSONL of a command names less of its resource than its OTLP does.
+   * Equal for groups of one step, and, where no step is named, of equal resources, by whatever import they came; made once,
+   * since assigning compares it often. The JSONL of a command names less of its resource than its OTLP does.
    */
   get originKey(): string {
-    this.keyOfOrigin ??= this.stepId ?? resourceKey(this.resource ?? UNKNOWN_RESOURCE);
+    this.keyOfOrigin ??= this.stepId ?? resourceKey(withoutImport(this.resource ?? UNKNOWN_RESOURCE));
     return this.keyOfOrigin;
   }
 

@@ -1,5 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { asImported } from '../../../src/record/import-attribute.js';
+import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { InvocationAssigner } from '../../../src/run/invocation-assigner.js';
 import { summarizeInvocation } from '../../../src/run/run-reducer.js';
@@ -124,3 +126,13 @@ it.each(['fail-fast', 'interrupted', 'build-mixed'])(
     );
   },
 );
+
+it('are two commands still when a record of one comes by a later import', () => {
+  const by = (logged: LoggedRecord, beganUnixMs: number) => ({
+    ...logged,
+    resource: asImported(UNKNOWN_RESOURCE, beganUnixMs),
+  });
+  const late = own.findIndex(({ record }) => record.eventType.endsWith('.QueryExecuted'));
+  const records = own.map((logged, at) => by(logged, at === late ? 2_000 : 1_000));
+  expect([...commandsByInvocation(records).values()]).toEqual([new Set(['a']), new Set(['b'])]);
+});
