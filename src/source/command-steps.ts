@@ -1,8 +1,10 @@
-import type { TraceId } from '../record/ids.js';
+import type { SpanId, TraceId } from '../record/ids.js';
 import type { RecordBatch } from '../record/record-batch.js';
 import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
+import { SpanIdTable } from '../record/span-id-table.js';
 import { STEP_ATTRIBUTE, stepIdOf } from '../record/step-attribute.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
+import type { UnixNano } from '../record/unix-nano.js';
 import { eventName } from '../run/event-name.js';
 import type { ExecutionBook } from '../run/execution-book.js';
 import type { CommandEnding } from '../store/command-ending.js';
@@ -12,33 +14,55 @@ import { AttachingConsumer } from './attaching-consumer.js';
 /** Where the records of a command go, and where its steps are told. */
 export interface StepsTarget {
   readonly consumer: RecordConsumer;
-  readonly book: Pick<ExecutionBook, 'begin' | 'attach'>;
+  readonly book: StepsBook;
 }
+
+type StepsBook = Pick<ExecutionBook, 'begin' | 'attach' | 'end'>;
 
 /** One engine command of a command that may run several (make, a script). */
 export interface CommandStep {
   readonly start: StepStart;
   readonly traceId: TraceId;
+  /** The span of its process; `null` until that came. */
+  readonly processSpanId: SpanId | null;
 }
 
 interface Step extends CommandStep {
+  processSpanId: SpanId | null;
+  invocationSpanId: SpanId | null;
+  /** When the first of its records was made; `null` until one came. */
+  beganUnixNano: UnixNano | null;
   /** By its root spans; `null` until one has ended. */
-  endedUnixMs: number | null;
+  endedUnixNano: UnixNano | null;
+  /** Whether it began with its root span, as in what the engine writes: then nothing of it came before. */
+  readonly isFromRoot: boolean;
+  /** Its process has ended, and nothing but what is late comes of it. */
+  isOver: boolean;
+  /** That it has begun is known where its records go. */
+  hasBegun: boolean;
+  isEndSaid: boolean;
   consumer: AttachingConsumer | undefined;
 }
 
-/** A command has so many steps at most; what further engine commands send is of its first. */
+/** A command has so many steps at most; what further engine commands send is of one that is known. */
 const MAX_STEPS = 1_000;
+/** Spans of one trace that are told apart, 24 bytes each; those beyond go by their times. */
+const MAX_SPANS = 1_000_000;
 /** Enough of a trace's id to tell the commands of one script apart. */
 const TRACE_ID_CHARACTERS = 16;
 const NANO_PER_MS = 1_000_000n;
 
 /**
  * Makes each engine command inside a command a step of its own, in the order in which their records come: the first is the
- * command's step, the further ones are told when they begin, and their records name them. Those that share a trace are one.
+ * command's step, the further ones are told when they begin, and their records name them. They are told apart by their
+ * traces, and by their process and invocation spans where they share one. A step ends when the end of its process was
+ * handed over and a further one has begun; the last one ends with the command.
  */
 export class CommandSteps implements RecordConsumer {
-  private readonly ofTraces = new Map<TraceId, Step>();
+  private readonly all: Step[] = [];
+  private readonly ofTraces = new Map<TraceId, TraceCommands>();
+  /** What is being said of steps that have ended; one after the other, and nothing waits for it. */
+  private saying: Promise<void> = Promise.resolve();
 
   /** @param open gives where records go; asked whenever some come */
   constructor(
@@ -48,12 +72,12 @@ export class CommandSteps implements RecordConsumer {
 
   /** Those that are known, in their order. */
   get steps(): readonly CommandStep[] {
-    return [...this.ofTraces.values()];
+    return this.all;
   }
 
   /** An engine command is known by its trace, before its records are handed over. */
   note(traceId: TraceId): void {
-    this.stepOf(traceId, []);
+    this.commandsOf(traceId).latest();
   }
 
   async consume({ batches, foreign }: Delivery): Promise<void> {
@@ -62,10 +86,13 @@ export class CommandSteps implements RecordConsumer {
     for (const batch of batches) {
       const named = stepIdOf(batch.resource);
       // What names another step is of a command that another `exec` runs.
-      const isOwn = named === null || named === this.start.stepId;
-      const step = isOwn ? this.stepOf(batch.traceId, batch.records) : undefined;
-      if (step === undefined) others.push(batch);
-      else ofSteps.set(step, [...(ofSteps.get(step) ?? []), this.named(batch, step)]);
+      if (named !== null && named !== this.start.stepId) {
+        others.push(batch);
+        continue;
+      }
+      for (const [step, records] of this.commandsOf(batch.traceId).divide(batch.records)) {
+        ofSteps.set(step, [...(ofSteps.get(step) ?? []), this.named({ ...batch, records }, step)]);
+      }
     }
     const { consumer, book } = await this.open();
     let rest: Delivery = { batches: others, foreign };
@@ -76,48 +103,79 @@ export class CommandSteps implements RecordConsumer {
       rest = { batches: [], foreign: [] };
     }
     if (ofSteps.size === 0) await consumer.consume(rest);
+    this.sayEnds(book);
   }
 
   /** Says of each trace whose it is, where that was not said. @throws ExecutionBookError */
   async attach(): Promise<void> {
-    for (const { consumer, traceId } of this.ofTraces.values()) await consumer?.attach([traceId]);
+    await this.saying;
+    for (const { consumer, traceId } of this.all) await consumer?.attach([traceId]);
   }
 
   /**
-   * Ends all of them, in their order: the command's end is that of the last one, and those before it ended within it. All
-   * are begun by then, so that the run goes on until the last has ended. @throws ExecutionBookError
+   * Ends all that have not ended, in their order: the command's end is that of the last one, and those before it ended
+   * within it. All are begun by then, so that the run goes on until the last has ended. @throws ExecutionBookError
    */
   async end(book: Pick<ExecutionBook, 'begin' | 'end'>, ending: CommandEnding, endedUnixMs: number): Promise<void> {
-    const steps = [...this.ofTraces.values()];
+    await this.saying;
     // What was said in vain before is said again.
-    for (const { start } of steps.slice(1)) await book.begin(start);
-    for (const step of steps.slice(0, -1)) {
-      await book.end(step.start.stepId, { kind: 'within' }, Math.min(step.endedUnixMs ?? endedUnixMs, endedUnixMs));
+    for (const { start, isEndSaid } of this.all.slice(1)) if (!isEndSaid) await book.begin(start);
+    for (const step of this.all.slice(0, -1)) {
+      if (step.isEndSaid) continue;
+      await book.end(step.start.stepId, { kind: 'within' }, Math.min(endOf(step) ?? endedUnixMs, endedUnixMs));
+      step.isEndSaid = true;
     }
-    await book.end(steps.at(-1)?.start.stepId ?? this.start.stepId, ending, endedUnixMs);
+    await book.end(this.all.at(-1)?.start.stepId ?? this.start.stepId, ending, endedUnixMs);
   }
 
-  private stepOf(traceId: TraceId, records: readonly TelemetryRecord[]): Step | undefined {
+  /** Says the end of those that are over. Never the last one's: it keeps the run going, and the command's end is its own. */
+  private sayEnds(book: StepsBook): void {
+    const last = this.all.findLastIndex(({ hasBegun }) => hasBegun);
+    for (const step of this.all.slice(0, Math.max(0, last))) {
+      const { consumer, traceId, start } = step;
+      const endedUnixMs = endOf(step);
+      if (!step.isOver || step.isEndSaid || endedUnixMs === null) continue;
+      step.isEndSaid = true;
+      const say = async () => {
+        await consumer?.attach([traceId]);
+        await book.end(start.stepId, { kind: 'within' }, endedUnixMs);
+      };
+      // What cannot be said now is said when the command has ended.
+      this.saying = this.saying.then(say).catch(() => {
+        step.isEndSaid = false;
+      });
+    }
+  }
+
+  private commandsOf(traceId: TraceId): TraceCommands {
     const known = this.ofTraces.get(traceId);
-    if (known === undefined && this.ofTraces.size >= MAX_STEPS) return this.ofTraces.values().next().value;
-    const step = known ?? { traceId, start: this.startOf(traceId, records), endedUnixMs: null, consumer: undefined };
-    this.ofTraces.set(traceId, step);
-    for (const record of records) {
-      if (record.recordType !== 'SpanEnd' || !isRoot(record)) continue;
-      step.endedUnixMs = Math.max(step.endedUnixMs ?? 0, Number(record.endTimeUnixNano / NANO_PER_MS));
-    }
-    return step;
+    if (known !== undefined) return known;
+    const made = new TraceCommands((first) => this.add(traceId, first));
+    this.ofTraces.set(traceId, made);
+    return made;
   }
 
-  private startOf(traceId: TraceId, [first]: readonly TelemetryRecord[]): StepStart {
-    if (this.ofTraces.size === 0) return this.start;
+  /** @param first of its records; `undefined` where it is known by its trace alone */
+  private add(traceId: TraceId, first: TelemetryRecord | undefined): Step {
+    const known = this.ofTraces.get(traceId)?.count ?? 0;
+    const [oldest] = this.all;
+    if (oldest !== undefined && this.all.length >= MAX_STEPS) return oldest;
+    const part = known === 0 ? traceId.slice(0, TRACE_ID_CHARACTERS) : (first?.spanId ?? String(this.all.length + 1));
     const { stepId } = this.start;
-    return {
+    const further = {
       ...this.start,
-      stepId: `${stepId.slice(0, MAX_OWN_CHARACTERS)}.${traceId.slice(0, TRACE_ID_CHARACTERS)}`,
+      stepId: `${stepId.slice(0, MAX_OWN_CHARACTERS)}.${part}`,
       runOf: stepId,
-      startedUnixMs: first === undefined ? this.start.startedUnixMs : startedUnixMs(first),
+      startedUnixMs: first === undefined ? this.start.startedUnixMs : Number(timeOf(first) / NANO_PER_MS),
     };
+    const step: Step = {
+      ...{ traceId, start: oldest === undefined ? this.start : further },
+      ...{ processSpanId: null, invocationSpanId: null, beganUnixNano: null, endedUnixNano: null },
+      isFromRoot: first !== undefined && (isProcess(first) || isInvocation(first)),
+      ...{ isOver: false, hasBegun: false, isEndSaid: false, consumer: undefined },
+    };
+    this.all.push(step);
+    return step;
   }
 
   private named(batch: RecordBatch, { start }: Step): RecordBatch {
@@ -129,13 +187,16 @@ export class CommandSteps implements RecordConsumer {
     };
   }
 
-  private async begin(
-    { start }: Step,
-    consumer: RecordConsumer,
-    book: StepsTarget['book'],
-  ): Promise<AttachingConsumer> {
-    // The records are worth more; it is said again at the end. The command's own step is begun by whoever opens the target.
-    if (start.stepId !== this.start.stepId) await book.begin(start).catch(() => undefined);
+  private async begin(step: Step, consumer: RecordConsumer, book: StepsBook): Promise<AttachingConsumer> {
+    const { start } = step;
+    // The command's own step is begun by whoever opens the target.
+    const isOwn = start.stepId === this.start.stepId;
+    const begun = isOwn ? Promise.resolve() : book.begin(start);
+    // The records are worth more; it is said again at the end.
+    step.hasBegun = await begun.then(
+      () => true,
+      () => false,
+    );
     return new AttachingConsumer(consumer, book, start.stepId);
   }
 }
@@ -143,12 +204,127 @@ export class CommandSteps implements RecordConsumer {
 /** Step ids have at most 100 characters. */
 const MAX_OWN_CHARACTERS = 100 - TRACE_ID_CHARACTERS - 1;
 
-function isRoot({ eventType }: TelemetryRecord): boolean {
-  const name = eventName(eventType);
-  return name === 'Process' || name === 'Invocation';
+/**
+ * The engine commands of one trace. Of what the engine writes, starts come before ends and parents before children: what
+ * is below a span of a command is of that command. Where a span's parent did not come before it (OTLP), times decide:
+ * commands one after the other are told apart then, commands side by side are not.
+ */
+class TraceCommands {
+  private readonly steps: Step[] = [];
+  private readonly positions = new Map<Step, number>();
+  /** The command of each span that came, by its position. */
+  private readonly ofSpans = new SpanIdTable();
+
+  /** @param add makes a further one */
+  constructor(private readonly add: (first: TelemetryRecord | undefined) => Step) {}
+
+  get count(): number {
+    return this.steps.length;
+  }
+
+  /** The one that began last. */
+  latest(): Step {
+    return this.steps.at(-1) ?? this.begin(undefined);
+  }
+
+  /** Whose records they are; those of each in the order in which they came. */
+  divide(records: readonly TelemetryRecord[]): ReadonlyMap<Step, readonly TelemetryRecord[]> {
+    const divided = new Map<Step, TelemetryRecord[]>();
+    if (records.length === 0) divided.set(this.latest(), []);
+    for (const record of records) {
+      const step = this.stepOf(record);
+      note(step, record);
+      if (record.spanId !== null && !this.isFull) this.ofSpans.set(record.spanId, this.positions.get(step) ?? 0);
+      const own = divided.get(step);
+      if (own === undefined) divided.set(step, [record]);
+      else own.push(record);
+    }
+    return divided;
+  }
+
+  private stepOf(record: TelemetryRecord): Step {
+    const known = this.ofSpan(record.spanId);
+    if (known !== undefined) return known;
+    const parent = record.recordType === 'LogRecord' ? undefined : this.ofSpan(record.parentSpanId);
+    if (parent !== undefined) return parent;
+    const isRoot = isProcess(record) || isInvocation(record);
+    if (isRoot) return this.waitingForRoot(record) ?? this.begin(record);
+    const named = record.recordType === 'LogRecord' ? record.spanId : record.parentSpanId;
+    const [last] = this.steps.slice(-1);
+    // What names no span, or one that could not be noted, begins nothing.
+    if (last !== undefined && (named === null || this.isFull)) return this.atWork(timeOf(record)) ?? last;
+    return this.atWork(timeOf(record)) ?? this.begin(record);
+  }
+
+  private get isFull(): boolean {
+    return this.ofSpans.size >= MAX_SPANS;
+  }
+
+  private ofSpan(id: SpanId | null): Step | undefined {
+    const at = id === null ? undefined : this.ofSpans.get(id);
+    return at === undefined ? undefined : this.steps[at];
+  }
+
+  /** The one whose process, or invocation, it is; `undefined` where it is that of a further one. */
+  private waitingForRoot(root: TelemetryRecord): Step | undefined {
+    const began = timeOf(root);
+    const isWaiting = ({ processSpanId, invocationSpanId, isOver, beganUnixNano }: Step) =>
+      isProcess(root)
+        ? processSpanId === null && (beganUnixNano === null || began <= beganUnixNano)
+        : invocationSpanId === null && !isOver && (processSpanId === null || (beganUnixNano ?? began) <= began);
+    // Of one at work beside it, its records may have been taken for those of the other.
+    const isMixed = (step: Step) => !step.isFromRoot && isAtWork(step, began);
+    return this.steps.find(isWaiting) ?? this.steps.find(isMixed);
+  }
+
+  /** The one that was at work at a time; `undefined` where all had ended by then. */
+  private atWork(time: UnixNano): Step | undefined {
+    const found = this.steps.findLast((step) => isAtWork(step, time));
+    if (found !== undefined) return found;
+    const last = this.steps.at(-1);
+    const isAfterAll = last?.isOver === true && last.endedUnixNano !== null && time > last.endedUnixNano;
+    return isAfterAll ? undefined : last;
+  }
+
+  private begin(first: TelemetryRecord | undefined): Step {
+    const step = this.add(first);
+    if (this.positions.has(step)) return step;
+    this.positions.set(step, this.steps.length);
+    this.steps.push(step);
+    return step;
+  }
 }
 
-function startedUnixMs(record: TelemetryRecord): number {
-  const nano = record.recordType === 'LogRecord' ? record.timeUnixNano : record.startTimeUnixNano;
-  return Number(nano / NANO_PER_MS);
+function isAtWork({ beganUnixNano, isOver, endedUnixNano }: Step, time: UnixNano): boolean {
+  return (beganUnixNano ?? 0n) <= time && (!isOver || endedUnixNano === null || time <= endedUnixNano);
+}
+
+function note(step: Step, record: TelemetryRecord): void {
+  const time = timeOf(record);
+  if (step.beganUnixNano === null || time < step.beganUnixNano) step.beganUnixNano = time;
+  if (record.recordType === 'LogRecord') return;
+  if (isProcess(record)) step.processSpanId ??= record.spanId;
+  else if (isInvocation(record)) step.invocationSpanId ??= record.spanId;
+  else return;
+  if (record.recordType === 'SpanStart') return;
+  const { endTimeUnixNano } = record;
+  if (step.endedUnixNano === null || endTimeUnixNano > step.endedUnixNano) step.endedUnixNano = endTimeUnixNano;
+  if (record.spanId === step.processSpanId) step.isOver = true;
+}
+
+function endOf({ endedUnixNano }: Step): number | null {
+  return endedUnixNano === null ? null : Number(endedUnixNano / NANO_PER_MS);
+}
+
+/** Whether a record is of the span of an engine's process. */
+export function isProcess({ recordType, eventType }: TelemetryRecord): boolean {
+  return recordType !== 'LogRecord' && eventName(eventType) === 'Process';
+}
+
+function isInvocation({ recordType, eventType }: TelemetryRecord): boolean {
+  return recordType !== 'LogRecord' && eventName(eventType) === 'Invocation';
+}
+
+function timeOf(record: TelemetryRecord): UnixNano {
+  return record.recordType === 'LogRecord' ? record.timeUnixNano : record.startTimeUnixNano;
 }

@@ -82,7 +82,8 @@ export async function settleRuns(
       .orderBy('step_index')
       .execute();
     const { status, statusMessage } = runStatus(steps, {
-      isOver: run.state === 'finished',
+      // A step may have ended, and say later which artifacts of it come.
+      isOver: run.state === 'finished' && !(await isUploading(transaction, runId)),
       isCancelled: run.cancelled_unix_ms !== null,
       failure: run.failure,
     });
@@ -123,6 +124,19 @@ function awaitedTraces(transaction: Transaction<StateTables>, stepIds: readonly 
     .where('known.trace_id', 'is', null)
     .where(sql<boolean>`(runs.state is null or runs.state = 'open' or runs.is_noted = 0)`)
     .execute();
+}
+
+/** Whether artifacts of any of its steps cannot be downloaded yet. */
+async function isUploading(transaction: Transaction<StateTables>, runId: number): Promise<boolean> {
+  const found = await transaction
+    .selectFrom('step_artifacts as artifacts')
+    .innerJoin('execution_steps as step', 'step.step_id', 'artifacts.step_id')
+    .select('step.step_id')
+    .where('step.execution_id', '=', runId)
+    .where('artifacts.state', '=', 'expected')
+    .limit(1)
+    .executeTakeFirst();
+  return found !== undefined;
 }
 
 /** Steps whose artifacts cannot all be downloaded yet. */

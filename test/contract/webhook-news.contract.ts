@@ -79,6 +79,21 @@ export function webhookNewsContract(withState: (body: (state: State) => Promise<
         expect((await eventsOf(state, 'wsu_a')).at(-1)?.facts).not.toHaveProperty('missingArtifacts');
       }));
 
+    it('is that a run is over only when the artifacts of all its steps can be downloaded, also of one that had ended before', () =>
+      withA(async (state) => {
+        const { executions } = state;
+        await executions.begin(stepStart('a', {}), 'remote');
+        await executions.begin({ ...stepStart('a.b', {}), runOf: 'a' }, 'remote');
+        await executions.end('a', EXITED, 4_000);
+        await executions.settle(400_000);
+        await executions.expectArtifacts('a', ['manifest.json']);
+        await executions.end('a.b', EXITED, 500_000);
+        await executions.settle(550_000);
+        expect(await told(state)).toEqual(['started 3']);
+        await executions.endArtifacts('a', null, 600_000);
+        expect(await told(state)).toEqual(['started 3', 'completed 10']);
+      }));
+
     it('says which artifacts of a run never came, and why', () =>
       withA(async (state) => {
         const { executions, catalog } = state;

@@ -353,17 +353,21 @@ describe('what exec leaves behind', () => {
     const [, id = ''] = /"trace_id":"([0-9a-f]{32})"/.exec(readFileSync(join(folder, 'otel.jsonl'), 'utf8')) ?? [];
     return { name, folder, traceId: id, invocationId: id.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-') };
   });
-  /** Three engine commands, each of which writes its results over those before it, and a model that the first alone writes. */
-  const three = () => {
+  /**
+   * Three engine commands, each of which writes its results over those before it, and a model that the first alone writes.
+   * @param after what the script does after each, by its number from 1
+   */
+  const three = (flags = '', after: (number: number) => string = () => '') => {
     mkdirSync(join(dir, 'target', 'run'), { recursive: true });
     writeFileSync(join(dir, 'dbt_project.yml'), 'name: shop\n');
     const runs = invocations.map(
-      ({ folder, invocationId }) => `
+      ({ folder, invocationId }, index) => `
         echo '{"metadata":{"invocation_id":"${invocationId}"}}' > target/run_results.json
         [ -e target/run/a.sql ] || echo 'select 1' > target/run/a.sql
-        '${process.execPath}' '${engine}' '${folder}'`,
+        '${process.execPath}' '${engine}' '${folder}' ${flags}
+        ${after(index + 1)}`,
     );
-    return `${runs.join('')}; exit 3`;
+    return `${runs.join('')}\nexit 3`;
   };
   /** The three are steps 1, 2 and 3 of one run, with artifacts of their own. */
   const expectThreeSteps = async () => {
@@ -392,6 +396,15 @@ describe('what exec leaves behind', () => {
     expect(await sh(three())).toEqual({ exitCode: 3, stdout: '', stderr: '' });
     await expectThreeSteps();
     expect(readdirSync(join(data(), 'spool'))).toEqual([]);
+  }, 120_000);
+
+  test('has them, too, where the engine sends no OTLP, and its file alone says that a command has ended', async () => {
+    const copied = (number: number) => `'${data()}'/spool/*/snapshots/${number}/run_results.json`;
+    const script = three('--no-otlp', (number) =>
+      number < 3 ? `until [ -s ${copied(number)} ]; do sleep 0.1; done` : '',
+    );
+    expect(await sh(script, { DBT_EXPORT_TO_OTLP: 'false' })).toEqual({ exitCode: 3, stdout: '', stderr: '' });
+    await expectThreeSteps();
   }, 120_000);
 
   test('has them, too, where all of it was left in a folder and is imported', async () => {

@@ -118,28 +118,51 @@ describe('exec', () => {
     expect(verdicts).toMatchObject([{ verdict: 'success' }, { verdict: 'success' }]);
   });
 
-  it('makes each engine command of a script a step with artifacts and a verdict of its own', async () => {
-    const script = 'dbt parse && dbt build --exclude tag:slow tag:bad; dbt test --select stg_orders';
-    expect((await exec(['sh', '-c', script])).exitCode).toBe(0);
-    const runs = readdirSync(join(dataFolder, 'runs')).map((traceId) => ({ traceId, ...runOf(traceId) }));
-    const steps = runs.toSorted((a, b) => (a.steps[0]?.step?.index ?? 0) - (b.steps[0]?.step?.index ?? 0));
-    expect(steps.map((run) => run.steps)).toMatchObject([
-      [{ verdict: 'success', raw_command: 'dbt parse', step: { index: 1, ending: { kind: 'within' } } }],
-      [{ verdict: 'success', step: { index: 2, ending: { kind: 'within' } } }],
-      [{ verdict: 'success', step: { index: 3, ending: { kind: 'exited', exit_code: 0 } } }],
-    ]);
-    const [runId = ''] = readdirSync(join(dataFolder, 'artifacts'));
-    const written = (index: number, name: string) => {
-      const path = join(dataFolder, 'artifacts', runId, String(index + 1), name);
-      return existsSync(path)
-        ? JSON.parse(readFileSync(path, 'utf8')).metadata.invocation_id.replaceAll('-', '')
-        : null;
-    };
-    const traceIds = steps.map(({ traceId }) => traceId);
-    expect(steps.map((_, index) => written(index, 'manifest.json'))).toEqual(traceIds);
-    // Parsing has no results.
-    expect(steps.map((_, index) => written(index, 'run_results.json'))).toEqual([null, ...traceIds.slice(1)]);
-  });
+  const PARENT = { TRACEPARENT: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' };
+  it.each([
+    ['by their traces', {}, ''],
+    ["by their spans, where they join the caller's trace", PARENT, ''],
+    ['by their spans, where the command has one', { RUN_BRIDGE_SPAN: '1' }, ''],
+    [
+      'by their file, where they send no OTLP',
+      { DBT_EXPORT_TO_OTLP: 'false' },
+      // Then nothing holds an engine back until its files are copied.
+      'until [ -s "$RUN_BRIDGE_DATA_DIR"/spool/*/snapshots/@/manifest.json ]; do sleep 0.1; done',
+    ],
+  ])(
+    'makes each engine command of a script a step with artifacts and a verdict of its own, told apart %s',
+    async (_how, env, wait) => {
+      const commands = ['dbt parse', 'dbt build --exclude tag:slow tag:bad', 'dbt test --select stg_orders'];
+      const script = commands.map(
+        (command, index) => `${command}; ${index < 2 ? wait.replace('@', String(index + 1)) : ''}\n`,
+      );
+      expect((await exec(['sh', '-c', script.join('')], env)).exitCode).toBe(0);
+      const traceIds = readdirSync(join(dataFolder, 'runs'));
+      const steps = traceIds.flatMap((traceId) => runOf(traceId).steps);
+      const [first, ...others] = steps.toSorted((a, b) => (a.step?.index ?? 0) - (b.step?.index ?? 0));
+      expect([first, ...others]).toMatchObject([
+        { verdict: 'success', raw_command: 'dbt parse', step: { index: 1, ending: { kind: 'within' } } },
+        { verdict: 'success', raw_command: commands[1], step: { index: 2, ending: { kind: 'within' } } },
+        { verdict: 'success', raw_command: commands[2], step: { index: 3, ending: { kind: 'exited', exit_code: 0 } } },
+      ]);
+      expect(traceIds).toHaveLength('TRACEPARENT' in env || 'RUN_BRIDGE_SPAN' in env ? 1 : 3);
+      const [runId = ''] = readdirSync(join(dataFolder, 'artifacts'));
+      const written = (index: number, name: string) => {
+        const path = join(dataFolder, 'artifacts', runId, String(index), name);
+        return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : null;
+      };
+      const startedAt = [1, 2, 3].map((index) => written(index, 'manifest.json').metadata.invocation_started_at);
+      expect(new Set(startedAt).size).toBe(3);
+      expect(startedAt.toSorted()).toEqual(startedAt);
+      // Parsing has no results.
+      expect([1, 2, 3].map((index) => written(index, 'run_results.json')?.args.which)).toEqual([
+        undefined,
+        'build',
+        'test',
+      ]);
+    },
+    120_000,
+  );
 
   it("joins the caller's trace", async () => {
     const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
@@ -187,6 +210,33 @@ describe('exec', () => {
         expect(shown()).toContain('"record_type":"SpanStart"');
       } finally {
         child?.kill('SIGTERM');
+        await command;
+      }
+    });
+
+    it('tells the end of an engine command of a script when the next one has begun, while the script goes on', async () => {
+      const go = join(dataFolder, 'go');
+      const script = `dbt parse; dbt parse; until [ -e '${go}' ]; do sleep 0.1; done; exit 3`;
+      const command = exec(['sh', '-c', script]);
+      try {
+        const headers = { authorization: `Token ${readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim()}` };
+        const statuses = async () => {
+          const answer = await fetch(
+            `${bridge.webUrl}/api/v2/accounts/10001/runs/?limit=1&include_related=["run_steps"]`,
+            { headers },
+          );
+          const { data } = (await answer.json()) as { data: readonly { run_steps: readonly { status: number }[] }[] };
+          return data[0]?.run_steps.map(({ status }) => status) ?? [];
+        };
+        await until('the end of the first', async () => (await statuses())[0] === 10, 60_000);
+        const [, second = 0] = await statuses();
+        expect([1, 2, 3]).toContain(second);
+        writeFileSync(go, '');
+        expect((await command).exitCode).toBe(3);
+        // The code is that of the last one.
+        await until('the end of all', async () => (await statuses()).join() === '10,20', 60_000);
+      } finally {
+        writeFileSync(go, '');
         await command;
       }
     });

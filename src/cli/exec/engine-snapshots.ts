@@ -3,7 +3,8 @@ import { copyFile, lstat, mkdir, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { groupBy } from '../../component/group-by.js';
 import { slices } from '../../component/slices.js';
-import { invocationIdOf, type TraceId } from '../../record/ids.js';
+import { invocationIdOf } from '../../record/ids.js';
+import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import { STEP_LIMITS } from '../../source/artifact/artifact-limits.js';
 import type { FoundArtifact } from '../../source/artifact/found-artifact.js';
 import type { CommandStep } from '../../source/command-steps.js';
@@ -18,9 +19,12 @@ const COPIED_AT_A_TIME = 8;
 /** What is read of a document to find out which invocation wrote it, in bytes: its `metadata` stand first. */
 const HEAD_BYTES = 4_096;
 
+/** An engine command that ended, by the span of its process. */
+export type EndedEngine = Pick<TelemetryRecord, 'traceId' | 'spanId'>;
+
 interface Snapshot {
-  /** Of the engine command that ended; `null` until it is known. */
-  traceId: TraceId | null;
+  /** The engine command that ended; `null` until it is known. */
+  engine: EndedEngine | null;
   copies: readonly FoundArtifact[];
 }
 
@@ -45,14 +49,14 @@ export class EngineSnapshots {
 
   /** Copies what there is before an engine's last request is answered. Never throws. */
   takeBefore(request: Uint8Array): Promise<void> {
-    const snapshot: Snapshot = { traceId: null, copies: [] };
+    const snapshot: Snapshot = { engine: null, copies: [] };
     this.ofRequests.set(request, snapshot);
     return this.take(snapshot);
   }
 
   /** Copies what there is when an engine's file says that it ends. Never throws. */
-  takeAtEnd(traceId: TraceId): Promise<void> {
-    return this.take({ traceId, copies: [] });
+  takeAtEnd(engine: EndedEngine): Promise<void> {
+    return this.take({ engine, copies: [] });
   }
 
   /** Whether copies were made when that request came. */
@@ -61,14 +65,15 @@ export class EngineSnapshots {
   }
 
   /** The request says which engine command ended. */
-  bind(bytes: Uint8Array, traceId: TraceId): void {
+  bind(bytes: Uint8Array, engine: EndedEngine): void {
     const snapshot = this.ofRequests.get(bytes);
-    if (snapshot !== undefined) snapshot.traceId ??= traceId;
+    if (snapshot !== undefined) snapshot.engine ??= engine;
   }
 
   /**
    * Divides what was found at the end of the command, and the copies, among the engine commands. A document goes to the one
-   * that it names (`metadata.invocation_id`), the rest to the one that ended next. Of one alone, what was found is its.
+   * that it names (`metadata.invocation_id`), the rest to the one that ended next, and so do the documents of those that
+   * share a trace, and with it their id. Of one alone, what was found is its.
    */
   async divide(
     found: readonly FoundArtifact[],
@@ -77,8 +82,16 @@ export class EngineSnapshots {
     await this.working;
     const last = steps.at(-1);
     if (last === undefined || steps.length === 1) return new Map([[last?.start.stepId ?? this.facts.stepId, found]]);
-    const ofTraces = new Map(steps.map(({ traceId, start }) => [traceId, start.stepId]));
-    const ofInvocations = new Map(steps.map(({ traceId, start }) => [invocationIdOf(traceId), start.stepId]));
+    const ofTraces = groupBy(steps, ({ traceId }) => traceId);
+    const ofInvocations = new Map(
+      [...ofTraces].flatMap(([traceId, [one, ...others]]) =>
+        one === undefined || others.length > 0 ? [] : [[invocationIdOf(traceId), one.start.stepId] as const],
+      ),
+    );
+    const stepOf = ({ traceId, spanId }: EndedEngine) => {
+      const possible = ofTraces.get(traceId) ?? [];
+      return (possible.find(({ processSpanId }) => processSpanId === spanId) ?? possible.at(-1))?.start.stepId;
+    };
     const owned = new Map<string, { readonly stepId: string; readonly artifact: FoundArtifact }>();
     const give = async (artifact: FoundArtifact, otherwise: string) => {
       const named = ofInvocations.get((await invocationIn(artifact)) ?? '');
@@ -86,9 +99,9 @@ export class EngineSnapshots {
       owned.set(`${stepId} ${artifact.path}`, { stepId, artifact });
     };
     let unbound: FoundArtifact[] = [];
-    for (const { traceId, copies } of this.snapshots) {
+    for (const { engine, copies } of this.snapshots) {
       unbound.push(...copies);
-      const stepId = traceId === null ? undefined : ofTraces.get(traceId);
+      const stepId = engine === null ? undefined : stepOf(engine);
       if (stepId === undefined) continue;
       for (const copy of unbound) await give(copy, stepId);
       unbound = [];

@@ -3,13 +3,11 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isInheritedByOthers, isWrittenByOthers } from '../../component/process-tree.js';
 import { reasonOf } from '../../component/reason-of.js';
-import type { TraceId } from '../../record/ids.js';
 import type { Signal } from '../../record/record-batch.js';
 import { ConsumeError, type Delivery } from '../../record/record-consumer.js';
 import { stepInEnvironment } from '../../record/step-attribute.js';
-import { eventName } from '../../run/event-name.js';
 import { CommandRecords } from '../../source/command-records.js';
-import { CommandSteps } from '../../source/command-steps.js';
+import { CommandSteps, isProcess } from '../../source/command-steps.js';
 import { guessResource } from '../../source/guess-resource.js';
 import { HeldRequests } from '../../source/held-requests.js';
 import { JsonlTail } from '../../source/jsonl-tail.js';
@@ -24,6 +22,7 @@ import type { ChildEnding } from './child-ending.js';
 import type { CommandFacts } from './command-facts.js';
 import { CommandRejects } from './command-rejects.js';
 import { type CommandSpan, toForeignBatch } from './command-span.js';
+import type { EndedEngine } from './engine-snapshots.js';
 import { mayRunSeveral } from './engine-switches.js';
 import type { StepTarget } from './exec-target.js';
 import { LateTap } from './late-tap.js';
@@ -226,7 +225,7 @@ export class LiveRecords {
   private async consume(delivery: Delivery): Promise<void> {
     // Where the engine sends nothing, its file alone says that it ends.
     if (!isOtlpExpected(this.facts) && mayRunSeveral(this.facts.command)) {
-      for (const traceId of endedEngines(delivery)) void this.artifacts.snapshots.takeAtEnd(traceId);
+      for (const engine of endedEngines(delivery)) void this.artifacts.snapshots.takeAtEnd(engine);
     }
     await this.steps.consume(delivery);
     this.onFirst();
@@ -239,7 +238,7 @@ export class LiveRecords {
       const { snapshots } = this.artifacts;
       if (!snapshots.has(bytes)) return;
       const { delivery } = this.tap.decode(this.tap.codecs.protobuf.decode(signal, bytes));
-      for (const traceId of endedEngines(delivery)) snapshots.bind(bytes, traceId);
+      for (const engine of endedEngines(delivery)) snapshots.bind(bytes, engine);
     } catch (error) {
       if (error instanceof ConsumeError) throw error;
       await this.rejects.addRequest(signal, bytes, reasonOf(error));
@@ -341,14 +340,14 @@ function isOtlpExpected({ environment }: CommandFacts): boolean {
   return /^(1|true)$/i.test(environment.DBT_EXPORT_TO_OTLP ?? '');
 }
 
-/** Traces whose engine says that it ends. */
-function endedEngines({ batches }: Delivery): readonly TraceId[] {
-  return batches.flatMap(({ traceId, records }) => {
-    const isEnd = records.some(
-      ({ recordType, eventType }) => recordType === 'SpanEnd' && eventName(eventType) === 'Process',
-    );
-    return isEnd ? [traceId] : [];
-  });
+/** Engine commands that say that they end. */
+function endedEngines({ batches }: Delivery): readonly EndedEngine[] {
+  return batches.flatMap(({ records }) =>
+    records.flatMap((record) => {
+      const { recordType, traceId, spanId } = record;
+      return recordType === 'SpanEnd' && isProcess(record) ? [{ traceId, spanId }] : [];
+    }),
+  );
 }
 
 /** The kernel takes it back when this process dies in whatever way. */

@@ -1,8 +1,12 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parseTraceId } from '../../../src/record/ids.js';
+import type { RecordBatch } from '../../../src/record/record-batch.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
+import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { CommandSteps } from '../../../src/source/command-steps.js';
 import { stepStart } from '../../contract/execution-book.contract.js';
+import { sampleDeliveriesOfRecords } from '../../fake/sample-deliveries.js';
+import { SMALL_SAMPLES, sampleRecords, WITHOUT_BODIES } from '../../fake/sample-run.js';
 
 /** Records of a trace. @param stepId that their resource names */
 function batch(number: number, stepId = 's') {
@@ -58,4 +62,119 @@ it('leaves records alone that name a step of another command, and ends a command
   await steps.consume({ batches: [batch(1, 'other')], foreign: [] });
   await steps.end(book, { kind: 'exited', exitCode: 0 }, 2_000);
   expect([happened, steps.steps]).toEqual([['1 of other', 's ends: exited'], []]);
+});
+
+describe('engine commands in one trace', () => {
+  /** Hands batches over, each by itself. @returns which spans each step has, and what was said of the steps */
+  async function divided(batches: Iterable<RecordBatch>) {
+    const spans = new Map<unknown, Set<string | null>>();
+    const said: string[] = [];
+    const book = {
+      async begin({ stepId }: { readonly stepId: string }) {
+        said.push(`${stepId} begins`);
+        return { runId: 1, stepIndex: 1, job: 'adhoc' };
+      },
+      async attach() {},
+      async end(stepId: string, { kind }: { readonly kind: string }, endedUnixMs: number) {
+        said.push(`${stepId} ends: ${kind}, ${endedUnixMs}`);
+      },
+    };
+    const consumer = {
+      async consume({ batches: own }: { readonly batches: readonly RecordBatch[] }) {
+        for (const { resource, records } of own) {
+          const of = spans.get(resource.attributes['run_bridge.step.id']) ?? new Set();
+          spans.set(resource.attributes['run_bridge.step.id'], of);
+          for (const { spanId } of records) of.add(spanId);
+        }
+      },
+    };
+    const steps = new CommandSteps(async () => ({ consumer, book }), stepStart('s', {}));
+    for (const one of batches) await steps.consume({ batches: [one], foreign: [] });
+    await steps.attach();
+    return { spans, said, steps, book };
+  }
+  const resource = { ...UNKNOWN_RESOURCE, attributes: { 'run_bridge.step.id': 's' } };
+  const inTraceOf = ([first]: readonly TelemetryRecord[], records: readonly TelemetryRecord[], shiftNano = 0n) =>
+    records.map(
+      (record): TelemetryRecord => ({
+        ...record,
+        traceId: first?.traceId ?? record.traceId,
+        ...('startTimeUnixNano' in record && { startTimeUnixNano: record.startTimeUnixNano + shiftNano }),
+        ...('endTimeUnixNano' in record && { endTimeUnixNano: record.endTimeUnixNano + shiftNano }),
+        ...('timeUnixNano' in record && { timeUnixNano: record.timeUnixNano + shiftNano }),
+      }),
+    );
+  const spansOf = (records: readonly TelemetryRecord[]) => new Set(records.map(({ spanId }) => spanId));
+  const oneByOne = (records: readonly TelemetryRecord[]) =>
+    records.map((record) => ({ traceId: record.traceId, resource, records: [record] }));
+  const processOf = (records: readonly TelemetryRecord[]) => records[0]?.spanId;
+
+  const joined = sampleRecords('joined');
+  const failed = sampleRecords('test-command');
+  const [first, last] = [failed[0], joined.at(-1)];
+  const begin = first?.recordType === 'SpanStart' ? first.startTimeUnixNano : 0n;
+  const end = last?.recordType === 'SpanEnd' ? last.endTimeUnixNano : 0n;
+  /** Some 70 ms after the first one, as in a script. */
+  const next = inTraceOf(joined, failed, end - begin + 70_000_000n);
+
+  it('are steps of their own, each with all its spans; one ends when its end was read and the next has begun', async () => {
+    const { spans, said, steps } = await divided(oneByOne([...joined, ...next]));
+    const second = `s.${processOf(next)}`;
+    expect(spans).toEqual(
+      new Map([
+        ['s', spansOf(joined)],
+        [second, spansOf(next)],
+      ]),
+    );
+    expect(said).toEqual([`${second} begins`, `s ends: within, ${end / 1_000_000n}`]);
+    expect(steps.steps.map(({ processSpanId }) => processSpanId)).toEqual([processOf(joined), processOf(next)]);
+  });
+
+  it('say no end twice, and the last one ends with the command', async () => {
+    const { said, steps, book } = await divided(oneByOne([...joined, ...next]));
+    said.length = 0;
+    await steps.end(book, { kind: 'exited', exitCode: 1 }, 9_000);
+    const second = `s.${processOf(next)}`;
+    expect(said).toEqual([`${second} begins`, `${second} ends: exited, 9000`]);
+  });
+
+  it('are told apart side by side, in the order of their file', async () => {
+    const overlapping = sampleRecords('overlapping');
+    const at = overlapping.findIndex(({ spanId }) => spanId === '60a6b9b6f1b01207');
+    const [one, other] = [overlapping.slice(0, at), overlapping.slice(at)];
+    const mixed = Array.from({ length: Math.max(one.length, other.length) }, (_, index) => [
+      ...one.slice(index, index + 1),
+      ...other.slice(index, index + 1),
+    ]).flat();
+    const { spans } = await divided(oneByOne(mixed));
+    expect(spans).toEqual(
+      new Map([
+        ['s', spansOf(one)],
+        ['s.60a6b9b6f1b01207', spansOf(other)],
+      ]),
+    );
+  });
+
+  it('are told apart by their times over OTLP, where parents come after their children', async () => {
+    const received = [...sampleDeliveriesOfRecords('joined')].flatMap(({ batches }) => batches);
+    const later = [...sampleDeliveriesOfRecords('test-command')].flatMap(({ batches }) => batches);
+    const shifted = later.map((one) => {
+      const records = inTraceOf(joined, one.records, end - begin + 70_000_000n);
+      return { ...one, traceId: joined[0]?.traceId ?? one.traceId, records };
+    });
+    const { spans, steps } = await divided([...received, ...shifted].map((one) => ({ ...one, resource })));
+    expect([...spans.values()]).toEqual([spansOf(joined), spansOf(next)]);
+    expect(steps.steps.map(({ processSpanId }) => processSpanId)).toEqual([processOf(joined), processOf(next)]);
+  });
+
+  it.each(SMALL_SAMPLES.filter((name) => name !== 'overlapping'))(
+    'are one step in %s, of one engine command',
+    async (name) => {
+      expect([...(await divided(oneByOne(sampleRecords(name)))).spans.keys()]).toEqual(['s']);
+      if (name === WITHOUT_BODIES) return;
+      const received = [...sampleDeliveriesOfRecords(name)].flatMap(({ batches }) => batches);
+      const { spans } = await divided(received.map((one) => ({ ...one, resource })));
+      expect([...spans.keys()]).toEqual(['s']);
+    },
+  );
 });
