@@ -1,7 +1,9 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { onTestFinished, TestRunner } from 'vitest';
 import { cacheFolder } from './cache-folder.js';
 
 /** The engine's builds: open source and commercial. */
@@ -14,6 +16,9 @@ export interface EngineResult {
   readonly output: string;
 }
 
+/** In the environment of each command that is run, and of what that starts: whose it is. */
+const MARK = 'TEST_COMMAND';
+
 /** The real engine on a copy of the sample project; installed once into the cache. */
 export class Engine {
   /** Installs the engine where it is not yet; about 20 seconds the first time. */
@@ -24,6 +29,9 @@ export class Engine {
     cpSync(join('test', 'tool', 'shop-project'), project, { recursive: true });
     return new Engine(folder, project);
   }
+
+  /** Of all of its commands. */
+  private readonly mark = randomUUID();
 
   private constructor(
     private readonly folder: string,
@@ -66,12 +74,17 @@ export class Engine {
     return this.runCommand(['bash', '-c', line], {});
   }
 
-  /** Runs any command in the project, with the engine on its path. */
+  /**
+   * Runs any command in the project, with the engine on its path. What is left of it, and of what it started, is killed with
+   * the end of the test, also where that failed: a slow engine would take the processors from the tests that follow.
+   */
   runCommand(
     [program = '', ...args]: readonly string[],
     env: Readonly<Record<string, string>>,
     onStart: (child: ChildProcess) => void = () => {},
   ): Promise<EngineResult> {
+    const mark = `${this.mark} ${randomUUID()}`;
+    if (TestRunner.getCurrentTest() !== undefined) onTestFinished(() => killMarked(mark));
     const child = spawn(program, args, {
       cwd: this.project,
       env: {
@@ -80,6 +93,7 @@ export class Engine {
         DBT_PROFILES_DIR: this.project,
         DO_NOT_TRACK: '1',
         DBT_SEND_ANONYMOUS_USAGE_STATS: 'false',
+        [MARK]: mark,
         ...env,
       },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -104,7 +118,30 @@ export class Engine {
       .split('\n');
   }
 
+  /** Also ends what is left of commands that were run outside of tests. */
   remove(): void {
+    killMarked(this.mark);
     rmSync(this.project, { recursive: true, force: true });
+  }
+}
+
+/** Kills the processes whose mark begins so: a command's, or all of an engine's. */
+function killMarked(mark: string): void {
+  for (const pid of readdirSync('/proc')) {
+    if (!/^\d+$/.test(pid) || !isMarked(pid, mark)) continue;
+    try {
+      process.kill(Number(pid), 'SIGKILL');
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+}
+
+function isMarked(pid: string, mark: string): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'latin1').includes(`${MARK}=${mark}`);
+  } catch {
+    // It has ended, or is another user's.
+    return false;
   }
 }
