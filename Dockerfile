@@ -7,7 +7,6 @@ COPY tsconfig.json ./
 COPY build build
 COPY proto proto
 COPY src src
-COPY kernel kernel
 RUN npm run build && npm prune --omit=dev --ignore-scripts
 
 FROM node:24.21.0-bookworm-slim

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { SharedLayouts } from '../src/exporter/lines/shared-layouts.js';
+import { KnownLayouts } from '../src/exporter/lines/known-layouts.js';
 import { OtelRunMapper } from '../src/exporter/mapping/otel-run-mapper.js';
 import { OtlpEncoder } from '../src/exporter/otlp-encoder.js';
 import { parseRecordLine } from '../src/record/record-line.js';
@@ -14,7 +14,7 @@ const BATCH_ITEMS = 512;
 const RESOURCE: Resource = { attributes: { 'service.name': 'dbt' }, scope: { name: 'dbt', version: '2' } };
 const SAMPLES = 'test/fixture/samples';
 
-const layouts = new SharedLayouts();
+const layouts = new KnownLayouts();
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '10' }, spans: { type: 'string', default: '16384' } },
 });
@@ -71,7 +71,7 @@ function microsPerSpan(logs: readonly Buffer[], push: Push): number {
   const before = process.cpuUsage();
   let spanCount = 0;
   for (const log of logs) {
-    const mapper = new OtelRunMapper(undefined, layouts.current());
+    const mapper = new OtelRunMapper(undefined, layouts);
     for (let offset = 0; offset < log.length; ) {
       const end = log.length - offset <= CHUNK_BYTES ? log.length : log.lastIndexOf('\n', offset + CHUNK_BYTES) + 1;
       push(mapper, log.subarray(offset, end), offset);

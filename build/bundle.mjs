@@ -1,6 +1,6 @@
 // Makes dist/ of src/ and the packages that it needs: few files, so that a start reads few. Types are not checked here (npm run types).
 // What is left outside is what has native code, and what is needed by few and large. Sources keep their names and lines' shape: nothing is minified.
-import { readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 import { thirdPartyNotices } from './third-party-notices.mjs';
@@ -28,14 +28,7 @@ const bundle = await rolldown({
 });
 const files = { dir: dist, format: 'esm', entryFileNames: '[name].js', chunkFileNames: 'chunk/[name].js' };
 const { output } = await bundle.generate(files);
-clean();
+rmSync(dist, { recursive: true, force: true });
 await bundle.write(files);
 const modules = output.flatMap((chunk) => ('moduleIds' in chunk ? chunk.moduleIds : []));
 writeFileSync(join(dist, 'THIRD-PARTY-NOTICES.txt'), thirdPartyNotices(modules));
-
-/** Files of an earlier build go; the kernels stay, which take seconds to compile. */
-function clean() {
-  for (const name of readdirSync(dist, { withFileTypes: false, recursive: false })) {
-    if (!name.endsWith('.wasm')) rmSync(join(dist, name), { recursive: true });
-  }
-}

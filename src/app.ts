@@ -113,7 +113,7 @@ export class App {
     });
     const output = opened.stream && new JsonlOutput(opened.stream, { reader, logger });
     parts.listen({ appended: output });
-    const decoding = createDecoding(opened.schema, logger);
+    const decoding = createDecoding(opened.schema);
     const limits = createLimits(configuration, { machine: deps.machine, clock, logger, health });
     const { lease } = opened;
     const { maxInFlightBytes } = limits;

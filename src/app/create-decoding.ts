@@ -1,9 +1,7 @@
-import type { Logger } from '../component/logger.js';
 import { GeneralDecoder, OtlpRequestDecoder } from '../decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../decode/public-attribute-schema.js';
 import type { BodyDecoder, RequestDecoder } from '../decode/request-decoder.js';
 import { jsonBodies, LargeBodyDecoder, splitProtobuf } from '../decode/wire/large-body-decoder.js';
-import { loadSpanKernel } from '../decode/wire/span-kernel.js';
 import { WireTracesDecoder } from '../decode/wire/wire-traces-decoder.js';
 import { JsonCodec } from '../otlp/json-codec.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
@@ -21,16 +19,12 @@ export interface Decoding {
 }
 
 /** The general decoder, and the fast ones before it. */
-export function createDecoding(publicSchema: PublicSchema, logger: Logger): Decoding {
+export function createDecoding(publicSchema: PublicSchema): Decoding {
   const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
   const schema = new PublicAttributeSchema(publicSchema);
   const decoder = new OtlpRequestDecoder(schema, codecs.json);
   const general = { codec: codecs.protobuf, decoder };
-  const kernel = loadSpanKernel();
-  if (kernel === undefined) {
-    logger.debug({}, 'WebAssembly with SIMD is not to be had here: spans are decoded more slowly');
-  }
-  const traces = new LargeBodyDecoder('traces', new WireTracesDecoder(schema, general, kernel), splitProtobuf);
+  const traces = new LargeBodyDecoder('traces', new WireTracesDecoder(schema, general), splitProtobuf);
   const logs = new LargeBodyDecoder('logs', new GeneralDecoder('logs', general), splitProtobuf);
   return { codecs, decoder, protobuf: { traces, logs }, json: jsonBodies(codecs.json, decoder) };
 }

@@ -11,7 +11,7 @@ import { findLoops } from '../exporter/destination-loop.js';
 import { ExportWorker } from '../exporter/export-worker.js';
 import { DEFAULT_EXPORT_WORKER_OPTIONS } from '../exporter/export-worker-options.js';
 import { loadExporterModule } from '../exporter/exporter-module.js';
-import { SharedLayouts } from '../exporter/lines/shared-layouts.js';
+import { KnownLayouts } from '../exporter/lines/known-layouts.js';
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../exporter/mapping/mapping-options.js';
 import { mappingSwitchesFrom } from '../exporter/mapping/mapping-switches.js';
 import { OtelRunMapper } from '../exporter/mapping/otel-run-mapper.js';
@@ -89,7 +89,8 @@ export interface ExportDeps {
 /** The worker of a destination. */
 export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWorker {
   const { destination, mapping, maxBacklogAgeMs } = opened;
-  const layouts = new SharedLayouts();
+  // What is known of event types is shared by the runs that come one after the other; when it is full, it begins anew.
+  let layouts = new KnownLayouts();
   const prose = new SharedProse();
   return new ExportWorker(
     {
@@ -101,7 +102,10 @@ export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWork
     {
       ...deps,
       destination,
-      createMapper: () => new OtelRunMapper(mapping, layouts.current(), prose),
+      createMapper: () => {
+        if (layouts.isFull) layouts = new KnownLayouts();
+        return new OtelRunMapper(mapping, layouts, prose);
+      },
       retryPolicy: new RetryPolicy(DEFAULT_RETRY_POLICY, deps.random),
       requestRetryPolicy: new RetryPolicy(REQUEST_RETRY_POLICY, deps.random),
     },

@@ -3,7 +3,6 @@ import { GeneralDecoder, OtlpRequestDecoder } from '../../src/decode/otlp-reques
 import { PublicAttributeSchema } from '../../src/decode/public-attribute-schema.js';
 import type { DecodedRequest } from '../../src/decode/request-decoder.js';
 import { LargeBodyDecoder, splitProtobuf } from '../../src/decode/wire/large-body-decoder.js';
-import { loadSpanKernel } from '../../src/decode/wire/span-kernel.js';
 import { WireTracesDecoder } from '../../src/decode/wire/wire-traces-decoder.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
@@ -24,7 +23,7 @@ const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
 const decoder = new OtlpRequestDecoder(schema, codecs.json);
 const general = { codec: codecs.protobuf, decoder };
 const fast = {
-  traces: new WireTracesDecoder(schema, general, loadSpanKernel()),
+  traces: new WireTracesDecoder(schema, general),
   logs: new GeneralDecoder('logs', general),
 };
 /** Cuts every body that has more than one record. */

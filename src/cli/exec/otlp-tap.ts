@@ -26,7 +26,7 @@ export class OtlpTap {
     private readonly listener: TapListener,
   ) {
     const { clock, logger } = deps;
-    const { codecs, decoder, protobuf } = createDecoding(PublicSchema.load(), logger);
+    const { codecs, decoder, protobuf } = createDecoding(PublicSchema.load());
     this.codecs = codecs;
     this.decoder = decoder;
     this.intake = new ExportIntake(

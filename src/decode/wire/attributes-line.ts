@@ -35,7 +35,7 @@ const BRIDGE = 'run_bridge.';
  */
 export class AttributesLine {
   /** Of the planned span. */
-  layout: AttributeLayout = NO_LAYOUT;
+  private layout: AttributeLayout = NO_LAYOUT;
   /** The layout of the latest span of each type. */
   private readonly latest = new Map<TypePlan, AttributeLayout>();
   /** Where in the line attribute i stands, without its comma; -1 where the start lacks it or has another value. */
@@ -131,12 +131,6 @@ export class AttributesLine {
       const index = watched[place] as number;
       this.watch(plans[index] as FieldPlan, out, index, page.cells, cells);
     }
-  }
-
-  /** The JSON of attribute i of the span that was written. */
-  jsonAt(lines: Buffer, index: number): Buffer {
-    const { length } = (this.layout.plans[index] as FieldPlan).key.quoted;
-    return lines.subarray((this.from[index] as number) + length, this.to[index]);
   }
 
   /** Notes where a watched attribute's value stands; in the start's line where it is copied from there: it is the same. */

@@ -21,9 +21,9 @@ export class DecodedBatches {
 
   constructor(readonly page: SpanPage) {}
 
-  /** So many of the page's last spans belong to the trace whose id stands at `traceId`. */
-  addSpans(newCount: number, from: Buffer, traceId: number, resource: Resource): void {
-    this.count(2 * newCount);
+  /** The page's last span belongs to the trace whose id stands at `traceId`. */
+  addSpan(from: Buffer, traceId: number, resource: Resource): void {
+    this.count(2);
     const isSameTrace = this.traceId !== '' && isSame(this.traceIdBytes, from, traceId, traceId + 16);
     if (!isSameTrace) {
       from.copy(this.traceIdBytes, 0, traceId, traceId + 16);
@@ -34,7 +34,7 @@ export class DecodedBatches {
       this.spans.to = spanCount;
       return;
     }
-    this.spans = new SpanBatch(this.traceId, resource, this.page, spanCount - newCount, spanCount);
+    this.spans = new SpanBatch(this.traceId, resource, this.page, spanCount - 1, spanCount);
     this.list.push(this.spans);
   }
 

@@ -5,7 +5,6 @@ import { NAME_BEGINNINGS, spanEventType } from '../span-event-type.js';
 import { spanSeverity } from '../span-severity.js';
 import { AttributesLine } from './attributes-line.js';
 import { FieldPlans, type TypePlan } from './field-plan.js';
-import type { WrittenSpan } from './kernel-templates.js';
 import type { LineBuffer } from './line-buffer.js';
 import type { SpanSlice } from './span-slice.js';
 import { UNUSUAL } from './wire-cursor.js';
@@ -32,10 +31,9 @@ export class SpanLines {
 
   /**
    * Appends the span's SpanStart and SpanEnd to the lines, and the span to the page.
-   * @returns what was found out about it, good until the next one
    * @throws UNUSUAL
    */
-  add(span: SpanSlice, from: Buffer, out: LineBuffer, page: SpanPage): WrittenSpan {
+  add(span: SpanSlice, from: Buffer, out: LineBuffer, page: SpanPage): void {
     // A time beyond int64 is for the general decoder to reject.
     if ((((from[span.startTime + 7] as number) | (from[span.endTime + 7] as number)) & INT64_SIGN) !== 0) throw UNUSUAL;
     const type = this.typeByBeginning(from, span) ?? this.typeByName(from, span);
@@ -51,8 +49,6 @@ export class SpanLines {
       throw error;
     }
     page.spanCount += 1;
-    const { attributes } = this;
-    return { type, layout: attributes.layout, from, span, attributes, lines: out.bytes };
   }
 
   private addLines(span: SpanSlice, type: TypePlan, from: Buffer, out: LineBuffer, page: SpanPage, at: number): void {

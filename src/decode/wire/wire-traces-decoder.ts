@@ -6,11 +6,9 @@ import type { AttributeSchema } from '../attribute-schema.js';
 import { isEngine, resourceOf } from '../otlp-request-decoder.js';
 import type { DecodedRequest, PieceDecoder, RequestDecoder } from '../request-decoder.js';
 import { DecodedBatches } from './decoded-batches.js';
-import { KernelSpans } from './kernel-spans.js';
 import { lengthDelimited } from './length-delimited.js';
 import type { LineBuffer } from './line-buffer.js';
 import { PagePool } from './page-pool.js';
-import type { SpanKernel } from './span-kernel.js';
 import { SpanLines } from './span-lines.js';
 import { SpanSlice } from './span-slice.js';
 import { UNUSUAL, UnusualShape, WireCursor } from './wire-cursor.js';
@@ -33,21 +31,17 @@ export class WireTracesDecoder implements PieceDecoder {
   private readonly span = new SpanSlice();
   private readonly resources = new Map<string, Resource | null>();
   private readonly pages = new PagePool();
-  private readonly kernel: KernelSpans | undefined;
 
   constructor(
     schema: AttributeSchema,
     private readonly general: { readonly codec: OtlpCodec; readonly decoder: RequestDecoder },
-    kernel?: SpanKernel,
   ) {
     this.lines = new SpanLines(schema);
-    this.kernel = kernel === undefined ? undefined : new KernelSpans(kernel);
   }
 
   decode(body: Uint8Array): DecodedRequest {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     const lent = this.pages.take(bytes.length);
-    this.kernel?.begin();
     try {
       const batches = new DecodedBatches(lent.page);
       this.readRequest(bytes, lent.out, batches);
@@ -101,7 +95,6 @@ export class WireTracesDecoder implements PieceDecoder {
     let hasScope = false;
     let known: Resource | undefined;
     while (cursor.position < end) {
-      const at = cursor.position;
       const tag = cursor.varint32(end);
       const fieldEnd = cursor.lengthEnd(end);
       if (tag === ((1 << 3) | LENGTH)) {
@@ -111,9 +104,7 @@ export class WireTracesDecoder implements PieceDecoder {
         cursor.position = fieldEnd;
       } else if (tag === ((2 << 3) | LENGTH)) {
         known ??= this.resourceOf(resource, scope);
-        const next = this.kernel?.decode(cursor.bytes, at, fieldEnd, end, known, out, batches) ?? at;
-        if (next > at) cursor.position = next;
-        else this.readSpan(cursor, fieldEnd, known, out, batches);
+        this.readSpan(cursor, fieldEnd, known, out, batches);
       } else if (tag === ((3 << 3) | LENGTH)) cursor.position = fieldEnd;
       else throw UNUSUAL;
     }
@@ -130,9 +121,8 @@ export class WireTracesDecoder implements PieceDecoder {
     const start = cursor.position;
     try {
       this.span.read(cursor, end);
-      const written = this.lines.add(this.span, cursor.bytes, out, batches.page);
-      this.kernel?.learn(written, batches);
-      batches.addSpans(1, cursor.bytes, this.span.traceId, resource);
+      this.lines.add(this.span, cursor.bytes, out, batches.page);
+      batches.addSpan(cursor.bytes, this.span.traceId, resource);
     } catch (error) {
       if (!(error instanceof UnusualShape)) throw error;
       batches.addRecords(this.readGenerally(cursor.bytes.subarray(start, end)), resource);

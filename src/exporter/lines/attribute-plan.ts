@@ -59,8 +59,6 @@ export class AttributePlan {
   readonly isReadAtOnce: boolean;
   /** `0a <length> name 12`: a KeyValue up to the length of its value. */
   readonly keyBytes: Buffer;
-  /** What the kernel does with its text: see `TREATMENT`. */
-  readonly treatment: number;
   /** The attribute that followed this one in the last start, and in the last end: it mostly does in the next. */
   readonly next: [AttributePlan | undefined, AttributePlan | undefined] = [undefined, undefined];
   /** Number of the line that it was seen in last: a second time in one line is not for the fast path. */
@@ -79,26 +77,6 @@ export class AttributePlan {
     this.isName = isNaming && NAME_ATTRIBUTES.some((one) => one === name);
     this.isAdapter = isNaming && name === 'adapter_type';
     this.isReadAtOnce = this.isName || this.isAdapter || READ_AT_ONCE.has(name);
-    this.treatment = treatmentOf(this.policy, this.isInt64);
     this.keyBytes = Buffer.concat([Buffer.from([0x0a, name.length]), Buffer.from(name, 'latin1'), Buffer.from([0x12])]);
-  }
-}
-
-/** Treatments of texts, as `kernel/assembly/lines/templates.ts` numbers them. */
-const TREATMENT = { keep: 0, int64: 1, deny: 2, notHere: 3, name: 4, text: 5 };
-
-function treatmentOf(policy: AttributePolicy, isInt64: boolean): number {
-  if (isInt64) return policy === 'deny' ? TREATMENT.notHere : TREATMENT.int64;
-  switch (policy) {
-    case 'keep':
-    case 'name':
-    case 'text':
-    case 'deny':
-      return TREATMENT[policy];
-    case 'sql':
-    case 'command':
-    case 'diffTable':
-    case 'ownWords':
-      return TREATMENT.notHere;
   }
 }

@@ -4,7 +4,6 @@ import { encodeAttribute } from '../wire/encode-attributes.js';
 import { SPAN } from '../wire/encode-span.js';
 import { WireWriter } from '../wire/wire-writer.js';
 import { AttributePlan } from './attribute-plan.js';
-import type { KernelLayouts } from './kernel-layouts.js';
 import { Literal } from './literal.js';
 
 /** Different attributes that one event type may have; lines with more are read in the general way. */
@@ -14,17 +13,6 @@ const MAX_NAME_LENGTH = 100;
 
 /** Names that the mapping writes itself, or that JavaScript objects treat in a way of their own. */
 export const SPECIAL_NAME = /^(?:event_type|error\.type|__proto__|\d+|run_bridge\..*|db\..*|test\.case\..*)$/;
-
-/**
- * Events of which `SpanTranscoder` asks more than the line: their node's queries, their statement, what a hook ended with.
- * Nodes' phases are not among them.
- */
-const ASKS_MORE: ReadonlySet<string> = new Set([
-  EVENT_TYPE.nodeProcessed,
-  EVENT_TYPE.microbatchEvaluated,
-  EVENT_TYPE.queryExecuted,
-  EVENT_TYPE.hookProcessed,
-]);
 
 /** How the spans of one event type are read and exported. */
 export class EventPlan {
@@ -36,9 +24,6 @@ export class EventPlan {
   readonly isNameKept: boolean;
   /** Whether such lines are left to the general parser: there are a few in a run, and the mapping has rules for them alone. */
   readonly isGeneral: boolean;
-  /** Whether the kernel may write its spans, and whether it needs the node's outcome for that. */
-  readonly isLineEnough: boolean;
-  readonly needsOutcome: boolean;
   /** Stands before the first attribute, for what follows it. */
   readonly before = { next: [undefined, undefined] as AttributePlan['next'] };
   private readonly byName = new Map<string, AttributePlan>();
@@ -47,7 +32,6 @@ export class EventPlan {
     readonly index: number,
     readonly eventType: string,
     private readonly plans: AttributePlan[],
-    private readonly taught: KernelLayouts | undefined = undefined,
   ) {
     this.tail = new Literal(`${eventType}","attributes":{`);
     const out = new WireWriter(128);
@@ -55,8 +39,6 @@ export class EventPlan {
     this.typeAttribute = out.bytes.subarray(0, out.length);
     this.isNameKept = isStableName(eventType);
     this.isGeneral = eventType === EVENT_TYPE.invocation || eventType === EVENT_TYPE.process;
-    this.isLineEnough = this.isNameKept && !this.isGeneral && !ASKS_MORE.has(eventType);
-    this.needsOutcome = eventType === EVENT_TYPE.nodeEvaluated;
   }
 
   /** The plan of an attribute that came before. */
@@ -73,7 +55,6 @@ export class EventPlan {
     const plan = new AttributePlan(this.plans.length, name, this.eventType);
     this.plans.push(plan);
     this.byName.set(name, plan);
-    this.taught?.attribute(this, plan);
     return plan;
   }
 }

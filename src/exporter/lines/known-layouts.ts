@@ -1,6 +1,5 @@
 import type { AttributePlan } from './attribute-plan.js';
 import { EventPlan } from './event-plan.js';
-import type { KernelLines } from './kernel-lines.js';
 import { TextTable } from './text-table.js';
 
 /** Different event types; lines of more are read in the general way. */
@@ -16,9 +15,6 @@ export class KnownLayouts {
   readonly texts = new TextTable();
   private readonly byType = new Map<string, EventPlan>();
 
-  /** @param kernel reads lines that are laid out like one that came before; without one, JavaScript reads all. */
-  constructor(readonly kernel?: KernelLines) {}
-
   /** Whether it takes no more event types. */
   get isFull(): boolean {
     return this.byType.size >= MAX_EVENT_TYPES;
@@ -29,11 +25,9 @@ export class KnownLayouts {
     const known = this.byType.get(eventType);
     if (known !== undefined) return known;
     if (this.isFull) return undefined;
-    const layouts = this.kernel?.layouts;
-    const plan = new EventPlan(this.events.length, eventType, this.attributes, layouts);
+    const plan = new EventPlan(this.events.length, eventType, this.attributes);
     this.events.push(plan);
     this.byType.set(eventType, plan);
-    if (!plan.isGeneral) layouts?.event(plan);
     return plan;
   }
 }

@@ -1,15 +1,14 @@
 import { MAX_CELLS } from './line-cells.js';
-import type { ScannedLine } from './scanned-line.js';
-import type { WrittenSpans } from './written-spans.js';
+import type { LineScanner } from './line-scanner.js';
 
 /** Lines are kept together in blocks of this many bytes; a longer line has a block of its own. */
-export const BLOCK_BYTES = 128 * 1024;
+const BLOCK_BYTES = 128 * 1024;
 /** Cells that a block has for each of its bytes: a line of 1 KB has about 64. */
 const CELLS_PER_BYTE = 1 / 12;
 /** Lines that a block has at most. */
 const MAX_LINES = 1024;
 /** Numbers of a line in a block: where it begins and ends in its bytes, and its first cell. */
-export const PLACE_NUMBERS = 3;
+const PLACE_NUMBERS = 3;
 /** Blocks that wait to be used again: V8 collects garbage all the more often, the more memory is taken beside its heap. */
 const MAX_SPARE_BLOCKS = 2;
 
@@ -26,8 +25,6 @@ export class LineBlock {
   /** Lines that were put into it, and those of them that are still wanted. */
   lineTotal = 0;
   lineCount = 0;
-  /** The spans of some of its lines, as the kernel wrote them. */
-  written: WrittenSpans | undefined;
 
   constructor(byteCount: number) {
     this.bytes = Buffer.allocUnsafeSlow(byteCount);
@@ -65,14 +62,14 @@ export class LineBlocks {
   private spare: LineBlock[] = [];
 
   /** Keeps a line until its block is told that it is not wanted. @returns the block, whose last line it is */
-  keep(bytes: Buffer, start: number, end: number, { cells, firstCell, cellCount }: ScannedLine): LineBlock {
+  keep(bytes: Buffer, start: number, end: number, { cells, cellCount }: LineScanner): LineBlock {
     const byteCount = end - start;
     const block = this.blockFor(byteCount, cellCount);
     const at = block.length;
     bytes.copy(block.bytes, block.length, start, end);
     const kept = block.cells;
     const to = block.cellCount;
-    for (let cell = 0; cell < cellCount; cell++) kept[to + cell] = cells[firstCell + cell] as number;
+    for (let cell = 0; cell < cellCount; cell++) kept[to + cell] = cells[cell] as number;
     const place = PLACE_NUMBERS * block.lineTotal++;
     block.places[place] = at;
     block.places[place + 1] = at + byteCount;
@@ -87,7 +84,6 @@ export class LineBlocks {
   letGo(block: LineBlock): void {
     if (--block.lineCount > 0) return;
     block.length = block.cellCount = block.lineTotal = 0;
-    block.written = undefined;
     const isUsable = block !== this.block && block.bytes.length === BLOCK_BYTES;
     if (isUsable && this.spare.length < MAX_SPARE_BLOCKS) this.spare.push(block);
   }

@@ -8,14 +8,12 @@ import type { SpanTree } from '../mapping/span-tree.js';
 import type { Redactor } from '../redaction/redactor.js';
 import { roleIndexOf } from './attribute-plan.js';
 import { EventPlans } from './event-plans.js';
-import type { KernelLines } from './kernel-lines.js';
 import type { KnownLayouts } from './known-layouts.js';
 import { type LineBlock, LineBlocks } from './line-blocks.js';
 import { CELL, PLAIN_TEXT } from './line-cells.js';
 import { LineReader } from './line-reader.js';
 import { LineScanner } from './line-scanner.js';
 import { LineStart } from './line-start.js';
-import type { ScannedLine } from './scanned-line.js';
 
 /** What a run remembers of its records. */
 export interface RunMemory {
@@ -42,17 +40,9 @@ const MAX_SPARE_STARTS = 512;
 /** Takes a run's records as the bytes of their lines: what `OtelRunMapper.push` does with records, without making any. */
 export class LineIntake {
   readonly plans: EventPlans;
-  private readonly kernel: KernelLines | undefined;
   private readonly line: LineReader;
   private readonly blocks = new LineBlocks();
   private scanner: LineScanner | undefined;
-  /** The run's number with the kernel, and whether all that came in its lines was taken. */
-  private kernelRun = 0;
-  private isTaken = false;
-  /** Whether a line was passed over that was the first of its node for the kernel, which takes it for known since. */
-  private hasMissedNode = false;
-  /** Lines that the kernel has read. */
-  private knownCount = 0;
   /** Starts that came with this push. */
   private starts: LineStart[] = [];
   /** To be used again: most spans end in the push that they begin in. */
@@ -64,24 +54,15 @@ export class LineIntake {
     layouts: KnownLayouts,
   ) {
     this.plans = new EventPlans(layouts);
-    this.kernel = layouts.kernel;
     this.line = new LineReader(this.plans);
   }
 
   /** @returns how many lines were no records, and were passed over. */
   push({ lines, offset, resource }: LoggedLines): number {
     const bytes = Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
-    // Unless all of the push is taken, what the kernel gave may not have been learned.
-    if (!this.isTaken) this.kernelRun = this.kernel?.newRun() ?? 0;
-    this.isTaken = false;
-    this.use(bytes);
+    this.scanner?.use(bytes);
     let damagedCount = 0;
     for (let start = 0; start < bytes.length; ) {
-      if (this.areKnown(start)) {
-        this.pushKnown(bytes, offset, resource);
-        start = this.kernel?.stoppedAt ?? start;
-        continue;
-      }
       const lineBreak = bytes.indexOf(LINE_BREAK, start);
       const end = lineBreak === -1 ? bytes.length : lineBreak;
       // The scanner relies on the line break to stop at; the last line of damaged bytes may lack it.
@@ -91,10 +72,8 @@ export class LineIntake {
       start = end + 1;
     }
     this.keepOpenStarts();
-    this.isTaken = true;
     // Open runs are many, and each would keep the latest megabyte that it was given.
     this.scanner?.use(NO_BYTES);
-    this.kernel?.forget();
     this.line.forget();
     return damagedCount;
   }
@@ -114,32 +93,8 @@ export class LineIntake {
     this.starts = [];
   }
 
-  private use(bytes: Buffer): void {
-    const { scanner, kernel } = this;
-    if (scanner === undefined) return;
-    scanner.use(bytes);
-    kernel?.begin(bytes, scanner.view, scanner.traceId, this.kernelRun);
-  }
-
-  /** Has the kernel read lines from the one at `start` on. @returns whether it knows any */
-  private areKnown(start: number): boolean {
-    if (this.kernel === undefined || this.scanner === undefined) return false;
-    this.knownCount = this.kernel.read(start);
-    return this.knownCount > 0;
-  }
-
-  /** Takes the lines that the kernel has read. */
-  private pushKnown(bytes: Buffer, offset: number, resource: Resource): void {
-    const { kernel, knownCount } = this;
-    if (kernel === undefined) return;
-    for (let index = 0; index < knownCount; index++) {
-      kernel.pointAt(index);
-      this.pushScanned(kernel, bytes, kernel.start, kernel.end, offset, resource);
-    }
-  }
-
   private pushScanned(
-    scanned: ScannedLine,
+    scanned: LineScanner,
     bytes: Buffer,
     start: number,
     end: number,
@@ -157,42 +112,24 @@ export class LineIntake {
       lineStart.pointAt(bytes, start, end, resource);
       (tree.begin(line, lineStart) ? this.starts : this.spareStarts).push(lineStart);
       missingParents.arrived(line.spanHigh, line.spanLow);
-      this.seeNode(scanned);
+      memory.nodes.seeSpan(line);
       return;
     }
     const endSeconds = line.cell(CELL.endSeconds) >>> 0;
     const endNanos = line.cell(CELL.endNanos);
-    if (scanned.isJoined) {
-      host.advance(line.cell(CELL.startSeconds) >>> 0, line.cell(CELL.startNanos));
-      const isNew = tree.end(line);
-      missingParents.arrived(line.spanHigh, line.spanLow);
-      this.seeNode(scanned);
-      host.advance(endSeconds, endNanos);
-      if (!isNew) return;
-    } else {
-      host.advance(endSeconds, endNanos);
-      if (!tree.end(line)) {
-        this.hasMissedNode ||= !scanned.isNodeKnown;
-        return;
-      }
-      this.seeNode(scanned);
-      missingParents.arrived(line.spanHigh, line.spanLow);
-    }
+    host.advance(endSeconds, endNanos);
+    if (!tree.end(line)) return;
+    memory.nodes.seeSpan(line);
+    missingParents.arrived(line.spanHigh, line.spanLow);
     missingParents.seeChild(line, resource);
     host.hold(offset + start, resource, endSeconds, endNanos, this.blocks.keep(bytes, start, end, scanned));
   }
 
-  /** Remembers what the line says of its node, unless that is known. */
-  private seeNode({ isNodeKnown }: ScannedLine): void {
-    const { nodes } = this.memory;
-    if (!isNodeKnown || this.hasMissedNode || nodes.hasForgotten) nodes.seeSpan(this.line);
-  }
-
   /** As `learnNames` does of a record. */
-  private learnNames({ nameCells, firstName, nameCount }: ScannedLine): void {
+  private learnNames({ nameCells, nameCount }: LineScanner): void {
     const { line, plans } = this;
     const { redactor } = this.memory;
-    for (let index = firstName; index < firstName + nameCount; index++) {
+    for (let index = 0; index < nameCount; index++) {
       const cell = nameCells[index] as number;
       if (line.planAt(cell).isAdapter) {
         const text = line.textAt(cell);
@@ -225,7 +162,7 @@ export class LineIntake {
     if (record === undefined) return false;
     if (this.scanner === undefined) {
       this.scanner = new LineScanner(record.traceId, this.plans);
-      this.use(bytes);
+      this.scanner.use(bytes);
     }
     this.host.pushRecord({ record, resource, offset: offset + start, endOffset: offset + end + 1 });
     return true;

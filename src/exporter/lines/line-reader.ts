@@ -22,7 +22,7 @@ import {
   ROLE_MASK,
   ROLE_SHIFT,
 } from './line-cells.js';
-import type { ScannedLine } from './scanned-line.js';
+import type { LineScanner } from './line-scanner.js';
 
 /** Reads a scanned line through its cells. One object for all lines: what it says is about the line it was pointed at last. */
 export class LineReader implements SpanSight, EndedSpan {
@@ -40,14 +40,14 @@ export class LineReader implements SpanSight, EndedSpan {
   constructor(private readonly plans: EventPlans) {}
 
   /** Points at a line that was just scanned, in bytes that are only lent. */
-  pointAtScanned(bytes: Buffer, start: number, end: number, scanned: ScannedLine): void {
+  pointAtScanned(bytes: Buffer, start: number, end: number, scanned: LineScanner): void {
     this.bytes = bytes;
     this.view = scanned.view;
     this.knownUniqueId = null;
     this.start = start;
     this.end = end;
     this.cells = scanned.cells;
-    this.firstCell = scanned.firstCell;
+    this.firstCell = 0;
     this.isEnd = scanned.isEnd;
   }
 

@@ -17,7 +17,6 @@ import {
   TRUE,
 } from './line-cells.js';
 import { Literal } from './literal.js';
-import type { ScannedLine } from './scanned-line.js';
 
 /**
  * Reads lines of spans that are laid out as the engine lays out its own, from their bytes to cells: nothing is made of
@@ -25,16 +24,14 @@ import type { ScannedLine } from './scanned-line.js';
  * neither plain texts nor plain numbers only the end is found: whether they are JSON shows when they are parsed, except of
  * the texts that are read at once.
  */
-export class LineScanner implements ScannedLine {
+export class LineScanner {
+  /** Of the line that was read last; see `line-cells.ts`. */
   readonly cells = new Int32Array(MAX_CELLS);
-  readonly firstCell = 0;
   cellCount = 0;
   isEnd = false;
-  readonly isJoined = false;
-  readonly isNodeKnown = false;
   event: EventPlan | undefined;
+  /** Cells of its attributes that the run learns from: `nameCount` of these. */
   readonly nameCells = new Int32Array(MAX_ATTRIBUTES);
-  readonly firstName = 0;
   nameCount = 0;
   private readonly traceIdText: Literal;
   private bytes: Buffer = EMPTY;

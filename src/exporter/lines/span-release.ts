@@ -1,6 +1,6 @@
 import type { Resource } from '../../record/resource.js';
 import type { SpanEnd } from '../../record/telemetry-record.js';
-import { type EventBuffer, NO_EVENTS, type SpanEvents } from '../mapping/event-buffer.js';
+import type { EventBuffer, SpanEvents } from '../mapping/event-buffer.js';
 import type { HeldSpan } from '../mapping/held-spans.js';
 import { highOf, lowOf } from '../mapping/id-halves.js';
 import type { SpanMapper } from '../mapping/map-span.js';
@@ -10,9 +10,7 @@ import type { ResourceMap } from '../mapping/resource-map.js';
 import type { Redactor } from '../redaction/redactor.js';
 import { EncodedSpan } from '../wire/encoded-span.js';
 import type { ItemEncoder } from '../wire/item-encoder.js';
-import type { BlockWriter } from './block-writer.js';
 import type { EventPlans } from './event-plans.js';
-import type { LineBlock } from './line-blocks.js';
 import { LineReader } from './line-reader.js';
 import { SpanTranscoder } from './span-transcoder.js';
 
@@ -31,7 +29,6 @@ export interface ReleaseDeps {
 /** Makes what is sent of a span that was held: from its line where that can be, else from its record. */
 export class SpanRelease {
   private readonly line: LineReader;
-  private readonly writer: BlockWriter | undefined;
   private readonly transcoder: SpanTranscoder;
   /** The id of the span that was encoded last. */
   spanHigh = 0;
@@ -39,7 +36,6 @@ export class SpanRelease {
 
   constructor(private readonly deps: ReleaseDeps) {
     this.line = new LineReader(deps.plans);
-    this.writer = deps.plans.known.kernel?.writerFor(deps);
     this.transcoder = new SpanTranscoder({ ...deps, outcomes: deps.spanMapper.outcomes });
   }
 
@@ -58,8 +54,6 @@ export class SpanRelease {
     this.spanHigh = line.spanHigh;
     this.spanLow = line.spanLow;
     const events = buffer.takeHalves(line.spanHigh, line.spanLow);
-    const written = events === NO_EVENTS ? this.written(held.block, held.index, resource) : undefined;
-    if (written !== undefined) return written;
     const transcoded = this.transcode(line.uniqueId, resource, events);
     if (transcoded !== undefined) return transcoded;
     const record = line.readRecord();
@@ -77,13 +71,6 @@ export class SpanRelease {
       this.spanLow = this.line.spanLow;
     }
     buffer.takeHalves(this.spanHigh, this.spanLow);
-  }
-
-  /** The span as the kernel wrote it, where nothing but its line has to be asked. */
-  private written(block: LineBlock, index: number, resource: Resource): EncodedSpan | undefined {
-    const { writer, deps } = this;
-    if (writer?.find(block, index) !== true) return undefined;
-    return new EncodedSpan(writer.bytes, writer.start, writer.end, deps.resources.map(resource));
   }
 
   private transcode(uniqueId: string | undefined, resource: Resource, events: SpanEvents): EncodedSpan | undefined {

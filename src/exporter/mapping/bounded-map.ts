@@ -7,9 +7,6 @@ export class BoundedMap<K, V> {
    */
   private readonly oldest = this.entries.keys();
 
-  /** Whether there were ever too many. */
-  hasForgotten = false;
-
   constructor(private readonly maxSize: number) {}
 
   get(key: K): V | undefined {
@@ -23,7 +20,6 @@ export class BoundedMap<K, V> {
   set(key: K, value: V): void {
     this.entries.set(key, value);
     if (this.entries.size <= this.maxSize) return;
-    this.hasForgotten = true;
     const oldest = this.oldest.next();
     if (!oldest.done) this.entries.delete(oldest.value);
   }

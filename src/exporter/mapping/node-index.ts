@@ -64,8 +64,6 @@ export class NodeIndex {
   private latest: NodeFacts | undefined;
   /** Whether any node was interrupted: in most runs none is, and none need be looked up. */
   private hasCancellations = false;
-  /** Whether an error was logged for any node. */
-  hasErrors = false;
 
   constructor(
     maxNodes: number,
@@ -103,7 +101,6 @@ export class NodeIndex {
     }
     const error = { spanId, timeUnixNano, message: record.body, codeName: record.attributes.text('code_name') };
     facts.errors = remember(facts.errors, error, MAX_ERRORS);
-    this.hasErrors = true;
   }
 
   /** The last error of a node inside a span of it: one logged in that very span, else one of the node. */
@@ -112,16 +109,6 @@ export class NodeIndex {
     return (
       errors.findLast((error) => error.spanId === span.spanId) ?? errors.findLast((error) => this.belongs(error, span))
     );
-  }
-
-  /** Whether there were more nodes than are remembered. */
-  get hasForgotten(): boolean {
-    return this.nodes.hasForgotten;
-  }
-
-  /** Whether anything says that any node was interrupted. */
-  get hasInterruptions(): boolean {
-    return this.hasCancellations;
   }
 
   /** Whether anything says that a node was interrupted, at whatever time. */

@@ -4,7 +4,7 @@ import type { AskedWords, Sanitize, SharedProse, SharedText } from './shared-pro
 import { TextCache } from './text-cache.js';
 
 /** A text as it is shown, and what that depends on. */
-export interface ShownText {
+interface ShownText {
   readonly shown: string;
   /** Words that were not known: the text is shown otherwise once one of them is. */
   readonly hidden: AskedWords;
@@ -61,7 +61,7 @@ export class ProseCache {
   }
 
   /** Whether it would be shown the same way now. */
-  isCurrent(text: ShownText): boolean {
+  private isCurrent(text: ShownText): boolean {
     const { size } = this.names;
     if (text.knownCount === size) return true;
     if (this.knowsAny(text.hidden)) return false;
@@ -107,6 +107,3 @@ function listenTo(names: KnownNames): WordList & Omit<SharedText, 'shown'> {
 function asked(): { anywhere: string[]; outsideQuotes: string[] } {
   return { anywhere: [], outsideQuotes: [] };
 }
-
-/** Of a text that shows the same whatever is known. */
-export const NO_WORDS: AskedWords = { anywhere: [], outsideQuotes: [] };

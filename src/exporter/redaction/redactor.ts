@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { ownText } from '../../record/own-text.js';
 import { type AttributePolicy, attributePolicyOf } from './attribute-policy.js';
 import { KnownNames } from './known-names.js';
-import { NO_WORDS, ProseCache, type ShownText } from './prose-cache.js';
+import { ProseCache } from './prose-cache.js';
 import type { RedactionLevel } from './redaction-level.js';
 import { sanitizeCommand } from './sanitize-command.js';
 import { sanitizeDiffTable } from './sanitize-diff-table.js';
@@ -122,19 +122,6 @@ export class Redactor {
       case 'deny':
         return '?';
     }
-  }
-
-  /** As `byPolicy` where that depends on no more than names: with what tells whether the text is still shown so. */
-  shown(policy: 'name' | 'text', value: string): ShownText {
-    if (this.level === 'off' || value === '' || (policy === 'name' && NAME.test(value))) {
-      return { shown: value, hidden: NO_WORDS, knownCount: 0 };
-    }
-    return this.prose.show(value, true);
-  }
-
-  /** Whether a text would be shown the same way now. */
-  isCurrent(text: ShownText): boolean {
-    return this.prose.isCurrent(text);
   }
 
   /** A number at an exported key; `undefined` where numbers may be values of the project. */

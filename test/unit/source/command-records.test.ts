@@ -19,13 +19,12 @@ import { JsonlKeys } from '../../../src/source/jsonl-keys.js';
 import type { TailChunk } from '../../../src/source/jsonl-tail.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
-import { RecordingLogger } from '../../fake/recording-logger.js';
 import { SAMPLES } from '../../fake/sample-run.js';
 
 const protobuf = new ProtobufCodec();
 const json = new JsonCodec();
 const decoder = new OtlpRequestDecoder(new PublicAttributeSchema(PublicSchema.load()), json);
-const decoding = createDecoding(PublicSchema.load(), new RecordingLogger());
+const decoding = createDecoding(PublicSchema.load());
 
 interface Body {
   readonly signal: Signal;

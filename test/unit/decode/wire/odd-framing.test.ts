@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../../../../src/decode/public-attribute-schema.js';
 import { lengthDelimited } from '../../../../src/decode/wire/length-delimited.js';
-import { loadSpanKernel } from '../../../../src/decode/wire/span-kernel.js';
 import { WireTracesDecoder } from '../../../../src/decode/wire/wire-traces-decoder.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
@@ -12,7 +11,7 @@ import { tell } from '../../../fuzz/told.js';
 const schema = new PublicAttributeSchema(PublicSchema.load());
 const codec = new ProtobufCodec();
 const decoder = new OtlpRequestDecoder(schema, new JsonCodec());
-const fast = new WireTracesDecoder(schema, { codec, decoder }, loadSpanKernel());
+const fast = new WireTracesDecoder(schema, { codec, decoder });
 
 const message = (number: number, ...fields: readonly Uint8Array[]) => lengthDelimited(number, Buffer.concat(fields));
 const text = (number: number, value: string) => lengthDelimited(number, Buffer.from(value));
