@@ -155,11 +155,12 @@ export class FileCopies implements TraceCopies, Component {
 
   /** It has its name only when it is whole; whoever reads the one of before reads on. */
   private async fetch(id: string, objectKey: string): Promise<void> {
-    const content = await this.deps.bucket.open(objectKey);
-    if (content === undefined) throw new GoneError();
     const path = join(this.runsFolder, id);
     const partial = `${path}.${createHash('sha1').update(objectKey).digest('hex')}.partial`;
     await mkdir(dirname(path), { recursive: true });
+    // Nothing is waited for once it is open: nobody would hear that its connection broke off.
+    const content = await this.deps.bucket.open(objectKey);
+    if (content === undefined) throw new GoneError();
     await pipeline(content, createWriteStream(partial));
     await rename(partial, path);
   }

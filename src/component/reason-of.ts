@@ -1,4 +1,9 @@
 /** What was thrown, in words: an error's message, anything else as text. */
 export function reasonOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
+  if (thrown instanceof Error) return thrown.message;
+  try {
+    return String(thrown);
+  } catch {
+    return 'something that cannot be shown as text';
+  }
 }

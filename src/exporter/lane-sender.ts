@@ -98,6 +98,7 @@ export class LaneSender {
     return this.sendingCount < (this.lane.isProbing ? 1 : maxInFlight);
   }
 
+  /** What is thrown here comes from nothing outside; it ends the thread of exports, which a new one takes up from the cursors. */
   private async ship(shipment: Shipment): Promise<void> {
     this.sendingCount += 1;
     shipment.timer = undefined;

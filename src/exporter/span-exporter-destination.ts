@@ -1,6 +1,7 @@
-import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
+import { ExportResultCode } from '@opentelemetry/core';
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base';
 import type { Clock } from '../component/clock.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { SendResult } from '../delivery/transport.js';
 import type { BatchOutcome, Destination } from './destination.js';
 import type { ItemBatch } from './item-batch.js';
@@ -48,19 +49,27 @@ export class SpanExporterDestination implements Destination {
         settle(retryable(`no result within ${EXPORT_TIMEOUT_MS} ms`)),
       );
       abort.addEventListener('abort', onAbort, { once: true });
+      const fail = (error: unknown) => settle(toFailure(error));
       try {
-        this.exporter.export(spans, (result) => settle(toSendResult(result)));
+        const returned: unknown = this.exporter.export(spans, (result) => settle(toSendResult(result)));
+        // An async function, which the interface does not ask for, says by its promise that it failed.
+        Promise.resolve(returned).catch(fail);
       } catch (error) {
-        settle(toSendResult({ code: ExportResultCode.FAILED, error: toError(error) }));
+        fail(error);
       }
     });
   }
 }
 
-function toSendResult({ code, error }: ExportResult): SendResult {
-  if (code === ExportResultCode.SUCCESS) return ACCEPTED;
-  const status: unknown = error !== undefined && 'code' in error ? error.code : undefined;
-  const message = error?.message ?? 'the exporter failed without an error';
+/** An exporter is somebody else's program, and need not say what its type says. */
+function toSendResult(result: unknown): SendResult {
+  const { code, error } = isObject(result) ? result : {};
+  return code === ExportResultCode.SUCCESS ? ACCEPTED : toFailure(error);
+}
+
+function toFailure(error: unknown): SendResult {
+  const status = isObject(error) ? error.code : undefined;
+  const message = error === undefined ? 'the exporter failed without an error' : reasonOf(error);
   const isRefusal = typeof status === 'number' && status >= 400 && status < 500 && status !== 408 && status !== 429;
   return isRefusal ? refused(status, message) : retryable(message, typeof status === 'number' ? status : null);
 }
@@ -73,6 +82,6 @@ function refused(status: number, message: string): SendResult {
   return { kind: 'refused', status, message };
 }
 
-function toError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
 }

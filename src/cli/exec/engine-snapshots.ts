@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { copyFile, lstat, mkdir, open, rm } from 'node:fs/promises';
+import { copyFile, lstat, mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { groupBy } from '../../component/group-by.js';
 import { slices } from '../../component/slices.js';
@@ -8,6 +8,7 @@ import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import { STEP_LIMITS } from '../../source/artifact/artifact-limits.js';
 import type { FoundArtifact } from '../../source/artifact/found-artifact.js';
 import type { CommandStep } from '../../source/command-steps.js';
+import { openRegularFile } from '../../store/artifact/regular-file.js';
 import type { CommandFacts } from './command-facts.js';
 import { findArtifacts } from './find-artifacts.js';
 
@@ -166,11 +167,15 @@ async function stampOf(file: string): Promise<string | undefined> {
 /** The invocation that a document of the target folder itself says it is of. */
 async function invocationIn({ path, file }: FoundArtifact): Promise<string | undefined> {
   if (path.includes('/')) return undefined;
-  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW).catch(() => undefined);
+  const head = await readHead(file).catch(() => '');
+  return /"invocation_id"\s*:\s*"([0-9a-f-]{36})"/i.exec(head)?.[1]?.toLowerCase();
+}
+
+async function readHead(file: string): Promise<string> {
+  const handle = await openRegularFile(file);
   try {
     const { buffer, bytesRead } = (await handle?.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0)) ?? {};
-    const head = buffer?.toString('utf8', 0, bytesRead) ?? '';
-    return /"invocation_id"\s*:\s*"([0-9a-f-]{36})"/i.exec(head)?.[1]?.toLowerCase();
+    return buffer?.toString('utf8', 0, bytesRead) ?? '';
   } finally {
     await handle?.close();
   }

@@ -186,7 +186,8 @@ class UploadProgress {
     if (options.isQuiet || nowMs - this.startMs < FIRST_LINE_MS) return;
     if (context.isStderrTerminal) {
       this.bar ??= this.begin();
-      void this.bar.then((bar) => bar.update(this.doneCount));
+      // Whatever keeps it from being shown, the upload goes on.
+      this.bar.then((bar) => bar.update(this.doneCount)).catch(() => undefined);
     } else if (nowMs - this.saidMs >= (this.saidMs === this.startMs ? FIRST_LINE_MS : LINE_MS)) {
       this.saidMs = nowMs;
       notices.say(`uploading artifacts: ${doneCount} of ${this.totalCount}`);
@@ -195,7 +196,7 @@ class UploadProgress {
 
   /** Removes the bar. */
   end(): void {
-    void this.bar?.then((bar) => bar.stop());
+    this.bar?.then((bar) => bar.stop()).catch(() => undefined);
   }
 
   private async begin(): Promise<SingleBar> {

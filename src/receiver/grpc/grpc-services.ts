@@ -170,7 +170,12 @@ export class GrpcServices {
       respond(null, await intake.take(signal, 'protobuf', body, accountId));
     } catch (error) {
       clock.after(AFTER_REFUSAL_MS, () => incoming?.stream.destroy());
-      this.refuse(error, respond);
+      try {
+        this.refuse(error, respond);
+      } catch {
+        // The call ended while it was answered.
+        incoming?.stream.destroy();
+      }
     } finally {
       room?.reservation.release();
       watch?.end();

@@ -22,7 +22,14 @@ export async function openRegularFile(path: string): Promise<FileHandle | undefi
   try {
     // Not blocking: a named pipe would be waited for.
     const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    if ((await handle.stat()).isFile()) return handle;
+    const isFile = await handle.stat().then(
+      (stats) => stats.isFile(),
+      async (error: unknown) => {
+        await handle.close();
+        throw error;
+      },
+    );
+    if (isFile) return handle;
     await handle.close();
     return undefined;
   } catch (error) {

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { ExportResultCode } from '@opentelemetry/core';
+import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { InMemorySpanExporter, SimpleSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -18,6 +18,13 @@ beforeEach(async () => {
   bench = await ExportBench.open();
 });
 afterEach(() => bench.close());
+
+/** An exporter that is no TypeScript may say anything. */
+function laterBy(json: string) {
+  return (done: (result: ExportResult) => void) => {
+    setImmediate(() => done(JSON.parse(json)));
+  };
+}
 
 async function exportThrough(exporter: SpanExporter) {
   const destination = new SpanExporterDestination('own', exporter, bench.clock);
@@ -69,16 +76,17 @@ describe('a destination that is any SpanExporter', () => {
         throw new Error('broken');
       },
     ],
+    ['is an async function that fails', () => Promise.reject(new Error('broken'))],
+    ['throws what cannot be shown', () => Promise.reject(Object.create(null))],
+    ['says later what is no error', laterBy('{ "code": 1, "error": "broken" }')],
+    ['says later nothing', laterBy('null')],
   ])('hands a batch over again when the exporter %s', async (_what, fail) => {
     const names: string[] = [];
     let failuresLeft = 3;
     const worker = await exportThrough({
       export(spans, done) {
         failuresLeft -= 1;
-        if (failuresLeft >= 0) {
-          fail(done);
-          return;
-        }
+        if (failuresLeft >= 0) return fail(done);
         names.push(...spans.map((span) => span.name));
         done({ code: ExportResultCode.SUCCESS });
       },
