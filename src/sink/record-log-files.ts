@@ -33,7 +33,10 @@ export class RecordLogFiles implements RecordLogReader {
     );
     const chunks = readLines(join(folder, LOG_FILE), range.fromOffset, toOffset);
     let index: ResourceIndex | undefined;
-    for await (const lines of chunks) {
+    let isWithinLine = range.isWithinLine ?? false;
+    for await (const found of chunks) {
+      const lines = isWithinLine ? found.slice(1) : found;
+      isWithinLine = false;
       // Read after the chunk, so that it knows the resource of every record in it.
       index = await readResourceIndex(folder);
       yield this.parseLines(traceId, lines, index);

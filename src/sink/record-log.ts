@@ -12,9 +12,11 @@ export interface LoggedRecord {
   readonly endOffset: number;
 }
 
-/** Which part of a record log to read, in bytes; both ends are offsets of lines. */
+/** Which part of a record log to read, in bytes; both ends are offsets of lines, unless `isWithinLine` says otherwise. */
 export interface LogRange {
   readonly fromOffset: number;
+  /** `fromOffset` is any: the line that it lies in is left out. */
+  readonly isWithinLine?: boolean;
   /** Exclusive; the log's present end when left out. */
   readonly toOffset?: number;
 }

@@ -4,6 +4,7 @@ import { listQueryFiles } from '../../src/query/list-query-files.js';
 import { openSandbox } from '../../src/query/process/open-sandbox.js';
 import { RECORD_COLUMNS } from '../../src/query/process/record-columns.js';
 import { queryFolder } from '../fake/query-folder.js';
+import { LARGE_SAMPLES } from '../tool/large-samples.js';
 import { sampleMeasures } from '../unit/run/measures/sample-measures.js';
 
 const SAMPLES = [
@@ -15,6 +16,7 @@ const SAMPLES = [
   'parse',
   'stale-source',
   'test-command',
+  ...LARGE_SAMPLES,
 ] as const;
 const { dataFolder, traceIds } = queryFolder(SAMPLES, afterAll);
 const before = process.cwd();

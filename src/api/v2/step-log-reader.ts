@@ -4,7 +4,7 @@ import type { RecordLogReader } from '../../sink/record-log.js';
 import type { CatalogInvocation, CatalogStep } from '../../store/run-catalog.js';
 import { NO_LOGS, type StepLogs } from './step-document.js';
 
-/** What is read of a record log for a step's text, from its beginning, in bytes. */
+/** What is read of a record log for a step's text, the end of it, in bytes. */
 export const MAX_READ_BYTES = 16 * 1024 * 1024;
 /** The most characters of a text; of a longer one the end stays. */
 export const MAX_LOG_CHARACTERS = 200_000;
@@ -24,7 +24,9 @@ export class StepLogReader {
     const logs = new LogText();
     const debugLogs = new LogText();
     for (const invocation of step.invocations.slice(0, MAX_INVOCATIONS)) {
-      for await (const record of this.records(step, invocation)) {
+      const fromOffset = Math.max(0, (await this.reader.lengthBytes(invocation.traceId)) - MAX_READ_BYTES);
+      if (fromOffset > 0) for (const text of [logs, debugLogs]) text.isCut = true;
+      for await (const record of this.records(step, invocation, fromOffset)) {
         const time = new Date(toUnixMs(record.timeUnixNano)).toISOString().slice(11, 19);
         if (record.severityNumber >= INFO) logs.add(`${time}  ${record.body}`);
         debugLogs.add(`${time}  ${record.severityText}  ${record.body}`);
@@ -37,10 +39,14 @@ export class StepLogReader {
   }
 
   /** Of commands that share a trace, those that were logged while the step was at work. */
-  private async *records(step: CatalogStep, { traceId }: CatalogInvocation): AsyncIterable<LogRecord> {
+  private async *records(
+    step: CatalogStep,
+    { traceId }: CatalogInvocation,
+    fromOffset: number,
+  ): AsyncIterable<LogRecord> {
     const fromMs = (step.startedUnixMs ?? step.createdUnixMs) - SLACK_MS;
     const toMs = (step.finishedUnixMs ?? Number.MAX_SAFE_INTEGER) + SLACK_MS;
-    for await (const chunk of this.reader.read(traceId, { fromOffset: 0, toOffset: MAX_READ_BYTES })) {
+    for await (const chunk of this.reader.read(traceId, { fromOffset, isWithinLine: fromOffset > 0 })) {
       for (const { record } of chunk) {
         if (record.recordType !== 'LogRecord' || record.body === '') continue;
         const timeMs = toUnixMs(record.timeUnixNano);
@@ -54,7 +60,8 @@ export class StepLogReader {
 class LogText {
   private readonly lines: string[] = [];
   private length = 0;
-  private isCut = false;
+  /** Whether something is left out at its beginning. */
+  isCut = false;
 
   add(line: string): void {
     this.lines.push(line);

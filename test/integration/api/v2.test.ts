@@ -2,12 +2,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { toUnixMs, type UnixNano } from '../../../src/record/unix-nano.js';
 import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
 import type { State } from '../../../src/store/state.js';
 import { stepStart } from '../../contract/execution-book.contract.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { runInProcess } from '../../fake/run-in-process.js';
+import { sampleFolder, sampleRecords } from '../../fake/sample-run.js';
 import { V2Server } from '../../fake/v2-server.js';
+import { LARGE_SAMPLES } from '../../tool/large-samples.js';
 
 // Real runs, imported once in this order: runs 1001, 1002 … of the job adhoc; then one that exec ran.
 const SAMPLES = ['build-clean', 'build-mixed', 'interrupted', 'preview-120-failed'];
@@ -21,6 +24,18 @@ const clock = new FakeClock();
 let state: State;
 let server: V2Server;
 let namedRun: number;
+/** The large runs have a folder of their own: 1001 and 1002. */
+const FIRST_LARGE_RUN = 1001;
+let largeState: State;
+let large: V2Server;
+beforeAll(async () => {
+  const largeFolder = join(folder, 'large');
+  const largeFiles = LARGE_SAMPLES.map((sample) => join(sampleFolder(sample), 'otel.jsonl'));
+  const imported = await runInProcess(['import', ...largeFiles, '--data-dir', largeFolder, '--parquet', 'off'], folder);
+  expect(imported.exitCode).toBe(0);
+  largeState = await openSqliteState(join(largeFolder, 'state.db'));
+  large = await V2Server.start(largeState, { dataFolder: largeFolder, jobs: [], clock });
+}, 60_000);
 beforeAll(async () => {
   const files = SAMPLES.map((sample) => join(import.meta.dirname, `../../fixture/samples/${sample}/otel.jsonl`));
   const { exitCode } = await runInProcess(['import', ...files, '--data-dir', folder, '--parquet', 'off'], folder);
@@ -33,8 +48,8 @@ beforeAll(async () => {
   server = await V2Server.start(state, { dataFolder: folder, jobs: [NIGHTLY], clock });
 });
 afterAll(async () => {
-  await server.close();
-  await state.close();
+  await Promise.all([server.close(), large.close()]);
+  await Promise.all([state.close(), largeState.close()]);
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -272,5 +287,40 @@ describe('the jobs of the platform API', () => {
       ...{ schedule: expect.any(Object), triggers: expect.any(Object) },
     });
     expect((await server.get('/jobs/4001')).body.data).toMatchObject({ name: 'adhoc', execute_steps: [] });
+  });
+});
+
+describe.each(LARGE_SAMPLES)('the large run %s in the platform API', (sample) => {
+  const number = FIRST_LARGE_RUN + LARGE_SAMPLES.indexOf(sample);
+  const records = sampleRecords(sample);
+  const logs = records.flatMap((record) => (record.recordType === 'LogRecord' && record.body !== '' ? [record] : []));
+  const engine = records.findLast((record) => record.recordType === 'SpanEnd' && record.eventType.endsWith('.Process'));
+
+  it('has the times, the verdict and the one step that the engine reported', async () => {
+    if (engine?.recordType !== 'SpanEnd') throw new Error('the sample has no end');
+    const time = (nano: UnixNano) => new Date(toUnixMs(nano)).toISOString().replace('T', ' ').replace('Z', '000+00:00');
+    const { body } = await large.get(`/runs/${number}/?include_related=run_steps,job`);
+    expect(body.data).toMatchObject({
+      ...{ id: number, status: 20, is_error: true, is_complete: true, status_message: 'Executed with errors' },
+      ...{ started_at: time(engine.startTimeUnixNano), finished_at: time(engine.endTimeUnixNano) },
+      job: { name: 'adhoc' },
+      run_steps: [{ index: 1, status: 20, run_id: number }],
+    });
+    const listed = (await large.get(`/runs/?order_by=id`)).body.data.find(({ id }: { id: number }) => id === number);
+    expect(listed).toMatchObject({ status: 20, finished_at: body.data.finished_at });
+  });
+
+  it('has the end of what was logged, and says where the beginning is left out', async () => {
+    const { body } = await large.get(`/runs/${number}/?include_related=run_steps,debug_logs`);
+    const [step] = body.data.run_steps;
+    const ended = logs.slice(-50).map(({ severityText, body: said }) => `${severityText}  ${said}`);
+    expect(ended.filter((said) => !step.debug_logs.includes(said))).toEqual([]);
+    const errors = logs.filter(({ severityNumber }) => severityNumber >= 17).map(({ body: said }) => said);
+    expect(errors.length).toBeGreaterThan(1);
+    expect(errors.filter((said) => !step.logs.includes(said))).toEqual([]);
+    expect(step.logs.endsWith('\nExecuted with errors')).toBe(true);
+    // 200,000 characters are kept, and the larger log is not read whole.
+    expect(step.debug_logs.startsWith('… (the beginning is left out)\n')).toBe(sample === 'big-build-trace');
+    expect(step.debug_logs.length).toBeLessThan(201_000);
   });
 });
