@@ -361,6 +361,7 @@ describe('exec', () => {
       });
       expect(existsSync(join(dataFolder, 'runs', traceId, 'telemetry.parquet'))).toBe(true);
       expect(spooled()).toEqual([]);
+      expect((await bridge('report')).output).toContain('job nightly');
     });
   });
 
