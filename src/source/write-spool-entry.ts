@@ -1,4 +1,4 @@
-import { rename, writeFile } from 'node:fs/promises';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { endingDocument } from '../run/ending-document.js';
 import { stepStartDocument } from '../run/step-start-document.js';
@@ -6,7 +6,7 @@ import type { SpoolEntry, SpoolEntryDocument } from './spool-entry.js';
 import { ENTRY_FILE } from './spool-folder.js';
 
 /** Writes an entry into its command's folder, in place of an earlier one as a whole. @throws what the file system throws. */
-export async function writeSpoolEntry(folder: string, entry: SpoolEntry): Promise<void> {
+export function writeSpoolEntry(folder: string, entry: SpoolEntry): void {
   const { start, to, file, resourceAttributes, end } = entry;
   const document: SpoolEntryDocument = {
     step_id: start.stepId,
@@ -17,6 +17,6 @@ export async function writeSpoolEntry(folder: string, entry: SpoolEntry): Promis
     end: end === null ? null : { ending: endingDocument(end.ending), ended_unix_ms: end.endedUnixMs },
   };
   const path = join(folder, ENTRY_FILE);
-  await writeFile(`${path}.partial`, `${JSON.stringify(document)}\n`, { mode: 0o600 });
-  await rename(`${path}.partial`, path);
+  writeFileSync(`${path}.partial`, `${JSON.stringify(document)}\n`, { mode: 0o600 });
+  renameSync(`${path}.partial`, path);
 }

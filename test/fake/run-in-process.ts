@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import type { ProcessContext } from '../../src/cli/process-context.js';
 import { runCli } from '../../src/cli/run-cli.js';
 import { systemClock } from '../../src/component/clock.js';
 
@@ -13,9 +14,16 @@ export interface InProcessOptions {
 
 /** Runs a command line in this process, at home and at work in `dir`. @returns its exit code, and what it wrote. */
 export async function runInProcess(args: readonly string[], dir: string, options: InProcessOptions = {}) {
-  const { environment = {}, stop = new AbortController().signal, stderr = new PassThrough() } = options;
   const stdout = new PassThrough();
-  const exitCode = await runCli(args, {
+  const stderr = options.stderr ?? new PassThrough();
+  const exitCode = await runCli(args, { ...contextIn(dir, options), stdout, stderr });
+  return { exitCode, stdout: String(stdout.read() ?? ''), stderr: String(stderr.read() ?? '') };
+}
+
+/** What a command sees that runs at home and at work in `dir`. */
+export function contextIn(dir: string, options: InProcessOptions = {}): ProcessContext {
+  const { environment = {}, stop = new AbortController().signal, stderr = new PassThrough() } = options;
+  return {
     environment,
     workingDir: dir,
     homeDir: dir,
@@ -26,7 +34,7 @@ export async function runInProcess(args: readonly string[], dir: string, options
     packageDir: fileURLToPath(new URL('../../', import.meta.url)),
     stdin: new PassThrough().end(),
     isStdinTerminal: false,
-    stdout,
+    stdout: new PassThrough(),
     stderr,
     isStderrTerminal: false,
     ownHosts: [],
@@ -34,6 +42,5 @@ export async function runInProcess(args: readonly string[], dir: string, options
     random: () => 0.5,
     stop,
     takeOver: () => () => {},
-  });
-  return { exitCode, stdout: String(stdout.read() ?? ''), stderr: String(stderr.read() ?? '') };
+  };
 }

@@ -8,6 +8,8 @@ import { signalProcesses } from '../../component/signal-processes.js';
 import type { Configuration } from '../../config/configuration.js';
 import { type Environment, nonEmpty } from '../../config/environment.js';
 import { ENGINE_FILE, SPOOL_FOLDER } from '../../source/spool-folder.js';
+import { writeSpoolEntry } from '../../source/write-spool-entry.js';
+import type { DataFolderLock } from '../../store/data-folder-lock.js';
 import type { Invocation } from '../command-line.js';
 import { loggerOf } from '../logger-of.js';
 import { resolveForCommand } from '../resolve-for-command.js';
@@ -24,7 +26,7 @@ import { OtlpInlet } from './otlp-inlet.js';
 import { placeInTrace } from './place-in-trace.js';
 import { makePrivateFolder } from './private-folder.js';
 import { endedChildrenCpuSeconds, ProcessUsage } from './process-usage.js';
-import { stepStartOf } from './step-facts.js';
+import { spoolEntryOf, stepStartOf } from './step-facts.js';
 import { parseTraceparent, type TraceContext } from './trace-context.js';
 import { findUserFile } from './user-file.js';
 
@@ -82,7 +84,7 @@ export class CommandBridge {
   begin(pid: number | undefined): void {
     if (this.facts.span !== null && pid !== undefined) this.usage = new ProcessUsage(pid, this.facts.context.clock);
     this.pid = pid;
-    this.live = import('./live-records.js').then(({ LiveRecords }) => new LiveRecords(this.facts, () => this.cancel()));
+    this.live = this.load();
     // Awaited at the end; until then its failure is nobody's.
     this.live.catch(() => undefined);
     const { live } = this;
@@ -97,6 +99,23 @@ export class CommandBridge {
         ),
       );
     }
+  }
+
+  /** Before all that takes a while to load: should this process be killed, its folder says whose command it is. */
+  private async load(): Promise<LiveRecords> {
+    const { folder } = this.facts;
+    let lock: DataFolderLock | undefined;
+    if (folder !== undefined) {
+      try {
+        writeSpoolEntry(folder, spoolEntryOf(this.facts, null));
+        // The lock says that the rest is there: it comes last.
+        lock = await lockFolder(folder, this.facts);
+      } catch {
+        // Its telemetry is taken in, as long as this process lives.
+      }
+    }
+    const { LiveRecords } = await import('./live-records.js');
+    return new LiveRecords(this.facts, lock, () => this.cancel());
   }
 
   /**
@@ -156,4 +175,10 @@ function callersTrace(environment: Environment, notices: Notices): TraceContext 
   if (parent === undefined)
     notices.say(`TRACEPARENT is ${JSON.stringify(text)}, which is no W3C trace context; it is ignored`);
   return parent ?? null;
+}
+
+/** The kernel takes it back when this process dies in whatever way. @throws what keeps the folder from being locked. */
+async function lockFolder(folder: string, { context: { pid }, startedUnixMs }: CommandFacts): Promise<DataFolderLock> {
+  const { DataFolderLock } = await import('../../store/data-folder-lock.js');
+  return DataFolderLock.acquire(folder, { pid, since: new Date(startedUnixMs).toISOString(), address: null });
 }

@@ -17,7 +17,7 @@ import { SPOOL_FOLDER, SPOOLED_OTLP_FILE } from '../../source/spool-folder.js';
 import { startPosition } from '../../source/start-position.js';
 import type { TailPosition } from '../../source/tail-position.js';
 import { writeSpoolEntry } from '../../source/write-spool-entry.js';
-import { DataFolderLock } from '../../store/data-folder-lock.js';
+import type { DataFolderLock } from '../../store/data-folder-lock.js';
 import type { ChildEnding } from './child-ending.js';
 import type { CommandFacts } from './command-facts.js';
 import { CommandRejects } from './command-rejects.js';
@@ -29,7 +29,7 @@ import { LateTap } from './late-tap.js';
 import { LateTarget } from './late-target.js';
 import { removePrivateFolder } from './private-folder.js';
 import { StepArtifacts } from './step-artifacts.js';
-import { stepStartOf, toCommandEnding } from './step-facts.js';
+import { spoolEntryOf, stepStartOf, toCommandEnding } from './step-facts.js';
 import { watchCancellation } from './watch-cancellation.js';
 
 /** What OTLP bodies may take in memory while the JSONL is read, in bytes: 64 MiB; beyond it they go to the private folder. */
@@ -57,9 +57,6 @@ export class LiveRecords {
   private readonly steps: CommandSteps;
   private readonly running: Promise<void>;
   private readonly artifacts: StepArtifacts;
-  /** Says to others that the command's folder is not left behind. */
-  private lock: DataFolderLock | undefined;
-  private writing: Promise<void> = Promise.resolve();
   private onFirst: () => void = () => {};
   private readonly first = new Promise<void>((resolve) => {
     this.onFirst = resolve;
@@ -67,24 +64,19 @@ export class LiveRecords {
   private trouble: string | undefined;
   private isTroubleSaid = false;
 
-  /** @param onCancelled the run was cancelled while the command is under way; called once */
+  /**
+   * @param lock says to others that the command's folder is not left behind
+   * @param onCancelled the run was cancelled while the command is under way; called once
+   */
   constructor(
     private readonly facts: CommandFacts,
+    private readonly lock: DataFolderLock | undefined,
     onCancelled: () => void,
   ) {
     const { context, inlet, logger, folder, file } = facts;
     const { clock } = context;
     this.artifacts = new StepArtifacts(facts);
     this.steps = new CommandSteps(() => this.target.open(), stepStartOf(facts));
-    // The lock says that the rest is there: it comes last.
-    if (folder !== undefined) {
-      this.writing = this.writeEntry(folder, null).then(
-        () => {
-          this.lock = lockFolder(facts);
-        },
-        () => undefined,
-      );
-    }
     this.tap = new LateTap({ clock, logger }, async (decoded, signal, bytes) => {
       await (await this.records).hold(decoded, signal, bytes);
     });
@@ -153,11 +145,8 @@ export class LiveRecords {
     await inlet.close(AbortSignal.timeout(LAST_REQUESTS_MS));
     const parked = inlet.parked.settle();
     await parked.catch(() => undefined);
-    await this.writing;
     // Should this process be killed, whoever takes in the folder knows how the command ended.
-    if (folder !== undefined) {
-      await this.writeEntry(folder, { ending: toCommandEnding(ending), endedUnixMs }).catch(() => undefined);
-    }
+    this.noteEnd({ ending: toCommandEnding(ending), endedUnixMs });
     const records = await this.records;
     (await this.tail).finish();
     records.end();
@@ -263,7 +252,7 @@ export class LiveRecords {
     const { folder } = this.facts;
     const next = `${this.nextStart(folder, to)} takes them in`;
     return this.artifacts.leave(folder, next, book, async () => {
-      if (folder !== undefined) await this.writeEntry(folder, end, { to, file: null });
+      if (folder !== undefined) writeSpoolEntry(folder, { ...spoolEntryOf(this.facts, end), to, file: null });
     });
   }
 
@@ -297,7 +286,7 @@ export class LiveRecords {
       for (const traceId of (await this.records).traceIds) this.steps.note(traceId);
       // Without them the records are left all the same.
       await this.saveArtifacts(folder).catch(() => undefined);
-      await this.writeEntry(folder, end);
+      writeSpoolEntry(folder, spoolEntryOf(this.facts, end));
       return true;
     } catch {
       return false;
@@ -309,16 +298,13 @@ export class LiveRecords {
     await this.artifacts.spool(folder);
   }
 
-  private async writeEntry(
-    folder: string,
-    end: SpoolEntry['end'],
-    given: Partial<Pick<SpoolEntry, 'to' | 'file'>> = {},
-  ): Promise<void> {
-    const { options, file, environment } = this.facts;
-    const resourceAttributes = environment.OTEL_RESOURCE_ATTRIBUTES ?? '';
-    const start = stepStartOf(this.facts);
-    const whole = { start, to: options.to ?? null, file: file ?? null, resourceAttributes, end };
-    await writeSpoolEntry(folder, { ...whole, ...given });
+  private noteEnd(end: NonNullable<SpoolEntry['end']>): void {
+    const { folder } = this.facts;
+    try {
+      if (folder !== undefined) writeSpoolEntry(folder, spoolEntryOf(this.facts, end));
+    } catch {
+      // The command's end is told all the same, where this process lives.
+    }
   }
 
   private chooseTarget(): LateTarget {
@@ -348,14 +334,4 @@ function endedEngines({ batches }: Delivery): readonly EndedEngine[] {
       return recordType === 'SpanEnd' && isProcess(record) ? [{ traceId, spanId }] : [];
     }),
   );
-}
-
-/** The kernel takes it back when this process dies in whatever way. */
-function lockFolder({ folder, context: { pid }, startedUnixMs }: CommandFacts): DataFolderLock | undefined {
-  if (folder === undefined) return undefined;
-  try {
-    return DataFolderLock.acquire(folder, { pid, since: new Date(startedUnixMs).toISOString(), address: null });
-  } catch {
-    return undefined;
-  }
 }

@@ -1,4 +1,5 @@
 import { sanitizeCommand } from '../../exporter/redaction/sanitize-command.js';
+import type { SpoolEntry } from '../../source/spool-entry.js';
 import type { CommandEnding } from '../../store/command-ending.js';
 import { DEFAULT_JOB, type StepStart } from '../../store/step-start.js';
 import type { ChildEnding } from './child-ending.js';
@@ -12,6 +13,13 @@ export function stepStartOf({ stepId, startedUnixMs, command, options }: Command
     job: job ?? DEFAULT_JOB,
     command: sanitizeCommand(command.join(' ')).split(' '),
   };
+}
+
+/** What is left in a command's folder for whoever finds it. @param end `null` while the command is at work */
+export function spoolEntryOf(facts: CommandFacts, end: SpoolEntry['end']): SpoolEntry {
+  const { options, file, environment } = facts;
+  const resourceAttributes = environment.OTEL_RESOURCE_ATTRIBUTES ?? '';
+  return { start: stepStartOf(facts), to: options.to ?? null, file: file ?? null, resourceAttributes, end };
 }
 
 /** What the book of runs is told of a command that ended. */
