@@ -6,18 +6,17 @@ import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import { namesIn } from '../component/names-in.js';
 import { isInheritedByOthers, isWrittenByOthers } from '../component/process-tree.js';
-import { reasonOf } from '../component/reason-of.js';
 import { whenAborted } from '../component/when-aborted.js';
 import type { TraceId } from '../record/ids.js';
 import type { RecordConsumer } from '../record/record-consumer.js';
 import { stepInEnvironment } from '../record/step-attribute.js';
 import type { ExecutionBook } from '../run/execution-book.js';
-import { ArtifactError } from '../store/artifact/artifact-error.js';
+import { ArtifactError, type ArtifactErrorCode } from '../store/artifact/artifact-error.js';
 import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import { DataFolderLock } from '../store/data-folder-lock.js';
 import type { StepPlace } from '../store/step-start.js';
 import type { ArtifactSink } from './artifact/artifact-sink.js';
-import type { FoundArtifact } from './artifact/found-artifact.js';
+import { announceUploads, type Upload, upload } from './artifact/keep-artifacts.js';
 import { batchesOf } from './batch-builder.js';
 import { CommandSteps } from './command-steps.js';
 import { guessResource } from './guess-resource.js';
@@ -52,6 +51,8 @@ const LOOK_MS = 30_000;
 const YOUNG_MS = 60_000;
 /** A run waits for artifacts that cannot be kept for so long after its command's end, in milliseconds: a day. */
 const MAX_UPLOAD_MS = 86_400_000;
+/** Artifacts that fail for these reasons are left out: no later time changes them. */
+const LEFT_OUT: ReadonlySet<ArtifactErrorCode> = new Set(['tooLarge', 'tooMany', 'conflict', 'refused']);
 
 /**
  * Takes in what commands under `exec` could not bring to where it belongs: their process was killed, their bridge died,
@@ -175,24 +176,17 @@ export class Spool implements Component {
       (await this.takeOtlp(folder, consumer, inJsonl));
     await settle?.();
     if (entry !== undefined && steps !== undefined && place !== undefined) {
-      const left = [{ ...place, stepId: entry.start.stepId, artifacts: await spooledArtifacts(folder, null) }];
+      const uploads = [{ start: entry.start, place, artifacts: await spooledArtifacts(folder, null) }];
       for (const stepId of await spooledSteps(folder)) {
-        const own = await book.begin({ ...entry.start, stepId, runOf: entry.start.stepId });
-        left.push({ ...own, stepId, artifacts: await spooledArtifacts(folder, stepId) });
+        const start = { ...entry.start, stepId, runOf: entry.start.stepId };
+        uploads.push({ start, place: await book.begin(start), artifacts: await spooledArtifacts(folder, stepId) });
       }
-      for (const { stepId, artifacts } of left) {
-        if (artifacts.length === 0) continue;
-        await book.expectArtifacts(
-          stepId,
-          artifacts.map(({ path }) => path),
-        );
-      }
+      await announceUploads(book, uploads);
       const { ending, endedUnixMs } = entry.end ?? { ending: { kind: 'unknown' }, endedUnixMs: clock.nowUnixMs() };
       await steps.end(book, ending, endedUnixMs);
       // Of those without records here that was told; where it was not, nothing but this is known of them.
-      for (const { stepId } of left.slice(1)) await book.end(stepId, { kind: 'within' }, endedUnixMs);
-      const isLost = clock.nowUnixMs() - endedUnixMs > MAX_UPLOAD_MS;
-      for (const { artifacts, ...step } of left) await this.takeArtifacts(artifacts, { ...step, isLost });
+      for (const { start } of uploads.slice(1)) await book.end(start.stepId, { kind: 'within' }, endedUnixMs);
+      for (const one of uploads) await this.upload(one, one.place, endedUnixMs);
     }
     return recordCount;
   }
@@ -254,26 +248,19 @@ export class Spool implements Component {
   }
 
   /** @throws ArtifactError when it is to be tried again; what will never be taken is left out, and noted on the run. */
-  private async takeArtifacts(
-    artifacts: readonly FoundArtifact[],
-    { stepId, runId, stepIndex, isLost }: StepPlace & { readonly stepId: string; readonly isLost: boolean },
-  ): Promise<void> {
-    const { logger, book } = this.deps;
-    let reason: string | null = null;
-    for (const { path, file } of artifacts) {
-      try {
-        await this.deps.artifacts.put({ runId, stepIndex, path }, file, this.stop.signal);
-      } catch (error) {
-        if (!(error instanceof ArtifactError) || error.code === 'unavailable' || error.code === 'full') {
-          // The run waits for them no longer, though they may still come.
-          if (isLost && !this.stop.signal.aborted) await book.endArtifacts(stepId, reasonOf(error));
-          throw error;
-        }
-        reason ??= error.message;
-        logger.warn({ run: runId, step: stepIndex, path, reason: error.message }, 'an artifact was left out');
-      }
+  private async upload(one: Upload, place: StepPlace, endedUnixMs: number): Promise<void> {
+    const { logger, book, clock, artifacts: sink } = this.deps;
+    const { signal } = this.stop;
+    const keeping = { sink, clock, signal, patienceMs: 0, ownFaults: LEFT_OUT };
+    const { left, refused, reason } = await upload(book, one, place, keeping);
+    for (const { path } of refused) {
+      logger.warn({ run: place.runId, step: place.stepIndex, path, reason }, 'an artifact was left out');
     }
-    await book.endArtifacts(stepId, reason);
+    if (left.length === 0) return;
+    // The run waits for them no longer, though they may still come.
+    const isLost = clock.nowUnixMs() - endedUnixMs > MAX_UPLOAD_MS;
+    if (isLost && !signal.aborted) await book.endArtifacts(one.start.stepId, reason);
+    throw new ArtifactError('unavailable', `artifacts of step ${one.start.stepId} are not kept: ${reason}`);
   }
 
   private async keepRejects(path: string, rejects: readonly Reject[]): Promise<void> {

@@ -5,11 +5,10 @@ import { reasonOf } from '../../component/reason-of.js';
 import type { ExecutionBook } from '../../run/execution-book.js';
 import { STEP_LIMITS } from '../../source/artifact/artifact-limits.js';
 import type { FoundArtifact } from '../../source/artifact/found-artifact.js';
-import { keepArtifacts } from '../../source/artifact/keep-artifacts.js';
+import { announceUploads, type Upload, upload } from '../../source/artifact/keep-artifacts.js';
 import { spoolArtifacts } from '../../source/artifact/spooled-artifacts.js';
 import type { CommandStep } from '../../source/command-steps.js';
 import { ENGINE_FILE, SPOOLED_OTLP_FILE } from '../../source/spool-folder.js';
-import type { StepStart } from '../../store/step-start.js';
 import type { CommandFacts } from './command-facts.js';
 import { EngineSnapshots } from './engine-snapshots.js';
 import { readEngineSwitches } from './engine-switches.js';
@@ -18,19 +17,13 @@ import { findArtifacts } from './find-artifacts.js';
 import { stepStartOf } from './step-facts.js';
 import { findTargetFolder } from './target-folder.js';
 
-/** Artifacts of a step that are not kept yet. */
-interface Waiting {
-  readonly start: StepStart;
-  readonly artifacts: readonly FoundArtifact[];
-}
-
 /** What a command left in the engine's target folder, on its way to where artifacts are kept. Nothing here fails a command. */
 export class StepArtifacts {
   /** What each engine command left when it ended. */
   readonly snapshots: EngineSnapshots;
   private found: readonly FoundArtifact[] = [];
   /** Those that are not kept yet, of each step. */
-  private waiting: readonly Waiting[] = [];
+  private waiting: readonly Upload[] = [];
   private reason = 'the bridge was not reached';
 
   constructor(private readonly facts: CommandFacts) {
@@ -69,14 +62,11 @@ export class StepArtifacts {
 
   /** Says which they are: the run is not over before they can be downloaded. @throws ExecutionBookError */
   async announce(book: ExecutionBook): Promise<void> {
-    for (const { start, artifacts } of this.waiting) {
+    for (const { start } of this.waiting) {
       // It has begun already, unless that was said in vain.
       if (start.stepId !== this.facts.stepId) await book.begin(start);
-      await book.expectArtifacts(
-        start.stepId,
-        artifacts.map(({ path }) => path),
-      );
     }
+    await announceUploads(book, this.waiting);
   }
 
   /** Brings them to where the records went, as long as that goes on, and says when all are there. */
@@ -85,12 +75,12 @@ export class StepArtifacts {
     const { context, options, notices } = this.facts;
     const { clock } = context;
     const progress = new UploadProgress(this.count, this.facts);
-    const left: Waiting[] = [];
+    const left: Upload[] = [];
     let doneCount = 0;
-    for (const { start, artifacts } of this.waiting) {
+    for (const one of this.waiting) {
       try {
         // It has begun already, and says the same again.
-        const place = await book.begin(start);
+        const place = await book.begin(one.start);
         // Where nothing could be kept of one step, the next is tried once.
         const patienceMs = left.length === 0 ? options.flushTimeoutMs : 0;
         const before = doneCount;
@@ -98,19 +88,17 @@ export class StepArtifacts {
           doneCount = before + count;
           progress.show(doneCount);
         };
-        const kept = await keepArtifacts(place, artifacts, { sink, clock, signal, patienceMs, onProgress });
-        if (kept.left.length > 0) left.push({ start, artifacts: kept.left });
+        const kept = await upload(book, one, place, { sink, clock, signal, patienceMs, onProgress });
+        if (kept.left.length > 0) left.push({ ...one, artifacts: kept.left });
         if (kept.reason !== null) this.reason = kept.reason;
         const [first] = kept.refused;
         if (first !== undefined) {
           const others = kept.refused.length > 1 ? ` and ${kept.refused.length - 1} more` : '';
           notices.say(`not kept as artifacts of the step: ${first.path}${others}: ${this.reason}`);
         }
-        // What is left may still come: whoever takes it in says when no more does.
-        if (kept.left.length === 0) await book.endArtifacts(start.stepId, kept.reason);
       } catch (error) {
         this.reason = reasonOf(error);
-        if (!left.some((one) => one.start === start)) left.push({ start, artifacts });
+        left.push(one);
       }
     }
     progress.end();

@@ -1,10 +1,17 @@
 import type { Clock } from '../../component/clock.js';
 import { pause } from '../../component/pause.js';
 import { reasonOf } from '../../component/reason-of.js';
-import { ArtifactError } from '../../store/artifact/artifact-error.js';
-import type { StepPlace } from '../../store/step-start.js';
+import type { ExecutionBook } from '../../run/execution-book.js';
+import { ArtifactError, type ArtifactErrorCode } from '../../store/artifact/artifact-error.js';
+import type { StepPlace, StepStart } from '../../store/step-start.js';
 import type { ArtifactSink } from './artifact-sink.js';
 import type { FoundArtifact } from './found-artifact.js';
+
+/** Artifacts of one step that are to be brought to where artifacts are kept. */
+export interface Upload {
+  readonly start: StepStart;
+  readonly artifacts: readonly FoundArtifact[];
+}
 
 /** What became of artifacts. */
 export interface KeptArtifacts {
@@ -24,6 +31,8 @@ export interface KeepingOptions {
   readonly signal: AbortSignal;
   /** Where nothing can be kept, it is tried again until nothing was for so long, in milliseconds. 0: not at all. */
   readonly patienceMs: number;
+  /** Failures that are of one artifact alone, which will never be taken. Default: `tooLarge` and `conflict`. */
+  readonly ownFaults?: ReadonlySet<ArtifactErrorCode>;
   /** Told how many are done, whenever one is. */
   readonly onProgress?: (doneCount: number) => void;
 }
@@ -33,6 +42,36 @@ const AT_A_TIME = 6;
 /** The first pause after nothing could be kept, and the longest, in milliseconds; each is twice as long as the one before. */
 const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 5_000;
+const OWN_FAULTS: ReadonlySet<ArtifactErrorCode> = new Set(['tooLarge', 'conflict']);
+
+/**
+ * Says which artifacts come. To be said before the end of their steps: the run is not over before they can be downloaded.
+ * @throws ExecutionBookError
+ */
+export async function announceUploads(
+  book: Pick<ExecutionBook, 'expectArtifacts'>,
+  uploads: readonly Upload[],
+): Promise<void> {
+  for (const { start, artifacts } of uploads) {
+    const paths = artifacts.map(({ path }) => path);
+    if (paths.length > 0) await book.expectArtifacts(start.stepId, paths);
+  }
+}
+
+/**
+ * Uploads what was announced, and says when no more comes; where some are left, they may still come, and whoever brings
+ * them says it. @throws ExecutionBookError
+ */
+export async function upload(
+  book: Pick<ExecutionBook, 'endArtifacts'>,
+  { start, artifacts }: Upload,
+  place: StepPlace,
+  options: KeepingOptions,
+): Promise<KeptArtifacts> {
+  const kept = await keepArtifacts(place, artifacts, options);
+  if (kept.left.length === 0) await book.endArtifacts(start.stepId, kept.reason);
+  return kept;
+}
 
 /**
  * Brings artifacts to where they are kept, a few at a time and in their order: as long as it takes, while it goes on. Where
@@ -73,7 +112,7 @@ export async function keepArtifacts(
 async function keepOnce(
   { runId, stepIndex }: StepPlace,
   artifacts: readonly FoundArtifact[],
-  { sink, signal }: KeepingOptions,
+  { sink, signal, ownFaults = OWN_FAULTS }: KeepingOptions,
   onDone: () => void,
 ): Promise<KeptArtifacts> {
   const waiting = [...artifacts];
@@ -94,8 +133,7 @@ async function keepOnce(
       } catch (error) {
         if (isGone(error)) continue;
         reason ??= signal.aborted ? INTERRUPTED : reasonOf(error);
-        const isItsOwnFault =
-          error instanceof ArtifactError && (error.code === 'tooLarge' || error.code === 'conflict');
+        const isItsOwnFault = error instanceof ArtifactError && ownFaults.has(error.code);
         if (!isItsOwnFault) isHopeless = true;
         (isItsOwnFault ? refused : left).push(next);
       }
