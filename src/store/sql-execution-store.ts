@@ -83,7 +83,8 @@ export class SqlExecutionStore implements ExecutionStore {
           .where('step_id', '=', stepId)
           .execute();
       }
-      if (step.is_last !== 0) await closeRun(transaction, step.execution_id);
+      // An engine command that ended within a command that is the last one: the command goes on.
+      if (step.is_last !== 0 && ending.kind !== 'within') await closeRun(transaction, step.execution_id);
       await finishIfOver(transaction, step.execution_id);
       await settleSteps(transaction, [stepId], endedUnixMs, this.announcer);
       const ended = await findStep(transaction, stepId);

@@ -68,6 +68,20 @@ export function executionBookContract(
         expect((await step(store, 'b')).run).toMatchObject({ state: 'finished', stepCount: 2, failedStepCount: 0 });
       }));
 
+    it('keeps a run open for others while the last command goes on, of which an engine command has ended', () =>
+      withBook(async (book, store) => {
+        const last = { runKey: 'night 7', isLast: true };
+        const first = await book.begin(stepStart('a', last));
+        await book.begin(stepStart('b', { ...last, runOf: 'a' }));
+        await book.end('a', { kind: 'within' }, 1_400);
+        expect(await step(store, 'a')).toMatchObject({ run: { state: 'open' } });
+        expect(await book.begin(stepStart('c', { runKey: 'night 7' }))).toEqual({ ...first, stepIndex: 3 });
+        await book.end('b', { kind: 'exited', exitCode: 0 }, 2_000);
+        expect((await step(store, 'b')).run).toMatchObject({ state: 'closing' });
+        await book.end('c', { kind: 'exited', exitCode: 0 }, 2_100);
+        expect((await step(store, 'c')).run).toMatchObject({ state: 'finished' });
+      }));
+
     it('tells whoever runs a command that its run was cancelled', () =>
       withBook(async (book, store) => {
         const { runId } = await book.begin(stepStart('a', { runKey: 'night 7' }));
