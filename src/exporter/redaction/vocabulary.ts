@@ -72,6 +72,8 @@ const VOCABULARY: ReadonlySet<string> = new Set(
   decimal128 largeutf8 nanosecond microsecond millisecond nvarchar bit bignumeric datetime2 timestamp_ns timestamp_ms timestamp_s
   timestamp_tz timestamp_ntz timestamp_ltz
   bigquery databricks redshift spark trino athena adbc jdbc odbc arrow parquet core fusion
+  add_query get_relation get_relations_by_pattern list_relations list_relations_without_caching get_columns_in_relation get_column_schema_from_query
+  rename_relation drop_relation truncate_relation create_schema drop_schema list_schemas check_schema_exists expand_target_column_types
   run_query ref_model dbt_project profiles_yml schema_yml dbt_packages dbt_internal_packages generic_tests target_path
   analyses py md
   api are args began configs contract_type column_name criterion data_type defines definition_type deps dir dispatch docs enforced engine eof
