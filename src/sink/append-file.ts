@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { closeOnFailure } from '../component/close-on-failure.js';
 
 /** How many bytes at the end of a file are read at a time to find its last line break. */
 const TAIL_BYTES = 64 * 1024;
@@ -19,9 +20,11 @@ export class AppendFile {
    */
   static async open(path: string, sync: (folder: string) => Promise<void> = syncFolder): Promise<AppendFile> {
     const handle = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
-    const { size } = await handle.stat();
-    if (size === 0) await sync(dirname(path));
-    return new AppendFile(path, handle, size);
+    return closeOnFailure(handle, async () => {
+      const { size } = await handle.stat();
+      if (size === 0) await sync(dirname(path));
+      return new AppendFile(path, handle, size);
+    });
   }
 
   private constructor(

@@ -1,5 +1,6 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { closeOnFailure } from '../component/close-on-failure.js';
 import { errorCode } from '../component/error-code.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
 import { AppendFile } from './append-file.js';
@@ -131,7 +132,7 @@ export class ForeignSegments implements ForeignLogReader {
   private async openSegment(name: string): Promise<void> {
     await makeFolder(this.folder, false);
     const file = await AppendFile.open(join(this.folder, name));
-    await file.cutTornLine();
+    await closeOnFailure(file, () => file.cutTornLine());
     this.file = file;
     this.segment = name;
   }

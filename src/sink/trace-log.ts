@@ -1,5 +1,6 @@
 import { readFile, truncate } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { closeOnFailure } from '../component/close-on-failure.js';
 import { inferLogSpanName } from '../decode/log-span-name.js';
 import { accountOf } from '../record/account-attribute.js';
 import { batchOfAccount } from '../record/batch-of-account.js';
@@ -266,8 +267,9 @@ export class TraceLog {
         this.pending.add({ record: bare, resource, sinceMs: nowMs });
       }
     }
-    this.pendingFile = this.pending.size === 0 ? undefined : await AppendFile.open(path);
-    if (this.pendingFile !== undefined) await this.pendingFile.cutTornLine();
+    const file = this.pending.size === 0 ? undefined : await AppendFile.open(path);
+    this.pendingFile = file;
+    if (file !== undefined) await closeOnFailure(file, () => file.cutTornLine());
     else await truncate(path).catch(() => undefined);
   }
 }

@@ -1,5 +1,6 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { closeOnFailure } from '../component/close-on-failure.js';
 import { errorCode } from '../component/error-code.js';
 import { rejectLine } from './line-reject.js';
 import { LineSplitter, type SplitLines } from './line-splitter.js';
@@ -33,16 +34,13 @@ export class TailedFile {
   static async open(path: string, maxLineBytes: number, from?: TailPosition): Promise<TailedFile | undefined> {
     const handle = await openToRead(path);
     if (handle === undefined) return undefined;
-    try {
+    return closeOnFailure(handle, async () => {
       const found = await handle.stat({ bigint: true });
       const kind = { isPipe: found.isFIFO(), device: String(found.dev), inode: String(found.ino) };
       const file = new TailedFile(handle, kind, maxLineBytes);
       if (from !== undefined && !kind.isPipe) await file.resume(from);
       return file;
-    } catch (error) {
-      await handle.close();
-      throw error;
-    }
+    });
   }
 
   private splitter: LineSplitter;
@@ -155,7 +153,7 @@ export class TailedFile {
  */
 async function openToRead(path: string): Promise<FileHandle | undefined> {
   const file = await tryOpen(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  if (file === undefined || !(await file.stat()).isFIFO()) return file;
+  if (file === undefined || !(await closeOnFailure(file, () => file.stat())).isFIFO()) return file;
   const both = await open(path, constants.O_RDWR | constants.O_NONBLOCK).catch(() => undefined);
   if (both === undefined) return file;
   await file.close();

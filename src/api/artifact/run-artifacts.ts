@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { closeOnFailure } from '../../component/close-on-failure.js';
 import { ArtifactError } from '../../store/artifact/artifact-error.js';
 import type { ArtifactPath } from '../../store/artifact/artifact-path.js';
 import type {
@@ -66,8 +67,9 @@ export class RunArtifacts {
     if (invocation === undefined) return (await this.deps.openStore()).open(keyOf(step, path), range);
     const found = await this.openTelemetry(invocation);
     if (found === undefined) return undefined;
-    const artifact = { ...(await describeFile(found.handle, path)), ...found.tag };
-    return { artifact, content: readFileOf(found.handle, range) };
+    const { handle, tag } = found;
+    const artifact = { ...(await closeOnFailure(handle, () => describeFile(handle, path))), ...tag };
+    return { artifact, content: readFileOf(handle, range) };
   }
 
   private async openTelemetry({ traceId, parquetFile, isSaved }: CatalogInvocation) {

@@ -37,8 +37,13 @@ export async function sendArtifact(request: Request, response: Response, sendabl
     opened?.content.destroy();
     throw new ApiError(503, 'The artifact is being replaced; ask again.', { 'Retry-After': '1' });
   }
-  if (isReplaced) describe(response, opened.artifact);
-  begin(response, opened.artifact, range);
+  try {
+    if (isReplaced) describe(response, opened.artifact);
+    begin(response, opened.artifact, range);
+  } catch (error) {
+    opened.content.destroy();
+    throw error;
+  }
   // Whoever went away in the middle is nobody to tell; an answer that broke off is cut off, by its length.
   await pipeline(opened.content, response).catch(() => response.destroy());
 }

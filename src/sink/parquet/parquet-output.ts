@@ -30,7 +30,12 @@ export class ParquetOutput {
   /** Begins a file. @throws when it cannot be created. */
   static async create(path: string): Promise<ParquetOutput> {
     const output = new ParquetOutput(await ReplacingFile.create(path));
-    await output.file.write(MAGIC);
+    try {
+      await output.file.write(MAGIC);
+    } catch (error) {
+      await output.abort();
+      throw error;
+    }
     return output;
   }
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Dirent } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, realpath, rename, rm, rmdir, stat, unlink } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
+import { closeOnFailure } from '../../component/close-on-failure.js';
 import { errorCode } from '../../component/error-code.js';
 import { readFolderUsage } from '../../component/folder-usage.js';
 import { FolderSync } from '../../sink/folder-sync.js';
@@ -55,10 +56,7 @@ export class FolderArtifactStore implements ArtifactStore {
     return this.guard(async () => {
       const handle = await this.openFile(key);
       if (handle === undefined) return undefined;
-      const artifact = await describeFile(handle, key.path).catch(async (error: unknown) => {
-        await handle.close();
-        throw error;
-      });
+      const artifact = await closeOnFailure(handle, () => describeFile(handle, key.path));
       return { artifact, content: readFileOf(handle, range) };
     });
   }

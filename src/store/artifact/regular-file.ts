@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
+import { closeOnFailure } from '../../component/close-on-failure.js';
 import { errorCode } from '../../component/error-code.js';
 import type { ArtifactPath } from './artifact-path.js';
 import type { Artifact, ByteRange } from './artifact-store.js';
@@ -22,14 +23,7 @@ export async function openRegularFile(path: string): Promise<FileHandle | undefi
   try {
     // Not blocking: a named pipe would be waited for.
     const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    const isFile = await handle.stat().then(
-      (stats) => stats.isFile(),
-      async (error: unknown) => {
-        await handle.close();
-        throw error;
-      },
-    );
-    if (isFile) return handle;
+    if ((await closeOnFailure(handle, () => handle.stat())).isFile()) return handle;
     await handle.close();
     return undefined;
   } catch (error) {
