@@ -9,6 +9,9 @@ const SPAN_STATUS_ERROR = 2;
  */
 const FAIL_FAST_WINDOW_NANO = 1_000_000_000n;
 
+/** A command line that asks to be stopped by the first failure. */
+export const FAIL_FAST = /\s(--fail-fast|-x)(\s|$)/;
+
 /** What is known of an invocation that has ended, or is silent for good. */
 export interface VerdictEvidence {
   readonly hasInvocationEnd: boolean;
@@ -90,7 +93,7 @@ function wasInterrupted(evidence: VerdictEvidence): boolean {
 /** Whether the failure of a node, and not the user, cut the work short. */
 function wasFailFast({ firstFailure, interruptedAtUnixNano, rawCommand }: VerdictEvidence): boolean {
   if (firstFailure === null) return false;
-  if (rawCommand !== null && /\s(--fail-fast|-x)(\s|$)/.test(rawCommand)) return true;
+  if (rawCommand !== null && FAIL_FAST.test(rawCommand)) return true;
   if (interruptedAtUnixNano === null) return false;
   const gap = interruptedAtUnixNano - firstFailure.timeUnixNano;
   return gap <= FAIL_FAST_WINDOW_NANO && gap >= -FAIL_FAST_WINDOW_NANO;

@@ -3,6 +3,7 @@ import { ATTR_CICD_PIPELINE_RESULT } from '@opentelemetry/semantic-conventions/i
 import type { Resource } from '../../record/resource.js';
 import type { SpanEnd, SpanStart } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
+import { FAIL_FAST } from '../../run/verdict.js';
 import type { Redactor } from '../redaction/redactor.js';
 import type { SpanEvents } from './event-buffer.js';
 import { EVENT_TYPE } from './event-types.js';
@@ -35,12 +36,17 @@ export class SpanMapper {
     const outcome = this.outcomes.of(record, attributes);
     if (record.eventType === EVENT_TYPE.invocation) {
       const isFailed = outcome.status.code === SpanStatusCode.ERROR;
-      attributes[ATTR_CICD_PIPELINE_RESULT] = PIPELINE_RESULTS[isFailed ? 'error' : 'success'];
+      attributes[ATTR_CICD_PIPELINE_RESULT] = PIPELINE_RESULTS[isFailed ? this.failureOf(record) : 'success'];
     }
     if (record.eventType === EVENT_TYPE.nodeProcessed) {
       writeNodeAttributes(record, { nodes: this.nodes, switches: this.switches, verdict: outcome.verdict }, attributes);
     }
     return this.build(record, record.endTimeUnixNano, resource, attributes, outcome, events);
+  }
+
+  /** What a command came to that ended with errors: it was interrupted, unless it was to stop by itself at the first failure. */
+  private failureOf({ attributes }: SpanEnd): 'error' | 'canceled' {
+    return this.nodes.wasInterrupted && !FAIL_FAST.test(attributes.text('raw_command') ?? '') ? 'canceled' : 'error';
   }
 
   /** A span whose run is over without its end. @param outcome what is known of it; unset for most. */

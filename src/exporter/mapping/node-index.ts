@@ -64,6 +64,7 @@ export class NodeIndex {
   private latest: NodeFacts | undefined;
   /** Whether any node was interrupted: in most runs none is, and none need be looked up. */
   private hasCancellations = false;
+  private hasMessageOfInterruption = false;
 
   constructor(
     maxNodes: number,
@@ -91,11 +92,12 @@ export class NodeIndex {
 
   seeLog(record: LogRecord): void {
     if (record.severityNumber < ERROR.number) return;
+    const interruption = interruptionOf(record);
+    this.hasMessageOfInterruption ||= interruption !== undefined;
     const uniqueId = record.attributes.text('unique_id');
     if (uniqueId === undefined) return;
     const facts = this.factsOf(uniqueId);
     const { spanId, timeUnixNano } = record;
-    const interruption = interruptionOf(record);
     if (interruption !== undefined) {
       this.cancel(facts, { kind: interruption.kind, spanId, timeUnixNano });
     }
@@ -109,6 +111,11 @@ export class NodeIndex {
     return (
       errors.findLast((error) => error.spanId === span.spanId) ?? errors.findLast((error) => this.belongs(error, span))
     );
+  }
+
+  /** Whether the engine has said in a message that it was interrupted. */
+  get wasInterrupted(): boolean {
+    return this.hasMessageOfInterruption;
   }
 
   /** Whether anything says that a node was interrupted, at whatever time. */

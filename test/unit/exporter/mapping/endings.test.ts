@@ -87,6 +87,25 @@ describe('an interrupted build', () => {
     });
   });
 
+  it.each([
+    ['dbt build', 'cancellation'],
+    ['dbt build --fail-fast', 'failure'],
+  ])('whose invocation ended with errors all the same is a pipeline that was: %s, %s', (rawCommand, result) => {
+    const begun = log.find(({ record }) => record.eventType.endsWith('.Invocation'));
+    const last = log.at(-1);
+    if (begun?.record.recordType !== 'SpanStart' || last === undefined) throw new Error('the sample has no invocation');
+    const record = {
+      ...begun.record,
+      recordType: 'SpanEnd' as const,
+      endTimeUnixNano: invocation.endTimeUnixNano,
+      status: { code: 2, message: 'Executed with errors' },
+      attributes: Attributes.of({ ...JSON.parse(begun.record.attributes.json), raw_command: rawCommand }),
+    };
+    const ended = { ...last, record, offset: last.endOffset, endOffset: last.endOffset + 1 };
+    const span = namedSpan(mapRun([...log, ended]), 'dbt invocation (build)');
+    expect(span.attributes['cicd.pipeline.result']).toBe(result);
+  });
+
   it('marks spans that never ended, known from JSONL', () => {
     const run = mapRun(log, {}, [invocation]);
     const unfinished = withAttribute(run, 'run_bridge.unfinished', true);
