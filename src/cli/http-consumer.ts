@@ -32,8 +32,6 @@ export interface Patience {
  * not ended yet. Where something else answers, such as a Collector in front of it, spans are sent when they end.
  */
 export class HttpConsumer implements RecordConsumer {
-  /** Whether a run-bridge answers there; `undefined` as long as nothing does. */
-  private isBridge: boolean | undefined;
   private hasSent = false;
   private readonly requests = new RecordsToRequests();
   private readonly codec = new ProtobufCodec();
@@ -42,6 +40,7 @@ export class HttpConsumer implements RecordConsumer {
   /**
    * @param baseUrl of the bridge, for example `http://127.0.0.1:4318`
    * @param headers sent with every request, for example a token
+   * @param isBridge whether a run-bridge answers there; `undefined` as long as nothing has: it is asked
    */
   constructor(
     private readonly baseUrl: string,
@@ -49,6 +48,7 @@ export class HttpConsumer implements RecordConsumer {
     private readonly stop: AbortSignal,
     private readonly patience?: Patience,
     private readonly headers: Readonly<Record<string, string>> = {},
+    private isBridge?: boolean,
   ) {}
 
   /** @throws CliError when the bridge does not take it. */

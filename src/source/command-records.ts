@@ -77,6 +77,11 @@ export class CommandRecords {
     await this.deps.held.add({ signal, traceIds, hasForeign: delivery.foreign.length > 0 }, bytes);
   }
 
+  /** Up to where the JSONL was taken, in bytes. */
+  get takenBytes(): number {
+    return this.taken?.offset ?? 0;
+  }
+
   /** Brings everything in until `end()` was called and nothing is left. @throws what the target throws for good. */
   async run(giveUp: AbortSignal): Promise<void> {
     await Promise.all([this.takeLines(giveUp), this.takeDueRequests(giveUp)]);

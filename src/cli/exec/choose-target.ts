@@ -11,8 +11,8 @@ const FOLDER_RETRY_MS = 300;
 
 /** A bridge that takes the records: `--to`, the user's own endpoint, the one that holds the data folder, the one on the default port. */
 export async function chooseBridge(choice: TargetChoice): Promise<ExecTarget | undefined> {
-  const address = await findBridge(choice);
-  return address === undefined ? undefined : handOver(address, choice);
+  const found = await findBridge(choice);
+  return found === undefined ? undefined : handOver(found.url, choice, found.hasAnswered);
 }
 
 /**
@@ -33,26 +33,29 @@ export async function openFolder<Target>(
       choice.onTrouble(error.message);
       const holder = error.holder?.address;
       const found = typeof holder === 'string' ? await askBridge(reachableUrl(holder)) : undefined;
-      if (found !== undefined) return await handOver(found.otlpUrl, choice);
+      if (found !== undefined) return await handOver(found.otlpUrl, choice, true);
       await pause(choice.context.clock, FOLDER_RETRY_MS, choice.giveUp);
     }
   }
 }
 
-async function handOver(address: string, choice: TargetChoice): Promise<ExecTarget> {
+async function handOver(url: string, choice: TargetChoice, hasAnswered: boolean): Promise<ExecTarget> {
   const { handOverTo } = await import('./hand-over.js');
-  return await handOverTo(address, choice);
+  return await handOverTo(url, choice, hasAnswered);
 }
 
 async function findBridge({ configuration, to, isFolderChosen, userEndpoint }: TargetChoice) {
   // One that does not answer yet may be starting.
-  if (to !== undefined) return (await askBridge(to))?.otlpUrl ?? to;
+  if (to !== undefined) {
+    const found = await askBridge(to);
+    return { url: found?.otlpUrl ?? to, hasAnswered: found !== undefined };
+  }
   const { host, port } = configuration.http;
   const byDefault = isFolderChosen || userEndpoint !== undefined || port === 0 ? [] : [urlOf(host, port)];
   const announced = announcedAddress(configuration['data-dir']);
   for (const address of [userEndpoint, announced, ...byDefault]) {
     const found = address === undefined ? undefined : await askBridge(address);
-    if (found !== undefined) return found.otlpUrl;
+    if (found !== undefined) return { url: found.otlpUrl, hasAnswered: true };
   }
   return undefined;
 }

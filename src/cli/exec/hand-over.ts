@@ -10,15 +10,20 @@ import type { ExecTarget } from './exec-target.js';
 import type { TargetChoice } from './target-choice.js';
 import { unservedDestinations } from './unserved-destinations.js';
 
-/** Hands over to a bridge that runs, and takes along what earlier commands could not hand over to the same `--to`. */
+/**
+ * Hands over to a bridge that runs, and takes along what earlier commands could not hand over to the same `--to`.
+ * @param hasAnswered whether a run-bridge has answered there already
+ */
 export async function handOverTo(
   baseUrl: string,
   { context, configuration, to, userEndpoint, logger, giveUp, onTrouble }: TargetChoice,
+  hasAnswered: boolean,
 ): Promise<ExecTarget> {
   const { clock, pid } = context;
   const patience = { maxWaitMs: Number.POSITIVE_INFINITY, onWaiting: onTrouble, onGoingOn() {} };
   const headers = bridgeHeaders(context.environment, baseUrl);
-  const consumer = new HttpConsumer(baseUrl, clock, giveUp, patience, headers);
+  const isBridge = hasAnswered || undefined;
+  const consumer = new HttpConsumer(baseUrl, clock, giveUp, patience, headers, isBridge);
   const book = new HttpExecutionBook(baseUrl, { clock, signal: giveUp, headers });
   const artifacts = new HttpArtifactSink(baseUrl, headers);
   const spooled = new HttpConsumer(baseUrl, clock, giveUp, { ...patience, onWaiting() {} }, headers);

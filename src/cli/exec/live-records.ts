@@ -57,6 +57,9 @@ export class LiveRecords {
   private readonly steps: CommandSteps;
   private readonly running: Promise<void>;
   private readonly artifacts: StepArtifacts;
+  /** What had been written when the first records were handed over, in bytes. */
+  private firstBytes: number | undefined;
+  private isFirstShown = false;
   private onFirst: () => void = () => {};
   private readonly first = new Promise<void>((resolve) => {
     this.onFirst = resolve;
@@ -113,7 +116,10 @@ export class LiveRecords {
     this.running.catch(() => undefined);
   }
 
-  /** Resolves when a bridge that runs has the first records; at once where there is none, since nobody looks on. */
+  /**
+   * Resolves when a bridge that runs has the first records, and what was written until it had them; at once where there is
+   * none, since nobody looks on.
+   */
   async firstShown(): Promise<void> {
     if (await this.target.isBridge()) await this.first;
   }
@@ -217,6 +223,14 @@ export class LiveRecords {
       for (const engine of endedEngines(delivery)) void this.artifacts.snapshots.takeAtEnd(engine);
     }
     await this.steps.consume(delivery);
+    if (!this.isFirstShown) await this.noteShown();
+  }
+
+  private async noteShown(): Promise<void> {
+    const { file } = this.facts;
+    this.firstBytes ??= file === undefined ? 0 : ((await stat(file.path).catch(() => undefined))?.size ?? 0);
+    if ((await this.records).takenBytes < this.firstBytes) return;
+    this.isFirstShown = true;
     this.onFirst();
   }
 
