@@ -12,6 +12,14 @@ export const UNKNOWN_RESOURCE: Resource = { attributes: {}, scope: { name: '', v
 
 /** A text that is equal for equal resources, whatever the order of their attributes. */
 export function resourceKey(resource: Resource): string {
-  const attributes = Object.entries(resource.attributes).sort(([a], [b]) => (a < b ? -1 : 1));
-  return JSON.stringify([attributes, resource.scope.name, resource.scope.version]);
+  let key = KEYS.get(resource);
+  if (key === undefined) {
+    const attributes = Object.entries(resource.attributes).sort(([a], [b]) => (a < b ? -1 : 1));
+    key = JSON.stringify([attributes, resource.scope.name, resource.scope.version]);
+    KEYS.set(resource, key);
+  }
+  return key;
 }
+
+/** Asked of every record, and records share a few resources. */
+const KEYS = new WeakMap<Resource, string>();

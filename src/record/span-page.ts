@@ -42,6 +42,9 @@ export const CELL = {
   phaseEnd: 22,
   /** 0 unset, 1 ok, 2 error. */
   statusCode: 23,
+  /** What else its outcome depends on (`node_test_detail`, `node_outcome_detail` …): `"name":value` in `lines`; two zeros for none. */
+  detailStart: 24,
+  detailEnd: 25,
 } as const;
 
 const BACKSLASH = 0x5c;
@@ -49,7 +52,7 @@ const START_TIME = 8;
 const END_TIME = 10;
 
 /** Cells of one span; an even number, see `startTimeLow`. */
-export const CELLS_PER_SPAN = 24;
+export const CELLS_PER_SPAN = 26;
 
 /**
  * Spans of one request as lines of JSONL, and beside them, in numbers, what is asked of every span: so that a span costs

@@ -1,4 +1,5 @@
 import { Attributes } from '../record/attributes.js';
+import type { JsonObject } from '../record/json.js';
 import { isSame } from '../record/same-bytes.js';
 import { CELL, type SpanPage } from '../record/span-page.js';
 import { type NodeEnd, nodeEndOf } from './node-end.js';
@@ -6,10 +7,10 @@ import { type NodeEnd, nodeEndOf } from './node-end.js';
 /** How a line of ours says that a node was selected; inside a text the quotation marks would be escaped. */
 const IN_SELECTION = Buffer.from('"in_selection":true');
 
-/** Different texts, and different pairs of them, that are remembered; a schema has some dozens. */
+/** Different values, and different combinations of them, that are remembered; a schema has some dozens. */
 const MAX_REMEMBERED = 256;
 /** The longest of them, as JSON; nodes with longer ones are read from their records. */
-const MAX_TEXT_BYTES = 256;
+const MAX_VALUE_BYTES = 256;
 
 /** Unset, ok, error. */
 const STATUS_CODES = [0, 1, 2];
@@ -18,22 +19,22 @@ const STATUS_CODES = [0, 1, 2];
 type Meaning = Pick<NodeEnd, 'plain' | 'afterCanceledQuery' | 'isLastPhase'>;
 
 /**
- * Reads how nodes ended from a page's cells. Thousands of nodes share a handful of outcomes and phases, so each text is
- * made once, and what two of them mean is found out once.
+ * Reads how nodes ended from a page's cells. Thousands of nodes share a handful of outcomes, phases and details, so each
+ * is made once, and what they mean together is found out once.
  */
 export class NodeEndReader {
-  private readonly texts: { readonly bytes: Buffer; readonly text: string }[] = [];
-  /** By status code, outcome and phase. */
-  private readonly meanings = STATUS_CODES.map(() => new Map<string, Map<string, Meaning>>());
+  private readonly values: { readonly bytes: Buffer; readonly json: string }[] = [];
+  /** By status code, and by outcome, phase and detail as JSON. */
+  private readonly meanings = STATUS_CODES.map(() => new Map<string, Meaning>());
   private meaningCount = 0;
 
   /** `undefined` where the records have to be asked. */
   read(page: SpanPage, span: number): NodeEnd | undefined {
-    if (isLong(page, span, CELL.outcomeStart) || isLong(page, span, CELL.phaseStart)) return undefined;
-    const outcome = this.text(page, span, CELL.outcomeStart, CELL.outcomeEnd);
-    const phase = this.text(page, span, CELL.phaseStart, CELL.phaseEnd) ?? '';
-    if (outcome === undefined) return undefined;
-    const { plain, afterCanceledQuery, isLastPhase } = this.meaning(page, span, outcome, phase);
+    const outcome = this.value(page, span, CELL.outcomeStart);
+    const phase = this.value(page, span, CELL.phaseStart);
+    const detail = this.value(page, span, CELL.detailStart);
+    if (outcome === undefined || outcome === '' || phase === undefined || detail === undefined) return undefined;
+    const { plain, afterCanceledQuery, isLastPhase } = this.meaning(page, span, outcome, phase, detail);
     return {
       startTimeUnixNano: page.startTimeUnixNano(span),
       endTimeUnixNano: page.endTimeUnixNano(span),
@@ -46,38 +47,34 @@ export class NodeEndReader {
     };
   }
 
-  private meaning(page: SpanPage, span: number, outcome: string, phase: string): Meaning {
+  private meaning(page: SpanPage, span: number, outcome: string, phase: string, detail: string): Meaning {
     const code = page.cell(span, CELL.statusCode);
     const ofCode = this.meanings[code];
-    const known = ofCode?.get(outcome)?.get(phase);
+    const members = [`"node_outcome":${outcome}`, `"phase":${phase || '""'}`, ...(detail === '' ? [] : [detail])];
+    const json = `{${members.join(',')}}`;
+    const known = ofCode?.get(json);
     if (known !== undefined) return known;
-    const attributes = Attributes.of({ node_outcome: outcome, phase });
+    const attributes = Attributes.of(JSON.parse(json) as JsonObject);
     const times = { startTimeUnixNano: 0n, endTimeUnixNano: 0n };
     const meaning = nodeEndOf({ attributes, status: { message: null, code }, ...times });
     if (ofCode !== undefined && this.meaningCount < MAX_REMEMBERED) {
       this.meaningCount += 1;
-      const byPhase = ofCode.get(outcome) ?? new Map<string, Meaning>();
-      ofCode.set(outcome, byPhase.set(phase, meaning));
+      ofCode.set(json, meaning);
     }
     return meaning;
   }
 
-  private text(page: SpanPage, span: number, startCell: number, endCell: number): string | undefined {
+  /** What stands between two cells' places; empty where they are zero, `undefined` where it is long. */
+  private value(page: SpanPage, span: number, startCell: number): string | undefined {
     const start = page.cell(span, startCell);
-    const end = page.cell(span, endCell);
-    if (end === 0) return undefined;
-    for (const { bytes, text } of this.texts) {
-      if (isSame(bytes, page.lines, start, end)) return text;
+    const end = page.cell(span, startCell + 1);
+    if (end === 0) return '';
+    if (end - start > MAX_VALUE_BYTES) return undefined;
+    for (const { bytes, json } of this.values) if (isSame(bytes, page.lines, start, end)) return json;
+    const json = page.lines.toString('utf8', start, end);
+    if (this.values.length < MAX_REMEMBERED) {
+      this.values.push({ bytes: Buffer.from(page.lines.subarray(start, end)), json });
     }
-    const text = page.text(span, startCell, endCell);
-    if (text !== undefined && this.texts.length < MAX_REMEMBERED) {
-      this.texts.push({ bytes: Buffer.from(page.lines.subarray(start, end)), text });
-    }
-    return text;
+    return json;
   }
-}
-
-/** Of a text's JSON. @param start the cell for where it begins; the next one is for where it ends */
-function isLong(page: SpanPage, span: number, start: number): boolean {
-  return page.cell(span, start + 1) - page.cell(span, start) > MAX_TEXT_BYTES;
 }

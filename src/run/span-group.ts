@@ -3,7 +3,7 @@ import type { SpanId } from '../record/ids.js';
 import { IMPORT_ATTRIBUTE, withoutImport } from '../record/import-attribute.js';
 import { ownText } from '../record/own-text.js';
 import { type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
-import { CELL } from '../record/span-page.js';
+import { CELL, type SpanPage } from '../record/span-page.js';
 import { stepIdOf } from '../record/step-attribute.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
@@ -86,9 +86,12 @@ export class SpanGroup {
   /** As `add` for both records of a page's span. False, and nothing done, where its records have to be asked. */
   addPageSpan(place: SpanPlace): boolean {
     const { page, span, kind } = place;
-    if (kind !== SPAN_KIND.plain) return this.addPageNode(place);
-    if (!this.isInvocation) return false;
+    if (kind === SPAN_KIND.nodeProcessed || kind === SPAN_KIND.nodeEvaluated) return this.addPageNode(place);
+    if (kind === SPAN_KIND.query && mayBeCanceled(page, span)) return false;
     this.notePlace(place, page.startTimeUnixNano(span), page.endTimeUnixNano(span));
+    if (this.isInvocation) return true;
+    const uniqueId = page.text(span, CELL.uniqueIdStart, CELL.uniqueIdEnd);
+    if (uniqueId !== undefined) this.uniqueIds.add(uniqueId);
     return true;
   }
 
@@ -249,17 +252,33 @@ export function recordDigest(offset: number): number {
   return (mixed ^ (mixed >>> 16)) >>> 0;
 }
 
+/** Whether a query's end may say that it was cancelled; most do not, and carry long statements that need not be parsed for this. */
+function mayBeCanceled(page: SpanPage, span: number): boolean {
+  const line = page.lines.toString('latin1', page.cell(span, CELL.endLine), page.cell(span, CELL.lineEnd));
+  return CANCELED.test(line);
+}
+
+const CANCELED = /cancell?ed/i;
+
 function endOf(record: Exclude<TelemetryRecord, { recordType: 'LogRecord' }>): UnixNano {
   return record.recordType === 'SpanEnd' ? record.endTimeUnixNano : record.startTimeUnixNano;
 }
 
 function preference(resource: Resource): string {
-  const isKnown =
-    Object.keys(resource.attributes).some((name) => name !== ACCOUNT_ATTRIBUTE && name !== IMPORT_ATTRIBUTE) ||
-    resource.scope.name !== '';
-  // Equal ones may still list their attributes in another order.
-  return `${isKnown ? '1' : '0'}${resourceKey(resource)}${JSON.stringify(resource)}`;
+  let known = PREFERENCES.get(resource);
+  if (known === undefined) {
+    const isKnown =
+      Object.keys(resource.attributes).some((name) => name !== ACCOUNT_ATTRIBUTE && name !== IMPORT_ATTRIBUTE) ||
+      resource.scope.name !== '';
+    // Equal ones may still list their attributes in another order.
+    known = `${isKnown ? '1' : '0'}${resourceKey(resource)}${JSON.stringify(resource)}`;
+    PREFERENCES.set(resource, known);
+  }
+  return known;
 }
+
+/** Asked of every record, and records share a few resources. */
+const PREFERENCES = new WeakMap<Resource, string>();
 
 function rootOf(roots: Map<SpanId, RootSpan>, id: SpanId): RootSpan {
   const known = roots.get(id);

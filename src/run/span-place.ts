@@ -5,12 +5,14 @@ import type { NodeEndReader } from './node-end-reader.js';
 
 /** What the run model has to know of a span, by its event type. */
 export const SPAN_KIND = {
-  /** Its records tell more than a page's numbers: a root, a phase, a hook, a query … */
+  /** Its records tell more than a page's numbers: a root, a phase, a hook … */
   telling: 0,
   nodeProcessed: 1,
   nodeEvaluated: 2,
   /** Only where it hangs and when it was matters. */
   plain: 3,
+  /** Whether it was cancelled, too. */
+  query: 4,
 } as const;
 
 export type SpanKind = (typeof SPAN_KIND)[keyof typeof SPAN_KIND];
@@ -21,7 +23,7 @@ const KINDS: ReadonlyMap<string, SpanKind> = new Map<string, SpanKind>([
   ['PhaseExecuted', SPAN_KIND.telling],
   ['HookProcessed', SPAN_KIND.telling],
   ['ArtifactWritten', SPAN_KIND.telling],
-  ['QueryExecuted', SPAN_KIND.telling],
+  ['QueryExecuted', SPAN_KIND.query],
   ['NodeProcessed', SPAN_KIND.nodeProcessed],
   ['NodeEvaluated', SPAN_KIND.nodeEvaluated],
 ]);

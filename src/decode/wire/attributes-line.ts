@@ -136,12 +136,14 @@ export class AttributesLine {
   /** Notes where a watched attribute's value stands; in the start's line where it is copied from there: it is the same. */
   private watch(plan: FieldPlan, out: LineBuffer, index: number, cells: Uint32Array, at: number): void {
     const cell = plan.watchedAs;
+    const isDetail = cell === CELL.detailStart;
     const start = (this.from[index] as number) + plan.key.quoted.length;
-    if (cell < 0 || out.bytes[start] !== QUOTE || cells[at + cell + 1] !== 0) {
+    if ((!isDetail && out.bytes[start] !== QUOTE) || cells[at + cell + 1] !== 0) {
       cells[at + CELL.isSpecial] = 1;
       return;
     }
-    cells[at + cell] = start;
+    // Which detail it is, its name tells.
+    cells[at + cell] = isDetail ? (this.from[index] as number) : start;
     cells[at + cell + 1] = this.to[index] as number;
   }
 

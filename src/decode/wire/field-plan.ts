@@ -45,10 +45,10 @@ const WATCHED: ReadonlyMap<string, number> = new Map([
   ['node_outcome', CELL.outcomeStart],
   ['phase', CELL.phaseStart],
   ['last_phase', CELL.phaseStart],
-  ['node_test_detail', -1],
-  ['test_outcome', -1],
-  ['node_freshness_outcome', -1],
-  ['node_outcome_detail', -1],
+  ['node_test_detail', CELL.detailStart],
+  ['test_outcome', CELL.detailStart],
+  ['node_freshness_outcome', CELL.detailStart],
+  ['node_outcome_detail', CELL.detailStart],
 ]);
 
 /** Names and plans that are remembered; when a sender of ever new ones has filled the list, it begins anew. */

@@ -4,9 +4,10 @@ import { SpanBatch } from '../../../src/record/span-batch.js';
 import { RunState } from '../../../src/run/run-state.js';
 import { FreshRecords } from '../../../src/sink/fresh-records.js';
 import { sampleDeliveries, sampleDeliveriesOfRecords } from '../../fake/sample-deliveries.js';
+import { LARGE_SAMPLES } from '../../tool/large-samples.js';
 
 const NO_WAIT = { quietAfterProcessMs: 0, quietAfterInvocationMs: 0, silenceMs: 0 };
-const RUNS = ['build-clean', 'build-mixed', 'fail-fast', 'interrupted', 'joined'];
+const RUNS = ['build-clean', 'build-mixed', 'fail-fast', 'interrupted', 'joined', 'test-command', ...LARGE_SAMPLES];
 
 /** What a run's deliveries add up to, told one by one as a record log tells of them. */
 function judge(deliveries: Iterable<Delivery>) {
