@@ -18,7 +18,7 @@ import { OtelRunMapper } from '../exporter/mapping/otel-run-mapper.js';
 import { OtlpDestination, type OtlpDestinationDeps } from '../exporter/otlp-destination.js';
 import type { LineSource } from '../exporter/record-log-lines.js';
 import { redactionFor } from '../exporter/redaction/redaction-level.js';
-import { SharedProse } from '../exporter/redaction/shared-prose.js';
+import { SharedTexts } from '../exporter/redaction/shared-texts.js';
 import { SpanExporterDestination } from '../exporter/span-exporter-destination.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunSummary } from '../run/run-summary.js';
@@ -91,7 +91,7 @@ export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWork
   const { destination, mapping, maxBacklogAgeMs } = opened;
   // What is known of event types is shared by the runs that come one after the other; when it is full, it begins anew.
   let layouts = new KnownLayouts();
-  const prose = new SharedProse();
+  const prose = new SharedTexts();
   return new ExportWorker(
     {
       ...DEFAULT_EXPORT_WORKER_OPTIONS,

@@ -22,6 +22,8 @@ const OPEN = 0x7b;
 const CLOSE = 0x7d;
 const QUOTE = 0x22;
 const OPEN_LIST = 0x5b;
+/** Layouts that are remembered of a type. */
+const MAX_LAYOUTS = 8;
 /** Values that are remembered for an enum's field. */
 const MAX_KNOWN_TEXTS = 64;
 /** Attributes by which a start differs, or a spelling, in ways that only the general decoder knows. */
@@ -36,8 +38,8 @@ const BRIDGE = 'run_bridge.';
 export class AttributesLine {
   /** Of the planned span. */
   private layout: AttributeLayout = NO_LAYOUT;
-  /** The layout of the latest span of each type. */
-  private readonly latest = new Map<TypePlan, AttributeLayout>();
+  /** The latest layouts of each type, the last one first: a phase that failed, or has a detail, has other attributes. */
+  private readonly latest = new Map<TypePlan, AttributeLayout[]>();
   /** Where in the line attribute i stands, without its comma; -1 where the start lacks it or has another value. */
   private readonly from: number[] = [];
   private readonly to: number[] = [];
@@ -47,7 +49,8 @@ export class AttributesLine {
   /** Finds how each attribute is written, and their order. @throws UNUSUAL */
   plan(from: Buffer, span: SpanSlice, type: TypePlan): void {
     const latest = this.latest.get(type);
-    this.layout = latest !== undefined && isLaidOut(latest, from, span) ? latest : this.newLayout(from, span, type);
+    const known = latest?.find((layout) => isLaidOut(layout, from, span));
+    this.layout = known ?? this.newLayout(from, span, type);
   }
 
   /** Whether the planned span's attribute is this ASCII text. */
@@ -168,7 +171,7 @@ export class AttributesLine {
     }
     const layout = attributeLayout(plans);
     if (this.latest.size >= MAX_TYPES) this.latest.clear();
-    this.latest.set(type, layout);
+    this.latest.set(type, [layout, ...(this.latest.get(type) ?? [])].slice(0, MAX_LAYOUTS));
     return layout;
   }
 

@@ -10,7 +10,7 @@ import type { LoggedLines } from '../logged-lines.js';
 import type { MappedItem } from '../mapped-item.js';
 import { KnownNames } from '../redaction/known-names.js';
 import { Redactor } from '../redaction/redactor.js';
-import { SharedProse } from '../redaction/shared-prose.js';
+import { SharedTexts } from '../redaction/shared-texts.js';
 import type { RunMapper } from '../run-mapper.js';
 import { ItemEncoder } from '../wire/item-encoder.js';
 import { adoptOrphanEvents, ClosingSpans } from './closing-spans.js';
@@ -60,7 +60,7 @@ export class OtelRunMapper implements RunMapper {
   constructor(
     private readonly options: MappingOptions = DEFAULT_MAPPING_OPTIONS,
     layouts: KnownLayouts = new KnownLayouts(),
-    prose: SharedProse = new SharedProse(),
+    prose: SharedTexts = new SharedTexts(),
   ) {
     this.tree = new SpanTree(options.maxRememberedSpans);
     this.nodes = new NodeIndex(options.maxRememberedSpans, this.tree);

@@ -1,6 +1,6 @@
 import { ownText } from '../../record/own-text.js';
 import { isLearnable, type KnownNames, type WordList } from './known-names.js';
-import type { AskedWords, Sanitize, SharedProse, SharedText } from './shared-prose.js';
+import type { AskedWords, Sanitize, SharedText, SharedTexts } from './shared-texts.js';
 import { TextCache } from './text-cache.js';
 
 /** A text as it is shown, and what that depends on. */
@@ -29,9 +29,9 @@ export class ProseCache {
   constructor(
     private readonly names: KnownNames,
     private readonly sanitize: Sanitize,
-    shared: SharedProse,
+    shared: SharedTexts,
   ) {
-    this.others = shared.of(sanitize);
+    this.others = shared.prose(sanitize);
   }
 
   /** @param isOwn the text is in memory of its own, see `ownText`. */

@@ -8,40 +8,23 @@ import { sanitizeCommand } from './sanitize-command.js';
 import { sanitizeDiffTable } from './sanitize-diff-table.js';
 import { firstSafeWords, sanitizeProse, sanitizeUnknownText } from './sanitize-prose.js';
 import { sanitizeSql } from './sanitize-sql.js';
-import { SharedProse } from './shared-prose.js';
+import { type ExportedSql, type SharedStatement, SharedTexts } from './shared-texts.js';
 import { type SqlDialect, sqlDialectOf } from './sql-dialect.js';
-import { TextCache } from './text-cache.js';
 import { isCommonWord } from './vocabulary.js';
-
-/** A statement as it may be exported. */
-export interface ExportedSql {
-  /** The statement, redacted as the level says; `undefined` when no SQL may be shown. */
-  readonly text: string | undefined;
-  /** SHA-256 of the whole statement in hex where no text is shown. */
-  readonly sha256: string | undefined;
-  readonly operation: string | undefined;
-  /** What it is in a few words; no more than its verb where no text is shown. */
-  readonly summary: string | undefined;
-  /** The one relation that it is about, where it may be shown. */
-  readonly collection: string | undefined;
-}
 
 /** Decides, for one run and one level, what of a text is exported. */
 export class Redactor {
   private dialect: SqlDialect = sqlDialectOf(undefined);
   private readonly prose: ProseCache;
   private readonly unknownTexts: ProseCache;
-  /** Statements that were sanitized lately, and for which database. */
-  private readonly statements = new TextCache<{ readonly dialect: SqlDialect; readonly sql: ExportedSql }>(
-    STATEMENTS_LENGTH,
-    MAX_STATEMENT_LENGTH,
-  );
+  /** Statements whose identifiers the run knows. */
+  private readonly learned = new WeakSet<SharedStatement>();
 
   /** @param shared what other runs made of texts. */
   constructor(
     readonly level: RedactionLevel,
     private readonly names = new KnownNames(),
-    shared = new SharedProse(),
+    private readonly shared = new SharedTexts(),
   ) {
     const isDetailed = level !== 'statements';
     this.prose = new ProseCache(names, isDetailed ? sanitizeProse : firstSafeWords, shared);
@@ -71,12 +54,18 @@ export class Redactor {
   /** @param adapterType the database that it is for; the one that was told last when it is left out. */
   sql(statement: string, adapterType?: string): ExportedSql {
     const dialect = adapterType === undefined ? this.dialect : sqlDialectOf(adapterType);
-    const known = this.statements.get(statement);
-    if (known?.dialect === dialect) return known.sql;
-    const own = ownText(statement);
-    const sql = this.exportedSql(own, dialect);
-    this.statements.set(own, { dialect, sql });
-    return sql;
+    const statements = this.shared.statements(this.level, dialect);
+    let read = statements.get(statement);
+    if (read === undefined) {
+      const own = ownText(statement);
+      read = readStatement(own, this.level, dialect);
+      statements.set(own, read);
+    }
+    if (!this.learned.has(read)) {
+      for (const word of read.identifiers) this.names.learnIdentifier(word);
+      this.learned.add(read);
+    }
+    return read.sql;
   }
 
   /** A message: a status, a log body, an error text. @param isOwn it is in memory of its own, see `ownText`. */
@@ -128,22 +117,27 @@ export class Redactor {
   number(key: string, value: number, eventType: string): number | undefined {
     return this.level === 'off' || attributePolicyOf(key, eventType) !== 'deny' ? value : undefined;
   }
+}
 
-  private exportedSql(statement: string, dialect: SqlDialect): ExportedSql {
-    const { text, identifiers, ...about } = sanitizeSql(statement, dialect);
-    if (this.level === 'off') return { ...about, text: statement, sha256: undefined };
-    if (this.level === 'literals') {
-      for (const word of identifiers) if (!isCommonWord(word.toLowerCase())) this.names.learnIdentifier(word);
-      return { ...about, text, sha256: undefined };
+function readStatement(statement: string, level: RedactionLevel, dialect: SqlDialect): SharedStatement {
+  const { text, identifiers, ...about } = sanitizeSql(statement, dialect);
+  switch (level) {
+    case 'off':
+      return { sql: { ...about, text: statement, sha256: undefined }, identifiers: [] };
+    case 'literals': {
+      const learnable = [...identifiers].filter((word) => !isCommonWord(word.toLowerCase()));
+      return { sql: { ...about, text, sha256: undefined }, identifiers: learnable };
     }
-    const { operation } = about;
-    const sha256 = createHash('sha256').update(statement).digest('hex');
-    return { text: undefined, sha256, operation, summary: operation, collection: undefined };
+    case 'statements': {
+      const { operation } = about;
+      const sha256 = createHash('sha256').update(statement).digest('hex');
+      return {
+        sql: { text: undefined, sha256, operation, summary: operation, collection: undefined },
+        identifiers: [],
+      };
+    }
   }
 }
 
 /** One word: letters, digits and the punctuation of names, versions and paths. */
 const NAME = /^[\p{L}_][\w.\-/:@+#~]{0,200}$|^\d+(?:\.\d+){1,3}[\w.+-]{0,40}$/u;
-/** Of all statements that are remembered, and of one, in UTF-16 units. */
-const STATEMENTS_LENGTH = 512 * 1024;
-const MAX_STATEMENT_LENGTH = 16_384;

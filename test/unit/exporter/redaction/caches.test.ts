@@ -4,7 +4,7 @@ import { KnownNames } from '../../../../src/exporter/redaction/known-names.js';
 import { ProseCache } from '../../../../src/exporter/redaction/prose-cache.js';
 import { Redactor } from '../../../../src/exporter/redaction/redactor.js';
 import { firstSafeWords, sanitizeProse } from '../../../../src/exporter/redaction/sanitize-prose.js';
-import { type Sanitize, SharedProse } from '../../../../src/exporter/redaction/shared-prose.js';
+import { type Sanitize, SharedTexts } from '../../../../src/exporter/redaction/shared-texts.js';
 import { TextCache } from '../../../../src/exporter/redaction/text-cache.js';
 
 const word = fc.constantFrom(
@@ -39,7 +39,7 @@ describe('remembered texts', () => {
     (_level, sanitize) => {
       fc.assert(
         fc.property(fc.array(stepOfRun, { maxLength: 60 }), (steps) => {
-          const shared = new SharedProse();
+          const shared = new SharedTexts();
           const runs = Array.from({ length: RUNS }, () => {
             const names = new KnownNames();
             return { names, cache: new ProseCache(names, sanitize, shared) };
@@ -61,7 +61,7 @@ describe('remembered texts', () => {
       count += 1;
       return sanitizeProse(text, names);
     };
-    const shared = new SharedProse();
+    const shared = new SharedTexts();
     const show = (text: string, ...known: string[]) => {
       const names = new KnownNames();
       for (const name of known) names.learn(name);
@@ -76,7 +76,7 @@ describe('remembered texts', () => {
   });
 
   it('of one level are never shown at another', () => {
-    const shared = new SharedProse();
+    const shared = new SharedTexts();
     const text = 'error: column "orders" is missing';
     const show = (level: 'literals' | 'statements') => new Redactor(level, new KnownNames(), shared).text(text);
     expect(show('literals')).not.toBe(show('statements'));
