@@ -21,6 +21,20 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          // What depends on V8 and on Node's own servers, tried with the newest Node by `npm run test:newest`.
+          name: 'newest Node',
+          include: [
+            'test/e2e/{query,hostile-senders}.test.ts',
+            'test/unit/component/bounded-thread.test.ts',
+            'test/long/export-thread.test.ts',
+          ],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: 'whole',
           include: ['test/{integration,e2e}/**/*.test.ts'],
           testTimeout: 30_000,

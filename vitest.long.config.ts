@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 /**
- * Tests of the built program that take long: faults of disks and destinations, large files, commands that are cut off, retention, a state made anew; and
+ * Tests of the built program that take long: faults of disks, destinations and threads, clocks that jump, large files, commands that are cut off, retention, a state made anew; and
  * the properties that `npm test` tries with few cases, with all of them, and what it tries with the smaller of the large samples alone, with both.
  */
 export default defineConfig({
@@ -9,9 +9,9 @@ export default defineConfig({
     globalSetup: ['test/tool/postgres-setup.ts'],
     include: [
       'test/long/**/*.test.ts',
-      'test/unit/decode/wire/{kernel-spans,wire-traces-decoder}.test.ts',
+      'test/unit/decode/wire/wire-traces-decoder.test.ts',
       'test/integration/decode-samples.test.ts',
-      'test/unit/exporter/lines/{kernel-lines,random-lines,samples}.test.ts',
+      'test/unit/exporter/lines/{random-lines,samples}.test.ts',
       'test/unit/otlp/{json,protobuf}-codec.test.ts',
       'test/unit/sink/parquet/{canonical-rows.property,encode-stretch,parquet-writer,record-from-row,round-trip.property}.test.ts',
     ],
