@@ -133,6 +133,7 @@ describe('a command alone', () => {
     const [name = ''] = readdirSync(join(data, 'spool'));
     const file = join(data, 'spool', name, 'otel.jsonl');
     await until('its lock', () => existsSync(join(data, 'spool', name, 'lock.db')));
+    await until('the engine to begin', () => existsSync(file));
     const engineId = Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').split(' ')[0]);
     child.kill('SIGKILL');
     await until('the engine to write on', () => readFileSync(file, 'utf8').length === jsonl.length);
