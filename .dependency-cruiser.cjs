@@ -5,12 +5,13 @@ const layers = [
   ['decode'],
   ['sink', 'store', 'delivery'],
   ['run'],
+  ['parquet'],
   ['receiver', 'source', 'exporter', 'job', 'query', 'retention', 'webhook', 'cluster'],
   ['api'],
   ['metric'],
   ['web'],
   ['config'],
-  ['export-thread', 'parquet-thread', 'cli', 'app', 'app.ts', 'main.ts'],
+  ['export-thread', 'cli', 'app', 'app.ts', 'main.ts'],
 ];
 
 const pattern = (name) => (name.endsWith('.ts') ? `^src/${name.replace('.', '\\.')}$` : `^src/${name}/`);

@@ -13,9 +13,9 @@ const bundle = await rolldown({
   input: {
     main: 'src/main.ts',
     'export-thread': 'src/export-thread/thread-main.ts',
-    'parquet-thread': 'src/parquet-thread/thread-main.ts',
+    'parquet-thread': 'src/parquet/parquet-thread-main.ts',
     'query-process': 'src/query/process/query-main.ts',
-    'stretch-worker': 'src/sink/parquet/stretch-worker.ts',
+    'stretch-worker': 'src/parquet/stretch-worker.ts',
   },
   platform: 'node',
   onLog(level, log, tell) {

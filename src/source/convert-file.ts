@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises';
 import { reasonOf } from '../component/reason-of.js';
+import { ParquetDeliveryWriter } from '../parquet/parquet-delivery-writer.js';
+import { ParquetOutput } from '../parquet/parquet-output.js';
 import type { DeliveryWriter } from '../sink/delivery-writer.js';
 import { JsonlWriter } from '../sink/jsonl-writer.js';
 import { OtlpJsonWriter } from '../sink/otlp-json-writer.js';
-import { ParquetDeliveryWriter } from '../sink/parquet/parquet-delivery-writer.js';
-import { ParquetOutput } from '../sink/parquet/parquet-output.js';
 import { compressionOf } from './compression.js';
 import { ConvertError } from './convert-error.js';
 import { type FileFormat, formatByEnding } from './file-format.js';

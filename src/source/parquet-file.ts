@@ -1,7 +1,7 @@
 import { modernRecord } from '../decode/modern-record.js';
+import { ParquetReadError, readParquetRows } from '../parquet/parquet-reader.js';
+import { RowParseError, recordFromRow } from '../parquet/record-from-row.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
-import { ParquetReadError, readParquetRows } from '../sink/parquet/parquet-reader.js';
-import { RowParseError, recordFromRow } from '../sink/parquet/record-from-row.js';
 import { batchesOf } from './batch-builder.js';
 import { unreadable } from './jsonl-file.js';
 import { type RecordSource, type Reject, type SourceChunk, SourceError } from './record-source.js';

@@ -8,7 +8,7 @@ import { parseRecordLine } from '../../src/record/record-line.js';
 import { convertFile } from '../../src/source/convert-file.js';
 import { parquetPython } from '../tool/parquet-equality.js';
 import { propertyRuns } from '../tool/property-runs.js';
-import { writeParquet } from '../unit/sink/parquet/samples.js';
+import { writeParquet } from '../unit/parquet/samples.js';
 import { otlp, running } from '../unit/source/reading.js';
 
 /** Rows after which the engine, and so this program, ends a page, and this program a row group. */

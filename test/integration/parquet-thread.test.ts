@@ -12,14 +12,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { ParquetThread } from '../../src/parquet-thread/parquet-thread.js';
-import type { ParquetJob } from '../../src/run/parquet-job.js';
+import type { ParquetJob } from '../../src/parquet/parquet-job.js';
+import { ParquetThread } from '../../src/parquet/parquet-thread.js';
 import { FakeClock } from '../fake/fake-clock.js';
 import { RecordingLogger } from '../fake/recording-logger.js';
 import { SAMPLES, sampleLines, sampleTraceId } from '../fake/sample-run.js';
 import { compileSource } from '../tool/compiled-source.js';
 import { until } from '../tool/until.js';
-import { rowsOf } from '../unit/sink/parquet/samples.js';
+import { rowsOf } from '../unit/parquet/samples.js';
 
 let compiled = '';
 let dataFolder: string;
@@ -28,7 +28,7 @@ let logger: RecordingLogger;
 let thread: ParquetThread;
 
 beforeAll(async () => {
-  compiled = await compileSource('parquet-thread/thread-main');
+  compiled = await compileSource('parquet/parquet-thread-main');
 });
 afterAll(() => rmSync(compiled, { recursive: true }));
 
@@ -36,7 +36,7 @@ beforeEach(() => {
   dataFolder = mkdtempSync(join(tmpdir(), 'parquet-thread-'));
   clock = new FakeClock();
   logger = new RecordingLogger();
-  thread = withProgram(join(compiled, 'parquet-thread', 'thread-main.js'));
+  thread = withProgram(join(compiled, 'parquet', 'parquet-thread-main.js'));
 });
 afterEach(async () => {
   await thread.shutdown();
@@ -98,13 +98,13 @@ it('says why a file could not be written, leaves nothing of it, and writes the n
 });
 
 it('fails the job in which its thread dies, and writes it with another one', async () => {
-  const program = join(compiled, 'parquet-thread', 'mortal.js');
+  const program = join(compiled, 'parquet', 'mortal.js');
   const death = join(dataFolder, 'death');
   writeFileSync(
     program,
     `import { existsSync, writeFileSync } from 'node:fs';
      import { parentPort } from 'node:worker_threads';
-     if (existsSync(${JSON.stringify(death)})) await import('./thread-main.js');
+     if (existsSync(${JSON.stringify(death)})) await import('./parquet-thread-main.js');
      else parentPort.on('message', () => { writeFileSync(${JSON.stringify(death)}, ''); process.exit(1); });`,
   );
   thread = withProgram(program);

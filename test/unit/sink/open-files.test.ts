@@ -2,8 +2,8 @@ import { mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ParquetOutput } from '../../../src/parquet/parquet-output.js';
 import { AppendFile } from '../../../src/sink/append-file.js';
-import { ParquetOutput } from '../../../src/sink/parquet/parquet-output.js';
 
 let folder: string;
 beforeEach(() => {

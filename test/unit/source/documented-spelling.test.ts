@@ -4,7 +4,7 @@ import { formatRecordLine, parseRecordLine } from '../../../src/record/record-li
 import { PublicSchema } from '../../../src/schema/public-schema.js';
 import { convertFile } from '../../../src/source/convert-file.js';
 import { openSource } from '../../../src/source/open-source.js';
-import { rowsOf, writeParquet } from '../sink/parquet/samples.js';
+import { rowsOf, writeParquet } from '../parquet/samples.js';
 import { otlp, readAll, running, sampleLines, samplePath, temporaryFolder } from './reading.js';
 
 const { path, write } = temporaryFolder('documented-spelling');

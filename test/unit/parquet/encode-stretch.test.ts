@@ -1,0 +1,87 @@
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { type Stretch, StretchEncoder, type StretchStep } from '../../../src/parquet/encode-stretch.js';
+import { propertyRuns } from '../../tool/property-runs.js';
+import { sampleLines } from './samples.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'encode-stretch-'));
+const path = join(folder, 'lines.jsonl');
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const ALL: Stretch = { fromOffset: 0, toOffset: Number.POSITIVE_INFINITY };
+const limits = { maxRowGroupRows: 100_000, maxRowGroupBytes: 1e9, maxLineBytes: 1e9, isRecordLog: false };
+
+function encode(content: string, stretches: readonly Stretch[], own: Partial<typeof limits> = {}): StretchStep[][] {
+  writeFileSync(path, content);
+  const file = openSync(path, 'r');
+  try {
+    const encoder = new StretchEncoder({ ...limits, ...own }, (record) => record);
+    return stretches.map((stretch) => [...encoder.encode(file, stretch)]);
+  } finally {
+    closeSync(file);
+  }
+}
+
+const recordCount = (steps: readonly StretchStep[]) => steps.reduce((sum, step) => sum + step.recordCount, 0);
+const rejectsOf = (steps: readonly StretchStep[]) => steps.flatMap((step) => step.rejects);
+
+describe('StretchEncoder', () => {
+  it('takes each line in exactly one stretch, wherever the file is cut', () => {
+    const texts = [...sampleLines('parse').slice(0, 6), 'no record', ''];
+    const arbitrary = fc.record({
+      lines: fc.array(fc.constantFrom(...texts), { maxLength: 12 }),
+      cuts: fc.array(fc.nat({ max: 6_000 }), { maxLength: 4 }),
+      end: fc.constantFrom('', '\n'),
+    });
+    fc.assert(
+      fc.property(arbitrary, ({ lines, cuts, end }) => {
+        const borders = [0, ...cuts.toSorted((a, b) => a - b), Number.POSITIVE_INFINITY];
+        const stretches = borders.slice(1).map((toOffset, i) => ({ fromOffset: borders[i] ?? 0, toOffset }));
+        const parts = encode(lines.join('\n') + end, stretches);
+        let linesBefore = 0;
+        const rejected = parts.flatMap((steps) => {
+          const numbers = rejectsOf(steps).map(({ line }) => linesBefore + line);
+          linesBefore += steps.at(-1)?.lineCount ?? 0;
+          return numbers;
+        });
+        expect(parts.reduce((sum, steps) => sum + recordCount(steps), 0)).toBe(
+          lines.filter((line) => line.startsWith('{')).length,
+        );
+        expect(rejected).toEqual(lines.flatMap((line, index) => (line === 'no record' ? [index + 1] : [])));
+      }),
+      { numRuns: propertyRuns(300) },
+    );
+  });
+
+  it('passes over a line longer than the limit, and counts it', () => {
+    const [line = ''] = sampleLines('parse');
+    const long = `{"a":"${'x'.repeat(3_000_000)}"}`;
+    for (const content of [`${line}\n${long}\n${line}\n`, `${line}\n${line}\n${long}`, `${long}\n${line}\n${line}`]) {
+      const [steps = []] = encode(content, [ALL], { maxLineBytes: 2_000_000 });
+      expect(recordCount(steps)).toBe(2);
+      expect(rejectsOf(steps)).toEqual([{ line: content.split('\n').indexOf(long) + 1, reason: undefined }]);
+    }
+  });
+
+  it('takes a line of several megabytes', () => {
+    const [line = ''] = sampleLines('parse');
+    const long = line.replace('"attributes":{', `"attributes":{"a":"${'x'.repeat(5_000_000)}",`);
+    const [steps = []] = encode(`${line}\n${long}\n${line}\n`, [ALL]);
+    expect([recordCount(steps), rejectsOf(steps)]).toEqual([3, []]);
+  });
+
+  it('ends row groups at their limit', () => {
+    const lines = sampleLines('build-clean').slice(0, 25);
+    const [steps = []] = encode(lines.join('\n'), [ALL], { maxRowGroupRows: 10 });
+    expect(steps.flatMap((step) => step.groups.map((group) => group.rowCount))).toEqual([10, 10, 5]);
+  });
+
+  it('takes the last line of a record log only when it is complete', () => {
+    const [line = ''] = sampleLines('parse');
+    const [steps = []] = encode(`${line}\n${line}`, [ALL], { isRecordLog: true });
+    expect(recordCount(steps)).toBe(1);
+  });
+});

@@ -1,0 +1,42 @@
+import { join, resolve } from 'node:path';
+import { readParquetRows } from '../../../src/parquet/parquet-reader.js';
+import { ParquetWriter } from '../../../src/parquet/parquet-writer.js';
+import { type Row, recordFromRow } from '../../../src/parquet/record-from-row.js';
+import type { ParquetWriterLimits } from '../../../src/parquet/row-group-limits.js';
+import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
+import { sampleFolder } from '../../fake/sample-run.js';
+import { LARGE_SAMPLES_OF_COSTLY_CHECKS } from '../../tool/large-samples.js';
+
+export { sampleLines, sampleRecords } from '../../fake/sample-run.js';
+
+/** The real runs that come with a Parquet file of the engine. */
+export const SAMPLES_WITH_PARQUET = [
+  'build-clean',
+  'build-mixed',
+  'build-mixed-fusion',
+  'fail-fast',
+  'interrupted',
+  'joined',
+  'parse',
+  ...LARGE_SAMPLES_OF_COSTLY_CHECKS,
+] as const;
+
+export function samplePath(sample: string, file: string): string {
+  return join(resolve(sampleFolder(sample)), file);
+}
+
+export async function writeParquet(path: string, records: readonly TelemetryRecord[], limits?: ParquetWriterLimits) {
+  const writer = await ParquetWriter.create(path, limits);
+  await writer.append(records);
+  return writer.close();
+}
+
+export async function rowsOf(path: string): Promise<Row[]> {
+  const rows: Row[] = [];
+  for await (const chunk of readParquetRows(path)) rows.push(...chunk.rows);
+  return rows;
+}
+
+export async function recordsOf(path: string): Promise<TelemetryRecord[]> {
+  return (await rowsOf(path)).map(recordFromRow);
+}
