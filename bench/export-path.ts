@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { KnownLayouts } from '../src/exporter/lines/known-layouts.js';
 import { OtelRunMapper } from '../src/exporter/mapping/otel-run-mapper.js';
-import { OtlpEncoder } from '../src/exporter/otlp-encoder.js';
+import { OtlpEncoder } from '../src/exporter/otlp-destination.js';
 import { parseRecordLine } from '../src/record/record-line.js';
 import type { Resource } from '../src/record/resource.js';
 import { nodeLines } from './node-lines.js';

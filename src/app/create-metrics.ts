@@ -1,7 +1,7 @@
 import type { Router } from 'express';
 import type { Health } from '../component/health.js';
 import type { Logger } from '../component/logger.js';
-import type { Exports } from '../export-thread/exports.js';
+import type { Exports } from '../export-thread/export-thread.js';
 import { destinationMetrics } from '../metric/destination-metrics.js';
 import { healthMetrics } from '../metric/health-metrics.js';
 import { metricRouter } from '../metric/metric-router.js';

@@ -4,8 +4,7 @@ import { ConfigurationError } from '../config/configuration-error.js';
 import { maskUrl } from '../config/mask.js';
 import { toDestinationConfig } from '../config/to-destination-config.js';
 import type { DestinationConfig } from '../exporter/destination-config.js';
-import { findLoops } from '../exporter/destination-loop.js';
-import { loadTls } from '../exporter/destination-tls.js';
+import { findLoops, loadTls } from '../exporter/destination-config.js';
 
 /** A destination's name, and where it is: without secrets. */
 export type NamedPlace = readonly [name: string, where: string];

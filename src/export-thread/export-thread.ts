@@ -1,22 +1,34 @@
+import type { Worker } from 'node:worker_threads';
 import { startBoundedThread } from '../component/bounded-thread.js';
 import type { Clock, Timer } from '../component/clock.js';
+import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
 import { reasonOf } from '../component/reason-of.js';
 import { whenAborted } from '../component/when-aborted.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
-import type { DestinationStatus } from '../exporter/destination-status.js';
+import type { DestinationStatus } from '../exporter/destination.js';
 import type { TraceId } from '../record/ids.js';
 import type { ForeignBatch } from '../record/record-batch.js';
-import type { RunEvent } from '../run/run-event.js';
+import type { RunEvent, RunListener } from '../run/run-event.js';
 import type { RunSummary } from '../run/run-summary.js';
-import type { Appended } from '../sink/appended.js';
-import type { ForeignLogReader } from '../sink/foreign-log.js';
-import type { Exports } from './exports.js';
-import type { FromThread, ThreadSetup } from './messages.js';
-import { ThreadLink } from './thread-link.js';
+import type { Appended, AppendListener } from '../sink/appended.js';
+import type { ForeignListener, ForeignLogReader } from '../sink/foreign-log.js';
+import type { FromThread, TaskMessage, ThreadSetup, ToThread } from './messages.js';
 import { ThreadMailbox } from './thread-mailbox.js';
+
+/** All that is exported: is told what became durable and what happens to runs, and sends it to each destination. */
+export interface Exports extends Component, AppendListener, ForeignListener, RunListener {
+  /** Each destination: its name and where it is, without secrets. */
+  readonly destinations: readonly (readonly [name: string, where: string])[];
+  /** How each destination is, as it was a moment ago. */
+  statuses(): readonly DestinationStatus[];
+  /** A record log is looked after elsewhere: nothing of it is sent any more, but what is under way. */
+  drop(traceId: TraceId): void;
+  /** Sends what there is and tries again what fails, until everything is sent or `deadline` aborts. Whether everything is. */
+  flush(deadline: AbortSignal): Promise<boolean>;
+}
 
 /** What the thread's owner works with. */
 export interface ExportThreadDeps {
@@ -266,4 +278,94 @@ export class ExportThread implements Exports {
 
 function toError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
+}
+
+/** What comes of a thread. */
+export interface ThreadLinkHost {
+  onMessage(message: Exclude<FromThread, { readonly type: 'done' }>): void;
+  /** The thread has ended, asked to or not. Called once. */
+  onEnd(reason: Error): void;
+}
+
+interface Task {
+  resolve(isDrained: boolean): void;
+  reject(reason: Error): void;
+}
+
+/** One life of the export thread: messages to it and from it. */
+export class ThreadLink {
+  private readonly tasks = new Map<number, Task>();
+  private nextId = 1;
+  private hasEnded = false;
+
+  constructor(
+    private readonly worker: Worker,
+    private readonly host: ThreadLinkHost,
+  ) {
+    worker.on('message', (message: FromThread) => this.take(message));
+    worker.on('messageerror', (error) => this.end(error));
+    worker.on('error', (error) => this.end(error instanceof Error ? error : new Error(String(error))));
+    worker.on('exit', (code) => this.end(new Error(`it ended by itself with code ${code}`)));
+  }
+
+  post(message: ToThread): void {
+    if (!this.hasEnded) this.worker.postMessage(message);
+  }
+
+  /**
+   * Asks the thread to do something. When `deadline` aborts, the thread comes to an end with it as soon as it can.
+   * @returns whether everything was exported.
+   * @throws Error when the thread says that it failed, or ends.
+   */
+  request(type: TaskMessage['type'], deadline?: AbortSignal): Promise<boolean> {
+    const id = this.nextId;
+    this.nextId += 1;
+    return new Promise((resolve, reject) => {
+      if (this.hasEnded) {
+        reject(new Error('the export thread has ended'));
+        return;
+      }
+      const onAbort = () => this.post({ type: 'deadline', id });
+      const settle = () => {
+        this.tasks.delete(id);
+        deadline?.removeEventListener('abort', onAbort);
+      };
+      this.tasks.set(id, {
+        resolve: (isDrained) => {
+          settle();
+          resolve(isDrained);
+        },
+        reject: (reason) => {
+          settle();
+          reject(reason);
+        },
+      });
+      this.post({ type, id });
+      if (deadline?.aborted === true) onAbort();
+      else deadline?.addEventListener('abort', onAbort, { once: true });
+    });
+  }
+
+  /** Ends the thread at once. */
+  async terminate(): Promise<void> {
+    await this.worker.terminate();
+  }
+
+  private take(message: FromThread): void {
+    if (this.hasEnded) return;
+    if (message.type !== 'done') {
+      this.host.onMessage(message);
+      return;
+    }
+    const task = this.tasks.get(message.id);
+    if (message.error === null) task?.resolve(message.isDrained);
+    else task?.reject(new Error(message.error));
+  }
+
+  private end(reason: Error): void {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    for (const task of [...this.tasks.values()]) task.reject(reason);
+    this.host.onEnd(reason);
+  }
 }

@@ -1,6 +1,6 @@
 import type { LogFields, Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
-import type { DestinationStatus } from '../exporter/destination-status.js';
+import type { DestinationStatus } from '../exporter/destination.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunEvent } from '../run/run-event.js';
 import type { RunSummary } from '../run/run-summary.js';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { createWorker, type OpenedExport, openExports } from '../app/exports.js';
 import { openState } from '../app/open-state.js';
-import { systemClock } from '../component/clock.js';
+import { type Clock, systemClock, type Timer } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
 import { ConfigurationError } from '../config/configuration-error.js';
@@ -9,15 +9,15 @@ import type { ExportWorker } from '../exporter/export-worker.js';
 import { RecordLogLines } from '../exporter/record-log-lines.js';
 import { JsonCodec } from '../otlp/json-codec.js';
 import { ProtobufCodec } from '../otlp/protobuf-codec.js';
+import type { TraceId } from '../record/ids.js';
+import { type Resource, resourceKey } from '../record/resource.js';
+import type { RunSummary } from '../run/run-summary.js';
+import type { ForeignEntry, ForeignLogReader, ForeignPlace } from '../sink/foreign-log.js';
 import { ForeignSegments } from '../sink/foreign-segments.js';
 import { RecordLogFiles } from '../sink/record-log-files.js';
 import type { Fence } from '../store/fence.js';
 import type { State } from '../store/state.js';
-import { BoundedForeignReader } from './bounded-foreign-reader.js';
-import { InternedResources } from './interned-resources.js';
-import { MainQuestions } from './main-questions.js';
 import type { FromThread, TaskMessage, ThreadSetup, ToThread } from './messages.js';
-import { StatusReport } from './status-report.js';
 
 /** The part of the program's memory that open runs may take, over all destinations; more than the bytes below is not of use. */
 const OPEN_RUNS_PART = 1 / 8;
@@ -210,4 +210,115 @@ function loggerTo(post: (message: FromThread) => void): Logger {
     (fields, message) =>
       post({ type: 'log', level, fields, message });
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+/** Reads the telemetry of other services up to where it is known to be durable, which only who writes it can say. */
+export class BoundedForeignReader implements ForeignLogReader {
+  private known: ForeignPlace | undefined;
+
+  constructor(private readonly reader: Pick<ForeignLogReader, 'read'>) {}
+
+  /** Everything before this place is durable. */
+  moveEnd(end: ForeignPlace): void {
+    if (this.known === undefined || !isBefore(end, this.known)) this.known = end;
+  }
+
+  async *read(from?: ForeignPlace): AsyncIterable<ForeignEntry> {
+    for await (const entry of this.reader.read(from)) {
+      if (this.known === undefined || isBefore(this.known, entry.next)) return;
+      yield entry;
+    }
+  }
+
+  async end(): Promise<ForeignPlace | undefined> {
+    return this.known;
+  }
+}
+
+function isBefore(a: ForeignPlace, b: ForeignPlace): boolean {
+  return a.segment === b.segment ? a.offset < b.offset : a.segment < b.segment;
+}
+
+/** Different resources that are remembered; the one used longest ago goes first. */
+const MAX_RESOURCES = 1_000;
+
+/** One object for each resource, however often it comes in a message: what is made of a resource is made once. */
+export class InternedResources {
+  private readonly byKey = new Map<string, Resource>();
+
+  intern(resource: Resource): Resource {
+    const key = resourceKey(resource);
+    const known = this.byKey.get(key) ?? resource;
+    this.byKey.delete(key);
+    this.byKey.set(key, known);
+    if (this.byKey.size > MAX_RESOURCES) {
+      const [oldest] = this.byKey.keys();
+      if (oldest !== undefined) this.byKey.delete(oldest);
+    }
+    return known;
+  }
+}
+
+type Answer = RunSummary | number | undefined;
+
+/** What the export thread asks the main one. */
+export class MainQuestions {
+  private readonly waiting = new Map<number, (answer: Answer) => void>();
+  private nextId = 1;
+
+  constructor(private readonly post: (message: FromThread) => void) {}
+
+  /** Length of the durable part of a record log; 0 where it is not known. */
+  async lengthBytes(traceId: TraceId): Promise<number> {
+    const answer = await this.ask('length', traceId);
+    return typeof answer === 'number' ? answer : 0;
+  }
+
+  /** A run as it is known. */
+  async find(traceId: TraceId): Promise<RunSummary | undefined> {
+    const answer = await this.ask('run', traceId);
+    return typeof answer === 'number' ? undefined : answer;
+  }
+
+  answered(id: number, answer: Answer): void {
+    const resolve = this.waiting.get(id);
+    this.waiting.delete(id);
+    resolve?.(answer);
+  }
+
+  private ask(what: 'run' | 'length', traceId: TraceId): Promise<Answer> {
+    const id = this.nextId;
+    this.nextId += 1;
+    return new Promise((resolve) => {
+      this.waiting.set(id, resolve);
+      this.post({ type: 'ask', id, what, traceId });
+    });
+  }
+}
+
+/** How long after a message it is told, in milliseconds. */
+const DELAY_MS = 200;
+/** How often it is told while something is under way, is held back, or waits for a destination. */
+const REPEAT_MS = 1_000;
+
+/** Tells how things are, soon after something happened and as long as something is under way; when all is quiet, nothing. */
+export class StatusReport {
+  private timer: Timer | undefined;
+
+  /** @param tell tells, and says whether something is under way. */
+  constructor(
+    private readonly clock: Clock,
+    private readonly tell: () => boolean,
+  ) {}
+
+  /** Something happened. */
+  later(delayMs = DELAY_MS): void {
+    this.timer ??= this.clock.after(delayMs, () => this.now());
+  }
+
+  now(): void {
+    this.timer?.cancel();
+    this.timer = undefined;
+    if (this.tell()) this.later(REPEAT_MS);
+  }
 }

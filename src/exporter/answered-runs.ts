@@ -3,9 +3,9 @@ import type { TraceId } from '../record/ids.js';
 import type { ExportCursor } from '../store/cursor-store.js';
 import type { CursorSaver } from './cursor-saver.js';
 import type { ExportRun } from './export-run.js';
-import type { FinishedReplays } from './finished-replays.js';
-import type { LaneSenders } from './lane-senders.js';
-import type { ExportStretch } from './signal-progress.js';
+import type { FinishedReplays } from './run-replay.js';
+import type { ExportStretch } from './signal-queue.js';
+import type { LaneSenders } from './signal-senders.js';
 
 /** What it asks of the worker. */
 export interface AnsweredRunsHost {

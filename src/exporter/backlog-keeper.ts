@@ -4,8 +4,7 @@ import type { TraceId } from '../record/ids.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { RecordLogReader } from '../sink/record-log.js';
 import type { CursorStore, ExportCursor, PendingRun } from '../store/cursor-store.js';
-import type { Destination } from './destination.js';
-import type { BacklogStatus } from './destination-status.js';
+import type { BacklogStatus, Destination } from './destination.js';
 import type { ExportRun } from './export-run.js';
 
 /** What the keeper works with. */

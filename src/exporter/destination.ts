@@ -1,6 +1,50 @@
+import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
+import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { SendResult } from '../delivery/transport.js';
 import type { Signal } from '../record/record-batch.js';
-import type { ItemBatch } from './item-batch.js';
+
+/** What one destination did with one signal since the start. */
+export interface SignalStatus {
+  /** `waiting` between attempts, `off` where it is not asked for or the receiver does not take it. */
+  readonly state: 'ready' | 'waiting' | 'off';
+  readonly sentCount: number;
+  /** Items refused for good (4xx), or rejected in a partial success. */
+  readonly refusedCount: number;
+  readonly rejectedCount: number;
+  /** Messages of other services that were forwarded. */
+  readonly forwardedCount: number;
+  /** Attempts that failed and are tried again. */
+  readonly failedAttemptCount: number;
+}
+
+/** What one destination has not got. */
+export interface BacklogStatus {
+  /** Bytes of record logs that were not sent. */
+  readonly lagBytes: number;
+  /** Age of the oldest record that was not sent, in seconds; 0 when there is none. Of what was there at the start it may be too high. */
+  readonly oldestUnsentSeconds: number;
+  /** What waited too long and is not sent any more, since the start: times that a run's oldest part was given up, spans and log records in them. */
+  readonly givenUpRunCount: number;
+  readonly givenUpSpanCount: number;
+  readonly givenUpLogCount: number;
+}
+
+/** How far one destination has got, for `/readyz?verbose`. */
+export interface DestinationStatus extends BacklogStatus {
+  readonly name: string;
+  /** `idle` has nothing to send, `waiting` failed and will try again. */
+  readonly state: 'idle' | 'sending' | 'waiting' | 'stopped';
+  /** Runs that are open or not sent to their end. */
+  readonly pendingRuns: number;
+  readonly signals: Readonly<Record<Signal, SignalStatus>>;
+  /** The last failure in words; `null` after a success. */
+  readonly lastError: string | null;
+}
+
+/** Items of one signal, in order, to be sent together. */
+export type ItemBatch =
+  | { readonly signal: 'traces'; readonly items: readonly ReadableSpan[] }
+  | { readonly signal: 'logs'; readonly items: readonly ReadableLogRecord[] };
 
 /** What became of the first items of a batch. */
 export interface BatchOutcome {

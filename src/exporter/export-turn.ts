@@ -2,12 +2,11 @@ import type { Timer } from '../component/clock.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { ExportCursor } from '../store/cursor-store.js';
 import type { ExportRun } from './export-run.js';
-import type { ExportWorkerDeps } from './export-worker-deps.js';
-import type { ExportWorkerOptions } from './export-worker-options.js';
-import type { FinishedReplays } from './finished-replays.js';
-import { type LaneSenders, SIGNALS } from './lane-senders.js';
-import type { MappedItem } from './mapped-item.js';
+import type { ExportWorkerDeps, ExportWorkerOptions } from './export-worker.js';
+import type { MappedItem } from './run-mapper.js';
+import type { FinishedReplays } from './run-replay.js';
 import { RunReplay } from './run-replay.js';
+import { type LaneSenders, SIGNALS } from './signal-senders.js';
 
 /** What comes after a run's turn: `again` there is more to read at once, `idle` it waits, `done` it is not to be sent, or was. */
 export type TurnEnd = 'again' | 'idle' | 'done';

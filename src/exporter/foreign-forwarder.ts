@@ -6,7 +6,7 @@ import type { Signal } from '../record/record-batch.js';
 import type { ForeignLogReader } from '../sink/foreign-log.js';
 import type { CursorStore, ForeignCursor } from '../store/cursor-store.js';
 import type { Destination } from './destination.js';
-import type { ExportLane } from './export-lane.js';
+import type { ExportLane } from './signal-sender.js';
 
 /** Forwards the telemetry of other services to one destination, one message after the other, from its cursor on. */
 export class ForeignForwarder {

@@ -1,14 +1,23 @@
+import type { InstrumentationScope } from '@opentelemetry/core';
+import {
+  JsonLogsSerializer,
+  JsonTraceSerializer,
+  ProtobufLogsSerializer,
+  ProtobufTraceSerializer,
+} from '@opentelemetry/otlp-transformer';
+import type { Resource } from '@opentelemetry/resources';
+import protobuf from 'protobufjs';
 import type { Clock } from '../component/clock.js';
 import { HttpTransport } from '../delivery/http-transport.js';
 import type { SendResult } from '../delivery/transport.js';
-import type { OtlpCodec } from '../otlp/otlp-codec.js';
+import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
-import type { BatchOutcome, Destination } from './destination.js';
-import type { DestinationConfig, SignalEndpoint } from './destination-config.js';
-import { loadTls } from './destination-tls.js';
-import type { ItemBatch } from './item-batch.js';
-import { OtlpEncoder } from './otlp-encoder.js';
-import { readErrorResponse, readExportResponse } from './otlp-response.js';
+import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
+import { type DestinationConfig, loadTls, type SignalEndpoint } from './destination-config.js';
+import { type EncodedItem, isEncoded } from './wire/encoded-item.js';
+import { ExportGroup } from './wire/export-group.js';
+import { ItemEncoder } from './wire/item-encoder.js';
+import { RequestAssembler } from './wire/request-assembler.js';
 
 /** What an OTLP destination works with. */
 export interface OtlpDestinationDeps {
@@ -91,4 +100,144 @@ async function openSender(
     clock,
   );
   return { encoder: new OtlpEncoder(encoding), transport };
+}
+
+/** One request's body. */
+export interface EncodedBatch {
+  readonly body: Uint8Array;
+  /** Items in it, from the front of the batch. */
+  readonly itemCount: number;
+}
+
+/** Bodies are kept below this, in bytes before compression; the Collector takes 20 MiB over HTTP, many gateways 4 MiB or more. */
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Encodes items as OTLP's export requests: in protobuf with a writer of our own, to which most items come encoded already;
+ * in JSON with OpenTelemetry's own serialisers.
+ */
+export class OtlpEncoder {
+  private readonly groups = new WeakMap<Resource, WeakMap<InstrumentationScope, ExportGroup>>();
+
+  constructor(
+    readonly encoding: OtlpEncoding,
+    private readonly maxBodyBytes = MAX_BODY_BYTES,
+  ) {}
+
+  /** As many items from the front as stay below the limit; a single item that is larger goes alone. */
+  encode(batch: ItemBatch): EncodedBatch {
+    return this.encoding === 'json' ? this.encodeJson(batch) : this.encodeProtobuf(batch);
+  }
+
+  private encodeProtobuf(batch: ItemBatch): EncodedBatch {
+    const request = new RequestAssembler();
+    const encoder = new ItemEncoder();
+    for (let index = 0; index < batch.items.length; index++) {
+      const item = this.encodedItem(batch, index, encoder);
+      const isTooMuch = request.byteCount + item.end - item.start > this.maxBodyBytes;
+      if (isTooMuch && request.itemCount > 0) break;
+      request.add(item);
+    }
+    return { body: request.finish(), itemCount: request.itemCount };
+  }
+
+  private encodedItem(batch: ItemBatch, index: number, encoder: ItemEncoder): EncodedItem {
+    if (batch.signal === 'traces') {
+      const span = itemAt(batch.items, index);
+      return isEncoded(span) ? span : encoder.span(span, this.groupOf(span.resource, span.instrumentationScope));
+    }
+    const log = itemAt(batch.items, index);
+    return isEncoded(log) ? log : encoder.log(log, this.groupOf(log.resource, log.instrumentationScope));
+  }
+
+  private groupOf(resource: Resource, scope: InstrumentationScope): ExportGroup {
+    let scopes = this.groups.get(resource);
+    if (scopes === undefined) {
+      scopes = new WeakMap();
+      this.groups.set(resource, scopes);
+    }
+    let group = scopes.get(scope);
+    if (group === undefined) {
+      group = new ExportGroup(resource, scope);
+      scopes.set(scope, group);
+    }
+    return group;
+  }
+
+  private encodeJson(batch: ItemBatch): EncodedBatch {
+    let itemCount = batch.items.length;
+    let body = serializeJson(batch, itemCount);
+    while (body.byteLength > this.maxBodyBytes && itemCount > 1) {
+      // Sizes vary from item to item, so the guess may need another round.
+      const guess = Math.floor((itemCount * this.maxBodyBytes) / body.byteLength);
+      itemCount = Math.max(1, Math.min(guess, itemCount - 1));
+      body = serializeJson(batch, itemCount);
+    }
+    return { body, itemCount };
+  }
+}
+
+function serializeJson(batch: ItemBatch, count: number): Uint8Array {
+  const body =
+    batch.signal === 'traces'
+      ? JsonTraceSerializer.serializeRequest(batch.items.slice(0, count))
+      : JsonLogsSerializer.serializeRequest(batch.items.slice(0, count));
+  if (body === undefined) throw new Error(`${count} items could not be serialised as OTLP`);
+  return body;
+}
+
+function itemAt<T>(items: readonly T[], index: number): T {
+  const item = items[index];
+  if (item === undefined) throw new Error(`there is no item ${index} in a batch of ${items.length}`);
+  return item;
+}
+
+/** What a receiver says that it did not take of an accepted request. */
+export interface PartialSuccess {
+  readonly rejectedCount: number;
+  readonly message: string;
+}
+
+/** Reads an OTLP export response. @throws when it is none. */
+export function readExportResponse(signal: Signal, encoding: OtlpEncoding, body: Uint8Array): PartialSuccess {
+  if (body.byteLength === 0) return { rejectedCount: 0, message: '' };
+  if (signal === 'traces') {
+    const serializer = encoding === 'json' ? JsonTraceSerializer : ProtobufTraceSerializer;
+    const { partialSuccess } = serializer.deserializeResponse(body);
+    return toPartialSuccess(partialSuccess?.rejectedSpans, partialSuccess?.errorMessage);
+  }
+  const serializer = encoding === 'json' ? JsonLogsSerializer : ProtobufLogsSerializer;
+  const { partialSuccess } = serializer.deserializeResponse(body);
+  return toPartialSuccess(partialSuccess?.rejectedLogRecords, partialSuccess?.errorMessage);
+}
+
+/** The message of an error answer: a `google.rpc.Status` in either encoding, or a text. @throws when it is neither. */
+export function readErrorResponse(body: Uint8Array, contentType: string): string {
+  if (contentType.startsWith('application/x-protobuf')) return readStatusMessage(body);
+  const text = new TextDecoder().decode(body).trim();
+  if (!contentType.startsWith('application/json')) return text;
+  const status: unknown = JSON.parse(text);
+  const isStatus = typeof status === 'object' && status !== null && 'message' in status;
+  return isStatus && typeof status.message === 'string' ? status.message : text;
+}
+
+/** The count is an int64, in JSON possibly a string of digits. */
+function toPartialSuccess(count: number | string | undefined, message: string | undefined): PartialSuccess {
+  const rejectedCount = Number(count ?? 0);
+  return {
+    rejectedCount: Number.isSafeInteger(rejectedCount) ? Math.max(0, rejectedCount) : 0,
+    message: message ?? '',
+  };
+}
+
+/** `google.rpc.Status`: code 1, message 2, details 3. */
+function readStatusMessage(body: Uint8Array): string {
+  const reader = protobuf.Reader.create(body);
+  let message = '';
+  while (reader.pos < reader.len) {
+    const tag = reader.uint32();
+    if (tag === ((2 << 3) | 2)) message = reader.string();
+    else reader.skipType(tag & 7);
+  }
+  return message;
 }

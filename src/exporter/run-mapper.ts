@@ -1,7 +1,25 @@
+import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
+import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
+import type { Resource } from '../record/resource.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { RunOrigin } from '../store/trace-catalog.js';
-import type { LoggedLines } from './logged-lines.js';
-import type { MappedItem } from './mapped-item.js';
+
+/**
+ * One thing to export, and the record that caused it. Items of one signal come in the order of their anchors, so that a
+ * cursor is one offset: everything anchored before it has been sent.
+ */
+export type MappedItem =
+  | { readonly signal: 'traces'; readonly anchorOffset: number; readonly span: ReadableSpan }
+  | { readonly signal: 'logs'; readonly anchorOffset: number; readonly log: ReadableLogRecord };
+
+/** Whole lines of a record log as they stand there, all of one resource. Lent for the time of a call. */
+export interface LoggedLines {
+  readonly resource: Resource;
+  /** Offset of the first line in the record log. */
+  readonly offset: number;
+  /** Each with its line break. */
+  readonly lines: Uint8Array;
+}
 
 /**
  * Maps one trace's records onto OTel spans, span events and log records. Holds state for one run and one set of

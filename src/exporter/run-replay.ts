@@ -1,10 +1,12 @@
+import type { Clock } from '../component/clock.js';
+import type { TraceId } from '../record/ids.js';
 import type { Signal } from '../record/record-batch.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { ExportCursor } from '../store/cursor-store.js';
 import type { RunOrigin } from '../store/trace-catalog.js';
-import { cutLines, type LoggedLines } from './logged-lines.js';
-import type { MappedItem } from './mapped-item.js';
-import type { RunMapper } from './run-mapper.js';
+import type { LoggedLines, MappedItem, RunMapper } from './run-mapper.js';
+
+const LINE_BREAK = 0x0a;
 
 /**
  * A mapper that reads a record log from its start, past what a cursor says was sent, and from there on gives what is new.
@@ -106,5 +108,68 @@ export class RunReplay {
 
   private offsetOf(signal: Signal): number {
     return signal === 'traces' ? this.cursor.tracesOffset : this.cursor.logsOffset;
+  }
+}
+
+/** Cuts lines in two: those that begin before an offset of the log, and the others. Either part may be empty. */
+export function cutLines(whole: LoggedLines, atOffset: number): readonly [LoggedLines, LoggedLines] {
+  const { resource, offset, lines } = whole;
+  // The first line that begins at the offset or behind it, which need not be where a line begins.
+  const from = atOffset - offset - 1;
+  const lineBreak = from < 0 ? -1 : lines.indexOf(LINE_BREAK, from);
+  const cut = from < 0 ? 0 : lineBreak === -1 ? lines.length : lineBreak + 1;
+  return [
+    { resource, offset, lines: lines.subarray(0, cut) },
+    { resource, offset: offset + cut, lines: lines.subarray(cut) },
+  ];
+}
+
+/** How long a run that was sent to its end is remembered, in milliseconds: 10 minutes. */
+const KEPT_MS = 600_000;
+/** Runs that are remembered, and the memory that they may take together, as estimated, in bytes. */
+const MAX_RUNS = 16;
+const MAX_BYTES = 32 * 1024 * 1024;
+
+interface Kept {
+  readonly replay: RunReplay;
+  readonly bytes: number;
+  readonly untilMs: number;
+}
+
+/**
+ * Runs that were sent to their end a short while ago, each with what its mapper remembers: records that come late are
+ * mapped alone, and not with the whole log before them. Whatever is not here is found again by reading the log.
+ */
+export class FinishedReplays {
+  /** The one that ended longest ago is the first. */
+  private readonly replays = new Map<TraceId, Kept>();
+  private bytes = 0;
+
+  constructor(private readonly clock: Pick<Clock, 'monotonicMs'>) {}
+
+  /** @param bytes memory that it takes, as estimated */
+  keep(traceId: TraceId, replay: RunReplay, bytes: number): void {
+    this.drop(traceId);
+    const nowMs = this.clock.monotonicMs();
+    this.replays.set(traceId, { replay, bytes, untilMs: nowMs + KEPT_MS });
+    this.bytes += bytes;
+    for (const [oldest, { untilMs }] of this.replays) {
+      const isTooMuch = this.replays.size > MAX_RUNS || this.bytes > MAX_BYTES;
+      if (!isTooMuch && untilMs > nowMs) break;
+      this.drop(oldest);
+    }
+  }
+
+  /** Takes out what stands just where a cursor does. */
+  take(traceId: TraceId, { finishedAtBytes, tracesOffset, logsOffset }: ExportCursor): RunReplay | undefined {
+    const kept = this.replays.get(traceId);
+    this.drop(traceId);
+    const isThere = [tracesOffset, logsOffset, kept?.replay.readOffset].every((offset) => offset === finishedAtBytes);
+    return isThere ? kept?.replay : undefined;
+  }
+
+  drop(traceId: TraceId): void {
+    this.bytes -= this.replays.get(traceId)?.bytes ?? 0;
+    this.replays.delete(traceId);
   }
 }

@@ -1,4 +1,4 @@
-import type { DestinationStatus, SignalStatus } from '../exporter/destination-status.js';
+import type { DestinationStatus, SignalStatus } from '../exporter/destination.js';
 import type { MetricSource } from './metric-source.js';
 import type { Sample } from './sample.js';
 import { stateSamples } from './state-samples.js';

@@ -1,9 +1,7 @@
 import { SpanKind, TraceFlags } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
-import type { LoggedLines } from '../../src/exporter/logged-lines.js';
-import type { MappedItem } from '../../src/exporter/mapped-item.js';
-import type { RunMapper } from '../../src/exporter/run-mapper.js';
+import type { LoggedLines, MappedItem, RunMapper } from '../../src/exporter/run-mapper.js';
 import { tryParseRecordLine } from '../../src/record/record-line.js';
 import type { RunSummary } from '../../src/run/run-summary.js';
 import type { LoggedRecord } from '../../src/sink/record-log.js';

@@ -3,7 +3,7 @@ import { OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../../src/decode/public-attribute-schema.js';
 import { DEFAULT_MAPPING_OPTIONS } from '../../src/exporter/mapping/mapping-options.js';
 import { OtelRunMapper } from '../../src/exporter/mapping/otel-run-mapper.js';
-import { OtlpEncoder } from '../../src/exporter/otlp-encoder.js';
+import { OtlpEncoder } from '../../src/exporter/otlp-destination.js';
 import type { RedactionLevel } from '../../src/exporter/redaction/redaction-level.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import type { OtlpEncoding } from '../../src/otlp/otlp-codec.js';

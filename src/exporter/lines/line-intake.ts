@@ -1,11 +1,11 @@
 import { tryParseRecordLine } from '../../record/record-line.js';
 import type { Resource } from '../../record/resource.js';
 import type { LoggedRecord } from '../../sink/record-log.js';
-import type { LoggedLines } from '../logged-lines.js';
 import type { MissingParents } from '../mapping/missing-parents.js';
 import type { NodeIndex } from '../mapping/node-index.js';
 import type { SpanTree } from '../mapping/span-tree.js';
 import type { Redactor } from '../redaction/redactor.js';
+import type { LoggedLines } from '../run-mapper.js';
 import { roleIndexOf } from './attribute-plan.js';
 import { EventPlans } from './event-plans.js';
 import type { KnownLayouts } from './known-layouts.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AppendTimes } from '../../../src/exporter/append-times.js';
+import { AppendTimes } from '../../../src/exporter/export-run.js';
 
 const SECOND = 1_000;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { findLoops } from '../../../src/exporter/destination-loop.js';
+import { findLoops } from '../../../src/exporter/destination-config.js';
 import { readOtlpEnvironment } from '../../../src/exporter/otlp-environment.js';
 
 function loops(endpoint: string, host: string, port = 4318): readonly string[] {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../../../src/delivery/retry-policy.js';
-import { ExportLane } from '../../../src/exporter/export-lane.js';
+import { ExportLane } from '../../../src/exporter/signal-sender.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { OtlpEncoder } from '../../../src/exporter/otlp-encoder.js';
+import { OtlpEncoder } from '../../../src/exporter/otlp-destination.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readErrorResponse, readExportResponse } from '../../../src/exporter/otlp-response.js';
+import { readErrorResponse, readExportResponse } from '../../../src/exporter/otlp-destination.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { LoggedLines } from '../../../src/exporter/logged-lines.js';
-import type { MappedItem } from '../../../src/exporter/mapped-item.js';
 import { OtelRunMapper } from '../../../src/exporter/mapping/otel-run-mapper.js';
+import type { LoggedLines, MappedItem } from '../../../src/exporter/run-mapper.js';
 import { RunReplay } from '../../../src/exporter/run-replay.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';

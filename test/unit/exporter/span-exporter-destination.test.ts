@@ -3,9 +3,11 @@ import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { InMemorySpanExporter, SimpleSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { loadExporterModule } from '../../../src/exporter/exporter-module.js';
-import { SpanExporterDestination } from '../../../src/exporter/span-exporter-destination.js';
-import { SpanProcessorExporter } from '../../../src/exporter/span-processor-exporter.js';
+import {
+  loadExporterModule,
+  SpanExporterDestination,
+  SpanProcessorExporter,
+} from '../../../src/exporter/custom-exporter.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { logRecord, spanEnd, traceIdOf } from '../../fake/memory-record-log.js';
 import { until } from '../../fake/until.js';

@@ -1,8 +1,7 @@
 import type { KnownLayouts } from '../../../../src/exporter/lines/known-layouts.js';
-import type { LoggedLines } from '../../../../src/exporter/logged-lines.js';
-import type { MappedItem } from '../../../../src/exporter/mapped-item.js';
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/exporter/mapping/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/exporter/mapping/otel-run-mapper.js';
+import type { LoggedLines, MappedItem } from '../../../../src/exporter/run-mapper.js';
 import { isEncoded } from '../../../../src/exporter/wire/encoded-item.js';
 import { tryParseRecordLine } from '../../../../src/record/record-line.js';
 import type { RunSummary } from '../../../../src/run/run-summary.js';

@@ -1,8 +1,8 @@
 import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
-import type { MappedItem } from '../../../../src/exporter/mapped-item.js';
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/exporter/mapping/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/exporter/mapping/otel-run-mapper.js';
+import type { MappedItem } from '../../../../src/exporter/run-mapper.js';
 import { parseSpanId, parseTraceId, type SpanId } from '../../../../src/record/ids.js';
 import type { InvocationSummary, RunSummary } from '../../../../src/run/run-summary.js';
 import type { LoggedRecord } from '../../../../src/sink/record-log.js';

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { MappedItem } from '../../../../src/exporter/mapped-item.js';
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/exporter/mapping/mapping-options.js';
 import {
   DEFAULT_MAPPING_SWITCHES,
@@ -8,6 +7,7 @@ import {
   mappingSwitchesFrom,
 } from '../../../../src/exporter/mapping/mapping-switches.js';
 import { OtelRunMapper } from '../../../../src/exporter/mapping/otel-run-mapper.js';
+import type { MappedItem } from '../../../../src/exporter/run-mapper.js';
 import { Attributes } from '../../../../src/record/attributes.js';
 import type { JsonObject } from '../../../../src/record/json.js';
 import type { TelemetryRecord } from '../../../../src/record/telemetry-record.js';

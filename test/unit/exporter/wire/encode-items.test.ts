@@ -5,7 +5,7 @@ import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { OtlpEncoder } from '../../../../src/exporter/otlp-encoder.js';
+import { OtlpEncoder } from '../../../../src/exporter/otlp-destination.js';
 import { ExportGroup } from '../../../../src/exporter/wire/export-group.js';
 import { ItemEncoder } from '../../../../src/exporter/wire/item-encoder.js';
 

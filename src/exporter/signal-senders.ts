@@ -1,8 +1,9 @@
 import type { Signal } from '../record/record-batch.js';
 import type { ExportCursor } from '../store/cursor-store.js';
-import type { LaneSender } from './lane-sender.js';
-import type { MappedItem } from './mapped-item.js';
-import type { SignalProgress } from './signal-progress.js';
+import type { ExportWorkerDeps, ExportWorkerOptions } from './export-worker.js';
+import type { MappedItem } from './run-mapper.js';
+import type { SignalProgress } from './signal-queue.js';
+import { ExportLane, LaneSender, type LaneSenderDeps } from './signal-sender.js';
 
 /** OTLP's signals that are exported. */
 export const SIGNALS: readonly Signal[] = ['traces', 'logs'];
@@ -117,4 +118,29 @@ export class LaneSenders {
       logsOffset: Math.max(cursor.logsOffset, isOff.logs ? traces : logs),
     };
   }
+}
+
+/** What senders tell the worker. */
+export interface LaneSendersHost extends Pick<LaneSenderDeps, 'onAnswered' | 'onGivenBack' | 'onProgress'> {
+  /** A lane's wait is over. */
+  readonly onReady: () => void;
+}
+
+/** The senders of a destination's signals. */
+export function createLaneSenders(
+  options: ExportWorkerOptions,
+  deps: ExportWorkerDeps,
+  stop: AbortSignal,
+  host: LaneSendersHost,
+): LaneSenders {
+  const { destination, clock, logger, retryPolicy: policy } = deps;
+  const { maxBatchItems } = options;
+  const maxInFlight = Math.min(options.maxInFlight, destination.maxInFlight ?? options.maxInFlight);
+  const create = (signal: Signal) => {
+    const isAsked = destination.signals.includes(signal);
+    const lane = new ExportLane(signal, isAsked, destination.name, { clock, logger, policy }, host.onReady);
+    const senderDeps = { destination, clock, retryPolicy: deps.requestRetryPolicy, ...host };
+    return new LaneSender(lane, { maxBatchItems, maxInFlight }, senderDeps, stop);
+  };
+  return new LaneSenders(create('traces'), create('logs'), options.maxWaitingItems);
 }

@@ -1,10 +1,49 @@
-import { ExportResultCode } from '@opentelemetry/core';
-import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base';
+import { pathToFileURL } from 'node:url';
+import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
+import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { Clock } from '../component/clock.js';
 import { reasonOf } from '../component/reason-of.js';
 import type { SendResult } from '../delivery/transport.js';
-import type { BatchOutcome, Destination } from './destination.js';
-import type { ItemBatch } from './item-batch.js';
+import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
+
+/**
+ * Loads an exporter of one's own: an ES module whose default export is a SpanExporter, a SpanProcessor, or a function
+ * that makes one (see `docs/examples/custom-exporter.mjs`).
+ * @param path absolute.
+ * @throws Error naming the file and what is wrong with it.
+ */
+export async function loadExporterModule(path: string): Promise<SpanExporter> {
+  const made = await make(path);
+  if (isSpanExporter(made)) return made;
+  if (isSpanProcessor(made)) return new SpanProcessorExporter(made);
+  throw new Error(
+    `the exporter ${path} has no default export that is, or makes, an OpenTelemetry SpanExporter or SpanProcessor`,
+  );
+}
+
+async function make(path: string): Promise<unknown> {
+  try {
+    const module: unknown = await import(pathToFileURL(path).href);
+    const exported = typeof module === 'object' && module !== null && 'default' in module ? module.default : undefined;
+    return typeof exported === 'function' ? await exported() : exported;
+  } catch (cause) {
+    const reason = reasonOf(cause);
+    throw new Error(`the exporter ${path} cannot be loaded: ${reason}`, { cause });
+  }
+}
+
+function isSpanExporter(value: unknown): value is SpanExporter {
+  return hasMethods(value, ['export', 'shutdown']);
+}
+
+function isSpanProcessor(value: unknown): value is SpanProcessor {
+  return hasMethods(value, ['onStart', 'onEnd', 'forceFlush', 'shutdown']);
+}
+
+function hasMethods(value: unknown, names: readonly string[]): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return names.every((name) => typeof Reflect.get(value, name) === 'function');
+}
 
 /** How long an exporter may take for a batch, in milliseconds; OpenTelemetry's default for OTEL_BSP_EXPORT_TIMEOUT. */
 const EXPORT_TIMEOUT_MS = 30_000;
@@ -84,4 +123,25 @@ function refused(status: number, message: string): SendResult {
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
+}
+
+/**
+ * A SpanProcessor as a SpanExporter: it gets `onEnd` for each span and `forceFlush` for each batch, and a batch has failed
+ * when that rejects. `onStart` is never called: the spans have ended long ago.
+ */
+export class SpanProcessorExporter implements SpanExporter {
+  constructor(private readonly processor: SpanProcessor) {}
+
+  export(spans: ReadableSpan[], done: (result: ExportResult) => void): void {
+    for (const span of spans) this.processor.onEnd(span);
+    this.processor.forceFlush().then(
+      () => done({ code: ExportResultCode.SUCCESS }),
+      (reason: unknown) =>
+        done({ code: ExportResultCode.FAILED, error: reason instanceof Error ? reason : new Error(String(reason)) }),
+    );
+  }
+
+  shutdown(): Promise<void> {
+    return this.processor.shutdown();
+  }
 }
