@@ -9,7 +9,8 @@ import { loadExporterModule, SpanExporterDestination } from '../exporter/custom-
 import type { Destination } from '../exporter/destination.js';
 import type { DestinationConfig } from '../exporter/destination-config.js';
 import { findLoops } from '../exporter/destination-config.js';
-import { DEFAULT_EXPORT_WORKER_OPTIONS, ExportWorker } from '../exporter/export-worker.js';
+import { ExportWorker } from '../exporter/export-worker.js';
+import { DEFAULT_EXPORT_WORKER_OPTIONS } from '../exporter/export-worker-options.js';
 import { KnownLayouts } from '../exporter/lines/known-layouts.js';
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../exporter/mapping/mapping-options.js';
 import { mappingSwitchesFrom } from '../exporter/mapping/mapping-switches.js';

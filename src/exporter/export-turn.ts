@@ -2,7 +2,7 @@ import type { Timer } from '../component/clock.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { ExportCursor } from '../store/cursor-store.js';
 import type { ExportRun } from './export-run.js';
-import type { ExportWorkerDeps, ExportWorkerOptions } from './export-worker.js';
+import type { ExportWorkerDeps, ExportWorkerOptions } from './export-worker-options.js';
 import type { MappedItem } from './run-mapper.js';
 import type { FinishedReplays } from './run-replay.js';
 import { RunReplay } from './run-replay.js';

@@ -1,88 +1,22 @@
-import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
-import type { Logger } from '../component/logger.js';
-import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { TraceId } from '../record/ids.js';
 import type { ForeignBatch } from '../record/record-batch.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';
-import type { RunSummary } from '../run/run-summary.js';
 import type { Appended, AppendListener } from '../sink/appended.js';
-import type { ForeignListener, ForeignLogReader } from '../sink/foreign-log.js';
-import type { RecordLogReader } from '../sink/record-log.js';
-import type { CursorStore, ExportCursor } from '../store/cursor-store.js';
-import type { TraceCatalog } from '../store/trace-catalog.js';
+import type { ForeignListener } from '../sink/foreign-log.js';
+import type { ExportCursor } from '../store/cursor-store.js';
 import { AnsweredRuns } from './answered-runs.js';
 import { BacklogKeeper } from './backlog-keeper.js';
 import { CursorSaver } from './cursor-saver.js';
-import type { Destination, DestinationStatus } from './destination.js';
+import type { DestinationStatus } from './destination.js';
 import { ExportRun } from './export-run.js';
 import { ExportTurn, type TurnEnd } from './export-turn.js';
+import type { ExportWorkerDeps, ExportWorkerOptions } from './export-worker-options.js';
 import { ForeignForwarder } from './foreign-forwarder.js';
-import type { LineSource } from './record-log-lines.js';
-import type { RunMapper } from './run-mapper.js';
 import { FinishedReplays } from './run-replay.js';
 import { ExportLinger, ExportQueue, ExportSchedule } from './run-schedule.js';
 import type { ExportStretch } from './signal-queue.js';
 import { createLaneSenders, type LaneSenders } from './signal-senders.js';
-
-/** Limits and times of one destination's worker. */
-export interface ExportWorkerOptions {
-  /** Items in one request at most: of usual spans less than a megabyte. Default 1,024. */
-  readonly maxBatchItems: number;
-  /** How long a span is held for events that come after it, once its run is quiet. Default 2,000 ms. */
-  readonly eventHoldMs: number;
-  /** How long appended records wait for more of them to share a request. Default 200 ms. */
-  readonly batchDelayMs: number;
-  /** Requests of a signal at the same time; a destination may allow fewer. Default 4. */
-  readonly maxInFlight: number;
-  /** Mapped items of a signal that wait for a request; beyond it nothing more is read. Default 4,096. */
-  readonly maxWaitingItems: number;
-  /** Runs that hold a mapper at once. Others wait, closed; one that was closed reads its log again from the start. Default 1,024. */
-  readonly maxOpenRuns: number;
-  /** Memory that the mappers of all open runs may take together, as estimated. Default 64 MiB. */
-  readonly maxOpenBytes: number;
-  /** How long an open run may keep its mapper while others wait for one. Default 30,000 ms. */
-  readonly openSliceMs: number;
-  /** What waits longer than this is given up. Default 7 days; `null`: nothing is. */
-  readonly maxBacklogAgeMs: number | null;
-}
-
-/** The defaults. */
-export const DEFAULT_EXPORT_WORKER_OPTIONS: ExportWorkerOptions = {
-  maxBatchItems: 1_024,
-  eventHoldMs: 2_000,
-  batchDelayMs: 200,
-  maxInFlight: 4,
-  maxWaitingItems: 4_096,
-  maxOpenRuns: 1_024,
-  maxOpenBytes: 64 * 1024 * 1024,
-  openSliceMs: 30_000,
-  maxBacklogAgeMs: 7 * 86_400_000,
-};
-
-/** What a worker works with. */
-export interface ExportWorkerDeps {
-  readonly destination: Destination;
-  readonly cursors: CursorStore;
-  /** How long logs are, and the records of those that are given up, to be counted. */
-  readonly reader: RecordLogReader;
-  /** The same logs as lines: what is exported. */
-  readonly lines: LineSource;
-  /** The telemetry of other services; left out where it is not forwarded. */
-  readonly foreign?: ForeignLogReader;
-  /** Finds a run's summary, for runs that were finished before the worker started. */
-  readonly runs: { find(traceId: TraceId): Promise<RunSummary | undefined> };
-  /** Tells which runs a trace's commands belong to; left out where nobody knows. */
-  readonly origins?: Pick<TraceCatalog, 'originsOf'>;
-  /** Makes an empty mapper with the destination's options. */
-  readonly createMapper: () => RunMapper;
-  /** When a destination that takes nothing is tried again. */
-  readonly retryPolicy: RetryPolicy;
-  /** When a single request that failed is tried again while others succeed. */
-  readonly requestRetryPolicy: RetryPolicy;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
 
 /**
  * Sends every run to one destination, from the record logs and behind a cursor: each item at least once, twice only what

@@ -3,7 +3,7 @@ import type { Clock, Timer } from '../component/clock.js';
 import { reasonOf } from '../component/reason-of.js';
 import type { ExportRun } from './export-run.js';
 import type { TurnEnd } from './export-turn.js';
-import type { ExportWorkerDeps } from './export-worker.js';
+import type { ExportWorkerDeps } from './export-worker-options.js';
 import type { LaneSenders } from './signal-senders.js';
 
 /** What the schedule asks of the worker. */

@@ -1,6 +1,6 @@
 import type { Signal } from '../record/record-batch.js';
 import type { ExportCursor } from '../store/cursor-store.js';
-import type { ExportWorkerDeps, ExportWorkerOptions } from './export-worker.js';
+import type { ExportWorkerDeps, ExportWorkerOptions } from './export-worker-options.js';
 import type { MappedItem } from './run-mapper.js';
 import type { SignalProgress } from './signal-queue.js';
 import { ExportLane, LaneSender, type LaneSenderDeps } from './signal-sender.js';

@@ -4,12 +4,9 @@ import { join } from 'node:path';
 import { RetryPolicy } from '../../src/delivery/retry-policy.js';
 import type { Destination } from '../../src/exporter/destination.js';
 import type { DestinationConfig, SignalEndpoint } from '../../src/exporter/destination-config.js';
-import type { ExportWorkerDeps } from '../../src/exporter/export-worker.js';
-import {
-  DEFAULT_EXPORT_WORKER_OPTIONS,
-  ExportWorker,
-  type ExportWorkerOptions,
-} from '../../src/exporter/export-worker.js';
+import { ExportWorker } from '../../src/exporter/export-worker.js';
+import type { ExportWorkerDeps } from '../../src/exporter/export-worker-options.js';
+import { DEFAULT_EXPORT_WORKER_OPTIONS, type ExportWorkerOptions } from '../../src/exporter/export-worker-options.js';
 import { OtlpDestination } from '../../src/exporter/otlp-destination.js';
 import type { RunMapper } from '../../src/exporter/run-mapper.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';

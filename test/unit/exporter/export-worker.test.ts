@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../../../src/delivery/retry-policy.js';
-import { DEFAULT_EXPORT_WORKER_OPTIONS, ExportWorker } from '../../../src/exporter/export-worker.js';
+import { ExportWorker } from '../../../src/exporter/export-worker.js';
+import { DEFAULT_EXPORT_WORKER_OPTIONS } from '../../../src/exporter/export-worker-options.js';
 import type { LineSource } from '../../../src/exporter/record-log-lines.js';
 import type { CursorStore } from '../../../src/store/cursor-store.js';
 import { StoreError } from '../../../src/store/store-error.js';
