@@ -35,8 +35,19 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          // Every command of the built program as a process of its own; what somebody meets first is tried by `whole`.
+          name: 'commands',
+          include: ['test/e2e/**/*.test.ts'],
+          exclude: ['test/e2e/{command-line,import,query,serve,start-up,steps}.test.ts'],
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: 'whole',
-          include: ['test/{integration,e2e}/**/*.test.ts'],
+          include: ['test/integration/**/*.test.ts', 'test/e2e/{command-line,import,query,serve,start-up,steps}.test.ts'],
           testTimeout: 30_000,
           hookTimeout: 30_000,
         },
