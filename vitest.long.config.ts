@@ -9,7 +9,7 @@ export default defineConfig({
     globalSetup: ['test/tool/postgres-setup.ts'],
     include: [
       'test/long/**/*.test.ts',
-      'test/unit/decode/wire/wire-traces-decoder.test.ts',
+      'test/unit/decode/wire/wire-decoder.test.ts',
       'test/integration/decode-samples.test.ts',
       'test/unit/exporter/lines/{random-lines,samples}.test.ts',
       'test/unit/otlp/{json,protobuf}-codec.test.ts',

@@ -1,8 +1,8 @@
-import { GeneralDecoder, OtlpRequestDecoder } from '../decode/otlp-request-decoder.js';
+import { OtlpRequestDecoder } from '../decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../decode/public-attribute-schema.js';
 import type { BodyDecoder, RequestDecoder } from '../decode/request-decoder.js';
 import { jsonBodies, LargeBodyDecoder, splitProtobuf } from '../decode/wire/large-body-decoder.js';
-import { WireTracesDecoder } from '../decode/wire/wire-traces-decoder.js';
+import { WireDecoder } from '../decode/wire/wire-decoder.js';
 import { JsonCodec } from '../otlp/json-codec.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import { ProtobufCodec } from '../otlp/protobuf-codec.js';
@@ -24,7 +24,7 @@ export function createDecoding(publicSchema: PublicSchema): Decoding {
   const schema = new PublicAttributeSchema(publicSchema);
   const decoder = new OtlpRequestDecoder(schema, codecs.json);
   const general = { codec: codecs.protobuf, decoder };
-  const traces = new LargeBodyDecoder('traces', new WireTracesDecoder(schema, general), splitProtobuf);
-  const logs = new LargeBodyDecoder('logs', new GeneralDecoder('logs', general), splitProtobuf);
+  const traces = new LargeBodyDecoder('traces', new WireDecoder('traces', schema, general), splitProtobuf);
+  const logs = new LargeBodyDecoder('logs', new WireDecoder('logs', schema, general), splitProtobuf);
   return { codecs, decoder, protobuf: { traces, logs }, json: jsonBodies(codecs.json, decoder) };
 }

@@ -4,7 +4,7 @@ import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
 import type { TraceId } from '../record/ids.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
-import { recordCountOf } from '../record/span-batch.js';
+import { recordCountOf } from '../record/record-page.js';
 import type { ForeignSegments } from '../sink/foreign-segments.js';
 import type { ObjectStore } from '../store/bucket/object-store.js';
 import type { JournalStore, NewPart } from '../store/cluster/journal-store.js';

@@ -1,14 +1,14 @@
 import { isJsonObject, type JsonValue } from '../record/json.js';
 import type { RecordBatch } from '../record/record-batch.js';
 import { formatRecordLine, parseRecordLine } from '../record/record-line.js';
+import { PageBatch } from '../record/record-page.js';
 import type { Resource } from '../record/resource.js';
-import { SpanBatch } from '../record/span-batch.js';
-import { CELL } from '../record/span-page.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 
 const LINE_BREAK = 0x0a;
 /** Before the line of a log record that came without its span's name, and waits for that. */
 const NAMELESS = '?';
+const NAMELESS_BYTES = Buffer.from(NAMELESS);
 
 /**
  * What one delivery brought of a trace, as lines: `{"resource":{…}}` says whose the records after it are. The lines of records
@@ -20,9 +20,12 @@ export function encodePart(batches: readonly RecordBatch[]): Buffer {
   for (const batch of batches) {
     if (batch.resource !== current) pieces.push(Buffer.from(`${JSON.stringify({ resource: batch.resource })}\n`));
     current = batch.resource;
-    if (batch instanceof SpanBatch) {
+    if (batch instanceof PageBatch) {
       const { page, from, to } = batch;
-      if (to > from) pieces.push(page.lines.subarray(page.cell(from, CELL.startLine), page.cell(to - 1, CELL.lineEnd)));
+      for (let row = from; row < to; row++) {
+        if (page.lacksName(row)) pieces.push(NAMELESS_BYTES);
+        pieces.push(page.linesOf(row));
+      }
     } else {
       pieces.push(Buffer.from(batch.records.map(lineOf).join('')));
     }

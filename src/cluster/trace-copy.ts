@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { TraceId } from '../record/ids.js';
+import { PagePool } from '../record/record-page.js';
 import type { Appended } from '../sink/appended.js';
 import { makeFolder } from '../sink/make-folder.js';
 import { LOG_FILE, RESOURCES_FILE, TraceLog, type TraceLogOptions } from '../sink/trace-log.js';
@@ -37,6 +38,7 @@ const OPTIONS: TraceLogOptions = {
   isSynced: false,
   nameHoldMs: HOLD,
   syncFolder: async () => {},
+  pages: new PagePool(),
 };
 
 /**
@@ -140,6 +142,7 @@ export class TraceCopy {
         this.appliedPart = part.part;
         this.length = appended.lengthBytes;
         if (!appended.isEmpty) onAppended?.(appended);
+        appended.release();
       }
     }
     return true;

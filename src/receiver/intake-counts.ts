@@ -1,6 +1,6 @@
 import type { Signal } from '../record/record-batch.js';
 import type { Delivery } from '../record/record-consumer.js';
-import { recordCountOf } from '../record/span-batch.js';
+import { recordCountOf } from '../record/record-page.js';
 
 /** What came with requests of one signal that were accepted, since the start. */
 export interface AcceptedCounts {

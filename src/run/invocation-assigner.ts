@@ -1,16 +1,15 @@
 import type { SpanId } from '../record/ids.js';
+import { CELL, type PageBatch, type RecordPage } from '../record/record-page.js';
 import { resourceKey } from '../record/resource.js';
-import type { SpanBatch } from '../record/span-batch.js';
-import { CELL, type SpanPage } from '../record/span-page.js';
 import type { LogRecord, SpanEnd, SpanStart } from '../record/telemetry-record.js';
 import type { LoggedRecord } from '../sink/record-log.js';
 import { eventName } from './event-name.js';
 import { assignGroups } from './group-assignment.js';
 import type { InvocationParts } from './invocation-parts.js';
 import { NodeEndReader } from './node-end-reader.js';
-import { CERTAIN, parentEvidence } from './parent-evidence.js';
+import { CERTAIN, isInvocationName, parentEvidence } from './parent-evidence.js';
+import { ROW_KIND, type RowKind, type RowPlace, rowKind } from './row-place.js';
 import { SpanGroup } from './span-group.js';
-import { SPAN_KIND, type SpanKind, type SpanPlace, spanKind } from './span-place.js';
 import { SpanTable } from './span-table.js';
 
 /** Spans of one trace that are told apart, about 30 bytes each; what goes beyond follows its parent or is ambiguous. */
@@ -63,32 +62,54 @@ export class InvocationAssigner {
   }
 
   /**
-   * As `add` for both records of each span, from the page's numbers where they tell enough.
+   * As `add` for all records of each row, from the page's numbers where they tell enough.
    * @param offset of the batch's first line in the record log
    */
-  addSpans(batch: SpanBatch, offset: number, arrivalMs: number): void {
+  addRows(batch: PageBatch, offset: number, arrivalMs: number): void {
     this.resolved = null;
     const { page, resource } = batch;
-    const kinds = page.eventTypes.map(spanKind);
+    const kinds = page.eventTypes.map(rowKind);
     const base = offset - page.cell(batch.from, CELL.startLine);
-    for (let span = batch.from; span < batch.to; span++) {
-      const kind = kinds[page.cell(span, CELL.eventType)] ?? SPAN_KIND.telling;
-      const group = this.groupOfPageSpan(page, span, kind);
-      const place: SpanPlace = { page, span, kind, resource, base, arrivalMs, nodeEnds: this.nodeEnds };
-      if (group === undefined || !group.addPageSpan(place)) this.addRecordsOf(place);
+    for (let row = batch.from; row < batch.to; row++) {
+      const kind = kinds[page.cell(row, CELL.eventType)] ?? ROW_KIND.telling;
+      const isTelling = kind === ROW_KIND.telling || page.cell(row, CELL.isSpecial) !== 0;
+      const group = isTelling
+        ? undefined
+        : page.isLog(row)
+          ? this.groupOfLogRow(page, row)
+          : this.groupOfSpanRow(page, row, kind);
+      const place: RowPlace = { page, row, kind, resource, base, arrivalMs, nodeEnds: this.nodeEnds };
+      if (group === undefined || !group.addRow(place)) this.addRecordsOf(place);
     }
   }
 
-  private addRecordsOf({ page, span, resource, base, arrivalMs }: SpanPlace): void {
-    const [start, end] = page.recordsOf(span);
-    const at = (which: number) => base + page.cell(span, which);
-    this.add({ record: start, resource, offset: at(CELL.startLine), endOffset: at(CELL.endLine) }, arrivalMs);
-    this.add({ record: end, resource, offset: at(CELL.endLine), endOffset: at(CELL.lineEnd) }, arrivalMs);
+  private addRecordsOf({ page, row, resource, base, arrivalMs }: RowPlace): void {
+    let offset = base + page.cell(row, CELL.startLine);
+    const ends = page.isLog(row) ? [CELL.lineEnd] : [CELL.endLine, CELL.lineEnd];
+    for (const [index, record] of page.recordsOf(row).entries()) {
+      const endOffset = base + page.cell(row, ends[index] ?? CELL.lineEnd);
+      this.add({ record, resource, offset, endOffset }, arrivalMs);
+      offset = endOffset;
+    }
+  }
+
+  /** The group of a log record in a page, as `groupOfLog` finds it; `undefined` where its record has to be asked. */
+  private groupOfLogRow(page: RecordPage, row: number): SpanGroup | undefined {
+    const high = page.cell(row, CELL.idHigh);
+    const low = page.cell(row, CELL.idLow);
+    if (high === 0 && low === 0) return undefined;
+    const index = this.table.indexOfHalves(high, low);
+    if (index === undefined) return undefined;
+    const group = this.groupAt(index);
+    if (!this.table.hasRecord(index) && !page.lacksName(row)) {
+      const name = page.text(row, CELL.nameStart, CELL.nameEnd) ?? '';
+      if (isInvocationName(name)) group.noteLikelyInvocation(page.spanId(row), CERTAIN);
+    }
+    return group;
   }
 
   /** Joins a page's span with its parent and link, as `groupOfSpan` does; `undefined` where its records have to be asked. */
-  private groupOfPageSpan(page: SpanPage, span: number, kind: SpanKind): SpanGroup | undefined {
-    if (kind === SPAN_KIND.telling || page.cell(span, CELL.isSpecial) !== 0) return undefined;
+  private groupOfSpanRow(page: RecordPage, span: number, kind: RowKind): SpanGroup | undefined {
     const index = this.table.indexOfHalves(page.cell(span, CELL.idHigh), page.cell(span, CELL.idLow));
     if (index === undefined) return undefined;
     if (!this.table.hasRecord(index)) {
@@ -101,7 +122,7 @@ export class InvocationAssigner {
     if (parentHigh !== 0 || parentLow !== 0) {
       const parent = this.table.indexOfHalves(parentHigh, parentLow);
       if (parent !== undefined) {
-        if (kind === SPAN_KIND.nodeProcessed && !this.table.hasRecord(parent)) {
+        if (kind === ROW_KIND.nodeProcessed && !this.table.hasRecord(parent)) {
           this.groupAt(parent).noteLikelyInvocation(page.parentSpanId(span), CERTAIN);
         }
         this.joinIndices(index, parent);
@@ -109,7 +130,7 @@ export class InvocationAssigner {
     }
     const linkHigh = page.cell(span, CELL.linkHigh);
     const linkLow = page.cell(span, CELL.linkLow);
-    if (kind === SPAN_KIND.nodeEvaluated && (linkHigh !== 0 || linkLow !== 0)) {
+    if (kind === ROW_KIND.nodeEvaluated && (linkHigh !== 0 || linkLow !== 0)) {
       const linked = this.table.indexOfHalves(linkHigh, linkLow);
       if (linked !== undefined) this.joinIndices(index, linked);
     }

@@ -1,7 +1,7 @@
 import { Attributes } from '../record/attributes.js';
 import type { JsonObject } from '../record/json.js';
+import { CELL, type RecordPage } from '../record/record-page.js';
 import { isSame } from '../record/same-bytes.js';
-import { CELL, type SpanPage } from '../record/span-page.js';
 import { type NodeEnd, nodeEndOf } from './node-end.js';
 
 /** How a line of ours says that a node was selected; inside a text the quotation marks would be escaped. */
@@ -29,7 +29,7 @@ export class NodeEndReader {
   private meaningCount = 0;
 
   /** `undefined` where the records have to be asked. */
-  read(page: SpanPage, span: number): NodeEnd | undefined {
+  read(page: RecordPage, span: number): NodeEnd | undefined {
     const outcome = this.value(page, span, CELL.outcomeStart);
     const phase = this.value(page, span, CELL.phaseStart);
     const detail = this.value(page, span, CELL.detailStart);
@@ -47,7 +47,7 @@ export class NodeEndReader {
     };
   }
 
-  private meaning(page: SpanPage, span: number, outcome: string, phase: string, detail: string): Meaning {
+  private meaning(page: RecordPage, span: number, outcome: string, phase: string, detail: string): Meaning {
     const code = page.cell(span, CELL.statusCode);
     const ofCode = this.meanings[code];
     const members = [`"node_outcome":${outcome}`, `"phase":${phase || '""'}`, ...(detail === '' ? [] : [detail])];
@@ -65,7 +65,7 @@ export class NodeEndReader {
   }
 
   /** What stands between two cells' places; empty where they are zero, `undefined` where it is long. */
-  private value(page: SpanPage, span: number, startCell: number): string | undefined {
+  private value(page: RecordPage, span: number, startCell: number): string | undefined {
     const start = page.cell(span, startCell);
     const end = page.cell(span, startCell + 1);
     if (end === 0) return '';

@@ -378,7 +378,7 @@ export class OpenRun {
 }
 
 /** Whether a command may be over with what was appended. */
-function hasEndOfRoot({ spans, records = [] }: AppendedPiece): boolean {
-  if (spans !== undefined) return spans.page.eventTypes.some((eventType) => END_OF_ROOT.test(eventType));
+function hasEndOfRoot({ rows, records = [] }: AppendedPiece): boolean {
+  if (rows !== undefined) return rows.page.eventTypes.some((eventType) => END_OF_ROOT.test(eventType));
   return records.some(({ eventType }) => END_OF_ROOT.test(eventType));
 }

@@ -15,7 +15,7 @@ const POSSIBLE = 1;
 export function parentEvidence(record: TelemetryRecord): number {
   const name = eventName(record.eventType);
   if (record.recordType === 'LogRecord') {
-    if (record.spanName !== null && /^\S+ invocation \(/.test(record.spanName)) return CERTAIN;
+    if (record.spanName !== null && isInvocationName(record.spanName)) return CERTAIN;
     if (name === 'Groups') return POSSIBLE;
     // The first message of a command names the engine (`dbt-core`, `dbt-fusion`) and its version, on the invocation span.
     return name === 'ProgressMessage' && record.attributes.text('action')?.startsWith('dbt-') ? LIKELY : 0;
@@ -33,3 +33,10 @@ export function parentEvidence(record: TelemetryRecord): number {
       return 0;
   }
 }
+
+/** Whether a span's name is that of an invocation: `dbt invocation (…)`. */
+export function isInvocationName(spanName: string): boolean {
+  return INVOCATION_NAME.test(spanName);
+}
+
+const INVOCATION_NAME = /^\S+ invocation \(/;

@@ -39,7 +39,7 @@ export class RunState {
   /** @param pieces as they were appended; lent for the time of the call. */
   addPieces(pieces: readonly AppendedPiece[], arrivalMs: number): void {
     for (const piece of pieces) {
-      if (piece.spans !== undefined) this.assigner.addSpans(piece.spans, piece.offset, arrivalMs);
+      if (piece.rows !== undefined) this.assigner.addRows(piece.rows, piece.offset, arrivalMs);
       else this.add(loggedRecords(piece), arrivalMs);
     }
   }

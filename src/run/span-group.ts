@@ -2,8 +2,8 @@ import { ACCOUNT_ATTRIBUTE } from '../record/account-attribute.js';
 import type { SpanId } from '../record/ids.js';
 import { IMPORT_ATTRIBUTE, withoutImport } from '../record/import-attribute.js';
 import { ownText } from '../record/own-text.js';
+import { CELL, type RecordPage } from '../record/record-page.js';
 import { type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
-import { CELL, type SpanPage } from '../record/span-page.js';
 import { stepIdOf } from '../record/step-attribute.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
@@ -14,7 +14,7 @@ import { NodeFacts } from './node-facts.js';
 import { interruptionOf } from './node-outcome.js';
 import { LIKELY } from './parent-evidence.js';
 import { RootSpan } from './root-span.js';
-import { SPAN_KIND, type SpanPlace } from './span-place.js';
+import { ROW_KIND, type RowPlace } from './row-place.js';
 
 /** Severity of errors, OTel's SeverityNumber. */
 const ERROR_SEVERITY = 17;
@@ -83,37 +83,40 @@ export class SpanGroup {
     if (!this.isInvocation) this.noteUniqueId(record);
   }
 
-  /** As `add` for both records of a page's span. False, and nothing done, where its records have to be asked. */
-  addPageSpan(place: SpanPlace): boolean {
-    const { page, span, kind } = place;
-    if (kind === SPAN_KIND.nodeProcessed || kind === SPAN_KIND.nodeEvaluated) return this.addPageNode(place);
-    if (kind === SPAN_KIND.query && mayBeCanceled(page, span)) return false;
-    this.notePlace(place, page.startTimeUnixNano(span), page.endTimeUnixNano(span));
+  /** As `add` for all records of a page's row. False, and nothing done, where its records have to be asked. */
+  addRow(place: RowPlace): boolean {
+    const { page, row, kind } = place;
+    if (kind === ROW_KIND.nodeProcessed || kind === ROW_KIND.nodeEvaluated) return this.addNode(place);
+    if (kind === ROW_KIND.query && mayBeCanceled(page, row)) return false;
+    this.notePlace(place, page.startTimeUnixNano(row), page.endTimeUnixNano(row));
+    if (page.isLog(row) && page.cell(row, CELL.severityNumber) >= ERROR_SEVERITY) this.errorLogCount += 1;
     if (this.isInvocation) return true;
-    const uniqueId = page.text(span, CELL.uniqueIdStart, CELL.uniqueIdEnd);
+    const uniqueId = page.text(row, CELL.uniqueIdStart, CELL.uniqueIdEnd);
     if (uniqueId !== undefined) this.uniqueIds.add(uniqueId);
     return true;
   }
 
-  private addPageNode(place: SpanPlace): boolean {
-    const { page, span, kind, nodeEnds } = place;
-    const uniqueId = page.text(span, CELL.uniqueIdStart, CELL.uniqueIdEnd);
-    const end = uniqueId === undefined ? undefined : nodeEnds.read(page, span);
+  private addNode(place: RowPlace): boolean {
+    const { page, row, kind, nodeEnds } = place;
+    const uniqueId = page.text(row, CELL.uniqueIdStart, CELL.uniqueIdEnd);
+    const end = uniqueId === undefined ? undefined : nodeEnds.read(page, row);
     if (uniqueId === undefined || end === undefined) return false;
     this.notePlace(place, end.startTimeUnixNano, end.endTimeUnixNano);
     const node = this.nodes.get(uniqueId) ?? this.newNode(uniqueId);
-    if (kind === SPAN_KIND.nodeProcessed) node.addProcessedEnd(end);
+    if (kind === ROW_KIND.nodeProcessed) node.addProcessedEnd(end);
     else node.addEvaluatedEnd(end);
     if (!this.isInvocation) this.uniqueIds.add(uniqueId);
     return true;
   }
 
-  private notePlace({ page, span, resource, base, arrivalMs }: SpanPlace, start: UnixNano, end: UnixNano): void {
-    const offset = base + page.cell(span, CELL.startLine);
-    this.recordCount += 2;
-    this.digest = (this.digest + recordDigest(offset) + recordDigest(base + page.cell(span, CELL.endLine))) >>> 0;
+  private notePlace({ page, row, resource, base, arrivalMs }: RowPlace, start: UnixNano, end: UnixNano): void {
+    const offset = base + page.cell(row, CELL.startLine);
+    const recordCount = page.recordCount(row);
+    this.recordCount += recordCount;
+    this.digest = (this.digest + recordDigest(offset)) >>> 0;
+    if (recordCount > 1) this.digest = (this.digest + recordDigest(base + page.cell(row, CELL.endLine))) >>> 0;
     this.firstOffset = Math.min(this.firstOffset, offset);
-    this.endOffset = Math.max(this.endOffset, base + page.cell(span, CELL.lineEnd));
+    this.endOffset = Math.max(this.endOffset, base + page.cell(row, CELL.lineEnd));
     this.lastArrivalMs = Math.max(this.lastArrivalMs, arrivalMs);
     this.noteResource(resource);
     // A clock that was set back lets a span end before its start, which is a time of the group all the same.
@@ -253,8 +256,8 @@ export function recordDigest(offset: number): number {
 }
 
 /** Whether a query's end may say that it was cancelled; most do not, and carry long statements that need not be parsed for this. */
-function mayBeCanceled(page: SpanPage, span: number): boolean {
-  const line = page.lines.toString('latin1', page.cell(span, CELL.endLine), page.cell(span, CELL.lineEnd));
+function mayBeCanceled(page: RecordPage, row: number): boolean {
+  const line = page.lines.toString('latin1', page.cell(row, CELL.endLine), page.cell(row, CELL.lineEnd));
   return CANCELED.test(line);
 }
 

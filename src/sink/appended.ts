@@ -1,7 +1,6 @@
 import type { TraceId } from '../record/ids.js';
+import { CELL, type PageBatch } from '../record/record-page.js';
 import type { Resource } from '../record/resource.js';
-import type { SpanBatch } from '../record/span-batch.js';
-import { CELL } from '../record/span-page.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { LoggedRecord } from './record-log.js';
 
@@ -12,8 +11,8 @@ export interface AppendedPiece {
   readonly offset: number;
   /** Whole lines, with their line breaks. */
   readonly lines: Uint8Array;
-  /** Where they came as spans of a page: just these spans, each with both its lines. */
-  readonly spans?: SpanBatch;
+  /** Where they came as rows of a page: just these rows, each with all its lines. */
+  readonly rows?: PageBatch;
   /** Where they came as records: these, and the length of each one's line in bytes. */
   readonly records?: readonly TelemetryRecord[];
   readonly lineBytes?: readonly number[];
@@ -26,6 +25,8 @@ export class Appended {
     readonly traceId: TraceId,
     readonly pieces: readonly AppendedPiece[],
     readonly lengthBytes: number,
+    /** Gives back what its pieces stand in, once everybody was told. */
+    readonly release: () => void = () => {},
   ) {}
 
   get isEmpty(): boolean {
@@ -40,19 +41,21 @@ export class Appended {
 
 /** A piece's records with their places. To keep, unlike the piece. */
 export function loggedRecords(piece: AppendedPiece): readonly LoggedRecord[] {
-  const { resource, spans } = piece;
+  const { resource, rows } = piece;
   const logged: LoggedRecord[] = [];
   let { offset } = piece;
   const add = (record: TelemetryRecord, byteCount: number) => {
     logged.push({ record, resource, offset, endOffset: offset + byteCount });
     offset += byteCount;
   };
-  if (spans !== undefined) {
-    const { page, from, to } = spans;
-    for (let span = from; span < to; span++) {
-      const [start, end] = page.recordsOf(span);
-      add(start, page.cell(span, CELL.endLine) - page.cell(span, CELL.startLine));
-      add(end, page.cell(span, CELL.lineEnd) - page.cell(span, CELL.endLine));
+  if (rows !== undefined) {
+    const { page, from, to } = rows;
+    for (let row = from; row < to; row++) {
+      const [first, second] = page.recordsOf(row);
+      const endLine = page.cell(row, CELL.endLine);
+      const last = page.cell(row, CELL.lineEnd) - endLine;
+      if (first !== undefined) add(first, second === undefined ? last : endLine - page.cell(row, CELL.startLine));
+      if (second !== undefined) add(second, last);
     }
   } else {
     const { records = [], lineBytes = [] } = piece;

@@ -1,13 +1,12 @@
 import { formatRecordLine } from '../record/record-line.js';
+import { CELL, PageBatch } from '../record/record-page.js';
 import type { Resource } from '../record/resource.js';
-import { SpanBatch } from '../record/span-batch.js';
-import { CELL } from '../record/span-page.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { AppendedPiece } from './appended.js';
 
 /** Records on their way into one record log, in the order in which they are to stand there. */
 export class FreshRecords {
-  private readonly stretches: (SpanBatch | RecordStretch)[] = [];
+  private readonly stretches: (PageBatch | RecordStretch)[] = [];
 
   get isEmpty(): boolean {
     return this.stretches.length === 0;
@@ -19,25 +18,25 @@ export class FreshRecords {
     else this.stretches.push(new RecordStretch(resource, record));
   }
 
-  /** Adds one span of a batch, both its lines. */
-  addSpan({ traceId, resource, page }: SpanBatch, span: number): void {
+  /** Adds one row of a batch, all its lines. */
+  addRow({ traceId, resource, page }: PageBatch, row: number): void {
     const last = this.stretches.at(-1);
-    if (last instanceof SpanBatch && last.page === page && last.to === span && last.resource === resource) last.to += 1;
-    else this.stretches.push(new SpanBatch(traceId, resource, page, span, span + 1));
+    if (last instanceof PageBatch && last.page === page && last.to === row && last.resource === resource) last.to += 1;
+    else this.stretches.push(new PageBatch(traceId, resource, page, row, row + 1));
   }
 
   /** The lines to write, the first at `offset`. */
   pieces(offset: number): readonly AppendedPiece[] {
     let at = offset;
     return this.stretches.map((stretch) => {
-      const piece = stretch instanceof SpanBatch ? spanPiece(stretch, at) : stretch.piece(at);
+      const piece = stretch instanceof PageBatch ? rowsPiece(stretch, at) : stretch.piece(at);
       at += piece.lines.length;
       return piece;
     });
   }
 }
 
-/** Records of one resource that did not come as spans of a page. */
+/** Records of one resource that did not come as rows of a page. */
 class RecordStretch {
   readonly records: TelemetryRecord[];
 
@@ -56,8 +55,8 @@ class RecordStretch {
   }
 }
 
-function spanPiece(spans: SpanBatch, offset: number): AppendedPiece {
-  const { page, from, to, resource } = spans;
+function rowsPiece(rows: PageBatch, offset: number): AppendedPiece {
+  const { page, from, to, resource } = rows;
   const lines = page.lines.subarray(page.cell(from, CELL.startLine), page.cell(to - 1, CELL.lineEnd));
-  return { resource, offset, lines, spans };
+  return { resource, offset, lines, rows };
 }

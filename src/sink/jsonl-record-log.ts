@@ -7,14 +7,15 @@ import { reasonOf } from '../component/reason-of.js';
 import { slices } from '../component/slices.js';
 import type { TraceId } from '../record/ids.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
+import { PagePool, recordCountOf } from '../record/record-page.js';
 import { UNKNOWN_RESOURCE } from '../record/resource.js';
-import { recordCountOf } from '../record/span-batch.js';
 import { syncFolder } from './append-file.js';
 import type { AppendListener } from './appended.js';
 import { partsOf } from './delivery-parts.js';
 import { FolderSync } from './folder-sync.js';
 import type { ForeignSegments } from './foreign-segments.js';
 import { listTraces } from './list-traces.js';
+import type { Occurrences } from './record-keys.js';
 import { type Addition, PENDING_FILE, TraceLog, type TraceLogOptions } from './trace-log.js';
 
 /** Settings of the record log. */
@@ -80,7 +81,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     const { durability, nameHoldMs } = config;
     const isSynced = durability === 'fsync';
     const folders = new FolderSync(isSynced ? syncFolder : async () => {});
-    this.traceOptions = { isSynced, nameHoldMs, syncFolder: (path) => folders.sync(path) };
+    this.traceOptions = { isSynced, nameHoldMs, syncFolder: (path) => folders.sync(path), pages: new PagePool() };
   }
 
   async start(): Promise<void> {
@@ -228,6 +229,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       const log = await this.logOf(traceId, nowMs);
       const appended = await log.append(additions, nowMs);
       if (!appended.isEmpty) for (const listener of this.deps.listeners) listener.onAppended(appended);
+      appended.release();
       return undefined;
     } catch (error) {
       await this.open
@@ -316,7 +318,7 @@ function countRecords(delivery: Delivery): number {
 function groupByTrace(jobs: readonly Job[]): Map<TraceId, Addition[]> {
   const additions = new Map<TraceId, Addition[]>();
   for (const job of jobs) {
-    const occurrences = new Map<string, number>();
+    const occurrences: Occurrences = new Map();
     for (const batch of job.delivery.batches) {
       const list = additions.get(batch.traceId);
       if (list === undefined) additions.set(batch.traceId, [{ batch, occurrences }]);

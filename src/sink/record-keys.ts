@@ -1,7 +1,10 @@
+import { type Digest, eventDigest, logDigest } from '../record/log-digest.js';
 import { SpanIdTable } from '../record/span-id-table.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { KnownSpans } from './known-spans.js';
-import { contentDigest, logContent } from './log-content.js';
+
+/** Equal log records of one delivery so far, by their digests. */
+export type Occurrences = Map<string, number>;
 
 /** Of more equal log records than this, repeats are no longer told. */
 const MAX_EQUAL = 0xfffe;
@@ -26,10 +29,14 @@ export class RecordKeys {
   private readonly eventIds = new SpanIdTable();
 
   /** Adds a record that came; false when it was there. `occurrences` counts equal log records within one delivery. */
-  add(record: TelemetryRecord, occurrences: Map<string, number>): boolean {
+  add(record: TelemetryRecord, occurrences: Occurrences): boolean {
     if (record.recordType !== 'LogRecord') return this.spans.add(record);
-    const content = logContent(record);
-    return record.eventId === null ? this.addNameless(content, occurrences) : this.addNamed(content, record.eventId);
+    return this.addLog(logDigest(record), record.eventId, occurrences);
+  }
+
+  /** The same for a log record of which its digest is known. */
+  addLog(digest: Digest, eventId: string | null, occurrences: Occurrences): boolean {
+    return eventId === null ? this.addNameless(digest, occurrences) : this.addNamed(digest, eventId);
   }
 
   /** Adds a record that the log holds, so that it counts whatever came before. */
@@ -38,9 +45,9 @@ export class RecordKeys {
       this.spans.add(record);
       return;
     }
-    const content = logContent(record);
-    if (record.eventId !== null) this.addEventId(content, record.eventId);
-    this.count(this.slotOf(contentDigest(content)), record.eventId === null);
+    const digest = logDigest(record);
+    if (record.eventId !== null) this.addEventId(digest, record.eventId);
+    this.count(this.logs.slotFor(...digest), record.eventId === null);
   }
 
   /** Memory that they take, in bytes, about. */
@@ -48,20 +55,20 @@ export class RecordKeys {
     return this.spans.byteCount + this.logs.byteCount + this.eventIds.byteCount;
   }
 
-  private addNameless(content: string, occurrences: Map<string, number>): boolean {
-    const digest = contentDigest(content);
-    const name = digest.toString('latin1', 0, 8);
-    const occurrence = (occurrences.get(name) ?? 0) + 1;
-    occurrences.set(name, occurrence);
-    const slot = this.slotOf(digest);
+  private addNameless(digest: Digest, occurrences: Occurrences): boolean {
+    const [high, low] = digest;
+    const key = String.fromCharCode(high >>> 16, high & 0xffff, low >>> 16, low & 0xffff);
+    const occurrence = (occurrences.get(key) ?? 0) + 1;
+    occurrences.set(key, occurrence);
+    const slot = this.logs.slotFor(high, low);
     if (occurrence <= this.logs.valueAt(slot) >>> COUNT_SHIFT) return false;
     this.count(slot, true);
     return true;
   }
 
-  private addNamed(content: string, eventId: string): boolean {
-    if (!this.addEventId(content, eventId)) return false;
-    const slot = this.slotOf(contentDigest(content));
+  private addNamed(digest: Digest, eventId: string): boolean {
+    if (!this.addEventId(digest, eventId)) return false;
+    const slot = this.logs.slotFor(...digest);
     const value = this.logs.valueAt(slot);
     if ((value & NAMELESS) === 0) {
       this.count(slot, false);
@@ -71,17 +78,11 @@ export class RecordKeys {
     return false;
   }
 
-  /** With the content: a sender that gives all its records one id loses none of them. */
-  private addEventId(content: string, eventId: string): boolean {
-    const digest = contentDigest(`${content}|${eventId}`);
-    const [high, low] = [digest.readUInt32LE(0), digest.readUInt32LE(4)];
+  private addEventId(digest: Digest, eventId: string): boolean {
+    const [high, low] = eventDigest(digest, eventId);
     if (this.eventIds.getHalves(high, low) !== undefined) return false;
     this.eventIds.setHalves(high, low, 0);
     return true;
-  }
-
-  private slotOf(digest: Buffer): number {
-    return this.logs.slotFor(digest.readUInt32LE(0), digest.readUInt32LE(4));
   }
 
   private count(slot: number, isNameless: boolean): void {

@@ -3,13 +3,13 @@ import { dirname, join } from 'node:path';
 import { closeOnFailure } from '../component/close-on-failure.js';
 import { inferLogSpanName } from '../decode/log-span-name.js';
 import { accountOf } from '../record/account-attribute.js';
-import { batchOfAccount } from '../record/batch-of-account.js';
 import type { TraceId } from '../record/ids.js';
+import { isJsonObject, type JsonValue } from '../record/json.js';
+import { logDigest } from '../record/log-digest.js';
 import type { RecordBatch } from '../record/record-batch.js';
-import { formatRecordLine, parseRecordLine, RecordParseError, tryParseRecordLine } from '../record/record-line.js';
+import { tryParseRecordLine } from '../record/record-line.js';
+import { batchOfAccount, CELL, NULL, PageBatch, type PagePool, RecordPage } from '../record/record-page.js';
 import { type Resource, resourceKey } from '../record/resource.js';
-import { SpanBatch } from '../record/span-batch.js';
-import { CELL } from '../record/span-page.js';
 import type { LogRecord, TelemetryRecord } from '../record/telemetry-record.js';
 import { AppendFile } from './append-file.js';
 import { Appended, type AppendedPiece } from './appended.js';
@@ -17,8 +17,7 @@ import { FreshRecords } from './fresh-records.js';
 import { ENDED, STARTED } from './known-spans.js';
 import { readLines } from './line-reader.js';
 import { makeFolder } from './make-folder.js';
-import { type PendingLog, PendingLogs } from './pending-logs.js';
-import { RecordKeys } from './record-keys.js';
+import { type Occurrences, RecordKeys } from './record-keys.js';
 import { ResourceIndex } from './resource-index.js';
 
 export const LOG_FILE = 'telemetry.jsonl';
@@ -36,7 +35,7 @@ const PENDING_BYTES = 2048;
 export interface Addition {
   readonly batch: RecordBatch;
   /** Equal log records seen so far in the same delivery; shared by the additions of one delivery. */
-  readonly occurrences: Map<string, number>;
+  readonly occurrences: Occurrences;
 }
 
 /** What a trace log needs to know of the configuration. */
@@ -47,7 +46,24 @@ export interface TraceLogOptions {
   readonly nameHoldMs: number;
   /** Makes the entries of a folder durable. */
   syncFolder(path: string): Promise<void>;
+  /** Where log records get the names of their spans. */
+  readonly pages: PagePool;
 }
+
+/**
+ * A log record whose span has not come yet. Over OTLP it brings its span's id and not its name, and spans come when they end;
+ * the record log wants both, so such records wait a moment (durably, in `pending.jsonl`).
+ */
+interface PendingLog {
+  page: RecordPage;
+  row: number;
+  readonly resource: Resource;
+  /** Monotonic time of its arrival, in milliseconds. */
+  readonly sinceMs: number;
+}
+
+/** Of log records that are kept waiting together. */
+const BYTES_PER_LOG = 512;
 
 /**
  * One trace's record log, open for appending: `telemetry.jsonl`, with `resources.jsonl` (whose records they are) and
@@ -85,10 +101,13 @@ export class TraceLog {
   }
 
   private readonly keys = new RecordKeys();
-  private readonly pending = new PendingLogs();
+  /** In order of arrival. */
+  private pending: PendingLog[] = [];
   /** Resources whose process has ended: no further span of theirs will come. */
   private readonly endedResources = new Set<string>();
   private pendingFile: AppendFile | undefined;
+  /** The resource that the last line of one in the pending file names. */
+  private pendingResource: Resource | undefined;
   /** Whose the trace is; `undefined` until its first records come. */
   private accountId: number | null | undefined;
 
@@ -109,39 +128,43 @@ export class TraceLog {
 
   /** Memory that it takes while it is open, in bytes, about. */
   get heldBytes(): number {
-    return this.keys.byteCount + this.pending.size * PENDING_BYTES;
+    return this.keys.byteCount + this.pending.length * PENDING_BYTES;
   }
 
   get pendingCount(): number {
-    return this.pending.size;
+    return this.pending.length;
   }
 
   /**
    * Appends what is new of the additions, and those waiting log records that need wait no longer. Resolves when all of
-   * it is durable. Returns what was appended to the log; empty where everything was known.
+   * it is durable. Returns what was appended to the log, empty where everything was known; it is lent until `release`.
    */
   async append(additions: readonly Addition[], nowMs: number): Promise<Appended> {
-    const held: string[] = [];
     const fresh = new FreshRecords();
+    const arrived: PendingLog[] = [];
     for (const { batch: sent, occurrences } of additions) {
       const batch = this.ofTrace(sent);
-      if (batch instanceof SpanBatch) this.addSpans(batch, fresh);
-      else this.addRecords(batch, occurrences, fresh, held, nowMs);
+      if (batch instanceof PageBatch) this.addRows(batch, occurrences, fresh, arrived, nowMs);
+      else this.addRecords(batch, occurrences, fresh, arrived, nowMs);
     }
-    // Before the batch that names them: whoever maps the log wants a span's events before the span.
-    const due = new FreshRecords();
-    const excess = this.pending.size - MAX_PENDING_LOGS;
-    let waiting = 0;
-    for (const { record, resource } of this.pending.take((log) => waiting++ < excess || this.isDue(log, nowMs))) {
-      due.addRecord({ ...record, spanName: this.nameFor(record) }, resource);
+    const { due, page } = this.takeDue(arrived, nowMs);
+    try {
+      const held = this.keepWaiting(arrived);
+      // All of it known already: then it has to be there still.
+      if (held.length === 0 && due.isEmpty && fresh.isEmpty && additions.length > 0) await this.log.checkName();
+      await this.writePending(held);
+      // Before the batch that names them: whoever maps the log wants a span's events before the span.
+      const first = due.pieces(this.log.lengthBytes);
+      const appended = await this.write([...first, ...fresh.pieces(endOf(first) ?? this.log.lengthBytes)], page);
+      if (this.pending.length === 0 && (this.pendingFile?.lengthBytes ?? 0) > 0) {
+        await this.pendingFile?.rewind(0);
+        this.pendingResource = undefined;
+      }
+      return appended;
+    } catch (error) {
+      if (page !== undefined) this.options.pages.giveBack(page);
+      throw error;
     }
-    // All of it known already: then it has to be there still.
-    if (held.length === 0 && fresh.isEmpty && additions.length > 0) await this.log.checkName();
-    await this.writePending(held);
-    const first = due.pieces(this.log.lengthBytes);
-    const appended = await this.write([...first, ...fresh.pieces(endOf(first) ?? this.log.lengthBytes)]);
-    if (this.pending.size === 0 && (this.pendingFile?.lengthBytes ?? 0) > 0) await this.pendingFile?.rewind(0);
-    return appended;
   }
 
   async close(): Promise<void> {
@@ -155,41 +178,128 @@ export class TraceLog {
   private ofTrace(batch: RecordBatch): RecordBatch {
     if (this.accountId === undefined) {
       // Nothing but a look at what waits says nothing of an account.
-      if (!(batch instanceof SpanBatch) && batch.records.length === 0) return batch;
+      if (!(batch instanceof PageBatch) && batch.records.length === 0) return batch;
       this.accountId = accountOf(batch.resource);
     }
     return batchOfAccount(batch, this.accountId);
   }
 
-  /** The hot path: spans that were decoded to lines, mostly all of them new. */
-  private addSpans(batch: SpanBatch, fresh: FreshRecords): void {
+  /** The hot path: spans and log records that were decoded to lines, mostly all of them new. */
+  private addRows(
+    batch: PageBatch,
+    occurrences: Occurrences,
+    fresh: FreshRecords,
+    arrived: PendingLog[],
+    nowMs: number,
+  ): void {
     const { page, resource } = batch;
     const processType = page.eventTypes.findIndex((eventType) => eventType.endsWith(PROCESS));
-    for (let span = batch.from; span < batch.to; span++) {
-      const isNew = this.keys.spans.addBoth(page, span);
+    for (let row = batch.from; row < batch.to; row++) {
+      if (page.isLog(row)) {
+        const digest = [page.cell(row, CELL.digestHigh), page.cell(row, CELL.digestLow)] as const;
+        if (!this.keys.addLog(digest, null, occurrences)) continue;
+        if (page.lacksName(row)) arrived.push({ page, row, resource, sinceMs: nowMs });
+        else fresh.addRow(batch, row);
+        continue;
+      }
+      const isNew = this.keys.spans.addBoth(page, row);
       if (isNew === 0) continue;
-      if (page.cell(span, CELL.eventType) === processType) this.endedResources.add(resourceKey(resource));
-      if (isNew === (STARTED | ENDED)) fresh.addSpan(batch, span);
-      else fresh.addRecord(page.recordsOf(span)[isNew === STARTED ? 0 : 1], resource);
+      if (page.cell(row, CELL.eventType) === processType) this.endedResources.add(resourceKey(resource));
+      const [start, end] = isNew === (STARTED | ENDED) ? [] : page.recordsOf(row);
+      const missing = isNew === STARTED ? start : end;
+      if (missing === undefined) fresh.addRow(batch, row);
+      else fresh.addRecord(missing, resource);
     }
   }
 
   private addRecords(
     { records, resource }: RecordBatch,
-    occurrences: Map<string, number>,
+    occurrences: Occurrences,
     fresh: FreshRecords,
-    held: string[],
+    arrived: PendingLog[],
     nowMs: number,
   ): void {
+    let page: RecordPage | undefined;
     for (const record of records) {
       if (!this.keys.add(record, occurrences)) continue;
-      if (record.recordType !== 'LogRecord') this.noteSpan(record, resource);
-      if (this.mustWait(record)) held.push(this.hold({ record, resource, sinceMs: nowMs }));
-      else fresh.addRecord(record, resource);
+      if (record.recordType === 'SpanEnd') this.noteEnd(record, resource);
+      if (mustWait(record)) {
+        page ??= new RecordPage(BYTES_PER_LOG, 8);
+        page.addLog(record, logDigest(record));
+        arrived.push({ page, row: page.rowCount - 1, resource, sinceMs: nowMs });
+      } else fresh.addRecord(record, resource);
     }
   }
 
-  private async write(pieces: readonly AppendedPiece[]): Promise<Appended> {
+  /**
+   * Takes those out of the waiting log records, the ones that have just arrived among them, that need wait no longer, with their
+   * spans' names, in order of arrival.
+   * @returns their rows, and the page in which they stand, which is lent.
+   */
+  private takeDue(arrived: readonly PendingLog[], nowMs: number): { due: FreshRecords; page: RecordPage | undefined } {
+    const due = new FreshRecords();
+    const { pages } = this.options;
+    let page: RecordPage | undefined;
+    const rest: PendingLog[] = [];
+    let excess = this.pending.length + arrived.length - MAX_PENDING_LOGS;
+    for (const logs of [this.pending, arrived]) {
+      for (const log of logs) {
+        const name = this.nameFor(log, nowMs, excess > 0);
+        if (name === undefined) {
+          rest.push(log);
+          continue;
+        }
+        excess -= 1;
+        page ??= pages.take(log.page.out.length);
+        page.copyLog(log.page, log.row, name);
+        due.addRow(
+          new PageBatch(this.traceId, log.resource, page, page.rowCount - 1, page.rowCount),
+          page.rowCount - 1,
+        );
+      }
+    }
+    this.pending = rest;
+    return { due, page };
+  }
+
+  /** The name of a log record's span as JSON; `undefined` where it is to wait for it. */
+  private nameFor(
+    { page, row, resource, sinceMs }: PendingLog,
+    nowMs: number,
+    isTooMany: boolean,
+  ): Uint8Array | undefined {
+    const known = this.keys.spans.nameJson(page.cell(row, CELL.idHigh), page.cell(row, CELL.idLow));
+    if (known !== undefined) return known;
+    const isOver =
+      isTooMany || nowMs - sinceMs >= this.options.nameHoldMs || this.endedResources.has(resourceKey(resource));
+    if (!isOver) return undefined;
+    const [record] = page.recordsOf(row);
+    const name = record?.recordType === 'LogRecord' ? inferLogSpanName(record) : null;
+    return name === null ? NULL : Buffer.from(JSON.stringify(name));
+  }
+
+  /** Copies what has arrived and has to wait out of the pages that are only lent. @returns the lines by which they are found after a crash */
+  private keepWaiting(arrived: readonly PendingLog[]): readonly Uint8Array[] {
+    if (arrived.length === 0 || this.pending.length === 0) return [];
+    const own = new Set(arrived);
+    const waiting = this.pending.filter((log) => own.has(log));
+    if (waiting.length === 0) return [];
+    const kept = new RecordPage(waiting.length * BYTES_PER_LOG, waiting.length);
+    const lines: Uint8Array[] = [];
+    for (const log of waiting) {
+      if (log.resource !== this.pendingResource) {
+        lines.push(Buffer.from(`${JSON.stringify({ resource: log.resource })}\n`));
+        this.pendingResource = log.resource;
+      }
+      lines.push(log.page.linesOf(log.row));
+      kept.copyLog(log.page, log.row);
+      log.page = kept;
+      log.row = kept.rowCount - 1;
+    }
+    return lines;
+  }
+
+  private async write(pieces: readonly AppendedPiece[], page: RecordPage | undefined): Promise<Appended> {
     let resourceLines = '';
     let current: Resource | undefined;
     for (const { resource, offset } of pieces) {
@@ -205,40 +315,18 @@ export class TraceLog {
         isSynced,
       );
     }
-    return new Appended(this.traceId, pieces, this.log.lengthBytes);
+    const { pages } = this.options;
+    return new Appended(this.traceId, pieces, this.log.lengthBytes, page && (() => pages.giveBack(page)));
   }
 
-  private async writePending(lines: readonly string[]): Promise<void> {
+  private async writePending(lines: readonly Uint8Array[]): Promise<void> {
     if (lines.length === 0) return;
     this.pendingFile ??= await AppendFile.open(join(this.folder, PENDING_FILE), this.options.syncFolder);
-    await this.pendingFile.append([Buffer.from(lines.join(''))], this.options.isSynced);
+    await this.pendingFile.append(lines, this.options.isSynced);
   }
 
-  private hold(log: PendingLog): string {
-    this.pending.add(log);
-    return `${JSON.stringify({ resource: log.resource, line: formatRecordLine(log.record) })}\n`;
-  }
-
-  private noteSpan(record: TelemetryRecord & { recordType: 'SpanStart' | 'SpanEnd' }, resource: Resource): void {
-    if (record.recordType === 'SpanEnd' && record.eventType.endsWith(PROCESS)) {
-      this.endedResources.add(resourceKey(resource));
-    }
-  }
-
-  private mustWait(record: TelemetryRecord): record is LogRecord {
-    if (record.recordType !== 'LogRecord' || record.line !== undefined) return false;
-    return record.spanName === null && record.spanId !== null;
-  }
-
-  private isDue(log: PendingLog, nowMs: number): boolean {
-    const { spanId } = log.record;
-    if (spanId === null || this.keys.spans.nameOf(spanId) !== undefined) return true;
-    return nowMs - log.sinceMs >= this.options.nameHoldMs || this.endedResources.has(resourceKey(log.resource));
-  }
-
-  private nameFor(record: LogRecord): string | null {
-    const known = record.spanId === null ? undefined : this.keys.spans.nameOf(record.spanId);
-    return known ?? inferLogSpanName(record);
+  private noteEnd({ eventType }: TelemetryRecord, resource: Resource): void {
+    if (eventType.endsWith(PROCESS)) this.endedResources.add(resourceKey(resource));
   }
 
   /** Reads the log once, so that what it holds is known. */
@@ -249,29 +337,37 @@ export class TraceLog {
         const record = tryParseRecordLine(text);
         if (record === undefined) continue;
         this.keys.learn(record);
-        if (record.recordType !== 'LogRecord') this.noteSpan(record, this.index.at(offset));
+        if (record.recordType === 'SpanEnd') this.noteEnd(record, this.index.at(offset));
       }
     }
   }
 
   private async restorePending(nowMs: number): Promise<void> {
     const path = join(this.folder, PENDING_FILE);
-    const occurrences = new Map<string, number>();
+    const occurrences: Occurrences = new Map();
+    const page = new RecordPage(BYTES_PER_LOG, 8);
+    let resource: Resource | undefined;
     for await (const lines of readLines(path)) {
       for (const { text } of lines) {
-        const { resource, record } = parsePending(text) ?? {};
+        resource = parseResource(text) ?? resource;
+        const record = tryParseRecordLine(text);
         if (resource === undefined || record?.recordType !== 'LogRecord') continue;
         if (!this.keys.add(record, occurrences)) continue;
         this.accountId ??= accountOf(resource);
-        const { line: _line, ...bare } = record;
-        this.pending.add({ record: bare, resource, sinceMs: nowMs });
+        page.addLog(record, logDigest(record));
+        this.pending.push({ page, row: page.rowCount - 1, resource, sinceMs: nowMs });
       }
     }
-    const file = this.pending.size === 0 ? undefined : await AppendFile.open(path);
+    const file = this.pending.length === 0 ? undefined : await AppendFile.open(path);
     this.pendingFile = file;
     if (file !== undefined) await closeOnFailure(file, () => file.cutTornLine());
     else await truncate(path).catch(() => undefined);
   }
+}
+
+function mustWait(record: TelemetryRecord): record is LogRecord {
+  if (record.recordType !== 'LogRecord' || record.line !== undefined) return false;
+  return record.spanName === null && record.spanId !== null;
 }
 
 function endOf(pieces: readonly AppendedPiece[]): number | undefined {
@@ -279,14 +375,17 @@ function endOf(pieces: readonly AppendedPiece[]): number | undefined {
   return last === undefined ? undefined : last.offset + last.lines.length;
 }
 
-/** A line of pending.jsonl; `undefined` where the disk damaged it. */
-function parsePending(text: string): { readonly resource: Resource; readonly record: TelemetryRecord } | undefined {
+/** The resource that a line of pending.jsonl names for those behind it; `undefined` for any other line, or a damaged one. */
+function parseResource(text: string): Resource | undefined {
+  if (!text.startsWith('{"resource":')) return undefined;
   try {
-    const { resource, line } = JSON.parse(text) as { resource: Resource; line: string };
-    return { resource, record: parseRecordLine(line) };
-  } catch (error) {
-    if (error instanceof SyntaxError || error instanceof TypeError || error instanceof RecordParseError)
+    const value = JSON.parse(text) as JsonValue;
+    const resource = isJsonObject(value) ? value.resource : undefined;
+    if (!isJsonObject(resource) || !isJsonObject(resource.attributes) || !isJsonObject(resource.scope))
       return undefined;
+    return resource as unknown as Resource;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
     throw error;
   }
 }

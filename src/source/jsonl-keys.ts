@@ -1,9 +1,8 @@
+import { type Digest, logDigest } from '../record/log-digest.js';
 import type { RecordBatch } from '../record/record-batch.js';
-import { SpanBatch } from '../record/span-batch.js';
+import { CELL, PageBatch } from '../record/record-page.js';
 import { SpanIdTable, spanIdHalves } from '../record/span-id-table.js';
-import { CELL } from '../record/span-page.js';
-import type { LogRecord, SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-record.js';
-import { contentDigest, logContent } from '../sink/log-content.js';
+import type { SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-record.js';
 
 /** What the JSONL brought of a span. */
 const STARTED = 1;
@@ -22,35 +21,40 @@ export class JsonlKeys {
 
   /** The JSONL brought a record. */
   note(record: TelemetryRecord): void {
-    if (record.recordType === 'LogRecord') this.count(logKeyOf(record), 1);
+    if (record.recordType === 'LogRecord') this.count(logDigest(record), 1);
     else this.addSpan(record);
   }
 
   /** Whether the JSONL lacks a record that came over OTLP; to be asked once for each. */
   lacks(record: TelemetryRecord): boolean {
-    return record.recordType === 'LogRecord' ? !this.count(logKeyOf(record), -1) : this.addSpan(record);
+    return record.recordType === 'LogRecord' ? !this.count(logDigest(record), -1) : this.addSpan(record);
   }
 
   /** Whether the JSONL lacks nothing of what came over OTLP; what is asked of it then counts as asked, and otherwise not. */
   hasAll(batches: readonly RecordBatch[]): boolean {
-    const counted: LogKey[] = [];
-    const has = (record: TelemetryRecord) => {
-      if (record.recordType !== 'LogRecord') return this.hasSpan(spanIdHalves(record.spanId), partOf(record));
-      const key = logKeyOf(record);
-      if (!this.count(key, -1)) return false;
-      counted.push(key);
+    const counted: Digest[] = [];
+    const hasLog = (digest: Digest) => {
+      if (!this.count(digest, -1)) return false;
+      counted.push(digest);
       return true;
     };
+    const has = (record: TelemetryRecord) =>
+      record.recordType === 'LogRecord'
+        ? hasLog(logDigest(record))
+        : this.hasSpan(spanIdHalves(record.spanId), partOf(record));
     const hasIt = batches.every((batch) =>
-      batch instanceof SpanBatch ? this.hasSpans(batch) : batch.records.every(has),
+      batch instanceof PageBatch ? this.hasRows(batch, hasLog) : batch.records.every(has),
     );
     if (!hasIt) for (const key of counted) this.count(key, 1);
     return hasIt;
   }
 
-  private hasSpans({ page, from, to }: SpanBatch): boolean {
-    for (let span = from; span < to; span++) {
-      if (!this.hasSpan([page.cell(span, CELL.idHigh), page.cell(span, CELL.idLow)], BOTH)) return false;
+  private hasRows({ page, from, to }: PageBatch, hasLog: (digest: Digest) => boolean): boolean {
+    for (let row = from; row < to; row++) {
+      const has = page.isLog(row)
+        ? hasLog([page.cell(row, CELL.digestHigh), page.cell(row, CELL.digestLow)])
+        : this.hasSpan([page.cell(row, CELL.idHigh), page.cell(row, CELL.idLow)], BOTH);
+      if (!has) return false;
     }
     return true;
   }
@@ -69,20 +73,12 @@ export class JsonlKeys {
   }
 
   /** @returns false where there would be fewer than none, and nothing is counted. */
-  private count([high, low]: LogKey, by: 1 | -1): boolean {
+  private count([high, low]: Digest, by: 1 | -1): boolean {
     const count = (this.logs.getHalves(high, low) ?? 0) + by;
     if (count < 0) return false;
     this.logs.setHalves(high, low, count);
     return true;
   }
-}
-
-/** 64 bits of a log record's content, in halves. */
-type LogKey = readonly [number, number];
-
-function logKeyOf(record: LogRecord): LogKey {
-  const digest = contentDigest(logContent(record));
-  return [digest.readUInt32LE(0), digest.readUInt32LE(4)];
 }
 
 function partOf({ recordType }: SpanStart | SpanEnd): number {

@@ -1,6 +1,6 @@
-import { GeneralDecoder, OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
+import { OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../../src/decode/public-attribute-schema.js';
-import { WireTracesDecoder } from '../../src/decode/wire/wire-traces-decoder.js';
+import { WireDecoder } from '../../src/decode/wire/wire-decoder.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import type { Delivery } from '../../src/record/record-consumer.js';
@@ -9,8 +9,8 @@ import { sampleBodies } from './sample-run.js';
 
 const schema = new PublicAttributeSchema(PublicSchema.load());
 const general = { codec: new ProtobufCodec(), decoder: new OtlpRequestDecoder(schema, new JsonCodec()) };
-const straight = new WireTracesDecoder(schema, general);
-const logs = new GeneralDecoder('logs', general);
+const straight = new WireDecoder('traces', schema, general);
+const logs = new WireDecoder('logs', schema, general);
 
 /** A sample's OTLP bodies as the receiver decodes them: spans straight from the wire, into pages. */
 export function* sampleDeliveries(run: string): Iterable<Delivery> {

@@ -3,7 +3,7 @@ import { GeneralDecoder, OtlpRequestDecoder } from '../../src/decode/otlp-reques
 import { PublicAttributeSchema } from '../../src/decode/public-attribute-schema.js';
 import type { DecodedRequest } from '../../src/decode/request-decoder.js';
 import { LargeBodyDecoder, splitProtobuf } from '../../src/decode/wire/large-body-decoder.js';
-import { WireTracesDecoder } from '../../src/decode/wire/wire-traces-decoder.js';
+import { WireDecoder } from '../../src/decode/wire/wire-decoder.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { splitJson } from '../../src/otlp/split-json.js';
@@ -23,8 +23,8 @@ const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
 const decoder = new OtlpRequestDecoder(schema, codecs.json);
 const general = { codec: codecs.protobuf, decoder };
 const fast = {
-  traces: new WireTracesDecoder(schema, general),
-  logs: new GeneralDecoder('logs', general),
+  traces: new WireDecoder('traces', schema, general),
+  logs: new WireDecoder('logs', schema, general),
 };
 /** Cuts every body that has more than one record. */
 const pieces = {

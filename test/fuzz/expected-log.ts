@@ -64,7 +64,7 @@ function* linesBelow(runs: string): Generator<{ readonly traceId: string; readon
   for (const traceId of existsSync(runs) ? readdirSync(runs) : []) {
     for (const line of linesOf(join(runs, traceId, 'telemetry.jsonl'))) yield { traceId, line };
     for (const pending of linesOf(join(runs, traceId, PENDING_FILE))) {
-      yield { traceId, line: (JSON.parse(pending) as { line: string }).line };
+      if (!pending.startsWith('{"resource":')) yield { traceId, line: pending };
     }
   }
 }

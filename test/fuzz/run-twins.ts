@@ -1,7 +1,6 @@
 import type { Delivery } from '../../src/record/record-consumer.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
-import { SpanBatch } from '../../src/record/span-batch.js';
-import { CELL } from '../../src/record/span-page.js';
+import { CELL, PageBatch } from '../../src/record/record-page.js';
 import { RunState } from '../../src/run/run-state.js';
 import { RUN_TRACKER_DEFAULTS } from '../../src/run/run-tracker-config.js';
 import { type AppendedPiece, loggedRecords } from '../../src/sink/appended.js';
@@ -25,7 +24,7 @@ export class RunTwins {
       const ids = batch.records.flatMap((record) => (record.recordType === 'SpanStart' ? [record.spanId] : []));
       if (new Set(ids).size < ids.length || ids.some((id) => twins.seen.has(id))) continue;
       for (const id of ids) twins.seen.add(id);
-      const piece = batch instanceof SpanBatch ? pageOf(batch, twins.lengthBytes) : recordsOf(batch, twins.lengthBytes);
+      const piece = batch instanceof PageBatch ? pageOf(batch, twins.lengthBytes) : recordsOf(batch, twins.lengthBytes);
       twins.lengthBytes += piece.lines.length;
       twins.ofPages.addPieces([piece], 0);
       twins.ofRecords.add(loggedRecords(piece), 0);
@@ -57,10 +56,10 @@ export class RunTwins {
   }
 }
 
-function pageOf(batch: SpanBatch, offset: number): AppendedPiece {
+function pageOf(batch: PageBatch, offset: number): AppendedPiece {
   const { page, from, to, resource } = batch;
   const lines = page.lines.subarray(page.cell(from, CELL.startLine), page.cell(to - 1, CELL.lineEnd));
-  return { resource, offset, lines, spans: batch };
+  return { resource, offset, lines, rows: batch };
 }
 
 function recordsOf({ resource, records }: Delivery['batches'][number], offset: number): AppendedPiece {

@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LineScanner } from '../../src/exporter/lines/line-scanner.js';
 import { SpanTranscoder } from '../../src/exporter/lines/span-transcoder.js';
-import { SpanBatch } from '../../src/record/span-batch.js';
-import { SpanPage } from '../../src/record/span-page.js';
+import { PageBatch, RecordPage } from '../../src/record/record-page.js';
 import { RunState } from '../../src/run/run-state.js';
 import { FreshRecords } from '../../src/sink/fresh-records.js';
 import { sampleDeliveries } from '../fake/sample-deliveries.js';
@@ -14,38 +13,42 @@ import { mapLines } from './exporter/lines/mapped-bytes.js';
 afterEach(() => vi.restoreAllMocks());
 
 // A way around the usual one has to be rare on what the engine really sends; who adds an attribute or an event type that is not understood notices it here.
-describe.each(LARGE_SAMPLES)('of the spans of %s', (run) => {
-  it('no more than 3 in 100 are left to the general decoder', () => {
-    const counts = { straight: 0, generally: 0 };
+describe.each(LARGE_SAMPLES)('of the spans and log records of %s', (run) => {
+  it('no more than 3 in 100 spans, and no log record, are left to the general decoder', () => {
+    const counts = { spans: 0, logs: 0, spansGenerally: 0, logsGenerally: 0 };
     for (const { batches, release } of sampleDeliveries(run)) {
       for (const batch of batches) {
-        if (batch instanceof SpanBatch) counts.straight += batch.to - batch.from;
-        else counts.generally += batch.records.filter(({ recordType }) => recordType === 'SpanEnd').length;
+        const logCount = batch.records.filter(({ recordType }) => recordType === 'LogRecord').length;
+        const spanCount = batch.records.filter(({ recordType }) => recordType === 'SpanEnd').length;
+        counts[batch instanceof PageBatch ? 'logs' : 'logsGenerally'] += logCount;
+        counts[batch instanceof PageBatch ? 'spans' : 'spansGenerally'] += spanCount;
       }
       release?.();
     }
-    expect(counts.straight).toBeGreaterThan(6_500);
-    expect(counts.generally / counts.straight).toBeLessThan(0.03);
+    expect(counts.spans).toBeGreaterThan(6_500);
+    expect(counts.logs).toBeGreaterThan(2_000);
+    expect(counts.spansGenerally / counts.spans).toBeLessThan(0.03);
+    expect(counts.logsGenerally).toBe(0);
   });
 
   it('no more than one in 100 is read from its lines again for the run model', () => {
-    const asked = vi.spyOn(SpanPage.prototype, 'recordsOf');
+    const asked = vi.spyOn(RecordPage.prototype, 'recordsOf');
     const state = new RunState({ quietAfterProcessMs: 0, quietAfterInvocationMs: 0, silenceMs: 0 });
-    let spanCount = 0;
+    let rowCount = 0;
     let offset = 0;
     for (const { batches, release } of sampleDeliveries(run)) {
       const fresh = new FreshRecords();
       for (const batch of batches) {
-        if (batch instanceof SpanBatch) for (let span = batch.from; span < batch.to; span++) fresh.addSpan(batch, span);
+        if (batch instanceof PageBatch) for (let row = batch.from; row < batch.to; row++) fresh.addRow(batch, row);
         else for (const record of batch.records) fresh.addRecord(record, batch.resource);
-        if (batch instanceof SpanBatch) spanCount += batch.to - batch.from;
+        if (batch instanceof PageBatch) rowCount += batch.to - batch.from;
       }
       for (const piece of fresh.pieces(offset)) offset = piece.offset + piece.lines.length;
       state.addPieces(fresh.pieces(offset), 1);
       release?.();
     }
-    expect(spanCount).toBeGreaterThan(6_500);
-    expect(asked.mock.calls.length / spanCount).toBeLessThan(0.01);
+    expect(rowCount).toBeGreaterThan(9_000);
+    expect(asked.mock.calls.length / rowCount).toBeLessThan(0.01);
   });
 
   it('no more than 2 in 100 are made records of for exports', () => {

@@ -1,8 +1,8 @@
+import type { LineBuffer } from '../../record/line-buffer.js';
+import { CELL, type RecordPage } from '../../record/record-page.js';
 import { isSame } from '../../record/same-bytes.js';
-import { CELL, type SpanPage } from '../../record/span-page.js';
 import { nestedJson } from '../attribute-json.js';
 import { mayBeSpeltOtherwise, modernEnumName } from '../spelling.js';
-import { type AttributeLayout, attributeLayout, isLaidOut, NO_LAYOUT } from './attribute-layout.js';
 import {
   type FieldPlan,
   type FieldPlans,
@@ -11,8 +11,7 @@ import {
   ownBytes,
   type TypePlan,
 } from './field-plan.js';
-import type { LineBuffer } from './line-buffer.js';
-import { BOOL, INT, type SpanSlice, STRING } from './span-slice.js';
+import { type AttributeSlice, BOOL, INT, STRING } from './item-slice.js';
 import { UNUSUAL } from './wire-cursor.js';
 
 const TRUE = Buffer.from('true');
@@ -31,12 +30,48 @@ const SPECIAL = new Set(['node_skip_reason', 'test_outcome']);
 const BRIDGE = 'run_bridge.';
 
 /**
- * Writes a span's attributes as the engine's JSON, from OTLP's bytes to a line's bytes: nothing becomes a string on the
- * way that need not be looked at. The start's attributes are written first; the end's are copied from them where the two
+ * Which attributes a span or log record has, in the order in which they came. Those of one type mostly have the same, so the layout of
+ * the latest one is tried first: comparing the names costs a fraction of looking each of them up and sorting them.
+ */
+interface AttributeLayout {
+  readonly plans: readonly FieldPlan[];
+  /** Indices of `plans` in the order of their names, in which they are written. */
+  readonly order: readonly number[];
+  /** Indices of those that are noted in the page. */
+  readonly watched: readonly number[];
+}
+
+const NO_LAYOUT: AttributeLayout = { plans: [], order: [], watched: [] };
+
+/** @throws UNUSUAL when a name occurs twice */
+function attributeLayout(plans: readonly FieldPlan[]): AttributeLayout {
+  const name = (index: number) => (plans[index] as FieldPlan).key.name;
+  const order = plans.map((_, index) => index).sort((a, b) => (name(a) < name(b) ? -1 : name(a) > name(b) ? 1 : 0));
+  for (let place = 1; place < order.length; place++) {
+    if (name(order[place] as number) === name(order[place - 1] as number)) throw UNUSUAL;
+  }
+  const watched = plans.flatMap((plan, index) => (plan.isWatched ? [index] : []));
+  return { plans, order, watched };
+}
+
+/** Whether a span or log record has these attributes, in this order. */
+function isLaidOut(layout: AttributeLayout, from: Buffer, slice: AttributeSlice): boolean {
+  const { plans } = layout;
+  if (plans.length !== slice.count) return false;
+  for (let index = 0; index < plans.length; index++) {
+    const { bytes } = (plans[index] as FieldPlan).key;
+    if (!isSame(bytes, from, slice.keyStart[index] as number, slice.keyEnd[index] as number)) return false;
+  }
+  return true;
+}
+
+/**
+ * Writes attributes as the engine's JSON, from OTLP's bytes to a line's bytes: nothing becomes a string on the
+ * way that need not be looked at. A span's start's attributes are written first; the end's are copied from them where the two
  * agree, which is nearly everywhere.
  */
 export class AttributesLine {
-  /** Of the planned span. */
+  /** Of the planned span or log record. */
   private layout: AttributeLayout = NO_LAYOUT;
   /** The latest layouts of each type, the last one first: a phase that failed, or has a detail, has other attributes. */
   private readonly latest = new Map<TypePlan, AttributeLayout[]>();
@@ -47,19 +82,19 @@ export class AttributesLine {
   constructor(private readonly fieldPlans: FieldPlans) {}
 
   /** Finds how each attribute is written, and their order. @throws UNUSUAL */
-  plan(from: Buffer, span: SpanSlice, type: TypePlan): void {
+  plan(from: Buffer, slice: AttributeSlice, type: TypePlan): void {
     const latest = this.latest.get(type);
-    const known = latest?.find((layout) => isLaidOut(layout, from, span));
-    this.layout = known ?? this.newLayout(from, span, type);
+    const known = latest?.find((layout) => isLaidOut(layout, from, slice));
+    this.layout = known ?? this.newLayout(from, slice, type);
   }
 
-  /** Whether the planned span's attribute is this ASCII text. */
-  isText(from: Buffer, span: SpanSlice, name: string, text: string): boolean {
+  /** Whether the planned attribute is this ASCII text. */
+  isText(from: Buffer, slice: AttributeSlice, name: string, text: string): boolean {
     const { plans } = this.layout;
     for (let index = 0; index < plans.length; index++) {
       if (plans[index]?.key.name !== name) continue;
-      const start = span.valueStart[index] as number;
-      if (span.valueKind[index] !== STRING || (span.valueEnd[index] as number) - start !== text.length) return false;
+      const start = slice.valueStart[index] as number;
+      if (slice.valueKind[index] !== STRING || (slice.valueEnd[index] as number) - start !== text.length) return false;
       for (let at = 0; at < text.length; at++) if (from[start + at] !== text.charCodeAt(at)) return false;
       return true;
     }
@@ -67,7 +102,7 @@ export class AttributesLine {
   }
 
   /** Writes `{…}` for the start. @throws UNUSUAL */
-  writeStart(out: LineBuffer, from: Buffer, span: SpanSlice): void {
+  writeStart(out: LineBuffer, from: Buffer, slice: AttributeSlice): void {
     const { plans, order } = this.layout;
     out.reserve(2);
     out.bytes[out.length++] = OPEN;
@@ -86,7 +121,7 @@ export class AttributesLine {
         out.copy(plan.atStart);
       } else {
         const at = out.length;
-        this.writeAttribute(out, from, span, index);
+        this.writeAttribute(out, from, slice, index);
         if (plan.knownValue !== null && !isSame(plan.knownValue, out.bytes, at + plan.key.quoted.length, out.length)) {
           out.length = before;
           continue;
@@ -101,8 +136,8 @@ export class AttributesLine {
   }
 
   /** Writes `{…}` for the end, after `writeStart`, and notes in the page where the watched attributes stand. @throws UNUSUAL */
-  writeEnd(out: LineBuffer, from: Buffer, span: SpanSlice, page: SpanPage, cells: number): void {
-    const { plans, order, watched } = this.layout;
+  writeEnd(out: LineBuffer, from: Buffer, slice: AttributeSlice, page: RecordPage, cells: number): void {
+    const { order } = this.layout;
     out.reserve(2);
     out.bytes[out.length++] = OPEN;
     // Attributes that stand side by side at the start are copied in one go.
@@ -122,7 +157,7 @@ export class AttributesLine {
           out.reserve(1);
           if (out.bytes[out.length - 1] !== OPEN) out.bytes[out.length++] = COMMA;
           this.from[index] = out.length;
-          this.writeAttribute(out, from, span, index);
+          this.writeAttribute(out, from, slice, index);
           this.to[index] = out.length;
         }
       }
@@ -130,6 +165,29 @@ export class AttributesLine {
     if (copyFrom >= 0) copyStretch(out, copyFrom, copyTo);
     out.reserve(1);
     out.bytes[out.length++] = CLOSE;
+    this.watchAll(out, page, cells);
+  }
+
+  /** Writes `{…}` for a log record: all of its attributes, which the page notes as those of an end. @throws UNUSUAL */
+  writeAll(out: LineBuffer, from: Buffer, slice: AttributeSlice, page: RecordPage, cells: number): void {
+    const { order } = this.layout;
+    out.reserve(1);
+    out.bytes[out.length++] = OPEN;
+    for (let place = 0; place < order.length; place++) {
+      const index = order[place] as number;
+      out.reserve(1);
+      if (place > 0) out.bytes[out.length++] = COMMA;
+      this.from[index] = out.length;
+      this.writeAttribute(out, from, slice, index);
+      this.to[index] = out.length;
+    }
+    out.reserve(1);
+    out.bytes[out.length++] = CLOSE;
+    this.watchAll(out, page, cells);
+  }
+
+  private watchAll(out: LineBuffer, page: RecordPage, cells: number): void {
+    const { plans, watched } = this.layout;
     for (let place = 0; place < watched.length; place++) {
       const index = watched[place] as number;
       this.watch(plans[index] as FieldPlan, out, index, page.cells, cells);
@@ -150,19 +208,19 @@ export class AttributesLine {
     cells[at + cell + 1] = this.to[index] as number;
   }
 
-  private writeAttribute(out: LineBuffer, from: Buffer, span: SpanSlice, index: number): void {
+  private writeAttribute(out: LineBuffer, from: Buffer, slice: AttributeSlice, index: number): void {
     const plan = this.layout.plans[index] as FieldPlan;
-    const start = span.valueStart[index] as number;
-    const end = span.valueEnd[index] as number;
+    const start = slice.valueStart[index] as number;
+    const end = slice.valueEnd[index] as number;
     out.reserve(plan.key.quoted.length + 32);
     out.copy(plan.key.quoted);
-    this.writeValue(out, from, span.valueKind[index] as number, start, end, plan);
+    this.writeValue(out, from, slice.valueKind[index] as number, start, end, plan);
   }
 
-  private newLayout(from: Buffer, span: SpanSlice, type: TypePlan): AttributeLayout {
+  private newLayout(from: Buffer, slice: AttributeSlice, type: TypePlan): AttributeLayout {
     const plans: FieldPlan[] = [];
-    for (let index = 0; index < span.attributeCount; index++) {
-      const key = this.fieldPlans.key(from, span.keyStart[index] as number, span.keyEnd[index] as number);
+    for (let index = 0; index < slice.count; index++) {
+      const key = this.fieldPlans.key(from, slice.keyStart[index] as number, slice.keyEnd[index] as number);
       if (SPECIAL.has(key.name) || key.name.startsWith(BRIDGE)) throw UNUSUAL;
       const plan = type.field(key);
       // Documentation's name for the last phase of a processed node.

@@ -1,6 +1,6 @@
+import { CELL } from '../../record/record-page.js';
 import { isSame } from '../../record/same-bytes.js';
 import type { Severity } from '../../record/severity.js';
-import { CELL } from '../../record/span-page.js';
 import type { AttributeField, AttributeSchema, FieldKind } from '../attribute-schema.js';
 import { shortEventType } from '../event-type.js';
 import { startRuleOf } from '../span-start.js';
@@ -58,7 +58,7 @@ export const MAX_REMEMBERED_BYTES = 256;
 export const MAX_TYPES = 256;
 const MAX_FIELDS = 512;
 
-/** How the spans of one event type are written. */
+/** How the spans or log records of one event type are written. */
 export class TypePlan {
   /** `"event_type":"…","attributes":` */
   readonly eventTypeHead: Buffer;

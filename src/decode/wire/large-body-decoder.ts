@@ -3,7 +3,7 @@ import { COUNTED_BYTES, WireCounter } from '../../otlp/body-limits.js';
 import { type OtlpCodec, OtlpDecodeError } from '../../otlp/otlp-codec.js';
 import { splitJson, UncutJson } from '../../otlp/split-json.js';
 import type { ForeignBatch, RecordBatch, Signal } from '../../record/record-batch.js';
-import { recordCountOf } from '../../record/span-batch.js';
+import { recordCountOf } from '../../record/record-page.js';
 import { GeneralDecoder } from '../otlp-request-decoder.js';
 import { checkRecordCount } from '../record-count.js';
 import type { BodyDecoder, DecodedRequest, PieceDecoder, RequestDecoder } from '../request-decoder.js';

@@ -5,7 +5,7 @@ import { MAX_RECORDS } from '../../../../src/decode/record-count.js';
 import type { DecodedRequest } from '../../../../src/decode/request-decoder.js';
 import { LargeBodyDecoder, splitProtobuf } from '../../../../src/decode/wire/large-body-decoder.js';
 import { lengthDelimited } from '../../../../src/decode/wire/length-delimited.js';
-import { WireTracesDecoder } from '../../../../src/decode/wire/wire-traces-decoder.js';
+import { WireDecoder } from '../../../../src/decode/wire/wire-decoder.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { OtlpDecodeError } from '../../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
@@ -139,7 +139,7 @@ describe('a request of very many very small records', () => {
 
   it('is refused beyond the limit, decoded straight or piece by piece', () => {
     const body = request(MAX_RECORDS / 2 + 1);
-    expect(() => new WireTracesDecoder(schema, general).decode(body)).toThrow(/more than 300000 records/);
+    expect(() => new WireDecoder('traces', schema, general).decode(body)).toThrow(/more than 300000 records/);
     expect(() => decodeAtOnce(piecewise('traces'), body)).toThrow(/more than 300000 records/);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../../../../src/decode/public-attribute-schema.js';
 import { lengthDelimited } from '../../../../src/decode/wire/length-delimited.js';
-import { WireTracesDecoder } from '../../../../src/decode/wire/wire-traces-decoder.js';
+import { WireDecoder } from '../../../../src/decode/wire/wire-decoder.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
 import { PublicSchema } from '../../../../src/schema/public-schema.js';
@@ -11,7 +11,7 @@ import { tell } from '../../../fuzz/told.js';
 const schema = new PublicAttributeSchema(PublicSchema.load());
 const codec = new ProtobufCodec();
 const decoder = new OtlpRequestDecoder(schema, new JsonCodec());
-const fast = new WireTracesDecoder(schema, { codec, decoder });
+const fast = new WireDecoder('traces', schema, { codec, decoder });
 
 const message = (number: number, ...fields: readonly Uint8Array[]) => lengthDelimited(number, Buffer.concat(fields));
 const text = (number: number, value: string) => lengthDelimited(number, Buffer.from(value));

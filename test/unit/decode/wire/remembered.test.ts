@@ -4,10 +4,10 @@ import { expect, it } from 'vitest';
 import { OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../../../../src/decode/public-attribute-schema.js';
 import { lengthDelimited } from '../../../../src/decode/wire/length-delimited.js';
-import { WireTracesDecoder } from '../../../../src/decode/wire/wire-traces-decoder.js';
+import { WireDecoder } from '../../../../src/decode/wire/wire-decoder.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
-import { SpanBatch } from '../../../../src/record/span-batch.js';
+import { PageBatch } from '../../../../src/record/record-page.js';
 import { PublicSchema } from '../../../../src/schema/public-schema.js';
 
 const LONG = 500_000;
@@ -34,7 +34,7 @@ it.each<[string, (number: number) => Buffer]>([
   ['values of enums', (number) => request(Buffer.alloc(0), attribute(9, 'node_outcome', long(number)))],
   ['resources', (number) => request(attribute(1, 'host.name', long(number)), Buffer.alloc(0))],
 ])('does not keep long %s in memory', (_what, bodyOf) => {
-  const fast = new WireTracesDecoder(schema, { codec, decoder });
+  const fast = new WireDecoder('traces', schema, { codec, decoder });
   const bytesKept = () => {
     const { heapUsed, external } = process.memoryUsage();
     return heapUsed + external;
@@ -48,11 +48,11 @@ it.each<[string, (number: number) => Buffer]>([
 });
 
 it('goes on decoding straight after ever new names of attributes', () => {
-  const fast = new WireTracesDecoder(schema, { codec, decoder });
+  const fast = new WireDecoder('traces', schema, { codec, decoder });
   const isStraight = (name: string) => {
     const { batches, release } = fast.decode(request(Buffer.alloc(0), attribute(9, name, 'x'))).delivery;
     release?.();
-    return batches[0] instanceof SpanBatch;
+    return batches[0] instanceof PageBatch;
   };
   for (let number = 0; number < 5_000; number++) expect(isStraight(`name_${number}`)).toBe(true);
   expect(isStraight('unique_id')).toBe(true);

@@ -1,4 +1,4 @@
-import { GrowingBytes } from '../../record/growing-bytes.js';
+import { GrowingBytes } from './growing-bytes.js';
 
 /** Bytes of JSONL lines being assembled; grows as needed. Written to by position, without a string in between. */
 export class LineBuffer extends GrowingBytes {
@@ -22,6 +22,12 @@ export class LineBuffer extends GrowingBytes {
   copyLong(from: Uint8Array): void {
     this.bytes.set(from, this.length);
     this.length += from.length;
+  }
+
+  /** A part of other bytes as it is. */
+  copyFrom(from: Buffer, start: number, end: number): void {
+    from.copy(this.bytes, this.length, start, end);
+    this.length += end - start;
   }
 
   /** A stretch of what was written before, once more. */

@@ -1,12 +1,13 @@
+import { LineBuffer } from '../../record/line-buffer.js';
+import { digestOf } from '../../record/log-digest.js';
+import { CELL, type RecordPage } from '../../record/record-page.js';
 import { isSame } from '../../record/same-bytes.js';
-import { CELL, CELLS_PER_SPAN, type SpanPage } from '../../record/span-page.js';
 import type { AttributeSchema } from '../attribute-schema.js';
 import { NAME_BEGINNINGS, spanEventType } from '../span-event-type.js';
 import { spanSeverity } from '../span-severity.js';
 import { AttributesLine } from './attributes-line.js';
 import { FieldPlans, type TypePlan } from './field-plan.js';
-import type { LineBuffer } from './line-buffer.js';
-import type { SpanSlice } from './span-slice.js';
+import type { LogSlice, SpanSlice } from './item-slice.js';
 import { UNUSUAL } from './wire-cursor.js';
 
 const LINE_BREAK = 0x0a;
@@ -16,13 +17,17 @@ const FIXED_BYTES = 1024;
 /** A link: its keys and ids. */
 const LINK_BYTES = 128;
 const INT64_SIGN = 0x80;
+/** Around a name that needs no escape. */
+const QUOTES_AND_COLON = 3;
 
 const BEGINNINGS = NAME_BEGINNINGS.map(({ beginning, eventType }) => ({ bytes: Buffer.from(beginning), eventType }));
 
-/** Makes a span's two lines of its slice of a request, and its cells in the page. */
-export class SpanLines {
+/** Makes lines of a span's or log record's slice of a request, and its row in the page. */
+export class ItemLines {
   private readonly plans: FieldPlans;
   private readonly attributes: AttributesLine;
+  /** What the digest of a log record is made of. */
+  private readonly content = new LineBuffer(4096);
 
   constructor(private readonly schema: AttributeSchema) {
     this.plans = new FieldPlans(schema);
@@ -30,33 +35,52 @@ export class SpanLines {
   }
 
   /**
-   * Appends the span's SpanStart and SpanEnd to the lines, and the span to the page.
+   * Adds a span with its SpanStart and SpanEnd.
    * @throws UNUSUAL
    */
-  add(span: SpanSlice, from: Buffer, out: LineBuffer, page: SpanPage): void {
+  addSpan(span: SpanSlice, from: Buffer, page: RecordPage): void {
     // A time beyond int64 is for the general decoder to reject.
     if ((((from[span.startTime + 7] as number) | (from[span.endTime + 7] as number)) & INT64_SIGN) !== 0) throw UNUSUAL;
     const type = this.typeByBeginning(from, span) ?? this.typeByName(from, span);
     if (type.hasSpecialStart) throw UNUSUAL;
-    this.attributes.plan(from, span, type);
-
-    const begin = out.length;
-    const cells = page.reserve();
-    try {
-      this.addLines(span, type, from, out, page, cells);
-    } catch (error) {
-      out.length = begin;
-      throw error;
-    }
-    page.spanCount += 1;
+    this.attributes.plan(from, span.attributes, type);
+    this.addRow(page, (at) => this.writeSpan(span, type, from, page, at));
   }
 
-  private addLines(span: SpanSlice, type: TypePlan, from: Buffer, out: LineBuffer, page: SpanPage, at: number): void {
-    const { cells } = page;
-    cells.fill(0, at, at + CELLS_PER_SPAN);
+  /**
+   * Adds a log record, without its span's name, which OTLP does not carry.
+   * @throws UNUSUAL
+   */
+  addLog(log: LogSlice, from: Buffer, page: RecordPage): void {
+    if (((from[log.time + 7] as number) & INT64_SIGN) !== 0) throw UNUSUAL;
+    // What one of the two says of the other, the general decoder knows.
+    if (log.severityNumber === 0 || log.severityEnd === log.severityStart) throw UNUSUAL;
+    if (log.eventNameEnd === log.eventNameStart) throw UNUSUAL;
+    const name = this.plans.key(from, log.eventNameStart, log.eventNameEnd);
+    if (name.quoted.length !== name.bytes.length + QUOTES_AND_COLON) throw UNUSUAL;
+    const type = this.plans.type(name.name);
+    this.attributes.plan(from, log.attributes, type);
+    this.addRow(page, (at) => this.writeLog(log, type, name.bytes, from, page, at));
+  }
+
+  /** Nothing of a row stays that cannot be written whole. */
+  private addRow(page: RecordPage, write: (at: number) => void): void {
+    const begin = page.out.length;
+    const at = page.reserve();
+    try {
+      write(at);
+    } catch (error) {
+      page.out.length = begin;
+      throw error;
+    }
+    page.rowCount += 1;
+  }
+
+  private writeSpan(span: SpanSlice, type: TypePlan, from: Buffer, page: RecordPage, at: number): void {
+    const { cells, out } = page;
     writeIds(cells, at, from, span);
     cells[at + CELL.statusCode] = span.statusCode;
-    cells[at + CELL.eventType] = indexIn(page.eventTypes, type.eventType);
+    cells[at + CELL.eventType] = page.indexOfType(type.eventType);
 
     out.reserve(FIXED_BYTES + (span.nameEnd - span.nameStart) * 6);
     cells[at + CELL.startLine] = out.length;
@@ -68,13 +92,15 @@ export class SpanLines {
     const startTime = out.length;
     out.decimal(cells[at + CELL.startTimeLow] as number, cells[at + CELL.startTimeHigh] as number);
     const startTimeEnd = out.length;
-    const severity = spanSeverity(type.shortType, (name, text) => this.attributes.isText(from, span, name, text));
+    const severity = spanSeverity(type.shortType, (name, text) =>
+      this.attributes.isText(from, span.attributes, name, text),
+    );
     const tail = type.tail(severity);
     out.reserve(tail.length);
     out.copyLong(tail);
     const typeEnd = out.length;
     const severityEnd = typeEnd - type.eventTypeHead.length;
-    this.attributes.writeStart(out, from, span);
+    this.attributes.writeStart(out, from, span.attributes);
     out.reserve(FIXED_BYTES + (headEnd - head) + span.linkCount * LINK_BYTES);
     out.bytes[out.length++] = CLOSE;
     out.bytes[out.length++] = LINE_BREAK;
@@ -91,11 +117,68 @@ export class SpanLines {
     out.repeat(startTimeEnd, severityEnd);
     writeStatus(out, from, span);
     out.repeat(severityEnd, typeEnd);
-    this.attributes.writeEnd(out, from, span, page, at);
+    this.attributes.writeEnd(out, from, span.attributes, page, at);
     out.reserve(2);
     out.bytes[out.length++] = CLOSE;
     out.bytes[out.length++] = LINE_BREAK;
     cells[at + CELL.lineEnd] = out.length;
+  }
+
+  private writeLog(log: LogSlice, type: TypePlan, eventName: Buffer, from: Buffer, page: RecordPage, at: number): void {
+    const { cells, out } = page;
+    cells[at + CELL.isLog] = 1;
+    cells[at + CELL.eventType] = page.indexOfType(type.eventType);
+    cells[at + CELL.severityNumber] = log.severityNumber;
+    cells[at + CELL.startTimeLow] = cells[at + CELL.endTimeLow] = uint32le(from, log.time);
+    cells[at + CELL.startTimeHigh] = cells[at + CELL.endTimeHigh] = uint32le(from, log.time + 4);
+    cells[at + CELL.startLine] = cells[at + CELL.endLine] = out.length;
+    out.reserve(FIXED_BYTES);
+    out.ascii('{"record_type":"LogRecord","trace_id":"');
+    out.hex(from, log.traceId, log.traceId + 16);
+    const { content } = this;
+    content.length = 0;
+    if (log.spanId < 0) {
+      out.ascii('","span_id":null,"span_name":');
+      content.ascii('null');
+    } else {
+      cells[at + CELL.idHigh] = uint32(from, log.spanId);
+      cells[at + CELL.idLow] = uint32(from, log.spanId + 4);
+      out.ascii('","span_id":"');
+      out.hex(from, log.spanId, log.spanId + 8);
+      content.hex(from, log.spanId, log.spanId + 8);
+      out.ascii('","span_name":');
+    }
+    cells[at + CELL.nameStart] = out.length;
+    out.ascii('null');
+    cells[at + CELL.nameEnd] = out.length;
+    out.ascii(',"event_id":null,"time_unix_nano":"');
+    const time = out.length;
+    out.decimal(cells[at + CELL.startTimeLow] as number, cells[at + CELL.startTimeHigh] as number);
+    content.ascii('|');
+    content.copyFrom(out.bytes, time, out.length);
+    out.ascii(`","severity_number":${log.severityNumber},"severity_text":`);
+    out.jsonString(from, log.severityStart, log.severityEnd);
+    out.reserve(FIXED_BYTES);
+    out.ascii(',"body":');
+    out.jsonString(from, log.bodyStart, log.bodyEnd);
+    out.reserve(type.eventTypeHead.length + 1);
+    out.ascii(',');
+    out.copyLong(type.eventTypeHead);
+    this.attributes.writeAll(out, from, log.attributes, page, at);
+    out.reserve(2);
+    out.bytes[out.length++] = CLOSE;
+    out.bytes[out.length++] = LINE_BREAK;
+    cells[at + CELL.lineEnd] = out.length;
+
+    content.reserve(eventName.length + 2 + 3 * (log.bodyEnd - log.bodyStart));
+    content.ascii('|');
+    content.copyLong(eventName);
+    content.ascii('|');
+    if (isAscii(from, log.bodyStart, log.bodyEnd)) content.copyFrom(from, log.bodyStart, log.bodyEnd);
+    else content.utf8(from.toString('utf8', log.bodyStart, log.bodyEnd));
+    const [digestHigh, digestLow] = digestOf(content.bytes.subarray(0, content.length));
+    cells[at + CELL.digestHigh] = digestHigh;
+    cells[at + CELL.digestLow] = digestLow;
   }
 
   /** Most names tell by how they begin, which takes no string. */
@@ -114,8 +197,9 @@ export class SpanLines {
   }
 
   private keysOf(span: SpanSlice, from: Buffer): readonly { readonly key: string }[] {
-    return Array.from({ length: span.attributeCount }, (_, index) => ({
-      key: this.plans.key(from, span.keyStart[index] as number, span.keyEnd[index] as number).name,
+    const { count, keyStart, keyEnd } = span.attributes;
+    return Array.from({ length: count }, (_, index) => ({
+      key: this.plans.key(from, keyStart[index] as number, keyEnd[index] as number).name,
     }));
   }
 
@@ -165,9 +249,9 @@ function uint32le(from: Buffer, at: number): number {
   return ((high << 16) | low) >>> 0;
 }
 
-function indexIn(eventTypes: string[], eventType: string): number {
-  const known = eventTypes.indexOf(eventType);
-  return known >= 0 ? known : eventTypes.push(eventType) - 1;
+function isAscii(from: Buffer, start: number, end: number): boolean {
+  for (let index = start; index < end; index++) if ((from[index] as number) >= 0x80) return false;
+  return true;
 }
 
 function writeLinks(out: LineBuffer, from: Buffer, span: SpanSlice, cells: Uint32Array, at: number): void {

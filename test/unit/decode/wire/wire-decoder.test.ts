@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
 import { PublicAttributeSchema } from '../../../../src/decode/public-attribute-schema.js';
-import { WireTracesDecoder } from '../../../../src/decode/wire/wire-traces-decoder.js';
+import { WireDecoder } from '../../../../src/decode/wire/wire-decoder.js';
 import type { AnyValue } from '../../../../src/otlp/any-value.js';
 import type { OtlpSpan, TracesRequest } from '../../../../src/otlp/export-request.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
@@ -10,8 +10,8 @@ import { OtlpDecodeError } from '../../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
 import type { RecordBatch } from '../../../../src/record/record-batch.js';
 import { formatRecordLine } from '../../../../src/record/record-line.js';
+import { PageBatch } from '../../../../src/record/record-page.js';
 import { type Resource, resourceKey } from '../../../../src/record/resource.js';
-import { SpanBatch } from '../../../../src/record/span-batch.js';
 import type { TelemetryRecord } from '../../../../src/record/telemetry-record.js';
 import { PublicSchema } from '../../../../src/schema/public-schema.js';
 import { allTracesBodies } from '../../../fake/sample-run.js';
@@ -21,7 +21,7 @@ const schema = new PublicAttributeSchema(PublicSchema.load());
 const codec = new ProtobufCodec();
 const decoder = new OtlpRequestDecoder(schema, new JsonCodec());
 const general = { codec, decoder };
-const fast = new WireTracesDecoder(schema, general);
+const fast = new WireDecoder('traces', schema, general);
 
 const bodies = allTracesBodies();
 
@@ -67,7 +67,7 @@ describe('decoding spans straight from the wire', () => {
   it.each(bodies)('gives what the general decoder gives, of %s', (_name, body) => {
     expectSame(body);
     const { delivery } = fast.decode(body);
-    expect(delivery.batches.some((batch) => batch instanceof SpanBatch)).toBe(true);
+    expect(delivery.batches.some((batch) => batch instanceof PageBatch)).toBe(true);
   });
 
   it('gives the same of real bodies with bytes changed, left out and put in', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Delivery } from '../../../src/record/record-consumer.js';
-import { SpanBatch } from '../../../src/record/span-batch.js';
+import { PageBatch } from '../../../src/record/record-page.js';
 import { RunState } from '../../../src/run/run-state.js';
 import { FreshRecords } from '../../../src/sink/fresh-records.js';
 import { sampleDeliveries, sampleDeliveriesOfRecords } from '../../fake/sample-deliveries.js';
@@ -16,7 +16,7 @@ function judge(deliveries: Iterable<Delivery>) {
   for (const { batches, release } of deliveries) {
     const fresh = new FreshRecords();
     for (const batch of batches) {
-      if (batch instanceof SpanBatch) for (let span = batch.from; span < batch.to; span++) fresh.addSpan(batch, span);
+      if (batch instanceof PageBatch) for (let row = batch.from; row < batch.to; row++) fresh.addRow(batch, row);
       else for (const record of batch.records) fresh.addRecord(record, batch.resource);
     }
     const pieces = fresh.pieces(offset);
@@ -28,7 +28,7 @@ function judge(deliveries: Iterable<Delivery>) {
   return state.judge(2);
 }
 
-describe('a run whose spans come in pages', () => {
+describe('a run whose spans and log records come in pages', () => {
   it.each(RUNS)('adds up to what its records add up to: %s', (run) => {
     const inPages = judge(sampleDeliveries(run));
     expect(inPages.invocations.length).toBeGreaterThan(0);
