@@ -47,7 +47,10 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'whole',
-          include: ['test/integration/**/*.test.ts', 'test/e2e/{command-line,import,query,serve,start-up,steps}.test.ts'],
+          include: [
+            'test/integration/**/*.test.ts',
+            'test/e2e/{command-line,import,query,serve,start-up,steps}.test.ts',
+          ],
           testTimeout: 30_000,
           hookTimeout: 30_000,
         },
