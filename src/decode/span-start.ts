@@ -77,11 +77,13 @@ const GENERIC_OPERATION = 'generic.GenericOpExecuted';
 const RESOLVE_PACKAGES = '"deps-compute-package-lock"';
 const ITEM_COUNT = / \(\d+ items\)$/;
 
-/** Why a node's phase does not take place, where that is known before it would begin. */
+/** By why its phase does not take place, a node is known not to begin: then its start has all that its end has. */
+const SKIP_REASON = 'node_skip_reason';
 const SKIPPED_FROM_THE_START: ReadonlySet<string> = new Set([
   '"NODE_SKIP_REASON_UPSTREAM"',
   '"NODE_SKIP_REASON_PHASE_SKIPPED"',
 ]);
+const NODE_EVALUATED = 'node.NodeEvaluated';
 
 /** What differs between a span's start and its end. */
 export interface StartRule {
@@ -91,7 +93,9 @@ export interface StartRule {
   readonly knownValues: ReadonlyMap<string, string> | undefined;
   /** JSON texts of values that are others at the start. */
   readonly atStart: ReadonlyMap<string, string> | undefined;
-  /** Whether more than these two decides: then `startParts` says it. */
+  /** The attribute, and JSON texts of its values, with which the start has all that the end has. */
+  readonly wholeWith: { readonly name: string; readonly values: ReadonlySet<string> } | undefined;
+  /** Whether more than these decides: then `startParts` says it. */
   readonly isSpecial: boolean;
 }
 
@@ -103,6 +107,7 @@ export function startRuleOf(shortType: string): StartRule {
     endOnly: END_ONLY.get(shortType),
     knownValues: KNOWN_VALUES.get(shortType),
     atStart: AT_START.get(shortType),
+    wholeWith: shortType === NODE_EVALUATED ? { name: SKIP_REASON, values: SKIPPED_FROM_THE_START } : undefined,
     isSpecial,
   };
 }
@@ -140,7 +145,7 @@ export function startParts(parts: readonly AttributePart[], shortType: string): 
   if (shortType === GENERIC_OPERATION) return parts.some(isResolving) ? parts.filter(isNoCount) : parts;
   const atStart = AT_START.get(shortType);
   if (END_ONLY.get(shortType) === undefined && atStart === undefined) return parts;
-  if (shortType === 'node.NodeEvaluated' && parts.some(isSkippedFromTheStart)) return parts;
+  if (shortType === NODE_EVALUATED && parts.some(isSkippedFromTheStart)) return parts;
   const isCloned = shortType === PACKAGE_INSTALLED && parts.some(isFromGit);
   const known = parts.filter(isCloned ? isKnownBeforeCloning : isKnownAtStart(shortType));
   if (atStart === undefined) return known;
@@ -154,7 +159,7 @@ function isKnownAtStart(shortType: string): (part: AttributePart) => boolean {
 }
 
 function isSkippedFromTheStart({ name, json }: AttributePart): boolean {
-  return name === 'node_skip_reason' && SKIPPED_FROM_THE_START.has(json);
+  return name === SKIP_REASON && SKIPPED_FROM_THE_START.has(json);
 }
 
 function isResolving({ name, json }: AttributePart): boolean {

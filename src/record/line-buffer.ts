@@ -84,23 +84,28 @@ export class LineBuffer extends GrowingBytes {
     const begin = this.length;
     let at = begin;
     bytes[at++] = QUOTE;
-    for (let index = start; index < end; index++) {
+    for (let index = start; ; index++) {
+      const plain = index;
+      while (index < end && KINDS[from[index] as number] === 0) index++;
+      if (index - plain > LONG) {
+        from.copy(bytes, at, plain, index);
+        at += index - plain;
+      } else for (let next = plain; next < index; next++) bytes[at++] = from[next] as number;
+      if (index === end) break;
       const byte = from[index] as number;
       const kind = KINDS[byte] as number;
-      if (kind === 0) bytes[at++] = byte;
-      else if (kind === 1) {
-        bytes[at++] = BACKSLASH;
-        bytes[at++] = SHORT_ESCAPES[byte] as number;
-      } else if (kind === 2) {
-        bytes[at++] = BACKSLASH;
+      if (kind === NOT_ASCII) {
+        this.utf8(JSON.stringify(from.toString('utf8', start, end)));
+        return;
+      }
+      bytes[at++] = BACKSLASH;
+      if (kind === SHORT) bytes[at++] = SHORT_ESCAPES[byte] as number;
+      else {
         bytes[at++] = 0x75;
         bytes[at++] = 0x30;
         bytes[at++] = 0x30;
         bytes[at++] = HEX[byte >> 4] as number;
         bytes[at++] = HEX[byte & 15] as number;
-      } else {
-        this.utf8(JSON.stringify(from.toString('utf8', start, end)));
-        return;
       }
     }
     bytes[at++] = QUOTE;
@@ -130,10 +135,15 @@ for (const [byte, letter] of [
 ] as const) {
   SHORT_ESCAPES[byte] = letter.charCodeAt(0);
 }
-/** How a byte stands in a JSON string: 0 as it is, 1 with a short escape, 2 with a long one, 3 part of a longer character. */
+/** How a byte stands in a JSON string: as it is (0), with a short escape, with a long one, as part of a longer character. */
+const SHORT = 1;
+const LONG_ESCAPE = 2;
+const NOT_ASCII = 3;
+/** Of more plain bytes than these, a call copies faster than a loop. */
+const LONG = 48;
 const KINDS = new Uint8Array(256);
 for (let byte = 0; byte < 256; byte++) {
-  if (SHORT_ESCAPES[byte] !== 0) KINDS[byte] = 1;
-  else if (byte < 0x20) KINDS[byte] = 2;
-  else if (byte >= 0x80) KINDS[byte] = 3;
+  if (SHORT_ESCAPES[byte] !== 0) KINDS[byte] = SHORT;
+  else if (byte < 0x20) KINDS[byte] = LONG_ESCAPE;
+  else if (byte >= 0x80) KINDS[byte] = NOT_ASCII;
 }

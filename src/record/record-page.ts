@@ -39,7 +39,7 @@ export const CELL = {
   linkLow: 15,
   /** 1 where the other cells do not tell all that a summary needs: ask `recordsOf`. */
   isSpecial: 16,
-  /** `unique_id`, `node_outcome` and `phase` or `last_phase` at the span's end, as JSON strings in `lines`; two zeros for none. */
+  /** `unique_id`, `node_outcome` or `query_outcome`, and `phase` or `last_phase` at the span's end, as JSON strings in `lines`; two zeros for none. */
   uniqueIdStart: 17,
   uniqueIdEnd: 18,
   outcomeStart: 19,

@@ -12,29 +12,33 @@ const MAX_REMEMBERED = 256;
 /** The longest of them, as JSON; nodes with longer ones are read from their records. */
 const MAX_VALUE_BYTES = 256;
 
-/** Unset, ok, error. */
-const STATUS_CODES = [0, 1, 2];
-
 /** What an outcome and a phase mean, without the times. */
 type Meaning = Pick<NodeEnd, 'plain' | 'afterCanceledQuery' | 'isLastPhase'>;
+
+/** No value. */
+const NONE = 0;
 
 /**
  * Reads how nodes ended from a page's cells. Thousands of nodes share a handful of outcomes, phases and details, so each
  * is made once, and what they mean together is found out once.
  */
 export class NodeEndReader {
-  private readonly values: { readonly bytes: Buffer; readonly json: string }[] = [];
-  /** By status code, and by outcome, phase and detail as JSON. */
-  private readonly meanings = STATUS_CODES.map(() => new Map<string, Meaning>());
-  private meaningCount = 0;
+  private readonly values: { readonly bytes: Buffer; readonly json: string }[] = [{ bytes: Buffer.alloc(0), json: '' }];
+  /** By status code and the numbers of outcome, phase and detail. */
+  private readonly meanings = new Map<number, Meaning>();
 
   /** `undefined` where the records have to be asked. */
   read(page: RecordPage, span: number): NodeEnd | undefined {
     const outcome = this.value(page, span, CELL.outcomeStart);
     const phase = this.value(page, span, CELL.phaseStart);
     const detail = this.value(page, span, CELL.detailStart);
-    if (outcome === undefined || outcome === '' || phase === undefined || detail === undefined) return undefined;
-    const { plain, afterCanceledQuery, isLastPhase } = this.meaning(page, span, outcome, phase, detail);
+    if (outcome === undefined || outcome === NONE || phase === undefined || detail === undefined) return undefined;
+    const { plain, afterCanceledQuery, isLastPhase } = this.meaning(
+      page.cell(span, CELL.statusCode),
+      outcome,
+      phase,
+      detail,
+    );
     return {
       startTimeUnixNano: page.startTimeUnixNano(span),
       endTimeUnixNano: page.endTimeUnixNano(span),
@@ -47,34 +51,36 @@ export class NodeEndReader {
     };
   }
 
-  private meaning(page: RecordPage, span: number, outcome: string, phase: string, detail: string): Meaning {
-    const code = page.cell(span, CELL.statusCode);
-    const ofCode = this.meanings[code];
-    const members = [`"node_outcome":${outcome}`, `"phase":${phase || '""'}`, ...(detail === '' ? [] : [detail])];
-    const json = `{${members.join(',')}}`;
-    const known = ofCode?.get(json);
+  private meaning(code: number, outcome: number, phase: number, detail: number): Meaning {
+    const key = ((code * MAX_REMEMBERED + outcome) * MAX_REMEMBERED + phase) * MAX_REMEMBERED + detail;
+    const known = this.meanings.get(key);
     if (known !== undefined) return known;
-    const attributes = Attributes.of(JSON.parse(json) as JsonObject);
+    const json = (value: number) => this.values[value]?.json ?? '';
+    const members = [`"node_outcome":${json(outcome)}`, `"phase":${json(phase) || '""'}`];
+    if (detail !== NONE) members.push(json(detail));
+    const attributes = Attributes.of(JSON.parse(`{${members.join(',')}}`) as JsonObject);
     const times = { startTimeUnixNano: 0n, endTimeUnixNano: 0n };
     const meaning = nodeEndOf({ attributes, status: { message: null, code }, ...times });
-    if (ofCode !== undefined && this.meaningCount < MAX_REMEMBERED) {
-      this.meaningCount += 1;
-      ofCode.set(json, meaning);
-    }
+    if (this.meanings.size < MAX_REMEMBERED) this.meanings.set(key, meaning);
     return meaning;
   }
 
-  /** What stands between two cells' places; empty where they are zero, `undefined` where it is long. */
-  private value(page: RecordPage, span: number, startCell: number): string | undefined {
+  /** The number of what stands between two cells' places; `undefined` where it is long, or one too many. */
+  private value(page: RecordPage, span: number, startCell: number): number | undefined {
     const start = page.cell(span, startCell);
     const end = page.cell(span, startCell + 1);
-    if (end === 0) return '';
+    if (end === 0) return NONE;
     if (end - start > MAX_VALUE_BYTES) return undefined;
-    for (const { bytes, json } of this.values) if (isSame(bytes, page.lines, start, end)) return json;
-    const json = page.lines.toString('utf8', start, end);
-    if (this.values.length < MAX_REMEMBERED) {
-      this.values.push({ bytes: Buffer.from(page.lines.subarray(start, end)), json });
+    const { values } = this;
+    for (let index = 1; index < values.length; index++) {
+      if (isSame((values[index] as { bytes: Buffer }).bytes, page.lines, start, end)) return index;
     }
-    return json;
+    if (values.length >= MAX_REMEMBERED) return undefined;
+    return (
+      values.push({
+        bytes: Buffer.from(page.lines.subarray(start, end)),
+        json: page.lines.toString('utf8', start, end),
+      }) - 1
+    );
   }
 }

@@ -255,10 +255,9 @@ export function recordDigest(offset: number): number {
   return (mixed ^ (mixed >>> 16)) >>> 0;
 }
 
-/** Whether a query's end may say that it was cancelled; most do not, and carry long statements that need not be parsed for this. */
+/** Whether a query's end may say that it was cancelled. */
 function mayBeCanceled(page: RecordPage, row: number): boolean {
-  const line = page.lines.toString('latin1', page.cell(row, CELL.endLine), page.cell(row, CELL.lineEnd));
-  return CANCELED.test(line);
+  return CANCELED.test(page.text(row, CELL.outcomeStart, CELL.outcomeEnd) ?? '');
 }
 
 const CANCELED = /cancell?ed/i;

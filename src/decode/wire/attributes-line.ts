@@ -25,8 +25,8 @@ const OPEN_LIST = 0x5b;
 const MAX_LAYOUTS = 8;
 /** Values that are remembered for an enum's field. */
 const MAX_KNOWN_TEXTS = 64;
-/** Attributes by which a start differs, or a spelling, in ways that only the general decoder knows. */
-const SPECIAL = new Set(['node_skip_reason', 'test_outcome']);
+/** An attribute of documentation, for which only the general decoder knows the engine's. */
+const SPECIAL = 'test_outcome';
 const BRIDGE = 'run_bridge.';
 
 /**
@@ -39,9 +39,11 @@ interface AttributeLayout {
   readonly order: readonly number[];
   /** Indices of those that are noted in the page. */
   readonly watched: readonly number[];
+  /** Index of the one whose value may say that a start has all that its end has; -1 for none. */
+  readonly deciding: number;
 }
 
-const NO_LAYOUT: AttributeLayout = { plans: [], order: [], watched: [] };
+const NO_LAYOUT: AttributeLayout = { plans: [], order: [], watched: [], deciding: -1 };
 
 /** @throws UNUSUAL when a name occurs twice */
 function attributeLayout(plans: readonly FieldPlan[]): AttributeLayout {
@@ -51,7 +53,8 @@ function attributeLayout(plans: readonly FieldPlan[]): AttributeLayout {
     if (name(order[place] as number) === name(order[place - 1] as number)) throw UNUSUAL;
   }
   const watched = plans.flatMap((plan, index) => (plan.isWatched ? [index] : []));
-  return { plans, order, watched };
+  const deciding = plans.findIndex(({ kind, wholeWith }) => kind === 'enum' && wholeWith.length > 0);
+  return { plans, order, watched, deciding };
 }
 
 /** Whether a span or log record has these attributes, in this order. */
@@ -104,6 +107,7 @@ export class AttributesLine {
   /** Writes `{…}` for the start. @throws UNUSUAL */
   writeStart(out: LineBuffer, from: Buffer, slice: AttributeSlice): void {
     const { plans, order } = this.layout;
+    const isWhole = this.isStartWhole(from, slice);
     out.reserve(2);
     out.bytes[out.length++] = OPEN;
     let isFirst = true;
@@ -111,7 +115,7 @@ export class AttributesLine {
       const index = order[place] as number;
       const plan = plans[index] as FieldPlan;
       this.from[index] = -1;
-      if (plan.isEndOnly && plan.knownValue === null) continue;
+      if (plan.isEndOnly && plan.knownValue === null && !isWhole) continue;
       const before = out.length;
       out.reserve(1);
       if (!isFirst) out.bytes[out.length++] = COMMA;
@@ -186,6 +190,15 @@ export class AttributesLine {
     this.watchAll(out, page, cells);
   }
 
+  /** Whether a value says that the span's start has all that its end has. */
+  private isStartWhole(from: Buffer, slice: AttributeSlice): boolean {
+    const { plans, deciding } = this.layout;
+    const plan = plans[deciding];
+    if (plan === undefined || slice.valueKind[deciding] !== STRING) return false;
+    const json = textJson(plan, from, slice.valueStart[deciding] as number, slice.valueEnd[deciding] as number);
+    return plan.wholeWith.some((one) => one.equals(json));
+  }
+
   private watchAll(out: LineBuffer, page: RecordPage, cells: number): void {
     const { plans, watched } = this.layout;
     for (let place = 0; place < watched.length; place++) {
@@ -221,7 +234,7 @@ export class AttributesLine {
     const plans: FieldPlan[] = [];
     for (let index = 0; index < slice.count; index++) {
       const key = this.fieldPlans.key(from, slice.keyStart[index] as number, slice.keyEnd[index] as number);
-      if (SPECIAL.has(key.name) || key.name.startsWith(BRIDGE)) throw UNUSUAL;
+      if (key.name === SPECIAL || key.name.startsWith(BRIDGE)) throw UNUSUAL;
       const plan = type.field(key);
       // Documentation's name for the last phase of a processed node.
       if (key.name === 'phase' && plan.kind === 'unknown') throw UNUSUAL;
@@ -245,7 +258,7 @@ export class AttributesLine {
   private writeText(out: LineBuffer, from: Buffer, start: number, end: number, plan: FieldPlan): void {
     const first = from[start];
     if (plan.kind === 'enum') {
-      const json = knownJson(plan, from, start, end) ?? modernJson(plan, from, start, end);
+      const json = textJson(plan, from, start, end);
       out.reserve(json.length);
       out.copy(json);
       return;
@@ -266,6 +279,11 @@ function copyStretch(out: LineBuffer, from: number, to: number): void {
   out.reserve(to - from + 1);
   if (out.bytes[out.length - 1] !== OPEN) out.bytes[out.length++] = COMMA;
   out.repeat(from, to);
+}
+
+/** An enum's value as JSON, by its modern name. */
+function textJson(plan: FieldPlan, from: Buffer, start: number, end: number): Buffer {
+  return knownJson(plan, from, start, end) ?? modernJson(plan, from, start, end);
 }
 
 function knownJson(plan: FieldPlan, from: Buffer, start: number, end: number): Buffer | undefined {

@@ -33,6 +33,8 @@ export interface FieldPlan {
   readonly knownValue: Buffer | null;
   /** What the engine writes at the start instead, as JSON; `null` for the same. */
   readonly atStart: Buffer | null;
+  /** JSON of its values with which the start has all that the end has. */
+  readonly wholeWith: readonly Buffer[];
   /** Whether the page has to know of it. */
   readonly isWatched: boolean;
   /** The page's cell for where its value begins; -1 where it makes the span special. */
@@ -43,6 +45,7 @@ export interface FieldPlan {
 const WATCHED: ReadonlyMap<string, number> = new Map([
   ['unique_id', CELL.uniqueIdStart],
   ['node_outcome', CELL.outcomeStart],
+  ['query_outcome', CELL.outcomeStart],
   ['phase', CELL.phaseStart],
   ['last_phase', CELL.phaseStart],
   ['node_test_detail', CELL.detailStart],
@@ -94,7 +97,7 @@ export class TypePlan {
     if (known !== undefined) return known;
     if (this.fields.size >= MAX_FIELDS) this.fields.clear();
     const field = this.schema.field(this.eventType, key.name);
-    const { endOnly, knownValues, atStart } = startRuleOf(this.shortType);
+    const { endOnly, knownValues, atStart, wholeWith } = startRuleOf(this.shortType);
     const json = atStart?.get(key.name);
     const knownValue = knownValues?.get(key.name);
     const plan: FieldPlan = {
@@ -105,6 +108,7 @@ export class TypePlan {
       isEndOnly: endOnly?.has(key.name) === true,
       knownValue: knownValue === undefined ? null : Buffer.from(knownValue),
       atStart: json === undefined ? null : Buffer.from(json),
+      wholeWith: wholeWith?.name === key.name ? [...wholeWith.values].map((json) => Buffer.from(json)) : [],
       isWatched: WATCHED.has(key.name),
       watchedAs: WATCHED.get(key.name) ?? -1,
     };
