@@ -3,8 +3,9 @@ import type { TraceId } from '../record/ids.js';
 import type { Signal } from '../record/record-batch.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { ExportCursor } from '../store/cursor-store.js';
+import type { MappedItem } from './run-mapper.js';
 import type { RunReplay } from './run-replay.js';
-import { SignalProgress } from './signal-queue.js';
+import { SignalProgress, type SignalQueue } from './signal-queue.js';
 
 /** What an open run takes at least, in bytes: a block for lines and one for items. */
 const OPEN_RUN_BYTES = 512 * 1024;
@@ -29,13 +30,10 @@ export class ExportRun {
   readonly times = new AppendTimes();
   /** The run's summary once it is finished; `undefined` when it is open or not known. */
   finished: RunSummary | undefined;
-  hasLookedUpSummary = false;
-  /** How many steps of runs the mapper was told of. */
-  originCount = 0;
   /** Length of the log as far as the worker was told. */
   knownBytes = 0;
-  /** Whether the log's length was looked up; until then `knownBytes` may be too low. */
-  isMeasured = false;
+  /** Whether the log's length and the run's summary were looked up; until then `knownBytes` may be too low. */
+  isLoaded = false;
   /** Everything before this offset of the log was answered, or gave nothing to send. */
   settledBytes = 0;
   /** Monotonic time of the first batch that was taken since the run was opened; `undefined` while it only replays. */
@@ -46,25 +44,21 @@ export class ExportRun {
   isBehind = true;
   /** Length of the log for which the mapper has given its last items, which are being sent; `undefined` before. */
   closingAtBytes: number | undefined;
-  isQueued = false;
-  /** The run is looked after elsewhere. */
-  isDropped = false;
+  /** Nothing is done for it any more; what comes for its trace makes a new one. */
+  isGone = false;
   isInTurn = false;
-  /** Woken during its turn: there is more to do after it. */
-  isWokenAgain = false;
   quietTimer: Timer | undefined;
 
   /** @param lastAppendMs monotonic time of the last append, or of the first time that the worker heard of the run. */
   constructor(
     readonly traceId: TraceId,
+    queues: Readonly<Record<Signal, SignalQueue>>,
     public lastAppendMs: number,
   ) {
-    this.progress = { traces: new SignalProgress(traceId, 'traces'), logs: new SignalProgress(traceId, 'logs') };
-  }
-
-  /** Offset up to which the mapper has read. */
-  get readOffset(): number {
-    return this.replay?.readOffset ?? 0;
+    this.progress = {
+      traces: new SignalProgress(traceId, queues.traces),
+      logs: new SignalProgress(traceId, queues.logs),
+    };
   }
 
   /** Whether something of it waits for a request or an answer. */
@@ -72,9 +66,19 @@ export class ExportRun {
     return this.progress.traces.isOutstanding || this.progress.logs.isOutstanding;
   }
 
-  /** Whether items were passed over, which a new replay has to find. */
-  get hasMissed(): boolean {
-    return this.progress.traces.isMissed || this.progress.logs.isMissed;
+  /** Whether items were evicted, which a new replay has to find. */
+  get isEvicted(): boolean {
+    return this.progress.traces.isEvicted || this.progress.logs.isEvicted;
+  }
+
+  /** Whether items were evicted of a signal that waits for nothing now: a new replay brings it further. */
+  get canCatchUp(): boolean {
+    return this.progress.traces.canCatchUp || this.progress.logs.canCatchUp;
+  }
+
+  /** Whether something of it waits for a destination that takes nothing now. */
+  get isStuck(): boolean {
+    return this.progress.traces.isStuck || this.progress.logs.isStuck;
   }
 
   /** Bytes of the log of which not everything was sent. Held spans count from the first that is held. */
@@ -90,27 +94,72 @@ export class ExportRun {
     return OPEN_RUN_BYTES + remembered + this.replay.heldCount * HELD_SPAN_BYTES;
   }
 
-  /** Takes down how far it is sent: a signal without items leaves its cursor behind, so where nothing waits, reading is the measure. */
-  noteSettled(): void {
-    if (this.cursor === undefined || this.replay === undefined) return;
-    const { traces, logs } = this.progress;
-    const isOpen = (progress: SignalProgress) => progress.isOutstanding || progress.isMissed;
-    const ends = [this.replay.readOffset];
-    if (isOpen(traces)) ends.push(traces.offset);
-    else if (this.replay.heldCount > 0) ends.push(this.cursor.tracesOffset);
-    if (isOpen(logs)) ends.push(logs.offset);
-    this.settledBytes = Math.max(this.settledBytes, Math.min(...ends));
+  /** Begins to read at a cursor. */
+  open(replay: RunReplay, { tracesOffset, logsOffset }: ExportCursor): void {
+    this.replay = replay;
+    this.progress.traces.open(tracesOffset);
+    this.progress.logs.open(logsOffset);
   }
 
-  /** Throws away what can be found again. */
+  /** Takes what the mapper gave. @param closingAtBytes length of the log, for a run's last items. */
+  enqueue(items: readonly MappedItem[], closingAtBytes?: number): void {
+    this.closingAtBytes ??= closingAtBytes;
+    for (const progress of [this.progress.traces, this.progress.logs]) {
+      const own = items.filter((item) => item.signal === progress.signal);
+      progress.enqueue(own, closingAtBytes);
+    }
+  }
+
+  /** Moves the cursor after what was answered. @returns the cursor where it has moved. */
+  advance(): ExportCursor | undefined {
+    const { cursor, progress } = this;
+    if (cursor === undefined) return undefined;
+    // What one signal does not take is done with when the other one is.
+    const traces = progress.traces.isOff ? 0 : progress.traces.offset;
+    const logs = progress.logs.isOff ? 0 : progress.logs.offset;
+    const tracesOffset = Math.max(cursor.tracesOffset, progress.traces.isOff ? logs : traces);
+    const logsOffset = Math.max(cursor.logsOffset, progress.logs.isOff ? traces : logs);
+    if (tracesOffset === cursor.tracesOffset && logsOffset === cursor.logsOffset) return undefined;
+    this.cursor = { ...cursor, tracesOffset, logsOffset };
+    return this.cursor;
+  }
+
+  /** Throws away what can be found again; requests that are under way stay so. */
   close(): void {
     this.noteSettled();
+    this.progress.traces.close();
+    this.progress.logs.close();
     this.quietTimer?.cancel();
     this.quietTimer = undefined;
     this.closingAtBytes = undefined;
     this.progressMs = undefined;
     this.replay = undefined;
-    this.originCount = 0;
+  }
+
+  /** Closes it for the sake of others: what waits has to be found again, too. */
+  evict(): void {
+    this.progress.traces.evict();
+    this.progress.logs.evict();
+    this.close();
+  }
+
+  /** Closes it, and lets go of what is under way. */
+  abandon(): void {
+    this.close();
+    this.progress.traces.abandon();
+    this.progress.logs.abandon();
+  }
+
+  /** Takes down how far it is sent: a signal without items leaves its cursor behind, so where nothing waits, reading is the measure. */
+  private noteSettled(): void {
+    if (this.cursor === undefined || this.replay === undefined) return;
+    const { traces, logs } = this.progress;
+    const isOpen = (progress: SignalProgress) => progress.isOutstanding || progress.isEvicted;
+    const ends = [this.replay.readOffset];
+    if (isOpen(traces)) ends.push(traces.offset);
+    else if (this.replay.heldCount > 0) ends.push(this.cursor.tracesOffset);
+    if (isOpen(logs)) ends.push(logs.offset);
+    this.settledBytes = Math.max(this.settledBytes, Math.min(...ends));
   }
 }
 

@@ -1,116 +1,77 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { TraceId } from '../record/ids.js';
-import type { ForeignBatch } from '../record/record-batch.js';
+import type { ForeignBatch, Signal } from '../record/record-batch.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';
 import type { Appended, AppendListener } from '../sink/appended.js';
 import type { ForeignListener } from '../sink/foreign-log.js';
 import type { ExportCursor } from '../store/cursor-store.js';
-import { AnsweredRuns } from './answered-runs.js';
 import { BacklogKeeper } from './backlog-keeper.js';
 import { CursorSaver } from './cursor-saver.js';
 import type { DestinationStatus } from './destination.js';
 import { ExportRun } from './export-run.js';
-import { ExportTurn, type TurnEnd } from './export-turn.js';
 import type { ExportWorkerDeps, ExportWorkerOptions } from './export-worker-options.js';
 import { ForeignForwarder } from './foreign-forwarder.js';
-import { FinishedReplays } from './run-replay.js';
-import { ExportLinger, ExportQueue, ExportSchedule } from './run-schedule.js';
-import type { ExportStretch } from './signal-queue.js';
-import { createLaneSenders, type LaneSenders } from './signal-senders.js';
+import { RunReader } from './run-reader.js';
+import { RunSchedule } from './run-schedule.js';
+import { SignalBreaker } from './signal-breaker.js';
+import { type RunBatch, SignalQueue } from './signal-queue.js';
+import { SignalSender } from './signal-sender.js';
 
 /**
  * Sends every run to one destination, from the record logs and behind a cursor: each item at least once, twice only what
  * was under way when the process died. There is no queue of its own: whatever the worker holds in memory is bounded and can
  * be read again, so a destination that is down costs disk that is used anyway.
+ *
+ * It is a chain: `RunReader` reads and maps the log of the run whose turn it is (`RunSchedule`), `SignalQueue` collects items
+ * into requests, `SignalSender` sends them and tries again, `CursorSaver` saves how far that got.
  */
 export class ExportWorker implements Component, AppendListener, RunListener, ForeignListener {
   readonly name: string;
   /** Runs that are open, or not sent to their end. */
   private readonly runs = new Map<TraceId, ExportRun>();
-  private readonly queue: ExportQueue;
-  private readonly senders: LaneSenders;
-  private readonly turn: ExportTurn;
-  private readonly answered: AnsweredRuns;
-  private readonly finished: FinishedReplays;
+  private readonly schedule: RunSchedule;
+  private readonly reader: RunReader;
+  private readonly senders: Readonly<Record<Signal, SignalSender>>;
+  private readonly saver: CursorSaver;
   private readonly backlog: BacklogKeeper;
   private readonly foreign: ForeignForwarder | undefined;
-  private readonly schedule: ExportSchedule;
-  private readonly lingering: ExportLinger;
-  private isStarted = false;
+  /** Runs that got records and wait a moment for more, so that records that come close together share a request. */
+  private readonly lingering = new Set<ExportRun>();
+  private lingerTimer: Timer | undefined;
+  /** The loop that reads; `undefined` before the start. */
+  private reading: Promise<void> | undefined;
+  private inTurn: ExportRun | undefined;
+  /** Monotonic time at which requests that were not full were sent for the last time. */
+  private sentAllMs = 0;
   private isFlushing = false;
   private readonly stop = new AbortController();
   private readonly rest = new RestSignal();
+  /** Lets the loop look again whether there is something to do. */
+  private resume: () => void = () => {};
 
   constructor(
-    options: ExportWorkerOptions,
+    private readonly options: ExportWorkerOptions,
     private readonly deps: ExportWorkerDeps,
   ) {
-    const { destination, clock } = deps;
+    const { destination } = deps;
     this.name = `export to ${destination.name}`;
-    this.finished = new FinishedReplays(clock);
-    this.lingering = new ExportLinger(options.batchDelayMs, clock, (run) => this.schedule.wake(run));
-    this.senders = createLaneSenders(options, deps, this.stop.signal, {
-      onAnswered: (stretches) => this.answered.take(stretches),
-      onGivenBack: (stretches) => this.onGivenBack(stretches),
-      onProgress: () => this.schedule.pump(),
-      onReady: () => {
-        this.schedule.resumeParked();
-        this.foreign?.wake();
-      },
-    });
-    this.answered = new AnsweredRuns(
-      this.runs,
-      {
-        ...{ senders: this.senders, finished: this.finished, clock },
-        saver: new CursorSaver(destination.name, deps, this.stop.signal),
-      },
-      {
-        close: (run) => this.close(run),
-        enqueue: (run) => this.schedule.enqueue(run),
-        ended: (run) => {
-          this.forget(run);
-          this.schedule.pump();
-        },
-      },
-    );
-    this.queue = new ExportQueue(
-      { maxOpen: options.maxOpenRuns, maxOpenBytes: options.maxOpenBytes, sliceMs: options.openSliceMs },
-      { makeWay: (run) => this.makeWay(run), isStuck: (run) => this.senders.isStuck(run.progress) },
-    );
-    this.turn = new ExportTurn(options, deps, this.senders, this.finished, {
-      opened: (run) => this.queue.opened(run),
-      close: (run) => this.close(run),
-      wakeAfter: (run, delayMs) => clock.after(delayMs, () => this.schedule.wake(run)),
-      isFlushing: () => this.isFlushing,
-    });
-    this.schedule = new ExportSchedule(
-      { ...deps, queue: this.queue, senders: this.senders },
-      options.batchDelayMs,
-      {
-        takeTurn: (run) => this.takeTurn(run),
-        close: (run) => this.close(run),
-        forget: (run) => this.forget(run),
-        rested: () => this.rest.notify(),
-      },
-      this.stop.signal,
-    );
+    this.senders = { traces: this.createSender('traces'), logs: this.createSender('logs') };
+    this.schedule = new RunSchedule(options);
+    this.reader = new RunReader(options.eventHoldMs, deps);
+    this.saver = new CursorSaver(destination.name, deps, this.stop.signal);
     this.backlog = new BacklogKeeper(options.maxBacklogAgeMs, deps, this.runs, {
       release: (run) => this.release(run),
       resume: (run) => this.forget(run),
     });
-    const { traces, logs } = this.senders;
-    this.foreign =
-      deps.foreign === undefined || destination.forward === undefined
-        ? undefined
-        : new ForeignForwarder(
-            {
-              ...deps,
-              reader: deps.foreign,
-              lanes: { traces: traces.lane, logs: logs.lane },
-              onRest: () => this.rest.notify(),
-            },
-            this.stop.signal,
-          );
+    if (deps.foreign === undefined || destination.forward === undefined) return;
+    const breakers = { traces: this.senders.traces.breaker, logs: this.senders.logs.breaker };
+    this.foreign = new ForeignForwarder(
+      { ...deps, reader: deps.foreign, breakers, onRest: () => this.rest.notify() },
+      this.stop.signal,
+    );
   }
 
   /** Registers the destination, and takes up what it has not got. */
@@ -122,40 +83,40 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     for (const pending of await cursors.listPending(destination.name)) {
       this.backlog.takeUp(this.runFor(pending.traceId), pending, nowUnixMs);
     }
-    this.isStarted = true;
-    this.schedule.open();
-    for (const run of this.runs.values()) this.schedule.wake(run);
+    for (const run of this.runs.values()) this.wake(run);
     this.foreign?.wake();
     this.backlog.watch(this.stop.signal);
+    this.reading = this.readUntilStopped();
   }
 
   onAppended({ traceId, lengthBytes }: Pick<Appended, 'traceId' | 'lengthBytes'>): void {
     if (this.stop.signal.aborted) return;
+    const { batchDelayMs } = this.options;
     const run = this.runFor(traceId);
     const nowMs = this.deps.clock.monotonicMs();
     run.knownBytes = Math.max(run.knownBytes, lengthBytes);
     run.lastAppendMs = nowMs;
     run.times.note(lengthBytes, nowMs);
-    if (this.isFlushing) this.schedule.wake(run);
-    else this.lingering.add(run);
+    if (this.isFlushing || batchDelayMs === 0) {
+      this.wake(run);
+      return;
+    }
+    this.lingering.add(run);
+    this.lingerTimer ??= this.deps.clock.after(batchDelayMs, () => this.endLinger());
   }
 
   /** A record log is looked after elsewhere: what is under way is still sent, and nothing else. */
   drop(traceId: TraceId): void {
-    this.finished.drop(traceId);
+    this.reader.drop(traceId);
     const run = this.runs.get(traceId);
     if (run === undefined) return;
-    run.isDropped = true;
-    this.close(run);
-    this.senders.abandon(run.progress);
-    this.lingering.delete(run);
-    this.schedule.drop(run);
-    this.runs.delete(traceId);
-    this.schedule.pump();
+    run.abandon();
+    this.remove(run);
+    this.resume();
   }
 
   onForeign(_batches: readonly ForeignBatch[]): void {
-    if (this.isStarted && !this.stop.signal.aborted) this.foreign?.wake();
+    if (this.reading !== undefined && !this.stop.signal.aborted) this.foreign?.wake();
   }
 
   async onRunEvent(event: RunEvent): Promise<void> {
@@ -164,7 +125,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     run.knownBytes = Math.max(run.knownBytes, event.run.logBytes);
     this.backlog.noteSeen(run, event.run, this.deps.clock.nowUnixMs());
     if (event.type === 'finished') run.finished = event.run;
-    this.schedule.wake(run);
+    this.wake(run);
   }
 
   /**
@@ -172,17 +133,19 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
    * Whether everything is sent.
    */
   async flush(deadline: AbortSignal): Promise<boolean> {
-    return this.flushUntil(() => this.isDrained(), deadline);
+    return this.flushUntil(() => this.isDrained, deadline);
   }
 
   /** Sends what can be sent at once; what the destination does not take now stays on disk for the next start. */
   async shutdown(deadline: AbortSignal): Promise<void> {
-    await this.flushUntil(() => this.isResting(), deadline);
+    await this.flushUntil(() => this.isResting, deadline);
     this.stop.abort();
-    this.lingering.stop();
-    await this.rest.until(() => !this.schedule.isInTurn && !this.senders.areSending);
+    this.lingerTimer?.cancel();
+    this.resume();
+    await this.reading;
+    await this.rest.until(() => !this.bothSenders.some((sender) => sender.isSending));
     await this.foreign?.rest();
-    for (const run of this.queue.openRuns) run.quietTimer?.cancel();
+    for (const run of this.runs.values()) run.quietTimer?.cancel();
     await this.deps.destination.close();
   }
 
@@ -193,105 +156,269 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
       state: this.state,
       pendingRuns: this.runs.size,
       ...this.backlog.status(),
-      signals: { traces: traces.lane.status, logs: logs.lane.status },
-      lastError: this.senders.lastError,
+      signals: { traces: traces.breaker.status, logs: logs.breaker.status },
+      lastError: traces.breaker.lastError ?? logs.breaker.lastError,
     };
   }
 
   private get state(): DestinationStatus['state'] {
     if (this.stop.signal.aborted) return 'stopped';
-    if (this.senders.areWaiting || this.foreign?.isWaiting === true) return 'waiting';
-    return this.isDrained() ? 'idle' : 'sending';
+    if (this.bothSenders.some((sender) => sender.isWaiting) || this.foreign?.isWaiting === true) return 'waiting';
+    return this.isDrained ? 'idle' : 'sending';
+  }
+
+  private get bothSenders(): readonly SignalSender[] {
+    return [this.senders.traces, this.senders.logs];
+  }
+
+  /** Whether no signal is sent any more before the next start. */
+  private get isOff(): boolean {
+    return this.bothSenders.every(({ breaker }) => breaker.state === 'off');
+  }
+
+  /** Whether there is room for more items: some signal is taken now, and none that is has its queue full. */
+  private get hasRoom(): boolean {
+    if (this.isOff) return true;
+    const ready = this.bothSenders.filter(({ breaker }) => breaker.state === 'ready');
+    return ready.length > 0 && ready.every(({ queue }) => queue.count < queue.maxItems);
+  }
+
+  /** Whether nothing can be done before a pause is over, or something comes. */
+  private get isResting(): boolean {
+    return (
+      this.inTurn === undefined &&
+      (this.schedule.isEmpty || !this.hasRoom) &&
+      this.lingering.size === 0 &&
+      this.bothSenders.every((sender) => sender.isResting) &&
+      this.foreign?.isResting !== false
+    );
+  }
+
+  /** Whether everything was sent that was there. */
+  private get isDrained(): boolean {
+    if (!this.isResting || !this.schedule.isEmpty || this.foreign?.isDrained === false) return false;
+    if (!this.bothSenders.every((sender) => sender.isDrained)) return false;
+    for (const run of this.runs.values()) if (run.isEvicted || run.failedTurns > 0) return false;
+    return true;
+  }
+
+  private createSender(signal: Signal): SignalSender {
+    const { destination, clock, logger, retryPolicy: policy, requestRetryPolicy: retryPolicy } = this.deps;
+    const { maxBatchItems, maxInFlight, maxWaitingItems } = this.options;
+    const isAsked = destination.signals.includes(signal);
+    const onReady = () => this.onReady();
+    const breaker = new SignalBreaker(signal, isAsked, destination.name, { clock, logger, policy }, onReady);
+    return new SignalSender(new SignalQueue(breaker, maxWaitingItems), {
+      destination,
+      clock,
+      retryPolicy,
+      maxBatchItems,
+      maxInFlight: Math.min(maxInFlight, destination.maxInFlight ?? maxInFlight),
+      onAnswered: (batches) => this.onAnswered(batches),
+      onSettled: () => {
+        this.send();
+        this.resume();
+        this.rest.notify();
+      },
+      stop: this.stop.signal,
+    });
   }
 
   private runFor(traceId: TraceId): ExportRun {
     let run = this.runs.get(traceId);
     if (run === undefined) {
-      run = new ExportRun(traceId, this.deps.clock.monotonicMs());
+      const queues = { traces: this.senders.traces.queue, logs: this.senders.logs.queue };
+      run = new ExportRun(traceId, queues, this.deps.clock.monotonicMs());
       this.runs.set(traceId, run);
     }
     return run;
   }
 
-  private async takeTurn(run: ExportRun): Promise<TurnEnd> {
-    const end = await this.turn.take(run);
-    await this.answered.endIfClosed(run);
-    return end;
+  /** There is something to do for a run. */
+  private wake(run: ExportRun): void {
+    run.isBehind = true;
+    this.enqueue(run);
   }
 
-  /** Items were passed over, or wait again: their run is taken up when the lane is ready. */
-  private onGivenBack(stretches: readonly ExportStretch[]): void {
-    for (const { progress } of stretches) {
-      const run = this.runs.get(progress.traceId);
-      if (run?.hasMissed === true) this.schedule.enqueue(run);
+  /** A run that is in its turn comes to the end of the line when that is over. */
+  private enqueue(run: ExportRun): void {
+    if (run.isGone || run.isInTurn) return;
+    this.schedule.add(run);
+    this.resume();
+  }
+
+  private endLinger(): void {
+    this.lingerTimer?.cancel();
+    this.lingerTimer = undefined;
+    const runs = [...this.lingering];
+    this.lingering.clear();
+    for (const run of runs) this.wake(run);
+  }
+
+  /** The loop of the destination: gives one run after the other its turn, as long as there is room for what that gives. */
+  private async readUntilStopped(): Promise<void> {
+    while (!this.stop.signal.aborted) {
+      this.inTurn = this.nextRun();
+      this.send();
+      if (this.inTurn === undefined) {
+        this.rest.notify();
+        await new Promise<void>((resolve) => {
+          this.resume = resolve;
+        });
+      } else {
+        await this.takeTurn(this.inTurn);
+        // Exporting is not all that the process does: others get a turn of the event loop, too.
+        await nextTurn();
+      }
     }
+    this.inTurn = undefined;
+  }
+
+  /** The next run that is worth a turn; where no signal is taken any more there is nothing to do until the next start. */
+  private nextRun(): ExportRun | undefined {
+    const nowMs = this.deps.clock.monotonicMs();
+    while (this.hasRoom) {
+      const run = this.schedule.next(nowMs);
+      if (run === undefined) return undefined;
+      if (this.isOff) this.forget(run);
+      // What was evicted and cannot be sent waits for `onReady`.
+      else if (run.isBehind || run.canCatchUp) return run;
+    }
+    return undefined;
+  }
+
+  /** Sends what may be sent. While runs are read, requests fill up; but nothing waits for that longer than for more records. */
+  private send(): void {
+    const nowMs = this.deps.clock.monotonicMs();
+    const isAll = this.inTurn === undefined || nowMs - this.sentAllMs >= this.options.batchDelayMs;
+    if (isAll) this.sentAllMs = nowMs;
+    for (const sender of this.bothSenders) sender.send(isAll);
+  }
+
+  /** One turn of a run: a piece of its log is read, and what that gives waits for requests. */
+  private async takeTurn(run: ExportRun): Promise<void> {
+    run.isInTurn = true;
+    run.isBehind = false;
+    try {
+      const reading = await this.reader.read(run, this.isFlushing);
+      if (run.isGone) run.abandon();
+      else if (reading === undefined) this.forget(run);
+      else {
+        run.enqueue(reading.items, reading.closingAtBytes);
+        run.isBehind ||= reading.hasMore;
+        if (reading.quietInMs !== undefined) {
+          run.quietTimer?.cancel();
+          run.quietTimer = this.deps.clock.after(reading.quietInMs, () => this.wake(run));
+        }
+        await this.endIfAnswered(run);
+      }
+      run.failedTurns = 0;
+    } catch (error) {
+      this.fault(run, error);
+    }
+    run.isInTurn = false;
+    if (run.isGone) return;
+    if (run.failedTurns === 0 && (run.isBehind || run.isEvicted)) this.schedule.add(run);
+    this.schedule.hadTurn(run, this.deps.clock.monotonicMs());
+  }
+
+  private fault(run: ExportRun, error: unknown): void {
+    run.failedTurns += 1;
+    this.close(run);
+    const { destination, logger, clock, retryPolicy } = this.deps;
+    if (run.failedTurns === 1 && !run.isGone) {
+      logger.error(
+        { destination: destination.name, traceId: run.traceId, error: reasonOf(error) },
+        'a run could not be exported; it is tried again',
+      );
+    }
+    clock.after(retryPolicy.delayMs(run.failedTurns, null), () => this.wake(run));
+  }
+
+  /**
+   * The last link: moves cursors after what was answered. Resolves when that is saved: until then no further request takes
+   * the place of the one that was answered.
+   */
+  private async onAnswered(batches: readonly RunBatch[]): Promise<void> {
+    for (const batch of batches) batch.progress.answered(batch);
+    // A signal that was turned off leaves runs that wait for nothing more.
+    const isCleared = this.bothSenders.map(({ breaker, queue }) => breaker.state === 'off' && queue.clear());
+    const answered = batches.flatMap(({ progress }) => this.runs.get(progress.traceId) ?? []);
+    const runs = new Set(isCleared.includes(true) ? this.runs.values() : answered);
+    for (const run of runs) run.progressMs ??= this.deps.clock.monotonicMs();
+    await this.saver.save([...runs].flatMap((run) => run.advance() ?? []));
+    for (const run of runs) await this.endIfAnswered(run);
+  }
+
+  /** Takes down that a run is sent to its end, once its last items were answered. */
+  private async endIfAnswered(run: ExportRun): Promise<void> {
+    const { cursor, closingAtBytes: logBytes, replay, memoryBytes } = run;
+    if (logBytes === undefined || cursor === undefined || run.isOutstanding) return;
+    this.close(run);
+    if (run.isEvicted) {
+      run.isBehind ||= run.knownBytes > logBytes;
+      this.enqueue(run);
+      return;
+    }
+    run.cursor = { ...cursor, tracesOffset: logBytes, logsOffset: logBytes, finishedAtBytes: logBytes };
+    run.settledBytes = logBytes;
+    if (replay?.readOffset === logBytes) this.reader.keep(run.traceId, replay, memoryBytes);
+    await this.saver.save([run.cursor]);
+    this.forget(run);
+  }
+
+  /** A signal waits for nothing any more: what was evicted meanwhile is read again. */
+  private onReady(): void {
+    for (const run of this.runs.values()) if (run.canCatchUp) this.enqueue(run);
+    this.foreign?.wake();
+    this.resume();
   }
 
   private close(run: ExportRun): void {
     run.close();
-    this.senders.drop(run.progress);
-    this.queue.closed(run);
-  }
-
-  /** Closes a run for the sake of others. What it was about to do, it does when it is its turn again. */
-  private makeWay(run: ExportRun): void {
-    const hasMore = run.isBehind || (run.replay?.heldCount ?? 0) > 0;
-    this.senders.passOver(run.progress);
-    this.close(run);
-    run.isBehind = hasMore;
-    if (hasMore || run.hasMissed) this.schedule.enqueue(run);
+    this.schedule.closed(run);
   }
 
   /** Lets go of everything of a run that is in memory or under way, before its cursor is moved by hand. */
   private async release(run: ExportRun): Promise<ExportCursor | undefined> {
-    const cursor = run.cursor ?? (await this.turn.load(run));
-    this.close(run);
-    this.senders.abandon(run.progress);
+    const cursor = run.cursor ?? (await this.reader.load(run));
+    run.abandon();
+    this.schedule.closed(run);
     if (cursor === undefined) this.forget(run);
     return cursor;
   }
 
   /** The run was sent to its end, or is not to be sent; where there is more to it, it goes on. */
   private forget(run: ExportRun): void {
+    if (run.isGone) return;
     this.close(run);
-    const { cursor } = run;
-    if (cursor !== undefined && cursor.finishedAtBytes !== run.knownBytes && !this.senders.areOff) {
-      run.isBehind = true;
-      this.schedule.enqueue(run);
-      return;
-    }
+    if (run.cursor !== undefined && run.cursor.finishedAtBytes !== run.knownBytes && !this.isOff) this.wake(run);
+    else this.remove(run);
+  }
+
+  private remove(run: ExportRun): void {
+    run.isGone = true;
     this.lingering.delete(run);
-    this.schedule.drop(run);
+    this.schedule.remove(run);
     this.runs.delete(run.traceId);
   }
 
   private async flushUntil(isDone: () => boolean, deadline: AbortSignal): Promise<boolean> {
-    if (!this.isStarted) return false;
+    if (this.reading === undefined) return false;
     this.isFlushing = true;
-    this.lingering.release();
-    for (const run of this.queue.openRuns) this.schedule.wake(run);
+    this.endLinger();
+    for (const run of this.runs.values()) if (run.replay !== undefined || run.isInTurn) this.wake(run);
     this.foreign?.wake();
     await this.rest.until(isDone, deadline);
     this.isFlushing = false;
-    return this.isDrained();
-  }
-
-  private isResting(): boolean {
-    const isForeignResting = this.foreign === undefined || this.foreign.isResting;
-    return this.schedule.isResting && this.senders.areResting && this.lingering.isEmpty && isForeignResting;
-  }
-
-  private isDrained(): boolean {
-    const isForeignDrained = this.foreign === undefined || this.foreign.isDrained;
-    return this.isResting() && this.schedule.isDrained && this.senders.areDrained && isForeignDrained;
+    return this.isDrained;
   }
 }
 
-/** Wakes whoever waits for work to come to rest; each looks for itself whether it has. */
-export class RestSignal {
+/** Wakes those who wait for work to come to rest; each looks for itself whether it has. */
+class RestSignal {
   private waiters: (() => void)[] = [];
 
-  /** Something came to rest, or somebody waits no longer. */
   notify(): void {
     const { waiters } = this;
     this.waiters = [];

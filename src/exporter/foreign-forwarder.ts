@@ -6,7 +6,7 @@ import type { Signal } from '../record/record-batch.js';
 import type { ForeignLogReader } from '../sink/foreign-log.js';
 import type { CursorStore, ForeignCursor } from '../store/cursor-store.js';
 import type { Destination } from './destination.js';
-import type { ExportLane } from './signal-sender.js';
+import type { SignalBreaker } from './signal-breaker.js';
 
 /** Forwards the telemetry of other services to one destination, one message after the other, from its cursor on. */
 export class ForeignForwarder {
@@ -22,7 +22,7 @@ export class ForeignForwarder {
   constructor(
     private readonly deps: {
       readonly destination: Destination;
-      readonly lanes: Readonly<Record<Signal, ExportLane>>;
+      readonly breakers: Readonly<Record<Signal, SignalBreaker>>;
       readonly reader: ForeignLogReader;
       readonly cursors: CursorStore;
       readonly clock: Clock;
@@ -92,16 +92,16 @@ export class ForeignForwarder {
 
   /** Whether it came to the end. */
   private async forwardAll(): Promise<boolean> {
-    const { destination, lanes, reader, cursors } = this.deps;
+    const { destination, breakers, reader, cursors } = this.deps;
     for await (const entry of reader.read(this.cursor)) {
       if (this.abort.aborted) return false;
-      const lane = lanes[entry.signal];
-      if (lane.state === 'waiting') return false;
-      if (lane.state === 'ready' && destination.forward !== undefined) {
+      const breaker = breakers[entry.signal];
+      if (breaker.state === 'waiting') return false;
+      if (breaker.state === 'ready' && destination.forward !== undefined) {
         const result = await destination.forward(entry.signal, entry.body, this.abort);
         if (this.abort.aborted && result.kind === 'retryable') return false;
-        const next = lane.settle(result, 1, 'forwarded');
-        // When a pause is over, the lane wakes this.
+        const next = breaker.settle(result, 1, 'forwarded');
+        // When a pause is over, the breaker wakes this.
         if (next === 'retry') this.retryLater(this.deps.requestRetryPolicy);
         if (next !== 'done') return false;
         this.failedInRow = 0;

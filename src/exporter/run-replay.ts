@@ -17,6 +17,8 @@ export class RunReplay {
   readOffset = 0;
   /** Lines that were no records. */
   damagedCount = 0;
+  /** How many steps of runs the mapper was told of. */
+  private originCount = 0;
   /** Places at which everything held was sent, ascending. */
   private readonly boundaries: number[];
   /** Spans in the place of others that were sent when the run was finished before. */
@@ -36,14 +38,13 @@ export class RunReplay {
     mapper.passOver(tracesOffset, logsOffset);
   }
 
-  /** Tells which runs the trace's commands belong to. */
-  setOrigins(origins: readonly RunOrigin[]): void {
+  /** Tells the mapper which runs the trace's commands belong to; they are known a moment after its first records. */
+  async lookUpOrigins(find: () => Promise<readonly RunOrigin[]>): Promise<void> {
+    if (this.originCount > 0 && this.mapper.lacksOrigin !== true) return;
+    const origins = await find();
+    if (origins.length === this.originCount) return;
+    this.originCount = origins.length;
     this.mapper.setOrigins?.(origins);
-  }
-
-  /** Whether telemetry was mapped of which nobody said to what run it belongs. */
-  get lacksOrigin(): boolean {
-    return this.mapper.lacksOrigin ?? false;
   }
 
   get heldCount(): number {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../../../src/delivery/retry-policy.js';
-import { ExportLane } from '../../../src/exporter/signal-sender.js';
+import { SignalBreaker } from '../../../src/exporter/signal-breaker.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 
@@ -9,7 +9,7 @@ function openLane() {
   const policy = new RetryPolicy(DEFAULT_RETRY_POLICY, () => 1);
   let readyCount = 0;
   const deps = { clock, logger: new RecordingLogger(), policy };
-  const lane = new ExportLane('traces', true, 'otlp', deps, () => {
+  const lane = new SignalBreaker('traces', true, 'otlp', deps, () => {
     readyCount += 1;
   });
   const fail = (retryAfterMs: number | null = null) =>

@@ -297,6 +297,28 @@ describe('an export worker whose destination fails', () => {
     expect(bench.mappers).toHaveLength(2);
   });
 
+  it('ends every run whose logs waited when the destination comes to say that it takes none', async () => {
+    bench.receiver.answer = (signal) => (signal === 'logs' ? { status: 503 } : {});
+    const worker = await bench.worker({ options: { maxBatchItems: 2, maxWaitingItems: 4 } });
+    const runs = numbers(3).map(traceIdOf);
+    for (const run of runs) {
+      bench.log.append(run, spanEnd(run, 1), ...numbers(20).map((number) => logRecord(run, number, `${number}`)));
+      await bench.finish(run, worker);
+    }
+    await until(() => {
+      bench.clock.advance(100);
+      return worker.status().signals.logs.state === 'waiting';
+    });
+    for (let round = 0; round < 100; round += 1) await new Promise(setImmediate);
+    bench.receiver.answer = (signal) => (signal === 'logs' ? { status: 404 } : {});
+    await until(() => {
+      bench.clock.advance(1_000);
+      return worker.status().pendingRuns === 0;
+    });
+    await until(() => worker.status().state === 'idle' && worker.status().lagBytes === 0);
+    expect(bench.receiver.spanNames).toEqual(runs.map(() => 'span 1'));
+  });
+
   it('counts what a partial success rejects and logs the first message', async () => {
     bench.receiver.answer = () => ({
       body: JSON.stringify({ partialSuccess: { rejectedSpans: '2', errorMessage: 'old' } }),

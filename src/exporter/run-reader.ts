@@ -1,0 +1,119 @@
+import type { TraceId } from '../record/ids.js';
+import type { RunSummary } from '../run/run-summary.js';
+import type { ExportCursor } from '../store/cursor-store.js';
+import type { ExportRun } from './export-run.js';
+import type { ExportWorkerDeps } from './export-worker-options.js';
+import type { MappedItem } from './run-mapper.js';
+import { FinishedReplays, RunReplay } from './run-replay.js';
+
+/** What a run gave when it was read. */
+export interface Reading {
+  readonly items: readonly MappedItem[];
+  /** Length of the log, where these are the run's last items. */
+  readonly closingAtBytes?: number;
+  /** There is more to read at once. */
+  readonly hasMore: boolean;
+  /** Spans are held, and are let go when nothing is appended for so long. */
+  readonly quietInMs?: number;
+}
+
+const NOTHING: Reading = { items: [], hasMore: false };
+
+/** The first links of the chain: reads a run's record log on from where its mapper stands, about 1 MiB at a time, and maps it. */
+export class RunReader {
+  private readonly finished: FinishedReplays;
+
+  /** @param eventHoldMs how long spans are held for events that come after them, once their run is quiet. */
+  constructor(
+    private readonly eventHoldMs: number,
+    private readonly deps: ExportWorkerDeps,
+  ) {
+    this.finished = new FinishedReplays(deps.clock);
+  }
+
+  /**
+   * Reads on.
+   * @param isFlushing held spans are let go at once.
+   * @returns `undefined` where the destination is not to get the run, or got all of it.
+   */
+  async read(run: ExportRun, isFlushing: boolean): Promise<Reading | undefined> {
+    const cursor = (run.isLoaded ? run.cursor : undefined) ?? (await this.load(run));
+    if (cursor === undefined || cursor.finishedAtBytes === run.knownBytes) return undefined;
+    const replay = run.replay === undefined || run.canCatchUp ? await this.open(run, cursor) : run.replay;
+    // Its last items are under way: whether more came is seen when they are answered.
+    if (run.closingAtBytes !== undefined) return NOTHING;
+    const { origins } = this.deps;
+    if (origins !== undefined) await replay.lookUpOrigins(() => origins.originsOf(run.traceId));
+    return replay.readOffset < run.knownBytes ? this.readLines(run, replay) : this.readEnd(run, replay, isFlushing);
+  }
+
+  /** A run's cursor, from the state; `undefined` where the destination is not to get the run. */
+  async load(run: ExportRun): Promise<ExportCursor | undefined> {
+    const { cursors, destination, reader, runs } = this.deps;
+    const { traceId } = run;
+    const found = run.cursor ?? (await cursors.find(destination.name, traceId));
+    if (found === undefined && !(await cursors.isWanted(destination.name, traceId))) return undefined;
+    run.knownBytes = Math.max(run.knownBytes, await reader.lengthBytes(traceId));
+    if (run.finished === undefined) {
+      const summary = await runs.find(traceId);
+      if (summary?.state === 'finished') run.finished ??= summary;
+    }
+    run.isLoaded = true;
+    run.cursor = found ?? {
+      destination: destination.name,
+      traceId,
+      tracesOffset: 0,
+      logsOffset: 0,
+      finishedAtBytes: null,
+    };
+    return run.cursor;
+  }
+
+  /** A run was sent to its end: what its mapper knows is kept for a while, for records that come late. */
+  keep(traceId: TraceId, replay: RunReplay, memoryBytes: number): void {
+    this.finished.keep(traceId, replay, memoryBytes);
+  }
+
+  /** Nothing of a run is kept. */
+  drop(traceId: TraceId): void {
+    this.finished.drop(traceId);
+  }
+
+  private async open(run: ExportRun, cursor: ExportCursor): Promise<RunReplay> {
+    run.close();
+    const kept = this.finished.take(run.traceId, cursor);
+    const summary = kept !== undefined || cursor.finishedAtBytes === null ? undefined : await this.findSummary(run);
+    const replay = kept ?? new RunReplay(this.deps.createMapper(), cursor, summary);
+    run.open(replay, cursor);
+    return replay;
+  }
+
+  private async findSummary(run: ExportRun): Promise<RunSummary | undefined> {
+    return run.finished ?? (await this.deps.runs.find(run.traceId));
+  }
+
+  /** At the end of what was known one more reading sees whether the run is finished, or its spans are to be let go. */
+  private async readLines({ traceId, knownBytes }: ExportRun, replay: RunReplay): Promise<Reading> {
+    const { readOffset, damagedCount } = replay;
+    // Not beyond what is known to be durable.
+    const items = await this.deps.lines.read(traceId, readOffset, knownBytes, (lines) => {
+      if (lines.length > 0) return replay.pushLines(lines);
+      throw new Error(
+        `the record log has ${readOffset} bytes where ${knownBytes} were expected; was it cut or removed?`,
+      );
+    });
+    const lines = replay.damagedCount - damagedCount;
+    if (lines > 0) this.deps.logger.warn({ traceId, lines }, 'damaged lines of a record log were passed over');
+    return { items, hasMore: true };
+  }
+
+  private readEnd(run: ExportRun, replay: RunReplay, isFlushing: boolean): Reading {
+    const { finished } = run;
+    if (finished?.logBytes === replay.readOffset) {
+      return { items: replay.finish(finished), closingAtBytes: finished.logBytes, hasMore: false };
+    }
+    if (replay.heldCount === 0) return NOTHING;
+    const quietInMs = run.lastAppendMs + this.eventHoldMs - this.deps.clock.monotonicMs();
+    return isFlushing || quietInMs <= 0 ? { items: replay.takeHeld(), hasMore: false } : { ...NOTHING, quietInMs };
+  }
+}
