@@ -1,12 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Attributes } from '../record/attributes.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
-import type { AttributeCell } from './attribute-cells.js';
 import { isDebugValue } from './debug-value.js';
 import { sortedKeys } from './key-order.js';
 import type { AttributeColumn } from './leaf-column.js';
 import { MESSAGE_LAYOUTS, type MessageLayout, ONEOF_FIELD, ONEOF_MEMBERS } from './message-layout.js';
 import { setOwn } from './set-own.js';
+
+/** A cell of a column inside `attributes`. */
+export type AttributeCell = string | number | bigint | boolean;
 
 /** The cells of one row's `attributes`; null cells are left out. */
 export type AttributeCells = ReadonlyMap<AttributeColumn, AttributeCell>;

@@ -1,15 +1,20 @@
 import { ByteBuffer } from './byte-buffer.js';
 import { ByteSource } from './byte-source.js';
 
-/** Deeper values are left to the general reader. */
-const MAX_DEPTH = 60;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
+const COLON = 0x3a;
 const MINUS = 0x2d;
+const POINT = 0x2e;
 const ZERO = 0x30;
-const NINE = 0x39;
 const SMALL_U = 0x75;
+const OBJECT = 0x7b;
+const OBJECT_END = 0x7d;
+const LIST = 0x5b;
+const LIST_END = 0x5d;
+/** UTF-8 of the character that stands for half of a surrogate pair without the other. */
+const REPLACEMENT = ByteSource.of('\ufffd');
 
 /** 1 for the bytes at which a JSON string cannot simply go on: its end, an escape, control characters. */
 const STOPS = Uint8Array.from({ length: 256 }, (_, byte) =>
@@ -26,13 +31,6 @@ const HEX = ANY_HEX.map((value, byte) => (byte >= 0x41 && byte <= 0x46 ? 255 : v
 const ESCAPES = new Map(
   [...'"\\/bfnrt'].map((letter, index) => [letter.charCodeAt(0), '"\\/\b\f\n\r\t'.charCodeAt(index)]),
 );
-/** Those that `JSON.stringify` writes. */
-const WRITTEN_ESCAPES = new Set([...'"\\bfnrt'].map((letter) => letter.charCodeAt(0)));
-/** Control characters that it writes with four digits: those without a letter. */
-const WRITTEN_CONTROLS = new Set(
-  Array.from({ length: 0x20 }, (_, code) => code).filter((code) => !'\b\f\n\r\t'.includes(String.fromCharCode(code))),
-);
-
 /** A text within a line, or within the cursor's own buffer where it had escapes. */
 export interface TextSlice {
   start: number;
@@ -58,6 +56,8 @@ export class ByteCursor {
   low = Number.NaN;
   /** Texts that had escapes. */
   readonly unescaped = new ByteBuffer(1024);
+  /** What ends the objects and lists that the value being passed is in. */
+  private readonly closers: number[] = [];
 
   point(source: ByteSource, at: number): void {
     this.source = source;
@@ -126,7 +126,7 @@ export class ByteCursor {
     return this.high >= 0 && this.low >= 0 && this.high + this.low > 0;
   }
 
-  /** Passes a number of up to 19 digits, below 9e18, into `high` and `low`. */
+  /** Passes an unsigned number of 64 bits, its digits alone, into `high` and `low`. */
   uint64(): boolean {
     const { bytes, at } = this;
     let end = at;
@@ -135,47 +135,46 @@ export class ByteCursor {
     for (;;) {
       const digit = (bytes[end] ?? 0) - ZERO;
       if (digit < 0 || digit > 9) break;
-      // The number is upper * 10^9 + lower; both are exact in a double.
+      // The number is upper * 10^(digits of lower) + lower; both are exact in a double.
       if (end - at < 10) upper = upper * 10 + digit;
       else lower = lower * 10 + digit;
       end++;
     }
     const count = end - at;
-    if (count === 0 || count > 19 || (count === 19 && (bytes[at] ?? 0) === NINE)) return false;
+    if (count === 0 || count > 20) return false;
     this.at = end;
     this.split(upper, lower, Math.max(0, count - 10));
-    return true;
+    return this.high <= 0xffffffff;
   }
 
-  /** Passes an integer of at most ten digits without needless zeros; `undefined` when there is none. */
-  integer(): number | undefined {
-    const { bytes } = this;
-    const isNegative = bytes[this.at] === MINUS;
-    const start = isNegative ? this.at + 1 : this.at;
+  /** Passes a number as JSON spells it; NaN when there is none. */
+  number(): number {
+    const { bytes, at } = this;
+    const isNegative = bytes[at] === MINUS;
+    const start = isNegative ? at + 1 : at;
     let end = start;
     let value = 0;
     for (let digit = (bytes[end] ?? 0) - ZERO; digit >= 0 && digit <= 9; digit = (bytes[end] ?? 0) - ZERO) {
       value = value * 10 + digit;
-      if (++end - start > 10) return undefined;
+      end++;
     }
-    if (end === start || (bytes[start] === ZERO && (isNegative || end > start + 1))) return undefined;
+    if (end === start || (bytes[start] === ZERO && end > start + 1)) return Number.NaN;
     const next = bytes[end];
-    // A point or exponent goes on with the number.
-    if (next === 0x2e || next === 0x65 || next === 0x45) return undefined;
     this.at = end;
-    return isNegative ? -value : value;
+    if (end - start < 16 && next !== POINT && next !== 0x65 && next !== 0x45) return isNegative ? -value : value;
+    return this.passFraction() ? Number(bytes.toString('latin1', at, this.at)) : Number.NaN;
   }
 
-  /** Passes a value that is spelt as `JSON.stringify` spells what `JSON.parse` makes of it. */
-  value(depth = 0): boolean {
+  /** Passes a value as JSON spells it, whatever its nesting. Blanks around and within it are not taken. */
+  value(): boolean {
     const byte = this.bytes[this.at] ?? 0;
+    return byte === OBJECT || byte === LIST ? this.container() : this.scalar(byte);
+  }
+
+  private scalar(byte: number): boolean {
     switch (byte) {
       case QUOTE:
-        return this.writtenString();
-      case 0x7b:
-        return depth < MAX_DEPTH && this.object(depth);
-      case 0x5b:
-        return depth < MAX_DEPTH && this.list(depth);
+        return this.string();
       case 0x74:
         return this.pass(TRUE);
       case 0x66:
@@ -183,25 +182,59 @@ export class ByteCursor {
       case 0x6e:
         return this.pass(NULL);
       default:
-        return this.number();
+        return !Number.isNaN(this.number());
     }
   }
 
-  /** Passes a string that JavaScript would write with the same bytes. */
-  private writtenString(): boolean {
+  /** Passes an object or a list with all that is in it. */
+  private container(): boolean {
+    const { bytes, closers } = this;
+    closers.length = 0;
+    for (;;) {
+      const byte = bytes[this.at] ?? 0;
+      if (byte === OBJECT || byte === LIST) {
+        const closer = byte === OBJECT ? OBJECT_END : LIST_END;
+        closers.push(closer);
+        if (bytes[++this.at] !== closer) {
+          if (closer === OBJECT_END && !this.key()) return false;
+          continue;
+        }
+      } else if (!this.scalar(byte)) {
+        return false;
+      }
+      for (;;) {
+        const closer = closers[closers.length - 1];
+        if (closer === undefined) return true;
+        const next = bytes[this.at++];
+        if (next === COMMA) {
+          if (closer === OBJECT_END && !this.key()) return false;
+          break;
+        }
+        if (next !== closer) return false;
+        closers.pop();
+      }
+    }
+  }
+
+  /** Passes an object's key with its colon. */
+  key(): boolean {
+    return this.string() && this.passByte(COLON);
+  }
+
+  /** Passes a string without asking what it says. */
+  string(): boolean {
     const { bytes } = this;
+    if (bytes[this.at] !== QUOTE) return false;
     let at = this.at + 1;
     for (;;) {
       while (STOPS[bytes[at] ?? 0] === 0) at++;
       if (bytes[at] !== BACKSLASH) break;
       const letter = bytes[at + 1] ?? 0;
       if (letter === SMALL_U) {
-        if (bytes[at + 2] !== ZERO || bytes[at + 3] !== ZERO) return false;
-        const code = ((HEX[bytes[at + 4] ?? 0] ?? 255) << 4) | (HEX[bytes[at + 5] ?? 0] ?? 255);
-        if (!WRITTEN_CONTROLS.has(code)) return false;
+        if (codeUnit(bytes, at + 2) < 0) return false;
         at += 6;
       } else {
-        if (!WRITTEN_ESCAPES.has(letter)) return false;
+        if (!ESCAPES.has(letter)) return false;
         at += 2;
       }
     }
@@ -209,73 +242,24 @@ export class ByteCursor {
     return bytes[at] === QUOTE;
   }
 
-  private object(depth: number): boolean {
+  /** Passes what may stand behind a number's whole part. */
+  private passFraction(): boolean {
     const { bytes } = this;
-    this.at++;
-    if (bytes[this.at] === 0x7d) {
+    if (bytes[this.at] === POINT) {
       this.at++;
-      return true;
+      if (!this.passDigits()) return false;
     }
-    let previousStart = 0;
-    let previousEnd = 0;
-    for (;;) {
-      const start = this.at;
-      if (!this.keyAfter(previousStart, previousEnd)) return false;
-      previousStart = start;
-      previousEnd = this.at;
-      if (!this.passByte(0x3a) || !this.value(depth + 1)) return false;
-      const next = bytes[this.at++];
-      if (next === 0x7d) return true;
-      if (next !== COMMA) return false;
-    }
+    const next = bytes[this.at];
+    if (next !== 0x65 && next !== 0x45) return true;
+    const sign = bytes[++this.at];
+    if (sign === MINUS || sign === 0x2b) this.at++;
+    return this.passDigits();
   }
 
-  /** Passes a key that comes after the one between these places, so that none is there twice; both 0 for the first. */
-  keyAfter(previousStart: number, previousEnd: number): boolean {
-    const start = this.at;
-    return this.key() && isAscending(this.bytes, previousStart, previousEnd, start, this.at);
-  }
-
-  /**
-   * Passes an object's key without escapes. Keys that objects of JavaScript do not keep in their place (numbers, which
-   * come first, and `__proto__`) are not taken.
-   */
-  key(): boolean {
-    const { bytes } = this;
-    const start = this.at;
-    if (bytes[start] !== QUOTE) return false;
-    let at = start + 1;
-    const first = bytes[at] ?? 0;
-    if ((first >= ZERO && first <= NINE) || (first === 0x5f && bytes[at + 1] === 0x5f)) return false;
-    while (STOPS[bytes[at] ?? 0] === 0) at++;
-    this.at = at + 1;
-    return bytes[at] === QUOTE;
-  }
-
-  private list(depth: number): boolean {
-    const { bytes } = this;
-    this.at++;
-    if (bytes[this.at] === 0x5d) {
-      this.at++;
-      return true;
-    }
-    for (;;) {
-      if (!this.value(depth + 1)) return false;
-      const next = bytes[this.at++];
-      if (next === 0x5d) return true;
-      if (next !== COMMA) return false;
-    }
-  }
-
-  private number(): boolean {
-    const { bytes, at: start } = this;
-    if (this.integer() !== undefined) return true;
-    let end = start;
-    while (NUMBER_BYTES[bytes[end] ?? 0] === 1) end++;
-    if (end === start || end - start > 30) return false;
-    const text = String.fromCharCode(...bytes.subarray(start, end));
-    this.at = end;
-    return String(Number(text)) === text;
+  private passDigits(): boolean {
+    const { bytes, at } = this;
+    while ((bytes[this.at] ?? 0) >= ZERO && (bytes[this.at] ?? 0) <= 0x39) this.at++;
+    return this.at > at;
   }
 
   /** Eight hexadecimal digits as a number; -1 where they are none. */
@@ -292,7 +276,7 @@ export class ByteCursor {
     return seen > 15 ? -1 : value >>> 0;
   }
 
-  /** Splits `upper * 10^lowerDigits + lower` (upper below 10^10, at most 9 digits in lower) into halves of 32 bits. */
+  /** Splits `upper * 10^lowerDigits + lower` (upper below 10^10, at most 10 digits in lower) into halves of 32 bits. */
   private split(upper: number, lower: number, lowerDigits: number): void {
     const scale = SCALES[lowerDigits] ?? 1;
     const upperHigh = Math.floor(upper / 65536);
@@ -303,58 +287,69 @@ export class ByteCursor {
     this.high = Math.floor(highProduct / 65536) + Math.floor(low / 4294967296);
   }
 
-  /** Puts the text without its escapes into the buffer. Surrogates are left to the general reader. */
+  /** Puts the text without its escapes into the buffer. */
   private unescape(slice: TextSlice): boolean {
     const { bytes, source, unescaped } = this;
     const begin = unescaped.length;
     let plain = slice.start;
-    for (let at = slice.start; at < slice.end; at++) {
-      if (bytes[at] !== BACKSLASH) continue;
+    for (let at = slice.start; at < slice.end; ) {
+      if (bytes[at] !== BACKSLASH) {
+        at++;
+        continue;
+      }
       unescaped.appendBytes(source, plain, at);
-      const letter = bytes[++at] ?? 0;
+      const letter = bytes[at + 1] ?? 0;
       const character = ESCAPES.get(letter);
       if (character !== undefined) {
         unescaped.appendUint8(character);
+        at += 2;
       } else {
-        const code = letter === SMALL_U ? hexByte(bytes, at + 1) * 256 + hexByte(bytes, at + 3) : -1;
-        if (code < 0 || (code >= 0xd800 && code < 0xe000)) return false;
-        unescaped.appendText(String.fromCharCode(code));
-        at += 4;
+        const length = letter === SMALL_U ? this.appendCodeUnits(at) : 0;
+        if (length === 0) return false;
+        at += length;
       }
-      plain = at + 1;
+      plain = at;
     }
     unescaped.appendBytes(source, plain, slice.end);
     slice.start = begin;
     slice.end = unescaped.length;
     return true;
   }
+
+  /** Puts the character of one escape with digits, or of a pair of them, into the buffer. @returns their length; 0 where they are none */
+  private appendCodeUnits(at: number): number {
+    const { bytes, unescaped } = this;
+    const code = codeUnit(bytes, at + 2);
+    if (code < 0) return 0;
+    if (code < 0xd800 || code >= 0xe000) {
+      unescaped.appendText(String.fromCharCode(code));
+      return 6;
+    }
+    const second = bytes[at + 6] === BACKSLASH && bytes[at + 7] === SMALL_U ? codeUnit(bytes, at + 8) : -1;
+    if (code < 0xdc00 && second >= 0xdc00 && second < 0xe000) {
+      unescaped.appendText(String.fromCharCode(code, second));
+      return 12;
+    }
+    unescaped.appendBytes(REPLACEMENT);
+    return 6;
+  }
 }
 
 /** Powers of ten, which are slow to work out. */
-const SCALES = Array.from({ length: 10 }, (_, digits) => 10 ** digits);
+const SCALES = Array.from({ length: 11 }, (_, digits) => 10 ** digits);
 const TRUE = ByteSource.of('true');
 const FALSE = ByteSource.of('false');
 const NULL = ByteSource.of('null');
-const NUMBER_BYTES = Uint8Array.from({ length: 256 }, (_, byte) =>
-  Number('0123456789+-.eE'.includes(String.fromCharCode(byte))),
-);
 
-/** Two hexadecimal digits of either case; far below zero where they are none. */
+/** Four hexadecimal digits of either case; below zero where they are none. */
+function codeUnit(bytes: Uint8Array, at: number): number {
+  const high = hexByte(bytes, at);
+  const low = hexByte(bytes, at + 2);
+  return high < 0 || low < 0 ? -1 : high * 256 + low;
+}
+
 function hexByte(bytes: Uint8Array, at: number): number {
   const high = ANY_HEX[bytes[at] ?? 0] ?? 255;
   const low = ANY_HEX[bytes[at + 1] ?? 0] ?? 255;
-  return high > 15 || low > 15 ? -1_000_000 : high * 16 + low;
-}
-
-/** Whether a key comes after the one before it, so that no key is there twice. Both begin and end with their quotes. */
-function isAscending(bytes: Uint8Array, start: number, end: number, nextStart: number, nextEnd: number): boolean {
-  const length = Math.min(end - start, nextEnd - nextStart);
-  for (let i = 1; i < length; i++) {
-    const byte = bytes[start + i] ?? 0;
-    const next = bytes[nextStart + i] ?? 0;
-    if (byte === next) continue;
-    return byte === QUOTE || (next !== QUOTE && byte < next);
-  }
-  // Only before the first key is there nothing to compare.
-  return end === start;
+  return high > 15 || low > 15 ? -1 : high * 16 + low;
 }

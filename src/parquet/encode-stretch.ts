@@ -18,7 +18,7 @@ export interface StretchLimits extends ParquetWriterLimits {
   readonly maxLineBytes: number;
   /**
    * Whether the file is one of our own record logs: a last line without a line break is then left out, for it may be half
-   * written, and how deep its records are nested was looked at when they came.
+   * written, and its records are in the schema's own spelling.
    */
   readonly isRecordLog: boolean;
 }
@@ -54,7 +54,7 @@ export class StretchEncoder {
     private readonly limits: StretchLimits,
     toModern: LineRowsOptions['toModern'],
   ) {
-    this.rows = new LineRows(this.columns, { checksNesting: !limits.isRecordLog, toModern });
+    this.rows = new LineRows(this.columns, { isModern: limits.isRecordLog, toModern });
     // V8 takes fields that nobody has assigned again for constants, and throws the code that it has optimized away when
     // the first page and row group end. Ended once before, they cost nothing later.
     this.columns.finish();

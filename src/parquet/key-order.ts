@@ -1,5 +1,4 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
-import { setOwn } from './set-own.js';
 
 /** The fields of a message in the order in which the engine writes them into `json_payload`. */
 export interface KeyOrder {
@@ -50,22 +49,6 @@ export const ONEOF_KEY_ORDERS: ReadonlyMap<string, KeyOrder> = new Map<string, K
   ],
   ['node_freshness_outcome', fields('node_freshness_outcome', 'age_seconds')],
 ]);
-
-/** The value with the keys of its objects in an order; keys that the order does not know follow as they came. */
-export function inKeyOrder(value: JsonValue, order: KeyOrder | null | undefined): JsonValue {
-  if (order === null || order === undefined) return value;
-  if (Array.isArray(value)) return (value as readonly JsonValue[]).map((item) => inKeyOrder(item, order));
-  if (!isJsonObject(value)) return value;
-  const ordered: Record<string, JsonValue> = {};
-  for (const [field, fieldOrder] of Object.entries(order)) {
-    const found = value[field];
-    if (found !== undefined) ordered[field] = inKeyOrder(found, fieldOrder);
-  }
-  for (const [field, found] of Object.entries(value)) {
-    if (!Object.hasOwn(ordered, field)) setOwn(ordered, field, found);
-  }
-  return ordered;
-}
 
 /** The object with its keys, and those of the objects in it, sorted as JSONL has them. */
 export function sortedKeys(value: JsonObject): JsonObject {

@@ -5,7 +5,6 @@ import type { KeyOrder } from './key-order.js';
 
 const OBJECT = 0x7b;
 const LIST = 0x5b;
-const COLON = 0x3a;
 const COMMA = 0x2c;
 const OBJECT_END = 0x7d;
 const LIST_END = 0x5d;
@@ -16,7 +15,7 @@ interface OrderedKey {
   readonly order: OrderedCopy | null;
 }
 
-/** Copies JSON objects with their keys in an order: `inKeyOrder` on bytes. */
+/** Copies JSON objects with their keys in an order; those that the order does not know follow as they came. */
 export class OrderedCopy {
   private readonly keys: readonly OrderedKey[];
   /** Where the values of `keys` are in the object that is copied; -1 where one is missing. */
@@ -33,26 +32,31 @@ export class OrderedCopy {
   }
 
   /**
-   * Appends the value at the cursor, which `ByteCursor.value` has passed before, and passes it.
-   * Orders do not hold themselves, so an object within this one uses another order's places.
+   * Appends the value at the cursor, which `ByteCursor.value` has passed before, and passes it: an object, or the objects of
+   * a list, in the order. Orders do not hold themselves, so an object within this one uses another order's places.
    */
   append(cursor: ByteCursor, out: ByteBuffer): void {
     const { bytes } = cursor;
-    const first = bytes[cursor.at];
-    if (first === OBJECT) {
-      this.appendObject(cursor, out);
-    } else if (first === LIST && bytes[cursor.at + 1] !== LIST_END) {
+    if (bytes[cursor.at] === LIST && bytes[cursor.at + 1] !== LIST_END) {
       do {
         out.appendUint8(bytes[cursor.at++] ?? 0);
-        this.append(cursor, out);
+        this.appendItem(cursor, out);
       } while (bytes[cursor.at] === COMMA);
       cursor.at++;
       out.appendUint8(LIST_END);
     } else {
-      const start = cursor.at;
-      cursor.value();
-      out.appendBytes(cursor.source, start, cursor.at);
+      this.appendItem(cursor, out);
     }
+  }
+
+  private appendItem(cursor: ByteCursor, out: ByteBuffer): void {
+    if (cursor.bytes[cursor.at] === OBJECT) {
+      this.appendObject(cursor, out);
+      return;
+    }
+    const start = cursor.at;
+    cursor.value();
+    out.appendBytes(cursor.source, start, cursor.at);
   }
 
   private appendObject(cursor: ByteCursor, out: ByteBuffer): void {
@@ -89,10 +93,7 @@ export class OrderedCopy {
       const start = ++cursor.at;
       if (bytes[start] === OBJECT_END) break;
       const index = this.keys.findIndex((key) => cursor.pass(key.bytes));
-      if (index < 0) {
-        cursor.key();
-        if (bytes[cursor.at] === COLON) cursor.at++;
-      }
+      if (index < 0) cursor.key();
       const valueStart = cursor.at;
       cursor.value();
       if (index < 0) {

@@ -1,7 +1,7 @@
 import type { FileMetaData } from 'hyparquet';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
+import { LineRows } from './line-rows.js';
 import { type ParquetFileInfo, ParquetOutput } from './parquet-output.js';
-import { RecordRows } from './record-rows.js';
 import { RowGroupColumns } from './row-group-columns.js';
 import { DEFAULT_LIMITS, isGroupFull, type ParquetWriterLimits } from './row-group-limits.js';
 
@@ -11,7 +11,7 @@ import { DEFAULT_LIMITS, isGroupFull, type ParquetWriterLimits } from './row-gro
  */
 export class ParquetWriter {
   private readonly columns = new RowGroupColumns();
-  private readonly rows = new RecordRows(this.columns);
+  private readonly rows = new LineRows(this.columns, { isModern: true, toModern: (record) => record });
 
   /** Begins a file. @throws when it cannot be created. */
   static async create(path: string, limits: ParquetWriterLimits = DEFAULT_LIMITS): Promise<ParquetWriter> {
@@ -30,7 +30,7 @@ export class ParquetWriter {
 
   async append(records: Iterable<TelemetryRecord>): Promise<void> {
     for (const record of records) {
-      this.rows.append(record);
+      this.rows.appendRecord(record);
       if (isGroupFull(this.columns, this.limits)) await this.output.write(this.columns.finish());
     }
   }

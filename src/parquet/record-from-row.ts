@@ -5,8 +5,7 @@ import { isNestedTooDeep, MAX_JSON_LEVELS } from '../record/json-nesting.js';
 import { severityNumberOf } from '../record/severity.js';
 import type { SpanLink, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
-import type { AttributeCell } from './attribute-cells.js';
-import { attributesFromCells } from './attributes-from-cells.js';
+import { type AttributeCell, attributesFromCells } from './attributes-from-cells.js';
 import { type AttributeColumn, isAttributeColumn } from './leaf-column.js';
 
 /** A row of a Parquet file is not a telemetry record; the message says what is wrong with it. */

@@ -1,0 +1,128 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { ByteSource } from '../../../src/parquet/byte-source.js';
+import { LineRows } from '../../../src/parquet/line-rows.js';
+import { MESSAGE_LAYOUTS, ONEOF_FIELD } from '../../../src/parquet/message-layout.js';
+import { ParquetOutput } from '../../../src/parquet/parquet-output.js';
+import { RowGroupColumns } from '../../../src/parquet/row-group-columns.js';
+import { Attributes } from '../../../src/record/attributes.js';
+import { isNestedTooDeep } from '../../../src/record/json-nesting.js';
+import { parseRecordLine, RecordParseError } from '../../../src/record/record-line.js';
+import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
+import { propertyRuns } from '../../tool/property-runs.js';
+import { anyLines } from './arbitrary-lines.js';
+import { recordsOf, SAMPLES_WITH_PARQUET, sampleLines } from './samples.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'line-rows-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+interface Written {
+  readonly reasons: readonly (string | undefined)[];
+  readonly records: readonly TelemetryRecord[];
+}
+
+/** Writes lines to a file and reads it again. */
+async function throughParquet(lines: readonly Buffer[], toModern = (record: TelemetryRecord) => record) {
+  const columns = new RowGroupColumns();
+  const rows = new LineRows(columns, { isModern: false, toModern });
+  const reasons = lines.map((line) => rows.append(new ByteSource(line), 0, line.length, false));
+  const path = join(folder, 'lines.parquet');
+  const output = await ParquetOutput.create(path);
+  await output.write(columns.finish());
+  await output.close();
+  return { reasons, records: await recordsOf(path) } satisfies Written;
+}
+
+/** What a reader of JSON finds in the lines. */
+function asJson(lines: readonly Buffer[]): Written {
+  const records: TelemetryRecord[] = [];
+  const reasons = lines.map((line) => {
+    const text = line.toString('utf8').replace(/\r$/, '');
+    if (text.trim() === '') return undefined;
+    if (isNestedTooDeep(text)) return 'nested deeper than 200 levels';
+    try {
+      records.push(parseRecordLine(text));
+      return undefined;
+    } catch (error) {
+      if (error instanceof RecordParseError) return error.message;
+      throw error;
+    }
+  });
+  return { reasons, records };
+}
+
+/** All of a record but its attributes; texts without halves of surrogate pairs, numbers as their columns can hold them. */
+function envelopeOf({ attributes: _, line: __, unknownFields: ___, ...envelope }: TelemetryRecord): unknown {
+  const bounded = (name: string, value: number) =>
+    name === 'code' ? Math.max(0, Math.min(value, 2 ** 32 - 1)) : Math.max(-(2 ** 31), Math.min(value, 2 ** 31 - 1));
+  return JSON.parse(
+    JSON.stringify(envelope, (name, value: unknown) => {
+      if (typeof value === 'bigint') return String(value);
+      if (value instanceof Attributes) return value.value;
+      if (typeof value === 'number') return bounded(name, value);
+      return typeof value === 'string' ? Buffer.from(value).toString('utf8') : value;
+    }),
+  );
+}
+
+function isZero(value: unknown): boolean {
+  return (
+    value === null ||
+    value === '' ||
+    value === 0 ||
+    value === false ||
+    (typeof value === 'object' && Object.keys(value).length === 0)
+  );
+}
+
+describe('lines written as rows', () => {
+  it.each(SAMPLES_WITH_PARQUET)('are taken as they stand, all lines of %s', async (sample) => {
+    const { reasons } = await throughParquet(
+      sampleLines(sample).map((line) => Buffer.from(line)),
+      (record) => {
+        throw new Error(`laid out anew: ${JSON.stringify(record.line)}`);
+      },
+    );
+    expect(reasons.every((reason) => reason === undefined)).toBe(true);
+  });
+
+  it('are the records that a reader of JSON finds in them, and the same lines are no records, whatever the lines', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyLines, { minLength: 1, maxLength: 30 }), async (texts) => {
+        const lines = texts.map((text) => Buffer.from(text));
+        const expected = asJson(lines);
+        const found = await throughParquet(lines);
+        expect(found.reasons).toEqual(expected.reasons);
+        expect(found.records.map(envelopeOf)).toEqual(expected.records.map(envelopeOf));
+        for (const [index, { attributes, eventType }] of expected.records.entries()) {
+          const kept = found.records[index]?.attributes;
+          if (!MESSAGE_LAYOUTS.has(eventType)) expect(kept?.value).toEqual(attributes.value);
+          for (const [name, value] of Object.entries(attributes.value)) {
+            if (!isZero(value) && name !== ONEOF_FIELD) expect(kept?.json).toContain(JSON.stringify(name).slice(1, -1));
+          }
+        }
+      }),
+      { numRuns: propertyRuns(150) },
+    );
+  });
+
+  it('keep what is no valid UTF-8 as the replacement characters that a text has for it', async () => {
+    const [line = ''] = sampleLines('parse');
+    const [before = '', after = ''] = line.split('INFO', 2);
+    const damaged = Buffer.concat([Buffer.from(before), Buffer.from([0x49, 0xff, 0xc3]), Buffer.from(after)]);
+    const { records } = await throughParquet([damaged]);
+    expect(records[0]?.severityText).toBe('I\ufffd\ufffd');
+  });
+
+  it('keep numbers and texts that JavaScript would spell otherwise as they stand', async () => {
+    const [line = ''] = sampleLines('parse');
+    const odd = '{"a":1.0,"b":123456789012345678901,"c":"\\u00e9\\/","a b":[ ],"7":{"z":1,"y":2}}';
+    const record = line.replace(/"event_type":.*/, `"event_type":"some.Event","attributes":${odd}}`);
+    const { reasons, records } = await throughParquet([Buffer.from(record)]);
+    expect(reasons).toEqual([undefined]);
+    expect(records[0]?.attributes.json).toBe(odd.replace('[ ]', '[]'));
+  });
+});
