@@ -1,7 +1,11 @@
-import { GrowingBytes } from './growing-bytes.js';
+import { GrowingBytes, viewOf } from './growing-bytes.js';
 
 /** Bytes of JSONL lines being assembled; grows as needed. Written to by position, without a string in between. */
 export class LineBuffer extends GrowingBytes {
+  /** What texts were read from last: mostly a request, of all of whose texts one view does. */
+  private source: Buffer = EMPTY;
+  private sourceView = viewOf(EMPTY);
+
   /** Text that is known to be ASCII and to need no escape. */
   ascii(text: string): void {
     const { bytes } = this;
@@ -84,13 +88,17 @@ export class LineBuffer extends GrowingBytes {
     const begin = this.length;
     let at = begin;
     bytes[at++] = QUOTE;
+    const { view } = this;
+    const fromView = this.viewOf(from);
     for (let index = start; ; index++) {
-      const plain = index;
-      while (index < end && KINDS[from[index] as number] === 0) index++;
-      if (index - plain > LONG) {
-        from.copy(bytes, at, plain, index);
-        at += index - plain;
-      } else for (let next = plain; next < index; next++) bytes[at++] = from[next] as number;
+      // Four plain bytes at a time: with a high bit, below a blank, a quote or a backslash, one of these differences is negative.
+      for (; index + 4 <= end; index += 4, at += 4) {
+        const four = fromView.getInt32(index, true);
+        const special = four | (four - BLANKS) | ((four ^ QUOTES) - ONES) | ((four ^ BACKSLASHES) - ONES);
+        if ((special & HIGH_BITS) !== 0) break;
+        view.setInt32(at, four, true);
+      }
+      while (index < end && KINDS[from[index] as number] === 0) bytes[at++] = from[index++] as number;
       if (index === end) break;
       const byte = from[index] as number;
       const kind = KINDS[byte] as number;
@@ -112,6 +120,14 @@ export class LineBuffer extends GrowingBytes {
     this.length = at;
   }
 
+  private viewOf(from: Buffer): DataView {
+    if (from !== this.source) {
+      this.source = from;
+      this.sourceView = viewOf(from);
+    }
+    return this.sourceView;
+  }
+
   /** Any text; reserves its own room. */
   utf8(text: string): void {
     this.reserve(text.length * 3);
@@ -119,6 +135,7 @@ export class LineBuffer extends GrowingBytes {
   }
 }
 
+const EMPTY = Buffer.alloc(0);
 const BILLION = 1_000_000_000;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -139,8 +156,12 @@ for (const [byte, letter] of [
 const SHORT = 1;
 const LONG_ESCAPE = 2;
 const NOT_ASCII = 3;
-/** Of more plain bytes than these, a call copies faster than a loop. */
-const LONG = 48;
+/** The same byte four times. */
+const ONES = 0x01010101;
+const BLANKS = 0x20202020;
+const QUOTES = 0x22222222;
+const BACKSLASHES = 0x5c5c5c5c;
+const HIGH_BITS = 0x80808080;
 const KINDS = new Uint8Array(256);
 for (let byte = 0; byte < 256; byte++) {
   if (SHORT_ESCAPES[byte] !== 0) KINDS[byte] = SHORT;
