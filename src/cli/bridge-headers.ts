@@ -1,5 +1,5 @@
 import { type Environment, nonEmpty } from '../config/environment.js';
-import { parseKeyValues } from '../exporter/otlp-environment.js';
+import { parseKeyValues } from '../config/otlp-environment.js';
 import { CliError } from './cli-error.js';
 import { EXIT } from './exit-code.js';
 

@@ -1,7 +1,7 @@
-import type { OtlpEnvironment } from '../exporter/otlp-environment.js';
 import type { ConfigurationRow } from './configuration.js';
 import { formatDuration } from './duration.js';
 import { MASK, maskUrl } from './mask.js';
+import type { OtlpEnvironment } from './otlp-environment.js';
 
 /** What OpenTelemetry's variables say, as rows of `run-bridge config`; secrets are masked. */
 export function environmentRows({ destination, resourceOverrides }: OtlpEnvironment): ConfigurationRow[] {

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { readOtlpEnvironment } from '../exporter/otlp-environment.js';
 import { readBucketEnvironment } from './bucket-environment.js';
 import { formatByteSize } from './byte-size.js';
 import type { Configuration, ConfigurationRow, ResolvedConfiguration } from './configuration.js';
@@ -9,6 +8,7 @@ import { type Environment, nonEmpty } from './environment.js';
 import { environmentRows } from './environment-rows.js';
 import { jobRows } from './job-rows.js';
 import { quoted } from './mask.js';
+import { readOtlpEnvironment } from './otlp-environment.js';
 import { placeRows } from './place-rows.js';
 import { PLATFORM_SECRET_NAMES, readPlatformSecrets } from './platform-secrets.js';
 import type { FileReading } from './read-configuration-file.js';

@@ -104,10 +104,7 @@ export class ExportRun {
   /** Takes what the mapper gave. @param closingAtBytes length of the log, for a run's last items. */
   enqueue(items: readonly MappedItem[], closingAtBytes?: number): void {
     this.closingAtBytes ??= closingAtBytes;
-    for (const progress of [this.progress.traces, this.progress.logs]) {
-      const own = items.filter((item) => item.signal === progress.signal);
-      progress.enqueue(own, closingAtBytes);
-    }
+    for (const progress of [this.progress.traces, this.progress.logs]) progress.enqueue(items, closingAtBytes);
   }
 
   /** Moves the cursor after what was answered. @returns the cursor where it has moved. */

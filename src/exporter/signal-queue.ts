@@ -137,7 +137,7 @@ export class SignalProgress {
   }
 
   /**
-   * Takes what the mapper gave, unless the signal is off, or a new replay gives it again.
+   * Takes those items of the mapper that are its own, unless the signal is off, or a new replay gives them again.
    * @param closingAt the anchor, for a run's last items.
    */
   enqueue(items: readonly MappedItem[], closingAt?: number): void {
@@ -145,7 +145,9 @@ export class SignalProgress {
     if (closingAt !== undefined) this.closingAt = closingAt;
     const mayRepeat = this.repeated.size > 0 || this.answeredAhead.size > 0;
     const before = this.waiting.length;
+    const { signal } = this;
     for (const item of items) {
+      if (item.signal !== signal) continue;
       if (!mayRepeat || !this.isRepeated(item)) this.waiting.push(item);
       // At the anchor of the last items a late record may still come.
       this.enqueuedTo = Math.max(this.enqueuedTo, item.anchorOffset === this.closingAt ? 0 : item.anchorOffset + 1);

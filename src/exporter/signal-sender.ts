@@ -1,8 +1,10 @@
+import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
+import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { Clock, Timer } from '../component/clock.js';
 import { reasonOf } from '../component/reason-of.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
+import type { Signal } from '../record/record-batch.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
-import type { MappedItem } from './run-mapper.js';
 import type { SignalBreaker } from './signal-breaker.js';
 import type { RunBatch, SignalQueue } from './signal-queue.js';
 
@@ -110,10 +112,10 @@ export class SignalSender {
     for (;;) {
       shipment.batches = shipment.batches.filter((batch) => batch.progress.isUnderWay(batch));
       if (shipment.batches.length === 0) break;
-      const items = shipment.batches.flatMap((batch) => batch.items).slice(0, maxItems);
-      const outcome = await this.attempt(items);
+      const request = toItemBatch(this.breaker.signal, shipment.batches, maxItems);
+      const outcome = await this.attempt(request);
       if (outcome === 'unsendable') {
-        maxItems = Math.ceil(items.length / 2);
+        maxItems = Math.ceil(request.items.length / 2);
         continue;
       }
       const { result, itemCount } = outcome;
@@ -132,11 +134,11 @@ export class SignalSender {
   }
 
   /** One attempt. Items that the destination cannot even encode are tried by halves, until the one that is at fault is alone. */
-  private async attempt(items: readonly MappedItem[]): Promise<BatchOutcome | 'unsendable'> {
+  private async attempt(request: ItemBatch): Promise<BatchOutcome | 'unsendable'> {
     try {
-      return await this.deps.destination.send(toItemBatch(this.breaker.signal, items), this.deps.stop);
+      return await this.deps.destination.send(request, this.deps.stop);
     } catch (error) {
-      if (items.length > 1) return 'unsendable';
+      if (request.items.length > 1) return 'unsendable';
       const message = `the item could not be sent: ${reasonOf(error)}`;
       return { result: { kind: 'refused', status: 0, message }, itemCount: 1 };
     }
@@ -179,9 +181,16 @@ function takeFront(shipment: Shipment, itemCount: number): readonly RunBatch[] {
   return front;
 }
 
-/** Items of one signal as a destination takes them. */
-function toItemBatch(signal: SignalBreaker['signal'], mapped: readonly MappedItem[]): ItemBatch {
-  return signal === 'traces'
-    ? { signal, items: mapped.flatMap((item) => (item.signal === 'traces' ? [item.span] : [])) }
-    : { signal, items: mapped.flatMap((item) => (item.signal === 'logs' ? [item.log] : [])) };
+/** The first items of some batches, as a destination takes them. */
+function toItemBatch(signal: Signal, batches: readonly RunBatch[], maxItems: number): ItemBatch {
+  const spans: ReadableSpan[] = [];
+  const logs: ReadableLogRecord[] = [];
+  for (const { items } of batches) {
+    for (const item of items) {
+      if (spans.length + logs.length === maxItems) break;
+      if (item.signal === 'traces') spans.push(item.span);
+      else logs.push(item.log);
+    }
+  }
+  return signal === 'traces' ? { signal, items: spans } : { signal, items: logs };
 }

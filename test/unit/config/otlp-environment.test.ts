@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Environment, readOtlpEnvironment } from '../../../src/exporter/otlp-environment.js';
+import { type Environment, readOtlpEnvironment } from '../../../src/config/otlp-environment.js';
 
 const GENERAL = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
 
