@@ -1,5 +1,4 @@
-import { ByteBuffer } from './byte-buffer.js';
-import { ByteSource } from './byte-source.js';
+import { ByteBuffer, ByteSource } from './bytes.js';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

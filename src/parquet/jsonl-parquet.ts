@@ -1,15 +1,13 @@
 import { setImmediate } from 'node:timers/promises';
-import {
-  type LineReject,
-  type Stretch,
-  StretchEncoder,
-  type StretchLimits,
-  type StretchStep,
-} from './encode-stretch.js';
+import type { Worker } from 'node:worker_threads';
+import { startBoundedThread } from '../component/bounded-thread.js';
+import { systemClock } from '../component/clock.js';
+import { packageFile } from '../component/package-file.js';
+import { type LineReject, type Stretch, StretchEncoder, type StretchLimits, type StretchStep } from './line-encoder.js';
 import type { LineRowsOptions } from './line-rows.js';
-import type { ParquetOutput } from './parquet-output.js';
-import type { EncodedRowGroup } from './row-group-columns.js';
-import { StretchThread } from './stretch-thread.js';
+import type { ParquetOutput } from './parquet-writer.js';
+import type { EncodedRowGroup } from './row-group.js';
+import type { StretchAnswer, StretchJob } from './stretch-worker.js';
 
 /** A part of a file that one thread encodes: at the engine's usual size of a line, the 100,000 rows of a row group. */
 const STRETCH_BYTES = 80 * 1024 * 1024;
@@ -17,7 +15,7 @@ const STRETCH_BYTES = 80 * 1024 * 1024;
 const SMALL_BYTES = 8 * 1024 * 1024;
 
 /** Which lines are encoded, and how. */
-export interface JsonlParquetOptions {
+interface JsonlParquetOptions {
   /** Where to begin in the file, at the start of a line; lines are counted from there. Default: 0. */
   readonly fromOffset?: number;
   /** Length of the file as far as it is read; none of its lines begins after it. */
@@ -155,4 +153,50 @@ class OwnThread implements Encoder {
   }
 
   async end(): Promise<void> {}
+}
+
+interface Running {
+  readonly onStep: (step: StretchStep) => void;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A thread that encodes stretches of files, one at a time. It has about 15 MB of its own; `end` gives them back. */
+class StretchThread {
+  private readonly worker: Worker;
+  private running: Running | undefined;
+
+  constructor(limits: StretchLimits) {
+    // Options of the process itself, such as what its script is, are not meant for the thread.
+    const options = { workerData: limits, execArgv: [] };
+    this.worker = startBoundedThread(packageFile('dist/stretch-worker.js'), options, systemClock);
+    this.worker.on('message', (answer: StretchAnswer) => {
+      if (answer === 'done') this.settle()?.resolve();
+      else this.running?.onStep(answer);
+    });
+    this.worker.on('error', (error) => this.settle()?.reject(error));
+    this.worker.on('exit', () => this.settle()?.reject(new Error('the thread that writes Parquet has ended')));
+  }
+
+  /**
+   * Encodes a stretch of an open file, which has to stay open.
+   * @throws what the file system throws when the file cannot be read; the thread is not to be used any more then.
+   */
+  encode(file: number, stretch: Stretch, onStep: (step: StretchStep) => void): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.running = { onStep, resolve, reject };
+      this.worker.postMessage({ file, stretch } satisfies StretchJob);
+    });
+  }
+
+  /** Ends the thread, whatever it does. */
+  async end(): Promise<void> {
+    await this.worker.terminate();
+  }
+
+  private settle(): Running | undefined {
+    const { running } = this;
+    this.running = undefined;
+    return running;
+  }
 }

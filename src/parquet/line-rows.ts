@@ -4,10 +4,9 @@ import { formatRecordLine, parseRecordLine, RecordParseError } from '../record/r
 import { severityNumberOf } from '../record/severity.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { type AttributePlan, AttributePlans } from './attribute-plan.js';
-import { ByteBuffer } from './byte-buffer.js';
 import { ByteCursor, type TextSlice, textSlice } from './byte-cursor.js';
-import { ByteSource } from './byte-source.js';
-import type { RowGroupColumns } from './row-group-columns.js';
+import { ByteBuffer, ByteSource } from './bytes.js';
+import type { RowGroupColumns } from './row-group.js';
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;

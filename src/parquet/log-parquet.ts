@@ -3,13 +3,12 @@ import type { FileMetaData } from 'hyparquet';
 import { z } from 'zod';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { jsonlToParquet } from './jsonl-parquet.js';
-import { ParquetOutput } from './parquet-output.js';
 import { readParquetFooter } from './parquet-reader.js';
-import { ParquetWriter } from './parquet-writer.js';
-import { DEFAULT_LIMITS } from './row-group-limits.js';
+import { ParquetOutput, ParquetWriter } from './parquet-writer.js';
+import { DEFAULT_LIMITS } from './row-group.js';
 
 /** Is told of a line in a record log that is no record; counted from 1. */
-export type LineDamageReport = (line: number, reason: string) => void;
+type LineDamageReport = (line: number, reason: string) => void;
 
 /** A record is never this long: more than any body that is taken. */
 const MAX_LINE_BYTES = 256 * 1024 * 1024;

@@ -3,11 +3,10 @@ import { startBoundedThread } from '../component/bounded-thread.js';
 import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
-import type { FromParquetThread, ParquetThreadSetup, ToParquetThread } from './messages.js';
-import type { ParquetJob, ParquetJobWriter } from './parquet-job.js';
+import type { ParquetJob, ParquetJobWriter } from './run-parquet.js';
 
 /** What the thread's owner works with. */
-export interface ParquetThreadDeps {
+interface ParquetThreadDeps {
   /** The thread's program, compiled. */
   readonly entry: URL;
   readonly clock: Clock;
@@ -107,3 +106,21 @@ export class ParquetThread implements Component, ParquetJobWriter {
     running?.reject(new Error('the program is stopping'));
   }
 }
+
+/** What the thread is started with. */
+export interface ParquetThreadSetup {
+  readonly dataFolder: string;
+}
+
+/** A job; the thread gets the next one when it has answered. */
+export type ToParquetThread = ParquetJob;
+
+/** What it answers. */
+export type FromParquetThread =
+  /** A line of the record log is no record; at its number or, where the log was read in records, its offset in bytes. */
+  | { readonly type: 'damaged'; readonly traceId: string; readonly at: LinePlace; readonly reason: string }
+  /** The job is done, or failed: then `error` says why. */
+  | { readonly type: 'done'; readonly error: string | null };
+
+/** Where a line is. */
+export type LinePlace = { readonly line: number } | { readonly offset: number };

@@ -1,12 +1,13 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Attributes } from '../record/attributes.js';
 import { parseSpanId, parseTraceId, type SpanId, spanIdFromUint64, type TraceId } from '../record/ids.js';
-import { isJsonObject, type JsonValue } from '../record/json.js';
+import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
 import { isNestedTooDeep, MAX_JSON_LEVELS } from '../record/json-nesting.js';
 import { severityNumberOf } from '../record/severity.js';
 import type { SpanLink, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
-import { type AttributeCell, attributesFromCells } from './attributes-from-cells.js';
-import { type AttributeColumn, isAttributeColumn } from './leaf-column.js';
+import { MESSAGE_LAYOUTS, type MessageLayout, ONEOF_FIELD, ONEOF_MEMBERS } from './message-layout.js';
+import { type AttributeColumn, isAttributeColumn } from './schema.js';
 
 /** A row of a Parquet file is not a telemetry record; the message says what is wrong with it. */
 export class RowParseError extends Error {
@@ -166,4 +167,126 @@ function optionalText(row: Row, name: string): string | null {
 
 function integer(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) ? value : undefined;
+}
+
+/** A cell of a column inside `attributes`. */
+type AttributeCell = string | number | bigint | boolean;
+
+/** The cells of one row's `attributes`; null cells are left out. */
+type AttributeCells = ReadonlyMap<AttributeColumn, AttributeCell>;
+
+const MEMBERS_BY_VARIANT = new Map([...ONEOF_MEMBERS].map(([field, variant]) => [variant, field]));
+const NO_LAYOUT: MessageLayout = { columns: [], payload: [], payloadIs: 'any', fields: new Set() };
+
+/**
+ * Puts a record's attributes together again as JSONL has them: plain zero values left out, 64-bit integers as strings,
+ * keys sorted. A cell in a column that the message does not use (a newer engine's) becomes an attribute of that name.
+ */
+function attributesFromCells(eventType: string, cells: AttributeCells): Attributes {
+  const layout = MESSAGE_LAYOUTS.get(eventType);
+  const text = cells.get('json_payload');
+  const payload = typeof text === 'string' ? parsePayload(text) : {};
+  if (layout === undefined && cells.size === 1 && typeof text === 'string' && !mayBeParsed(text)) {
+    // An unknown message whose numbers JavaScript cannot hold: its own text is kept.
+    return Attributes.fromJson(text);
+  }
+  const attributes: Record<string, JsonValue> = {};
+  fromColumns(layout ?? NO_LAYOUT, cells, attributes);
+  fromPayload(layout ?? NO_LAYOUT, payload, attributes);
+  return Attributes.of(sortedKeys(attributes));
+}
+
+function fromColumns(layout: MessageLayout, cells: AttributeCells, attributes: Record<string, JsonValue>): void {
+  const used = new Set<AttributeColumn>(['json_payload']);
+  for (const { field, column, zero } of layout.columns) {
+    used.add(column);
+    const cell = cells.get(column);
+    if (cell !== undefined && cell !== zero) attributes[field] = jsonOf(cell);
+  }
+  if (layout.constant !== undefined && cells.get(layout.constant.column) === layout.constant.text) {
+    used.add(layout.constant.column);
+  }
+  for (const [column, cell] of cells) {
+    if (!used.has(column)) attributes[column] = jsonOf(cell);
+  }
+}
+
+function fromPayload(layout: MessageLayout, payload: JsonObject, attributes: Record<string, JsonValue>): void {
+  const map: Record<string, JsonValue> = {};
+  for (const [key, value] of Object.entries(payload)) {
+    if (layout.payloadMap !== undefined && isDebugValue(value)) {
+      setOwn(map, key, value);
+    } else if (key === ONEOF_FIELD && isJsonObject(value)) {
+      unwrapOneof(value, attributes);
+    } else if (MEMBERS_BY_VARIANT.has(key)) {
+      // Older engines wrote the member itself as the payload.
+      unwrapOneof({ [key]: value }, attributes);
+    } else {
+      const field = layout.payload.find((candidate) => candidate.field === key);
+      if (field?.zero !== undefined && isDeepStrictEqual(field.zero, value)) continue;
+      setOwn(attributes, key, field?.isUint64 === true && typeof value === 'number' ? String(value) : value);
+    }
+  }
+  if (layout.payloadMap !== undefined && Object.keys(map).length > 0) attributes[layout.payloadMap] = map;
+}
+
+function unwrapOneof(value: JsonObject, attributes: Record<string, JsonValue>): void {
+  for (const [variant, detail] of Object.entries(value)) {
+    setOwn(attributes, MEMBERS_BY_VARIANT.get(variant) ?? variant, detail);
+  }
+}
+
+function parsePayload(text: string): JsonObject {
+  const value = parse(text);
+  // Not the engine's writing; kept under the column's name.
+  return isJsonObject(value) ? value : { json_payload: value ?? text };
+}
+
+/** Whether nothing is lost when the text is parsed and written again, or it cannot be kept as it is. */
+function mayBeParsed(text: string): boolean {
+  const value = parse(text);
+  // Text on several lines cannot be kept: a record is one line.
+  return !isJsonObject(value) || JSON.stringify(value) === text || /[\r\n]/.test(text);
+}
+
+function parse(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return undefined;
+  }
+}
+
+function jsonOf(cell: AttributeCell): JsonValue {
+  return typeof cell === 'bigint' ? String(cell) : cell;
+}
+
+/** Whether a JSON value is a `v1.public.events.fusion.dev.DebugValue`: an object with at most one field, named after its type. */
+function isDebugValue(value: JsonValue): boolean {
+  if (!isJsonObject(value)) return false;
+  const keys = Object.keys(value);
+  return keys.length === 0 || (keys.length === 1 && /^(float64|bool|string|bytes)$/.test(keys[0] ?? ''));
+}
+
+/** Sets a key that someone else chose: `__proto__` becomes a key like any other. */
+function setOwn(target: Record<string, JsonValue>, key: string, value: JsonValue): void {
+  if (key === '__proto__') {
+    Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
+  } else {
+    target[key] = value;
+  }
+}
+
+/** The object with its keys, and those of the objects in it, sorted as JSONL has them. */
+function sortedKeys(value: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.keys(value)
+      .sort()
+      .map((key) => [key, sortedValue(value[key] ?? null)]),
+  );
+}
+
+function sortedValue(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return (value as readonly JsonValue[]).map(sortedValue);
+  return isJsonObject(value) ? sortedKeys(value) : value;
 }

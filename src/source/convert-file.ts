@@ -1,7 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { reasonOf } from '../component/reason-of.js';
-import { ParquetDeliveryWriter } from '../parquet/parquet-delivery-writer.js';
-import { ParquetOutput } from '../parquet/parquet-output.js';
+import { ParquetDeliveryWriter, ParquetOutput } from '../parquet/parquet-writer.js';
 import type { DeliveryWriter } from '../sink/delivery-writer.js';
 import { JsonlWriter } from '../sink/jsonl-writer.js';
 import { OtlpJsonWriter } from '../sink/otlp-json-writer.js';

@@ -1,8 +1,8 @@
 import { open } from 'node:fs/promises';
 import { modernRecord } from '../decode/modern-record.js';
 import { jsonlToParquet } from '../parquet/jsonl-parquet.js';
-import type { ParquetOutput } from '../parquet/parquet-output.js';
-import { DEFAULT_LIMITS } from '../parquet/row-group-limits.js';
+import type { ParquetOutput } from '../parquet/parquet-writer.js';
+import { DEFAULT_LIMITS } from '../parquet/row-group.js';
 import { unreadable } from './jsonl-file.js';
 import { tooLongReason } from './line-reject.js';
 import { MAX_LINE_BYTES } from './line-splitter.js';

@@ -1,6 +1,10 @@
 import fc from 'fast-check';
-import { MESSAGE_KEY_ORDERS } from '../../../src/parquet/key-order.js';
-import { MESSAGE_LAYOUTS, ONEOF_FIELD, ONEOF_MEMBERS } from '../../../src/parquet/message-layout.js';
+import {
+  MESSAGE_KEY_ORDERS,
+  MESSAGE_LAYOUTS,
+  ONEOF_FIELD,
+  ONEOF_MEMBERS,
+} from '../../../src/parquet/message-layout.js';
 import { parseSpanId, parseTraceId } from '../../../src/record/ids.js';
 
 const hex = (length: number) =>

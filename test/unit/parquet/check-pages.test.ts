@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parquetMetadata, type RowGroup } from 'hyparquet';
 import { describe, expect, it } from 'vitest';
-import { checkPages } from '../../../src/parquet/check-pages.js';
-import { parsePageHeader } from '../../../src/parquet/page-header.js';
+import { checkPages, parsePageHeader } from '../../../src/parquet/parquet-reader.js';
 import { SAMPLES } from '../../fake/sample-run.js';
 
 const bytes = readFileSync(join(SAMPLES, 'build-mixed/otel.parquet'));

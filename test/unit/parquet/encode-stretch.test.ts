@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type Stretch, StretchEncoder, type StretchStep } from '../../../src/parquet/encode-stretch.js';
+import { type Stretch, StretchEncoder, type StretchStep } from '../../../src/parquet/line-encoder.js';
 import { propertyRuns } from '../../tool/property-runs.js';
 import { sampleLines } from './samples.js';
 

@@ -1,7 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { MESSAGE_KEY_ORDERS } from '../../../src/parquet/key-order.js';
-import { MESSAGE_LAYOUTS, ONEOF_FIELD, ONEOF_MEMBERS } from '../../../src/parquet/message-layout.js';
+import {
+  MESSAGE_KEY_ORDERS,
+  MESSAGE_LAYOUTS,
+  ONEOF_FIELD,
+  ONEOF_MEMBERS,
+} from '../../../src/parquet/message-layout.js';
 import type { JsonValue } from '../../../src/record/json.js';
 import type { Field } from '../../../src/schema/message-type.js';
 import { EVENT_TYPE_PREFIX, PublicSchema } from '../../../src/schema/public-schema.js';

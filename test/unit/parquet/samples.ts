@@ -2,7 +2,7 @@ import { join, resolve } from 'node:path';
 import { readParquetRows } from '../../../src/parquet/parquet-reader.js';
 import { ParquetWriter } from '../../../src/parquet/parquet-writer.js';
 import { type Row, recordFromRow } from '../../../src/parquet/record-from-row.js';
-import type { ParquetWriterLimits } from '../../../src/parquet/row-group-limits.js';
+import type { ParquetWriterLimits } from '../../../src/parquet/row-group.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { sampleFolder } from '../../fake/sample-run.js';
 import { LARGE_SAMPLES_OF_COSTLY_CHECKS } from '../../tool/large-samples.js';

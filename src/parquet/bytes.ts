@@ -1,4 +1,19 @@
-import { ByteSource } from './byte-source.js';
+/**
+ * Bytes, and the view through which four or eight of them are read at once, wherever they begin: that is what makes
+ * comparing and hashing several times as fast as byte by byte.
+ */
+export class ByteSource {
+  readonly view: DataView;
+
+  constructor(readonly bytes: Buffer) {
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  }
+
+  /** A text as UTF-8. */
+  static of(text: string): ByteSource {
+    return new ByteSource(Buffer.from(text));
+  }
+}
 
 /** Up to this many bytes a loop copies faster than the call of a native function. */
 const LOOP_BYTES = 512;
@@ -94,5 +109,42 @@ export class ByteBuffer {
     this.memory = new ByteSource(grown);
     this.buffer = grown;
     this.view = this.memory.view;
+  }
+}
+
+/** Numbers that are appended one by one; the allocation is reused from page to page. */
+export class Uint32List {
+  private items = new Uint32Array(64);
+  private end = 0;
+
+  get length(): number {
+    return this.end;
+  }
+
+  /** The first `length` of these are the numbers; valid until the next one is appended. */
+  get values(): Uint32Array {
+    return this.items;
+  }
+
+  push(value: number): void {
+    if (this.end === this.items.length) this.grow(this.end + 1);
+    this.items[this.end++] = value;
+  }
+
+  /** Appends one value `count` times. */
+  pushMany(value: number, count: number): void {
+    if (this.end + count > this.items.length) this.grow(this.end + count);
+    this.items.fill(value, this.end, this.end + count);
+    this.end += count;
+  }
+
+  clear(): void {
+    this.end = 0;
+  }
+
+  private grow(needed: number): void {
+    const grown = new Uint32Array(Math.max(needed, this.items.length * 2));
+    grown.set(this.items);
+    this.items = grown;
   }
 }

@@ -1,14 +1,6 @@
-import type { ColumnWriter } from './column-writer.js';
-import type { EncodedChunk } from './encoded-chunk.js';
-import {
-  ATTRIBUTE_KINDS,
-  type AttributeColumn,
-  isAttributeColumn,
-  LEAF_COLUMNS,
-  type LeafColumn,
-} from './leaf-column.js';
-import type { NumberKind } from './number-values.js';
-import { BooleanColumn, NumberColumn, TextColumn } from './typed-column.js';
+import { BooleanColumn, type ColumnWriter, NumberColumn, type NumberKind, TextColumn } from './column.js';
+import type { EncodedChunk } from './page.js';
+import { ATTRIBUTE_KINDS, type AttributeColumn, isAttributeColumn, LEAF_COLUMNS, type LeafColumn } from './schema.js';
 
 /** A finished row group: its bytes as they lie in the file, and what the footer has to say about them. Plain data. */
 export interface EncodedRowGroup {
@@ -126,4 +118,27 @@ function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
     at += part.length;
   }
   return bytes;
+}
+
+/** Limits of a row group. */
+export interface ParquetWriterLimits {
+  /** Default 100,000: the engine itself writes all rows into one. */
+  readonly maxRowGroupRows: number;
+  /** Bytes (compressed pages and dictionaries) at which a row group ends early. Default 64 MiB. */
+  readonly maxRowGroupBytes: number;
+}
+
+export const DEFAULT_LIMITS: ParquetWriterLimits = {
+  maxRowGroupRows: 100_000,
+  maxRowGroupBytes: 64 * 1024 * 1024,
+};
+
+/** Rows after which the held bytes are counted. */
+const SIZE_CHECK_ROWS = 1_000;
+
+/** Whether a row group has reached its limits; to be asked after each row. */
+export function isGroupFull(columns: RowGroupColumns, limits: ParquetWriterLimits): boolean {
+  const { rowCount } = columns;
+  if (rowCount >= limits.maxRowGroupRows) return true;
+  return rowCount % SIZE_CHECK_ROWS === 0 && columns.bufferedBytes >= limits.maxRowGroupBytes;
 }

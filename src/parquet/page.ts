@@ -1,0 +1,220 @@
+import type { ColumnChunk, Encoding, PageHeader, ParquetType, Statistics } from 'hyparquet';
+import { ByteWriter } from 'hyparquet-writer';
+import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
+import { snappyCompress } from 'hyparquet-writer/src/snappy.js';
+import { type ByteBuffer, Uint32List } from './bytes.js';
+
+/** A page as it lies in the file: its header and its compressed body. */
+interface EncodedPage {
+  readonly bytes: Uint8Array;
+  /** Length before compression, header included. */
+  readonly uncompressedBytes: number;
+}
+
+/** Compresses a page's body with Snappy and puts its header before it. The bytes are a copy. */
+export function encodePage(
+  body: Uint8Array,
+  header: Omit<PageHeader, 'uncompressed_page_size' | 'compressed_page_size'>,
+): EncodedPage {
+  const compressed = snappyCompress(body);
+  const head = new ByteWriter(64);
+  writePageHeader(head, {
+    ...header,
+    uncompressed_page_size: body.length,
+    compressed_page_size: compressed.length,
+  });
+  return { bytes: Buffer.concat([head.getBytes(), compressed]), uncompressedBytes: head.offset + body.length };
+}
+
+/** A finished column chunk without its bytes: plain data, so that it can go from thread to thread. */
+export interface EncodedChunk {
+  readonly type: ParquetType;
+  readonly encodings: readonly Encoding[];
+  readonly path: readonly string[];
+  readonly valueCount: number;
+  readonly uncompressedBytes: number;
+  readonly statistics: Statistics;
+  /** Length of all of it, in bytes: the dictionary page, if there is one, and the data pages. */
+  readonly byteLength: number;
+  /** 0 where there is no dictionary. */
+  readonly dictionaryBytes: number;
+  readonly pages: readonly { readonly byteLength: number; readonly firstRow: number }[];
+}
+
+/** The chunk's metadata when it begins at `offset` in the file. */
+export function columnChunkAt(chunk: EncodedChunk, offset: number): ColumnChunk {
+  return {
+    file_offset: BigInt(offset),
+    meta_data: {
+      type: chunk.type,
+      encodings: [...chunk.encodings],
+      path_in_schema: [...chunk.path],
+      codec: 'SNAPPY',
+      num_values: BigInt(chunk.valueCount),
+      total_uncompressed_size: BigInt(chunk.uncompressedBytes),
+      total_compressed_size: BigInt(chunk.byteLength),
+      data_page_offset: BigInt(offset + chunk.dictionaryBytes),
+      ...(chunk.dictionaryBytes === 0 ? {} : { dictionary_page_offset: BigInt(offset) }),
+      statistics: chunk.statistics,
+    },
+  };
+}
+
+/** Where each data page lies, for the offset index. */
+export function pageLocations(
+  chunk: EncodedChunk,
+  offset: number,
+): { offset: bigint; compressed_page_size: number; first_row_index: bigint }[] {
+  let next = offset + chunk.dictionaryBytes;
+  return chunk.pages.map(({ byteLength, firstRow }) => {
+    const location = { offset: BigInt(next), compressed_page_size: byteLength, first_row_index: BigInt(firstRow) };
+    next += byteLength;
+    return location;
+  });
+}
+
+/** Which rows of the open page have a value: one bit each, so that rows without one cost nothing. */
+export class PresenceLevels {
+  private bits = new Uint8Array(128);
+
+  /** @param rowInPage counts from 0 in each page */
+  set(rowInPage: number): void {
+    const at = rowInPage >>> 3;
+    if (at >= this.bits.length) this.grow(at + 1);
+    this.bits[at] = (this.bits[at] ?? 0) | (1 << (rowInPage & 7));
+  }
+
+  /** Appends the page's definition levels and begins the next page. */
+  appendPage(body: ByteBuffer, rowsInPage: number): void {
+    if (this.bits.length * 8 < rowsInPage) this.grow(Math.ceil(rowsInPage / 8));
+    appendBlock(body, () => appendHybridBits(body, this.bits, rowsInPage));
+    this.clear();
+  }
+
+  clear(): void {
+    this.bits.fill(0);
+  }
+
+  /** A column's first value may stand far into the page, so doubling once may not be enough. */
+  private grow(neededBytes: number): void {
+    const { bits } = this;
+    this.bits = new Uint8Array(Math.max(neededBytes, bits.length * 2));
+    this.bits.set(bits);
+  }
+}
+
+/** Levels of a column inside a list, one pair for each item, empty list and row without a list. */
+export class ListLevels {
+  private readonly definitions = new Uint32List();
+  private readonly repetitions = new Uint32List();
+
+  get count(): number {
+    return this.definitions.length;
+  }
+
+  push(definition: number, repetition: number): void {
+    this.definitions.push(definition);
+    this.repetitions.push(repetition);
+  }
+
+  pushNulls(count: number): void {
+    this.definitions.pushMany(0, count);
+    this.repetitions.pushMany(0, count);
+  }
+
+  /** Appends the page's repetition and definition levels and begins the next page. */
+  appendPage(body: ByteBuffer): void {
+    const { definitions, repetitions } = this;
+    appendBlock(body, () => appendHybrid(body, repetitions.values, repetitions.length, 1));
+    // Lists have definition levels up to 3.
+    appendBlock(body, () => appendHybrid(body, definitions.values, definitions.length, 2));
+    this.clear();
+  }
+
+  clear(): void {
+    this.definitions.clear();
+    this.repetitions.clear();
+  }
+}
+
+/** Levels stand behind their length in four bytes. */
+function appendBlock(body: ByteBuffer, append: () => void): void {
+  const start = body.length;
+  body.appendUint32(0);
+  append();
+  body.setUint32(start, body.length - start - 4);
+}
+
+/** Bytes of equal bits that are worth a run of their own, in place of as many bytes of literals. */
+const MIN_EQUAL_BYTES = 4;
+
+/**
+ * Writes numbers in Parquet's hybrid of runs and bit-packing (Encodings.md): stretches of eight and more equal values
+ * become a run, others are bit-packed in groups of eight.
+ * @param count how many of `values` to write
+ * @param bitWidth 1 to 24
+ */
+export function appendHybrid(out: ByteBuffer, values: Uint32Array, count: number, bitWidth: number): void {
+  let literals = 0;
+  let at = 0;
+  while (at < count) {
+    const value = values[at];
+    let end = at + 1;
+    while (end < count && values[end] === value) end++;
+    // A run can begin only where a group of eight is full.
+    const begin = literals + ((at - literals + 7) & ~7);
+    if (end - begin >= 8) {
+      appendLiterals(out, values, literals, begin, bitWidth);
+      out.appendVarint((end - begin) * 2);
+      for (let bits = 0; bits < bitWidth; bits += 8) out.appendUint8(((value ?? 0) >>> bits) & 0xff);
+      literals = end;
+    }
+    at = end;
+  }
+  appendLiterals(out, values, literals, count, bitWidth);
+}
+
+/** Writes bits, the lowest of each byte first, in the same hybrid with a width of one. @param count of bits */
+function appendHybridBits(out: ByteBuffer, bits: Uint8Array, count: number): void {
+  const byteCount = (count + 7) >>> 3;
+  let literals = 0;
+  let at = 0;
+  while (at < byteCount) {
+    const byte = bits[at];
+    let end = at + 1;
+    if (byte === 0x00 || byte === 0xff) while (end < byteCount && bits[end] === byte) end++;
+    if (end - at >= MIN_EQUAL_BYTES) {
+      appendBitLiterals(out, bits, literals, at);
+      // The last byte may hold fewer than eight bits.
+      out.appendVarint((Math.min(end * 8, count) - at * 8) * 2);
+      out.appendUint8(byte === 0xff ? 1 : 0);
+      literals = end;
+    }
+    at = end;
+  }
+  appendBitLiterals(out, bits, literals, byteCount);
+}
+
+function appendBitLiterals(out: ByteBuffer, bits: Uint8Array, start: number, end: number): void {
+  if (start >= end) return;
+  out.appendVarint((end - start) * 2 + 1);
+  for (let at = start; at < end; at++) out.appendUint8(bits[at] ?? 0);
+}
+
+/** Bit-packs values, the last group filled up with zeros. */
+function appendLiterals(out: ByteBuffer, values: Uint32Array, start: number, end: number, bitWidth: number): void {
+  if (start >= end) return;
+  const groups = (end - start + 7) >>> 3;
+  out.appendVarint(groups * 2 + 1);
+  let pending = 0;
+  let pendingBits = 0;
+  for (let i = start; i < start + groups * 8; i++) {
+    pending |= (i < end ? (values[i] ?? 0) : 0) << pendingBits;
+    pendingBits += bitWidth;
+    while (pendingBits >= 8) {
+      out.appendUint8(pending & 0xff);
+      pending >>>= 8;
+      pendingBits -= 8;
+    }
+  }
+}
