@@ -18,7 +18,7 @@ import type { ForeignListener, ForeignLogReader } from '../sink/foreign-log.js';
 import type { FromThread, TaskMessage, ThreadSetup, ToThread } from './messages.js';
 import { ThreadMailbox } from './thread-mailbox.js';
 
-/** All that is exported: is told what became durable and what happens to runs, and sends it to each destination. */
+/** All exports: hears what became durable and what happens to runs, and sends it to each destination. */
 export interface Exports extends Component, AppendListener, ForeignListener, RunListener {
   /** Each destination: its name and where it is, without secrets. */
   readonly destinations: readonly (readonly [name: string, where: string])[];
@@ -117,11 +117,11 @@ export class ExportThread implements Exports {
   }
 
   onForeign(_batches: readonly ForeignBatch[]): void {
-    void this.tellForeign();
+    void this.postForeignEnd();
   }
 
   async onRunEvent(event: RunEvent): Promise<void> {
-    if (!this.isStopping) this.mailbox.told(event);
+    if (!this.isStopping) this.mailbox.runEvent(event);
   }
 
   drop(traceId: TraceId): void {
@@ -201,14 +201,14 @@ export class ExportThread implements Exports {
   }
 
   private async startWorkers(): Promise<void> {
-    await this.tellForeign();
+    await this.postForeignEnd();
     await this.link?.request('start');
   }
 
   private take(message: FromThread, link: ThreadLink): void {
     switch (message.type) {
-      case 'took':
-        if (link === this.link) this.mailbox.took(message.messages);
+      case 'acknowledged':
+        if (link === this.link) this.mailbox.acknowledged(message.messages);
         return;
       case 'ask':
         void this.answer(message, link);
@@ -238,7 +238,7 @@ export class ExportThread implements Exports {
     link.post({ type: 'answer', id, value });
   }
 
-  private async tellForeign(): Promise<void> {
+  private async postForeignEnd(): Promise<void> {
     const end = await this.sources?.foreign.end();
     if (end !== undefined) this.link?.post({ type: 'foreign', end });
   }
@@ -264,7 +264,7 @@ export class ExportThread implements Exports {
     this.restartTimer = undefined;
     try {
       await this.begin();
-      // From here on the new thread hears of everything; what came before it finds in the state, or is told now.
+      // From here on the new thread hears of everything; what came before it finds in the state, or hears now.
       this.mailbox.renew();
       if (this.isStarted) await this.startWorkers();
       this.deps.logger.info({}, 'the thread that exports is back');
@@ -281,7 +281,7 @@ function toError(error: unknown): Error {
 }
 
 /** What comes of a thread. */
-export interface ThreadLinkHost {
+interface ThreadLinkHost {
   onMessage(message: Exclude<FromThread, { readonly type: 'done' }>): void;
   /** The thread has ended, asked to or not. Called once. */
   onEnd(reason: Error): void;
@@ -293,7 +293,7 @@ interface Task {
 }
 
 /** One life of the export thread: messages to it and from it. */
-export class ThreadLink {
+class ThreadLink {
   private readonly tasks = new Map<number, Task>();
   private nextId = 1;
   private hasEnded = false;

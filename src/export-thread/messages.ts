@@ -45,7 +45,7 @@ export interface TaskMessage {
   readonly id: number;
 }
 
-/** What the thread is told. */
+/** Messages to the thread. */
 export type ToThread =
   | AppendedMessage
   | RunMessage
@@ -60,14 +60,14 @@ export type ToThread =
   | { readonly type: 'process'; readonly processId: string }
   | { readonly type: 'answer'; readonly id: number; readonly value: RunSummary | number | undefined };
 
-/** What the thread tells. */
+/** Messages from the thread. */
 export type FromThread =
   /** The destinations are open: each one's name and where it is. */
   | { readonly type: 'opened'; readonly destinations: readonly (readonly [string, string])[] }
   /** The configuration cannot be used. */
   | { readonly type: 'refused'; readonly problems: readonly string[] }
   /** So many messages were taken in. */
-  | { readonly type: 'took'; readonly messages: number }
+  | { readonly type: 'acknowledged'; readonly messages: number }
   | { readonly type: 'ask'; readonly id: number; readonly what: 'run' | 'length'; readonly traceId: TraceId }
   | { readonly type: 'status'; readonly statuses: readonly DestinationStatus[] }
   /** A task has come to its end: whether everything was exported, or why it failed. */

@@ -36,7 +36,7 @@ export class ThreadExports {
   /** What came before the workers were made. */
   private early: (() => void)[] | undefined = [];
   /** Messages that were taken in and not yet acknowledged. */
-  private tookCount = 0;
+  private takenCount = 0;
 
   /** Where several processes share the database: this one's id. */
   private processId: string;
@@ -192,15 +192,15 @@ export class ThreadExports {
     await this.state?.close();
   }
 
-  /** Says what was taken in, once for all messages that wait. */
+  /** Acknowledges what was taken in, once for all messages that wait. */
   private acknowledge(): void {
-    if (this.tookCount === 0) {
+    if (this.takenCount === 0) {
       setImmediate(() => {
-        this.post({ type: 'took', messages: this.tookCount });
-        this.tookCount = 0;
+        this.post({ type: 'acknowledged', messages: this.takenCount });
+        this.takenCount = 0;
       });
     }
-    this.tookCount += 1;
+    this.takenCount += 1;
   }
 }
 
@@ -213,7 +213,7 @@ function loggerTo(post: (message: FromThread) => void): Logger {
 }
 
 /** Reads the telemetry of other services up to where it is known to be durable, which only who writes it can say. */
-export class BoundedForeignReader implements ForeignLogReader {
+class BoundedForeignReader implements ForeignLogReader {
   private known: ForeignPlace | undefined;
 
   constructor(private readonly reader: Pick<ForeignLogReader, 'read'>) {}
@@ -243,7 +243,7 @@ function isBefore(a: ForeignPlace, b: ForeignPlace): boolean {
 const MAX_RESOURCES = 1_000;
 
 /** One object for each resource, however often it comes in a message: what is made of a resource is made once. */
-export class InternedResources {
+class InternedResources {
   private readonly byKey = new Map<string, Resource>();
 
   intern(resource: Resource): Resource {
@@ -262,7 +262,7 @@ export class InternedResources {
 type Answer = RunSummary | number | undefined;
 
 /** What the export thread asks the main one. */
-export class MainQuestions {
+class MainQuestions {
   private readonly waiting = new Map<number, (answer: Answer) => void>();
   private nextId = 1;
 
@@ -296,19 +296,19 @@ export class MainQuestions {
   }
 }
 
-/** How long after a message it is told, in milliseconds. */
+/** How long after a message the report is made, in milliseconds. */
 const DELAY_MS = 200;
-/** How often it is told while something is under way, is held back, or waits for a destination. */
+/** How often it is made while something is under way, is held back, or waits for a destination. */
 const REPEAT_MS = 1_000;
 
-/** Tells how things are, soon after something happened and as long as something is under way; when all is quiet, nothing. */
-export class StatusReport {
+/** Reports how things are, soon after something happened and as long as something is under way; when all is quiet, never. */
+class StatusReport {
   private timer: Timer | undefined;
 
-  /** @param tell tells, and says whether something is under way. */
+  /** @param report makes the report. @returns whether something is under way. */
   constructor(
     private readonly clock: Clock,
-    private readonly tell: () => boolean,
+    private readonly report: () => boolean,
   ) {}
 
   /** Something happened. */
@@ -319,6 +319,6 @@ export class StatusReport {
   now(): void {
     this.timer?.cancel();
     this.timer = undefined;
-    if (this.tell()) this.later(REPEAT_MS);
+    if (this.report()) this.later(REPEAT_MS);
   }
 }

@@ -3,26 +3,25 @@ import type { RunEvent } from '../run/run-event.js';
 import type { Appended } from '../sink/appended.js';
 import type { RunMessage, ToThread } from './messages.js';
 
-/** Messages that the thread has not taken in; beyond it, only the last news of each run is kept. */
+/** Messages that the thread has not acknowledged; beyond it, only the latest of each run is kept. */
 const MAX_MESSAGES = 1_000;
-/** Runs whose last news is kept; of the one longest ago the thread hears when it is started the next time. */
+/** Runs whose latest state is kept; of the one longest ago the thread hears when it is started the next time. */
 const MAX_RUNS = 100_000;
 
-/** The last news of a run. */
-interface News {
+/** What is known last of a run. */
+interface LatestOfRun {
   readonly lengthBytes: number;
   readonly event: RunMessage['event'] | undefined;
 }
 
 /**
- * What the export thread is to hear of runs: how long their logs are, which it reads itself, and what happens to them. A
- * thread that is behind never makes the others wait, nor the memory grow: it gets no single messages any more, but the last
- * news of each run.
+ * Posts to the export thread how long the logs of runs are, which it reads itself, and their events. A thread that is behind
+ * never makes the others wait, nor the memory grow: it gets no single messages any more, but the latest of each run.
  */
 export class ThreadMailbox {
   private messageCount = 0;
-  private readonly postponed = new Map<TraceId, News>();
-  /** Runs that were heard of and are not finished: what a new thread has to be told. */
+  private readonly postponed = new Map<TraceId, LatestOfRun>();
+  /** Runs that were heard of and are not finished: what a new thread has to hear of. */
   private readonly open = new Map<TraceId, number>();
 
   /** @param post hands a message to the thread. */
@@ -34,7 +33,7 @@ export class ThreadMailbox {
     else this.postLength(traceId, lengthBytes);
   }
 
-  told(event: RunEvent): void {
+  runEvent(event: RunEvent): void {
     if (event.type === 'invocationEnded') return;
     const { traceId, logBytes } = event.run;
     if (event.type === 'finished') this.open.delete(traceId);
@@ -42,15 +41,15 @@ export class ThreadMailbox {
     else this.postEvent(event);
   }
 
-  /** Nothing of a run is told any more. */
+  /** Nothing of a run is posted any more. */
   drop(traceId: TraceId): void {
     this.open.delete(traceId);
     this.postponed.delete(traceId);
     this.post({ type: 'drop', traceId });
   }
 
-  /** The thread has taken in some of it. */
-  took(messages: number): void {
+  /** The thread has taken in so many messages. */
+  acknowledged(messages: number): void {
     this.messageCount -= messages;
     if (this.messageCount > MAX_MESSAGES / 2) return;
     for (const [traceId, { lengthBytes, event }] of this.postponed) {
@@ -67,7 +66,7 @@ export class ThreadMailbox {
     for (const [traceId, lengthBytes] of this.open) {
       if (!this.postponed.has(traceId)) this.postponed.set(traceId, { lengthBytes, event: undefined });
     }
-    this.took(0);
+    this.acknowledged(0);
   }
 
   private get isFull(): boolean {

@@ -31,11 +31,11 @@ describe('the mailbox of the export thread', () => {
   it('keeps only the last news of each run while the thread takes nothing in, and tells it in the end', () => {
     for (let number = 1; number <= 5_000; number += 1)
       mailbox.appended({ traceId: traceIdOf(1 + (number % 7)), lengthBytes: number });
-    mailbox.told(finished(traceIdOf(3), 5_000));
+    mailbox.runEvent(finished(traceIdOf(3), 5_000));
     mailbox.appended({ traceId: traceIdOf(4), lengthBytes: 5_001 });
     expect(posted).toHaveLength(1_000);
     posted.length = 0;
-    mailbox.took(1_000);
+    mailbox.acknowledged(1_000);
     const events = posted.filter((message) => message.type === 'run');
     expect(events).toEqual([{ type: 'run', event: finished(traceIdOf(3), 5_000) }]);
     const lengths = posted.flatMap((message) =>
@@ -48,7 +48,7 @@ describe('the mailbox of the export thread', () => {
   it('tells a new thread of the runs that are open', () => {
     mailbox.appended({ traceId: traceIdOf(1), lengthBytes: 10 });
     mailbox.appended({ traceId: traceIdOf(2), lengthBytes: 20 });
-    mailbox.told(finished(traceIdOf(1), 10));
+    mailbox.runEvent(finished(traceIdOf(1), 10));
     posted.length = 0;
     mailbox.renew();
     expect(posted).toEqual([{ type: 'appended', traceId: traceIdOf(2), lengthBytes: 20 }]);
