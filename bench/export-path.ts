@@ -1,11 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { KnownLayouts } from '../src/exporter/lines/known-layouts.js';
+import { EventMappings } from '../src/exporter/lines/event-mappings.js';
 import { OtelRunMapper } from '../src/exporter/mapping/otel-run-mapper.js';
 import { OtlpEncoder } from '../src/exporter/otlp-destination.js';
-import { parseRecordLine } from '../src/record/record-line.js';
+import { SharedTexts } from '../src/exporter/redaction/shared-texts.js';
 import type { Resource } from '../src/record/resource.js';
-import { nodeLines } from './node-lines.js';
+import { LARGE_SAMPLES, largeSampleFolder } from '../test/tool/large-samples.js';
 import { formatSpread, spreadOf } from './spread.js';
 
 /** How much of a log is pushed at once, as the export thread does. */
@@ -13,68 +14,49 @@ const CHUNK_BYTES = 1024 * 1024;
 const BATCH_ITEMS = 512;
 const RESOURCE: Resource = { attributes: { 'service.name': 'dbt' }, scope: { name: 'dbt', version: '2' } };
 const SAMPLES = 'test/fixture/samples';
+/** Rounds in which the compiler warms up. */
+const WARM_UP_ROUNDS = 2;
 
-const layouts = new KnownLayouts();
-const { values } = parseArgs({
-  options: { rounds: { type: 'string', default: '10' }, spans: { type: 'string', default: '16384' } },
-});
+const { values } = parseArgs({ options: { rounds: { type: 'string', default: '10' } } });
 
-/** What an export costs from the lines of the record log to the bodies of requests, by lines and by records, in turns. */
-compare('one run of nodes', [nodeLines(Number(values.spans))]);
-const samples = readdirSync(SAMPLES, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-compare(
-  'real runs',
-  samples.map(({ name }) => readFileSync(`${SAMPLES}/${name}/otel.jsonl`)),
+/**
+ * What an export costs from the lines of the record log to the bodies of requests, in CPU time of the process: of a
+ * destination that has exported the same before, so that it knows the texts, and of one that has not.
+ */
+for (const name of LARGE_SAMPLES) measure(name, [readFileSync(join(largeSampleFolder(name), 'otel.jsonl'))]);
+const small = readdirSync(SAMPLES, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+measure(
+  'small runs',
+  small.map(({ name }) => readFileSync(join(SAMPLES, name, 'otel.jsonl'))),
 );
 
-function compare(name: string, logs: readonly Buffer[]): void {
-  const byLines: number[] = [];
-  const byRecords: number[] = [];
-  for (let round = 0; round <= Number(values.rounds); round++) {
-    const lines = microsPerSpan(logs, pushLines);
-    const records = microsPerSpan(logs, pushRecords);
-    // The first round compiles.
-    if (round === 0) continue;
-    byLines.push(lines);
-    byRecords.push(records);
+function measure(name: string, logs: readonly Buffer[]): void {
+  const known = { mappings: new EventMappings(), texts: new SharedTexts() };
+  const again: number[] = [];
+  const first: number[] = [];
+  for (let round = 0; round < WARM_UP_ROUNDS + Number(values.rounds); round++) {
+    const toKnown = microsPerSpan(logs, known);
+    const toNew = microsPerSpan(logs, { mappings: new EventMappings(), texts: new SharedTexts() });
+    if (round < WARM_UP_ROUNDS) continue;
+    again.push(toKnown);
+    first.push(toNew);
   }
-  const ratios = byLines.map((lines, index) => lines / (byRecords[index] ?? Number.NaN));
-  console.log(
-    `${name}: by lines ${spread(byLines)} µs a span, by records ${spread(byRecords)}, ratio ${spread(ratios)}`,
-  );
-}
-
-type Push = (mapper: OtelRunMapper, chunk: Buffer, offset: number) => void;
-
-function pushLines(mapper: OtelRunMapper, lines: Buffer, offset: number): void {
-  mapper.pushLines({ resource: RESOURCE, offset, lines });
-}
-
-function pushRecords(mapper: OtelRunMapper, chunk: Buffer, from: number): void {
-  let offset = from;
-  const records = chunk
-    .toString()
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => {
-      const endOffset = offset + Buffer.byteLength(line) + 1;
-      const logged = { record: parseRecordLine(line), resource: RESOURCE, offset, endOffset };
-      offset = endOffset;
-      return logged;
-    });
-  mapper.push(records);
+  console.log(`${name}: ${spread(again)} µs a span, to a new destination ${spread(first)}`);
 }
 
 /** CPU time of the process, for spans; log records are in it. */
-function microsPerSpan(logs: readonly Buffer[], push: Push): number {
+function microsPerSpan(
+  logs: readonly Buffer[],
+  known: { readonly mappings: EventMappings; readonly texts: SharedTexts },
+): number {
   const encoder = new OtlpEncoder('protobuf');
   const before = process.cpuUsage();
   let spanCount = 0;
   for (const log of logs) {
-    const mapper = new OtelRunMapper(undefined, layouts);
+    const mapper = new OtelRunMapper(undefined, known.mappings, known.texts);
     for (let offset = 0; offset < log.length; ) {
       const end = log.length - offset <= CHUNK_BYTES ? log.length : log.lastIndexOf('\n', offset + CHUNK_BYTES) + 1;
-      push(mapper, log.subarray(offset, end), offset);
+      mapper.pushLines({ resource: RESOURCE, offset, lines: log.subarray(offset, end) });
       spanCount += encode(encoder, mapper, end === log.length);
       offset = end;
     }

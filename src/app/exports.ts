@@ -11,7 +11,7 @@ import type { DestinationConfig } from '../exporter/destination-config.js';
 import { findLoops } from '../exporter/destination-config.js';
 import { ExportWorker } from '../exporter/export-worker.js';
 import { DEFAULT_EXPORT_WORKER_OPTIONS } from '../exporter/export-worker-options.js';
-import { KnownLayouts } from '../exporter/lines/known-layouts.js';
+import { EventMappings } from '../exporter/lines/event-mappings.js';
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../exporter/mapping/mapping-options.js';
 import { mappingSwitchesFrom } from '../exporter/mapping/mapping-switches.js';
 import { OtelRunMapper } from '../exporter/mapping/otel-run-mapper.js';
@@ -89,7 +89,7 @@ export interface ExportDeps {
 export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWorker {
   const { destination, mapping, maxBacklogAgeMs } = opened;
   // What is known of event types is shared by the runs that come one after the other; when it is full, it begins anew.
-  let layouts = new KnownLayouts();
+  let mappings = new EventMappings();
   const prose = new SharedTexts();
   return new ExportWorker(
     {
@@ -102,8 +102,8 @@ export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWork
       ...deps,
       destination,
       createMapper: () => {
-        if (layouts.isFull) layouts = new KnownLayouts();
-        return new OtelRunMapper(mapping, layouts, prose);
+        if (mappings.isFull) mappings = new EventMappings();
+        return new OtelRunMapper(mapping, mappings, prose);
       },
       retryPolicy: new RetryPolicy(DEFAULT_RETRY_POLICY, deps.random),
       requestRetryPolicy: new RetryPolicy(REQUEST_RETRY_POLICY, deps.random),

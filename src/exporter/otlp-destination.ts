@@ -14,6 +14,8 @@ import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
 import { type DestinationConfig, loadTls, type SignalEndpoint } from './destination-config.js';
+import { encodeLog } from './wire/encode-log.js';
+import { encodeSpan } from './wire/encode-span.js';
 import { type EncodedItem, isEncoded } from './wire/encoded-item.js';
 import { ExportGroup } from './wire/export-group.js';
 import { ItemEncoder } from './wire/item-encoder.js';
@@ -144,10 +146,14 @@ export class OtlpEncoder {
   private encodedItem(batch: ItemBatch, index: number, encoder: ItemEncoder): EncodedItem {
     if (batch.signal === 'traces') {
       const span = itemAt(batch.items, index);
-      return isEncoded(span) ? span : encoder.span(span, this.groupOf(span.resource, span.instrumentationScope));
+      return isEncoded(span)
+        ? span
+        : encoder.span(this.groupOf(span.resource, span.instrumentationScope), (out) => encodeSpan(out, span));
     }
     const log = itemAt(batch.items, index);
-    return isEncoded(log) ? log : encoder.log(log, this.groupOf(log.resource, log.instrumentationScope));
+    return isEncoded(log)
+      ? log
+      : encoder.log(this.groupOf(log.resource, log.instrumentationScope), (out) => encodeLog(out, log));
   }
 
   private groupOf(resource: Resource, scope: InstrumentationScope): ExportGroup {

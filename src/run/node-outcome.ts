@@ -32,7 +32,9 @@ export function isCanceledQuery({ attributes }: Pick<SpanEnd, 'attributes'>): bo
 }
 
 /** Whether a record says that a node, or the command, was interrupted. */
-export function interruptionOf(record: TelemetryRecord): Interruption | undefined {
+export function interruptionOf(
+  record: Pick<TelemetryRecord, 'recordType' | 'eventType' | 'attributes'>,
+): Interruption | undefined {
   const name = eventName(record.eventType);
   if (record.recordType === 'LogRecord' && name === 'LogMessage') {
     if (!/1404|8995/.test(record.attributes.json)) return undefined;

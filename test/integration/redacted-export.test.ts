@@ -11,6 +11,7 @@ import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { PublicSchema } from '../../src/schema/public-schema.js';
 import type { LoggedRecord } from '../../src/sink/record-log.js';
 import { bodiesIn } from '../fake/sample-run.js';
+import { pushRecords } from '../unit/exporter/mapping/mapped-run.js';
 
 const FOLDER = 'test/fixture/redaction/otlp';
 const MARKERS = /zq[a-z]+\d{3}|7700\d{5}|7700\.\d{5}|7\.7\d{6}e8|7700-\d\d-\d\d|0x7700\d?/gi;
@@ -39,7 +40,7 @@ function exportedBytes(redaction: RedactionLevel, encoding: OtlpEncoding): strin
   return received()
     .map((log) => {
       const mapper = new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, redaction });
-      mapper.push(log);
+      pushRecords(mapper, log);
       const items = mapper.take(true);
       const spans = items.flatMap((item) => (item.signal === 'traces' ? [item.span] : []));
       const logs = items.flatMap((item) => (item.signal === 'logs' ? [item.log] : []));

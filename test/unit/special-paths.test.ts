@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { LineAttributes } from '../../src/exporter/lines/line-attributes.js';
 import { LineScanner } from '../../src/exporter/lines/line-scanner.js';
-import { SpanTranscoder } from '../../src/exporter/lines/span-transcoder.js';
 import { PageBatch, RecordPage } from '../../src/record/record-page.js';
 import { RunState } from '../../src/run/run-state.js';
 import { FreshRecords } from '../../src/sink/fresh-records.js';
@@ -51,13 +51,15 @@ describe.each(LARGE_SAMPLES)('of the spans and log records of %s', (run) => {
     expect(asked.mock.calls.length / rowCount).toBeLessThan(0.01);
   });
 
-  it('no more than 2 in 100 are made records of for exports', () => {
+  it('no more than one line in 1,000 is written anew for exports, or has its attributes put together', () => {
     const scanned = vi.spyOn(LineScanner.prototype, 'scan');
-    const transcoded = vi.spyOn(SpanTranscoder.prototype, 'write');
+    const written = vi.spyOn(LineAttributes.prototype, 'write');
     mapLines(readFileSync(join(largeSampleFolder(run), 'otel.jsonl')));
-    const spanLines = scanned.mock.results.filter(({ value }) => value === true).length;
-    const left = transcoded.mock.results.filter(({ value }) => value !== true).length;
-    expect(spanLines).toBeGreaterThan(14_000);
-    expect(left / transcoded.mock.results.length).toBeLessThan(0.02);
+    const anew = scanned.mock.results.filter(({ value }) => value !== true).length;
+    const together = written.mock.results.filter(({ value }) => 'event_type' in value).length;
+    expect(scanned.mock.results.length).toBeGreaterThan(16_000);
+    expect(written.mock.results.length).toBeGreaterThan(9_000);
+    expect(anew / scanned.mock.results.length).toBeLessThan(0.001);
+    expect(together / written.mock.results.length).toBeLessThan(0.001);
   });
 });

@@ -1,5 +1,5 @@
-import { MAX_CELLS } from './line-cells.js';
 import type { LineScanner } from './line-scanner.js';
+import { MAX_CELLS } from './line-scanner.js';
 
 /** Lines are kept together in blocks of this many bytes; a longer line has a block of its own. */
 const BLOCK_BYTES = 128 * 1024;

@@ -1,86 +1,94 @@
 import type { HrTime } from '@opentelemetry/api';
-import type { SpanId } from '../../record/ids.js';
-import { tryParseRecordLine } from '../../record/record-line.js';
-import type { SpanEnd, SpanStart, SpanStatus } from '../../record/telemetry-record.js';
-import type { UnixNano } from '../../record/unix-nano.js';
+import { Attributes } from '../../record/attributes.js';
+import type { JsonValue } from '../../record/json.js';
+import { ownText } from '../../record/own-text.js';
+import type { SpanStatus } from '../../record/telemetry-record.js';
 import { type Interruption, interruptionOf } from '../../run/node-outcome.js';
-import { spanIdOf } from '../mapping/id-halves.js';
-import type { EndedSpan } from '../mapping/span-outcome.js';
-import type { SpanSight } from '../mapping/span-sight.js';
-import { type AttributePlan, roleIndexOf } from './attribute-plan.js';
-import type { EventPlan } from './event-plan.js';
-import type { EventPlans } from './event-plans.js';
+import {
+  type AttributeMapping,
+  type EventMapping,
+  type EventMappings,
+  KIND_MASK,
+  MAPPING_SHIFT,
+  ROLE_MASK,
+  ROLE_SHIFT,
+  roleIndexOf,
+} from './event-mappings.js';
 import type { LineBlock } from './line-blocks.js';
 import {
   ATTRIBUTE_CELLS,
   CELL,
-  KIND_MASK,
+  isEscaped,
   LINK_CELLS,
+  type LineScanner,
+  LOG_RECORD,
+  nanosAt,
   OTHER_TEXT,
   PLAIN_TEXT,
-  PLAN_SHIFT,
-  ROLE_MASK,
-  ROLE_SHIFT,
-} from './line-cells.js';
-import type { LineScanner } from './line-scanner.js';
+  SPAN_END,
+  SPAN_START,
+  secondsAt,
+} from './line-scanner.js';
 
 /** Reads a scanned line through its cells. One object for all lines: what it says is about the line it was pointed at last. */
-export class LineReader implements SpanSight, EndedSpan {
+export class LineReader {
   bytes: Buffer = EMPTY;
   view: DataView = NO_VIEW;
   start = 0;
   cells: Int32Array = NO_CELLS;
   firstCell = 0;
-  isEnd = false;
-  readonly hasOwnTexts = true;
-  private end = 0;
+  /** `SPAN_START`, `SPAN_END` or `LOG_RECORD`. */
+  kind = SPAN_START;
+  end = 0;
   /** `null` where it was not looked for. */
   private knownUniqueId: string | undefined | null = null;
+  private knownAttributes: Attributes | undefined;
 
-  constructor(private readonly plans: EventPlans) {}
+  constructor(readonly mappings: EventMappings) {}
 
   /** Points at a line that was just scanned, in bytes that are only lent. */
   pointAtScanned(bytes: Buffer, start: number, end: number, scanned: LineScanner): void {
-    this.bytes = bytes;
-    this.view = scanned.view;
-    this.knownUniqueId = null;
-    this.start = start;
-    this.end = end;
+    this.point(bytes, scanned.view, start, end);
     this.cells = scanned.cells;
     this.firstCell = 0;
-    this.isEnd = scanned.isEnd;
+    this.kind = scanned.kind;
   }
 
   /** Points at the line of a span's end that was kept. */
   pointAt(block: LineBlock, index: number): void {
-    this.bytes = block.bytes;
-    this.view = block.view;
-    this.knownUniqueId = null;
-    this.start = block.startOf(index);
-    this.end = block.endOf(index);
+    this.point(block.bytes, block.view, block.startOf(index), block.endOf(index));
     this.cells = block.cells;
     this.firstCell = block.firstCellOf(index);
-    this.isEnd = true;
+    this.kind = SPAN_END;
   }
 
   /** Lets go of the bytes that it was pointed at. */
   forget(): void {
-    this.bytes = EMPTY;
-    this.view = NO_VIEW;
+    this.point(EMPTY, NO_VIEW, 0, 0);
   }
 
   cell(index: number): number {
     return this.cells[this.firstCell + index] as number;
   }
 
-  get event(): EventPlan {
-    return this.plans.events[this.cell(CELL.event)] as EventPlan;
+  get isEnd(): boolean {
+    return this.kind === SPAN_END;
+  }
+
+  get isLog(): boolean {
+    return this.kind === LOG_RECORD;
+  }
+
+  get event(): EventMapping {
+    return this.mappings.events[this.cell(CELL.event)] as EventMapping;
   }
 
   get eventType(): string {
-    return this.event.eventType;
+    const { event } = this;
+    return event.isUnknown ? this.textIn(CELL.eventType) : event.eventType;
   }
 
+  /** Both halves are 0 where a log record has no span. */
   get spanHigh(): number {
     return this.cell(CELL.spanHigh);
   }
@@ -97,6 +105,7 @@ export class LineReader implements SpanSight, EndedSpan {
     return this.cell(CELL.parentLow);
   }
 
+  /** The id of the span that it links to first, as halves; both 0 for none. */
   get linkHigh(): number {
     return this.linkHalf(0);
   }
@@ -105,63 +114,74 @@ export class LineReader implements SpanSight, EndedSpan {
     return this.linkHalf(8);
   }
 
-  get spanId(): SpanId {
-    return spanIdOf(this.spanHigh, this.spanLow);
+  /** Of a log record, its time. */
+  get startSeconds(): number {
+    return secondsAt(this.cells, this.firstCell + CELL.start);
   }
 
-  get parentSpanId(): SpanId | null {
-    const { parentHigh, parentLow } = this;
-    return parentHigh === 0 && parentLow === 0 ? null : spanIdOf(parentHigh, parentLow);
+  get startNanos(): number {
+    return nanosAt(this.cells, this.firstCell + CELL.start);
   }
 
-  get startTimeUnixNano(): UnixNano {
-    return this.time(CELL.startSeconds);
+  /** The start once more, of a start. */
+  get endSeconds(): number {
+    return secondsAt(this.cells, this.firstCell + (this.isEnd ? CELL.end : CELL.start));
   }
 
-  get endTimeUnixNano(): UnixNano {
-    return this.time(this.isEnd ? CELL.endSeconds : CELL.startSeconds);
+  get endNanos(): number {
+    return nanosAt(this.cells, this.firstCell + (this.isEnd ? CELL.end : CELL.start));
   }
 
-  /** As in its record; code 0 where that has none. */
-  get status(): SpanStatus {
-    const code = this.cell(CELL.statusCode);
-    const start = this.start + this.cell(CELL.messageStart);
-    const end = this.start + this.cell(CELL.messageEnd);
-    const hasMessage = start > this.start;
-    return { code, message: hasMessage ? this.bytes.toString('latin1', start, end) : null };
-  }
-
-  /** Its texts, by `text`. */
-  get attributes(): this {
-    return this;
-  }
-
-  /** When it ended, in seconds and nanoseconds. */
+  /** When it ended. */
   get endTime(): HrTime {
-    const seconds = this.isEnd ? CELL.endSeconds : CELL.startSeconds;
-    return [this.cell(seconds) >>> 0, this.cell(seconds + 1)];
+    return [this.endSeconds, this.endNanos];
   }
 
-  get name(): string {
-    return this.bytes.toString('latin1', this.start + this.cell(CELL.nameStart), this.start + this.cell(CELL.nameEnd));
+  /** Of a log record. */
+  get severityNumber(): number {
+    return this.cell(CELL.severityNumber);
+  }
+
+  get body(): string {
+    return this.textIn(CELL.name);
+  }
+
+  /** Of the end of a span; code 0 where it has none, or one that OpenTelemetry does not have. */
+  get status(): SpanStatus {
+    const hasMessage = this.cell(CELL.message) > 0;
+    return { code: this.cell(CELL.statusCode), message: hasMessage ? this.textIn(CELL.message) : null };
+  }
+
+  /** A text of the envelope. @param cell the first of its two */
+  textIn(cell: number): string {
+    const start = this.start + this.cell(cell);
+    const end = this.cell(cell + 1);
+    if (!isEscaped(end)) return this.bytes.toString('latin1', start, this.start + end);
+    return JSON.parse(this.bytes.toString('utf8', start - 1, this.start + ~end + 1)) as string;
   }
 
   /** Where the trace id's digits stand in the line. */
   get traceIdStart(): number {
-    return this.isEnd ? END_TRACE_ID : START_TRACE_ID;
+    return TRACE_ID_STARTS[this.kind] as number;
   }
 
+  /** Whether the table of mappings knows its attributes, so that they have cells; else there is `attributes` alone. */
+  get hasAttributeCells(): boolean {
+    return this.cell(CELL.attributeCount) >= 0;
+  }
+
+  /** How many have cells. */
   get attributeCount(): number {
-    return this.cell(CELL.attributeCount);
+    return Math.max(0, this.cell(CELL.attributeCount));
   }
 
   /** The first cell of the first attribute, as an index of `cells`. */
   get attributesCell(): number {
-    return this.firstCell + CELL.links + this.cell(CELL.linkCount) * LINK_CELLS;
+    return this.firstCell + CELL.links + Math.abs(this.cell(CELL.linkCount)) * LINK_CELLS;
   }
 
-  planAt(cell: number): AttributePlan {
-    return this.plans.attributes[(this.cells[cell] as number) >> PLAN_SHIFT] as AttributePlan;
+  mappingAt(cell: number): AttributeMapping {
+    return this.mappings.attributes[(this.cells[cell] as number) >> MAPPING_SHIFT] as AttributeMapping;
   }
 
   kindAt(cell: number): number {
@@ -189,64 +209,102 @@ export class LineReader implements SpanSight, EndedSpan {
     return 0;
   }
 
-  /** The node that the span is about. */
-  get uniqueId(): string | undefined {
-    if (this.knownUniqueId === null) {
-      const cell = this.find(UNIQUE_ID);
-      this.knownUniqueId = cell === 0 ? undefined : this.textAt(cell);
+  /** Whether it has an attribute with this mapping. */
+  has(mapping: AttributeMapping): boolean {
+    let cell = this.attributesCell;
+    for (let left = this.attributeCount; left > 0; left--, cell += ATTRIBUTE_CELLS) {
+      if (this.mappingAt(cell) === mapping) return true;
     }
+    return false;
+  }
+
+  /** The node that the record is about. */
+  get uniqueId(): string | undefined {
+    if (this.knownUniqueId === null) this.knownUniqueId = this.textOfRole('unique_id', UNIQUE_ID);
     return this.knownUniqueId;
   }
 
-  /** @param name one of `ROLES` */
+  /** An attribute that is a text. */
   text(name: string): string | undefined {
-    if (name === 'unique_id') return this.uniqueId;
-    const cell = this.find(roleIndexOf(name));
-    return cell === 0 ? undefined : this.textAt(cell);
+    return name === 'unique_id' ? this.uniqueId : this.textOfRole(name, roleIndexOf(name));
   }
 
   /** The text that stands in an attribute's cells; `undefined` where it is none. */
   textAt(cell: number): string | undefined {
-    const start = this.valueStart(cell);
-    const end = this.valueEnd(cell);
     const kind = this.kindAt(cell);
-    if (kind === PLAIN_TEXT) return this.plans.texts.textOf(this.bytes, this.view, start, end);
-    return kind === OTHER_TEXT ? (JSON.parse(this.bytes.toString('utf8', start, end)) as string) : undefined;
+    if (kind !== PLAIN_TEXT && kind !== OTHER_TEXT) return undefined;
+    return this.mappings.texts.textOf(this.bytes, this.view, this.valueStart(cell), this.valueEnd(cell));
   }
 
+  /** The value in an attribute's cells. @throws SyntaxError when it turns out to be damaged */
+  valueAt(cell: number): JsonValue {
+    const text = this.textAt(cell);
+    if (text !== undefined) return text;
+    return JSON.parse(this.bytes.toString('utf8', this.valueStart(cell), this.valueEnd(cell))) as JsonValue;
+  }
+
+  /** All attributes, through the general parser. */
+  get attributes(): Attributes {
+    this.knownAttributes ??= Attributes.fromBytes(this.bytes, this.start + this.cell(CELL.attributes), this.end - 1);
+    return this.knownAttributes;
+  }
+
+  /** Whether it says that a node, or the command, was interrupted. */
   interruption(): Interruption | undefined {
-    if (!this.isEnd || !CANCELED.test(this.text('query_outcome') ?? '')) return undefined;
-    const record = this.readRecord();
-    return record === undefined ? undefined : interruptionOf(record);
+    const { isLog } = this;
+    if (!isLog && (!this.isEnd || !CANCELED.test(this.text('query_outcome') ?? ''))) return undefined;
+    const { eventType, attributes } = this;
+    return interruptionOf({ recordType: isLog ? 'LogRecord' : 'SpanEnd', eventType, attributes });
   }
 
-  /** The whole record, through the general parser; `undefined` where the line turns out to be damaged. */
-  readRecord(): SpanStart | SpanEnd | undefined {
-    return readSpanLine(this.bytes.subarray(this.start, this.end));
+  private point(bytes: Buffer, view: DataView, start: number, end: number): void {
+    this.bytes = bytes;
+    this.view = view;
+    this.start = start;
+    this.end = end;
+    this.knownUniqueId = null;
+    this.knownAttributes = undefined;
+  }
+
+  private textOfRole(name: string, role: number): string | undefined {
+    if (role < 0 || !this.hasAttributeCells) {
+      const text = this.attributes.text(name);
+      return text === undefined ? undefined : ownText(text);
+    }
+    const cell = this.find(role);
+    return cell === 0 ? undefined : this.textAt(cell);
   }
 
   private linkHalf(at: number): number {
-    if (this.cell(CELL.linkCount) === 0) return 0;
-    const start = this.start + this.cell(CELL.links + 1) + at;
-    return Number.parseInt(this.bytes.toString('latin1', start, start + 8), 16) | 0;
+    const count = this.cell(CELL.linkCount);
+    if (count === 0) return 0;
+    if (count > 0) {
+      const start = this.start + this.cell(CELL.links + 1) + at;
+      return Number.parseInt(this.bytes.toString('latin1', start, start + 8), 16) | 0;
+    }
+    const id = this.otherLinks()[0]?.span_id;
+    return id === undefined ? 0 : Number.parseInt(id.slice(at, at + 8), 16) | 0;
   }
 
-  private time(cell: number): UnixNano {
-    return BigInt(this.cell(cell) >>> 0) * BILLION + BigInt(this.cell(cell + 1));
+  /** Links that have no cells, as the line has them. */
+  otherLinks(): readonly LineLink[] {
+    const start = this.start + this.cell(CELL.links);
+    return JSON.parse(this.bytes.toString('utf8', start, this.start + this.cell(CELL.links + 1))) as LineLink[];
   }
 }
 
-/** The record of a span's line; `undefined` where it is none. */
-export function readSpanLine(line: Buffer): SpanStart | SpanEnd | undefined {
-  const record = tryParseRecordLine(line.toString('utf8'));
-  return record?.recordType === 'LogRecord' ? undefined : record;
+/** A link in a line that `formatRecordLine` wrote. */
+interface LineLink {
+  readonly trace_id: string;
+  readonly span_id: string;
+  readonly attributes: { readonly [name: string]: JsonValue };
 }
 
 const UNIQUE_ID = roleIndexOf('unique_id');
-const START_TRACE_ID = '{"record_type":"SpanStart","trace_id":"'.length;
-const END_TRACE_ID = '{"record_type":"SpanEnd","trace_id":"'.length;
+const TRACE_ID_STARTS = ['SpanStart', 'SpanEnd', 'LogRecord'].map(
+  (type) => `{"record_type":"${type}","trace_id":"`.length,
+);
 const EMPTY = Buffer.alloc(0);
 const NO_CELLS = new Int32Array(0);
 const NO_VIEW = new DataView(EMPTY.buffer);
-const BILLION = 1_000_000_000n;
 const CANCELED = /cancell?ed/i;

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 
 /** Most texts that are remembered, and bytes of them; when either is full, all are forgotten. */
-export const MAX_TEXTS = 16_384;
+const MAX_TEXTS = 16_384;
 const MAX_BYTES = 1024 * 1024;
 /** Longer texts are not remembered. */
 const MAX_TEXT_BYTES = 256;
@@ -16,6 +16,7 @@ export class TextTable {
   private slots = new Uint16Array(MIN_SLOTS);
   private hashes = new Int32Array(MIN_SLOTS);
   private texts: string[] = [];
+  private lengths: number[] = [];
   private starts: number[] = [];
   private bytes: Buffer = Buffer.allocUnsafeSlow(8192);
   private view = viewOf(this.bytes);
@@ -29,12 +30,13 @@ export class TextTable {
   constructor(private readonly seed: number = randomInt(2 ** 32) | 0) {}
 
   /**
-   * The ASCII text of these bytes.
+   * The text of these bytes: ASCII, or (where it is quoted) a JSON text.
    * @param view of `from`
+   * @throws SyntaxError for a quoted text that is no JSON
    */
   textOf(from: Buffer, view: DataView, start: number, end: number): string {
     this.index = -1;
-    if (end - start > MAX_TEXT_BYTES) return from.toString('latin1', start, end);
+    if (end - start > MAX_TEXT_BYTES) return read(from, start, end);
     const hash = hashOf(this.seed, from, view, start, end);
     const mask = this.slots.length - 1;
     let slot = (hash ^ (hash >>> 15)) & mask;
@@ -52,7 +54,7 @@ export class TextTable {
 
   private isSame(index: number, from: Buffer, view: DataView, start: number, end: number): boolean {
     const length = end - start;
-    if ((this.texts[index] as string).length !== length) return false;
+    if (this.lengths[index] !== length) return false;
     const own = this.starts[index] as number;
     let at = 0;
     for (; at + 4 <= length; at += 4) {
@@ -63,17 +65,18 @@ export class TextTable {
   }
 
   private add(hash: number, from: Buffer, start: number, end: number): string {
+    const text = read(from, start, end);
     if (this.texts.length >= MAX_TEXTS || this.length + end - start > MAX_BYTES) this.forgetAll();
     if (2 * (this.texts.length + 1) > this.slots.length) this.growSlots();
     if (this.length + end - start > this.bytes.length) {
       this.bytes = Buffer.concat([this.bytes, Buffer.allocUnsafeSlow(this.bytes.length)]);
       this.view = viewOf(this.bytes);
     }
-    const text = from.toString('latin1', start, end);
     this.index = this.texts.length;
     this.put(hash, this.index);
     this.texts.push(text);
     this.starts.push(this.length);
+    this.lengths.push(end - start);
     for (let at = start; at < end; at++) this.bytes[this.length++] = from[at] as number;
     return text;
   }
@@ -101,10 +104,19 @@ export class TextTable {
     this.slots.fill(0);
     this.texts = [];
     this.starts = [];
+    this.lengths = [];
     this.forgottenCount++;
     this.length = 0;
   }
 }
+
+/** A plain text cannot begin with a quote. */
+function read(from: Buffer, start: number, end: number): string {
+  if (end > start && from[start] === QUOTE) return JSON.parse(from.toString('utf8', start, end)) as string;
+  return from.toString('latin1', start, end);
+}
+
+const QUOTE = 0x22;
 
 /** Four bytes at a time, which is most of what makes this cheaper than making a string. */
 function hashOf(seed: number, from: Buffer, view: DataView, start: number, end: number): number {
@@ -121,3 +133,34 @@ function hashOf(seed: number, from: Buffer, view: DataView, start: number, end: 
 function viewOf(bytes: Buffer): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
+
+/** Which texts of a table a run was taught as names. */
+export class TaughtNames {
+  /** 1 for each that was, by their numbers. */
+  private marks = new Uint8Array(MIN_MARKS);
+  private forgottenCount = 0;
+
+  constructor(private readonly texts: TextTable) {}
+
+  /** Whether the text that the table gave last was not marked before; marks it. */
+  isNew(): boolean {
+    const { index, forgottenCount } = this.texts;
+    if (index < 0) return true;
+    if (forgottenCount !== this.forgottenCount) {
+      this.forgottenCount = forgottenCount;
+      this.marks.fill(0);
+    }
+    if (index >= this.marks.length) this.grow(index);
+    if (this.marks[index] === 1) return false;
+    this.marks[index] = 1;
+    return true;
+  }
+
+  private grow(index: number): void {
+    const { marks } = this;
+    this.marks = new Uint8Array(Math.min(MAX_TEXTS, 2 * Math.max(index, marks.length)));
+    this.marks.set(marks);
+  }
+}
+
+const MIN_MARKS = 1024;

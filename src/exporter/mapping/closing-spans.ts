@@ -1,32 +1,56 @@
-import type { SpanId } from '../../record/ids.js';
+import { type Attributes, SpanKind, type SpanStatus, SpanStatusCode } from '@opentelemetry/api';
+import { invocationIdOf, type SpanId, type TraceId } from '../../record/ids.js';
 import type { Resource } from '../../record/resource.js';
-import type { SpanEnd, SpanStart } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
 import type { InvocationSummary, RunSummary } from '../../run/run-summary.js';
+import type { LineIntake, LineStart } from '../lines/line-intake.js';
 import type { Redactor } from '../redaction/redactor.js';
-import type { EventBuffer, SpanEvents } from './event-buffer.js';
-import { highOf, lowOf } from './id-halves.js';
-import { syntheticInvocationSpan, toldInvocation } from './invocation-span.js';
-import type { SpanMapper } from './map-span.js';
-import type { MappedSpan } from './mapped-span.js';
+import { encodeAttributes } from '../wire/encode-attributes.js';
+import { encodeSpanEnd, RECORD, SPAN, type SpanEvents } from '../wire/encode-span.js';
+import type { EncodedSpan } from '../wire/encoded-span.js';
+import type { ItemEncoder } from '../wire/item-encoder.js';
+import type { WireWriter } from '../wire/wire-writer.js';
+import { type EventBuffer, eventTimeOf, movedEvent } from './event-buffer.js';
+import { EVENT_TYPE } from './event-types.js';
+import { hrTimeOf, isBefore } from './hr-time.js';
+import { halvesOf, type IdHalves, spanIdOf } from './id-halves.js';
+import { learnStatement } from './learn-names.js';
 import type { MappingSwitches } from './mapping-switches.js';
 import type { MissingParent, MissingParents } from './missing-parents.js';
-import { missingSpan } from './missing-span.js';
-import { movedEvent } from './moved-event.js';
 import type { NodeIndex } from './node-index.js';
 import type { ResourceMap } from './resource-map.js';
+import { toldInvocation } from './span-outcome.js';
 import type { SpanTree } from './span-tree.js';
+import type { SpanWriter } from './span-writer.js';
 
 /** What a run remembers, as far as its end needs it. */
 export interface ClosingMemory {
   readonly switches: MappingSwitches;
-  readonly tree: SpanTree;
+  readonly tree: SpanTree<LineStart>;
   readonly nodes: NodeIndex;
   readonly missingParents: MissingParents;
   readonly buffer: EventBuffer;
   readonly redactor: Redactor;
   readonly resources: ResourceMap;
-  readonly spanMapper: SpanMapper;
+  readonly intake: LineIntake;
+  readonly spans: SpanWriter;
+  readonly encoder: ItemEncoder;
+}
+
+/** A time in seconds and nanoseconds. */
+type Time = readonly [seconds: number, nanos: number];
+
+/** An invocation whose own span never came, and the id that it is to have. */
+interface UntoldInvocation {
+  readonly id: IdHalves;
+  readonly invocation: InvocationSummary;
+}
+
+/** What a trace lacks as its run ends. */
+interface Missing {
+  readonly parents: readonly MissingParent[];
+  readonly open: readonly { readonly id: IdHalves; readonly start: LineStart }[];
+  readonly invocations: readonly UntoldInvocation[];
 }
 
 /** Makes what closes a run's trace. */
@@ -36,115 +60,209 @@ export class ClosingSpans {
   /**
    * Spans in the place of those that never came, and those that never ended. What is remembered stays as it was: the run
    * may go on.
-   * @param latestTimeUnixNano latest time of any record of the run.
+   * @param latest time of any record of the run.
    */
-  spans(run: RunSummary, latestTimeUnixNano: UnixNano): readonly MappedSpan[] {
-    const { switches, tree, redactor, resources } = this.memory;
+  spans(run: RunSummary, latest: Time): readonly EncodedSpan[] {
+    const { tree } = this.memory;
     const buffer = this.memory.buffer.copy();
     const unended = unendedOf(run);
-    const { missing, open, synthetic } = this.find(run);
-    const spans = missing.map((one) => this.missingSpan(one, run, buffer));
-    adoptOrphanEvents(tree, buffer, unended);
-    const invocations = new Map(unended.map((one) => [one.spanId, one] as const));
-    for (const { record, resource } of open) {
-      const invocation = invocations.get(record.spanId);
-      const end = invocation?.endTimeUnixNano ?? latestTimeUnixNano;
-      spans.push(this.unfinishedSpan(record, { resource, end, invocation, buffer }));
+    const { parents, open, invocations } = this.find(run);
+    const spans = parents.map((one) => this.missingSpan(one, run, buffer));
+    adoptOrphanEvents(
+      tree,
+      buffer,
+      unended.map(({ id, invocation }) => ({
+        id,
+        startTimeUnixNano: invocation.startTimeUnixNano,
+        endTimeUnixNano: invocation.endTimeUnixNano,
+      })),
+    );
+    for (const { id, start } of open) {
+      const invocation = unended.find((one) => isSame(one.id, id))?.invocation;
+      const end = invocation === undefined ? latest : hrTimeOf(invocation.endTimeUnixNano);
+      const span = this.unfinishedSpan(start, end, invocation, buffer.take(id[0], id[1]));
+      if (span !== undefined) spans.push(span);
     }
-    if (!switches['synthetic-invocations']) return spans;
-    for (const [spanId, invocation] of synthetic) {
-      const resource = resources.map(invocation.resource);
-      const source = { redactor, resource, events: buffer.take(spanId) };
-      spans.push(syntheticInvocationSpan(run.traceId, spanId, invocation, source));
-    }
+    for (const one of invocations) spans.push(this.invocationSpan(run.traceId, one, buffer));
     return spans;
   }
 
   /** Ids of those spans. */
   spanIds(run: RunSummary): readonly SpanId[] {
-    const { missing, open, synthetic } = this.find(run);
+    const { parents, open, invocations } = this.find(run);
     return [
-      ...missing.map(({ spanId }) => spanId),
-      ...open.map(({ record }) => record.spanId),
-      ...(this.memory.switches['synthetic-invocations'] ? synthetic.map(([spanId]) => spanId) : []),
+      ...parents.map(({ spanHigh, spanLow }) => spanIdOf(spanHigh, spanLow)),
+      ...[...open, ...invocations].map(({ id }) => spanIdOf(id[0], id[1])),
     ];
   }
 
-  private find(run: RunSummary) {
-    const { switches, tree, missingParents } = this.memory;
-    const invocationIds = new Set(run.invocations.map((one) => one.spanId));
-    const missing = switches['synthetic-parents']
-      ? missingParents.list().filter((one) => !invocationIds.has(one.spanId))
-      : [];
-    const started: { readonly record: SpanStart; readonly resource: Resource }[] = [];
-    for (const start of tree.openStarts()) {
-      const record = start.readRecord();
-      if (record !== undefined) started.push({ record, resource: start.resource });
-    }
-    const startedIds = new Set(started.map(({ record }) => record.spanId));
-    const synthetic = unendedOf(run).flatMap((one) => {
-      const { spanId } = one;
-      return spanId === null || startedIds.has(spanId) || tree.isSent(spanId) ? [] : [[spanId, one] as const];
+  private find(run: RunSummary): Missing {
+    const { switches, tree, missingParents, intake } = this.memory;
+    const ids = run.invocations.flatMap(({ spanId }) => (spanId === null ? [] : [halvesOf(spanId)]));
+    const parents = missingParents
+      .list()
+      .filter(({ spanHigh, spanLow }) => !ids.some((id) => isSame(id, [spanHigh, spanLow])));
+    const open = tree.openStarts().map((start) => {
+      const { spanHigh, spanLow } = intake.read(start);
+      return { start, id: [spanHigh, spanLow] as const };
     });
-    return { missing, open: switches['unfinished-spans'] ? started : [], synthetic };
+    const started = new Set(open.map(({ id }) => spanIdOf(id[0], id[1])));
+    const invocations = unendedOf(run).filter(
+      ({ id }) => !started.has(spanIdOf(id[0], id[1])) && !tree.isSent(id[0], id[1]),
+    );
+    return {
+      parents: switches['synthetic-parents'] ? parents : [],
+      open: switches['unfinished-spans'] ? open : [],
+      invocations: switches['synthetic-invocations'] ? invocations : [],
+    };
   }
 
-  private missingSpan(one: MissingParent, run: RunSummary, buffer: EventBuffer): MappedSpan {
-    const { switches, nodes, resources } = this.memory;
-    const uniqueId = switches['true-cancellations'] ? one.uniqueId : undefined;
-    return missingSpan(run.traceId, one, {
-      invocationSpanId: invocationAround(one, run.invocations)?.spanId ?? null,
-      isCanceled: uniqueId !== undefined && nodes.interruptionOfPhase(uniqueId, one.spanId) !== 'none',
-      resource: resources.map(one.resource),
-      events: buffer.take(one.spanId),
+  /** A span in the place of one that never came, so that its children do not hang in the air. */
+  private missingSpan(missing: MissingParent, run: RunSummary, buffer: EventBuffer): EncodedSpan {
+    const { switches, nodes } = this.memory;
+    const { spanHigh, spanLow, phase, uniqueId } = missing;
+    const node = switches['true-cancellations'] ? uniqueId : undefined;
+    const isCanceled = node !== undefined && nodes.interruptionOfPhase(node, missing) !== 'none';
+    const attributes: Attributes = { 'run_bridge.synthetic': true };
+    if (phase !== undefined) attributes.phase = phase;
+    else if (uniqueId !== undefined) attributes.unique_id = uniqueId;
+    if (isCanceled) attributes['error.type'] = 'canceled';
+    return this.synthetic(missing.resource, {
+      traceId: run.traceId,
+      id: [spanHigh, spanLow],
+      parentSpanId: invocationAround(missing, run.invocations)?.spanId ?? null,
+      name: phase === undefined ? 'missing span' : `Phase: ${phase.replace(/^EXECUTION_PHASE_/, '')}`,
+      startTime: [missing.startSeconds, missing.startNanos],
+      endTime: [missing.endSeconds, missing.endNanos],
+      attributes,
+      events: buffer.take(spanHigh, spanLow),
+      status: isCanceled ? { code: SpanStatusCode.ERROR, message: 'canceled' } : { code: SpanStatusCode.UNSET },
     });
   }
 
+  /** A span whose run is over without its end. */
   private unfinishedSpan(
-    record: SpanStart,
-    {
-      resource,
-      end,
-      invocation,
-      buffer,
-    }: {
-      readonly resource: Resource;
-      readonly end: UnixNano;
-      readonly invocation: InvocationSummary | undefined;
-      readonly buffer: EventBuffer;
-    },
-  ): MappedSpan {
-    const { redactor, spanMapper } = this.memory;
+    start: LineStart,
+    end: Time,
+    invocation: InvocationSummary | undefined,
+    events: SpanEvents,
+  ): EncodedSpan | undefined {
+    const { redactor, intake, spans, encoder, resources } = this.memory;
+    const line = intake.read(start);
+    const { startSeconds, startNanos } = line;
+    const isBackwards = isBefore(end[0], end[1], startSeconds, startNanos);
+    const [endSeconds, endNanos] = isBackwards ? [startSeconds, startNanos] : end;
     const told = invocation === undefined ? undefined : toldInvocation(invocation, redactor);
-    return spanMapper.unfinished(record, end, resource, buffer.take(record.spanId), told);
+    // A statement is otherwise known with the end of its span; its name may mention what is in it.
+    learnStatement(line, redactor);
+    const encode = (out: WireWriter) => spans.write(out, line, events, { endSeconds, endNanos, told });
+    return encoder.spanOf(resources.map(start.resource), encode);
   }
+
+  /** A span for an invocation whose own never came, so that the trace has its root and its verdict. */
+  private invocationSpan(traceId: TraceId, { id, invocation }: UntoldInvocation, buffer: EventBuffer): EncodedSpan {
+    const told = toldInvocation(invocation, this.memory.redactor);
+    return this.synthetic(invocation.resource, {
+      traceId,
+      id,
+      parentSpanId: invocation.outerParentSpanId,
+      name: invocation.command === null ? NAME : `${NAME} (${invocation.command})`,
+      startTime: hrTimeOf(invocation.startTimeUnixNano),
+      endTime: hrTimeOf(invocation.endTimeUnixNano),
+      status: told.outcome.status,
+      attributes: {
+        event_type: EVENT_TYPE.invocation,
+        invocation_id: invocationIdOf(traceId),
+        'run_bridge.synthetic': true,
+        ...told.attributes,
+      },
+      events: buffer.take(id[0], id[1]),
+    });
+  }
+
+  private synthetic(from: Resource, span: SyntheticSpan): EncodedSpan {
+    const { resources, encoder } = this.memory;
+    return encoder.span(resources.map(from), (out) => writeSynthetic(out, span));
+  }
+}
+
+/** A span that has no line. */
+interface SyntheticSpan {
+  readonly traceId: TraceId;
+  readonly id: IdHalves;
+  readonly parentSpanId: SpanId | null;
+  readonly name: string;
+  readonly startTime: Time;
+  readonly endTime: Time;
+  readonly attributes: Attributes;
+  readonly events: SpanEvents;
+  readonly status: SpanStatus;
+}
+
+function writeSynthetic(out: WireWriter, span: SyntheticSpan): void {
+  out.tag(RECORD);
+  const start = out.open();
+  out.tag(SPAN.traceId);
+  out.hex(span.traceId);
+  out.tag(SPAN.spanId);
+  out.id(span.id[0], span.id[1]);
+  if (span.parentSpanId !== null) {
+    out.tag(SPAN.parentSpanId);
+    out.hex(span.parentSpanId);
+  }
+  out.tag(SPAN.name);
+  out.text(span.name);
+  out.tag(SPAN.kind);
+  out.varint(SpanKind.INTERNAL + 1);
+  out.tag(SPAN.startTime);
+  out.time(span.startTime[0], span.startTime[1]);
+  out.tag(SPAN.endTime);
+  out.time(span.endTime[0], span.endTime[1]);
+  encodeAttributes(out, SPAN.attributes, span.attributes);
+  out.tag(SPAN.droppedAttributesCount);
+  out.varint(0);
+  for (const event of span.events.events) out.latin1(event);
+  out.tag(SPAN.droppedEventsCount);
+  out.varint(span.events.droppedCount);
+  out.tag(SPAN.droppedLinksCount);
+  out.varint(0);
+  encodeSpanEnd(out, span.status);
+  out.close(start);
+}
+
+/** A span that events may be moved to. */
+interface Adopter {
+  readonly id: IdHalves;
+  readonly startTimeUnixNano: UnixNano;
+  readonly endTimeUnixNano: UnixNano;
 }
 
 /**
  * Events of spans that never came go to the invocation at whose time they happened, as it closes. (An interrupted node's
  * phase never ends, so over OTLP it never comes, but the message that says why does.)
  */
-export function adoptOrphanEvents(
-  tree: SpanTree,
-  buffer: EventBuffer,
-  invocations: readonly Pick<InvocationSummary | SpanEnd, 'spanId' | 'startTimeUnixNano' | 'endTimeUnixNano'>[],
-): void {
-  for (const spanId of buffer.waitingSpans()) {
-    if (tree.knows(highOf(spanId), lowOf(spanId)) || invocations.some((one) => one.spanId === spanId)) continue;
-    const waiting: SpanEvents = buffer.take(spanId);
-    for (const one of waiting.events) {
-      const adopter = invocations.find(
-        (by) => one.timeUnixNano >= by.startTimeUnixNano && one.timeUnixNano <= by.endTimeUnixNano,
-      );
-      if (adopter?.spanId == null) buffer.add(spanId, one);
-      else buffer.add(adopter.spanId, { ...one, event: movedEvent(one.event, spanId) });
+export function adoptOrphanEvents(tree: SpanTree, buffer: EventBuffer, invocations: readonly Adopter[]): void {
+  for (const id of buffer.waitingSpans()) {
+    if (tree.knows(id[0], id[1]) || invocations.some((one) => isSame(one.id, id))) continue;
+    for (const event of buffer.take(id[0], id[1]).events) {
+      const time = eventTimeOf(event);
+      const adopter = invocations.find((by) => time >= by.startTimeUnixNano && time <= by.endTimeUnixNano);
+      if (adopter === undefined) buffer.add(id[0], id[1], event);
+      else buffer.add(adopter.id[0], adopter.id[1], movedEvent(event, id));
     }
   }
 }
 
+function isSame(id: IdHalves, other: IdHalves): boolean {
+  return id[0] === other[0] && id[1] === other[1];
+}
+
 /** Invocations whose end never came. */
-function unendedOf(run: RunSummary): readonly InvocationSummary[] {
-  return run.invocations.filter((one) => one.spanId !== null && !one.hasInvocationEnd);
+function unendedOf(run: RunSummary): readonly UntoldInvocation[] {
+  return run.invocations.flatMap((invocation) => {
+    const { spanId, hasInvocationEnd } = invocation;
+    return spanId === null || hasInvocationEnd ? [] : [{ id: halvesOf(spanId), invocation }];
+  });
 }
 
 /** The invocation in whose time a span lies; the first one where none encloses it. */
@@ -152,8 +270,14 @@ function invocationAround(
   span: MissingParent,
   invocations: readonly InvocationSummary[],
 ): InvocationSummary | undefined {
-  const around = invocations.find(
-    (one) => one.startTimeUnixNano <= span.startTimeUnixNano && span.endTimeUnixNano <= one.endTimeUnixNano,
-  );
+  const around = invocations.find((one) => {
+    const from = hrTimeOf(one.startTimeUnixNano);
+    const to = hrTimeOf(one.endTimeUnixNano);
+    const isBeforeIt = isBefore(span.startSeconds, span.startNanos, from[0], from[1]);
+    return !isBeforeIt && !isBefore(to[0], to[1], span.endSeconds, span.endNanos);
+  });
   return around ?? invocations[0];
 }
+
+/** As the engine names it, without the id. */
+const NAME = 'dbt invocation';

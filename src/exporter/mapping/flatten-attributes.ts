@@ -1,7 +1,6 @@
 import type { Attributes as OtelAttributes } from '@opentelemetry/api';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../record/json.js';
 import type { Redactor } from '../redaction/redactor.js';
-import { int64Value, isInt64Field } from './int64-fields.js';
 
 /**
  * Details whose fields become attributes of the span itself, under the field's own name, with the values that proto3
@@ -114,3 +113,40 @@ class Flattening {
 
 /** The engine's "there is none". */
 const NO_VENDOR_CODE = -2_147_483_648;
+
+/**
+ * Fields of the public schema that are 64-bit integers, which JSON carries as strings; exported as OTel's int.
+ * Ids (`parent_span_id`) are left as text. A test compares the list with the schema.
+ */
+const INT64_FIELDS: ReadonlySet<string> = new Set([
+  'package_count',
+  'item_count_total',
+  'total_errors',
+  'total_warnings',
+  'autofix_suggestions',
+  'limit',
+  'num_threads',
+  'idle_time_ms',
+  'build_after_seconds',
+  'last_updated_seconds',
+  'rows_affected',
+  'duration_ms',
+  'age_seconds',
+  'node_count_total',
+  'node_count_skipped',
+  'node_count_error',
+]);
+
+/** Maps of the public schema whose values are 64-bit integers. */
+const INT64_MAPS: ReadonlySet<string> = new Set(['node_type_counts', 'status_counts']);
+
+/** Whether a string at this field is a 64-bit integer. @param parent the field that holds it, for the entries of maps. */
+export function isInt64Field(field: string, parent: string): boolean {
+  return INT64_FIELDS.has(field) || INT64_MAPS.has(parent);
+}
+
+/** The integer that a string spells; the string itself beyond what a double holds exactly. */
+export function int64Value(text: string): number | string {
+  const value = Number(text);
+  return Number.isSafeInteger(value) && text !== '' ? value : text;
+}

@@ -1,15 +1,12 @@
 import type { Resource } from '../../record/resource.js';
-import type { SpanEnd } from '../../record/telemetry-record.js';
 import type { LineBlock } from '../lines/line-blocks.js';
 
-/** A span's end that waited for late events: its record, or (in half the memory) the place of its line. */
+/** A span's end that waited for late events. */
 export interface HeldSpan {
   readonly anchorOffset: number;
   readonly resource: Resource;
-  /** `undefined` for one that is held as a line. */
-  readonly record: SpanEnd | undefined;
   /** The block that its line is in, and the line's index there. */
-  readonly block: LineBlock | undefined;
+  readonly block: LineBlock;
   readonly index: number;
 }
 
@@ -31,14 +28,8 @@ export class HeldSpans {
     return this.heldCount;
   }
 
-  addRecord(anchorOffset: number, resource: Resource, endSeconds: number, endNanos: number, record: SpanEnd): void {
-    const at = this.add(anchorOffset, resource, endSeconds, endNanos);
-    this.columns.contents[at] = record;
-    this.columns.indexes[at] = IS_RECORD;
-  }
-
   /** @param index of its line in the block */
-  addLine(
+  add(
     anchorOffset: number,
     resource: Resource,
     endSeconds: number,
@@ -46,9 +37,16 @@ export class HeldSpans {
     block: LineBlock,
     index: number,
   ): void {
-    const at = this.add(anchorOffset, resource, endSeconds, endNanos);
-    this.columns.contents[at] = block;
-    this.columns.indexes[at] = index;
+    if (this.heldCount === this.capacity) this.resize(2 * this.capacity);
+    const { columns } = this;
+    const at = (this.from + this.heldCount) & (this.capacity - 1);
+    this.heldCount++;
+    columns.anchorOffsets[at] = anchorOffset;
+    columns.resources[at] = resource;
+    columns.endSeconds[at] = endSeconds;
+    columns.endNanos[at] = endNanos;
+    columns.blocks[at] = block;
+    columns.indexes[at] = index;
   }
 
   /** Whether the oldest one ended before a time; not where there is none. */
@@ -62,31 +60,17 @@ export class HeldSpans {
   takeOldest(): HeldSpan | undefined {
     if (this.heldCount === 0) return undefined;
     const at = this.from;
-    const { anchorOffsets, resources, contents, indexes } = this.columns;
+    const { anchorOffsets, resources, blocks, indexes } = this.columns;
     const anchorOffset = anchorOffsets[at] as number;
     const index = indexes[at] as number;
     const resource = resources[at] as Resource;
-    const content = contents[at];
+    const block = blocks[at] as LineBlock;
     // Let go at once: it keeps a block of lines.
-    contents[at] = undefined;
+    blocks[at] = undefined;
     this.from = (at + 1) & (this.capacity - 1);
     this.heldCount--;
     if (this.heldCount === 0 && this.capacity > MAX_IDLE_CAPACITY) this.resize(MIN_CAPACITY);
-    if (index === IS_RECORD) return { anchorOffset, resource, record: content as SpanEnd, block: undefined, index };
-    return { anchorOffset, resource, record: undefined, block: content as LineBlock, index };
-  }
-
-  /** Fills what all have. @returns the place in the columns */
-  private add(anchorOffset: number, resource: Resource, endSeconds: number, endNanos: number): number {
-    if (this.heldCount === this.capacity) this.resize(2 * this.capacity);
-    const { columns } = this;
-    const at = (this.from + this.heldCount) & (this.capacity - 1);
-    this.heldCount++;
-    columns.anchorOffsets[at] = anchorOffset;
-    columns.resources[at] = resource;
-    columns.endSeconds[at] = endSeconds;
-    columns.endNanos[at] = endNanos;
-    return at;
+    return { anchorOffset, resource, block, index };
   }
 
   private resize(capacity: number): void {
@@ -103,20 +87,19 @@ export class HeldSpans {
 /** What is held, one place in each column a span. */
 class Columns {
   readonly anchorOffsets: Float64Array;
-  readonly endSeconds: Uint32Array;
+  readonly endSeconds: Float64Array;
   readonly endNanos: Int32Array;
-  /** Of lines; `IS_RECORD` for a record. */
   readonly indexes: Int32Array;
   readonly resources: (Resource | undefined)[];
-  readonly contents: (LineBlock | SpanEnd | undefined)[];
+  readonly blocks: (LineBlock | undefined)[];
 
   constructor(capacity: number) {
     this.anchorOffsets = new Float64Array(capacity);
-    this.endSeconds = new Uint32Array(capacity);
+    this.endSeconds = new Float64Array(capacity);
     this.endNanos = new Int32Array(capacity);
     this.indexes = new Int32Array(capacity);
     this.resources = new Array(capacity).fill(undefined);
-    this.contents = new Array(capacity).fill(undefined);
+    this.blocks = new Array(capacity).fill(undefined);
   }
 
   take(at: number, from: Columns, place: number): void {
@@ -125,8 +108,6 @@ class Columns {
     this.endNanos[at] = from.endNanos[place] as number;
     this.indexes[at] = from.indexes[place] as number;
     this.resources[at] = from.resources[place];
-    this.contents[at] = from.contents[place];
+    this.blocks[at] = from.blocks[place];
   }
 }
-
-const IS_RECORD = -1;

@@ -1,23 +1,30 @@
-import type { SpanId } from '../../record/ids.js';
 import type { Resource } from '../../record/resource.js';
-import type { UnixNano } from '../../record/unix-nano.js';
-import { BoundedMap } from './bounded-map.js';
 import { EVENT_TYPE } from './event-types.js';
-import { spanIdOf } from './id-halves.js';
-import type { SpanSight } from './span-sight.js';
+import { isBefore } from './hr-time.js';
+import type { Interval } from './node-index.js';
+import { SpanIdMap } from './span-id-map.js';
 import type { SpanTree } from './span-tree.js';
 
 /** A span that others name as their parent and that was not seen (yet), as far as its children tell. */
-export interface MissingParent {
-  readonly spanId: SpanId;
+export interface MissingParent extends Interval {
   readonly resource: Resource;
   /** Earliest start and latest end of the children. */
-  startTimeUnixNano: UnixNano;
-  endTimeUnixNano: UnixNano;
+  startSeconds: number;
+  startNanos: number;
+  endSeconds: number;
+  endNanos: number;
   /** The phase that its children ran in, where it is the phase's own span. */
   phase: string | undefined;
   /** The node that its children worked for, where they are queries. */
   uniqueId: string | undefined;
+}
+
+/** The end of a span. */
+interface Child extends Interval {
+  readonly eventType: string;
+  readonly parentHigh: number;
+  readonly parentLow: number;
+  text(name: string): string | undefined;
 }
 
 /**
@@ -25,7 +32,7 @@ export interface MissingParent {
  * engine was cut off, or lost it. Remembers as many as the tree remembers spans.
  */
 export class MissingParents {
-  private readonly byId: BoundedMap<SpanId, MissingParent>;
+  private readonly byId: SpanIdMap<MissingParent>;
   /** 1 where an id with such an end was ever missed: most spans never were, and need not be looked up. */
   private readonly mayMiss = new Uint8Array(FILTER_SIZE);
 
@@ -33,40 +40,45 @@ export class MissingParents {
     maxCount: number,
     private readonly tree: SpanTree,
   ) {
-    this.byId = new BoundedMap(maxCount);
+    this.byId = new SpanIdMap(maxCount);
   }
 
   /** A span ended whose parent may be unknown. */
-  seeChild(child: SpanSight, resource: Resource): void {
-    const { parentHigh, parentLow, eventType } = child;
-    if (parentHigh === 0 && parentLow === 0) return;
+  seeChild(child: Child, resource: Resource): void {
+    const { parentHigh: spanHigh, parentLow: spanLow, eventType } = child;
+    if (spanHigh === 0 && spanLow === 0) return;
     const isRoot = eventType === EVENT_TYPE.invocation || eventType === EVENT_TYPE.process;
-    if (isRoot || this.tree.knows(parentHigh, parentLow)) return;
-    const parentSpanId = spanIdOf(parentHigh, parentLow);
-    const { startTimeUnixNano, endTimeUnixNano } = child;
-    const known = this.byId.get(parentSpanId);
+    if (isRoot || this.tree.knows(spanHigh, spanLow)) return;
+    const known = this.byId.get(spanHigh, spanLow);
     const phase = eventType === EVENT_TYPE.nodeEvaluated ? child.text('phase') : undefined;
     const uniqueId = eventType === EVENT_TYPE.queryExecuted ? child.text('unique_id') : undefined;
+    const { startSeconds, startNanos, endSeconds, endNanos } = child;
     if (known === undefined) {
-      const missing = { spanId: parentSpanId, resource, startTimeUnixNano, endTimeUnixNano, phase, uniqueId };
-      this.byId.set(parentSpanId, missing);
-      this.mayMiss[parentLow & FILTER_MASK] = 1;
+      const times = { startSeconds, startNanos, endSeconds, endNanos };
+      this.byId.add(spanHigh, spanLow, { spanHigh, spanLow, resource, ...times, phase, uniqueId });
+      this.mayMiss[spanLow & FILTER_MASK] = 1;
       return;
     }
-    if (startTimeUnixNano < known.startTimeUnixNano) known.startTimeUnixNano = startTimeUnixNano;
-    if (endTimeUnixNano > known.endTimeUnixNano) known.endTimeUnixNano = endTimeUnixNano;
+    if (isBefore(startSeconds, startNanos, known.startSeconds, known.startNanos)) {
+      known.startSeconds = startSeconds;
+      known.startNanos = startNanos;
+    }
+    if (isBefore(known.endSeconds, known.endNanos, endSeconds, endNanos)) {
+      known.endSeconds = endSeconds;
+      known.endNanos = endNanos;
+    }
     known.phase ??= phase;
     known.uniqueId ??= uniqueId;
   }
 
   /** A span was seen. */
   arrived(high: number, low: number): void {
-    if (this.mayMiss[low & FILTER_MASK] === 1) this.byId.delete(spanIdOf(high, low));
+    if (this.mayMiss[low & FILTER_MASK] === 1) this.byId.delete(high, low);
   }
 
   /** Those that did not come. */
   list(): readonly MissingParent[] {
-    return [...this.byId.values()];
+    return Array.from(this.byId, ([, missing]) => missing);
   }
 }
 

@@ -7,10 +7,9 @@ import {
   TEST_CASE_RESULT_STATUS_VALUE_PASS,
 } from '@opentelemetry/semantic-conventions/incubating';
 import type { NodeVerdict } from '../../run/run-summary.js';
-import { int64Value } from './int64-fields.js';
+import { int64Value } from './flatten-attributes.js';
 import type { MappingSwitches } from './mapping-switches.js';
 import type { Interval, NodeIndex } from './node-index.js';
-import type { TextAttributes } from './text-attributes.js';
 
 /**
  * Writes what the span of a processed node carries beside the engine's attributes: what share of its time its queries took,
@@ -18,15 +17,15 @@ import type { TextAttributes } from './text-attributes.js';
  * @param verdict `undefined` where nobody knows
  */
 export function writeNodeAttributes(
-  span: Interval & { readonly attributes: TextAttributes },
+  span: Interval & { text(name: string): string | undefined },
   known: { readonly nodes: NodeIndex; readonly switches: MappingSwitches; readonly verdict: NodeVerdict | undefined },
   into: OtelAttributes,
 ): void {
   const { nodes, switches, verdict } = known;
-  const uniqueId = span.attributes.text('unique_id');
+  const uniqueId = span.text('unique_id');
   if (uniqueId === undefined) return;
   if (switches['query-time']) writeQueryTime(nodes, uniqueId, span, into);
-  const rows = switches['database-attributes'] ? span.attributes.text('rows_affected') : undefined;
+  const rows = switches['database-attributes'] ? span.text('rows_affected') : undefined;
   if (rows !== undefined) into[ATTR_DB_RESPONSE_RETURNED_ROWS] = int64Value(rows);
   const name = testNameOf(uniqueId);
   if (name === undefined) return;
@@ -39,7 +38,7 @@ function writeQueryTime(nodes: NodeIndex, uniqueId: string, span: Interval, into
   const queryTime = nodes.queryTimeOf(uniqueId, span);
   if (queryTime === undefined) return;
   into['run_bridge.node.query_count'] = queryTime.count;
-  into['run_bridge.node.query_time_ms'] = Number(queryTime.nanos / 1_000n) / 1_000;
+  into['run_bridge.node.query_time_ms'] = Math.trunc(queryTime.nanos / 1_000) / 1_000;
 }
 
 /** `not_null_orders_id` of `test.shop.not_null_orders_id.1a2b3c4d5e`, `adds_up` of `unit_test.shop.orders.adds_up`. */

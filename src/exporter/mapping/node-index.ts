@@ -1,42 +1,42 @@
-import type { SpanId } from '../../record/ids.js';
-import { ownText } from '../../record/own-text.js';
 import { ERROR } from '../../record/severity.js';
-import type { LogRecord } from '../../record/telemetry-record.js';
-import type { UnixNano } from '../../record/unix-nano.js';
-import { type Interruption, type InterruptionSign, interruptionOf } from '../../run/node-outcome.js';
+import type { Interruption, InterruptionSign } from '../../run/node-outcome.js';
 import { BoundedMap } from './bounded-map.js';
 import { EVENT_TYPE } from './event-types.js';
-import type { SpanSight } from './span-sight.js';
+import { isBefore } from './hr-time.js';
+import type { IdHalves } from './id-halves.js';
 import type { SpanTree } from './span-tree.js';
 
 /** An error that was logged for a node, or that its query ended with. */
-export interface NodeError {
-  readonly spanId: SpanId | null;
-  readonly timeUnixNano: UnixNano;
+export interface NodeError extends Fact {
   readonly message: string;
   /** The engine's name of the error, for example `DbDriverFailed`. */
   readonly codeName: string | undefined;
 }
 
-interface Cancellation {
-  readonly kind: Interruption['kind'];
-  readonly spanId: SpanId | null;
-  readonly timeUnixNano: UnixNano;
+/** Something that happened in a span at a time; both halves of the id are 0 where the span is not known. */
+interface Fact {
+  readonly spanHigh: number;
+  readonly spanLow: number;
+  readonly seconds: number;
+  readonly nanos: number;
 }
 
-interface QueryTime {
-  readonly spanId: SpanId;
-  readonly startTimeUnixNano: UnixNano;
-  readonly durationNanos: bigint;
+interface Cancellation extends Fact {
+  readonly kind: Interruption['kind'];
+}
+
+/** A query, at the time of its start. */
+interface Query extends Fact {
+  readonly durationNanos: number;
 }
 
 interface NodeFacts {
   readonly uniqueId: string;
   // Most nodes have nothing in most of these lists, and then share one empty list.
-  processedSpans: readonly { readonly spanId: SpanId; readonly parentSpanId: SpanId | null }[];
+  processedSpans: readonly { readonly id: IdHalves; readonly parentId: IdHalves }[];
   errors: readonly NodeError[];
   cancellations: readonly Cancellation[];
-  queries: QueryTime[] | undefined;
+  queries: Query[] | undefined;
   areQueriesComplete: boolean;
   database: string | undefined;
   schema: string | undefined;
@@ -49,9 +49,30 @@ const MAX_QUERIES = 1000;
 
 /** Time interval of a span. */
 export interface Interval {
-  readonly spanId: SpanId;
-  readonly startTimeUnixNano: UnixNano;
-  readonly endTimeUnixNano: UnixNano;
+  readonly spanHigh: number;
+  readonly spanLow: number;
+  readonly startSeconds: number;
+  readonly startNanos: number;
+  readonly endSeconds: number;
+  readonly endNanos: number;
+}
+
+/** What the index takes of a span. */
+interface SeenNodeSpan extends Interval {
+  readonly eventType: string;
+  readonly isEnd: boolean;
+  readonly parentHigh: number;
+  readonly parentLow: number;
+  readonly uniqueId: string | undefined;
+  text(name: string): string | undefined;
+  /** Whether it says that a node, or the command, was interrupted. */
+  interruption(): Interruption | undefined;
+}
+
+/** What it takes of a log record, whose time is its start. */
+interface SeenLog extends SeenNodeSpan {
+  readonly severityNumber: number;
+  readonly body: string;
 }
 
 /**
@@ -73,11 +94,11 @@ export class NodeIndex {
     this.nodes = new BoundedMap(maxNodes);
   }
 
-  seeSpan(span: SpanSight): void {
+  seeSpan(span: SeenNodeSpan): void {
     if (!NODE_EVENTS.has(span.eventType)) return;
-    const uniqueId = span.text('unique_id');
+    const { uniqueId } = span;
     if (uniqueId === undefined) return;
-    const facts = this.factsOf(uniqueId, span.hasOwnTexts);
+    const facts = this.factsOf(uniqueId);
     if (span.eventType === EVENT_TYPE.queryExecuted) {
       if (span.isEnd) this.seeQuery(facts, span);
       return;
@@ -85,32 +106,32 @@ export class NodeIndex {
     facts.database ??= span.text('database');
     facts.schema ??= span.text('schema');
     if (span.eventType !== EVENT_TYPE.nodeProcessed) return;
-    const { spanId, parentSpanId } = span;
-    if (facts.processedSpans.some((known) => known.spanId === spanId)) return;
-    facts.processedSpans = remember(facts.processedSpans, { spanId, parentSpanId });
+    const { spanHigh, spanLow, parentHigh, parentLow } = span;
+    if (facts.processedSpans.some(({ id }) => id[0] === spanHigh && id[1] === spanLow)) return;
+    const seen = { id: [spanHigh, spanLow], parentId: [parentHigh, parentLow] } as const;
+    facts.processedSpans = remember(facts.processedSpans, seen);
   }
 
-  seeLog(record: LogRecord): void {
+  seeLog(record: SeenLog): void {
     if (record.severityNumber < ERROR.number) return;
-    const interruption = interruptionOf(record);
+    const interruption = record.interruption();
     this.hasMessageOfInterruption ||= interruption !== undefined;
-    const uniqueId = record.attributes.text('unique_id');
+    const { uniqueId } = record;
     if (uniqueId === undefined) return;
     const facts = this.factsOf(uniqueId);
-    const { spanId, timeUnixNano } = record;
-    if (interruption !== undefined) {
-      this.cancel(facts, { kind: interruption.kind, spanId, timeUnixNano });
-    }
-    const error = { spanId, timeUnixNano, message: record.body, codeName: record.attributes.text('code_name') };
+    const { spanHigh, spanLow, startSeconds: seconds, startNanos: nanos } = record;
+    const fact = { spanHigh, spanLow, seconds, nanos };
+    if (interruption !== undefined) this.cancel(facts, { ...fact, kind: interruption.kind });
+    const error = { ...fact, message: record.body, codeName: record.text('code_name') };
     facts.errors = remember(facts.errors, error, MAX_ERRORS);
   }
 
   /** The last error of a node inside a span of it: one logged in that very span, else one of the node. */
   errorOf(uniqueId: string, span: Interval): NodeError | undefined {
-    const errors = this.nodes.get(uniqueId)?.errors ?? [];
-    return (
-      errors.findLast((error) => error.spanId === span.spanId) ?? errors.findLast((error) => this.belongs(error, span))
-    );
+    const errors = this.nodes.get(uniqueId)?.errors ?? NONE;
+    if (errors.length === 0) return undefined;
+    const own = this.tree.processedSpanOf(span.spanHigh, span.spanLow);
+    return errors.findLast((error) => isOf(error, span)) ?? errors.findLast((error) => this.belongs(error, span, own));
   }
 
   /** Whether the engine has said in a message that it was interrupted. */
@@ -125,34 +146,37 @@ export class NodeIndex {
 
   /** The strongest sign that a node was interrupted during its own span (NodeProcessed). */
   interruptionOfNode(uniqueId: string, span: Interval): InterruptionSign {
-    return this.strongestSign(uniqueId, (fact) => this.belongs(fact, span));
+    const own = this.tree.processedSpanOf(span.spanHigh, span.spanLow);
+    return this.strongestSign(uniqueId, (fact) => this.belongs(fact, span, own));
   }
 
   /** The strongest sign that one phase of a node (NodeEvaluated) was interrupted: told in that very span, or by a query of it. */
-  interruptionOfPhase(uniqueId: string, spanId: SpanId): InterruptionSign {
-    return this.strongestSign(uniqueId, (fact) => fact.spanId === spanId);
+  interruptionOfPhase(uniqueId: string, span: Pick<Interval, 'spanHigh' | 'spanLow'>): InterruptionSign {
+    return this.strongestSign(uniqueId, (fact) => isOf(fact, span));
   }
 
   /** The NodeProcessed span of another node, of the same invocation where it is known. */
-  processedSpanOf(uniqueId: string, ofSpan: { spanId: SpanId; parentSpanId: SpanId | null }): SpanId | undefined {
-    const candidates = this.nodes.get(uniqueId)?.processedSpans ?? [];
-    if (candidates.length <= 1) return candidates[0]?.spanId;
-    const own = this.tree.processedSpanOf(ofSpan.spanId);
-    const invocation = (own === undefined ? undefined : this.tree.invocationOf(own)) ?? ofSpan.parentSpanId;
-    return (candidates.find((span) => span.parentSpanId === invocation) ?? candidates.at(-1))?.spanId;
+  processedSpanOf(uniqueId: string, ofSpan: SeenNodeSpan): IdHalves | undefined {
+    const candidates = this.nodes.get(uniqueId)?.processedSpans ?? NONE;
+    if (candidates.length <= 1) return candidates[0]?.id;
+    const own = this.tree.processedSpanOf(ofSpan.spanHigh, ofSpan.spanLow);
+    const known = own === undefined ? undefined : this.tree.invocationOf(own[0], own[1]);
+    const invocation = known ?? [ofSpan.parentHigh, ofSpan.parentLow];
+    return (candidates.find(({ parentId }) => isSame(parentId, invocation)) ?? candidates.at(-1))?.id;
   }
 
   /** Number and time of a node's queries during its span; `undefined` where none, or too many, were seen. */
-  queryTimeOf(uniqueId: string, span: Interval): { readonly count: number; readonly nanos: bigint } | undefined {
+  queryTimeOf(uniqueId: string, span: Interval): { readonly count: number; readonly nanos: number } | undefined {
     const facts = this.nodes.get(uniqueId);
     if (facts?.queries === undefined || !facts.areQueriesComplete) return undefined;
+    const { spanHigh, spanLow, startSeconds, startNanos, endSeconds, endNanos } = span;
     // Read once: a line's are made anew each time.
-    const { spanId, startTimeUnixNano, endTimeUnixNano } = span;
-    const interval = { spanId, startTimeUnixNano, endTimeUnixNano };
-    let nanos = 0n;
+    const interval = { spanHigh, spanLow, startSeconds, startNanos, endSeconds, endNanos };
+    const own = this.tree.processedSpanOf(spanHigh, spanLow);
+    let nanos = 0;
     let count = 0;
     for (const query of facts.queries) {
-      if (!this.belongs({ spanId: query.spanId, timeUnixNano: query.startTimeUnixNano }, interval)) continue;
+      if (!this.belongs(query, interval, own)) continue;
       nanos += query.durationNanos;
       count++;
     }
@@ -176,16 +200,19 @@ export class NodeIndex {
     return sign;
   }
 
-  private belongs(fact: { spanId: SpanId | null; timeUnixNano: UnixNano }, span: Interval): boolean {
-    const own = this.tree.processedSpanOf(span.spanId);
-    const owner = fact.spanId === null ? undefined : this.tree.processedSpanOf(fact.spanId);
-    if (own !== undefined && owner !== undefined && own !== owner) return false;
-    return fact.timeUnixNano >= span.startTimeUnixNano && fact.timeUnixNano <= span.endTimeUnixNano;
+  /** @param own the node's span above the interval's, where it is known */
+  private belongs(fact: Fact, span: Interval, own: IdHalves | undefined): boolean {
+    const { seconds, nanos } = fact;
+    if (isBefore(seconds, nanos, span.startSeconds, span.startNanos)) return false;
+    if (isBefore(span.endSeconds, span.endNanos, seconds, nanos)) return false;
+    if (own === undefined || (fact.spanHigh === 0 && fact.spanLow === 0)) return true;
+    const owner = this.tree.processedSpanOf(fact.spanHigh, fact.spanLow);
+    return owner === undefined || isSame(own, owner);
   }
 
-  private factsOf(uniqueId: string, isOwn = false): NodeFacts {
+  private factsOf(uniqueId: string): NodeFacts {
     if (this.latest?.uniqueId === uniqueId) return this.latest;
-    this.latest = this.nodes.get(uniqueId) ?? this.add(isOwn ? uniqueId : ownText(uniqueId));
+    this.latest = this.nodes.get(uniqueId) ?? this.add(uniqueId);
     return this.latest;
   }
 
@@ -204,18 +231,24 @@ export class NodeIndex {
     return facts;
   }
 
-  private seeQuery(facts: NodeFacts, query: SpanSight): void {
-    const { startTimeUnixNano, endTimeUnixNano } = query;
+  private seeQuery(facts: NodeFacts, query: SeenNodeSpan): void {
+    const { spanHigh, spanLow, startSeconds, startNanos, endSeconds, endNanos } = query;
     facts.queries ??= [];
     if (facts.queries.length >= MAX_QUERIES) facts.areQueriesComplete = false;
     else {
-      const durationNanos = endTimeUnixNano - startTimeUnixNano;
-      facts.queries.push({ spanId: query.spanId, startTimeUnixNano, durationNanos });
+      const durationNanos = (endSeconds - startSeconds) * NANOS_PER_SECOND + endNanos - startNanos;
+      facts.queries.push({ spanHigh, spanLow, seconds: startSeconds, nanos: startNanos, durationNanos });
     }
     const interruption = query.interruption();
     if (interruption === undefined) return;
-    const { parentSpanId: spanId } = query;
-    this.cancel(facts, { kind: interruption.kind, spanId, timeUnixNano: endTimeUnixNano });
+    const { parentHigh, parentLow } = query;
+    this.cancel(facts, {
+      spanHigh: parentHigh,
+      spanLow: parentLow,
+      seconds: endSeconds,
+      nanos: endNanos,
+      kind: interruption.kind,
+    });
   }
 
   private cancel(facts: NodeFacts, cancellation: Cancellation): void {
@@ -235,3 +268,13 @@ function remember<T>(list: readonly T[], item: T, maxCount = MAX_FACTS): readonl
 }
 
 const NONE: readonly never[] = [];
+const NANOS_PER_SECOND = 1_000_000_000;
+
+/** Whether a fact is of that very span. */
+function isOf(fact: Fact, { spanHigh, spanLow }: Pick<Interval, 'spanHigh' | 'spanLow'>): boolean {
+  return fact.spanHigh === spanHigh && fact.spanLow === spanLow;
+}
+
+function isSame(id: IdHalves, other: IdHalves): boolean {
+  return id[0] === other[0] && id[1] === other[1];
+}

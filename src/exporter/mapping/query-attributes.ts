@@ -8,7 +8,6 @@ import {
   ATTR_DB_SYSTEM_NAME,
 } from '@opentelemetry/semantic-conventions';
 import type { Redactor } from '../redaction/redactor.js';
-import type { TextAttributes } from './text-attributes.js';
 
 /** Names of OTel's `db.system.name` by the engine's `adapter_type`, where they differ. */
 const SYSTEMS: ReadonlyMap<string, string> = new Map([
@@ -28,17 +27,17 @@ const SYSTEMS: ReadonlyMap<string, string> = new Map([
  * @param database where the relation lies that the query works for, for `db.namespace`.
  */
 export function writeStatement(
-  attributes: TextAttributes,
+  record: { text(name: string): string | undefined },
   into: OtelAttributes,
   redactor: Redactor,
   database: { readonly database: string | undefined; readonly schema: string | undefined } | undefined,
   isDatabaseSpan: boolean,
 ): void {
-  const statement = attributes.text('sql');
-  const adapterType = attributes.text('adapter_type');
+  const statement = record.text('sql');
+  const adapterType = record.text('adapter_type');
   const sql = statement === undefined ? undefined : redactor.sql(statement, adapterType);
   if (sql?.text !== undefined) into[isDatabaseSpan ? ATTR_DB_QUERY_TEXT : 'sql'] = sql.text;
-  else if (sql?.sha256 !== undefined && attributes.text('sql_hash') === undefined)
+  else if (sql?.sha256 !== undefined && record.text('sql_hash') === undefined)
     into['run_bridge.sql.sha256'] = sql.sha256;
   if (!isDatabaseSpan) return;
   if (adapterType !== undefined) into[ATTR_DB_SYSTEM_NAME] = SYSTEMS.get(adapterType) ?? adapterType;

@@ -1,5 +1,4 @@
-import type { InstrumentationScope } from '@opentelemetry/core';
-import { type Resource as OtelResource, resourceFromAttributes } from '@opentelemetry/resources';
+import { resourceFromAttributes } from '@opentelemetry/resources';
 import {
   ATTR_CICD_PIPELINE_NAME,
   ATTR_CICD_PIPELINE_RUN_ID,
@@ -11,18 +10,10 @@ import { stepIdOf } from '../../record/step-attribute.js';
 import type { RunOrigin } from '../../store/trace-catalog.js';
 import { ExportGroup } from '../wire/export-group.js';
 
-/** The resource and scope of a span or log; the same objects for the same source, as exporters group by identity. */
-export interface MappedResource {
-  readonly resource: OtelResource;
-  readonly scope: InstrumentationScope;
-}
-
 /** OTel resources of the engine's, with the run that they belong to and the bridge's overrides. A run has one or a few. */
 export class ResourceMap {
   private byIdentity = new WeakMap<Resource, ExportGroup>();
   private readonly byKey = new Map<string, ExportGroup>();
-
-  private readonly byResource = new WeakMap<OtelResource, ExportGroup>();
 
   private origins: readonly RunOrigin[] = [];
   /** Whether a resource named a step that it was not told of. */
@@ -42,13 +33,6 @@ export class ResourceMap {
     this.byKey.clear();
   }
 
-  /** The group of a resource that `map` gave. */
-  groupOf(resource: OtelResource): ExportGroup {
-    const group = this.byResource.get(resource);
-    if (group === undefined) throw new Error('a span of a resource that is not of this run');
-    return group;
-  }
-
   map(resource: Resource): ExportGroup {
     const known = this.byIdentity.get(resource);
     if (known !== undefined) return known;
@@ -56,7 +40,6 @@ export class ResourceMap {
     const mapped = this.byKey.get(key) ?? this.create(resource);
     this.byIdentity.set(resource, mapped);
     this.byKey.set(key, mapped);
-    this.byResource.set(mapped.resource, mapped);
     return mapped;
   }
 

@@ -1,34 +1,43 @@
-import { type HrTime, type Attributes as OtelAttributes, type SpanStatus, SpanStatusCode } from '@opentelemetry/api';
+import { type Attributes as OtelAttributes, type SpanStatus, SpanStatusCode } from '@opentelemetry/api';
 import type { TimedEvent } from '@opentelemetry/sdk-trace-base';
-import type { SpanEnd } from '../../record/telemetry-record.js';
-import { freshnessOutcomeOf, isCanceledQuery, nodeVerdictOf, testOutcomeOf } from '../../run/node-outcome.js';
-import type { NodeVerdict } from '../../run/run-summary.js';
+import {
+  ATTR_CICD_PIPELINE_RESULT,
+  CICD_PIPELINE_RESULT_VALUE_CANCELLATION,
+  CICD_PIPELINE_RESULT_VALUE_ERROR,
+  CICD_PIPELINE_RESULT_VALUE_FAILURE,
+  CICD_PIPELINE_RESULT_VALUE_SUCCESS,
+} from '@opentelemetry/semantic-conventions/incubating';
+import {
+  freshnessOutcomeOf,
+  type InterruptionSign,
+  isCanceledQuery,
+  nodeVerdictOf,
+  testOutcomeOf,
+} from '../../run/node-outcome.js';
+import type { InvocationSummary, NodeVerdict, Verdict } from '../../run/run-summary.js';
 import { withoutFrames } from '../../run/without-frames.js';
+import { roleIndexOf } from '../lines/event-mappings.js';
+import type { LineReader } from '../lines/line-reader.js';
 import { withoutStatement } from '../redaction/error-text.js';
 import type { Redactor } from '../redaction/redactor.js';
 import { EVENT_TYPE } from './event-types.js';
-import { headlineOf } from './headline.js';
-import { hrTimeOf } from './hr-time.js';
+import { int64Value } from './flatten-attributes.js';
 import type { MappingSwitches } from './mapping-switches.js';
-import { nodeErrorTypeOf } from './node-error-type.js';
-import type { Interval, NodeError, NodeIndex } from './node-index.js';
-import type { TextAttributes } from './text-attributes.js';
+import type { NodeError, NodeIndex } from './node-index.js';
+
+/** How a span whose own end never came is closed, not before its start. */
+export interface Closing {
+  readonly endSeconds: number;
+  readonly endNanos: number;
+  /** What is known of an invocation. */
+  readonly told: ToldInvocation | undefined;
+}
 
 /** How a span ended, as OTel says it. */
 export interface SpanOutcome {
   readonly status: SpanStatus;
   /** The `exception` or warning event that goes with it. */
   readonly event: TimedEvent | undefined;
-  /** What became of the node, of a node's span. */
-  readonly verdict?: NodeVerdict;
-}
-
-/** A span's end as far as its failure is told from it. */
-export interface EndedSpan extends Interval {
-  readonly attributes: TextAttributes;
-  readonly status: { readonly message: string | null } | null;
-  /** `endTimeUnixNano`, where it is to be had without a bigint. */
-  readonly endTime?: HrTime;
 }
 
 /** A failure before it is written: what backends group by, and what people read. */
@@ -48,82 +57,110 @@ export class SpanOutcomes {
     private readonly switches: MappingSwitches,
   ) {}
 
-  of(record: SpanEnd, into: OtelAttributes): SpanOutcome {
-    switch (record.eventType) {
-      case EVENT_TYPE.nodeProcessed:
-      case EVENT_TYPE.nodeEvaluated:
-      case EVENT_TYPE.microbatchEvaluated:
-        return this.ofNode(record, into);
-      case EVENT_TYPE.queryExecuted:
-        return this.ofQuery(record, into);
-      case EVENT_TYPE.hookProcessed:
-        return this.ofHook(record, into);
-      default:
-        return { status: this.reportedStatus(record), event: undefined };
+  /** What became of a node; `undefined` for other spans. */
+  verdictOf(span: LineReader): NodeVerdict | undefined {
+    if (!NODE_SPANS.has(span.eventType)) return undefined;
+    const sign = this.interruptionSignOf(span);
+    // What nearly all spans of nodes tell needs nothing but their outcome.
+    const isUsual = sign === 'none' && span.hasAttributeCells && !CHECK_ROLES.some((role) => span.find(role) !== 0);
+    const known = isUsual ? USUAL_VERDICTS.get(span.text('node_outcome') ?? '') : undefined;
+    return known ?? nodeVerdictOf(span, sign);
+  }
+
+  /** @param verdict as `verdictOf` gives it */
+  of(span: LineReader, verdict: NodeVerdict | undefined, into: OtelAttributes): SpanOutcome {
+    if (verdict !== undefined) {
+      into['run_bridge.node.verdict'] = verdict;
+      return this.ofVerdict(verdict, span, into);
     }
+    if (span.eventType === EVENT_TYPE.queryExecuted) return this.ofQuery(span, into);
+    if (span.eventType === EVENT_TYPE.hookProcessed) return this.ofHook(span, into);
+    return this.reported(span);
   }
 
-  /** A node that was reported as failed, and not interrupted. */
-  ofFailedNode(span: EndedSpan, into: OtelAttributes): SpanOutcome {
-    return this.failed(span, into, this.nodeFailure(span));
+  /** Of a span that never ended: unset for most. */
+  ofUnfinished(span: LineReader, { endSeconds, endNanos, told }: Closing, into: OtelAttributes): SpanOutcome {
+    into['run_bridge.unfinished'] = true;
+    Object.assign(into, told?.attributes);
+    if (told !== undefined) return told.outcome;
+    const isPhase = span.eventType === EVENT_TYPE.nodeEvaluated;
+    const isNode = isPhase || span.eventType === EVENT_TYPE.nodeProcessed;
+    if (isNode && span.uniqueId !== undefined && this.switches['true-cancellations']) {
+      const { spanHigh, spanLow, startSeconds, startNanos } = span;
+      const sign = isPhase
+        ? this.nodes.interruptionOfPhase(span.uniqueId, span)
+        : this.nodes.interruptionOfNode(span.uniqueId, {
+            spanHigh,
+            spanLow,
+            startSeconds,
+            startNanos,
+            endSeconds,
+            endNanos,
+          });
+      into['run_bridge.node.verdict'] = sign === 'none' ? 'unfinished' : 'canceled';
+      if (sign !== 'none') {
+        into.node_outcome = CANCELED_NODE;
+        return canceled(into);
+      }
+    }
+    return { status: { code: SpanStatusCode.UNSET }, event: undefined };
   }
 
-  private ofNode(record: SpanEnd, into: OtelAttributes): SpanOutcome {
-    const verdict = this.verdictOf(record);
-    into['run_bridge.node.verdict'] = verdict;
-    return { ...this.ofVerdict(verdict, record, into), verdict };
+  private ofVerdict(verdict: NodeVerdict, span: LineReader, into: OtelAttributes): SpanOutcome {
+    if (verdict === 'canceled') return this.canceledNode(span, into);
+    if (verdict === 'error' && this.switches['node-errors']) return this.failed(span, into, this.nodeFailure(span));
+    if (verdict === 'failed') return this.ofCheck(span, into, 'failed');
+    if (verdict === 'warned') return this.ofCheck(span, into, 'warned');
+    return this.reported(span);
   }
 
-  private ofVerdict(verdict: NodeVerdict, record: SpanEnd, into: OtelAttributes): SpanOutcome {
-    if (verdict === 'canceled') return this.canceledNode(record, into);
-    if (verdict === 'error' && this.switches['node-errors']) return this.ofFailedNode(record, into);
-    if (verdict === 'failed') return this.ofCheck(record, into, 'failed');
-    if (verdict === 'warned') return this.ofCheck(record, into, 'warned');
-    return { status: this.reportedStatus(record), event: undefined };
+  private interruptionSignOf(span: LineReader): InterruptionSign {
+    const { uniqueId } = span;
+    if (uniqueId === undefined || !this.switches['true-cancellations'] || !this.nodes.hasInterruption(uniqueId)) {
+      return 'none';
+    }
+    const isNode = span.eventType === EVENT_TYPE.nodeProcessed;
+    return isNode ? this.nodes.interruptionOfNode(uniqueId, span) : this.nodes.interruptionOfPhase(uniqueId, span);
   }
 
-  private verdictOf(record: SpanEnd): NodeVerdict {
-    const uniqueId = record.attributes.text('unique_id');
-    if (!this.switches['true-cancellations'] || uniqueId === undefined) return nodeVerdictOf(record, 'none');
-    const isNode = record.eventType === EVENT_TYPE.nodeProcessed;
-    const sign = isNode
-      ? this.nodes.interruptionOfNode(uniqueId, record)
-      : this.nodes.interruptionOfPhase(uniqueId, record.spanId);
-    return nodeVerdictOf(record, sign);
-  }
-
-  private canceledNode(record: SpanEnd, into: OtelAttributes): SpanOutcome {
-    const reported = record.attributes.text('node_outcome');
+  private canceledNode(span: LineReader, into: OtelAttributes): SpanOutcome {
+    const reported = span.text('node_outcome');
     if (reported !== undefined && reported !== CANCELED_NODE) into['run_bridge.node_outcome.original'] = reported;
     into.node_outcome = CANCELED_NODE;
-    into['error.type'] = 'canceled';
-    return { status: { code: SpanStatusCode.ERROR, message: 'canceled' }, event: undefined };
+    return canceled(into);
   }
 
-  private ofCheck(record: SpanEnd, into: OtelAttributes, verdict: 'failed' | 'warned'): SpanOutcome {
-    const isSource =
-      testOutcomeOf(record.attributes) === undefined && freshnessOutcomeOf(record.attributes) !== undefined;
+  private ofCheck(span: LineReader, into: OtelAttributes, verdict: 'failed' | 'warned'): SpanOutcome {
+    const isSource = testOutcomeOf(span.attributes) === undefined && freshnessOutcomeOf(span.attributes) !== undefined;
     if (isSource) {
-      if (!this.switches['stale-source-errors']) return { status: this.reportedStatus(record), event: undefined };
-      const ageSeconds = into.age_seconds;
+      if (!this.switches['stale-source-errors']) return this.reported(span);
+      const ageSeconds = this.ageOf(span);
       const age = typeof ageSeconds === 'number' ? `, ${ageSeconds} s old` : '';
-      return this.failed(record, into, { type: 'source_stale', message: `stale source (${verdict})${age}` });
+      return this.failed(span, into, { type: 'source_stale', message: `stale source (${verdict})${age}` });
     }
-    const failure = this.testFailure(record, verdict);
+    const failure = this.testFailure(span, verdict);
     if (verdict === 'failed') {
-      if (this.switches['test-errors']) return this.failed(record, into, failure);
+      if (this.switches['test-errors']) return this.failed(span, into, failure);
     } else if (this.switches['warning-events']) {
-      return { status: this.reportedStatus(record), event: warningEvent(record, failure.message) };
+      return { status: this.reported(span).status, event: warningEvent(span, failure.message) };
     }
-    return { status: this.reportedStatus(record), event: undefined };
+    return this.reported(span);
   }
 
-  private testFailure(record: SpanEnd, verdict: 'failed' | 'warned'): Failure {
-    const detail = record.attributes.object('node_test_detail') ?? {};
+  /** The age of a source in seconds, where it is exported. */
+  private ageOf({ attributes }: LineReader): number | string | undefined {
+    if (!this.switches['lifted-attributes']) return undefined;
+    const age = attributes.object('node_freshness_outcome')?.age_seconds ?? attributes.get('age_seconds');
+    if (typeof age === 'number') return age;
+    return typeof age === 'string' ? int64Value(age) : undefined;
+  }
+
+  private testFailure(span: LineReader, verdict: 'failed' | 'warned'): Failure {
+    const detail = span.attributes.object('node_test_detail') ?? {};
     const rows = detail.failing_rows;
     const count = typeof rows === 'number' ? `: ${rows} failing row${rows === 1 ? '' : 's'}` : '';
     const headline = `${detail.diff_table === undefined ? 'test' : 'unit test'} ${verdict}${count}`;
-    const error = this.errorOf(record);
+    const error = this.errorOf(span);
     const diffTable = detail.diff_table;
     const details = [
       ...(typeof diffTable === 'string' ? [this.redactor.diffTable(diffTable)] : []),
@@ -132,31 +169,26 @@ export class SpanOutcomes {
     return { type: `test_${verdict}`, message: [headline, ...details].join('\n'), headline };
   }
 
-  private nodeFailure(record: EndedSpan): Failure {
-    const error = this.errorOf(record);
-    const type = error?.codeName ?? nodeErrorTypeOf(record.attributes.text('node_error_type'));
-    return { type, message: this.redactor.text(withoutFrames(error?.message ?? record.status?.message ?? 'error')) };
+  private nodeFailure(span: LineReader): Failure {
+    const error = this.errorOf(span);
+    const type = error?.codeName ?? nodeErrorTypeOf(span.text('node_error_type'));
+    return { type, message: this.redactor.text(withoutFrames(error?.message ?? span.status.message ?? 'error')) };
   }
 
-  private errorOf(record: EndedSpan): NodeError | undefined {
-    const uniqueId = record.attributes.text('unique_id');
-    return uniqueId === undefined ? undefined : this.nodes.errorOf(uniqueId, record);
+  private errorOf(span: LineReader): NodeError | undefined {
+    const uniqueId = span.text('unique_id');
+    return uniqueId === undefined ? undefined : this.nodes.errorOf(uniqueId, span);
   }
 
-  private ofQuery(record: SpanEnd, into: OtelAttributes): SpanOutcome {
-    if (isCanceledQuery(record)) {
-      into['error.type'] = 'canceled';
-      return { status: { code: SpanStatusCode.ERROR, message: 'canceled' }, event: undefined };
-    }
-    const outcome = record.attributes.text('query_outcome');
+  private ofQuery(span: LineReader, into: OtelAttributes): SpanOutcome {
+    const outcome = span.text('query_outcome');
+    if (outcome !== undefined && CANCELED.test(outcome) && isCanceledQuery(span)) return canceled(into);
     const hasFailed = outcome === 'QUERY_OUTCOME_ERROR' || outcome === 'QUERY_OUTCOME_CANCELED';
     if (!hasFailed || !this.switches['node-errors']) {
-      return { status: this.reportedStatus(record), event: undefined };
+      return this.reported(span);
     }
-    const message = withoutFrames(
-      record.attributes.text('query_error_adapter_message') ?? record.status?.message ?? '',
-    );
-    return this.failed(record, into, { type: this.errorClass(message), message: this.redactor.text(message) });
+    const message = withoutFrames(span.text('query_error_adapter_message') ?? span.status.message ?? '');
+    return this.failed(span, into, { type: this.errorClass(message), message: this.redactor.text(message) });
   }
 
   /**
@@ -170,54 +202,144 @@ export class SpanOutcomes {
     return shown === undefined || shown.includes('?') ? 'query_error' : shown;
   }
 
-  private ofHook(record: SpanEnd, into: OtelAttributes): SpanOutcome {
-    const outcome = record.attributes.text('hook_outcome');
+  private ofHook(span: LineReader, into: OtelAttributes): SpanOutcome {
+    const outcome = span.text('hook_outcome');
     if (outcome === 'HOOK_OUTCOME_CANCELED') {
-      into['error.type'] = 'canceled';
-      return { status: { code: SpanStatusCode.ERROR, message: 'canceled' }, event: undefined };
+      return canceled(into);
     }
     if (outcome === 'HOOK_OUTCOME_ERROR' && this.switches['node-errors']) {
-      return this.failed(record, into, {
-        ...this.nodeFailure(record),
-        type: this.errorOf(record)?.codeName ?? 'hook_error',
+      return this.failed(span, into, {
+        ...this.nodeFailure(span),
+        type: this.errorOf(span)?.codeName ?? 'hook_error',
       });
     }
-    return { status: this.reportedStatus(record), event: undefined };
+    return this.reported(span);
   }
 
-  private failed(record: EndedSpan, into: OtelAttributes, failure: Failure): SpanOutcome {
+  private failed(span: LineReader, into: OtelAttributes, failure: Failure): SpanOutcome {
     into['error.type'] = failure.type;
     return {
       status: { code: SpanStatusCode.ERROR, message: failure.headline ?? headlineOf(failure.message) },
       event: {
         name: 'exception',
-        time: record.endTime ?? hrTimeOf(record.endTimeUnixNano),
+        time: span.endTime,
         attributes: { 'exception.type': failure.type, 'exception.message': failure.message },
         droppedAttributesCount: 0,
       },
     };
   }
 
-  /** The status as the engine sent it. */
-  private reportedStatus(record: SpanEnd): SpanStatus {
-    const code = record.status?.code;
-    if (code === SpanStatusCode.OK) return { code };
-    if (code !== SpanStatusCode.ERROR) return { code: SpanStatusCode.UNSET };
-    const message = withoutFrames(record.status?.message ?? '');
-    return message === '' ? { code } : { code, message: this.redactor.text(message) };
+  /** As the engine sent it. */
+  private reported(span: LineReader): SpanOutcome {
+    const { code, message } = span.status;
+    if (code === SpanStatusCode.OK) return OK;
+    if (code !== SpanStatusCode.ERROR) return UNSET;
+    const shown = withoutFrames(message ?? '');
+    const status = shown === '' ? { code } : { code, message: this.redactor.text(shown) };
+    return { status, event: undefined };
   }
 }
 
+const OK: SpanOutcome = { status: { code: SpanStatusCode.OK }, event: undefined };
+const UNSET: SpanOutcome = { status: { code: SpanStatusCode.UNSET }, event: undefined };
+
+function canceled(into: OtelAttributes): SpanOutcome {
+  into['error.type'] = 'canceled';
+  return { status: { code: SpanStatusCode.ERROR, message: 'canceled' }, event: undefined };
+}
+
+const NODE_SPANS: ReadonlySet<string> = new Set([
+  EVENT_TYPE.nodeProcessed,
+  EVENT_TYPE.nodeEvaluated,
+  EVENT_TYPE.microbatchEvaluated,
+]);
+/** What outcomes mean where nothing else is told. */
+const USUAL_VERDICTS: ReadonlyMap<string, NodeVerdict> = new Map([
+  ['NODE_OUTCOME_SUCCESS', 'success'],
+  ['NODE_OUTCOME_ERROR', 'error'],
+  ['NODE_OUTCOME_SKIPPED', 'skipped'],
+]);
+/** Attributes by which a check (test, unit test, freshness) tells its result. */
+const CHECK_ROLES = ['test_outcome', 'node_test_detail', 'node_freshness_outcome', 'node_outcome_detail'].map(
+  roleIndexOf,
+);
+const CANCELED = /canceled$/i;
 const CANCELED_NODE = 'NODE_OUTCOME_CANCELED';
 /** The status codes of ADBC, as the engine's drivers write them. */
 const DRIVER_CLASS =
   /^(Unknown|NotImplemented|NotFound|AlreadyExists|InvalidArguments|InvalidState|InvalidData|Integrity|Internal|IO|Cancelled|Timeout|Unauthenticated|Unauthorized): /;
 const ERROR_CLASS = /(?:^|: )([A-Z][A-Za-z]*(?: [A-Za-z]+){0,3} (?:Error|Exception))(?::|$)/m;
-function warningEvent(record: SpanEnd, message: string): TimedEvent {
+function warningEvent(span: LineReader, message: string): TimedEvent {
   return {
     name: 'test_warned',
-    time: hrTimeOf(record.endTimeUnixNano),
+    time: span.endTime,
     attributes: { message },
     droppedAttributesCount: 0,
   };
+}
+
+/** What backends group a failed node by, of the engine's type of error: `node_error_user` for `NODE_ERROR_TYPE_USER`. */
+function nodeErrorTypeOf(errorType: string | undefined): string {
+  return errorType === undefined
+    ? 'node_error'
+    : `node_error_${errorType.replace(/^NODE_ERROR_TYPE_/, '').toLowerCase()}`;
+}
+
+/** Longest status message; the whole text is in the `exception` event. */
+const MAX_HEADLINE_LENGTH = 512;
+
+/**
+ * What a span's status says of a message: its first two lines in one, which is where the engine and databases say what is
+ * wrong. At most 512 UTF-16 units and `…`.
+ */
+function headlineOf(message: string): string {
+  if (message.length <= MAX_HEADLINE_LENGTH && !message.includes('\n')) {
+    // Most messages, without lists made of them.
+    const line = message.trim();
+    return line.startsWith('LINE ') ? '' : line;
+  }
+  const lines = message.split('\n').map((line) => line.trim());
+  const headline = lines
+    .filter((line) => line !== '' && !line.startsWith('LINE '))
+    .slice(0, 2)
+    .join(' ');
+  return headline.length > MAX_HEADLINE_LENGTH ? `${headline.slice(0, MAX_HEADLINE_LENGTH)}…` : headline;
+}
+
+/** What the run model says about an invocation whose span never ended. */
+export interface ToldInvocation {
+  readonly outcome: SpanOutcome;
+  readonly attributes: OtelAttributes;
+}
+
+/** The verdict on an invocation as a span's status and attributes. */
+export function toldInvocation(invocation: InvocationSummary, redactor: Redactor): ToldInvocation {
+  const { verdict, totalErrors, totalWarnings, command, rawCommand } = invocation;
+  const reason = invocation.statusMessage === null ? undefined : redactor.text(invocation.statusMessage);
+  const attributes: OtelAttributes = {};
+  if (verdict !== null) {
+    attributes['run_bridge.verdict'] = verdict;
+    attributes[ATTR_CICD_PIPELINE_RESULT] = PIPELINE_RESULTS[verdict];
+  }
+  if (command !== null) attributes['eval_args.command'] = command;
+  if (rawCommand !== null) attributes.raw_command = redactor.command(rawCommand);
+  if (totalErrors !== null) attributes['metrics.total_errors'] = totalErrors;
+  if (totalWarnings !== null) attributes['metrics.total_warnings'] = totalWarnings;
+  const isFailure = verdict === 'error' || verdict === 'canceled' || verdict === 'lost';
+  if (isFailure) attributes['error.type'] = verdict;
+  const code = verdict === 'success' ? SpanStatusCode.OK : SpanStatusCode.UNSET;
+  const status = isFailure ? { code: SpanStatusCode.ERROR, message: describe(verdict, reason) } : { code };
+  return { outcome: { status, event: undefined }, attributes };
+}
+
+/** How an invocation ended, as OpenTelemetry says it of a pipeline's run. */
+export const PIPELINE_RESULTS: Readonly<Record<Verdict, string>> = {
+  success: CICD_PIPELINE_RESULT_VALUE_SUCCESS,
+  error: CICD_PIPELINE_RESULT_VALUE_FAILURE,
+  canceled: CICD_PIPELINE_RESULT_VALUE_CANCELLATION,
+  lost: CICD_PIPELINE_RESULT_VALUE_ERROR,
+};
+
+function describe(verdict: string, reason: string | undefined): string {
+  return reason === undefined || reason === '' || reason === verdict ? verdict : `${verdict}: ${reason}`;
 }

@@ -1,18 +1,11 @@
-import type { SpanId } from '../../record/ids.js';
-import type { Resource } from '../../record/resource.js';
 import { SpanIdTable } from '../../record/span-id-table.js';
-import type { SpanEnd, SpanStart } from '../../record/telemetry-record.js';
-import type { LoggedRecord } from '../../sink/record-log.js';
 import { EVENT_TYPE } from './event-types.js';
-import { highOf, lowOf, spanIdOf } from './id-halves.js';
+import type { IdHalves } from './id-halves.js';
 
 /** A span's start, kept while the span is open. */
 export interface OpenStart {
-  readonly resource: Resource;
-  /** Set back when the span ends: nobody will ask for the record then. */
+  /** Set back when the span ends: nobody will ask for the start then. */
   isOpen: boolean;
-  /** The record itself; `undefined` where its line turns out to be damaged. */
-  readRecord(): SpanStart | undefined;
 }
 
 /** What the tree is to remember of a span; ids as halves, see `id-halves.ts`, both 0 for none. */
@@ -39,7 +32,7 @@ const IS_ROOT = 8;
  * A run's spans by id: who is whose parent and what was sent. Remembers the latest ones, see `maxRememberedSpans`. Kept
  * in arrays of numbers, 33 bytes a span and as much again for finding it: as objects in a Map they took 300.
  */
-export class SpanTree {
+export class SpanTree<Start extends OpenStart = OpenStart> {
   /** Places by id. The place of a span that was forgotten is another's: its id there tells. */
   private places = new SpanIdTable();
   private count = 0;
@@ -51,12 +44,12 @@ export class SpanTree {
   private processedHigh = new Int32Array(MIN_PLACES);
   private processedLow = new Int32Array(MIN_PLACES);
   private flags = new Uint8Array(MIN_PLACES);
-  private readonly starts: (OpenStart | undefined)[] = [];
+  private readonly starts: (Start | undefined)[] = [];
 
   constructor(private readonly maxRememberedSpans: number) {}
 
   /** A start was read. @returns false, and does nothing, when the span is known already. */
-  begin(span: SeenSpan, start: OpenStart): boolean {
+  begin(span: SeenSpan, start: Start): boolean {
     if (this.placeOf(span.spanHigh, span.spanLow) !== undefined) return false;
     this.starts[this.add(span, OPEN)] = start;
     return true;
@@ -85,46 +78,50 @@ export class SpanTree {
     return this.placeOf(high, low) !== undefined;
   }
 
-  isSent(spanId: SpanId): boolean {
-    const place = this.find(spanId);
+  isSent(high: number, low: number): boolean {
+    const place = this.placeOf(high, low);
     return place !== undefined && this.stateAt(place) === SENT;
   }
 
   /** The nearest ancestor that was not sent yet; over OTLP that is often one that did not come yet. */
-  nearestUnsentAncestor(spanId: SpanId): SpanId | undefined {
-    let highest = this.find(spanId);
-    for (const place of this.ancestors(spanId)) {
+  nearestUnsentAncestor(high: number, low: number): IdHalves | undefined {
+    let highest = this.placeOf(high, low);
+    if (highest === undefined) return undefined;
+    let depth = 0;
+    for (let place = this.parentOf(highest); place !== undefined; place = this.parentOf(place)) {
+      if (depth++ === MAX_DEPTH) break;
       if (this.stateAt(place) !== SENT) return this.idAt(place);
       highest = place;
     }
-    if (highest === undefined || ((this.flags[highest] ?? 0) & IS_ROOT) !== 0) return undefined;
-    const above = this.parentAt(highest);
-    return above === undefined || this.isSent(above) ? undefined : above;
+    if (((this.flags[highest] as number) & IS_ROOT) !== 0) return undefined;
+    const above = halves(this.parentHigh, this.parentLow, highest);
+    return above === undefined || this.isSent(above[0], above[1]) ? undefined : above;
   }
 
   /** The NodeProcessed span of the node that a span works for, as far as its known ancestors tell. */
-  processedSpanOf(spanId: SpanId): SpanId | undefined {
-    const own = this.find(spanId);
-    const processed = own === undefined ? undefined : this.processedAt(own);
-    if (processed !== undefined) return processed;
-    for (const place of this.ancestors(spanId)) {
-      const ofAncestor = this.processedAt(place);
-      if (ofAncestor !== undefined) return ofAncestor;
+  processedSpanOf(high: number, low: number): IdHalves | undefined {
+    let place = this.placeOf(high, low);
+    for (let depth = 0; place !== undefined && depth <= MAX_DEPTH; depth++) {
+      const processed = halves(this.processedHigh, this.processedLow, place);
+      if (processed !== undefined) return processed;
+      place = this.parentOf(place);
     }
     return undefined;
   }
-
   /** The invocation span above a span, as far as its known ancestors tell. */
-  invocationOf(spanId: SpanId): SpanId | undefined {
-    for (const place of this.ancestors(spanId)) {
-      if (((this.flags[place] ?? 0) & IS_INVOCATION) !== 0) return this.idAt(place);
+  invocationOf(high: number, low: number): IdHalves | undefined {
+    const own = this.placeOf(high, low);
+    let place = own === undefined ? undefined : this.parentOf(own);
+    for (let depth = 0; place !== undefined && depth < MAX_DEPTH; depth++) {
+      if (((this.flags[place] as number) & IS_INVOCATION) !== 0) return this.idAt(place);
+      place = this.parentOf(place);
     }
     return undefined;
   }
 
   /** Starts of spans that have not ended, in the order of the log. */
-  openStarts(): readonly OpenStart[] {
-    const starts: OpenStart[] = [];
+  openStarts(): readonly Start[] {
+    const starts: Start[] = [];
     for (let number = Math.max(0, this.count - this.maxRememberedSpans); number < this.count; number++) {
       const start = this.starts[number % this.maxRememberedSpans];
       if (start !== undefined) starts.push(start);
@@ -132,20 +129,11 @@ export class SpanTree {
     return starts;
   }
 
-  private *ancestors(spanId: SpanId): Generator<number> {
-    let child = this.find(spanId);
-    for (let depth = 0; child !== undefined && depth < MAX_DEPTH; depth++) {
-      const high = this.parentHigh[child] ?? 0;
-      const low = this.parentLow[child] ?? 0;
-      const parent = high === 0 && low === 0 ? undefined : this.placeOf(high, low);
-      if (parent === undefined) return;
-      yield parent;
-      child = parent;
-    }
-  }
-
-  private find(spanId: SpanId): number | undefined {
-    return this.placeOf(highOf(spanId), lowOf(spanId));
+  /** The place of a span's parent; `undefined` where it has none that is known. */
+  private parentOf(place: number): number | undefined {
+    const high = this.parentHigh[place] as number;
+    const low = this.parentLow[place] as number;
+    return high === 0 && low === 0 ? undefined : this.placeOf(high, low);
   }
 
   private placeOf(high: number, low: number): number | undefined {
@@ -219,43 +207,17 @@ export class SpanTree {
     this.flags[place] = ((this.flags[place] ?? 0) & ~STATE) | state;
   }
 
-  private idAt(place: number): SpanId {
-    return spanIdOf(this.high[place] ?? 0, this.low[place] ?? 0);
+  private idAt(place: number): IdHalves {
+    return [this.high[place] as number, this.low[place] as number];
   }
-
-  private parentAt(place: number): SpanId | undefined {
-    return idOrNone(this.parentHigh[place] ?? 0, this.parentLow[place] ?? 0);
-  }
-
-  private processedAt(place: number): SpanId | undefined {
-    return idOrNone(this.processedHigh[place] ?? 0, this.processedLow[place] ?? 0);
-  }
-}
-
-/** What a tree remembers of a record. */
-export function seenSpan(record: SpanStart | SpanEnd): SeenSpan {
-  const link = record.links?.[0]?.spanId;
-  return {
-    spanHigh: highOf(record.spanId),
-    spanLow: lowOf(record.spanId),
-    parentHigh: record.parentSpanId === null ? 0 : highOf(record.parentSpanId),
-    parentLow: record.parentSpanId === null ? 0 : lowOf(record.parentSpanId),
-    eventType: record.eventType,
-    linkHigh: link === undefined ? 0 : highOf(link),
-    linkLow: link === undefined ? 0 : lowOf(link),
-  };
-}
-
-/** The start of a span that was pushed as a record. */
-export function recordStart(record: SpanStart, { resource }: LoggedRecord): OpenStart {
-  return { resource, isOpen: true, readRecord: () => record };
 }
 
 /** Deepest chain of ancestors that is climbed, so that a loop of parents ends. */
 const MAX_DEPTH = 256;
 
-function idOrNone(high: number, low: number): SpanId | undefined {
-  return high === 0 && low === 0 ? undefined : spanIdOf(high, low);
+function halves(high: Int32Array, low: Int32Array, place: number): IdHalves | undefined {
+  const id: IdHalves = [high[place] as number, low[place] as number];
+  return id[0] === 0 && id[1] === 0 ? undefined : id;
 }
 
 function larger(array: Int32Array): Int32Array<ArrayBuffer> {

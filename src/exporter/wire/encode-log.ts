@@ -4,17 +4,20 @@ import { encodeAttributes, encodeValue } from './encode-attributes.js';
 import { RECORD } from './encode-span.js';
 import type { WireWriter } from './wire-writer.js';
 
-const TIME = tagOf(1, FIXED64);
-const SEVERITY_NUMBER = tagOf(2, VARINT);
-const SEVERITY_TEXT = tagOf(3, LENGTH);
-const BODY = tagOf(5, LENGTH);
-const ATTRIBUTES = tagOf(6, LENGTH);
-const DROPPED_ATTRIBUTES_COUNT = tagOf(7, VARINT);
-const FLAGS = tagOf(8, FIXED32);
-const TRACE_ID = tagOf(9, LENGTH);
-const SPAN_ID = tagOf(10, LENGTH);
-const OBSERVED_TIME = tagOf(11, FIXED64);
-const EVENT_NAME = tagOf(12, LENGTH);
+/** Tags of OTLP's LogRecord (opentelemetry/proto/logs/v1/logs.proto). */
+export const LOG = {
+  time: tagOf(1, FIXED64),
+  severityNumber: tagOf(2, VARINT),
+  severityText: tagOf(3, LENGTH),
+  body: tagOf(5, LENGTH),
+  attributes: tagOf(6, LENGTH),
+  droppedAttributesCount: tagOf(7, VARINT),
+  flags: tagOf(8, FIXED32),
+  traceId: tagOf(9, LENGTH),
+  spanId: tagOf(10, LENGTH),
+  observedTime: tagOf(11, FIXED64),
+  eventName: tagOf(12, LENGTH),
+} as const;
 
 /**
  * Writes a log record as it stands in a ScopeLogs, its tag and length included: the same bytes as OpenTelemetry's
@@ -24,37 +27,38 @@ export function encodeLog(out: WireWriter, log: ReadableLogRecord): void {
   const { spanContext: context, hrTime, hrTimeObserved } = log;
   out.tag(RECORD);
   const start = out.open();
-  out.tag(TIME);
+  out.tag(LOG.time);
   out.time(hrTime[0], hrTime[1]);
   if (log.severityNumber !== undefined && log.severityNumber !== 0) {
-    out.tag(SEVERITY_NUMBER);
+    out.tag(LOG.severityNumber);
     out.int64(log.severityNumber);
   }
-  optionalText(out, SEVERITY_TEXT, log.severityText);
+  optionalText(out, LOG.severityText, log.severityText);
   if (log.body !== undefined) {
-    out.tag(BODY);
+    out.tag(LOG.body);
     encodeValue(out, typeof log.body === 'string' ? log.body : JSON.stringify(log.body));
   }
-  encodeAttributes(out, ATTRIBUTES, log.attributes as Parameters<typeof encodeAttributes>[2]);
-  out.tag(DROPPED_ATTRIBUTES_COUNT);
+  encodeAttributes(out, LOG.attributes, log.attributes as Parameters<typeof encodeAttributes>[2]);
+  out.tag(LOG.droppedAttributesCount);
   out.varint(log.droppedAttributesCount);
   if (context !== undefined) {
     if (context.traceFlags !== 0) {
-      out.tag(FLAGS);
+      out.tag(LOG.flags);
       out.fixed32(context.traceFlags);
     }
-    out.tag(TRACE_ID);
+    out.tag(LOG.traceId);
     out.hex(context.traceId);
-    out.tag(SPAN_ID);
+    out.tag(LOG.spanId);
     out.hex(context.spanId);
   }
-  out.tag(OBSERVED_TIME);
+  out.tag(LOG.observedTime);
   out.time(hrTimeObserved[0], hrTimeObserved[1]);
-  optionalText(out, EVENT_NAME, log.eventName);
+  optionalText(out, LOG.eventName, log.eventName);
   out.close(start);
 }
 
-function optionalText(out: WireWriter, tag: number, text: string | undefined): void {
+/** Writes a text unless it is empty. */
+export function optionalText(out: WireWriter, tag: number, text: string | undefined): void {
   if (text === undefined || text === '') return;
   out.tag(tag);
   out.text(text);

@@ -27,13 +27,32 @@ export const SPAN = {
   flags: tagOf(16, FIXED32),
 } as const;
 
-const EVENT_TIME = tagOf(1, FIXED64);
-const EVENT_NAME = tagOf(2, LENGTH);
-const EVENT_ATTRIBUTES = tagOf(3, LENGTH);
-const EVENT_DROPPED = tagOf(4, VARINT);
-const LINK_ATTRIBUTES = tagOf(4, LENGTH);
-const LINK_DROPPED = tagOf(5, VARINT);
-const LINK_FLAGS = tagOf(6, FIXED32);
+/** A span's events, in order of time, and how many there was no room for. */
+export interface SpanEvents {
+  /** Each as it stands in its span, tag and length included: a text with one byte in each character. */
+  readonly events: readonly string[];
+  readonly droppedCount: number;
+}
+
+/** Of a span without any. */
+export const NO_EVENTS: SpanEvents = { events: [], droppedCount: 0 };
+
+/** Tags of a span's event, and of its fields. */
+export const EVENT = {
+  message: SPAN.events,
+  time: tagOf(1, FIXED64),
+  name: tagOf(2, LENGTH),
+  attributes: tagOf(3, LENGTH),
+  droppedAttributesCount: tagOf(4, VARINT),
+} as const;
+
+/** Tags of a link beside those that it shares with a span. */
+export const LINK = {
+  attributes: tagOf(4, LENGTH),
+  droppedAttributesCount: tagOf(5, VARINT),
+  flags: tagOf(6, FIXED32),
+} as const;
+
 const STATUS_MESSAGE = tagOf(2, LENGTH);
 const STATUS_CODE = tagOf(3, VARINT);
 /** SPAN_FLAGS_CONTEXT_HAS_IS_REMOTE_MASK and SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK of trace.proto. */
@@ -66,42 +85,40 @@ export function encodeSpan(out: WireWriter, span: ReadableSpan): void {
   encodeAttributes(out, SPAN.attributes, span.attributes);
   out.tag(SPAN.droppedAttributesCount);
   out.varint(span.droppedAttributesCount);
-  encodeSpanTail(out, span, flagsOf(context.traceFlags, parent?.isRemote));
-  out.close(start);
-}
-
-/** Writes what comes behind a span's attributes. */
-export function encodeSpanTail(
-  out: WireWriter,
-  span: Pick<ReadableSpan, 'events' | 'droppedEventsCount' | 'links' | 'droppedLinksCount' | 'status'>,
-  flags = SAMPLED_FLAGS,
-): void {
   for (const event of span.events) encodeEvent(out, event);
   out.tag(SPAN.droppedEventsCount);
   out.varint(span.droppedEventsCount);
   for (const link of span.links) encodeLink(out, link);
   out.tag(SPAN.droppedLinksCount);
   out.varint(span.droppedLinksCount);
+  encodeSpanEnd(out, span.status, flagsOf(context.traceFlags, parent?.isRemote));
+  out.close(start);
+}
+
+/** Writes what comes last of a span. */
+export function encodeSpanEnd(out: WireWriter, status: SpanStatus, flags = SAMPLED_FLAGS): void {
   out.tag(SPAN.status);
-  encodeStatus(out, span.status);
+  encodeStatus(out, status);
   out.tag(SPAN.flags);
   out.fixed32(flags);
 }
 
-function encodeEvent(out: WireWriter, event: TimedEvent): void {
-  out.tag(SPAN.events);
+/** Writes an event, its tag and length included. */
+export function encodeEvent(out: WireWriter, event: TimedEvent): void {
+  out.tag(EVENT.message);
   const start = out.open();
-  out.tag(EVENT_TIME);
+  out.tag(EVENT.time);
   out.time(event.time[0], event.time[1]);
-  out.tag(EVENT_NAME);
+  out.tag(EVENT.name);
   out.text(event.name);
-  if (event.attributes !== undefined) encodeAttributes(out, EVENT_ATTRIBUTES, event.attributes);
-  out.tag(EVENT_DROPPED);
+  if (event.attributes !== undefined) encodeAttributes(out, EVENT.attributes, event.attributes);
+  out.tag(EVENT.droppedAttributesCount);
   out.varint(event.droppedAttributesCount ?? 0);
   out.close(start);
 }
 
-function encodeLink(out: WireWriter, link: Link): void {
+/** Writes a link, its tag and length included. */
+export function encodeLink(out: WireWriter, link: Link): void {
   out.tag(SPAN.links);
   const start = out.open();
   out.tag(SPAN.traceId);
@@ -109,10 +126,10 @@ function encodeLink(out: WireWriter, link: Link): void {
   out.tag(SPAN.spanId);
   out.hex(link.context.spanId);
   encodeTraceState(out, link.context);
-  if (link.attributes !== undefined) encodeAttributes(out, LINK_ATTRIBUTES, link.attributes);
-  out.tag(LINK_DROPPED);
+  if (link.attributes !== undefined) encodeAttributes(out, LINK.attributes, link.attributes);
+  out.tag(LINK.droppedAttributesCount);
   out.varint(link.droppedAttributesCount ?? 0);
-  out.tag(LINK_FLAGS);
+  out.tag(LINK.flags);
   out.fixed32(flagsOf(link.context.traceFlags, link.context.isRemote));
   out.close(start);
 }
@@ -140,5 +157,5 @@ function flagsOf(traceFlags: number, isRemote: boolean | undefined): number {
   return (traceFlags & 0xff) | KNOWS_IS_REMOTE | (isRemote === true ? IS_REMOTE : 0);
 }
 
-/** Of every span of a run. */
-const SAMPLED_FLAGS = flagsOf(TraceFlags.SAMPLED, false);
+/** Flags of every span of a run, and of links to them. */
+export const SAMPLED_FLAGS = flagsOf(TraceFlags.SAMPLED, false);

@@ -1,7 +1,3 @@
-import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
-import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
-import { encodeLog } from './encode-log.js';
-import { encodeSpan } from './encode-span.js';
 import { EncodedLog } from './encoded-log.js';
 import { EncodedSpan } from './encoded-span.js';
 import type { ExportGroup } from './export-group.js';
@@ -15,28 +11,45 @@ const ROOM_BYTES = 4 * 1024;
 /** Encodes items one behind the other into blocks of bytes. What was handed out is not written to again. */
 export class ItemEncoder {
   private block: WireWriter;
+  /** Where the item that was written last begins. */
+  private start = 0;
 
   constructor(private readonly blockBytes = BLOCK_BYTES) {
     this.block = new WireWriter(0);
   }
 
-  /** Where the next item goes, with room for most; what is written from its `length` on is an item once `span` or `log` is called. */
-  writer(): WireWriter {
+  /** A span that is written now, its tag and length included. @throws what `write` does */
+  span(group: ExportGroup, write: (out: WireWriter) => void): EncodedSpan {
+    const out = this.written(write);
+    return new EncodedSpan(out.bytes, this.start, out.length, group);
+  }
+
+  /** As `span`, of a line that may turn out to be damaged: `undefined` then. */
+  spanOf(group: ExportGroup, write: (out: WireWriter) => void): EncodedSpan | undefined {
+    try {
+      return this.span(group, write);
+    } catch (error) {
+      if (error instanceof SyntaxError) return undefined;
+      throw error;
+    }
+  }
+
+  /** A log record that is written now. @throws what `write` does */
+  log(group: ExportGroup, write: (out: WireWriter) => void): EncodedLog {
+    const out = this.written(write);
+    return new EncodedLog(out.bytes, this.start, out.length, group);
+  }
+
+  private written(write: (out: WireWriter) => void): WireWriter {
     if (this.block.length + ROOM_BYTES > this.block.bytes.length) this.block = new WireWriter(this.blockBytes);
-    return this.block;
-  }
-
-  span(span: ReadableSpan, group: ExportGroup): EncodedSpan {
-    const out = this.writer();
-    const start = out.length;
-    encodeSpan(out, span);
-    return new EncodedSpan(out.bytes, start, out.length, group);
-  }
-
-  log(log: ReadableLogRecord, group: ExportGroup): EncodedLog {
-    const out = this.writer();
-    const start = out.length;
-    encodeLog(out, log);
-    return new EncodedLog(out.bytes, start, out.length, group);
+    const { block } = this;
+    this.start = block.length;
+    try {
+      write(block);
+    } catch (error) {
+      block.length = this.start;
+      throw error;
+    }
+    return block;
   }
 }

@@ -123,6 +123,12 @@ export class WireWriter extends GrowingBytes {
     this.length = at;
   }
 
+  /** Bytes that are kept in a text, one in each character. */
+  latin1(text: string): void {
+    this.reserve(text.length);
+    this.length += this.bytes.write(text, this.length, 'latin1');
+  }
+
   /** Bytes as they are, without their length. */
   raw(from: Uint8Array): void {
     this.reserve(from.length);

@@ -1,21 +1,26 @@
-import type { KnownLayouts } from '../../../../src/exporter/lines/known-layouts.js';
+import type { EventMappings } from '../../../../src/exporter/lines/event-mappings.js';
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/exporter/mapping/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/exporter/mapping/otel-run-mapper.js';
 import type { LoggedLines, MappedItem } from '../../../../src/exporter/run-mapper.js';
 import { isEncoded } from '../../../../src/exporter/wire/encoded-item.js';
-import { tryParseRecordLine } from '../../../../src/record/record-line.js';
+import { parseRecordLine } from '../../../../src/record/record-line.js';
 import type { RunSummary } from '../../../../src/run/run-summary.js';
-import type { LoggedRecord } from '../../../../src/sink/record-log.js';
 import { invocationSummary } from '../mapping/mapped-run.js';
 import { ENGINE } from '../mapping/read-sample.js';
 
 /** What a mapper gave, comparable: signal, anchor, and the item's bytes. */
 export type MappedBytes = readonly string[];
 
-/** Maps a log through the general parser, record by record: the reference. */
-export function mapRecords(log: Buffer, options: Partial<MappingOptions> = {}): MappedBytes {
+/**
+ * Maps a log whose lines have blanks where the engine writes none: attributes then are not copied from the line one by one,
+ * but parsed and put together; and lines with links are written anew first. What comes out is to be the same.
+ */
+export function mapBlankLines(log: Buffer, options: Partial<MappingOptions> = {}): MappedBytes {
   const mapper = new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, ...options });
-  mapper.push(recordsOf(log));
+  for (const { resource, offset, lines } of cut(log, [1])) {
+    const blank = Buffer.from(lines).toString('latin1').replaceAll('"attributes":{', '"attributes":{ ');
+    mapper.pushLines({ resource, offset, lines: Buffer.from(blank, 'latin1') });
+  }
   return finish(mapper, log, mapper.take(false));
 }
 
@@ -24,9 +29,9 @@ export function mapLines(
   log: Buffer,
   options: Partial<MappingOptions> = {},
   cuts: readonly number[] = [1_000_000],
-  layouts?: KnownLayouts,
+  mappings?: EventMappings,
 ): MappedBytes {
-  const mapper = new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, ...options }, layouts);
+  const mapper = new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, ...options }, mappings);
   const items: MappedItem[] = [];
   for (const lines of cut(log, cuts)) {
     mapper.pushLines(lines);
@@ -42,22 +47,10 @@ function* cut(log: Buffer, cuts: readonly number[]): Generator<LoggedLines> {
   for (let piece = 0; from < log.length; piece++) {
     let to = from;
     for (let count = cuts[piece % cuts.length] ?? 1; count > 0 && to < log.length; count--)
-      to = log.indexOf('\n', to) + 1;
+      to = log.indexOf('\n', to) + 1 || log.length;
     yield { resource: ENGINE, offset: from, lines: Uint8Array.from(log.subarray(from, to)) };
     from = to;
   }
-}
-
-function recordsOf(log: Buffer): readonly LoggedRecord[] {
-  const records: LoggedRecord[] = [];
-  let offset = 0;
-  while (offset < log.length) {
-    const end = log.indexOf('\n', offset);
-    const record = tryParseRecordLine(log.toString('utf8', offset, end));
-    if (record !== undefined) records.push({ record, resource: ENGINE, offset, endOffset: end + 1 });
-    offset = end + 1;
-  }
-  return records;
 }
 
 function finish(mapper: OtelRunMapper, log: Buffer, items: readonly MappedItem[]): MappedBytes {
@@ -70,8 +63,7 @@ function finish(mapper: OtelRunMapper, log: Buffer, items: readonly MappedItem[]
 
 /** A summary that makes a mapper close what is open, an invocation of which it knows nothing else included. */
 function runOf(log: Buffer): RunSummary {
-  const traceId = recordsOf(log)[0]?.record.traceId;
-  if (traceId === undefined) throw new Error('the log has no record');
+  const { traceId } = parseRecordLine(log.toString('utf8', 0, log.indexOf('\n')));
   const invocations = [invocationSummary({ verdict: 'lost', startTimeUnixNano: 1n, endTimeUnixNano: 2n })];
   return { traceId, firstSeenUnixMs: 0, lastSeenUnixMs: 0, state: 'finished', logBytes: log.length, invocations };
 }

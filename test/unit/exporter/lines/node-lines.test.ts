@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import { KnownLayouts } from '../../../../src/exporter/lines/known-layouts.js';
+import { EventMappings } from '../../../../src/exporter/lines/event-mappings.js';
 import { DEFAULT_MAPPING_OPTIONS } from '../../../../src/exporter/mapping/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/exporter/mapping/otel-run-mapper.js';
 import { isEncoded, messageOf } from '../../../../src/exporter/wire/encoded-item.js';
 import { ENGINE } from '../mapping/read-sample.js';
-import { mapLines, mapRecords } from './mapped-bytes.js';
+import { mapBlankLines, mapLines } from './mapped-bytes.js';
 
 const TRACE = '01a1fb8ea78d7281ae8c1be536b674cd';
 const TYPE = 'v1.public.events.fusion.node.NodeEvaluated';
@@ -43,13 +43,13 @@ function attributes({ node = 'a', more }: Node): string {
 
 const linesOf = (node: Node) => startOf(node) + endOf(node);
 
-/** The bytes that the lines of a log give are those of its records. */
+/** The lines of a log give the same bytes whether their attributes are copied or put together. */
 function expectSame(log: string, maxHeldSpans = 8192): void {
   const bytes = Buffer.from(log);
-  expect(mapLines(bytes, { maxHeldSpans }, [7], new KnownLayouts())).toEqual(mapRecords(bytes, { maxHeldSpans }));
+  expect(mapLines(bytes, { maxHeldSpans }, [7], new EventMappings())).toEqual(mapBlankLines(bytes, { maxHeldSpans }));
 }
 
-it('nodes that ended well, were skipped or failed give what their records give', () => {
+it('nodes that ended well, were skipped or failed give the same bytes, copied or put together', () => {
   const outcomes = ['SUCCESS', 'SKIPPED', 'ERROR', 'CANCELED', 'ERROR'];
   const nodes = Array.from({ length: 50 }, (_, span) => {
     const outcome = outcomes[span % 5] ?? 'SUCCESS';
@@ -67,7 +67,7 @@ it('a failed node is told by the errors that were logged for it', () => {
   const failed = linesOf({ span: 2, outcome: 'ERROR', message: 'Database Error' });
   const log = linesOf({ span: 1 }) + failed + error;
   expectSame(log);
-  expect(mapRecords(Buffer.from(log)).join('')).toContain('DbDriverFailed');
+  expect(mapBlankLines(Buffer.from(log)).join('')).toContain('DbDriverFailed');
 });
 
 it('a text is shown by the names that are known as its span is sent, also where they were learned while it was held', () => {
@@ -77,7 +77,7 @@ it('a text is shown by the names that are known as its span is sent, also where 
     return linesOf({ span: span + 1, node, more: text });
   });
   for (const held of [1, 5, 11, 8192]) expectSame(spans.join(''), held);
-  const shown = mapRecords(Buffer.from(spans.join('')), { maxHeldSpans: 5 });
+  const shown = mapBlankLines(Buffer.from(spans.join('')), { maxHeldSpans: 5 });
   expect(shown.filter((span) => span.includes('of zebra or okapi')).length).toBeGreaterThan(9);
   expect(shown.filter((span) => span.includes('of ? or ?')).length).toBeGreaterThan(5);
 });
@@ -106,24 +106,24 @@ it('spans that are too large to stand beside others are written all the same', (
 });
 
 it('a name of a run is shown in that run alone', () => {
-  const layouts = new KnownLayouts();
+  const mappings = new EventMappings();
   const text = '"display":"about zebra"';
   const withName = Buffer.from(linesOf({ span: 1, node: 'zebra', more: text }) + linesOf({ span: 2, more: text }));
   const without = Buffer.from(linesOf({ span: 1, more: text }) + linesOf({ span: 2, more: text }));
   for (const log of [withName, without, withName, without]) {
-    expect(mapLines(log, {}, [1], layouts)).toEqual(mapRecords(log));
+    expect(mapLines(log, {}, [1], mappings)).toEqual(mapBlankLines(log));
   }
 });
 
 it('runs that take turns give what each gives alone, and learn no names from each other', () => {
-  const layouts = new KnownLayouts();
+  const mappings = new EventMappings();
   const logs = Array.from({ length: 70 }, (_, run) =>
     [1, 2, 3, 4].map((span) => {
       const node = span % 2 === 0 ? `own${run}` : 'shared';
       return Buffer.from(linesOf({ span, node, more: `"display":"own${run - 1} shared own${run}"` }));
     }),
   );
-  const taken = logs.map(() => new OtelRunMapper(DEFAULT_MAPPING_OPTIONS, layouts));
+  const taken = logs.map(() => new OtelRunMapper(DEFAULT_MAPPING_OPTIONS, mappings));
   const alone = logs.map(() => new OtelRunMapper());
   for (let piece = 0; piece < 4; piece++) {
     for (const mappers of [taken, alone]) {

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { KnownLayouts } from '../../../../src/exporter/lines/known-layouts.js';
+import { EventMappings } from '../../../../src/exporter/lines/event-mappings.js';
 import { MAPPING_SWITCHES, mappingSwitchesFrom } from '../../../../src/exporter/mapping/mapping-switches.js';
 import type { RedactionLevel } from '../../../../src/exporter/redaction/redaction-level.js';
 import { propertyRuns } from '../../../tool/property-runs.js';
-import { mapLines, mapRecords } from './mapped-bytes.js';
+import { mapBlankLines, mapLines } from './mapped-bytes.js';
 
 const TRACE = '01a1fb8ea78d7281ae8c1be536b674cd';
 const V1 = 'v1.public.events.fusion.';
@@ -221,7 +221,7 @@ const line = fc.oneof(
 );
 const first = `{"record_type":"LogRecord","trace_id":"${TRACE}","span_id":null,"span_name":null,"event_id":null,"time_unix_nano":"1","severity_number":1,"severity_text":"TRACE","body":"","event_type":"x","attributes":{}}`;
 
-it('lines give the same bytes as their records, whatever is in them, however they are cut, at every level and switch', () => {
+it('lines give the same bytes whether attributes are copied or put together, whatever is in them, however they are cut, at every level and switch', () => {
   const level = fc.constantFrom<RedactionLevel>('literals', 'statements', 'off');
   const off = fc.subarray(Object.keys(MAPPING_SWITCHES), { maxLength: 3 });
   const cuts = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 3 });
@@ -237,12 +237,12 @@ it('lines give the same bytes as their records, whatever is in them, however the
         const log = Buffer.from([first, ...lines].map((one) => `${one}\n`).join(''));
         const switches = mappingSwitchesFrom(Object.fromEntries(names.map((name) => [name, false])));
         const options = { redaction, switches, ...small };
-        const records = mapRecords(log, options);
-        expect(mapLines(log, options, pieces)).toEqual(records);
-        const layouts = new KnownLayouts();
+        const together = mapBlankLines(log, options);
+        expect(mapLines(log, options, pieces)).toEqual(together);
+        const mappings = new EventMappings();
         // The second time, all event types and attributes are known.
-        expect(mapLines(log, options, pieces, layouts)).toEqual(records);
-        expect(mapLines(log, options, pieces, layouts)).toEqual(records);
+        expect(mapLines(log, options, pieces, mappings)).toEqual(together);
+        expect(mapLines(log, options, pieces, mappings)).toEqual(together);
       },
     ),
     { numRuns: propertyRuns(400) },

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { TaughtNames } from '../../../../src/exporter/lines/taught-names.js';
-import { TextTable } from '../../../../src/exporter/lines/text-table.js';
+import { TaughtNames, TextTable } from '../../../../src/exporter/lines/text-table.js';
 
 function lookUp(table: TextTable, text: string): string {
   const bytes = Buffer.from(`..${text}..`, 'latin1');

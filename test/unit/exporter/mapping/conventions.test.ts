@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DEFAULT_MAPPING_OPTIONS } from '../../../../src/exporter/mapping/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/exporter/mapping/otel-run-mapper.js';
 import { casesOf, recordedErrors, traceOfCase } from '../../../tool/error-runs.js';
-import { mapRun, nodeSpan } from './mapped-run.js';
+import { mapRun, nodeSpan, pushRecords } from './mapped-run.js';
 import { loggedLines, readLog } from './read-sample.js';
 
 const mixed = readLog('samples/build-mixed/otel.jsonl');
@@ -55,7 +55,7 @@ describe('what an on-call engineer filters by', () => {
       resourceOverrides: { 'service.name': 'nightly-shop' },
     });
     mapper.setOrigins([{ stepId: 'a', runId: 1_001, job: 'nightly', environment: 'prod' }]);
-    mapper.push(mixed);
+    pushRecords(mapper, mixed);
     const [item] = mapper.take(true);
     const attributes = item?.signal === 'traces' ? item.span.resource.attributes : item?.log.resource.attributes;
     expect(attributes).toMatchObject({

@@ -4,6 +4,7 @@ import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/ex
 import { OtelRunMapper } from '../../../../src/exporter/mapping/otel-run-mapper.js';
 import type { MappedItem } from '../../../../src/exporter/run-mapper.js';
 import { parseSpanId, parseTraceId, type SpanId } from '../../../../src/record/ids.js';
+import { formatRecordLine } from '../../../../src/record/record-line.js';
 import type { InvocationSummary, RunSummary } from '../../../../src/run/run-summary.js';
 import type { LoggedRecord } from '../../../../src/sink/record-log.js';
 import { ENGINE } from './read-sample.js';
@@ -22,7 +23,7 @@ export function mapRun(
   invocations?: readonly InvocationSummary[],
 ): MappedRun {
   const mapper = new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, ...options });
-  mapper.push(log);
+  pushRecords(mapper, log);
   const items = [...mapper.take(true)];
   if (invocations !== undefined) items.push(...mapper.finish(runSummary(log, invocations)));
   return {
@@ -30,6 +31,16 @@ export function mapRun(
     spans: items.flatMap((item) => (item.signal === 'traces' ? [item.span] : [])),
     logs: items.flatMap((item) => (item.signal === 'logs' ? [item.log] : [])),
   };
+}
+
+/** Pushes records as the lines that they are in a record log. @returns how many were passed over */
+export function pushRecords(mapper: OtelRunMapper, log: readonly LoggedRecord[]): number {
+  return log.reduce((damagedCount, { record, resource, offset }) => {
+    // Tests change records and leave the line as it was.
+    const { line: _line, ...content } = record;
+    const lines = Buffer.from(`${formatRecordLine(content)}\n`);
+    return damagedCount + mapper.pushLines({ resource, offset, lines });
+  }, 0);
 }
 
 /** An invocation as the run model tells it. */

@@ -12,7 +12,7 @@ import { Attributes } from '../../../../src/record/attributes.js';
 import type { JsonObject } from '../../../../src/record/json.js';
 import type { TelemetryRecord } from '../../../../src/record/telemetry-record.js';
 import { end, idOf, log, logged, start } from './made-records.js';
-import { mapRun, namedSpan, nodeSpan } from './mapped-run.js';
+import { mapRun, namedSpan, nodeSpan, pushRecords } from './mapped-run.js';
 import { asOtlp, readLog } from './read-sample.js';
 
 const mapper = (options: Partial<MappingOptions> = {}) => new OtelRunMapper({ ...DEFAULT_MAPPING_OPTIONS, ...options });
@@ -23,31 +23,31 @@ const off = (...names: MappingSwitch[]) => mappingSwitchesFrom(Object.fromEntrie
 describe('a span', () => {
   it('is held until the records are two seconds past its end', () => {
     const subject = mapper();
-    subject.push(logged([end({ id: 1, atMs: 0 }), log({ id: 2, atMs: 2000 })]));
+    pushRecords(subject, logged([end({ id: 1, atMs: 0 }), log({ id: 2, atMs: 2000 })]));
     expect(spanIds(subject.take(false))).toEqual([]);
     expect(subject.heldCount).toBe(1);
-    subject.push(logged([log({ id: 2, atMs: 2001 })]));
+    pushRecords(subject, logged([log({ id: 2, atMs: 2001 })]));
     expect(spanIds(subject.take(false))).toEqual([1]);
     expect(subject.heldCount).toBe(0);
   });
 
   it('is ready at once when the log is quiet', () => {
     const subject = mapper();
-    subject.push(logged([end({ id: 1, atMs: 0 }), end({ id: 2, atMs: 1 })]));
+    pushRecords(subject, logged([end({ id: 1, atMs: 0 }), end({ id: 2, atMs: 1 })]));
     expect(spanIds(subject.take(true))).toEqual([1, 2]);
     expect(subject.take(true)).toEqual([]);
   });
 
   it('leaves early when too many are held, oldest first', () => {
     const subject = mapper({ maxHeldSpans: 2 });
-    subject.push(logged([1, 2, 3, 4].map((id) => end({ id, atMs: id }))));
+    pushRecords(subject, logged([1, 2, 3, 4].map((id) => end({ id, atMs: id }))));
     expect(spanIds(subject.take(false))).toEqual([1, 2]);
     expect(subject.heldCount).toBe(2);
   });
 
   it('is exported once, however often its end was logged', () => {
     const subject = mapper();
-    subject.push(logged([end({ id: 1, atMs: 0 }), end({ id: 1, atMs: 0 }), start({ id: 1, atMs: 0 })]));
+    pushRecords(subject, logged([end({ id: 1, atMs: 0 }), end({ id: 1, atMs: 0 }), start({ id: 1, atMs: 0 })]));
     expect(spanIds(subject.take(true))).toEqual([1]);
   });
 });
@@ -55,7 +55,7 @@ describe('a span', () => {
 describe('a log record', () => {
   it('is an event of its span when it comes while that is held', () => {
     const subject = mapper();
-    subject.push(logged([end({ id: 1, atMs: 0 }), log({ id: 1, atMs: 1 })]));
+    pushRecords(subject, logged([end({ id: 1, atMs: 0 }), log({ id: 1, atMs: 1 })]));
     const [item] = subject.take(true).filter((one) => one.signal === 'traces');
     expect(item?.span.events).toMatchObject([
       { name: 'LogMessage', attributes: { body: 'error', severity_text: 'INFO', severity_number: 9 } },
@@ -64,21 +64,22 @@ describe('a log record', () => {
 
   it('goes to the nearest ancestor not yet sent when its span was sent', () => {
     const subject = mapper();
-    subject.push(
+    pushRecords(
+      subject,
       logged([start({ id: 1, atMs: 0 }), start({ id: 2, parent: 1, atMs: 0 }), end({ id: 3, parent: 2, atMs: 1 })]),
     );
-    subject.push(logged([end({ id: 2, parent: 1, atMs: 2 })]));
+    pushRecords(subject, logged([end({ id: 2, parent: 1, atMs: 2 })]));
     expect(spanIds(subject.take(true))).toEqual([3, 2]);
-    subject.push(logged([log({ id: 3, atMs: 9 }), end({ id: 1, atMs: 10 })]));
+    pushRecords(subject, logged([log({ id: 3, atMs: 9 }), end({ id: 1, atMs: 10 })]));
     const [item] = subject.take(true).filter((one) => one.signal === 'traces');
     expect(item?.span.events.map((event) => event.attributes?.['run_bridge.event.span_id'])).toEqual([idOf(3)]);
   });
 
   it('waits for an ancestor that did not come yet when all below that were sent', () => {
     const subject = mapper();
-    subject.push(logged([end({ id: 3, parent: 2, atMs: 1 }), end({ id: 2, parent: 1, atMs: 2 })]));
+    pushRecords(subject, logged([end({ id: 3, parent: 2, atMs: 1 }), end({ id: 2, parent: 1, atMs: 2 })]));
     subject.take(true);
-    subject.push(logged([log({ id: 3, atMs: 1 }), end({ id: 1, atMs: 10 })]));
+    pushRecords(subject, logged([log({ id: 3, atMs: 1 }), end({ id: 1, atMs: 10 })]));
     const [item] = subject.take(true).filter((one) => one.signal === 'traces');
     expect(item?.span.events.map((event) => event.attributes?.['run_bridge.event.span_id'])).toEqual([idOf(3)]);
   });
@@ -86,24 +87,24 @@ describe('a log record', () => {
   it('is a log record alone when only the span of another service is above the invocation', () => {
     const subject = mapper();
     const invocation = { id: 2, parent: 1, type: 'invocation.Invocation' };
-    subject.push(logged([end({ id: 3, parent: 2, atMs: 1 }), end({ ...invocation, atMs: 2 })]));
+    pushRecords(subject, logged([end({ id: 3, parent: 2, atMs: 1 }), end({ ...invocation, atMs: 2 })]));
     subject.take(true);
-    subject.push(logged([log({ id: 3, atMs: 1 }), end({ id: 1, atMs: 10 })]));
+    pushRecords(subject, logged([log({ id: 3, atMs: 1 }), end({ id: 1, atMs: 10 })]));
     const [item] = subject.take(true).filter((one) => one.signal === 'traces');
     expect(item?.span.events).toEqual([]);
   });
 
   it('is a log record alone when nothing above it is left', () => {
     const subject = mapper();
-    subject.push(logged([end({ id: 1, atMs: 0 })]));
+    pushRecords(subject, logged([end({ id: 1, atMs: 0 })]));
     subject.take(true);
-    subject.push(logged([log({ id: 1, atMs: 9 })]));
+    pushRecords(subject, logged([log({ id: 1, atMs: 9 })]));
     expect(subject.take(true).map((item) => item.signal)).toEqual(['logs']);
   });
 
   it('beyond a span’s room is counted as dropped', () => {
     const subject = mapper({ maxEventsPerSpan: 2 });
-    subject.push(logged([...[1, 2, 3, 4].map((ms) => log({ id: 1, atMs: ms })), end({ id: 1, atMs: 5 })]));
+    pushRecords(subject, logged([...[1, 2, 3, 4].map((ms) => log({ id: 1, atMs: ms })), end({ id: 1, atMs: 5 })]));
     const [item] = subject.take(true).filter((one) => one.signal === 'traces');
     expect([item?.span.events.length, item?.span.droppedEventsCount]).toEqual([2, 2]);
   });
@@ -111,7 +112,7 @@ describe('a log record', () => {
   it('without a span is a log record alone', () => {
     const subject = mapper();
     const record = log({ id: 1, atMs: 1 });
-    subject.push(logged([record.recordType === 'LogRecord' ? { ...record, spanId: null } : record]));
+    pushRecords(subject, logged([record.recordType === 'LogRecord' ? { ...record, spanId: null } : record]));
     const [item] = subject.take(true);
     expect(item?.signal === 'logs' ? item.log.spanContext : 'none').toBeUndefined();
   });
@@ -122,7 +123,7 @@ describe('what comes out', () => {
     const records = asOtlp(readLog('samples/interrupted/otel.jsonl'));
     const options = { ...DEFAULT_MAPPING_OPTIONS, eventHoldMs: 5 };
     const whole = new OtelRunMapper(options);
-    whole.push(records);
+    pushRecords(whole, records);
     const expected = JSON.stringify(plain(whole.take(true)));
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: records.length }), { maxLength: 8 }), (cuts) => {
@@ -130,7 +131,7 @@ describe('what comes out', () => {
         const items: MappedItem[] = [];
         let from = 0;
         for (const cut of [...cuts.sort((a, b) => a - b), records.length]) {
-          subject.push(records.slice(from, cut));
+          pushRecords(subject, records.slice(from, cut));
           items.push(...subject.take(false));
           from = cut;
         }

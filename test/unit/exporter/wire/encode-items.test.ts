@@ -6,6 +6,8 @@ import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OtlpEncoder } from '../../../../src/exporter/otlp-destination.js';
+import { encodeLog } from '../../../../src/exporter/wire/encode-log.js';
+import { encodeSpan } from '../../../../src/exporter/wire/encode-span.js';
 import { ExportGroup } from '../../../../src/exporter/wire/export-group.js';
 import { ItemEncoder } from '../../../../src/exporter/wire/item-encoder.js';
 
@@ -112,7 +114,9 @@ describe('the protobuf writer', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(span, fc.boolean()), { minLength: 1, maxLength: 6 }), (pairs) => {
         const early = new ItemEncoder(4096);
-        const items = pairs.map(([item, isEarly]) => (isEarly ? early.span(item, groupOf(item)) : item));
+        const items = pairs.map(([item, isEarly]) =>
+          isEarly ? early.span(groupOf(item), (out) => encodeSpan(out, item)) : item,
+        );
         const { body } = new OtlpEncoder('protobuf').encode({ signal: 'traces', items });
         const whole = ProtobufTraceSerializer.serializeRequest(pairs.map(([item]) => item));
         expect(bytesOf(body)).toBe(bytesOf(whole));
@@ -126,7 +130,7 @@ describe('an encoded item', () => {
   it('is the same span to an exporter that wants objects', () => {
     fc.assert(
       fc.property(span, (item) => {
-        const encoded = new ItemEncoder().span(item, groupOf(item));
+        const encoded = new ItemEncoder().span(groupOf(item), (out) => encodeSpan(out, item));
         expect(encoded.spanContext()).toEqual(item.spanContext());
         // Through OpenTelemetry's serialiser: it reads every property.
         expect(bytesOf(ProtobufTraceSerializer.serializeRequest([encoded]))).toBe(
@@ -140,7 +144,7 @@ describe('an encoded item', () => {
   it('is the same log record to an exporter that wants objects', () => {
     fc.assert(
       fc.property(log, (item) => {
-        const encoded = new ItemEncoder().log(item, groupOf(item));
+        const encoded = new ItemEncoder().log(groupOf(item), (out) => encodeLog(out, item));
         expect(bytesOf(ProtobufLogsSerializer.serializeRequest([encoded]))).toBe(
           bytesOf(ProtobufLogsSerializer.serializeRequest([item])),
         );
@@ -153,7 +157,7 @@ describe('an encoded item', () => {
     const durationOf = (startTime: [number, number], endTime: [number, number]) => {
       const [item] = fc.sample(span, 1);
       if (item === undefined) throw new Error('no sample');
-      return new ItemEncoder().span({ ...item, startTime, endTime }, groupOf(item)).duration;
+      return new ItemEncoder().span(groupOf(item), (out) => encodeSpan(out, { ...item, startTime, endTime })).duration;
     };
     expect(durationOf([5, 900_000_000], [7, 100_000_000])).toEqual([1, 200_000_000]);
     expect(durationOf([5, 1], [5, 4])).toEqual([0, 3]);
