@@ -1,7 +1,7 @@
 import { ENUM_FIELDS, mayBeSpeltOtherwise } from '../decode/spelling.js';
 import { type ByteCursor, type TextSlice, textSlice } from './byte-cursor.js';
 import { ByteBuffer, ByteSource } from './bytes.js';
-import type { TextColumn } from './column.js';
+import { ConstantText, type TextColumn } from './column.js';
 import {
   type KeyOrder,
   MESSAGE_KEY_ORDERS,
@@ -46,7 +46,7 @@ interface Field {
 
 /** What becomes of a field. */
 type FieldUse =
-  | { readonly to: 'column'; readonly writer: AttributeWriter; readonly zero: ByteSource | number | undefined }
+  | { readonly to: 'column'; readonly writer: AttributeWriter; readonly zero: ConstantText | number | undefined }
   | { readonly to: 'payload'; readonly zero: ByteSource | undefined; readonly isUint64: boolean }
   /** The map whose entries are the payload. */
   | { readonly to: 'map' }
@@ -64,10 +64,14 @@ export class AttributePlan {
   private readonly payloadFields: readonly Field[];
   private readonly isWhole: boolean;
   private readonly wholeOrder: OrderedCopy | undefined;
-  private readonly constant: { readonly column: TextColumn; readonly text: ByteSource } | undefined;
+  private readonly constant: { readonly column: TextColumn; readonly text: ConstantText } | undefined;
+  /** The event type as a text of its column. */
+  readonly eventType: ConstantText;
   private readonly payloadColumn: TextColumn;
   private readonly payload = new ByteBuffer();
   private hasPayload = false;
+  /** Whether the present line has fields that do not fit their places. */
+  private hasMisfits = false;
   private readonly layout: MessageLayout | undefined;
   /** The field with which the attributes began last time. */
   private first: Field | undefined;
@@ -79,6 +83,7 @@ export class AttributePlan {
   private wholeEnd = 0;
 
   constructor(eventType: string, columns: RowGroupColumns) {
+    this.eventType = new ConstantText(ByteSource.of(eventType));
     this.layout = MESSAGE_LAYOUTS.get(eventType);
     const order = MESSAGE_KEY_ORDERS.get(eventType);
     this.isWhole = this.layout === undefined || this.layout.columns.length + this.layout.payload.length === 0;
@@ -91,7 +96,10 @@ export class AttributePlan {
     this.constant =
       constant === undefined
         ? undefined
-        : { column: textColumn(columns.attributeWriter(constant.column)), text: ByteSource.of(constant.text) };
+        : {
+            column: textColumn(columns.attributeWriter(constant.column)),
+            text: new ConstantText(ByteSource.of(constant.text)),
+          };
   }
 
   /**
@@ -125,7 +133,7 @@ export class AttributePlan {
         writeCell(field, writer, cursor, row);
       }
     }
-    this.constant?.column.append(row, this.constant.text, 0, this.constant.text.bytes.length);
+    this.constant?.column.appendConstant(row, this.constant.text);
     if (this.hasPayload) this.payloadColumn.append(row, this.payload.source, 0, this.payload.length);
   }
 
@@ -144,6 +152,7 @@ export class AttributePlan {
   private readFields(cursor: ByteCursor, isModern: boolean): boolean {
     const line = ++this.line;
     this.others.length = 0;
+    this.hasMisfits = false;
     cursor.at++;
     if (cursor.bytes[cursor.at] === OBJECT_END) return cursor.passByte(OBJECT_END);
     let expected = this.first;
@@ -158,6 +167,7 @@ export class AttributePlan {
         this.others.push(start, cursor.at);
       } else {
         if (!readValue(field, cursor, line, isModern)) return false;
+        if (!field.isFitting) this.hasMisfits = true;
         if (field !== expected) {
           if (previous === undefined) this.first = field;
           else previous.next = field;
@@ -200,7 +210,9 @@ export class AttributePlan {
         payload.appendBytes(field.key);
         if (isThere) payload.appendBytes(source, value.start, value.end);
         else if (use.zero !== undefined) payload.appendBytes(use.zero);
-      } else if (isThere && use.to === 'oneof' && member === undefined) {
+      } else if (isThere && use.to === 'oneof' && member !== undefined) {
+        this.hasMisfits = true;
+      } else if (isThere && use.to === 'oneof') {
         member = field;
         this.separate();
         payload.appendBytes(use.head);
@@ -214,7 +226,7 @@ export class AttributePlan {
         payload.appendBytes(source, value.start + 1, value.end - 1);
       }
     }
-    for (const field of this.fields) {
+    for (const field of this.hasMisfits ? this.fields : []) {
       // No message can hold a second member.
       const isLeft = field.foundIn === line && (!field.isFitting || (field.use.to === 'oneof' && field !== member));
       if (!isLeft) continue;
@@ -409,8 +421,8 @@ function writeCell(field: Field, writer: AttributeWriter, cursor: ByteCursor, ro
   }
 }
 
-function writeZero(writer: AttributeWriter, zero: ByteSource | number, row: number): void {
-  if (writer.kind === 'text' && typeof zero !== 'number') writer.column.append(row, zero, 0, zero.bytes.length);
+function writeZero(writer: AttributeWriter, zero: ConstantText | number, row: number): void {
+  if (writer.kind === 'text' && typeof zero !== 'number') writer.column.appendConstant(row, zero);
   else if ((writer.kind === 'int32' || writer.kind === 'uint32') && typeof zero === 'number') {
     writer.column.append(row, 0, zero);
   }
@@ -421,7 +433,7 @@ function columnFieldsOf(layout: MessageLayout, columns: RowGroupColumns): Field[
     fieldOf(field, {
       to: 'column',
       writer: columns.attributeWriter(column),
-      zero: typeof zero === 'string' ? ByteSource.of(zero) : zero,
+      zero: typeof zero === 'string' ? new ConstantText(ByteSource.of(zero)) : zero,
     }),
   );
 }

@@ -26,10 +26,12 @@ const ANY_HEX = Uint8Array.from({ length: 256 }, (_, byte) => {
 });
 /** The same of lowercase ones only. */
 const HEX = ANY_HEX.map((value, byte) => (byte >= 0x41 && byte <= 0x46 ? 255 : value));
-/** Characters after a backslash and what they stand for. */
-const ESCAPES = new Map(
-  [...'"\\/bfnrt'].map((letter, index) => [letter.charCodeAt(0), '"\\/\b\f\n\r\t'.charCodeAt(index)]),
-);
+/** What characters after a backslash stand for; 0 for those that stand for nothing. */
+const ESCAPED = new Uint8Array(256);
+for (const [index, letter] of [...'"\\/bfnrt'].entries()) {
+  ESCAPED[letter.charCodeAt(0)] = '"\\/\b\f\n\r\t'.charCodeAt(index);
+}
+
 /** A text within a line, or within the cursor's own buffer where it had escapes. */
 export interface TextSlice {
   start: number;
@@ -92,7 +94,7 @@ export class ByteCursor {
     let at = start;
     let isEscaped = false;
     for (;;) {
-      while (STOPS[bytes[at] ?? 0] === 0) at++;
+      at = this.plainEnd(at);
       if (bytes[at] !== BACKSLASH) break;
       isEscaped = true;
       at += 2;
@@ -226,19 +228,30 @@ export class ByteCursor {
     if (bytes[this.at] !== QUOTE) return false;
     let at = this.at + 1;
     for (;;) {
-      while (STOPS[bytes[at] ?? 0] === 0) at++;
+      at = this.plainEnd(at);
       if (bytes[at] !== BACKSLASH) break;
       const letter = bytes[at + 1] ?? 0;
       if (letter === SMALL_U) {
         if (codeUnit(bytes, at + 2) < 0) return false;
         at += 6;
       } else {
-        if (!ESCAPES.has(letter)) return false;
+        if (ESCAPED[letter] === 0) return false;
         at += 2;
       }
     }
     this.at = at + 1;
     return bytes[at] === QUOTE;
+  }
+
+  /** Where a string cannot simply go on, four bytes at a time. */
+  private plainEnd(start: number): number {
+    const { bytes } = this;
+    const { view } = this.source;
+    const last = bytes.length - 4;
+    let at = start;
+    while (at <= last && arePlain(view.getInt32(at, true))) at += 4;
+    while (STOPS[bytes[at] ?? 0] === 0) at++;
+    return at;
   }
 
   /** Passes what may stand behind a number's whole part. */
@@ -298,8 +311,8 @@ export class ByteCursor {
       }
       unescaped.appendBytes(source, plain, at);
       const letter = bytes[at + 1] ?? 0;
-      const character = ESCAPES.get(letter);
-      if (character !== undefined) {
+      const character = ESCAPED[letter] ?? 0;
+      if (character !== 0) {
         unescaped.appendUint8(character);
         at += 2;
       } else {
@@ -351,4 +364,13 @@ function hexByte(bytes: Uint8Array, at: number): number {
   const high = ANY_HEX[bytes[at] ?? 0] ?? 255;
   const low = ANY_HEX[bytes[at + 1] ?? 0] ?? 255;
   return high > 15 || low > 15 ? -1 : high * 16 + low;
+}
+
+/** Whether none of four bytes is a quote, a backslash or a control character (see "Determine if a word has a zero byte", Bit Twiddling Hacks). */
+function arePlain(word: number): boolean {
+  const quotes = word ^ 0x22222222;
+  const backslashes = word ^ 0x5c5c5c5c;
+  const found =
+    ((quotes - 0x01010101) & ~quotes) | ((backslashes - 0x01010101) & ~backslashes) | ((word - 0x20202020) & ~word);
+  return (found & 0x80808080) === 0;
 }

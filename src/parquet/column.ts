@@ -1,113 +1,316 @@
 import type { Encoding, ParquetType, Statistics } from 'hyparquet';
 import { ByteBuffer, type ByteSource, Uint32List } from './bytes.js';
 import { NumberDictionary, TextDictionary } from './dictionary.js';
-import { appendHybrid, type EncodedChunk, encodePage, ListLevels, PresenceLevels } from './page.js';
+import { appendHybrid, type EncodedChunk, ListLevels, type PageEncoder, PresenceLevels } from './page.js';
 import type { LeafColumn } from './schema.js';
 
-const MAX_UINT32 = 0xffffffffn;
+/** A text that a column gets again and again: it is looked up in the dictionary once a row group. */
+export class ConstantText {
+  /** The row group, of those of its column, for which `index` was found. */
+  group = -1;
+  index = -1;
+
+  constructor(readonly source: ByteSource) {}
+}
 
 /** A column of texts. */
-export class TextColumn {
+export class TextColumn implements ColumnValues {
+  readonly type = 'BYTE_ARRAY';
+  readonly hasDictionary = true;
   readonly writer: ColumnWriter;
-  private readonly values = new TextValues();
-  private readonly scratch = new ByteBuffer();
+  private readonly texts = new TextDictionary();
+  private readonly pages = new DictionaryPages(this.texts);
+  private readonly plain = new ByteBuffer();
+  /** Row groups that it has written. */
+  private group = 0;
 
-  constructor(leaf: LeafColumn) {
-    this.writer = new ColumnWriter(leaf, this.values);
+  constructor(leaf: LeafColumn, encoder: PageEncoder) {
+    this.writer = new ColumnWriter(leaf, this, encoder);
   }
 
   /** Writes a row's text, which lies in `source` as UTF-8 from `start` to `end`. */
   append(row: number, source: ByteSource, start: number, end: number): void {
     this.writer.beginRow(row);
-    this.values.append(source, start, end);
-    this.writer.endRow(this.values.isFull);
+    this.appendValue(source, start, end);
+    this.writer.endRow(this.isFull);
   }
 
-  appendText(row: number, text: string): void {
-    this.scratch.clear();
-    this.scratch.appendText(text);
-    this.append(row, this.scratch.source, 0, this.scratch.length);
+  /** @param text one of this column alone */
+  appendConstant(row: number, text: ConstantText): void {
+    const { pages, group } = this;
+    this.writer.beginRow(row);
+    if (text.group === group && pages.isOpen) {
+      pages.push(text.index);
+    } else {
+      const { source } = text;
+      if (pages.isOpen) {
+        text.index = this.texts.indexOf(source, 0, source.bytes.length);
+        text.group = group;
+      }
+      this.appendValue(source, 0, source.bytes.length);
+    }
+    this.writer.endRow(this.isFull);
   }
 
   /** Writes an item of a row's list; between the writer's `beginRow` and this `endRow`. */
   appendItem(index: number, source: ByteSource, start: number, end: number): void {
     this.writer.beginItem(index);
-    this.values.append(source, start, end);
+    this.appendValue(source, start, end);
   }
 
   /** Ends a row that is a list. */
   endRow(): void {
-    this.writer.endRow(this.values.isFull);
+    this.writer.endRow(this.isFull);
   }
 
-  appendItemText(index: number, text: string): void {
-    this.scratch.clear();
-    this.scratch.appendText(text);
-    this.appendItem(index, this.scratch.source, 0, this.scratch.length);
+  get heldBytes(): number {
+    return this.texts.values.length + this.plain.length + this.pages.heldBytes;
+  }
+
+  private get isFull(): boolean {
+    if (!this.pages.isOpen) return this.plain.length >= PAGE_BYTES;
+    return this.texts.values.length > MAX_DICTIONARY_BYTES || this.texts.isCrowded;
+  }
+
+  appendPage(body: ByteBuffer): Encoding {
+    return this.pages.appendPage(body, this.plain);
+  }
+
+  endDictionary(): void {
+    this.pages.close();
+  }
+
+  dictionary() {
+    return this.pages.dictionary();
+  }
+
+  bounds() {
+    const bounds = this.pages.isOpen ? this.texts.bounds() : undefined;
+    return bounds === undefined ? undefined : { min_value: bounds.least, max_value: bounds.greatest };
+  }
+
+  clear(): void {
+    this.texts.clear();
+    this.pages.clear();
+    this.plain.clear();
+    this.group++;
+  }
+
+  private appendValue(source: ByteSource, start: number, end: number): void {
+    if (this.pages.isOpen) {
+      this.pages.push(this.texts.indexOf(source, start, end));
+    } else {
+      this.plain.appendUint32(end - start);
+      this.plain.appendBytes(source, start, end);
+    }
   }
 }
 
-/** A column of integers. */
-export class NumberColumn {
-  readonly writer: ColumnWriter;
-  private readonly values: NumberValues;
+/** Which numbers: four bytes with or without a sign, or eight bytes without one (times are below 2^63). */
+export type NumberKind = 'int32' | 'uint32' | 'uint64';
 
-  constructor(leaf: LeafColumn, kind: NumberKind) {
-    this.values = new NumberValues(kind);
-    this.writer = new ColumnWriter(leaf, this.values);
+/** Distinct numbers from which on it is asked whether nearly all of them are. */
+const USELESS_DISTINCT = 2_000;
+
+/** A column of integers, given as two halves of 32 bits; those of four bytes have 0 in the high one. */
+export class NumberColumn implements ColumnValues {
+  readonly hasDictionary = true;
+  readonly type: 'INT32' | 'INT64';
+  readonly writer: ColumnWriter;
+  private readonly numbers: NumberDictionary;
+  private readonly pages: DictionaryPages;
+  private readonly plain = new ByteBuffer();
+  /** Of the dictionary's numbers, those that are in the bounds. */
+  private comparedCount = 0;
+  private isEmpty = true;
+  private leastHigh = Number.NaN;
+  private leastLow = Number.NaN;
+  private greatestHigh = Number.NaN;
+  private greatestLow = Number.NaN;
+  /** What is added to the low half so that unsigned comparison orders signed numbers. */
+  private readonly bias: number;
+
+  constructor(
+    leaf: LeafColumn,
+    private readonly kind: NumberKind,
+    encoder: PageEncoder,
+  ) {
+    this.type = kind === 'uint64' ? 'INT64' : 'INT32';
+    this.bias = kind === 'int32' ? 0x80000000 : 0;
+    this.numbers = new NumberDictionary(kind === 'uint64' ? 8 : 4);
+    this.pages = new DictionaryPages(this.numbers);
+    this.writer = new ColumnWriter(leaf, this, encoder);
   }
 
-  /** Writes a row's number of 64 bits, given as two unsigned halves. */
+  /** Writes a row's number. @param high unsigned, 0 for numbers of four bytes @param low unsigned */
   append(row: number, high: number, low: number): void {
     this.writer.beginRow(row);
-    this.values.append(high, low);
-    this.writer.endRow(this.values.isFull);
-  }
-
-  /** Writes a row's number of 32 bits, with or without a sign. */
-  appendNumber(row: number, value: number): void {
-    this.append(row, 0, value >>> 0);
-  }
-
-  appendBigint(row: number, value: bigint): void {
-    this.append(row, Number((value >> 32n) & MAX_UINT32), Number(value & MAX_UINT32));
-  }
-
-  /** Writes 16 hexadecimal digits as the number of their bytes read big-endian: a span id. */
-  appendHex(row: number, digits: string): void {
-    this.append(row, Number.parseInt(digits.slice(0, 8), 16), Number.parseInt(digits.slice(8), 16));
+    this.appendValue(high, low);
+    this.writer.endRow(this.isFull);
   }
 
   /** Writes an item of a row's list; between the writer's `beginRow` and this `endRow`. */
   appendItem(index: number, high: number, low: number): void {
     this.writer.beginItem(index);
-    this.values.append(high, low);
+    this.appendValue(high, low);
   }
 
   /** Ends a row that is a list. */
   endRow(): void {
-    this.writer.endRow(this.values.isFull);
+    this.writer.endRow(this.isFull);
   }
 
-  appendItemHex(index: number, digits: string): void {
-    this.appendItem(index, Number.parseInt(digits.slice(0, 8), 16), Number.parseInt(digits.slice(8), 16));
+  get heldBytes(): number {
+    return this.numbers.values.length + this.plain.length + this.pages.heldBytes;
+  }
+
+  private get isFull(): boolean {
+    if (!this.pages.isOpen) return this.plain.length >= PAGE_BYTES;
+    return this.numbers.values.length > MAX_DICTIONARY_BYTES || this.numbers.isCrowded;
+  }
+
+  appendPage(body: ByteBuffer): Encoding {
+    const encoding = this.pages.appendPage(body, this.plain);
+    if (this.pages.isOpen && this.isDictionaryUseless()) this.endDictionary();
+    return encoding;
+  }
+
+  endDictionary(): void {
+    this.pages.close();
+  }
+
+  dictionary() {
+    return this.pages.dictionary();
+  }
+
+  bounds() {
+    if (this.isEmpty) return undefined;
+    return {
+      min_value: this.statistic(this.leastHigh, this.leastLow),
+      max_value: this.statistic(this.greatestHigh, this.greatestLow),
+    };
+  }
+
+  clear(): void {
+    this.numbers.clear();
+    this.pages.clear();
+    this.plain.clear();
+    this.comparedCount = 0;
+    this.isEmpty = true;
+  }
+
+  private appendValue(high: number, low: number): void {
+    if (!this.pages.isOpen) {
+      this.compare(high, (low + this.bias) >>> 0);
+      this.plain.appendUint32(low);
+      if (this.type === 'INT64') this.plain.appendUint32(high);
+      return;
+    }
+    const index = this.numbers.indexOf(high, low);
+    // One that is there already was compared when it came first.
+    if (index >= this.comparedCount) this.compare(high, (low + this.bias) >>> 0);
+    this.comparedCount = this.numbers.count;
+    this.pages.push(index);
+  }
+
+  /** Values that are all different, such as times of ends, take less room, and no time to be found, without one. */
+  private isDictionaryUseless(): boolean {
+    return this.numbers.count > USELESS_DISTINCT && this.numbers.count > 0.9 * this.pages.valueCount;
+  }
+
+  private compare(high: number, low: number): void {
+    if (this.isEmpty || high < this.leastHigh || (high === this.leastHigh && low < this.leastLow)) {
+      this.leastHigh = high;
+      this.leastLow = low;
+    }
+    if (this.isEmpty || high > this.greatestHigh || (high === this.greatestHigh && low > this.greatestLow)) {
+      this.greatestHigh = high;
+      this.greatestLow = low;
+    }
+    this.isEmpty = false;
+  }
+
+  private statistic(high: number, low: number): number | bigint {
+    return this.kind === 'uint64' ? (BigInt(high) << 32n) | BigInt(low) : low - this.bias;
   }
 }
 
-/** A column of booleans. */
-export class BooleanColumn {
+/** A column of booleans, one bit each. */
+export class BooleanColumn implements ColumnValues {
+  readonly type = 'BOOLEAN';
+  readonly hasDictionary = false;
   readonly writer: ColumnWriter;
-  private readonly values = new BooleanValues();
+  private readonly plain = new ByteBuffer();
+  private count = 0;
+  private hasFalse = false;
+  private hasTrue = false;
 
-  constructor(leaf: LeafColumn) {
-    this.writer = new ColumnWriter(leaf, this.values);
+  constructor(leaf: LeafColumn, encoder: PageEncoder) {
+    this.writer = new ColumnWriter(leaf, this, encoder);
   }
 
   append(row: number, value: boolean): void {
     this.writer.beginRow(row);
-    this.values.append(value);
-    this.writer.endRow(this.values.isFull);
+    if (this.count % 8 === 0) this.plain.appendUint8(0);
+    if (value) this.plain.setBit(this.plain.length - 1, this.count % 8);
+    this.count++;
+    if (value) this.hasTrue = true;
+    else this.hasFalse = true;
+    // A page of 20,000 bits is never large.
+    this.writer.endRow(false);
   }
+
+  get heldBytes(): number {
+    return this.plain.length;
+  }
+
+  appendPage(body: ByteBuffer): Encoding {
+    body.appendBytes(this.plain.source, 0, this.plain.length);
+    this.plain.clear();
+    this.count = 0;
+    return 'PLAIN';
+  }
+
+  endDictionary(): void {}
+
+  dictionary(): undefined {
+    return undefined;
+  }
+
+  bounds() {
+    return this.hasTrue || this.hasFalse ? { min_value: !this.hasFalse, max_value: this.hasTrue } : undefined;
+  }
+
+  clear(): void {
+    this.plain.clear();
+    this.count = 0;
+    this.hasFalse = false;
+    this.hasTrue = false;
+  }
+}
+
+/** Size at which a dictionary is given up and further pages hold the values themselves: the engine's (parquet-rs's) own. */
+const MAX_DICTIONARY_BYTES = 1024 * 1024;
+/** Size at which a page without a dictionary ends: the engine's own. */
+const PAGE_BYTES = 1024 * 1024;
+
+/** The values of one column of a row group: those of the open page, and the dictionary that its pages refer to. */
+interface ColumnValues {
+  readonly type: ParquetType;
+  /** The engine writes dictionaries for everything but booleans. */
+  readonly hasDictionary: boolean;
+  /** Bytes held, roughly. */
+  readonly heldBytes: number;
+  /** Appends the values of the open page to its body, and begins the next page. */
+  appendPage(body: ByteBuffer): Encoding;
+  /** Further pages will hold the values themselves. */
+  endDictionary(): void;
+  /** The dictionary page's body; `undefined` where no page refers to it. Valid until `clear`. */
+  dictionary(): Dictionary | undefined;
+  /** The least and greatest value; none where not all values were looked at. */
+  bounds(): Pick<Statistics, 'min_value' | 'max_value'> | undefined;
+  /** Begins the next row group. */
+  clear(): void;
 }
 
 /** Rows after which a page ends: the engine's own. */
@@ -128,7 +331,6 @@ export class ColumnWriter {
   private pages: Page[] = [];
   private readonly presence: PresenceLevels | undefined;
   private readonly list: ListLevels | undefined;
-  private readonly body = new ByteBuffer();
   private rows = 0;
   private firstRowOfPage = 0;
   private levelCount = 0;
@@ -139,6 +341,7 @@ export class ColumnWriter {
   constructor(
     private readonly column: LeafColumn,
     private readonly values: ColumnValues,
+    private readonly encoder: PageEncoder,
   ) {
     this.list = column.maxRepetition > 0 ? new ListLevels() : undefined;
     this.presence = column.maxRepetition === 0 && column.maxDefinition > 0 ? new PresenceLevels() : undefined;
@@ -182,7 +385,7 @@ export class ColumnWriter {
     const dictionaryPage =
       dictionary === undefined
         ? undefined
-        : encodePage(dictionary.bytes, {
+        : this.encoder.encode(dictionary.values, {
             type: 'DICTIONARY_PAGE',
             dictionary_page_header: { num_values: dictionary.count, encoding: 'PLAIN' },
           });
@@ -233,14 +436,15 @@ export class ColumnWriter {
   }
 
   private endPage(): void {
-    const { body, list } = this;
+    const { list, encoder } = this;
+    const { body } = encoder;
     const rowsInPage = this.rows - this.firstRowOfPage;
     const levelsInPage = list?.count ?? rowsInPage;
     body.clear();
     list?.appendPage(body);
     this.presence?.appendPage(body, rowsInPage);
     const encoding = this.values.appendPage(body);
-    const { bytes, uncompressedBytes } = encodePage(body.content(), {
+    const { bytes, uncompressedBytes } = encoder.encode(body, {
       type: 'DATA_PAGE',
       data_page_header: {
         num_values: levelsInPage,
@@ -260,229 +464,6 @@ export class ColumnWriter {
 function encodingsUsed(hasDictionary: boolean, isDictionaryUsed: boolean): Encoding[] {
   if (!hasDictionary) return ['PLAIN', 'RLE'];
   return isDictionaryUsed ? ['PLAIN', 'RLE', 'RLE_DICTIONARY'] : ['PLAIN', 'RLE'];
-}
-
-/** Size at which a dictionary is given up and further pages hold the values themselves: the engine's (parquet-rs's) own. */
-const MAX_DICTIONARY_BYTES = 1024 * 1024;
-/** Size at which a page without a dictionary ends: the engine's own. */
-const PAGE_BYTES = 1024 * 1024;
-
-/** The values of one column of a row group: those of the open page, and the dictionary that its pages refer to. */
-interface ColumnValues {
-  readonly type: ParquetType;
-  /** The engine writes dictionaries for everything but booleans. */
-  readonly hasDictionary: boolean;
-  /** Bytes held, roughly. */
-  readonly heldBytes: number;
-  /** The open page is to be ended, then `endDictionary` called: the dictionary takes no more, or the page is large. */
-  readonly isFull: boolean;
-  /** Appends the values of the open page to its body, and begins the next page. */
-  appendPage(body: ByteBuffer): Encoding;
-  /** Further pages will hold the values themselves. */
-  endDictionary(): void;
-  /** The dictionary page's body; `undefined` where no page refers to it. Valid until `clear`. */
-  dictionary(): { readonly bytes: Uint8Array; readonly count: number } | undefined;
-  /** The least and greatest value; none where not all values were looked at. */
-  bounds(): Pick<Statistics, 'min_value' | 'max_value'> | undefined;
-  /** Begins the next row group. */
-  clear(): void;
-}
-
-/** UTF-8 texts. */
-class TextValues implements ColumnValues {
-  readonly type = 'BYTE_ARRAY';
-  readonly hasDictionary = true;
-  private readonly texts = new TextDictionary();
-  private readonly pages = new DictionaryPages(this.texts);
-  private readonly plain = new ByteBuffer();
-
-  get heldBytes(): number {
-    return this.texts.values.length + this.plain.length + this.pages.heldBytes;
-  }
-
-  get isFull(): boolean {
-    if (!this.pages.isOpen) return this.plain.length >= PAGE_BYTES;
-    return this.texts.values.length > MAX_DICTIONARY_BYTES || this.texts.isCrowded;
-  }
-
-  append(source: ByteSource, start: number, end: number): void {
-    if (this.pages.isOpen) {
-      this.pages.push(this.texts.indexOf(source, start, end));
-    } else {
-      this.plain.appendUint32(end - start);
-      this.plain.appendBytes(source, start, end);
-    }
-  }
-
-  appendPage(body: ByteBuffer): Encoding {
-    return this.pages.appendPage(body, this.plain);
-  }
-
-  endDictionary(): void {
-    this.pages.close();
-  }
-
-  dictionary() {
-    return this.pages.dictionary();
-  }
-
-  bounds() {
-    const bounds = this.pages.isOpen ? this.texts.bounds() : undefined;
-    return bounds === undefined ? undefined : { min_value: bounds.least, max_value: bounds.greatest };
-  }
-
-  clear(): void {
-    this.texts.clear();
-    this.pages.clear();
-    this.plain.clear();
-  }
-}
-
-/** Which numbers: four bytes with or without a sign, or eight bytes without one (times are below 2^63). */
-export type NumberKind = 'int32' | 'uint32' | 'uint64';
-
-/** Distinct numbers from which on it is asked whether nearly all of them are. */
-const USELESS_DISTINCT = 2_000;
-
-/** Numbers, given as two halves of 32 bits; those of four bytes have 0 (or, below zero, anything) in the high one. */
-class NumberValues implements ColumnValues {
-  readonly hasDictionary = true;
-  readonly type: 'INT32' | 'INT64';
-  private readonly numbers: NumberDictionary;
-  private readonly pages: DictionaryPages;
-  private readonly plain = new ByteBuffer();
-  private isEmpty = true;
-  private leastHigh = Number.NaN;
-  private leastLow = Number.NaN;
-  private greatestHigh = Number.NaN;
-  private greatestLow = Number.NaN;
-  /** What is added to the low half so that unsigned comparison orders signed numbers. */
-  private readonly bias: number;
-
-  constructor(private readonly kind: NumberKind) {
-    this.type = kind === 'uint64' ? 'INT64' : 'INT32';
-    this.bias = kind === 'int32' ? 0x80000000 : 0;
-    this.numbers = new NumberDictionary(kind === 'uint64' ? 8 : 4);
-    this.pages = new DictionaryPages(this.numbers);
-  }
-
-  get heldBytes(): number {
-    return this.numbers.values.length + this.plain.length + this.pages.heldBytes;
-  }
-
-  get isFull(): boolean {
-    if (!this.pages.isOpen) return this.plain.length >= PAGE_BYTES;
-    return this.numbers.values.length > MAX_DICTIONARY_BYTES || this.numbers.isCrowded;
-  }
-
-  /** @param high unsigned, 0 for numbers of four bytes @param low unsigned */
-  append(high: number, low: number): void {
-    this.compare(high, (low + this.bias) >>> 0);
-    if (this.pages.isOpen) {
-      this.pages.push(this.numbers.indexOf(high, low));
-    } else {
-      this.plain.appendUint32(low);
-      if (this.type === 'INT64') this.plain.appendUint32(high);
-    }
-  }
-
-  appendPage(body: ByteBuffer): Encoding {
-    const encoding = this.pages.appendPage(body, this.plain);
-    if (this.pages.isOpen && this.isDictionaryUseless()) this.endDictionary();
-    return encoding;
-  }
-
-  endDictionary(): void {
-    this.pages.close();
-  }
-
-  dictionary() {
-    return this.pages.dictionary();
-  }
-
-  bounds() {
-    if (this.isEmpty) return undefined;
-    return {
-      min_value: this.statistic(this.leastHigh, this.leastLow),
-      max_value: this.statistic(this.greatestHigh, this.greatestLow),
-    };
-  }
-
-  clear(): void {
-    this.numbers.clear();
-    this.pages.clear();
-    this.plain.clear();
-    this.isEmpty = true;
-  }
-
-  /** Values that are all different, such as times of ends, take less room, and no time to be found, without one. */
-  private isDictionaryUseless(): boolean {
-    return this.numbers.count > USELESS_DISTINCT && this.numbers.count > 0.9 * this.pages.valueCount;
-  }
-
-  private compare(high: number, low: number): void {
-    if (this.isEmpty || high < this.leastHigh || (high === this.leastHigh && low < this.leastLow)) {
-      this.leastHigh = high;
-      this.leastLow = low;
-    }
-    if (this.isEmpty || high > this.greatestHigh || (high === this.greatestHigh && low > this.greatestLow)) {
-      this.greatestHigh = high;
-      this.greatestLow = low;
-    }
-    this.isEmpty = false;
-  }
-
-  private statistic(high: number, low: number): number | bigint {
-    return this.kind === 'uint64' ? (BigInt(high) << 32n) | BigInt(low) : low - this.bias;
-  }
-}
-
-/** Booleans, one bit each. */
-class BooleanValues implements ColumnValues {
-  readonly type = 'BOOLEAN';
-  readonly hasDictionary = false;
-  /** A page of 20,000 bits is never large. */
-  readonly isFull = false;
-  private readonly plain = new ByteBuffer();
-  private count = 0;
-  private hasFalse = false;
-  private hasTrue = false;
-
-  get heldBytes(): number {
-    return this.plain.length;
-  }
-
-  append(value: boolean): void {
-    if (this.count % 8 === 0) this.plain.appendUint8(0);
-    if (value) this.plain.setBit(this.plain.length - 1, this.count % 8);
-    this.count++;
-    if (value) this.hasTrue = true;
-    else this.hasFalse = true;
-  }
-
-  appendPage(body: ByteBuffer): Encoding {
-    body.appendBytes(this.plain.source, 0, this.plain.length);
-    this.plain.clear();
-    this.count = 0;
-    return 'PLAIN';
-  }
-
-  endDictionary(): void {}
-
-  dictionary(): undefined {
-    return undefined;
-  }
-
-  bounds() {
-    return this.hasTrue || this.hasFalse ? { min_value: !this.hasFalse, max_value: this.hasTrue } : undefined;
-  }
-
-  clear(): void {
-    this.plain.clear();
-    this.count = 0;
-    this.hasFalse = false;
-    this.hasTrue = false;
-  }
 }
 
 /** Distinct values, each with an index. */
@@ -530,9 +511,9 @@ class DictionaryPages {
     return 'RLE_DICTIONARY';
   }
 
-  dictionary(): { readonly bytes: Uint8Array; readonly count: number } | undefined {
+  dictionary(): Dictionary | undefined {
     if (this.pageCount === 0) return undefined;
-    return { bytes: this.distinct.values.content(), count: this.distinct.count };
+    return this.distinct;
   }
 
   clear(): void {

@@ -146,6 +146,7 @@ export class NumberDictionary {
   isCrowded = false;
   private table = new Int32Array(64);
   private highs = new Uint32Array(32);
+  private last = 0;
   private lows = new Uint32Array(32);
 
   /** @param byteCount 4 or 8; with 4 the high half is not written */
@@ -153,12 +154,17 @@ export class NumberDictionary {
 
   /** The number's index; a new one gets the next. The halves are unsigned. */
   indexOf(high: number, low: number): number {
+    // Neighbours often hold the same number.
+    if (this.count > 0 && this.lows[this.last] === low && this.highs[this.last] === high) return this.last;
     const mask = this.table.length - 1;
     let slot = hashOfNumber(high, low) & mask;
     for (let probes = 0; ; probes++) {
       const index = (this.table[slot] ?? 0) - 1;
       if (index < 0) return this.add(high, low);
-      if (this.lows[index] === low && this.highs[index] === high) return index;
+      if (this.lows[index] === low && this.highs[index] === high) {
+        this.last = index;
+        return index;
+      }
       if (probes > MAX_PROBES) this.isCrowded = true;
       slot = (slot + 1) & mask;
     }
@@ -176,6 +182,7 @@ export class NumberDictionary {
     const index = this.count++;
     this.highs[index] = high;
     this.lows[index] = low;
+    this.last = index;
     this.values.appendUint32(low);
     if (this.byteCount === 8) this.values.appendUint32(high);
     this.insert(index);

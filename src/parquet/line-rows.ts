@@ -6,6 +6,7 @@ import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { type AttributePlan, AttributePlans } from './attribute-plan.js';
 import { ByteCursor, type TextSlice, textSlice } from './byte-cursor.js';
 import { ByteBuffer, ByteSource } from './bytes.js';
+import { ConstantText } from './column.js';
 import type { RowGroupColumns } from './row-group.js';
 
 const QUOTE = 0x22;
@@ -40,8 +41,11 @@ const LINK_TRACE_ID = keys('{"trace_id":"');
 const LINK_SPAN_ID = keys('","span_id":"');
 const LINK_ATTRIBUTES = keys('","attributes":');
 
-/** What the `record_type` column says. */
-const NAMES = { SpanStart: keys('SpanStart'), SpanEnd: keys('SpanEnd'), LogRecord: keys('LogRecord') };
+/** What is kept for each kind of record: what the `record_type` column says of it, and the plans of its event types. */
+interface Kind {
+  readonly name: ConstantText;
+  readonly plans: AttributePlans;
+}
 
 /** A number of 64 bits that may be absent. */
 interface Halves {
@@ -57,10 +61,11 @@ interface Halves {
  */
 class CanonicalRows {
   private readonly cursor = new ByteCursor();
-  private readonly plans: AttributePlans;
+  private readonly kinds: Readonly<Record<TelemetryRecord['recordType'], Kind>>;
   private plan: AttributePlan | undefined;
-  private kind: keyof typeof NAMES = 'SpanStart';
+  private kind: TelemetryRecord['recordType'] = 'SpanStart';
   private traceIdStart = 0;
+  private readonly lastTraceId = new ByteSource(Buffer.alloc(32));
   private readonly spanId = halves();
   private readonly parentSpanId = halves();
   private readonly startTime = halves();
@@ -78,7 +83,8 @@ class CanonicalRows {
   private readonly links = new LinkSlices();
 
   constructor(private readonly columns: RowGroupColumns) {
-    this.plans = new AttributePlans(columns);
+    const kind = (name: string): Kind => ({ name: new ConstantText(keys(name)), plans: new AttributePlans(columns) });
+    this.kinds = { SpanStart: kind('SpanStart'), SpanEnd: kind('SpanEnd'), LogRecord: kind('LogRecord') };
   }
 
   /**
@@ -99,7 +105,7 @@ class CanonicalRows {
     this.kind = cursor.pass(SPAN_START) ? 'SpanStart' : cursor.pass(SPAN_END) ? 'SpanEnd' : 'LogRecord';
     if (this.kind === 'LogRecord' && !cursor.pass(LOG_RECORD)) return false;
     this.traceIdStart = cursor.at;
-    if (!cursor.hexDigits(32) || !cursor.pass(SPAN_ID) || !this.readId(this.spanId)) return false;
+    if (!this.readTraceId() || !cursor.pass(SPAN_ID) || !this.readId(this.spanId)) return false;
     const isRead = this.kind === 'LogRecord' ? this.readLog() : this.readSpan();
     return (
       isRead && cursor.pass(EVENT_TYPE) && this.readPlan() && cursor.pass(ATTRIBUTES) && this.readAttributes(isModern)
@@ -173,12 +179,21 @@ class CanonicalRows {
   private readPlan(): boolean {
     const { cursor, eventType } = this;
     if (!cursor.text(eventType)) return false;
-    this.plan = this.plans.find(this.sourceOf(eventType).bytes, eventType.start, eventType.end);
+    this.plan = this.kinds[this.kind].plans.find(this.sourceOf(eventType).bytes, eventType.start, eventType.end);
     return true;
   }
 
   private readAttributes(isModern: boolean): boolean {
     return this.plan?.read(this.cursor, isModern) === true && this.cursor.passByte(END);
+  }
+
+  private readTraceId(): boolean {
+    const { cursor, lastTraceId } = this;
+    // Most lines have the trace id of the one before.
+    if (cursor.pass(lastTraceId)) return true;
+    if (!cursor.hexDigits(32)) return false;
+    cursor.bytes.copy(lastTraceId.bytes, 0, cursor.at - 32, cursor.at);
+    return true;
   }
 
   private readId(into: Halves): boolean {
@@ -213,14 +228,13 @@ class CanonicalRows {
   private write(): void {
     const { columns, cursor, kind, spanId } = this;
     const row = columns.rowCount++;
-    const name = NAMES[kind];
-    columns.recordType.append(row, name, 0, name.bytes.length);
+    columns.recordType.appendConstant(row, this.kinds[kind].name);
     columns.traceId.append(row, cursor.source, this.traceIdStart, this.traceIdStart + 32);
     if (spanId.isThere) columns.spanId.append(row, spanId.high, spanId.low);
     this.writeText(columns.spanName, row, this.spanName);
     columns.severityNumber.append(row, 0, within(this.severityNumber, -(2 ** 31), 2 ** 31 - 1) >>> 0);
     this.writeText(columns.severityText, row, this.severityText);
-    columns.eventType.append(row, this.sourceOf(this.eventType), this.eventType.start, this.eventType.end);
+    if (this.plan !== undefined) columns.eventType.appendConstant(row, this.plan.eventType);
     if (kind === 'LogRecord') this.writeLog(row);
     else this.writeSpan(row);
     this.plan?.write(cursor, row);

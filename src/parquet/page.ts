@@ -1,8 +1,8 @@
 import type { ColumnChunk, Encoding, PageHeader, ParquetType, Statistics } from 'hyparquet';
 import { ByteWriter } from 'hyparquet-writer';
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
-import { snappyCompress } from 'hyparquet-writer/src/snappy.js';
-import { type ByteBuffer, Uint32List } from './bytes.js';
+import { ByteBuffer, Uint32List } from './bytes.js';
+import { SnappyCompressor } from './snappy.js';
 
 /** A page as it lies in the file: its header and its compressed body. */
 interface EncodedPage {
@@ -11,19 +11,29 @@ interface EncodedPage {
   readonly uncompressedBytes: number;
 }
 
-/** Compresses a page's body with Snappy and puts its header before it. The bytes are a copy. */
-export function encodePage(
-  body: Uint8Array,
-  header: Omit<PageHeader, 'uncompressed_page_size' | 'compressed_page_size'>,
-): EncodedPage {
-  const compressed = snappyCompress(body);
-  const head = new ByteWriter(64);
-  writePageHeader(head, {
-    ...header,
-    uncompressed_page_size: body.length,
-    compressed_page_size: compressed.length,
-  });
-  return { bytes: Buffer.concat([head.getBytes(), compressed]), uncompressedBytes: head.offset + body.length };
+/** Encodes pages, one after the other: what it works with serves all columns of a row group. */
+export class PageEncoder {
+  /** The next page's body is written here first. */
+  readonly body = new ByteBuffer(4096);
+  private readonly compressed = new ByteBuffer(4096);
+  private readonly snappy = new SnappyCompressor();
+
+  /** Compresses a page's body with Snappy and puts its header before it. The bytes are a copy. */
+  encode(body: ByteBuffer, header: Omit<PageHeader, 'uncompressed_page_size' | 'compressed_page_size'>): EncodedPage {
+    const { compressed } = this;
+    compressed.clear();
+    this.snappy.compress(body.source, body.length, compressed);
+    const head = new ByteWriter(64);
+    writePageHeader(head, {
+      ...header,
+      uncompressed_page_size: body.length,
+      compressed_page_size: compressed.length,
+    });
+    return {
+      bytes: Buffer.concat([head.getBytes(), compressed.content()]),
+      uncompressedBytes: head.offset + body.length,
+    };
+  }
 }
 
 /** A finished column chunk without its bytes: plain data, so that it can go from thread to thread. */

@@ -1,5 +1,5 @@
 import { BooleanColumn, type ColumnWriter, NumberColumn, type NumberKind, TextColumn } from './column.js';
-import type { EncodedChunk } from './page.js';
+import { type EncodedChunk, PageEncoder } from './page.js';
 import { ATTRIBUTE_KINDS, type AttributeColumn, isAttributeColumn, LEAF_COLUMNS, type LeafColumn } from './schema.js';
 
 /** A finished row group: its bytes as they lie in the file, and what the footer has to say about them. Plain data. */
@@ -19,6 +19,7 @@ export type AttributeWriter =
 /** All columns of a row group; what they hold is compressed already, page by page. Used again for the next row group. */
 export class RowGroupColumns {
   rowCount = 0;
+  private readonly encoder = new PageEncoder();
   private readonly writers = new Map<string, ColumnWriter>();
   readonly recordType = this.text('record_type');
   readonly traceId = this.text('trace_id');
@@ -79,7 +80,7 @@ export class RowGroupColumns {
         return { kind, column: this.text(path) };
       case 'boolean': {
         const leaf = leafOf(path);
-        const column = new BooleanColumn(leaf);
+        const column = new BooleanColumn(leaf, this.encoder);
         this.writers.set(path, column.writer);
         return { kind, column };
       }
@@ -91,13 +92,13 @@ export class RowGroupColumns {
   }
 
   private text(path: string): TextColumn {
-    const column = new TextColumn(leafOf(path));
+    const column = new TextColumn(leafOf(path), this.encoder);
     this.writers.set(path, column.writer);
     return column;
   }
 
   private number(path: string, kind: NumberKind): NumberColumn {
-    const column = new NumberColumn(leafOf(path), kind);
+    const column = new NumberColumn(leafOf(path), kind, this.encoder);
     this.writers.set(path, column.writer);
     return column;
   }
