@@ -14,6 +14,10 @@ const MAX_ATTRIBUTES = 256;
 /** Longest name of an attribute whose length is one byte wherever it is written. */
 const MAX_NAME_LENGTH = 100;
 
+/** Statements of a run of a thousand nodes, and the longest one. */
+const MAX_STATEMENTS_BYTES = 4 * 1024 * 1024;
+const MAX_STATEMENT_BYTES = 16 * 1024;
+
 /** Attributes whose value the mapping itself looks at; the others are only copied. */
 export const ROLES = [
   'unique_id',
@@ -172,6 +176,8 @@ export class EventMappings {
   lineNumber = 0;
   /** Texts that lines had, of all runs: the next run of a project has mostly the same. */
   readonly texts = new TextTable();
+  /** Their statements, which come at least twice: as names are learned, and as they are sent. */
+  readonly statements = new TextTable(MAX_STATEMENTS_BYTES, MAX_STATEMENT_BYTES);
   private readonly byType = new Map<string, EventMapping>();
 
   constructor() {

@@ -164,20 +164,25 @@ export class LineIntake {
   /** As `learnNamesAlone` does, without looking for attributes that are not there. */
   private learnNames(): void {
     const { line } = this;
-    const { redactor } = this.memory;
-    if (!line.hasAttributeCells || (line.isLog && !line.event.isNaming)) {
-      learnNamesAlone(line, redactor);
+    if (!line.hasAttributeCells) {
+      learnNamesAlone(line, this.memory.redactor);
       return;
     }
     const { nameCells, nameCount } = this.scanner;
-    for (let index = 0; index < nameCount; index++) {
-      const cell = nameCells[index] as number;
-      const text = line.textAt(cell);
-      if (text === undefined) continue;
-      if (line.mappingAt(cell).isAdapter) redactor.useAdapter(text);
-      else if (line.kindAt(cell) !== PLAIN_TEXT) redactor.learn(text);
-      else if (this.taughtNames.isNew()) redactor.learnOwn(text);
-    }
+    for (let index = 0; index < nameCount; index++) this.learnName(nameCells[index] as number);
+    if (!line.isLog || line.event.isNaming) return;
+    const cell = line.find(UNIQUE_ID);
+    if (cell !== 0) this.learnName(cell);
+  }
+
+  private learnName(cell: number): void {
+    const { line } = this;
+    const { redactor } = this.memory;
+    const text = line.textAt(cell);
+    if (text === undefined) return;
+    if (line.mappingAt(cell).isAdapter) redactor.useAdapter(text);
+    else if (line.kindAt(cell) !== PLAIN_TEXT) redactor.learn(text);
+    else if (this.taughtNames.isNew()) redactor.learnOwn(text);
   }
 
   private learnStatement(): void {
@@ -226,3 +231,4 @@ function clamp(value: number): number {
 const LINE_BREAK = 0x0a;
 const MAX_INT32 = 2 ** 31 - 1;
 const SQL = roleIndexOf('sql');
+const UNIQUE_ID = roleIndexOf('unique_id');

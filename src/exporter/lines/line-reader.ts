@@ -230,10 +230,10 @@ export class LineReader {
   }
 
   /** The text that stands in an attribute's cells; `undefined` where it is none. */
-  textAt(cell: number): string | undefined {
+  textAt(cell: number, texts = this.mappings.texts): string | undefined {
     const kind = this.kindAt(cell);
     if (kind !== PLAIN_TEXT && kind !== OTHER_TEXT) return undefined;
-    return this.mappings.texts.textOf(this.bytes, this.view, this.valueStart(cell), this.valueEnd(cell));
+    return texts.textOf(this.bytes, this.view, this.valueStart(cell), this.valueEnd(cell));
   }
 
   /** The value in an attribute's cells. @throws SyntaxError when it turns out to be damaged */
@@ -272,7 +272,8 @@ export class LineReader {
       return text === undefined ? undefined : ownText(text);
     }
     const cell = this.find(role);
-    return cell === 0 ? undefined : this.textAt(cell);
+    if (cell === 0) return undefined;
+    return this.textAt(cell, role === SQL ? this.mappings.statements : this.mappings.texts);
   }
 
   private linkHalf(at: number): number {
@@ -301,6 +302,7 @@ interface LineLink {
 }
 
 const UNIQUE_ID = roleIndexOf('unique_id');
+const SQL = roleIndexOf('sql');
 const TRACE_ID_STARTS = ['SpanStart', 'SpanEnd', 'LogRecord'].map(
   (type) => `{"record_type":"${type}","trace_id":"`.length,
 );

@@ -1,10 +1,7 @@
 import { randomInt } from 'node:crypto';
 
-/** Most texts that are remembered, and bytes of them; when either is full, all are forgotten. */
+/** Most texts that are remembered; when there are more, all are forgotten. */
 const MAX_TEXTS = 16_384;
-const MAX_BYTES = 1024 * 1024;
-/** Longer texts are not remembered. */
-const MAX_TEXT_BYTES = 256;
 const MIN_SLOTS = 1024;
 
 /**
@@ -26,8 +23,15 @@ export class TextTable {
   /** How often all were forgotten: numbers are those of other texts then. */
   forgottenCount = 0;
 
-  /** @param seed any 32 bits, so that nobody can choose texts that all meet in one place; what comes out does not depend on it. */
-  constructor(private readonly seed: number = randomInt(2 ** 32) | 0) {}
+  /**
+   * @param maxBytes of texts that are remembered; when there are more, all are forgotten. @param maxTextBytes longer ones never are
+   * @param seed any 32 bits, so that nobody can choose texts that all meet in one place; what comes out does not depend on it.
+   */
+  constructor(
+    private readonly maxBytes = 1024 * 1024,
+    private readonly maxTextBytes = 256,
+    private readonly seed: number = randomInt(2 ** 32) | 0,
+  ) {}
 
   /**
    * The text of these bytes: ASCII, or (where it is quoted) a JSON text.
@@ -36,7 +40,7 @@ export class TextTable {
    */
   textOf(from: Buffer, view: DataView, start: number, end: number): string {
     this.index = -1;
-    if (end - start > MAX_TEXT_BYTES) return read(from, start, end);
+    if (end - start > this.maxTextBytes) return read(from, start, end);
     const hash = hashOf(this.seed, from, view, start, end);
     const mask = this.slots.length - 1;
     let slot = (hash ^ (hash >>> 15)) & mask;
@@ -66,7 +70,7 @@ export class TextTable {
 
   private add(hash: number, from: Buffer, start: number, end: number): string {
     const text = read(from, start, end);
-    if (this.texts.length >= MAX_TEXTS || this.length + end - start > MAX_BYTES) this.forgetAll();
+    if (this.texts.length >= MAX_TEXTS || this.length + end - start > this.maxBytes) this.forgetAll();
     if (2 * (this.texts.length + 1) > this.slots.length) this.growSlots();
     if (this.length + end - start > this.bytes.length) {
       this.bytes = Buffer.concat([this.bytes, Buffer.allocUnsafeSlow(this.bytes.length)]);

@@ -7,6 +7,8 @@ import {
   CICD_PIPELINE_RESULT_VALUE_FAILURE,
   CICD_PIPELINE_RESULT_VALUE_SUCCESS,
 } from '@opentelemetry/semantic-conventions/incubating';
+import { Attributes } from '../../record/attributes.js';
+import type { JsonValue } from '../../record/json.js';
 import {
   freshnessOutcomeOf,
   type InterruptionSign,
@@ -61,10 +63,20 @@ export class SpanOutcomes {
   verdictOf(span: LineReader): NodeVerdict | undefined {
     if (!NODE_SPANS.has(span.eventType)) return undefined;
     const sign = this.interruptionSignOf(span);
-    // What nearly all spans of nodes tell needs nothing but their outcome.
-    const isUsual = sign === 'none' && span.hasAttributeCells && !CHECK_ROLES.some((role) => span.find(role) !== 0);
-    const known = isUsual ? USUAL_VERDICTS.get(span.text('node_outcome') ?? '') : undefined;
-    return known ?? nodeVerdictOf(span, sign);
+    if (sign !== 'none' || !span.hasAttributeCells) return nodeVerdictOf(span, sign);
+    const outcome = span.text('node_outcome');
+    if (outcome === 'NODE_OUTCOME_ERROR') return 'error';
+    if (outcome === 'NODE_OUTCOME_SKIPPED') return 'skipped';
+    if (outcome !== 'NODE_OUTCOME_SUCCESS') return nodeVerdictOf(span, sign);
+    // Of what ended well, only the attributes by which a check tells its result are parsed, where it has any.
+    let checks: Record<string, JsonValue> | undefined;
+    for (let index = 0; index < CHECKS.length; index++) {
+      const cell = span.find(CHECK_ROLES[index] as number);
+      if (cell === 0) continue;
+      checks ??= { node_outcome: outcome };
+      checks[CHECKS[index] as string] = span.valueAt(cell);
+    }
+    return checks === undefined ? 'success' : nodeVerdictOf({ attributes: Attributes.of(checks), status: null }, sign);
   }
 
   /** @param verdict as `verdictOf` gives it */
@@ -253,16 +265,9 @@ const NODE_SPANS: ReadonlySet<string> = new Set([
   EVENT_TYPE.nodeEvaluated,
   EVENT_TYPE.microbatchEvaluated,
 ]);
-/** What outcomes mean where nothing else is told. */
-const USUAL_VERDICTS: ReadonlyMap<string, NodeVerdict> = new Map([
-  ['NODE_OUTCOME_SUCCESS', 'success'],
-  ['NODE_OUTCOME_ERROR', 'error'],
-  ['NODE_OUTCOME_SKIPPED', 'skipped'],
-]);
 /** Attributes by which a check (test, unit test, freshness) tells its result. */
-const CHECK_ROLES = ['test_outcome', 'node_test_detail', 'node_freshness_outcome', 'node_outcome_detail'].map(
-  roleIndexOf,
-);
+const CHECKS = ['test_outcome', 'node_test_detail', 'node_freshness_outcome', 'node_outcome_detail'];
+const CHECK_ROLES = CHECKS.map(roleIndexOf);
 const CANCELED = /canceled$/i;
 const CANCELED_NODE = 'NODE_OUTCOME_CANCELED';
 /** The status codes of ADBC, as the engine's drivers write them. */

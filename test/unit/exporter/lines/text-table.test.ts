@@ -18,7 +18,7 @@ it('a text is what its bytes spell, however many others there are', () => {
 });
 
 it('texts are right after so many that it had to forget', () => {
-  const table = new TextTable(7);
+  const table = new TextTable(undefined, undefined, 7);
   for (let number = 0; number < 40_000; number++) expect(lookUp(table, `text ${number}`)).toBe(`text ${number}`);
   expect(lookUp(table, 'x'.repeat(300))).toBe('x'.repeat(300));
 });
