@@ -18,6 +18,7 @@ const bundle = await rolldown({
     'stretch-worker': 'src/parquet/stretch-worker.ts',
   },
   platform: 'node',
+  resolve: { alias: openTelemetryModules() },
   onLog(level, log, tell) {
     // Else it would be found missing when it is first needed.
     if (log.code === 'UNRESOLVED_IMPORT') throw new Error(log.message);
@@ -32,3 +33,10 @@ rmSync(dist, { recursive: true, force: true });
 await bundle.write(files);
 const modules = output.flatMap((chunk) => ('moduleIds' in chunk ? chunk.moduleIds : []));
 writeFileSync(join(dist, 'THIRD-PARTY-NOTICES.txt'), thirdPartyNotices(modules));
+
+/** OpenTelemetry's packages as modules, of which only what is used comes along; as Node finds them, all of them would be loaded at each start. */
+function openTelemetryModules() {
+  const folder = join(root, 'node_modules', '@opentelemetry');
+  const names = ['core', 'otlp-transformer', 'resources'];
+  return Object.fromEntries(names.map((name) => [`@opentelemetry/${name}`, join(folder, name, 'build/esm/index.js')]));
+}

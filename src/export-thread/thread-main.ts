@@ -7,9 +7,8 @@ import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import type { ExportWorker } from '../exporter/export-worker.js';
+import type { OtlpDestinationDeps } from '../exporter/otlp-destination.js';
 import { RecordLogLines } from '../exporter/record-log-lines.js';
-import { JsonCodec } from '../otlp/json-codec.js';
-import { ProtobufCodec } from '../otlp/protobuf-codec.js';
 import type { TraceId } from '../record/ids.js';
 import { type Resource, resourceKey } from '../record/resource.js';
 import type { RunSummary } from '../run/run-summary.js';
@@ -63,8 +62,7 @@ class ThreadExports {
   /** Opens the destinations and says how it went. */
   async open(): Promise<void> {
     const { configuration, ownHosts, version } = this.setup;
-    const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
-    const deps = { codecs, clock: systemClock, userAgent: `run-bridge/${version}` };
+    const deps = { codecs: loadCodecs, clock: systemClock, userAgent: `run-bridge/${version}` };
     try {
       this.opened = await openExports(configuration, ownHosts, deps);
       const destinations = this.opened.map(({ destination, where }) => [destination.name, where] as const);
@@ -204,6 +202,16 @@ class ThreadExports {
     this.takenCount += 1;
   }
 }
+
+/** Loaded where they are needed: most exports are of the engine's telemetry alone. */
+function loadCodecs(): ReturnType<OtlpDestinationDeps['codecs']> {
+  codecs ??= Promise.all([import('../otlp/json-codec.js'), import('../otlp/protobuf-codec.js')]).then(
+    ([{ JsonCodec }, { ProtobufCodec }]) => ({ json: new JsonCodec(), protobuf: new ProtobufCodec() }),
+  );
+  return codecs;
+}
+
+let codecs: ReturnType<OtlpDestinationDeps['codecs']> | undefined;
 
 function loggerTo(post: (message: FromThread) => void): Logger {
   const at =

@@ -1,12 +1,7 @@
 import type { InstrumentationScope } from '@opentelemetry/core';
-import {
-  JsonLogsSerializer,
-  JsonTraceSerializer,
-  ProtobufLogsSerializer,
-  ProtobufTraceSerializer,
-} from '@opentelemetry/otlp-transformer';
+import { JsonLogsSerializer, JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
 import type { Resource } from '@opentelemetry/resources';
-import protobuf from 'protobufjs';
+import protobuf from 'protobufjs/minimal.js';
 import type { Clock } from '../component/clock.js';
 import { HttpTransport } from '../delivery/http-transport.js';
 import type { SendResult } from '../delivery/transport.js';
@@ -23,8 +18,8 @@ import { RequestAssembler } from './wire/request-assembler.js';
 
 /** What an OTLP destination works with. */
 export interface OtlpDestinationDeps {
-  /** Both encodings, to forward other services' messages in the destination's. */
-  readonly codecs: { readonly json: OtlpCodec; readonly protobuf: OtlpCodec };
+  /** Loads both encodings, for a destination to which other services' messages go in protobuf. */
+  readonly codecs: () => Promise<{ readonly json: OtlpCodec; readonly protobuf: OtlpCodec }>;
   readonly clock: Clock;
   /** Sent as `user-agent`, for example `run-bridge/0.1.0`. */
   readonly userAgent: string;
@@ -74,7 +69,7 @@ export class OtlpDestination implements Destination {
     if (sender === undefined) return NOT_ASKED;
     const json = Buffer.from(body);
     if (sender.encoder.encoding === 'json') return sender.transport.send(json, abort);
-    const { codecs } = this.deps;
+    const codecs = await this.deps.codecs();
     return sender.transport.send(codecs.protobuf.encode(codecs.json.decode(signal, json)), abort);
   }
 
@@ -204,17 +199,48 @@ export interface PartialSuccess {
   readonly message: string;
 }
 
+const NOTHING_REJECTED: PartialSuccess = { rejectedCount: 0, message: '' };
+
 /** Reads an OTLP export response. @throws when it is none. */
 export function readExportResponse(signal: Signal, encoding: OtlpEncoding, body: Uint8Array): PartialSuccess {
-  if (body.byteLength === 0) return { rejectedCount: 0, message: '' };
-  if (signal === 'traces') {
-    const serializer = encoding === 'json' ? JsonTraceSerializer : ProtobufTraceSerializer;
-    const { partialSuccess } = serializer.deserializeResponse(body);
-    return toPartialSuccess(partialSuccess?.rejectedSpans, partialSuccess?.errorMessage);
+  if (body.byteLength === 0) return NOTHING_REJECTED;
+  return encoding === 'json' ? readJsonResponse(signal, body) : readProtobufResponse(body);
+}
+
+function readJsonResponse(signal: Signal, body: Uint8Array): PartialSuccess {
+  const response: unknown = JSON.parse(new TextDecoder().decode(body));
+  const partial = fieldOf(response, 'partialSuccess');
+  const message = fieldOf(partial, 'errorMessage');
+  const count = fieldOf(partial, signal === 'traces' ? 'rejectedSpans' : 'rejectedLogRecords');
+  return toPartialSuccess(count, typeof message === 'string' ? message : '');
+}
+
+function fieldOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
+}
+
+/** `ExportTraceServiceResponse` and its sister have `partial_success` 1, of which `rejected_…` is 1 and `error_message` 2. */
+function readProtobufResponse(body: Uint8Array): PartialSuccess {
+  const reader = protobuf.Reader.create(body);
+  let partial = NOTHING_REJECTED;
+  while (reader.pos < reader.len) {
+    const tag = reader.uint32();
+    if (tag === ((1 << 3) | 2)) partial = readPartialSuccess(reader.bytes());
+    else reader.skipType(tag & 7);
   }
-  const serializer = encoding === 'json' ? JsonLogsSerializer : ProtobufLogsSerializer;
-  const { partialSuccess } = serializer.deserializeResponse(body);
-  return toPartialSuccess(partialSuccess?.rejectedLogRecords, partialSuccess?.errorMessage);
+  return partial;
+}
+
+function readPartialSuccess(message: Uint8Array): PartialSuccess {
+  const reader = protobuf.Reader.create(message);
+  let [count, text] = ['0', ''];
+  while (reader.pos < reader.len) {
+    const tag = reader.uint32();
+    if (tag === 1 << 3) count = reader.int64().toString();
+    else if (tag === ((2 << 3) | 2)) text = reader.string();
+    else reader.skipType(tag & 7);
+  }
+  return toPartialSuccess(count, text);
 }
 
 /** The message of an error answer: a `google.rpc.Status` in either encoding, or a text. @throws when it is neither. */
@@ -228,12 +254,9 @@ export function readErrorResponse(body: Uint8Array, contentType: string): string
 }
 
 /** The count is an int64, in JSON possibly a string of digits. */
-function toPartialSuccess(count: number | string | undefined, message: string | undefined): PartialSuccess {
+function toPartialSuccess(count: unknown, message: string): PartialSuccess {
   const rejectedCount = Number(count ?? 0);
-  return {
-    rejectedCount: Number.isSafeInteger(rejectedCount) ? Math.max(0, rejectedCount) : 0,
-    message: message ?? '',
-  };
+  return { rejectedCount: Number.isSafeInteger(rejectedCount) ? Math.max(0, rejectedCount) : 0, message };
 }
 
 /** `google.rpc.Status`: code 1, message 2, details 3. */

@@ -4,12 +4,23 @@ import { expect, test } from 'vitest';
 
 const dist = new URL('../../dist/', import.meta.url).pathname;
 
+/** Packages of which something is in some of the built files. */
+function packagesIn(files: readonly string[]): ReadonlySet<string> {
+  const paths = files.flatMap((file) => readFileSync(join(dist, file), 'utf8').match(/^\/\/ node_modules\/.*/gm) ?? []);
+  return new Set(paths.flatMap((path) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? []));
+}
+
 test('what is bundled of other packages is named with its licence', () => {
   const files = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.js'));
-  const paths = files.flatMap((file) => readFileSync(join(dist, file), 'utf8').match(/^\/\/ node_modules\/.*/gm) ?? []);
-  const bundled = new Set(paths.flatMap((path) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? []));
+  const bundled = packagesIn(files);
   const notices = readFileSync(join(dist, 'THIRD-PARTY-NOTICES.txt'), 'utf8');
   const named = new Set(Array.from(notices.matchAll(/^=+\n(\S+) /gm), ([, name]) => name));
   expect(bundled).toContain('express');
   expect([...bundled].filter((name) => !named.has(name))).toEqual([]);
+});
+
+test('the export thread brings what it uses of OpenTelemetry, and not the packages behind that', () => {
+  const openTelemetry = [...packagesIn(['export-thread.js'])].filter((name) => name.startsWith('@opentelemetry/'));
+  expect(openTelemetry).toContain('@opentelemetry/otlp-transformer');
+  expect(openTelemetry).not.toContain('@opentelemetry/sdk-metrics');
 });

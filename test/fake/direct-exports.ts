@@ -32,7 +32,11 @@ export class DirectExports implements Exports {
   static async open(setup: ThreadSetup, deps: DirectExportsDeps): Promise<DirectExports> {
     const codecs = { json: new JsonCodec(), protobuf: new ProtobufCodec() };
     const clock: Clock = systemClock;
-    const opened = await openExports(setup.configuration, setup.ownHosts, { codecs, clock, userAgent: 'run-bridge' });
+    const opened = await openExports(setup.configuration, setup.ownHosts, {
+      codecs: async () => codecs,
+      clock,
+      userAgent: 'run-bridge',
+    });
     return new DirectExports(setup, deps, opened);
   }
 

@@ -81,7 +81,11 @@ export class ExportBench {
       redaction: null,
       mapping: {},
     };
-    return OtlpDestination.open(config, { codecs: CODECS, clock: this.clock, userAgent: 'run-bridge/test' });
+    return OtlpDestination.open(config, {
+      codecs: async () => CODECS,
+      clock: this.clock,
+      userAgent: 'run-bridge/test',
+    });
   }
 
   /** A worker that is started and hears of appends. */
