@@ -110,6 +110,20 @@ describe('ParquetWriter', () => {
     expect(read.map((one) => one.attributes.json)).toEqual(records.map((one) => one.attributes.json));
   });
 
+  it('writes values that are left out where a column has more texts than its dictionary takes, and in the row group after', async () => {
+    const path = join(folder, 'left-out.parquet');
+    const { line: _, ...record } = firstRecord();
+    const nameOf = (index: number) => (index % 3 === 0 ? '' : `n${index}`.padEnd(120, '-'));
+    const records = Array.from({ length: 30_000 }, (_, index) => ({
+      ...record,
+      eventType: 'v1.public.events.fusion.node.NodeProcessed',
+      attributes: Attributes.of(nameOf(index) === '' ? {} : { name: nameOf(index) }),
+    }));
+    await writeParquet(path, records, { maxRowGroupRows: 20_000, maxRowGroupBytes: 1e9 });
+    const names = (await rowsOf(path)).map(({ attributes }) => (attributes as { readonly name: unknown }).name);
+    expect(names).toEqual(records.map((_, index) => nameOf(index)));
+  });
+
   it('writes a file without rows that is read as such', async () => {
     const path = join(folder, 'empty.parquet');
     expect(await writeParquet(path, [])).toMatchObject({ rowCount: 0, rowGroupCount: 0 });
