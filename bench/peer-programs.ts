@@ -9,7 +9,7 @@ import { PORTS } from './ports.js';
 export const WORK_FOLDER = join(tmpdir(), `run-bridge-bench-${process.pid}`);
 
 /** Path of a program that `peers-up.sh` builds. */
-export function peerProgram(name: 'bench' | 'otelcol' | 'sink'): string {
+export function peerProgram(name: 'bench' | 'load' | 'otelcol' | 'sink'): string {
   return join(WORK_FOLDER, 'bin', name);
 }
 

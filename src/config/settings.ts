@@ -100,8 +100,8 @@ export interface SettingValues {
 
 export type SettingKey = keyof SettingValues;
 
-/** The program takes about 75 MiB before the first request comes, and some 300 MiB after it has written large Parquet files. */
-const MIN_MEMORY_BYTES = 384 * 2 ** 20;
+/** The program takes about 75 MiB before the first request comes, and some 300 MiB after it has written large Parquet files, of which a third is not counted. */
+const MIN_MEMORY_BYTES = 256 * 2 ** 20;
 
 /** Every such setting, in the order of help texts, `run-bridge config` and the documentation. */
 export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> } = {

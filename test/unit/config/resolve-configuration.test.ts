@@ -156,7 +156,7 @@ describe('limits', () => {
     const flags = { 'max-memory': '64MiB', 'max-disk': '0', 'disk-reserve': '-1', durability: 'none' };
     expect(problemsOf({ flags })).toEqual([
       '--durability: "none" is not one of fsync, os',
-      '--max-memory: "64MiB" is not a size of at least 384MiB, such as 1GiB',
+      '--max-memory: "64MiB" is not a size of at least 256MiB, such as 1GiB',
       '--max-disk: "0" is not off or a size such as 64MiB or 500000',
       '--disk-reserve: "-1" is not auto, off or a size such as 64MiB or 500000',
     ]);
