@@ -116,6 +116,7 @@ export class App {
     const decoding = createDecoding(opened.schema);
     const limits = createLimits(configuration, { machine: deps.machine, clock, logger, health });
     const { lease } = opened;
+    limits.memory.collectsWith(() => opened.exports?.collectGarbage());
     const { maxInFlightBytes } = limits;
     const guards = [...limits.guards, lease ?? [], cluster?.membership ?? []].flat();
     // What cannot be accepted by several processes says nothing of the disk.

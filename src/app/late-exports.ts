@@ -78,6 +78,10 @@ export class LateExports implements LateThread {
     this.thread?.drop(traceId);
   }
 
+  collectGarbage(): void {
+    this.thread?.collectGarbage();
+  }
+
   /** Where several processes share the database: this one goes on under another id. */
   rename(processId: string): void {
     this.thread?.rename(processId);

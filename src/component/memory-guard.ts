@@ -60,6 +60,7 @@ export class MemoryGuard implements Guard, Component {
   /** What bodies taken since the last look may add, in bytes. */
   private expectedBytes = 0;
   private timer: Timer | undefined;
+  private readonly collectors: (() => void)[] = [];
 
   /** @param maxBytes what the process may take, in bytes (`--max-memory`). */
   constructor(
@@ -72,6 +73,11 @@ export class MemoryGuard implements Guard, Component {
     };
     this.period = new RefusalPeriod(words, deps.clock, deps.logger);
     deps.health.register(this.name, () => this.check());
+  }
+
+  /** Other threads have memory of their own. @param collect makes one of them free what nothing refers to any more, soon */
+  collectsWith(collect: () => void): void {
+    this.collectors.push(collect);
   }
 
   /** As it was at most a tenth of a second ago. */
@@ -121,6 +127,7 @@ export class MemoryGuard implements Guard, Component {
 
   private collect(): void {
     if (this.deps.clock.monotonicMs() - this.collectedAtMs < COLLECT_MS) return;
+    for (const collect of this.collectors) collect();
     this.deps.machine.collectGarbage();
     this.collectedAtMs = this.deps.clock.monotonicMs();
     this.sample();

@@ -26,6 +26,8 @@ export interface Exports extends Component, AppendListener, ForeignListener, Run
   statuses(): readonly DestinationStatus[];
   /** A record log is looked after elsewhere: nothing of it is sent any more, but what is under way. */
   drop(traceId: TraceId): void;
+  /** Frees what nothing refers to any more, soon; whoever runs as part of the main thread has nothing to do. */
+  collectGarbage(): void;
   /** Sends what there is and tries again what fails, until everything is sent or `deadline` aborts. Whether everything is. */
   flush(deadline: AbortSignal): Promise<boolean>;
 }
@@ -126,6 +128,10 @@ export class ExportThread implements Exports {
 
   drop(traceId: TraceId): void {
     if (!this.isStopping) this.mailbox.drop(traceId);
+  }
+
+  collectGarbage(): void {
+    this.link?.post({ type: 'collectGarbage' });
   }
 
   /** Where several processes share the database: this one goes on under another id. */

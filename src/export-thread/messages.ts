@@ -54,6 +54,8 @@ export type ToThread =
   | { readonly type: 'foreign'; readonly end: ForeignPlace }
   /** The time for a task is over. */
   | { readonly type: 'deadline'; readonly id: number }
+  /** Memory is short. */
+  | { readonly type: 'collectGarbage' }
   /** A record log is looked after elsewhere. */
   | { readonly type: 'drop'; readonly traceId: TraceId }
   /** Where several processes share the database: this one goes on under another id. */

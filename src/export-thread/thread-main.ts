@@ -4,6 +4,7 @@ import { createWorker, type OpenedExport, openExports } from '../app/exports.js'
 import { openState } from '../app/open-state.js';
 import { type Clock, systemClock, type Timer } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
+import { systemMachine } from '../component/machine.js';
 import { reasonOf } from '../component/reason-of.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import type { ExportWorker } from '../exporter/export-worker.js';
@@ -97,6 +98,9 @@ class ThreadExports {
         this.whenReady(() => {
           for (const worker of this.workers) worker.drop(message.traceId);
         });
+        break;
+      case 'collectGarbage':
+        systemMachine.collectGarbage();
         break;
       case 'process':
         this.processId = message.processId;

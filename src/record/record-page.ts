@@ -306,7 +306,7 @@ export function batchOfAccount(batch: RecordBatch, accountId: number | null): Re
 }
 
 /** Pages that are kept for the next requests; as many as there are usually requests at once. */
-const MAX_PAGES = 8;
+const MAX_PAGES = 4;
 /** A page whose lines grew beyond this is not kept, so that one large request does not occupy memory for good. */
 const MAX_KEPT_BYTES = 4 * 1024 * 1024;
 

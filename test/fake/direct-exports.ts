@@ -46,6 +46,8 @@ export class DirectExports implements Exports {
     private readonly opened: readonly OpenedExport[],
   ) {}
 
+  collectGarbage(): void {}
+
   drop(traceId: TraceId): void {
     for (const worker of this.workers) worker.drop(traceId);
   }
