@@ -26,7 +26,7 @@ import { missingForHooks } from './config/missing-for-hooks.js';
 import { ExportIntake } from './receiver/export-intake.js';
 import { WatchedConsumer } from './receiver/watched-consumer.js';
 import type { TraceId } from './record/ids.js';
-import type { RecordConsumer } from './record/record-consumer.js';
+import type { RecordConsumer } from './record/record-batch.js';
 import { LocalExecutionBook } from './run/local-execution-book.js';
 import { RowKeeper } from './run/row-keeper.js';
 import type { RunTracker } from './run/run-tracker.js';

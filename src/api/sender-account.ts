@@ -1,4 +1,4 @@
-import { ConsumeError } from '../record/record-consumer.js';
+import { ConsumeError } from '../record/record-batch.js';
 import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
 import { StoreError } from '../store/store-error.js';
 import type { Caller } from './caller.js';

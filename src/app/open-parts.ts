@@ -7,7 +7,7 @@ import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { missingForHooks } from '../config/missing-for-hooks.js';
 import { PublicSchema } from '../schema/public-schema.js';
-import { openJsonlStream } from '../sink/open-jsonl-stream.js';
+import { openJsonlStream } from '../sink/jsonl-output.js';
 import type { DataFolderLock } from '../store/data-folder-lock.js';
 import type { State } from '../store/state.js';
 import { takeDataFolder } from '../store/take-data-folder.js';

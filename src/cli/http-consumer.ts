@@ -4,8 +4,7 @@ import { isWholeLine, linesRequest, RecordsToRequests } from '../decode/records-
 import type { ExportRequest } from '../otlp/export-request.js';
 import { JsonCodec } from '../otlp/json-codec.js';
 import { ProtobufCodec } from '../otlp/protobuf-codec.js';
-import type { RecordBatch } from '../record/record-batch.js';
-import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
+import type { Delivery, RecordBatch, RecordConsumer } from '../record/record-batch.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { askBridge } from '../source/ask-bridge.js';
 import { CliError } from './cli-error.js';

@@ -3,7 +3,7 @@ import { App } from '../app.js';
 import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
 import type { Configuration } from '../config/configuration.js';
-import type { RecordConsumer } from '../record/record-consumer.js';
+import type { RecordConsumer } from '../record/record-batch.js';
 import { HttpArtifactSink } from '../source/artifact/http-artifact-sink.js';
 import { HttpExecutionBook } from '../source/http-execution-book.js';
 import { Spool } from '../source/spool.js';

@@ -3,7 +3,7 @@ import { groupBy } from '../component/group-by.js';
 import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
 import type { TraceId } from '../record/ids.js';
-import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
+import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 import { recordCountOf } from '../record/record-page.js';
 import type { ForeignSegments } from '../sink/foreign-segments.js';
 import type { ObjectStore } from '../store/bucket/object-store.js';

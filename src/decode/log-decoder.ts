@@ -1,6 +1,6 @@
 import type { OtlpLogRecord } from '../otlp/export-request.js';
 import { parseSpanId, parseTraceId, type TraceId } from '../record/ids.js';
-import { isNestedTooDeep } from '../record/json-nesting.js';
+import { isNestedTooDeep } from '../record/json.js';
 import { tryParseRecordLine } from '../record/record-line.js';
 import { DEBUG, ERROR, INFO, severityNumberOf, TRACE, WARN } from '../record/severity.js';
 import type { LogRecord, TelemetryRecord } from '../record/telemetry-record.js';

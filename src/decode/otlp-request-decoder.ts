@@ -1,10 +1,9 @@
 import type { AnyValue, KeyValue } from '../otlp/any-value.js';
 import type { ExportRequest, OtlpLogRecord, OtlpSpan, ResourceGroup, ScopeGroup } from '../otlp/export-request.js';
 import type { OtlpCodec } from '../otlp/otlp-codec.js';
-import { isReserved } from '../record/account-attribute.js';
 import { parseSpanId, parseTraceId } from '../record/ids.js';
 import type { ForeignBatch, RecordBatch, Signal } from '../record/record-batch.js';
-import { type Resource, type ResourceValue, resourceKey } from '../record/resource.js';
+import { isReserved, type Resource, type ResourceValue, resourceKey } from '../record/resource.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { AttributeWriter, valueJson } from './attribute-json.js';
 import type { AttributeSchema } from './attribute-schema.js';

@@ -1,5 +1,5 @@
 import type { ExportRequest } from '../otlp/export-request.js';
-import type { Delivery } from '../record/record-consumer.js';
+import type { Delivery } from '../record/record-batch.js';
 
 /** An export request as records, and what had to be left out of it. */
 export interface DecodedRequest {

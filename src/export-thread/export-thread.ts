@@ -14,7 +14,7 @@ import type { ForeignBatch } from '../record/record-batch.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { Appended, AppendListener } from '../sink/appended.js';
-import type { ForeignListener, ForeignLogReader } from '../sink/foreign-log.js';
+import type { ForeignListener, ForeignLogReader } from '../sink/foreign-segments.js';
 import type { FromThread, TaskMessage, ThreadSetup, ToThread } from './messages.js';
 import { ThreadMailbox } from './thread-mailbox.js';
 

@@ -13,8 +13,12 @@ import { RecordLogLines } from '../exporter/record-log-lines.js';
 import type { TraceId } from '../record/ids.js';
 import { type Resource, resourceKey } from '../record/resource.js';
 import type { RunSummary } from '../run/run-summary.js';
-import type { ForeignEntry, ForeignLogReader, ForeignPlace } from '../sink/foreign-log.js';
-import { ForeignSegments } from '../sink/foreign-segments.js';
+import {
+  type ForeignEntry,
+  type ForeignLogReader,
+  type ForeignPlace,
+  ForeignSegments,
+} from '../sink/foreign-segments.js';
 import { RecordLogFiles } from '../sink/record-log-files.js';
 import type { Fence } from '../store/fence.js';
 import type { State } from '../store/state.js';

@@ -3,7 +3,7 @@ import type { Logger } from '../component/logger.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunSummary } from '../run/run-summary.js';
-import type { ForeignLogReader } from '../sink/foreign-log.js';
+import type { ForeignLogReader } from '../sink/foreign-segments.js';
 import type { RecordLogReader } from '../sink/record-log.js';
 import type { CursorStore } from '../store/cursor-store.js';
 import type { TraceCatalog } from '../store/trace-catalog.js';

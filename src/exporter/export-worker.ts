@@ -6,7 +6,7 @@ import type { TraceId } from '../record/ids.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';
 import type { Appended, AppendListener } from '../sink/appended.js';
-import type { ForeignListener } from '../sink/foreign-log.js';
+import type { ForeignListener } from '../sink/foreign-segments.js';
 import type { ExportCursor } from '../store/cursor-store.js';
 import { BacklogKeeper } from './backlog-keeper.js';
 import { CursorSaver } from './cursor-saver.js';

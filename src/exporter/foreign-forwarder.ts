@@ -3,7 +3,7 @@ import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { Signal } from '../record/record-batch.js';
-import type { ForeignLogReader } from '../sink/foreign-log.js';
+import type { ForeignLogReader } from '../sink/foreign-segments.js';
 import type { CursorStore, ForeignCursor } from '../store/cursor-store.js';
 import type { Destination } from './destination.js';
 import type { SignalBreaker } from './signal-breaker.js';

@@ -1,5 +1,4 @@
-import type { Signal } from '../record/record-batch.js';
-import type { Delivery } from '../record/record-consumer.js';
+import type { Delivery, Signal } from '../record/record-batch.js';
 import { recordCountOf } from '../record/record-page.js';
 
 /** What came with requests of one signal that were accepted, since the start. */

@@ -1,5 +1,5 @@
 import { OtlpDecodeError } from '../otlp/otlp-codec.js';
-import { ConsumeError } from '../record/record-consumer.js';
+import { ConsumeError } from '../record/record-batch.js';
 import { RequestError } from './request-error.js';
 import { ShortageError } from './shortage-error.js';
 

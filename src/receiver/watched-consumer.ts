@@ -1,5 +1,5 @@
 import type { WriteWatch } from '../component/write-watch.js';
-import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
+import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 
 /** Hands deliveries on, and tells a watch whether they could be written. */
 export class WatchedConsumer implements RecordConsumer {

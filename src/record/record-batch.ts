@@ -21,3 +21,37 @@ export interface ForeignBatch {
 
 /** OTLP's signals that the bridge carries. */
 export type Signal = 'traces' | 'logs';
+
+/** What one request, or one stretch of a file, brought. */
+export interface Delivery {
+  readonly batches: readonly RecordBatch[];
+  readonly foreign: readonly ForeignBatch[];
+  /** Gives back memory that whoever made it lends: to be called when it was consumed (or not), and nothing of it is read after. */
+  release?(): void;
+}
+
+/** Takes records for good. */
+export interface RecordConsumer {
+  /**
+   * Resolves when every record is durable (or was known already).
+   * @throws ConsumeError when nothing, or not everything, could be taken; sending the same again is safe.
+   */
+  consume(delivery: Delivery): Promise<void>;
+}
+
+/** Why records were not taken: `overloaded` and `unavailable` pass, `refused` does not. */
+export type ConsumeErrorCode = 'overloaded' | 'unavailable' | 'refused';
+
+/** Records were not taken. */
+export class ConsumeError extends Error {
+  override readonly name = 'ConsumeError';
+  constructor(
+    readonly code: ConsumeErrorCode,
+    message: string,
+    /** How long the sender should wait before it tries again, in milliseconds. */
+    readonly retryAfterMs: number,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}

@@ -1,10 +1,9 @@
 import { endianness } from 'node:os';
-import { ofAccount } from './account-attribute.js';
 import type { SpanId, TraceId } from './ids.js';
 import { LineBuffer } from './line-buffer.js';
 import type { RecordBatch } from './record-batch.js';
 import { formatRecordLine, parseRecordLine } from './record-line.js';
-import type { Resource } from './resource.js';
+import { ofAccount, type Resource } from './resource.js';
 import { spanIdHalves } from './span-id-table.js';
 import type { LogRecord, TelemetryRecord } from './telemetry-record.js';
 import type { UnixNano } from './unix-nano.js';

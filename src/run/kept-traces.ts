@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { slices } from '../component/slices.js';
 import type { TraceId } from '../record/ids.js';
 import type { UnixNano } from '../record/unix-nano.js';
-import { listTraces } from '../sink/list-traces.js';
+import { listTraces } from '../sink/record-log-files.js';
 import type { NamedStep } from '../store/row-store.js';
 import type { RunRow } from '../store/run-store.js';
 import { parseRun } from './parse-run.js';

@@ -1,4 +1,4 @@
-import { accountOf } from '../record/account-attribute.js';
+import { accountOf } from '../record/resource.js';
 import { type AppendedPiece, loggedRecords } from '../sink/appended.js';
 import type { LoggedRecord } from '../sink/record-log.js';
 import type { StepRow } from '../store/execution-store.js';

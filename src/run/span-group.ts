@@ -1,10 +1,15 @@
-import { ACCOUNT_ATTRIBUTE } from '../record/account-attribute.js';
 import type { SpanId } from '../record/ids.js';
-import { IMPORT_ATTRIBUTE, withoutImport } from '../record/import-attribute.js';
 import { ownText } from '../record/own-text.js';
 import { CELL, type RecordPage } from '../record/record-page.js';
-import { type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
-import { stepIdOf } from '../record/step-attribute.js';
+import {
+  ACCOUNT_ATTRIBUTE,
+  IMPORT_ATTRIBUTE,
+  type Resource,
+  resourceKey,
+  stepIdOf,
+  UNKNOWN_RESOURCE,
+  withoutImport,
+} from '../record/resource.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { LoggedRecord } from '../sink/record-log.js';

@@ -1,5 +1,5 @@
-import { accountOfStep } from '../record/account-attribute.js';
 import type { TraceId } from '../record/ids.js';
+import { accountOfStep } from '../record/resource.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { ExecutionStore, StepRow } from '../store/execution-store.js';
 

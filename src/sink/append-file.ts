@@ -1,7 +1,8 @@
 import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { closeOnFailure } from '../component/close-on-failure.js';
+import { errorCode } from '../component/error-code.js';
 
 /** How many bytes at the end of a file are read at a time to find its last line break. */
 const TAIL_BYTES = 64 * 1024;
@@ -111,4 +112,22 @@ export async function syncFolder(path: string): Promise<void> {
   } finally {
     await handle.close();
   }
+}
+
+/**
+ * Makes a folder, and the one above it where `withParent` says so; never more: a data folder that has vanished (an
+ * unmounted disk) must not come into being again beside the real one. Node's own recursive `mkdir` does that, and says
+ * ENOENT where the file system is read-only.
+ * @returns whether it was made
+ */
+export async function makeFolder(folder: string, withParent: boolean): Promise<boolean> {
+  try {
+    await mkdir(folder);
+    return true;
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST') return false;
+    if (errorCode(error) !== 'ENOENT' || !withParent) throw error;
+  }
+  await makeFolder(dirname(folder), false);
+  return makeFolder(folder, false);
 }

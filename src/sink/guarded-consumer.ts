@@ -1,5 +1,5 @@
 import type { Guard } from '../component/guard.js';
-import { ConsumeError, type ConsumeErrorCode, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
+import { ConsumeError, type ConsumeErrorCode, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 
 /** A record that has no text yet, as it is reckoned, in bytes. */
 const RECORD_BYTES = 1024;

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
+import { open } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import type { Component } from '../component/component.js';
+import { errorCode } from '../component/error-code.js';
 import type { Logger } from '../component/logger.js';
 import type { TraceId } from '../record/ids.js';
 import { formatRecordLine } from '../record/record-line.js';
@@ -83,5 +85,22 @@ export class JsonlOutput implements Component, AppendListener {
     // `close` comes after an error, too; whichever is first, the other listener goes.
     await Promise.race([once(this.stream, 'drain', options), once(this.stream, 'close', options)]).catch(() => {});
     done.abort();
+  }
+}
+
+/** A file that records are streamed to cannot be opened; the message says what to do. */
+export class OutputError extends Error {
+  override readonly name = 'OutputError';
+}
+
+/** Opens a file for appending. @throws OutputError */
+export async function openJsonlStream(path: string): Promise<Writable> {
+  try {
+    return (await open(path, 'a')).createWriteStream();
+  } catch (cause) {
+    const code = errorCode(cause) ?? String(cause);
+    throw new OutputError(`${path} cannot be written (${code}); pass a file in a folder that is there with --jsonl`, {
+      cause,
+    });
   }
 }

@@ -2,20 +2,19 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
+import { groupBy } from '../component/group-by.js';
 import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
 import { slices } from '../component/slices.js';
 import type { TraceId } from '../record/ids.js';
-import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
+import { ConsumeError, type Delivery, type RecordBatch, type RecordConsumer } from '../record/record-batch.js';
 import { PagePool, recordCountOf } from '../record/record-page.js';
 import { UNKNOWN_RESOURCE } from '../record/resource.js';
 import { syncFolder } from './append-file.js';
 import type { AppendListener } from './appended.js';
-import { partsOf } from './delivery-parts.js';
-import { FolderSync } from './folder-sync.js';
 import type { ForeignSegments } from './foreign-segments.js';
-import { listTraces } from './list-traces.js';
 import type { Occurrences } from './record-keys.js';
+import { listTraces } from './record-log-files.js';
 import { type Addition, PENDING_FILE, TraceLog, type TraceLogOptions } from './trace-log.js';
 
 /** Settings of the record log. */
@@ -340,4 +339,64 @@ function answer(job: Job, failures: ReadonlyMap<TraceId | 'foreign', unknown>): 
   job.reject(
     new ConsumeError('unavailable', `the data folder cannot be written: ${reason}`, 5 * RETRY_AFTER_MS, { cause }),
   );
+}
+
+/**
+ * Cuts a delivery into parts of at most so many traces each; one as it is if it has no more. What belongs to one trace
+ * stays together and in order.
+ */
+export function* partsOf(delivery: Delivery, maxTraces: number): Iterable<Delivery> {
+  if (delivery.batches.length <= maxTraces) {
+    yield delivery;
+    return;
+  }
+  let foreign = delivery.foreign;
+  let batches: RecordBatch[] = [];
+  let traceCount = 0;
+  for (const list of groupBy(delivery.batches, ({ traceId }) => traceId).values()) {
+    for (const batch of list) batches.push(batch);
+    traceCount += 1;
+    if (traceCount < maxTraces) continue;
+    yield { batches, foreign };
+    [batches, foreign, traceCount] = [[], [], 0];
+  }
+  if (batches.length > 0 || foreign.length > 0) yield { batches, foreign };
+}
+
+/** A sync that has begun, and the one that comes after it, for what came too late for the first. */
+interface Syncing {
+  readonly current: Promise<void>;
+  next?: Promise<void>;
+}
+
+/**
+ * Makes entries of folders durable. Whoever asks while a sync of the same folder is under way shares the next one, so a
+ * thousand new traces do not cost a thousand syncs of the folder that they are in.
+ */
+export class FolderSync {
+  private readonly running = new Map<string, Syncing>();
+
+  /** @param syncFolder does it */
+  constructor(private readonly syncFolder: (path: string) => Promise<void>) {}
+
+  /** Resolves when every entry that the folder has now is durable. */
+  sync(path: string): Promise<void> {
+    const syncing = this.running.get(path);
+    if (syncing === undefined) return this.begin(path);
+    syncing.next ??= syncing.current.then(
+      () => this.begin(path),
+      () => this.begin(path),
+    );
+    return syncing.next;
+  }
+
+  private begin(path: string): Promise<void> {
+    const syncing: Syncing = {
+      current: this.syncFolder(path).finally(() => {
+        if (this.running.get(path) === syncing && syncing.next === undefined) this.running.delete(path);
+      }),
+    };
+    this.running.set(path, syncing);
+    return syncing.current;
+  }
 }

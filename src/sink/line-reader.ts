@@ -1,4 +1,6 @@
-import { openIfThere } from './open-if-there.js';
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { errorCode } from '../component/error-code.js';
 
 /** A line of a file, without its line break, and where it stands. */
 export interface FileLine {
@@ -52,4 +54,14 @@ function splitLines(bytes: Buffer, start: number): { lines: FileLine[]; used: nu
     used = end + 1;
   }
   return { lines, used };
+}
+
+/** Opens a file for reading; `undefined` where there is none. */
+export async function openIfThere(path: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(path, constants.O_RDONLY);
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
 }

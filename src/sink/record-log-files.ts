@@ -1,13 +1,12 @@
-import { stat } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../component/error-code.js';
-import type { TraceId } from '../record/ids.js';
+import { parseTraceId, type TraceId } from '../record/ids.js';
 import { parseRecordLine, RecordParseError } from '../record/record-line.js';
 import { type FileLine, readLines } from './line-reader.js';
-import { readResourceIndex } from './read-resource-index.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from './record-log.js';
-import type { ResourceIndex } from './resource-index.js';
-import { LOG_FILE } from './trace-log.js';
+import { ResourceIndex } from './resource-index.js';
+import { LOG_FILE, RESOURCES_FILE } from './trace-log.js';
 
 /** Is told of a line in a record log that is not a record: the disk damaged it, or somebody edited the file. */
 export type DamageReport = (traceId: TraceId, offset: number, reason: string) => void;
@@ -69,5 +68,25 @@ export class RecordLogFiles implements RecordLogReader {
       }
     }
     return records;
+  }
+}
+
+/** Whose the records of a trace's log are, as its folder says; nobody's where it says nothing. */
+export async function readResourceIndex(folder: string): Promise<ResourceIndex> {
+  try {
+    return ResourceIndex.parse(await readFile(join(folder, RESOURCES_FILE), 'utf8'));
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return new ResourceIndex();
+    throw error;
+  }
+}
+
+/** The traces that have a folder below `<data>/runs`; none where that is not there yet. */
+export async function listTraces(dataFolder: string): Promise<readonly TraceId[]> {
+  try {
+    return (await readdir(join(dataFolder, 'runs'))).flatMap((name) => parseTraceId(name) ?? []);
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
   }
 }

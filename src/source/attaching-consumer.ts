@@ -1,6 +1,6 @@
 import type { TraceId } from '../record/ids.js';
-import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
-import { stepIdOf } from '../record/step-attribute.js';
+import type { Delivery, RecordConsumer } from '../record/record-batch.js';
+import { stepIdOf } from '../record/resource.js';
 import type { ExecutionBook } from '../run/execution-book.js';
 
 /**

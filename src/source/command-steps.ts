@@ -1,8 +1,7 @@
 import type { SpanId, TraceId } from '../record/ids.js';
-import type { RecordBatch } from '../record/record-batch.js';
-import type { Delivery, RecordConsumer } from '../record/record-consumer.js';
+import type { Delivery, RecordBatch, RecordConsumer } from '../record/record-batch.js';
+import { STEP_ATTRIBUTE, stepIdOf } from '../record/resource.js';
 import { SpanIdTable } from '../record/span-id-table.js';
-import { STEP_ATTRIBUTE, stepIdOf } from '../record/step-attribute.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import { eventName } from '../run/event-name.js';

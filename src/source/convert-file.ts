@@ -1,9 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { reasonOf } from '../component/reason-of.js';
 import { ParquetDeliveryWriter, ParquetOutput } from '../parquet/parquet-writer.js';
-import type { DeliveryWriter } from '../sink/delivery-writer.js';
-import { JsonlWriter } from '../sink/jsonl-writer.js';
-import { OtlpJsonWriter } from '../sink/otlp-json-writer.js';
+import { type DeliveryWriter, JsonlWriter, OtlpJsonWriter } from '../sink/delivery-writer.js';
 import { compressionOf } from './compression.js';
 import { ConvertError } from './convert-error.js';
 import { type FileFormat, formatByEnding } from './file-format.js';

@@ -1,5 +1,5 @@
 import type { TraceId } from '../record/ids.js';
-import type { RecordConsumer } from '../record/record-consumer.js';
+import type { RecordConsumer } from '../record/record-batch.js';
 import { batchesOf } from './batch-builder.js';
 import { joinBatches } from './join-batches.js';
 import type { JsonlTail } from './jsonl-tail.js';

@@ -5,7 +5,7 @@ import type { Clock } from '../component/clock.js';
 import { errorCode } from '../component/error-code.js';
 import { pause } from '../component/pause.js';
 import { reasonOf } from '../component/reason-of.js';
-import type { RecordConsumer } from '../record/record-consumer.js';
+import type { RecordConsumer } from '../record/record-batch.js';
 import { feedTail, type TakenStretch } from './feed-tail.js';
 import { findPaths } from './find-paths.js';
 import type { FollowPositions } from './follow-positions.js';

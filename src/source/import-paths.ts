@@ -1,6 +1,6 @@
 import type { Clock } from '../component/clock.js';
 import { pause } from '../component/pause.js';
-import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
+import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 import { findPaths } from './find-paths.js';
 import { joinBatches } from './join-batches.js';
 import { openSource } from './open-source.js';

@@ -1,5 +1,4 @@
-import type { RecordBatch } from '../record/record-batch.js';
-import type { Delivery } from '../record/record-consumer.js';
+import type { Delivery, RecordBatch } from '../record/record-batch.js';
 import { resourceKey } from '../record/resource.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../component/clock.js';
 import { pause } from '../component/pause.js';
-import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-consumer.js';
+import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 
 /** How often a delivery is offered again to a consumer that cannot take more just now. */
 const MAX_ATTEMPTS = 20;

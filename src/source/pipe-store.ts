@@ -1,7 +1,7 @@
 import type { Clock } from '../component/clock.js';
 import { pause } from '../component/pause.js';
 import type { TraceId } from '../record/ids.js';
-import { ConsumeError, type RecordConsumer } from '../record/record-consumer.js';
+import { ConsumeError, type RecordConsumer } from '../record/record-batch.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { batchesOf } from './batch-builder.js';
 import { joinBatches } from './join-batches.js';

@@ -1,5 +1,5 @@
 import type { Clock } from '../component/clock.js';
-import type { RecordConsumer } from '../record/record-consumer.js';
+import type { RecordConsumer } from '../record/record-batch.js';
 import { rejectLine } from './line-reject.js';
 import { type ByteLine, MAX_LINE_BYTES } from './line-splitter.js';
 import { textOf } from './line-stream.js';

@@ -1,4 +1,4 @@
-import type { Delivery } from '../record/record-consumer.js';
+import type { Delivery } from '../record/record-batch.js';
 
 /** Something in a file that is no telemetry and was passed over. */
 export interface Reject {

@@ -1,7 +1,7 @@
 import { sql, type Transaction } from 'kysely';
 import { slices } from '../component/slices.js';
-import { accountOfStep } from '../record/account-attribute.js';
 import { parseTraceId, type TraceId } from '../record/ids.js';
+import { accountOfStep } from '../record/resource.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
 import { addRun } from './add-run.js';
 import { changeState } from './change-state.js';

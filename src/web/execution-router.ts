@@ -2,8 +2,8 @@ import express, { type NextFunction, type Request, type Response, Router } from 
 import type { z } from 'zod';
 import type { Logger } from '../component/logger.js';
 import type { SenderGate } from '../receiver/sender-gate.js';
-import { stepIdFor } from '../record/account-attribute.js';
 import { parseTraceId } from '../record/ids.js';
+import { stepIdFor } from '../record/resource.js';
 import { API_PATH } from '../run/api-path.js';
 import {
   artifactsEndSchema,

@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { systemClock } from '../../src/component/clock.js';
-import { STEP_ATTRIBUTE } from '../../src/record/step-attribute.js';
+import { STEP_ATTRIBUTE } from '../../src/record/resource.js';
 import { HttpExecutionBook } from '../../src/source/http-execution-book.js';
 import { stepStart } from '../contract/execution-book.contract.js';
 import { SAMPLES } from '../fake/sample-run.js';

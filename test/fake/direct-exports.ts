@@ -13,7 +13,7 @@ import type { TraceId } from '../../src/record/ids.js';
 import type { ForeignBatch } from '../../src/record/record-batch.js';
 import type { RunEvent } from '../../src/run/run-event.js';
 import type { Appended } from '../../src/sink/appended.js';
-import type { ForeignLogReader } from '../../src/sink/foreign-log.js';
+import type { ForeignLogReader } from '../../src/sink/foreign-segments.js';
 import { RecordLogFiles } from '../../src/sink/record-log-files.js';
 import type { CursorStore } from '../../src/store/cursor-store.js';
 

@@ -1,4 +1,4 @@
-import type { Delivery, RecordConsumer } from '../../src/record/record-consumer.js';
+import type { Delivery, RecordConsumer } from '../../src/record/record-batch.js';
 
 /** Keeps deliveries in memory; can be made to fail, or to hold deliveries back until `release()`. */
 export class MemoryConsumer implements RecordConsumer {

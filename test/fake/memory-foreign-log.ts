@@ -1,5 +1,5 @@
 import type { Signal } from '../../src/record/record-batch.js';
-import type { ForeignEntry, ForeignLogReader, ForeignPlace } from '../../src/sink/foreign-log.js';
+import type { ForeignEntry, ForeignLogReader, ForeignPlace } from '../../src/sink/foreign-segments.js';
 
 const SEGMENT = 'foreign.jsonl';
 

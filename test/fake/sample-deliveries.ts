@@ -3,7 +3,7 @@ import { PublicAttributeSchema } from '../../src/decode/public-attribute-schema.
 import { WireDecoder } from '../../src/decode/wire/wire-decoder.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
-import type { Delivery } from '../../src/record/record-consumer.js';
+import type { Delivery } from '../../src/record/record-batch.js';
 import { PublicSchema } from '../../src/schema/public-schema.js';
 import { sampleBodies } from './sample-run.js';
 

@@ -1,4 +1,4 @@
-import type { Delivery } from '../../src/record/record-consumer.js';
+import type { Delivery } from '../../src/record/record-batch.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
 import { CELL, PageBatch } from '../../src/record/record-page.js';
 import { RunState } from '../../src/run/run-state.js';

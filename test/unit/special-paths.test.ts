@@ -5,7 +5,7 @@ import { LineAttributes } from '../../src/exporter/lines/line-attributes.js';
 import { LineScanner } from '../../src/exporter/lines/line-scanner.js';
 import { PageBatch, RecordPage } from '../../src/record/record-page.js';
 import { RunState } from '../../src/run/run-state.js';
-import { FreshRecords } from '../../src/sink/fresh-records.js';
+import { FreshRecords } from '../../src/sink/trace-log.js';
 import { sampleDeliveries } from '../fake/sample-deliveries.js';
 import { LARGE_SAMPLES, largeSampleFolder } from '../tool/large-samples.js';
 import { mapLines } from './exporter/lines/mapped-bytes.js';

@@ -1,6 +1,6 @@
 import { type Environment, nonEmpty } from '../../config/environment.js';
 import { invocationIdOf } from '../../record/ids.js';
-import { STEP_ATTRIBUTE } from '../../record/step-attribute.js';
+import { STEP_ATTRIBUTE } from '../../record/resource.js';
 import { ENGINE_QUEUES } from '../engine-queues.js';
 import { EXEC_VARIABLE } from './is-wrapped.js';
 import { formatTraceparent, type TraceContext } from './trace-context.js';

@@ -2,7 +2,7 @@ import type { KeyValue } from '../../otlp/any-value.js';
 import { JsonCodec } from '../../otlp/json-codec.js';
 import type { SpanId, TraceId } from '../../record/ids.js';
 import type { ForeignBatch } from '../../record/record-batch.js';
-import { STEP_ATTRIBUTE } from '../../record/step-attribute.js';
+import { STEP_ATTRIBUTE } from '../../record/resource.js';
 import type { ChildEnding } from './child-ending.js';
 
 /** What the span of a wrapped command says. */

@@ -1,5 +1,5 @@
 import type { TraceId } from '../../record/ids.js';
-import type { RecordConsumer } from '../../record/record-consumer.js';
+import type { RecordConsumer } from '../../record/record-batch.js';
 import type { ExecutionBook } from '../../run/execution-book.js';
 import type { ArtifactSink } from '../../source/artifact/artifact-sink.js';
 

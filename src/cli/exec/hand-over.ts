@@ -1,4 +1,4 @@
-import type { Delivery } from '../../record/record-consumer.js';
+import type { Delivery } from '../../record/record-batch.js';
 import { HttpArtifactSink } from '../../source/artifact/http-artifact-sink.js';
 import { askBridge } from '../../source/ask-bridge.js';
 import { HttpExecutionBook } from '../../source/http-execution-book.js';

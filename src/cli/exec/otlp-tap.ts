@@ -6,8 +6,7 @@ import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../../decode/r
 import type { ExportRequest } from '../../otlp/export-request.js';
 import { ExportIntake } from '../../receiver/export-intake.js';
 import type { OtlpHttpReceiver } from '../../receiver/otlp-http-receiver.js';
-import type { Signal } from '../../record/record-batch.js';
-import { ConsumeError, type Delivery } from '../../record/record-consumer.js';
+import { ConsumeError, type Delivery, type Signal } from '../../record/record-batch.js';
 import { PublicSchema } from '../../schema/public-schema.js';
 
 /** A request that was received: what is in it, and its bytes in protobuf. */

@@ -1,7 +1,7 @@
 import { App } from '../../app.js';
 import type { Logger } from '../../component/logger.js';
 import type { Configuration } from '../../config/configuration.js';
-import { ConsumeError, type RecordConsumer } from '../../record/record-consumer.js';
+import { ConsumeError, type RecordConsumer } from '../../record/record-batch.js';
 import { PatientConsumer } from '../../source/patient-consumer.js';
 import { appDeps } from '../app-deps.js';
 import type { ProcessContext } from '../process-context.js';

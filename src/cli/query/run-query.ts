@@ -8,7 +8,7 @@ import { listQueryFiles, MAX_QUERY_RUNS } from '../../query/list-query-files.js'
 import { QueryEngine } from '../../query/query-engine.js';
 import { QueryError } from '../../query/query-error.js';
 import type { QueryLimits } from '../../query/query-limits.js';
-import { listTraces } from '../../sink/list-traces.js';
+import { listTraces } from '../../sink/record-log-files.js';
 import { CliError } from '../cli-error.js';
 import type { Invocation } from '../command-line.js';
 import { EXIT, type ExitCode } from '../exit-code.js';

@@ -5,7 +5,7 @@ import { slices } from '../../component/slices.js';
 import type { TraceId } from '../../record/ids.js';
 import { parseRun } from '../../run/parse-run.js';
 import type { RunSummary } from '../../run/run-summary.js';
-import { listTraces } from '../../sink/list-traces.js';
+import { listTraces } from '../../sink/record-log-files.js';
 
 /** Runs whose summaries are looked at for names and earlier lengths. */
 const MAX_RECENT = 500;

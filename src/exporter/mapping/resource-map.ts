@@ -5,8 +5,7 @@ import {
   ATTR_CICD_PIPELINE_RUN_URL_FULL,
   ATTR_DEPLOYMENT_ENVIRONMENT_NAME,
 } from '@opentelemetry/semantic-conventions/incubating';
-import { type Resource, type ResourceValue, resourceKey } from '../../record/resource.js';
-import { stepIdOf } from '../../record/step-attribute.js';
+import { type Resource, type ResourceValue, resourceKey, stepIdOf } from '../../record/resource.js';
 import type { RunOrigin } from '../../store/trace-catalog.js';
 import { ExportGroup } from '../wire/export-group.js';
 

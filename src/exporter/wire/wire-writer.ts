@@ -1,4 +1,4 @@
-import { GrowingBytes } from '../../record/growing-bytes.js';
+import { GrowingBytes } from '../../record/line-buffer.js';
 
 /**
  * Writes protobuf's wire format into bytes that grow as needed. Numbers and short texts go byte by byte: a call into

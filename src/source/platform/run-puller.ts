@@ -4,7 +4,7 @@ import type { Clock } from '../../component/clock.js';
 import type { Guard } from '../../component/guard.js';
 import { pause } from '../../component/pause.js';
 import type { TraceId } from '../../record/ids.js';
-import type { RecordConsumer } from '../../record/record-consumer.js';
+import type { RecordConsumer } from '../../record/record-batch.js';
 import { offerDelivery } from '../offer-delivery.js';
 import { ParquetFile } from '../parquet-file.js';
 import { type ReadingProgress, ReadingTally } from '../reading-tally.js';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ConsumeError } from '../../../src/record/record-consumer.js';
+import { ConsumeError } from '../../../src/record/record-batch.js';
 import { ReceiverBench } from '../../fake/receiver-bench.js';
 
 const TRACES = readFileSync('test/fixture/samples/build-mixed/otlp/002-traces.bin');

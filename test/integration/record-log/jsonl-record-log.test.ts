@@ -12,13 +12,10 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { accountOf, ofAccount } from '../../../src/record/account-attribute.js';
-import type { RecordBatch } from '../../../src/record/record-batch.js';
-import type { Delivery } from '../../../src/record/record-consumer.js';
-import { ConsumeError } from '../../../src/record/record-consumer.js';
+import { ConsumeError, type Delivery, type RecordBatch } from '../../../src/record/record-batch.js';
 import { formatRecordLine, parseRecordLine } from '../../../src/record/record-line.js';
 import { batchOfAccount } from '../../../src/record/record-page.js';
-import { type Resource, UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
+import { accountOf, ofAccount, type Resource, UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import type { LogRecord, TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { type Appended, loggedRecords } from '../../../src/sink/appended.js';
 import { ForeignSegments } from '../../../src/sink/foreign-segments.js';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { hashOf, newSecret } from '../../../src/api/token-secret.js';
 import { Access } from '../../../src/app/access.js';
 import { RequestError } from '../../../src/receiver/request-error.js';
-import { ConsumeError } from '../../../src/record/record-consumer.js';
+import { ConsumeError } from '../../../src/record/record-batch.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
 import { StoreError } from '../../../src/store/store-error.js';
 import type { TokenRow } from '../../../src/store/token-store.js';

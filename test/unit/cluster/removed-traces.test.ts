@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RemovedCopies } from '../../../src/cluster/removed-copies.js';
 import type { TraceId } from '../../../src/record/ids.js';
-import type { Delivery } from '../../../src/record/record-consumer.js';
+import type { Delivery } from '../../../src/record/record-batch.js';
 import { NO_HOLD } from '../../../src/retention/no-hold.js';
 import { Removals } from '../../../src/retention/removals.js';
 import { RetainedTelemetry } from '../../../src/retention/retained-telemetry.js';

@@ -9,7 +9,7 @@ import { MESSAGE_LAYOUTS, ONEOF_FIELD } from '../../../src/parquet/message-layou
 import { ParquetOutput } from '../../../src/parquet/parquet-writer.js';
 import { RowGroupColumns } from '../../../src/parquet/row-group.js';
 import { Attributes } from '../../../src/record/attributes.js';
-import { isNestedTooDeep } from '../../../src/record/json-nesting.js';
+import { isNestedTooDeep } from '../../../src/record/json.js';
 import { parseRecordLine, RecordParseError } from '../../../src/record/record-line.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { propertyRuns } from '../../tool/property-runs.js';

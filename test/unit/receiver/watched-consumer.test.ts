@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { Health } from '../../../src/component/health.js';
 import { WriteWatch } from '../../../src/component/write-watch.js';
 import { WatchedConsumer } from '../../../src/receiver/watched-consumer.js';
-import { ConsumeError } from '../../../src/record/record-consumer.js';
+import { ConsumeError } from '../../../src/record/record-batch.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
 

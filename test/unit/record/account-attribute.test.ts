@@ -6,10 +6,11 @@ import {
   accountOfStep,
   isReserved,
   ofAccount,
+  type Resource,
+  STEP_ATTRIBUTE,
   stepIdFor,
-} from '../../../src/record/account-attribute.js';
-import type { Resource } from '../../../src/record/resource.js';
-import { STEP_ATTRIBUTE, stepIdOf } from '../../../src/record/step-attribute.js';
+  stepIdOf,
+} from '../../../src/record/resource.js';
 
 const resource = (attributes: Resource['attributes']): Resource => ({ attributes, scope: { name: 'x', version: '1' } });
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { fieldText } from '../../../src/record/field-text.js';
+import { fieldText } from '../../../src/record/record-line.js';
 
 it('the text of a field is what the whole says of it', () => {
   const object = fc.dictionary(fc.string({ maxLength: 3 }), fc.jsonValue({ maxDepth: 3 }));

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../../src/component/clock.js';
 import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
-import { STEP_ATTRIBUTE } from '../../../src/record/step-attribute.js';
+import { STEP_ATTRIBUTE } from '../../../src/record/resource.js';
 import { toUnixMs, type UnixNano } from '../../../src/record/unix-nano.js';
 import { InvocationNotes } from '../../../src/run/invocation-notes.js';
 import { parseRun } from '../../../src/run/parse-run.js';

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { asImported } from '../../../src/record/import-attribute.js';
-import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
+import { asImported, UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { InvocationAssigner } from '../../../src/run/invocation-assigner.js';
 import { summarizeInvocation } from '../../../src/run/run-reducer.js';

@@ -1,10 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ofAccount } from '../../../src/record/account-attribute.js';
 import type { TraceId } from '../../../src/record/ids.js';
-import { type Resource, UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
-import { STEP_ATTRIBUTE } from '../../../src/record/step-attribute.js';
+import { ofAccount, type Resource, STEP_ATTRIBUTE, UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import { RunLog } from '../../../src/run/run-log.js';
 import type { LoggedRecord } from '../../../src/sink/record-log.js';
 import { stepStart } from '../../contract/execution-book.contract.js';

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../../src/component/clock.js';
-import { ConsumeError, type Delivery, type RecordConsumer } from '../../../src/record/record-consumer.js';
+import { ConsumeError, type Delivery, type RecordConsumer } from '../../../src/record/record-batch.js';
 import { formatRecordLine } from '../../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import { importPaths } from '../../../src/source/import-paths.js';

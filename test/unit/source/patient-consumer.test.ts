@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ConsumeError, type Delivery, type RecordConsumer } from '../../../src/record/record-consumer.js';
+import { ConsumeError, type Delivery, type RecordConsumer } from '../../../src/record/record-batch.js';
 import { PatientConsumer } from '../../../src/source/patient-consumer.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { until } from '../../fake/until.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ConsumeError } from '../../../src/record/record-consumer.js';
+import { ConsumeError } from '../../../src/record/record-batch.js';
 import { formatRecordLine } from '../../../src/record/record-line.js';
 import { RecordPipe, type RecordPipeOptions } from '../../../src/source/record-pipe.js';
 import { FakeClock } from '../../fake/fake-clock.js';

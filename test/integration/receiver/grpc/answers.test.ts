@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { ConsumeError } from '../../../../src/record/record-consumer.js';
+import { ConsumeError } from '../../../../src/record/record-batch.js';
 import { GrpcBench } from '../../../fake/grpc-bench.js';
 import { frame, GrpcClient, LOGS_PATH, TRACES_PATH } from '../../../fake/grpc-client.js';
 import { until } from '../../../tool/until.js';

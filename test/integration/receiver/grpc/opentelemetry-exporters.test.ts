@@ -4,7 +4,7 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-grpc';
 import { LoggerProvider, SimpleLogRecordProcessor } from '@opentelemetry/sdk-logs';
 import { BasicTracerProvider, type ReadableSpan, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { ConsumeError } from '../../../../src/record/record-consumer.js';
+import { ConsumeError } from '../../../../src/record/record-batch.js';
 import { GrpcBench } from '../../../fake/grpc-bench.js';
 
 let bench: GrpcBench;
