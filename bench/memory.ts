@@ -79,7 +79,7 @@ async function watch(what: string, load: readonly string[]): Promise<void> {
 }
 
 function start(program: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): ChildProcess {
-  return spawn(program, args, { env: { ...peerEnvironment(), ...env }, stdio: ['ignore', 'ignore', 'inherit'] });
+  return spawn(program, args, { env: { ...peerEnvironment(), ...env }, stdio: 'ignore' });
 }
 
 async function ready(): Promise<void> {

@@ -1,4 +1,4 @@
-import { RequestError } from '../receiver/request-error.js';
+import { RequestError } from '../receiver/refusal.js';
 import type { SenderGate } from '../receiver/sender-gate.js';
 import type { Authenticator } from './authenticator.js';
 import { may } from './permissions.js';

@@ -1,5 +1,5 @@
+import { PublicAttributeSchema } from '../decode/attribute-schema.js';
 import { OtlpRequestDecoder } from '../decode/otlp-request-decoder.js';
-import { PublicAttributeSchema } from '../decode/public-attribute-schema.js';
 import type { BodyDecoder, RequestDecoder } from '../decode/request-decoder.js';
 import { jsonBodies, LargeBodyDecoder, splitProtobuf } from '../decode/wire/large-body-decoder.js';
 import { WireDecoder } from '../decode/wire/wire-decoder.js';

@@ -11,7 +11,7 @@ import { MemoryGuard } from '../component/memory-guard.js';
 import { probeFolder } from '../component/probe-folder.js';
 import { WriteWatch } from '../component/write-watch.js';
 import type { Configuration } from '../config/configuration.js';
-import { inFlightLimit } from '../receiver/in-flight-limit.js';
+import { inFlightLimit } from '../receiver/export-intake.js';
 import { LOCK_FILE } from '../store/data-folder-lock.js';
 
 /** The file of runs and cursors in the data folder; open as long as the program runs. */

@@ -1,5 +1,5 @@
+import { PublicAttributeSchema } from '../decode/attribute-schema.js';
 import { OtlpRequestDecoder } from '../decode/otlp-request-decoder.js';
-import { PublicAttributeSchema } from '../decode/public-attribute-schema.js';
 import { JsonCodec } from '../otlp/json-codec.js';
 import { PublicSchema } from '../schema/public-schema.js';
 import type { OtlpReading } from '../source/otlp-json-file.js';

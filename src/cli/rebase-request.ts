@@ -1,5 +1,11 @@
-import type { AnyValue, KeyValue } from '../otlp/any-value.js';
-import type { ExportRequest, OtlpLogRecord, OtlpSpan, ResourceGroup } from '../otlp/export-request.js';
+import type {
+  AnyValue,
+  ExportRequest,
+  KeyValue,
+  OtlpLogRecord,
+  OtlpSpan,
+  ResourceGroup,
+} from '../otlp/export-request.js';
 import { invocationIdOf, type TraceId } from '../record/ids.js';
 import type { UnixNano } from '../record/unix-nano.js';
 

@@ -3,7 +3,7 @@ import { ListenError } from '../component/listen-error.js';
 import { reasonOf } from '../component/reason-of.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { ConsumeError } from '../record/record-batch.js';
-import { ExecutionBookError } from '../run/execution-book-error.js';
+import { ExecutionBookError } from '../run/execution-book.js';
 import { OutputError } from '../sink/jsonl-output.js';
 import { ConvertError } from '../source/convert-error.js';
 import { PlatformError } from '../source/platform/platform-error.js';

@@ -1,7 +1,7 @@
 import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
 import type { TraceId } from '../record/ids.js';
-import type { StepListener } from '../run/step-listener.js';
+import type { StepListener } from '../run/run-event.js';
 import type { SharedTraceStore } from '../store/cluster/shared-trace-store.js';
 
 /** What steps are told on with. */

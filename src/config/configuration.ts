@@ -1,6 +1,6 @@
 import type { DestinationConfig } from '../exporter/destination-config.js';
 import type { JobDefinition } from '../job/job-definition.js';
-import type { DeclaredEnvironment, DeclaredPlace } from '../run/place-rules.js';
+import type { DeclaredEnvironment, DeclaredPlace } from '../run/place-finder.js';
 import type { S3Credentials } from '../store/bucket/s3-location.js';
 import type { DestinationSettings } from './destination-settings.js';
 import type { SettingKey, SettingValues } from './settings.js';

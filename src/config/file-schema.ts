@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { JobDefinition } from '../job/job-definition.js';
-import type { DeclaredEnvironment, DeclaredPlace } from '../run/place-rules.js';
+import type { DeclaredEnvironment, DeclaredPlace } from '../run/place-finder.js';
 import { type DestinationSettings, destinationSchema, switchSchema } from './destination-settings.js';
 import { jobSchema } from './job-settings.js';
 import { quoted } from './mask.js';

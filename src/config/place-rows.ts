@@ -1,4 +1,4 @@
-import type { DeclaredEnvironment, DeclaredPlace } from '../run/place-rules.js';
+import type { DeclaredEnvironment, DeclaredPlace } from '../run/place-finder.js';
 import type { ConfigurationRow } from './configuration.js';
 
 /** What a job, project or environment says of itself, as rows of `run-bridge config`. @param kind for example `jobs` */

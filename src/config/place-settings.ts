@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { MatchRule } from '../run/place-rules.js';
+import type { MatchRule } from '../run/place-finder.js';
 
 /** Most rules of one job, project or environment. */
 const MAX_RULES = 100;

@@ -1,4 +1,4 @@
-import type { AnyValue, KeyValue, KeyValueList } from '../otlp/any-value.js';
+import type { AnyValue, KeyValue, KeyValueList } from '../otlp/export-request.js';
 import { Attributes } from '../record/attributes.js';
 import type { AttributeField, AttributeSchema } from './attribute-schema.js';
 import { modernEnumName } from './spelling.js';

@@ -1,3 +1,5 @@
+import type { Field, FieldType, MessageType } from '../schema/message-type.js';
+import { EVENT_TYPE_PREFIX, type PublicSchema } from '../schema/public-schema.js';
 import type { SpanShapes } from './span-event-type.js';
 
 /** How a field of a message is spelt in the engine's JSON. `nested` is a message, a map or a list. */
@@ -26,4 +28,100 @@ export interface AttributeSchema {
   field(eventType: string, name: string): AttributeField | undefined;
   /** The messages that are spans. */
   readonly spanShapes: SpanShapes;
+}
+
+/** Messages that the engine makes spans of; all others are log records or parts of messages. */
+const SPANS = [
+  'artifact.ArtifactWritten',
+  'asset.AssetParsed',
+  'deps.DepsAddPackage',
+  'deps.DepsAllPackagesInstalled',
+  'deps.DepsPackageInstalled',
+  'dev.CallTrace',
+  'dev.Unknown',
+  'generic.GenericOpExecuted',
+  'generic.GenericOpItemProcessed',
+  'hook.HookProcessed',
+  'invocation.Invocation',
+  'node.MicrobatchEvaluated',
+  'node.NodeEvaluated',
+  'node.NodeProcessed',
+  'onboarding.OnboardingScreenShown',
+  'phase.PhaseExecuted',
+  'process.Process',
+  'process.ThreadPoolWait',
+  'query.ConnectionLimitWait',
+  'query.QueryExecuted',
+  'update.PackageUpdate',
+];
+/** The one enum that the engine's JSON spells as a number. */
+const NUMBERED_ENUM = 'original_severity_number';
+const NO_NAMES = { nameByNumber: new Map<number, string>(), names: new Set<string>() };
+
+/** The public schema as decoding asks for it, one look-up a field. */
+export class PublicAttributeSchema implements AttributeSchema {
+  readonly spanShapes: SpanShapes;
+  private readonly fields = new Map<string, ReadonlyMap<string, AttributeField>>();
+
+  constructor(schema: PublicSchema) {
+    for (const name of schema.messageNames) {
+      const message = schema.message(name);
+      if (message !== undefined) this.fields.set(name, fieldsOf(message));
+    }
+    this.spanShapes = SPANS.map((name) => ({
+      eventType: EVENT_TYPE_PREFIX + name,
+      fields: new Set(this.fields.get(EVENT_TYPE_PREFIX + name)?.keys()),
+    }));
+  }
+
+  field(eventType: string, name: string): AttributeField | undefined {
+    return this.fields.get(eventType)?.get(name);
+  }
+}
+
+function fieldsOf(message: MessageType): ReadonlyMap<string, AttributeField> {
+  return new Map(
+    message.fields.map((field) => [
+      field.name,
+      {
+        kind: kindOf(field),
+        message: field.type.kind === 'message' && !field.isRepeated ? field.type.message.fullName : undefined,
+        ...namesOf(field.type),
+        otherSpellings: new Map(),
+      },
+    ]),
+  );
+}
+
+function namesOf(type: FieldType): Pick<AttributeField, 'nameByNumber' | 'names'> {
+  if (type.kind !== 'enum') return NO_NAMES;
+  const { nameByNumber } = type.enum;
+  return { nameByNumber, names: new Set(nameByNumber.values()) };
+}
+
+function kindOf(field: Field): FieldKind {
+  if (field.isRepeated) return 'nested';
+  if (field.name === NUMBERED_ENUM) return 'enumNumber';
+  return scalarKind(field.type);
+}
+
+function scalarKind(type: FieldType): FieldKind {
+  switch (type.kind) {
+    case 'string':
+    case 'bytes':
+      return 'text';
+    case 'int32':
+    case 'uint32':
+      return 'int32';
+    case 'int64':
+    case 'uint64':
+      return 'int64';
+    case 'bool':
+    case 'double':
+    case 'enum':
+      return type.kind;
+    case 'message':
+    case 'map':
+      return 'nested';
+  }
 }

@@ -1,15 +1,31 @@
-import type { AnyValue, KeyValue } from '../otlp/any-value.js';
-import type { ExportRequest, OtlpLogRecord, OtlpSpan, ResourceGroup, ScopeGroup } from '../otlp/export-request.js';
+import type {
+  AnyValue,
+  ExportRequest,
+  KeyValue,
+  OtlpLogRecord,
+  OtlpSpan,
+  OtlpSpanLink,
+  OtlpStatus,
+  ResourceGroup,
+  ScopeGroup,
+} from '../otlp/export-request.js';
 import type { OtlpCodec } from '../otlp/otlp-codec.js';
-import { parseSpanId, parseTraceId } from '../record/ids.js';
+import { Attributes } from '../record/attributes.js';
+import { parseSpanId, parseTraceId, type TraceId } from '../record/ids.js';
+import { isNestedTooDeep, type JsonObject } from '../record/json.js';
 import type { ForeignBatch, RecordBatch, Signal } from '../record/record-batch.js';
+import { tryParseRecordLine } from '../record/record-line.js';
 import { isReserved, type Resource, type ResourceValue, resourceKey } from '../record/resource.js';
-import type { TelemetryRecord } from '../record/telemetry-record.js';
+import { DEBUG, ERROR, INFO, severityNumberOf, TRACE, WARN } from '../record/severity.js';
+import type { LogRecord, SpanEnd, SpanLink, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
+import { EVENT_TYPE_PREFIX } from '../schema/public-schema.js';
 import { AttributeWriter, valueJson } from './attribute-json.js';
 import type { AttributeSchema } from './attribute-schema.js';
-import { decodeLog } from './log-decoder.js';
+import { BRIDGE_ATTRIBUTE, BRIDGE_PREFIX } from './bridge-attributes.js';
 import type { DecodedRequest, PieceDecoder, RequestDecoder } from './request-decoder.js';
-import { decodeSpan, type Rejection } from './span-decoder.js';
+import { shortEventType, spanEventType, spanSeverity } from './span-event-type.js';
+import { spanStartOf, startParts } from './span-start.js';
+import { modernSpelling } from './spelling.js';
 
 /** Service and scope names of the engine's builds; whatever else comes is another service's. */
 const ENGINE_NAMES = new Set(['dbt-core', 'dbt-fusion', 'dbt-tracing']);
@@ -195,4 +211,177 @@ function resourceValue({ value }: KeyValue): ResourceValue {
     return (value as readonly AnyValue[]).map((item) => (typeof item === 'string' ? item : valueJson(item)));
   }
   return value === null ? '' : valueJson(value);
+}
+
+/** The type of a log record that names none. */
+const UNNAMED = `${EVENT_TYPE_PREFIX}log.LogMessage`;
+
+/**
+ * A log record of the engine as its record, or why it cannot be. OTLP brings the event type in `event_name` and neither
+ * `event_id` nor the span's name; the record log fills in the name when the span is known.
+ */
+export function decodeLog(
+  log: OtlpLogRecord,
+  schema: AttributeSchema,
+  writer: AttributeWriter,
+): TelemetryRecord | Rejection {
+  const traceId = parseTraceId(log.traceId);
+  if (traceId === undefined) return 'without a valid trace id and span id';
+  const timeUnixNano = log.timeUnixNano === 0n ? log.observedTimeUnixNano : log.timeUnixNano;
+  if (timeUnixNano > MAX_UNIX_NANO) return 'with a time beyond int64';
+
+  const { own, bridge } = splitAttributes(log.attributes);
+  const whole = wholeRecord(bridge.get(BRIDGE_ATTRIBUTE.record), traceId);
+  if (whole !== undefined) return whole;
+  const eventType = log.eventName === '' ? UNNAMED : log.eventName;
+  const unknownFields = bridgeObject(bridge.get(BRIDGE_ATTRIBUTE.unknownFields));
+  return modernSpelling<LogRecord>(
+    {
+      recordType: 'LogRecord',
+      traceId,
+      spanId: parseSpanId(log.spanId) ?? null,
+      spanName: bridge.get(BRIDGE_ATTRIBUTE.spanName) ?? null,
+      eventId: bridge.get(BRIDGE_ATTRIBUTE.eventId) ?? null,
+      timeUnixNano,
+      severityNumber: log.severityNumber === 0 ? severityNumberOf(log.severityText) : log.severityNumber,
+      severityText: log.severityText === '' ? severityText(log.severityNumber) : log.severityText,
+      body: typeof log.body === 'string' ? log.body : log.body === null ? '' : valueJson(log.body),
+      eventType,
+      attributes: writer.join(writer.parts(own, eventType)),
+      ...(unknownFields === undefined ? {} : { unknownFields }),
+    },
+    schema,
+  );
+}
+
+/** The record that another bridge handed over as its line; only one of the trace that the log record names. */
+function wholeRecord(line: string | undefined, traceId: TraceId): TelemetryRecord | undefined {
+  if (line === undefined || isNestedTooDeep(line)) return undefined;
+  const record = tryParseRecordLine(line);
+  return record?.traceId === traceId ? record : undefined;
+}
+
+/** OTel's ranges: four numbers a severity. */
+function severityText(number: number): string {
+  if (number >= ERROR.number) return ERROR.text;
+  if (number >= WARN.number) return WARN.text;
+  if (number >= INFO.number) return INFO.text;
+  if (number >= DEBUG.number) return DEBUG.text;
+  return number >= TRACE.number ? TRACE.text : '';
+}
+
+/** The largest time that a record can hold. */
+export const MAX_UNIX_NANO = 2n ** 63n - 1n;
+
+/** Why a span or log record cannot become a record. */
+export type Rejection = 'without a valid trace id and span id' | 'with a time beyond int64';
+
+/**
+ * A span of the engine as its SpanStart and SpanEnd, or why it cannot be.
+ * OTLP does not carry the event type, the severity and the start; they are told from what it does carry.
+ */
+export function decodeSpan(
+  span: OtlpSpan,
+  schema: AttributeSchema,
+  writer: AttributeWriter,
+): readonly TelemetryRecord[] | Rejection {
+  const traceId = parseTraceId(span.traceId);
+  const spanId = parseSpanId(span.spanId);
+  if (traceId === undefined || spanId === undefined) return 'without a valid trace id and span id';
+  if (span.startTimeUnixNano > MAX_UNIX_NANO || span.endTimeUnixNano > MAX_UNIX_NANO) return 'with a time beyond int64';
+
+  const { own, bridge } = splitAttributes(span.attributes);
+  const eventType = bridge.get(BRIDGE_ATTRIBUTE.eventType) ?? spanEventType(span.name, () => own, schema.spanShapes);
+  const shortType = shortEventType(eventType);
+  const parts = writer.parts(own, eventType);
+  const severity = spanSeverity(shortType, (name, text) =>
+    parts.some((part) => part.name === name && part.json === JSON.stringify(text)),
+  );
+  const unknownFields = unknownFieldsOf(span, bridge);
+  const severityText = bridge.get(BRIDGE_ATTRIBUTE.severityText);
+  const severityNumber = Number(bridge.get(BRIDGE_ATTRIBUTE.severityNumber) ?? 0);
+  const end = modernSpelling(
+    {
+      recordType: 'SpanEnd',
+      traceId,
+      spanId,
+      spanName: span.name,
+      parentSpanId: parseSpanId(span.parentSpanId) ?? null,
+      links: linksOf(span.links),
+      startTimeUnixNano: span.startTimeUnixNano,
+      endTimeUnixNano: span.endTimeUnixNano,
+      severityNumber: severityNumber || severityNumberOf(severityText ?? severity.text),
+      severityText: severityText ?? severity.text,
+      status: statusOf(span.status),
+      eventType,
+      attributes: writer.join(parts),
+      ...(unknownFields === undefined ? {} : { unknownFields }),
+    },
+    schema,
+  );
+  if (bridge.size > 0) return withStart(end, bridge);
+  const starting = startParts(parts, shortType);
+  return [spanStartOf(end, starting === parts ? end.attributes : writer.join(starting)), end];
+}
+
+const NONE: ReadonlyMap<string, string> = new Map();
+
+/** The attributes of the message, and the bridge's own as text by name. */
+export function splitAttributes(attributes: readonly KeyValue[]): {
+  readonly own: readonly KeyValue[];
+  readonly bridge: ReadonlyMap<string, string>;
+} {
+  if (!attributes.some(({ key }) => key.startsWith(BRIDGE_PREFIX))) return { own: attributes, bridge: NONE };
+  const bridge = new Map<string, string>();
+  const own: KeyValue[] = [];
+  for (const attribute of attributes) {
+    if (!attribute.key.startsWith(BRIDGE_PREFIX)) own.push(attribute);
+    else bridge.set(attribute.key, typeof attribute.value === 'string' ? attribute.value : valueJson(attribute.value));
+  }
+  return { own, bridge };
+}
+
+/** A JSON object that the bridge itself wrote into an attribute; `undefined` where it is absent or not one. */
+export function bridgeObject(text: string | undefined): JsonObject | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text) as JsonObject;
+  } catch {
+    return undefined;
+  }
+}
+
+function withStart(end: SpanEnd, bridge: ReadonlyMap<string, string>): readonly TelemetryRecord[] {
+  if (bridge.get(BRIDGE_ATTRIBUTE.only) === 'ended') return [end];
+  const line = bridge.get(BRIDGE_ATTRIBUTE.spanStart);
+  const start = line === undefined ? undefined : tryParseRecordLine(line);
+  if (bridge.get(BRIDGE_ATTRIBUTE.only) === 'started') return start === undefined ? [] : [start];
+  return [start ?? spanStartOf(end), end];
+}
+
+/** Span events have no place in the envelope; the engine sends none today. They are kept beside the known keys. */
+function unknownFieldsOf(span: OtlpSpan, bridge: ReadonlyMap<string, string>): JsonObject | undefined {
+  const kept = bridgeObject(bridge.get(BRIDGE_ATTRIBUTE.unknownFields));
+  if (span.events.length === 0) return kept;
+  const events = span.events.map(({ name, timeUnixNano, attributes }) => ({
+    name,
+    time_unix_nano: String(timeUnixNano),
+    attributes: JSON.parse(valueJson({ entries: attributes })) as JsonObject,
+  }));
+  return { ...kept, events };
+}
+
+function linksOf(links: readonly OtlpSpanLink[]): readonly SpanLink[] | null {
+  const valid = links.flatMap((link) => {
+    const traceId = parseTraceId(link.traceId);
+    const spanId = parseSpanId(link.spanId);
+    if (traceId === undefined || spanId === undefined) return [];
+    return [{ traceId, spanId, attributes: Attributes.fromJson(valueJson({ entries: link.attributes })) }];
+  });
+  return valid.length === 0 ? null : valid;
+}
+
+function statusOf(status: OtlpStatus | null): SpanStatus | null {
+  if (status === null || (status.code === 0 && status.message === '')) return null;
+  return { message: status.message === '' ? null : status.message, code: status.code };
 }

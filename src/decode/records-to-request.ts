@@ -1,5 +1,12 @@
-import type { AnyValue, KeyValue } from '../otlp/any-value.js';
-import type { ExportRequest, OtlpLogRecord, OtlpResource, OtlpScope, OtlpSpan } from '../otlp/export-request.js';
+import type {
+  AnyValue,
+  ExportRequest,
+  KeyValue,
+  OtlpLogRecord,
+  OtlpResource,
+  OtlpScope,
+  OtlpSpan,
+} from '../otlp/export-request.js';
 import type { SpanId, TraceId } from '../record/ids.js';
 import { isJsonObject, type JsonValue } from '../record/json.js';
 import type { RecordBatch } from '../record/record-batch.js';

@@ -1,3 +1,6 @@
+import { invocationIdOf } from '../record/ids.js';
+import { DEBUG, INFO, type Severity, TRACE } from '../record/severity.js';
+import type { LogRecord } from '../record/telemetry-record.js';
 import { EVENT_TYPE_PREFIX } from '../schema/public-schema.js';
 
 /** How names begin that the engine makes, and the message that each stands for; none is the beginning of another. */
@@ -68,4 +71,61 @@ function byAttributes(attributes: readonly Named[], shapes: SpanShapes): string 
   const fewest = Math.min(...fitting.map(({ fields }) => fields.size));
   const best = fitting.filter(({ fields }) => fields.size === fewest);
   return best.length === 1 ? best[0]?.eventType : undefined;
+}
+
+/** The event type without the public prefix, for example `node.NodeProcessed`; other types come back whole. */
+export function shortEventType(eventType: string): string {
+  return eventType.startsWith(EVENT_TYPE_PREFIX) ? eventType.slice(EVENT_TYPE_PREFIX.length) : eventType;
+}
+
+/** Severities that the engine writes for spans, read off its JSONL; what is not listed is INFO. */
+const BY_TYPE: ReadonlyMap<string, Severity> = new Map([
+  ['query.QueryExecuted', DEBUG],
+  ['asset.AssetParsed', DEBUG],
+  ['generic.GenericOpItemProcessed', DEBUG],
+  ['query.ConnectionLimitWait', DEBUG],
+  ['process.ThreadPoolWait', DEBUG],
+  ['dev.CallTrace', TRACE],
+  ['dev.Unknown', TRACE],
+]);
+
+/** The operations that are DEBUG; the others are INFO. */
+const DEBUG_OPERATION = 'hydrate_relation_cache';
+
+/** Whether a span's attribute is this text. The one question that the rules ask, so that whoever decodes can answer it. */
+export type IsText = (name: string, text: string) => boolean;
+
+/**
+ * The severity of a span, which OTLP does not carry.
+ * @param shortType event type without the public prefix
+ * @param isText its attributes; the phase decides for evaluated nodes: INFO in RUN, else DEBUG; what is done, for generic operations
+ */
+export function spanSeverity(shortType: string, isText: IsText): Severity {
+  switch (shortType) {
+    case 'node.NodeEvaluated':
+      return isText('phase', 'EXECUTION_PHASE_RUN') ? INFO : DEBUG;
+    case 'generic.GenericOpExecuted':
+      return isText('operation_id', DEBUG_OPERATION) ? DEBUG : INFO;
+    default:
+      return BY_TYPE.get(shortType) ?? INFO;
+  }
+}
+
+/**
+ * The name of the span that a log record belongs to, told from the record alone; `null` where nothing tells it.
+ * OTLP carries only the span's id, and a span that never ends never comes. Read off real runs: what names a node is
+ * logged in the node's `Node evaluated` span, what names a file while parsing in the file's `Asset parsed` span,
+ * progress in its phase's span, and the rest in the invocation span.
+ */
+export function inferLogSpanName(record: LogRecord): string | null {
+  const type = shortEventType(record.eventType);
+  if (type === 'query.AdapterConnectionOpen' || type === 'query.AdapterConnectionClose') return null;
+  const { attributes } = record;
+  const uniqueId = attributes.text('unique_id');
+  if (uniqueId !== undefined) return `Node evaluated (${uniqueId})`;
+  const phase = attributes.text('phase')?.replace('EXECUTION_PHASE_', '');
+  if (phase === undefined) return `dbt invocation (${invocationIdOf(record.traceId)})`;
+  const path = attributes.text('relative_path');
+  if (type === 'log.UserLogMessage' && path !== undefined) return `Asset parsed (${path})`;
+  return `Phase: ${phase}`;
 }

@@ -2,7 +2,7 @@ import { Attributes } from '../record/attributes.js';
 import { isJsonObject, type JsonValue } from '../record/json.js';
 import type { SpanEnd, SpanStart } from '../record/telemetry-record.js';
 import type { AttributePart } from './attribute-json.js';
-import { shortEventType } from './event-type.js';
+import { shortEventType } from './span-event-type.js';
 
 /** Attributes that the engine knows only at a span's end, read off its JSONL. */
 const END_ONLY: ReadonlyMap<string, ReadonlySet<string>> = new Map(

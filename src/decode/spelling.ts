@@ -2,12 +2,13 @@ import { Attributes } from '../record/attributes.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
 import { ownText } from '../record/own-text.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
-import { EVENT_TYPE_PREFIX } from '../schema/public-schema.js';
+import { EVENT_TYPE_PREFIX, PublicSchema } from '../schema/public-schema.js';
 import {
   type AttributeField,
   type AttributeSchema,
   MAX_OTHER_SPELLINGS,
   MAX_SPELLING_LENGTH,
+  PublicAttributeSchema,
 } from './attribute-schema.js';
 
 const TEST_OUTCOMES = {
@@ -131,4 +132,13 @@ function commonPrefix(names: readonly string[]): string {
   let length = first.length;
   for (const name of names) while (!name.startsWith(first.slice(0, length))) length--;
   return first.slice(0, first.lastIndexOf('_', length - 1) + 1);
+}
+
+let schema: PublicAttributeSchema | undefined;
+
+/** As `modernSpelling`, by the public schema, which is loaded for the first record that may not be in modern spelling. */
+export function modernRecord<T extends TelemetryRecord>(record: T): T {
+  if (!mayNeedSpelling(record)) return record;
+  schema ??= new PublicAttributeSchema(PublicSchema.load());
+  return modernSpelling(record, schema);
 }

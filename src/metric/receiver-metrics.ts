@@ -1,5 +1,5 @@
 import type { ConnectionCounts } from '../component/connection-counts.js';
-import type { IntakeCounts } from '../receiver/intake-counts.js';
+import type { IntakeCounts } from '../receiver/export-intake.js';
 import type { MetricSource } from './metric-source.js';
 import type { Sample } from './sample.js';
 

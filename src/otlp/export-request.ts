@@ -1,5 +1,3 @@
-import type { AnyValue, KeyValue } from './any-value.js';
-
 /** OTLP's Resource. */
 export interface OtlpResource {
   readonly attributes: readonly KeyValue[];
@@ -111,3 +109,17 @@ export interface LogsRequest {
 
 /** Either body. */
 export type ExportRequest = TracesRequest | LogsRequest;
+
+/** OTLP's AnyValue: `bigint` is its int, `number` its double, `null` no value at all. */
+export type AnyValue = null | string | boolean | bigint | number | Uint8Array | readonly AnyValue[] | KeyValueList;
+
+/** OTLP's KeyValueList; keys may repeat on the wire, the last one counts. */
+export interface KeyValueList {
+  readonly entries: readonly KeyValue[];
+}
+
+/** OTLP's KeyValue. */
+export interface KeyValue {
+  readonly key: string;
+  readonly value: AnyValue;
+}

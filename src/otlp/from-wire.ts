@@ -1,5 +1,7 @@
-import type { AnyValue, KeyValue } from './any-value.js';
+import protobuf from 'protobufjs';
 import type {
+  AnyValue,
+  KeyValue,
   LogsRequest,
   OtlpEntityRef,
   OtlpLogRecord,
@@ -10,7 +12,7 @@ import type {
   OtlpSpanLink,
   TracesRequest,
 } from './export-request.js';
-import { checkValueLevel } from './value-depth.js';
+import { checkFieldCount, checkValueLevel } from './otlp-codec.js';
 import type {
   WireAnyValue,
   WireEntityRef,
@@ -177,4 +179,27 @@ function unsigned({ low, high }: WireInt64): bigint {
 
 function signed({ low, high }: WireInt64): bigint {
   return (BigInt(high) << 32n) | BigInt(low >>> 0);
+}
+
+/**
+ * Reads OTLP's protobuf. It differs from the library's reader in two points. Text that is not UTF-8 gets U+FFFD for
+ * each broken part, where proto3 would have the whole request refused: the engine never retries, and one garbled
+ * attribute must not cost the batch. And it counts the fields.
+ */
+export class WireReader extends protobuf.BufferReader {
+  static of(body: Uint8Array): WireReader {
+    return new WireReader(Buffer.from(body.buffer, body.byteOffset, body.byteLength));
+  }
+
+  private fieldCount = 0;
+
+  /** @throws OtlpDecodeError for too many fields. */
+  override tag(): number {
+    checkFieldCount(++this.fieldCount);
+    return super.tag();
+  }
+
+  override stringVerify(): string {
+    return this.string();
+  }
 }

@@ -2,11 +2,10 @@ import type protobuf from 'protobufjs';
 import { reasonOf } from '../component/reason-of.js';
 import type { Signal } from '../record/record-batch.js';
 import type { ExportRequest } from './export-request.js';
-import { logsFromWire, tracesFromWire } from './from-wire.js';
+import { logsFromWire, tracesFromWire, WireReader } from './from-wire.js';
 import { type OtlpCodec, OtlpDecodeError } from './otlp-codec.js';
 import { requestToWire, type WireSpelling } from './to-wire.js';
 import { loadWireTypes, type WireInt64, type WireLogsRequest, type WireTracesRequest } from './wire-messages.js';
-import { WireReader } from './wire-reader.js';
 
 /**
  * OTLP's binary encoding. A known field with the wrong wire type counts as unknown and is passed over, as protobuf

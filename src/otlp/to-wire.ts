@@ -1,6 +1,7 @@
-import type { AnyValue, KeyValue } from './any-value.js';
 import type {
+  AnyValue,
   ExportRequest,
+  KeyValue,
   OtlpLogRecord,
   OtlpResource,
   OtlpScope,

@@ -1,19 +1,13 @@
 import type { Clock } from '../component/clock.js';
 import type { Guard } from '../component/guard.js';
 import type { Logger } from '../component/logger.js';
+import { MEMORY_PER_BODY_BYTE } from '../component/memory-guard.js';
 import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../decode/request-decoder.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Delivery, RecordConsumer, Signal } from '../record/record-batch.js';
-import { batchOfAccount } from '../record/record-page.js';
-import type { WholeBody } from './body-buffer.js';
-import { BodyPool } from './body-pool.js';
-import { ByteBudget } from './byte-budget.js';
-import { IntakeCounts, itemCountOf } from './intake-counts.js';
-import type { BodyRoom } from './read-body.js';
-import { type Refusal, refusalOf } from './refusal.js';
-import { RefusalLog } from './refusal-log.js';
-import { NO_ROOM, RequestError } from './request-error.js';
-import { ShortageError } from './shortage-error.js';
+import { batchOfAccount, recordCountOf } from '../record/record-page.js';
+import { BodyPool, type BodyRoom, ByteBudget, type WholeBody } from './read-body.js';
+import { NO_ROOM, type Refusal, RefusalLog, RequestError, refusalOf, ShortageError } from './refusal.js';
 
 /** A request in flight counts for at least this many bytes: it takes about that much without any body. */
 const MIN_RESERVED_BYTES = 16 * 1024;
@@ -161,4 +155,62 @@ function ofSender(delivery: Delivery, accountId: number | null): Delivery {
 
 function isEmpty(delivery: Delivery): boolean {
   return delivery.batches.length === 0 && delivery.foreign.length === 0;
+}
+
+/** What came with requests of one signal that were accepted, since the start. */
+export interface AcceptedCounts {
+  readonly requestCount: number;
+  /** Spans or log records. */
+  readonly itemCount: number;
+  /** Inflated. */
+  readonly bodyBytes: number;
+  /** Left out of what was accepted, and the sender told so. */
+  readonly rejectedCount: number;
+}
+
+/** What an intake took and what it did not, since the start. Counted by the request, never by the record. */
+export class IntakeCounts {
+  readonly accepted: Readonly<Record<Signal, { -readonly [K in keyof AcceptedCounts]: number }>> = {
+    traces: { requestCount: 0, itemCount: 0, bodyBytes: 0, rejectedCount: 0 },
+    logs: { requestCount: 0, itemCount: 0, bodyBytes: 0, rejectedCount: 0 },
+  };
+  /** By reason; a closed set, so this map is bounded. */
+  readonly refused = new Map<string, number>();
+
+  accept(signal: Signal, itemCount: number, bodyBytes: number, rejectedCount: number): void {
+    const counts = this.accepted[signal];
+    counts.requestCount += 1;
+    counts.itemCount += itemCount;
+    counts.bodyBytes += bodyBytes;
+    counts.rejectedCount += rejectedCount;
+  }
+
+  refuse(reason: string): void {
+    this.refused.set(reason, (this.refused.get(reason) ?? 0) + 1);
+  }
+}
+
+/** Spans or log records of a delivery. */
+export function itemCountOf(signal: Signal, { batches, foreign }: Delivery): number {
+  let recordCount = 0;
+  for (const batch of batches) recordCount += recordCountOf(batch);
+  // A span makes two records, its start and its end; where another bridge sends them one by one, each is half of it.
+  let itemCount = signal === 'traces' ? recordCount / 2 : recordCount;
+  for (const one of foreign) itemCount += one.recordCount;
+  return itemCount;
+}
+
+const MIB = 2 ** 20;
+/** What the program takes without any request, measured: 75 MiB, and 20 MiB with its exports. */
+const IDLE_BYTES = 96 * MIB;
+/** A body of this size is always taken. */
+const MIN_IN_FLIGHT_BYTES = 4 * MIB;
+
+/**
+ * What all bodies in flight may take together, in bytes, so that the process stays below `maxMemoryBytes` when all of
+ * them are decoded at once: at most 256 MiB.
+ */
+export function inFlightLimit(maxMemoryBytes: number): number {
+  const bytes = Math.floor((0.9 * maxMemoryBytes - IDLE_BYTES) / MEMORY_PER_BODY_BYTE);
+  return Math.min(Math.max(bytes, MIN_IN_FLIGHT_BYTES), DEFAULT_MAX_IN_FLIGHT_BYTES);
 }

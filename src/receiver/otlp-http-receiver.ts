@@ -3,15 +3,15 @@ import express, { type Express, type NextFunction, type Request, type Response, 
 import type { Component } from '../component/component.js';
 import type { ConnectionCounts } from '../component/connection-counts.js';
 import type { Health, HealthState } from '../component/health.js';
-import { HttpListener } from '../component/http-listener.js';
+import { HttpListener, type HttpListenerConfig } from '../component/http-listener.js';
 import type { Logger } from '../component/logger.js';
 import type { ListenAddress } from '../component/open-port.js';
-import { ExportHandler } from './export-handler.js';
+import type { Signal } from '../record/record-batch.js';
 import type { ExportIntake } from './export-intake.js';
 import { healthRouter } from './health-router.js';
-import type { OtlpHttpReceiverConfig } from './otlp-http-receiver-config.js';
-import { NO_METRICS, RequestError } from './request-error.js';
-import { findEncoding, MEDIA_TYPES } from './request-format.js';
+import { readBody } from './read-body.js';
+import { NO_METRICS, RequestError } from './refusal.js';
+import { findEncoding, MEDIA_TYPES, parseContentCoding, parseContentLength, parseEncoding } from './request-format.js';
 import type { SenderGate } from './sender-gate.js';
 
 /** What the receiver works with. */
@@ -116,4 +116,32 @@ function unknownPath(path: string): string {
   return path === '/v1/metrics'
     ? NO_METRICS
     : 'Nothing is here; send OTLP to POST /v1/traces or POST /v1/logs, ask for health at GET /healthz or GET /readyz.';
+}
+
+/** The receiver's address; time-outs and connections as in `HttpListenerConfig`. */
+export type OtlpHttpReceiverConfig = Omit<HttpListenerConfig, 'option' | 'handlerContinues'>;
+
+/** Answers POST /v1/traces and /v1/logs: header, body, records, and 200 once they are durable. */
+export class ExportHandler {
+  /** @param gate asked before anything is read; everybody may send, for the first account, where it is left out */
+  constructor(
+    private readonly intake: ExportIntake,
+    private readonly gate?: SenderGate,
+  ) {}
+
+  /** @throws RequestError, ShortageError, OtlpDecodeError, ConsumeError, which `refusalOf` turns into answers. */
+  async handle(signal: Signal, request: Request, response: Response): Promise<void> {
+    const accountId = await this.gate?.admit(request.headers.authorization, request.socket.remoteAddress ?? '');
+    const encoding = parseEncoding(request.headers);
+    const coding = parseContentCoding(request.headers['content-encoding']);
+    const announcedBytes = parseContentLength(request.headers) ?? 0;
+    const room = this.intake.makeRoom(announcedBytes);
+    response.once('close', () => room.reservation.release());
+    if (request.headers.expect !== undefined) response.writeContinue();
+
+    const body = await readBody(request, { coding, announcedBytes }, room);
+    const answer = await this.intake.take(signal, encoding, body, accountId);
+    const headers = { 'Content-Type': MEDIA_TYPES[encoding], 'Content-Length': answer.byteLength };
+    response.writeHead(200, headers).end(answer);
+  }
 }

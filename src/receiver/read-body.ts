@@ -1,9 +1,6 @@
 import type { Readable, Transform } from 'node:stream';
 import { createGunzip, createInflate, createInflateRaw } from 'node:zlib';
-import { BodyBuffer } from './body-buffer.js';
-import type { BodyPool } from './body-pool.js';
-import type { Reservation } from './byte-budget.js';
-import { NO_ROOM, RequestError } from './request-error.js';
+import { NO_ROOM, RequestError } from './refusal.js';
 import type { ContentCoding } from './request-format.js';
 
 /** How much a body may be. */
@@ -149,4 +146,143 @@ function otherLength(announcedBytes: number, what: string): RequestError {
 
 function unreadable(coding: string, cause: Error): string {
   return `The body is not whole and valid ${coding} (${cause.message}).`;
+}
+
+/** The smallest buffer that pieces are gathered in, in bytes. */
+const MIN_CAPACITY_BYTES = 16 * 1024;
+
+/** A body that was read whole. */
+export interface WholeBody {
+  readonly byteLength: number;
+  /** All of it; valid until `release`. */
+  bytes(): Uint8Array;
+  /** Gives its memory back; the bytes are not to be read any more. */
+  release(): void;
+}
+
+/**
+ * Gathers a body's pieces in one buffer that doubles when it is full. Kept one by one, pieces of a byte each would
+ * take some 400 times their size: 3 MB sent so took 1.3 GB.
+ */
+export class BodyBuffer implements WholeBody {
+  private buffer: Buffer | undefined;
+  private isFromPool = false;
+  private used = 0;
+
+  /** @param expectedBytes as announced; that much is set aside once a second piece comes. 0 when unknown. */
+  constructor(
+    private readonly expectedBytes: number,
+    private readonly pool: BodyPool,
+  ) {}
+
+  get byteLength(): number {
+    return this.used;
+  }
+
+  /** @param piece not changed afterwards by whoever made it: a single piece is kept as it is. */
+  append(piece: Buffer): void {
+    const length = this.used + piece.length;
+    if (this.buffer === undefined) {
+      this.buffer = piece;
+    } else {
+      if (length > this.buffer.length || this.buffer.length < MIN_CAPACITY_BYTES) this.grow(length);
+      piece.copy(this.buffer, this.used);
+    }
+    this.used = length;
+  }
+
+  /** Everything appended so far; valid until the next piece, or `release`. */
+  bytes(): Uint8Array {
+    return this.buffer?.subarray(0, this.used) ?? new Uint8Array();
+  }
+
+  /** Gives its memory back; the bytes are not to be read any more. */
+  release(): void {
+    if (this.buffer !== undefined && this.isFromPool) this.pool.giveBack(this.buffer);
+    this.buffer = undefined;
+    this.isFromPool = false;
+    this.used = 0;
+  }
+
+  private grow(neededBytes: number): void {
+    const capacity = Math.max(neededBytes, this.expectedBytes, 2 * (this.buffer?.length ?? 0), MIN_CAPACITY_BYTES);
+    const grown = this.pool.take(capacity);
+    this.buffer?.copy(grown, 0, 0, this.used);
+    if (this.buffer !== undefined && this.isFromPool) this.pool.giveBack(this.buffer);
+    this.buffer = grown;
+    this.isFromPool = true;
+  }
+}
+
+/** Buffers that are kept for the next bodies, and how large one that is kept may be. */
+const MAX_KEPT = 8;
+const MAX_KEPT_BYTES = 2 * 1024 * 1024;
+/** Sizes are rounded up to this, so that bodies of about the same size fit each other's buffers. */
+const STEP_BYTES = 64 * 1024;
+
+/**
+ * Buffers for bodies, which go around: one that is allocated for each body is memory that the system has to clear and the
+ * collector to find again, some hundred megabytes between two collections.
+ */
+export class BodyPool {
+  private readonly free: Buffer[] = [];
+
+  /** A buffer of at least so many bytes, with anything in it. */
+  take(byteCount: number): Buffer {
+    const index = this.free.findIndex(({ length }) => length >= byteCount);
+    const [found] = index < 0 ? [] : this.free.splice(index, 1);
+    return found ?? Buffer.allocUnsafeSlow(Math.ceil(byteCount / STEP_BYTES) * STEP_BYTES);
+  }
+
+  /** @param buffer one that was taken, which nobody reads any more */
+  giveBack(buffer: Buffer): void {
+    if (buffer.length > MAX_KEPT_BYTES) return;
+    if (this.free.length >= MAX_KEPT) this.free.shift();
+    this.free.push(buffer);
+  }
+}
+
+/** Memory that bodies in flight may take together, in bytes. What does not fit is not waited for: the sender is told. */
+export class ByteBudget {
+  private used = 0;
+
+  constructor(readonly maxBytes: number) {}
+
+  get usedBytes(): number {
+    return this.used;
+  }
+
+  /** Takes a part of the budget; `undefined` when that much is not left. */
+  reserve(bytes: number): Reservation | undefined {
+    const reservation = new Reservation((more) => this.take(more));
+    return reservation.growTo(bytes) ? reservation : undefined;
+  }
+
+  private take(bytes: number): boolean {
+    if (bytes > 0 && this.used + bytes > this.maxBytes) return false;
+    this.used += bytes;
+    return true;
+  }
+}
+
+/** One body's part of the budget. */
+export class Reservation {
+  private held = 0;
+
+  /** @param take adds to the budget's use (or, negative, gives back); false when there is no room. */
+  constructor(private readonly take: (bytes: number) => boolean) {}
+
+  /** Makes sure that this many bytes are held; false, and no change, when the budget has no room for them. */
+  growTo(bytes: number): boolean {
+    if (bytes <= this.held) return true;
+    if (!this.take(bytes - this.held)) return false;
+    this.held = bytes;
+    return true;
+  }
+
+  /** Gives everything back; doing so twice does nothing. */
+  release(): void {
+    this.take(-this.held);
+    this.held = 0;
+  }
 }

@@ -1,7 +1,8 @@
+import type { Clock } from '../component/clock.js';
+import type { Shortage } from '../component/guard.js';
+import type { Logger } from '../component/logger.js';
 import { OtlpDecodeError } from '../otlp/otlp-codec.js';
 import { ConsumeError } from '../record/record-batch.js';
-import { RequestError } from './request-error.js';
-import { ShortageError } from './shortage-error.js';
 
 /** An answer that is not 200. */
 export interface Refusal {
@@ -116,4 +117,104 @@ function refuseForNow(status: number, grpcCode: number, reason: string, message:
   const seconds = Math.max(1, Math.ceil(delayMs / 1_000));
   const headers = { 'Retry-After': String(seconds) };
   return { status, grpcCode, reason, message, headers, retryAfterMs: seconds * 1_000 };
+}
+
+/** What a request can do wrong, apart from what its records say. */
+export type RequestErrorCode =
+  | 'malformed'
+  | 'method'
+  | 'unknown_path'
+  | 'too_large'
+  | 'unsupported_type'
+  | 'unsupported_encoding'
+  /** No memory for one more body just now. */
+  | 'busy'
+  /** It did not arrive in time. */
+  | 'slow'
+  /** A method of gRPC that is not there. */
+  | 'unknown_method'
+  /** It has no token, or none that is good. */
+  | 'unauthenticated'
+  /** Its token may not do that. */
+  | 'forbidden'
+  /** Too many tokens that are not good came from its address. */
+  | 'too_many_tries'
+  /** Another protocol than the port's. */
+  | 'protocol'
+  /** The sender went away; nobody is there to be answered. */
+  | 'aborted';
+
+/** No memory for one more body. */
+export const NO_ROOM = 'Too many bodies are being read; send this one again later. --max-memory sets how many are.';
+
+/** No metrics are taken. */
+export const NO_METRICS =
+  'run-bridge takes traces and logs; it has no use for metrics: set OTEL_METRICS_EXPORTER=none at the sender.';
+
+/** A request that is not taken; the message is one sentence for whoever configured the sender. */
+export class RequestError extends Error {
+  override readonly name = 'RequestError';
+  constructor(
+    readonly code: RequestErrorCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/** A body was not read, because there is no room for it just now; the sender is told when to try again. */
+export class ShortageError extends Error {
+  override readonly name = 'ShortageError';
+  constructor(readonly shortage: Shortage) {
+    super(shortage.message);
+  }
+}
+
+/** A reason is logged once in this time, in milliseconds, with the number of times it was not. */
+const QUIET_MS = 60_000;
+
+/** Nobody is there any more, or whoever refuses says when that begins and ends. */
+const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['aborted', 'shortage', 'unavailable']);
+
+/** Tells the user why nothing, or not everything, arrives, without a line for each request of a misconfigured sender. */
+export class RefusalLog {
+  /** By reason; reasons are a closed set, so this map is bounded. */
+  private readonly tallies = new Map<string, { loggedAtMs: number; unloggedCount: number }>();
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly logger: Logger,
+  ) {}
+
+  /** A request was not taken. @param cause logged where the refusal's message keeps it from the sender. */
+  add(refusal: Refusal, cause: unknown): void {
+    const unloggedCount = this.count(refusal.reason);
+    if (unloggedCount === undefined) return;
+    const { status, reason, message: detail } = refusal;
+    const fields = { status, reason, detail, unloggedCount };
+    if (refusal.status === 500) {
+      const stack = cause instanceof Error ? cause.stack : String(cause);
+      this.logger.error({ ...fields, stack }, 'request failed');
+    } else if (TOLD_ELSEWHERE.has(refusal.reason)) this.logger.debug(fields, 'request not taken');
+    else this.logger.warn(fields, 'request not taken');
+  }
+
+  /** A request was taken less some records, which few senders ever tell their user. */
+  addPartial(rejectedCount: number, detail: string): void {
+    const unloggedCount = this.count('partial');
+    if (unloggedCount !== undefined) this.logger.warn({ rejectedCount, detail, unloggedCount }, 'records not taken');
+  }
+
+  /** How often the reason went unlogged; `undefined` while it is still too early to log it again. */
+  private count(reason: string): number | undefined {
+    const nowMs = this.clock.monotonicMs();
+    const tally = this.tallies.get(reason);
+    if (tally !== undefined && nowMs - tally.loggedAtMs < QUIET_MS) {
+      tally.unloggedCount += 1;
+      return undefined;
+    }
+    this.tallies.set(reason, { loggedAtMs: nowMs, unloggedCount: 0 });
+    return tally?.unloggedCount ?? 0;
+  }
 }

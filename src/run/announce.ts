@@ -1,6 +1,6 @@
 import type { RunEvent } from './run-event.js';
 import type { RunSummary } from './run-summary.js';
-import type { RunTrackerDeps } from './run-tracker-deps.js';
+import type { RunTrackerDeps } from './run-tracker-config.js';
 
 /**
  * Tells every listener of an event, one after the other; a finished run's `run.json` is written first. What fails is logged.

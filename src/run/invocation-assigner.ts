@@ -6,9 +6,8 @@ import type { LoggedRecord } from '../sink/record-log.js';
 import { eventName } from './event-name.js';
 import { assignGroups } from './group-assignment.js';
 import type { InvocationParts } from './invocation-parts.js';
-import { NodeEndReader } from './node-end-reader.js';
+import { NodeEndReader, ROW_KIND, type RowKind, type RowPlace, rowKind } from './node-end-reader.js';
 import { CERTAIN, isInvocationName, parentEvidence } from './parent-evidence.js';
-import { ROW_KIND, type RowKind, type RowPlace, rowKind } from './row-place.js';
 import { SpanGroup } from './span-group.js';
 import { SpanTable } from './span-table.js';
 

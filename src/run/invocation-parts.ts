@@ -1,8 +1,7 @@
 import type { SpanId } from '../record/ids.js';
 import { type Resource, UNKNOWN_RESOURCE } from '../record/resource.js';
 import type { UnixNano } from '../record/unix-nano.js';
-import type { RootSpan } from './root-span.js';
-import type { SpanGroup } from './span-group.js';
+import type { RootSpan, SpanGroup } from './span-group.js';
 
 /** One invocation of a trace: the groups of spans that make it up. Built anew whenever something is asked of it. */
 export class InvocationParts {

@@ -17,10 +17,9 @@ import type {
 import type { RunStore } from '../store/run-store.js';
 import { DEFAULT_JOB, type StepPlace, type StepStart } from '../store/step-start.js';
 import { StoreError } from '../store/store-error.js';
-import type { ExecutionBook } from './execution-book.js';
-import { ExecutionBookError } from './execution-book-error.js';
+import { type ExecutionBook, ExecutionBookError } from './execution-book.js';
 import type { PlaceFinder } from './place-finder.js';
-import type { StepListener } from './step-listener.js';
+import type { StepListener } from './run-event.js';
 
 /** What a book works with. */
 export interface LocalExecutionBookDeps {

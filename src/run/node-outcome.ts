@@ -1,9 +1,8 @@
 import type { Attributes } from '../record/attributes.js';
+import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
 import { ownText } from '../record/own-text.js';
 import type { SpanEnd, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
-import { enumValue } from './enum-value.js';
 import { eventName } from './event-name.js';
-import { outcomeDetail } from './outcome-detail.js';
 import type { EngineWord, NodeVerdict } from './run-summary.js';
 
 /** LogMessage code of a node whose task was cancelled; carries the node's `unique_id`. */
@@ -160,4 +159,19 @@ function checkOutcome(value: string | undefined): CheckOutcome {
 function ranThrough(attributes: Attributes): boolean {
   const phase = enumValue(attributes.get('last_phase') ?? attributes.get('phase'), 'EXECUTION_PHASE_');
   return phase === 'RUN' && enumValue(attributes.get('node_outcome'), 'NODE_OUTCOME_') === 'SUCCESS';
+}
+
+/** A detail of a node: a field of its own, or (in Parquet's spelling) wrapped in `node_outcome_detail`. */
+export function outcomeDetail(attributes: Attributes, field: string, wrapped: string): JsonObject | undefined {
+  const detail = attributes.object(field);
+  if (detail !== undefined) return detail;
+  const value: JsonValue | undefined = attributes.object('node_outcome_detail')?.[wrapped];
+  return isJsonObject(value) ? value : undefined;
+}
+
+/** An enum's value without its prefix, in capitals: the schema's spelling and the documented one (`success`) read alike. */
+export function enumValue(value: JsonValue | undefined, prefix: string): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  const capitals = value.toUpperCase();
+  return capitals.startsWith(prefix) ? capitals.slice(prefix.length) : capitals;
 }

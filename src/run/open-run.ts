@@ -6,11 +6,9 @@ import { announce } from './announce.js';
 import type { ParkedRun } from './parked-runs.js';
 import { formatRun, formatStep } from './run-document.js';
 import type { RunEvent } from './run-event.js';
-import type { RunForecast } from './run-forecast.js';
-import { RunState } from './run-state.js';
+import { type RunForecast, RunState } from './run-state.js';
 import type { RunSummary } from './run-summary.js';
-import type { RunTrackerConfig } from './run-tracker-config.js';
-import type { RunTrackerDeps } from './run-tracker-deps.js';
+import type { RunTrackerConfig, RunTrackerDeps } from './run-tracker-config.js';
 import { namesOf, TraceSteps } from './trace-steps.js';
 
 const END_OF_ROOT = /\.(Invocation|Process)$/;

@@ -1,7 +1,7 @@
 import type { Clock } from '../component/clock.js';
 import { EarliestTimer } from '../component/earliest-timer.js';
 import type { TraceId } from '../record/ids.js';
-import type { RunForecast } from './run-forecast.js';
+import type { RunForecast } from './run-state.js';
 
 /** What is remembered of a run that has no end and was dropped from memory. */
 export interface ParkedRun {

@@ -1,7 +1,6 @@
 import type { Resource } from '../record/resource.js';
 import type { RunPlace } from '../store/invocation-store.js';
 import { DEFAULT_JOB } from '../store/step-start.js';
-import type { DeclaredPlace, DeclaredPlaces, MatchRule } from './place-rules.js';
 
 /** What is known of an invocation that somebody may have meant by a rule. */
 export interface PlacedCommand {
@@ -74,4 +73,41 @@ function matches(pattern: string, text: string | null): boolean {
 /** The engine's `--target NAME`, `--target=NAME` or `-t NAME`. */
 function targetIn(rawCommand: string | null): string | null {
   return /(?:^|\s)(?:--target[=\s]|-t\s)\s*["']?([^\s"']+)/.exec(rawCommand ?? '')?.[1] ?? null;
+}
+
+/** Which invocations something is meant for: all that is given must match. `*` stands for any text. */
+export interface MatchRule {
+  /** Matches the whole command line, for example `dbt build*`. */
+  readonly command?: string | undefined;
+  /** Matches what `--target` says. */
+  readonly target?: string | undefined;
+  /** Resource attributes by name. */
+  readonly resource?: Readonly<Record<string, string>> | undefined;
+}
+
+/** A job, environment or project that the configuration declares. */
+export interface DeclaredPlace {
+  readonly name: string;
+  /** Its number, where the configuration says it. */
+  readonly id: number | null;
+  /** An invocation that one of these matches belongs to it. */
+  readonly match: readonly MatchRule[];
+}
+
+/** A declared job also says where its runs belong: names, `null` where nothing is said. */
+export interface DeclaredJob extends DeclaredPlace {
+  readonly environment: string | null;
+  readonly project: string | null;
+}
+
+/** A declared environment says which project it is part of. */
+export interface DeclaredEnvironment extends DeclaredPlace {
+  readonly project: string | null;
+}
+
+/** Everything that the configuration declares of them, in its order: the first that matches counts. */
+export interface DeclaredPlaces {
+  readonly jobs: readonly DeclaredJob[];
+  readonly environments: readonly DeclaredEnvironment[];
+  readonly projects: readonly DeclaredPlace[];
 }

@@ -1,3 +1,4 @@
+import type { TraceId } from '../record/ids.js';
 import type { InvocationSummary, RunSummary } from './run-summary.js';
 
 /** What happens to a run, told after it is durable. */
@@ -20,4 +21,10 @@ export type RunEvent =
 /** Is told what happens to runs: Parquet, exporter, later webhooks and metrics. A rejection is logged, and the event is told again a while later. */
 export interface RunListener {
   onRunEvent(event: RunEvent): Promise<void>;
+}
+
+/** Is told that more is known of steps: which traces are theirs, how they ended. Must not throw and must not wait. */
+export interface StepListener {
+  /** @param traceIds traces that hold records of the step */
+  onStepChanged(traceIds: readonly TraceId[]): void;
 }

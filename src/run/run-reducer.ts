@@ -3,8 +3,7 @@ import { countVerdicts, selectedNodes } from './count-verdicts.js';
 import type { InvocationParts } from './invocation-parts.js';
 import { NodeFacts } from './node-facts.js';
 import type { InvocationStep, InvocationSummary, NodeCounts } from './run-summary.js';
-import { type VerdictEvidence, type VerdictWithReason, verdictOf } from './verdict.js';
-import { withEnding } from './verdict-with-ending.js';
+import { type VerdictEvidence, type VerdictWithReason, verdictOf, withEnding } from './verdict.js';
 
 /** The step of an invocation. */
 export interface ToldStep {

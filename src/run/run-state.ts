@@ -4,10 +4,8 @@ import type { LoggedRecord } from '../sink/record-log.js';
 import type { StepRow } from '../store/execution-store.js';
 import { InvocationAssigner } from './invocation-assigner.js';
 import type { InvocationParts } from './invocation-parts.js';
-import { RunForecast } from './run-forecast.js';
-import type { RunEnding, RunJudgement } from './run-judgement.js';
 import { summarizeInvocation, type ToldStep } from './run-reducer.js';
-import type { InvocationStep } from './run-summary.js';
+import type { InvocationStep, InvocationSummary } from './run-summary.js';
 import type { RunTrackerConfig } from './run-tracker-config.js';
 import type { TraceSteps } from './trace-steps.js';
 
@@ -116,4 +114,54 @@ function toldStep(row: StepRow, rows: readonly (StepRow | undefined)[]): ToldSte
   const { runId, runKey, job, environment, project, reason } = run;
   const step: InvocationStep = { stepId, stepIndex, runId, runKey, job, environment, project, reason, ending };
   return { step, isSole };
+}
+
+/** A run's invocations at one moment. */
+export interface RunJudgement {
+  /** With a verdict each where it is over. */
+  readonly invocations: readonly InvocationSummary[];
+  /** When the next of them is over unless more records come, in monotonic milliseconds; `null` when all are. */
+  readonly nextEndMs: number | null;
+}
+
+/** Which of a run's invocations are over at one moment; tells nothing else of them, which is what takes time. */
+export interface RunEnding {
+  readonly count: number;
+  readonly overCount: number;
+  /** As in `RunJudgement`. */
+  readonly nextEndMs: number | null;
+}
+
+/**
+ * How a run ends if no more records come: worked out when its records' sum is dropped from memory, so that its log need
+ * not be read again only to say so. A kilobyte or two.
+ */
+export class RunForecast {
+  /**
+   * @param invocations with their verdicts
+   * @param endMs when all of them are over, in monotonic milliseconds
+   * @param logBytes length of the record log that this is about
+   */
+  constructor(
+    private readonly invocations: readonly InvocationSummary[],
+    readonly endMs: number,
+    readonly logBytes: number,
+  ) {}
+
+  /** Memory that counts against the bound of open runs: none that is worth counting. */
+  readonly heldBytes = 0;
+
+  /** As that of `RunState`. */
+  judge(nowMs: number): RunJudgement {
+    if (nowMs >= this.endMs) return { invocations: this.invocations, nextEndMs: null };
+    const invocations = this.invocations.map((each) => ({ ...each, verdict: null, statusMessage: null }));
+    return { invocations, nextEndMs: this.endMs };
+  }
+
+  /** As that of `RunState`. */
+  ending(nowMs: number): RunEnding {
+    const count = this.invocations.length;
+    const isOver = nowMs >= this.endMs;
+    return { count, overCount: isOver ? count : 0, nextEndMs: isOver ? null : this.endMs };
+  }
 }

@@ -5,10 +5,9 @@ import type { TraceId } from '../record/ids.js';
 import type { Appended, AppendListener } from '../sink/appended.js';
 import { OpenRun } from './open-run.js';
 import { type ParkedRun, ParkedRuns } from './parked-runs.js';
+import type { StepListener } from './run-event.js';
 import type { RunSummary } from './run-summary.js';
-import type { RunTrackerConfig } from './run-tracker-config.js';
-import type { RunTrackerDeps } from './run-tracker-deps.js';
-import type { StepListener } from './step-listener.js';
+import type { RunTrackerConfig, RunTrackerDeps } from './run-tracker-config.js';
 
 /**
  * Follows every run from its first record to its verdicts, and beyond when late records come. What it knows is a

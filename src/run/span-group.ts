@@ -1,4 +1,5 @@
 import type { SpanId } from '../record/ids.js';
+import { isJsonObject, type JsonValue } from '../record/json.js';
 import { ownText } from '../record/own-text.js';
 import { CELL, type RecordPage } from '../record/record-page.js';
 import {
@@ -10,16 +11,14 @@ import {
   UNKNOWN_RESOURCE,
   withoutImport,
 } from '../record/resource.js';
-import type { TelemetryRecord } from '../record/telemetry-record.js';
+import type { SpanEnd, SpanStart, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { LoggedRecord } from '../sink/record-log.js';
 import { eventName } from './event-name.js';
-import { isSelected, nodeEndOf } from './node-end.js';
-import { NodeFacts } from './node-facts.js';
+import { ROW_KIND, type RowPlace } from './node-end-reader.js';
+import { isSelected, NodeFacts, nodeEndOf } from './node-facts.js';
 import { interruptionOf } from './node-outcome.js';
 import { LIKELY } from './parent-evidence.js';
-import { RootSpan } from './root-span.js';
-import { ROW_KIND, type RowPlace } from './row-place.js';
 
 /** Severity of errors, OTel's SeverityNumber. */
 const ERROR_SEVERITY = 17;
@@ -301,4 +300,56 @@ function mergeRoots(into: Map<SpanId, RootSpan>, from: ReadonlyMap<SpanId, RootS
     if (known === undefined) into.set(id, root);
     else known.merge(root);
   }
+}
+
+/** What is known of an invocation span or a process span, from its start, its end or both. */
+export class RootSpan {
+  /** The outer span that it names as parent, when the command joined an orchestrator's trace. */
+  outerParentSpanId: SpanId | null = null;
+  startTimeUnixNano: UnixNano = 0n;
+  /** `null` until its end was seen. */
+  endTimeUnixNano: UnixNano | null = null;
+  status: SpanStatus | null = null;
+  command: string | null = null;
+  rawCommand: string | null = null;
+  totalErrors: number | null = null;
+  totalWarnings: number | null = null;
+
+  constructor(readonly spanId: SpanId) {}
+
+  add(record: SpanStart | SpanEnd): void {
+    const { attributes } = record;
+    this.outerParentSpanId = record.parentSpanId;
+    this.startTimeUnixNano = record.startTimeUnixNano;
+    this.command = textOf(attributes.object('eval_args')?.command) ?? this.command;
+    this.rawCommand = attributes.text('raw_command') ?? this.rawCommand;
+    if (record.recordType === 'SpanStart') return;
+    this.endTimeUnixNano = record.endTimeUnixNano;
+    this.status = record.status;
+    const metrics = attributes.get('metrics');
+    if (!isJsonObject(metrics)) return;
+    this.totalErrors = countOf(metrics.total_errors);
+    this.totalWarnings = countOf(metrics.total_warnings);
+  }
+
+  /** Takes over what the other half of the same span knows. */
+  merge(other: RootSpan): void {
+    this.outerParentSpanId ??= other.outerParentSpanId;
+    this.command ??= other.command;
+    this.rawCommand ??= other.rawCommand;
+    this.endTimeUnixNano ??= other.endTimeUnixNano;
+    this.status ??= other.status;
+    this.totalErrors ??= other.totalErrors;
+    this.totalWarnings ??= other.totalWarnings;
+  }
+}
+
+function textOf(value: JsonValue | undefined): string | null {
+  return typeof value === 'string' && value !== '' ? value : null;
+}
+
+/** A 64-bit count, spelt as a string of digits by the engine, as a number elsewhere. */
+function countOf(value: JsonValue | undefined): number | null {
+  const count = typeof value === 'string' && value !== '' ? Number(value) : value;
+  return typeof count === 'number' && Number.isSafeInteger(count) ? count : null;
 }

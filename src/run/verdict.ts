@@ -1,5 +1,6 @@
 import type { SpanStatus } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
+import type { CommandEnding } from '../store/command-ending.js';
 import type { NodeCounts, Verdict } from './run-summary.js';
 
 const SPAN_STATUS_ERROR = 2;
@@ -108,4 +109,116 @@ function cutShort({ canceled, unfinished }: VerdictEvidence['nodeCounts']): stri
 
 function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** What is known of the command that an invocation was part of. */
+export interface EndedCommand {
+  readonly ending: CommandEnding;
+  /** Whether the invocation was all that the command did, as far as telemetry tells: then its exit code speaks of it. */
+  readonly isSole: boolean;
+}
+
+const TELLER_GONE = 'No end was seen: whoever ran the command went away without a word on how it ended';
+/** Signals by which people and systems stop a command; any other is a fault. */
+const STOP_SIGNALS: ReadonlySet<string> = new Set(['SIGINT', 'SIGTERM', 'SIGHUP']);
+
+/**
+ * A verdict by the telemetry alone, revised by how the command ended. What the telemetry knows for certain stays: a failed
+ * node is an error whatever the exit code, an interrupted command is canceled. Where its end is missing, the command's tells.
+ */
+export function withEnding(
+  told: VerdictWithReason,
+  evidence: Pick<VerdictEvidence, 'hasInvocationEnd' | 'hasProcessEnd' | 'nodeCounts'>,
+  { ending, isSole }: EndedCommand,
+): VerdictWithReason {
+  const command = `The command ${endingWords(ending)}`;
+  if (ending.kind === 'unknown') {
+    return told.verdict === 'lost' ? { ...told, statusMessage: TELLER_GONE } : told;
+  }
+  if (ending.kind === 'within' || (ending.kind === 'exited' && ending.exitCode === 0)) {
+    return told.verdict === 'lost' ? endedWithoutProof(told, evidence, command) : told;
+  }
+  const signal = killingSignal(ending);
+  const verdict = signal !== null && STOP_SIGNALS.has(signal) ? 'canceled' : 'error';
+  if (told.verdict === 'lost') return { verdict, statusMessage: `${command}; ${atWork(evidence)}` };
+  if (told.verdict === 'success' && isSole) {
+    const reason = evidence.hasInvocationEnd
+      ? 'its telemetry tells of no failure'
+      : lowerFirst(told.statusMessage ?? '');
+    return { verdict, statusMessage: `${command}, though ${reason}` };
+  }
+  if (signal === null || evidence.hasInvocationEnd) return told;
+  return { ...told, statusMessage: `${told.statusMessage ?? ''}; the command ${endingWords(ending)}` };
+}
+
+/**
+ * The telemetry has no end, the command has a good one. That is no success: the exit code may be that of a shell, which
+ * says nothing of an engine that was killed (`dbt build | tee log`, `dbt build || true`).
+ */
+function endedWithoutProof(
+  { statusMessage }: VerdictWithReason,
+  { nodeCounts }: Pick<VerdictEvidence, 'nodeCounts'>,
+  command: string,
+): VerdictWithReason {
+  const failedCount = nodeCounts.failed + nodeCounts.error;
+  if (failedCount === 0) {
+    const unfinished = atWork({ nodeCounts });
+    return { verdict: 'lost', statusMessage: `${statusMessage ?? ''}; ${unfinished}; ${lowerFirst(command)}` };
+  }
+  const nodes = failedCount === 1 ? '1 node' : `${failedCount} nodes`;
+  const rest = 'the end of its telemetry was not seen';
+  return { verdict: 'error', statusMessage: `${nodes} failed; ${lowerFirst(command)}, ${rest}` };
+}
+
+function atWork({ nodeCounts: { unfinished } }: Pick<VerdictEvidence, 'nodeCounts'>): string {
+  if (unfinished === 0) return 'no node was at work';
+  return unfinished === 1 ? '1 node had not ended' : `${unfinished} nodes had not ended`;
+}
+
+function lowerFirst(text: string): string {
+  return `${text.charAt(0).toLowerCase()}${text.slice(1)}`;
+}
+
+/** What became of a command, to stand after its name: `ended with exit code 1`. */
+export function endingWords(ending: CommandEnding): string {
+  switch (ending.kind) {
+    case 'exited': {
+      const signal = shellSignal(ending.exitCode);
+      const hint = signal === null ? '' : ` (as a shell says of a command killed by ${signal})`;
+      return `ended with exit code ${ending.exitCode}${hint}`;
+    }
+    case 'killed':
+      return `was killed by ${ending.signal}`;
+    case 'notStarted':
+      return `could not be started${ending.reason === '' ? '' : ` (${ending.reason})`}`;
+    case 'within':
+      return 'ended inside a command that went on';
+    case 'unknown':
+      return 'ended, nobody knows how';
+  }
+}
+
+/** The signal that killed a command, directly or below a shell; `null` where none did. */
+export function killingSignal(ending: CommandEnding): string | null {
+  if (ending.kind === 'killed') return ending.signal;
+  return ending.kind === 'exited' ? shellSignal(ending.exitCode) : null;
+}
+
+/** Linux's numbers of the signals that end programs; a shell's exit code is 128 more. */
+const SIGNALS: ReadonlyMap<number, string> = new Map([
+  [1, 'SIGHUP'],
+  [2, 'SIGINT'],
+  [3, 'SIGQUIT'],
+  [4, 'SIGILL'],
+  [6, 'SIGABRT'],
+  [7, 'SIGBUS'],
+  [8, 'SIGFPE'],
+  [9, 'SIGKILL'],
+  [11, 'SIGSEGV'],
+  [13, 'SIGPIPE'],
+  [15, 'SIGTERM'],
+]);
+
+function shellSignal(exitCode: number): string | null {
+  return SIGNALS.get(exitCode - 128) ?? null;
 }

@@ -9,10 +9,9 @@ import {
   finishResultOf,
   finishResultSchema,
   placeSchema,
+  stepStartDocument,
 } from '../run/execution-api.js';
-import type { ExecutionBook } from '../run/execution-book.js';
-import { ExecutionBookError } from '../run/execution-book-error.js';
-import { stepStartDocument } from '../run/step-start-document.js';
+import { type ExecutionBook, ExecutionBookError } from '../run/execution-book.js';
 import type { CommandEnding } from '../store/command-ending.js';
 import type { FinishResult } from '../store/execution-store.js';
 import type { StepPlace, StepStart } from '../store/step-start.js';

@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import { modernRecord } from '../decode/modern-record.js';
+import { modernRecord } from '../decode/spelling.js';
 import { jsonlToParquet } from '../parquet/jsonl-parquet.js';
 import type { ParquetOutput } from '../parquet/parquet-writer.js';
 import { DEFAULT_LIMITS } from '../parquet/row-group.js';

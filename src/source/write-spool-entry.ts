@@ -1,7 +1,7 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { endingDocument } from '../run/ending-document.js';
-import { stepStartDocument } from '../run/step-start-document.js';
+import { stepStartDocument } from '../run/execution-api.js';
 import type { SpoolEntry, SpoolEntryDocument } from './spool-entry.js';
 import { ENTRY_FILE } from './spool-folder.js';
 

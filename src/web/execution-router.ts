@@ -18,8 +18,7 @@ import {
   stepStartOf,
   stepStartSchema,
 } from '../run/execution-api.js';
-import type { ExecutionBook } from '../run/execution-book.js';
-import { ExecutionBookError, type ExecutionBookErrorCode } from '../run/execution-book-error.js';
+import { type ExecutionBook, ExecutionBookError, type ExecutionBookErrorCode } from '../run/execution-book.js';
 import type { LocalExecutionBook } from '../run/local-execution-book.js';
 import { senderAccountIn, senderGuard } from './sender-guard.js';
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { PublicAttributeSchema } from '../../src/decode/attribute-schema.js';
 import { GeneralDecoder, OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
-import { PublicAttributeSchema } from '../../src/decode/public-attribute-schema.js';
 import type { DecodedRequest } from '../../src/decode/request-decoder.js';
 import { LargeBodyDecoder, splitProtobuf } from '../../src/decode/wire/large-body-decoder.js';
 import { WireDecoder } from '../../src/decode/wire/wire-decoder.js';

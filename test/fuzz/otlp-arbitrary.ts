@@ -1,6 +1,7 @@
 import fc from 'fast-check';
-import type { AnyValue, KeyValue } from '../../src/otlp/any-value.js';
 import type {
+  AnyValue,
+  KeyValue,
   LogsRequest,
   OtlpLogRecord,
   OtlpSpan,

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { inferLogSpanName } from '../../src/decode/log-span-name.js';
+import { PublicAttributeSchema } from '../../src/decode/attribute-schema.js';
 import { OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
-import { PublicAttributeSchema } from '../../src/decode/public-attribute-schema.js';
 import { linesRequest, RecordsToRequests } from '../../src/decode/records-to-request.js';
+import { inferLogSpanName } from '../../src/decode/span-event-type.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { formatRecordLine, parseRecordLine } from '../../src/record/record-line.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { PublicAttributeSchema } from '../../src/decode/attribute-schema.js';
 import { OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
-import { PublicAttributeSchema } from '../../src/decode/public-attribute-schema.js';
 import { DEFAULT_MAPPING_OPTIONS } from '../../src/exporter/mapping/mapping-options.js';
 import { OtelRunMapper } from '../../src/exporter/mapping/otel-run-mapper.js';
 import { OtlpEncoder } from '../../src/exporter/otlp-destination.js';

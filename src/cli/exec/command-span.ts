@@ -1,4 +1,4 @@
-import type { KeyValue } from '../../otlp/any-value.js';
+import type { KeyValue } from '../../otlp/export-request.js';
 import { JsonCodec } from '../../otlp/json-codec.js';
 import type { SpanId, TraceId } from '../../record/ids.js';
 import type { ForeignBatch } from '../../record/record-batch.js';

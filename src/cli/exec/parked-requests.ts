@@ -1,9 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import type { Clock, Timer } from '../../component/clock.js';
-import { BodyPool } from '../../receiver/body-pool.js';
-import { ByteBudget, type Reservation } from '../../receiver/byte-budget.js';
-import { readBody } from '../../receiver/read-body.js';
+import { BodyPool, ByteBudget, type Reservation, readBody } from '../../receiver/read-body.js';
 import { findEncoding, MEDIA_TYPES, parseContentLength } from '../../receiver/request-format.js';
 import type { Signal } from '../../record/record-batch.js';
 

@@ -3,10 +3,8 @@ import { digestOf } from '../../record/log-digest.js';
 import { CELL, type RecordPage } from '../../record/record-page.js';
 import { isSame } from '../../record/same-bytes.js';
 import type { AttributeSchema } from '../attribute-schema.js';
-import { NAME_BEGINNINGS, spanEventType } from '../span-event-type.js';
-import { spanSeverity } from '../span-severity.js';
-import { AttributesLine } from './attributes-line.js';
-import { FieldPlans, type TypePlan } from './field-plan.js';
+import { NAME_BEGINNINGS, spanEventType, spanSeverity } from '../span-event-type.js';
+import { AttributesLine, FieldPlans, type TypePlan } from './attributes-line.js';
 import type { LogSlice, SpanSlice } from './item-slice.js';
 import { UNUSUAL } from './wire-cursor.js';
 

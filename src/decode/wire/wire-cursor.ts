@@ -1,4 +1,5 @@
 import { FIXED32, FIXED64, LENGTH, VARINT } from '../../otlp/wire-type.js';
+
 /** The bytes are not of the shape that the fast path knows; the general decoder reads them (and says what is wrong, if anything). */
 export class UnusualShape extends Error {
   override readonly name = 'UnusualShape';
@@ -69,4 +70,13 @@ export class WireCursor {
     const last = Math.min(end, this.position + MAX_VARINT_BYTES);
     while ((this.bytes[this.position++] as number) >= 0x80) if (this.position >= last) throw UNUSUAL;
   }
+}
+
+/** A protobuf field of wire type 2: tag, length, content. */
+export function lengthDelimited(number: number, content: Uint8Array): Buffer {
+  const head = [(number << 3) | LENGTH];
+  let length = content.length;
+  for (; length >= 0x80; length >>>= 7) head.push((length & 0x7f) | 0x80);
+  head.push(length);
+  return Buffer.concat([Buffer.from(head), content]);
 }

@@ -8,12 +8,10 @@ import { isSame } from '../../record/same-bytes.js';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import type { AttributeSchema } from '../attribute-schema.js';
 import { isEngine, resourceOf } from '../otlp-request-decoder.js';
-import { checkRecordCount } from '../record-count.js';
-import type { DecodedRequest, PieceDecoder, RequestDecoder } from '../request-decoder.js';
+import { checkRecordCount, type DecodedRequest, type PieceDecoder, type RequestDecoder } from '../request-decoder.js';
 import { ItemLines } from './item-lines.js';
 import { LogSlice, SpanSlice } from './item-slice.js';
-import { lengthDelimited } from './length-delimited.js';
-import { UNUSUAL, UnusualShape, WireCursor } from './wire-cursor.js';
+import { lengthDelimited, UNUSUAL, UnusualShape, WireCursor } from './wire-cursor.js';
 
 /** Resources that are remembered by their bytes. */
 const MAX_RESOURCES = 64;

@@ -17,11 +17,9 @@ import {
 import type { Clock } from '../../component/clock.js';
 import type { OtlpCodec } from '../../otlp/otlp-codec.js';
 import type { Signal } from '../../record/record-batch.js';
-import type { BodyBuffer } from '../body-buffer.js';
 import type { ExportIntake } from '../export-intake.js';
-import type { BodyRoom } from '../read-body.js';
-import type { Refusal } from '../refusal.js';
-import { NO_METRICS, RequestError } from '../request-error.js';
+import type { BodyBuffer, BodyRoom } from '../read-body.js';
+import { NO_METRICS, type Refusal, RequestError } from '../refusal.js';
 import { type ContentCoding, parseContentCoding } from '../request-format.js';
 import type { SenderGate } from '../sender-gate.js';
 import { IdleWatch } from './idle-watch.js';

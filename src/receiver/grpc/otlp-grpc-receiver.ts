@@ -8,7 +8,7 @@ import { ListenError } from '../../component/listen-error.js';
 import type { Logger } from '../../component/logger.js';
 import { type ListenAddress, openPort } from '../../component/open-port.js';
 import type { ExportIntake } from '../export-intake.js';
-import { RequestError } from '../request-error.js';
+import { RequestError } from '../refusal.js';
 import type { SenderGate } from '../sender-gate.js';
 import { type ConnectionProtocol, tellProtocol } from './connection-protocol.js';
 import type { GrpcServices } from './grpc-services.js';

@@ -1,7 +1,6 @@
 import type { Duplex } from 'node:stream';
-import type { BodyBuffer } from '../body-buffer.js';
-import { type BodyRoom, readBody } from '../read-body.js';
-import { RequestError } from '../request-error.js';
+import { type BodyBuffer, type BodyRoom, readBody } from '../read-body.js';
+import { RequestError } from '../refusal.js';
 import type { ContentCoding } from '../request-format.js';
 
 /** What stands before a message: whether it is compressed, and its length in 4 bytes (gRPC over HTTP/2, "Length-Prefixed-Message"). */

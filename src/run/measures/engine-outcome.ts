@@ -1,8 +1,14 @@
 import type { Attributes } from '../../record/attributes.js';
 import { ownText } from '../../record/own-text.js';
-import { enumValue } from '../enum-value.js';
-import { type CheckOutcome, freshnessOutcomeOf, nodeOutcomeOf, type Outcome, testOutcomeOf } from '../node-outcome.js';
-import { outcomeDetail } from '../outcome-detail.js';
+import {
+  type CheckOutcome,
+  enumValue,
+  freshnessOutcomeOf,
+  nodeOutcomeOf,
+  type Outcome,
+  outcomeDetail,
+  testOutcomeOf,
+} from '../node-outcome.js';
 
 /** What the end of a NodeProcessed or NodeEvaluated span says of its node, in the words of the documentation. */
 export interface EngineOutcome {

@@ -1,9 +1,8 @@
 import { ownText } from '../../record/own-text.js';
 import type { SpanEnd, SpanStart, TelemetryRecord } from '../../record/telemetry-record.js';
 import { selectedNodes } from '../count-verdicts.js';
-import { enumValue } from '../enum-value.js';
 import { eventName } from '../event-name.js';
-import { hookVerdictOf, interruptionOf } from '../node-outcome.js';
+import { enumValue, hookVerdictOf, interruptionOf } from '../node-outcome.js';
 import type { InvocationSummary, NodeVerdict } from '../run-summary.js';
 import { withoutFrames } from '../without-frames.js';
 import type { CommandMeasures } from './command-measures.js';

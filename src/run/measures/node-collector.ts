@@ -1,10 +1,8 @@
 import { ownText } from '../../record/own-text.js';
 import type { LogRecord, SpanEnd, SpanStart } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
-import { enumValue } from '../enum-value.js';
-import { isSelected, nodeEndOf } from '../node-end.js';
-import { NodeFacts } from '../node-facts.js';
-import type { Interruption } from '../node-outcome.js';
+import { isSelected, NodeFacts, nodeEndOf } from '../node-facts.js';
+import { enumValue, type Interruption } from '../node-outcome.js';
 import { withoutFrames } from '../without-frames.js';
 import { type EngineOutcome, engineOutcomeOf, UNKNOWN_OUTCOME } from './engine-outcome.js';
 import { measuredPhase } from './measured-phase.js';

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { PublicAttributeSchema } from '../../../src/decode/attribute-schema.js';
 import { OtlpRequestDecoder } from '../../../src/decode/otlp-request-decoder.js';
-import { PublicAttributeSchema } from '../../../src/decode/public-attribute-schema.js';
-import type { AnyValue, KeyValue } from '../../../src/otlp/any-value.js';
-import type { OtlpLogRecord, OtlpSpan, TracesRequest } from '../../../src/otlp/export-request.js';
+import type { AnyValue, KeyValue, OtlpLogRecord, OtlpSpan, TracesRequest } from '../../../src/otlp/export-request.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import type { LogRecord, SpanEnd } from '../../../src/record/telemetry-record.js';
 import { PublicSchema } from '../../../src/schema/public-schema.js';

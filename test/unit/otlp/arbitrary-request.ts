@@ -1,7 +1,8 @@
 import fc from 'fast-check';
-import type { AnyValue, KeyValue } from '../../../src/otlp/any-value.js';
 import type {
+  AnyValue,
   ExportRequest,
+  KeyValue,
   OtlpLogRecord,
   OtlpResource,
   OtlpScope,

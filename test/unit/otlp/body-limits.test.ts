@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lengthDelimited } from '../../../src/decode/wire/length-delimited.js';
+import { lengthDelimited } from '../../../src/decode/wire/wire-cursor.js';
 import { BODY_LIMITS, WireCounter } from '../../../src/otlp/body-limits.js';
 import type { Signal } from '../../../src/record/record-batch.js';
 import { sampleBodies } from '../../fake/sample-run.js';

@@ -1,10 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MAX_FIELDS } from '../../../src/otlp/field-count.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
-import { OtlpDecodeError } from '../../../src/otlp/otlp-codec.js';
+import { MAX_FIELDS, MAX_VALUE_LEVELS, OtlpDecodeError } from '../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
-import { MAX_VALUE_LEVELS } from '../../../src/otlp/value-depth.js';
 import { propertyRuns } from '../../tool/property-runs.js';
 import { arbitraryRequest } from './arbitrary-request.js';
 import { sampleBodies } from './sample-bodies.js';

@@ -1,9 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MAX_FIELDS } from '../../../src/otlp/field-count.js';
-import { OtlpDecodeError } from '../../../src/otlp/otlp-codec.js';
+import { MAX_FIELDS, MAX_VALUE_LEVELS, OtlpDecodeError } from '../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
-import { MAX_VALUE_LEVELS } from '../../../src/otlp/value-depth.js';
 import type { Signal } from '../../../src/record/record-batch.js';
 import { propertyRuns } from '../../tool/property-runs.js';
 import { arbitraryRequest } from './arbitrary-request.js';

@@ -1,8 +1,5 @@
 import { expect, test } from 'vitest';
-import { refusalOf } from '../../../src/receiver/refusal.js';
-import { RefusalLog } from '../../../src/receiver/refusal-log.js';
-import { RequestError } from '../../../src/receiver/request-error.js';
-import { ShortageError } from '../../../src/receiver/shortage-error.js';
+import { RefusalLog, RequestError, refusalOf, ShortageError } from '../../../src/receiver/refusal.js';
 import { ConsumeError } from '../../../src/record/record-batch.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';

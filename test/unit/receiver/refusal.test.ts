@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { OtlpDecodeError } from '../../../src/otlp/otlp-codec.js';
-import { refusalOf } from '../../../src/receiver/refusal.js';
-import { RequestError, type RequestErrorCode } from '../../../src/receiver/request-error.js';
+import { RequestError, type RequestErrorCode, refusalOf } from '../../../src/receiver/refusal.js';
 import { ConsumeError, type ConsumeErrorCode } from '../../../src/record/record-batch.js';
 
 test.each<[RequestErrorCode, number, number]>([

@@ -1,5 +1,5 @@
+import { PublicAttributeSchema } from '../../../src/decode/attribute-schema.js';
 import { OtlpRequestDecoder } from '../../../src/decode/otlp-request-decoder.js';
-import { PublicAttributeSchema } from '../../../src/decode/public-attribute-schema.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
 import { formatRecordLine, parseRecordLine } from '../../../src/record/record-line.js';

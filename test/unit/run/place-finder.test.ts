@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
-import { PlaceFinder } from '../../../src/run/place-finder.js';
-import type { DeclaredPlaces, MatchRule } from '../../../src/run/place-rules.js';
+import { type DeclaredPlaces, type MatchRule, PlaceFinder } from '../../../src/run/place-finder.js';
 
 const NOTHING: DeclaredPlaces = { jobs: [], environments: [], projects: [] };
 const NONE = { id: null, match: [], project: null, environment: null };

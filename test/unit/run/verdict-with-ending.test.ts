@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { VerdictEvidence, VerdictWithReason } from '../../../src/run/verdict.js';
-import { withEnding } from '../../../src/run/verdict-with-ending.js';
+import { type VerdictEvidence, type VerdictWithReason, withEnding } from '../../../src/run/verdict.js';
 import type { CommandEnding } from '../../../src/store/command-ending.js';
 
 type Evidence = Pick<VerdictEvidence, 'hasInvocationEnd' | 'hasProcessEnd' | 'nodeCounts'>;

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { PublicAttributeSchema } from '../../../../src/decode/attribute-schema.js';
 import { GeneralDecoder, OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
-import { PublicAttributeSchema } from '../../../../src/decode/public-attribute-schema.js';
-import { MAX_RECORDS } from '../../../../src/decode/record-count.js';
-import type { DecodedRequest } from '../../../../src/decode/request-decoder.js';
+import { type DecodedRequest, MAX_RECORDS } from '../../../../src/decode/request-decoder.js';
 import { LargeBodyDecoder, splitProtobuf } from '../../../../src/decode/wire/large-body-decoder.js';
-import { lengthDelimited } from '../../../../src/decode/wire/length-delimited.js';
+import { lengthDelimited } from '../../../../src/decode/wire/wire-cursor.js';
 import { WireDecoder } from '../../../../src/decode/wire/wire-decoder.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { OtlpDecodeError } from '../../../../src/otlp/otlp-codec.js';

@@ -1,9 +1,9 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
+import { PublicAttributeSchema } from '../../../../src/decode/attribute-schema.js';
 import { OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
-import { PublicAttributeSchema } from '../../../../src/decode/public-attribute-schema.js';
-import { lengthDelimited } from '../../../../src/decode/wire/length-delimited.js';
+import { lengthDelimited } from '../../../../src/decode/wire/wire-cursor.js';
 import { WireDecoder } from '../../../../src/decode/wire/wire-decoder.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';

@@ -1,10 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { PublicAttributeSchema } from '../../../../src/decode/attribute-schema.js';
 import { OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
-import { PublicAttributeSchema } from '../../../../src/decode/public-attribute-schema.js';
 import { WireDecoder } from '../../../../src/decode/wire/wire-decoder.js';
-import type { AnyValue } from '../../../../src/otlp/any-value.js';
-import type { OtlpSpan, TracesRequest } from '../../../../src/otlp/export-request.js';
+import type { AnyValue, OtlpSpan, TracesRequest } from '../../../../src/otlp/export-request.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { OtlpDecodeError } from '../../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
