@@ -4,9 +4,9 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { reasonOf } from '../component/reason-of.js';
 import { RecordLogFiles } from '../sink/record-log-files.js';
 import { LOG_FILE } from '../sink/trace-log.js';
+import { InvocationFiles } from './invocation-files.js';
 import { writeLogAsParquet } from './log-parquet.js';
 import type { FromParquetThread, LinePlace, ParquetThreadSetup, ToParquetThread } from './parquet-thread.js';
-import { InvocationFiles } from './run-parquet.js';
 
 if (parentPort === null) throw new Error('this is the program of a thread; start run-bridge with dist/main.js');
 const port = parentPort;
