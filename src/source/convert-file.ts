@@ -31,7 +31,7 @@ export async function convertFile(inPath: string, outPath: string, options: Conv
   const source = await openSource(inPath, options.otlp);
   const outFormat = formatByEnding(outPath);
   await refuseSameFile(inPath, outPath);
-  // A pipe, and what is packed, can be read only once and in order, which the general way does.
+  // A pipe, and what is packed, can be read only once and in order, so no threads can share it: it is read as records.
   const isPlain = source.sizeBytes > 0 && compressionOf(inPath) === undefined;
   if (source instanceof JsonlFile && isPlain && outFormat === 'parquet') {
     return jsonlToParquetFile(source, outPath, options);
