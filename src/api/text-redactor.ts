@@ -1,4 +1,4 @@
-import { type RedactionLevel, redactionFor } from '../exporter/redaction/redaction-level.js';
+import { type RedactionLevel, redactionFor } from '../exporter/redaction/redaction-policy.js';
 import { Redactor } from '../exporter/redaction/redactor.js';
 import type { Caller } from './caller.js';
 import { may } from './permissions.js';

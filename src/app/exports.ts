@@ -11,13 +11,16 @@ import { type DestinationConfig, findLoops } from '../exporter/destination-confi
 import { ExportWorker } from '../exporter/export-worker.js';
 import { DEFAULT_EXPORT_WORKER_OPTIONS } from '../exporter/export-worker-options.js';
 import { EventMappings } from '../exporter/lines/event-mappings.js';
-import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../exporter/mapping/mapping-options.js';
-import { mappingSwitchesFrom } from '../exporter/mapping/mapping-switches.js';
+import {
+  DEFAULT_MAPPING_OPTIONS,
+  type MappingOptions,
+  mappingSwitchesFrom,
+} from '../exporter/mapping/mapping-options.js';
 import { OtelRunMapper } from '../exporter/mapping/otel-run-mapper.js';
 import { OtlpDestination, type OtlpDestinationDeps } from '../exporter/otlp-destination.js';
 import type { LineSource } from '../exporter/record-log-lines.js';
-import { redactionFor } from '../exporter/redaction/redaction-level.js';
-import { SharedTexts } from '../exporter/redaction/shared-texts.js';
+import { SharedTexts } from '../exporter/redaction/prose-cache.js';
+import { redactionFor } from '../exporter/redaction/redaction-policy.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { ForeignLogReader } from '../sink/foreign-segments.js';

@@ -3,7 +3,7 @@ import type { ResolvedConfiguration } from '../config/configuration.js';
 import { defaultMaxMemoryBytes } from '../config/default-max-memory.js';
 import { findConfigurationFile } from '../config/find-configuration-file.js';
 import { resolveConfiguration } from '../config/resolve-configuration.js';
-import { DEFAULT_MAPPING_SWITCHES } from '../exporter/mapping/mapping-switches.js';
+import { DEFAULT_MAPPING_SWITCHES } from '../exporter/mapping/mapping-options.js';
 import type { Invocation } from './command-line.js';
 
 /** The configuration of a command. @throws ConfigurationError */

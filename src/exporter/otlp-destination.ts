@@ -9,11 +9,8 @@ import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
 import { type DestinationConfig, loadTls, type SignalEndpoint } from './destination-config.js';
-import { encodeLog } from './wire/encode-log.js';
-import { encodeSpan } from './wire/encode-span.js';
-import { type EncodedItem, isEncoded } from './wire/encoded-item.js';
-import { ExportGroup } from './wire/export-group.js';
-import { ItemEncoder } from './wire/item-encoder.js';
+import { encodeLog, encodeSpan } from './wire/encode-items.js';
+import { type EncodedItem, ExportGroup, ItemEncoder, isEncoded } from './wire/encoded-items.js';
 import { RequestAssembler } from './wire/request-assembler.js';
 
 /** What an OTLP destination works with. */

@@ -9,7 +9,7 @@ import { readConfigurationFile } from '../../src/config/read-configuration-file.
 import { resolveConfiguration } from '../../src/config/resolve-configuration.js';
 import type { Exports, ExportThreadSources } from '../../src/export-thread/export-thread.js';
 import type { ThreadSetup } from '../../src/export-thread/messages.js';
-import { DEFAULT_MAPPING_SWITCHES } from '../../src/exporter/mapping/mapping-switches.js';
+import { DEFAULT_MAPPING_SWITCHES } from '../../src/exporter/mapping/mapping-options.js';
 import type { TraceId } from '../../src/record/ids.js';
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
 import type { RunSummary } from '../../src/run/run-summary.js';

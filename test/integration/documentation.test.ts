@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { describe, expect, test } from 'vitest';
 import { environmentName, SETTING_KEYS, SETTINGS } from '../../src/config/settings.js';
-import { MAPPING_SWITCHES } from '../../src/exporter/mapping/mapping-switches.js';
+import { MAPPING_SWITCHES } from '../../src/exporter/mapping/mapping-options.js';
 import type { MetricDefinition } from '../../src/metric/metric-definition.js';
 import { METRICS } from '../../src/metric/metrics.js';
 

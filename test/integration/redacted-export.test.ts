@@ -4,7 +4,7 @@ import { OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
 import { DEFAULT_MAPPING_OPTIONS } from '../../src/exporter/mapping/mapping-options.js';
 import { OtelRunMapper } from '../../src/exporter/mapping/otel-run-mapper.js';
 import { OtlpEncoder } from '../../src/exporter/otlp-destination.js';
-import type { RedactionLevel } from '../../src/exporter/redaction/redaction-level.js';
+import type { RedactionLevel } from '../../src/exporter/redaction/redaction-policy.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import type { OtlpEncoding } from '../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';

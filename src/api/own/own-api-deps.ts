@@ -1,5 +1,5 @@
 import type { Clock } from '../../component/clock.js';
-import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
+import type { RedactionLevel } from '../../exporter/redaction/redaction-policy.js';
 import type { QueryEngine } from '../../query/query-engine.js';
 import type { QueryFiles } from '../../query/query-files.js';
 import type { TraceId } from '../../record/ids.js';

@@ -1,7 +1,7 @@
 import type { Response } from 'express';
 import type { z } from 'zod';
 import { pause } from '../../component/pause.js';
-import { redactionFor } from '../../exporter/redaction/redaction-level.js';
+import { redactionFor } from '../../exporter/redaction/redaction-policy.js';
 import { Redactor } from '../../exporter/redaction/redactor.js';
 import { formatRecordLine } from '../../record/record-line.js';
 import { isFinal } from '../../store/run-status.js';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../component/clock.js';
-import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
+import type { RedactionLevel } from '../../exporter/redaction/redaction-policy.js';
 import type { AccountStore } from '../../store/account-store.js';
 import type { CatalogJob, CatalogStep, JobCatalog, RunCatalog } from '../../store/run-catalog.js';
 import type { JobFacts } from './job-document.js';

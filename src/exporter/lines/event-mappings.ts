@@ -1,12 +1,10 @@
+import { isStableName } from '../mapping/event-types.js';
 import { isInt64Field } from '../mapping/flatten-attributes.js';
-import { NAME_ATTRIBUTES, NAMING_EVENTS } from '../mapping/learn-names.js';
-import { isStableName } from '../mapping/span-name.js';
-import { type AttributePolicy, attributePolicyOf } from '../redaction/attribute-policy.js';
-import { encodeAttribute } from '../wire/encode-attributes.js';
-import { SPAN } from '../wire/encode-span.js';
-import { WireWriter } from '../wire/wire-writer.js';
-import { Literal } from './literal.js';
-import { TextTable } from './text-table.js';
+import { type AttributePolicy, attributePolicyOf } from '../redaction/redaction-policy.js';
+import { NAME_ATTRIBUTES, NAMING_EVENTS } from '../redaction/redactor.js';
+import { SPAN } from '../wire/encode-items.js';
+import { encodeAttribute, WireWriter } from '../wire/wire-writer.js';
+import { Literal, TextTable } from './text-table.js';
 
 /** Different event types, and attributes of one: what comes beyond is mapped as well, but slower. */
 const MAX_EVENT_TYPES = 128;

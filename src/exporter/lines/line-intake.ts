@@ -1,13 +1,11 @@
 import { formatRecordLine, tryParseRecordLine } from '../../record/record-line.js';
 import { type Resource, UNKNOWN_RESOURCE } from '../../record/resource.js';
-import { learnNamesAlone, learnStatement } from '../mapping/learn-names.js';
-import type { MissingParents } from '../mapping/missing-parents.js';
 import type { NodeIndex } from '../mapping/node-index.js';
-import type { OpenStart, SpanTree } from '../mapping/span-tree.js';
-import type { Redactor } from '../redaction/redactor.js';
+import type { MissingParents, OpenStart, SpanTree } from '../mapping/span-tree.js';
+import { learnNamesAlone, learnStatement, type Redactor } from '../redaction/redactor.js';
 import type { LoggedLines } from '../run-mapper.js';
 import { type EventMappings, roleIndexOf } from './event-mappings.js';
-import { type LineBlock, LineBlocks } from './line-blocks.js';
+import { type LineBlock, LineBlocks } from './held-lines.js';
 import { LineReader } from './line-reader.js';
 import { LineScanner, PLAIN_TEXT } from './line-scanner.js';
 import { TaughtNames } from './text-table.js';

@@ -14,7 +14,7 @@ import {
   ROLE_SHIFT,
   roleIndexOf,
 } from './event-mappings.js';
-import type { LineBlock } from './line-blocks.js';
+import type { LineBlock } from './held-lines.js';
 import {
   ATTRIBUTE_CELLS,
   CELL,

@@ -1,6 +1,42 @@
 import type { ResourceValue } from '../../record/resource.js';
-import type { RedactionLevel } from '../redaction/redaction-level.js';
-import { DEFAULT_MAPPING_SWITCHES, type MappingSwitches } from './mapping-switches.js';
+import type { RedactionLevel } from '../redaction/redaction-policy.js';
+
+/**
+ * What the mapping does beyond copying records, each by default on and each with a switch of its own.
+ * `docs/mapping.md` shows them attribute by attribute.
+ */
+export const MAPPING_SWITCHES = {
+  'span-events': 'log records become events of their span',
+  'log-records': 'log records are exported as OTel log records',
+  'test-errors': 'failed tests and unit tests are spans with status Error and an exception event',
+  'node-errors': 'failed nodes, hooks and queries get an exception event with the message',
+  'stale-source-errors': 'stale sources are spans with status Error and an exception event',
+  'warning-events': 'warned tests get an event',
+  'true-cancellations': 'interrupted nodes say so, whatever outcome the engine reported',
+  'lifted-attributes': 'nested details become attributes of their own instead of JSON text',
+  'skip-links': 'a skipped node links to the node that caused it',
+  'stable-names': 'span names lose what changes from run to run',
+  'database-attributes': "queries carry OTel's db.* attributes",
+  'query-time': "a node carries its queries' time",
+  'unfinished-spans': 'spans that never ended are exported when their run is over',
+  'synthetic-invocations': 'an invocation whose span never came gets one',
+  'synthetic-parents': 'any other span that never came, but has children, gets one',
+} as const;
+
+/** Name of one of the switches. */
+export type MappingSwitch = keyof typeof MAPPING_SWITCHES;
+
+/** Every switch and whether it is on. */
+export type MappingSwitches = Readonly<Record<MappingSwitch, boolean>>;
+
+/** Every switch at its default: on. */
+export const DEFAULT_MAPPING_SWITCHES: MappingSwitches = mappingSwitchesFrom({});
+
+/** The switches with those that are set differently; names that are no switch are passed over. */
+export function mappingSwitchesFrom(set: Readonly<Record<string, boolean>>): MappingSwitches {
+  const names = Object.keys(MAPPING_SWITCHES);
+  return Object.fromEntries(names.map((name) => [name, set[name] ?? true])) as MappingSwitches;
+}
 
 /** How one destination wants runs mapped. */
 export interface MappingOptions {

@@ -1,9 +1,7 @@
 import { ERROR } from '../../record/severity.js';
 import type { Interruption, InterruptionSign } from '../../run/node-outcome.js';
-import { BoundedMap } from './bounded-map.js';
 import { EVENT_TYPE } from './event-types.js';
-import { isBefore } from './hr-time.js';
-import type { IdHalves } from './id-halves.js';
+import { type IdHalves, type Interval, isBefore } from './ids-and-times.js';
 import type { SpanTree } from './span-tree.js';
 
 /** An error that was logged for a node, or that its query ended with. */
@@ -46,16 +44,6 @@ interface NodeFacts {
 const MAX_FACTS = 16;
 const MAX_ERRORS = 4;
 const MAX_QUERIES = 1000;
-
-/** Time interval of a span. */
-export interface Interval {
-  readonly spanHigh: number;
-  readonly spanLow: number;
-  readonly startSeconds: number;
-  readonly startNanos: number;
-  readonly endSeconds: number;
-  readonly endNanos: number;
-}
 
 /** What the index takes of a span. */
 interface SeenNodeSpan extends Interval {
@@ -277,4 +265,39 @@ function isOf(fact: Fact, { spanHigh, spanLow }: Pick<Interval, 'spanHigh' | 'sp
 
 function isSame(id: IdHalves, other: IdHalves): boolean {
   return id[0] === other[0] && id[1] === other[1];
+}
+
+/** A map of limited size: beyond it the entry that was set first goes. Setting a key again keeps its place. */
+export class BoundedMap<K, V> {
+  private readonly entries = new Map<K, V>();
+  /**
+   * Stands at the oldest entry. One iterator for good: a new one would pass over the places of all that went before, which
+   * a Map keeps for long.
+   */
+  private readonly oldest = this.entries.keys();
+
+  constructor(private readonly maxSize: number) {}
+
+  get(key: K): V | undefined {
+    return this.entries.get(key);
+  }
+
+  has(key: K): boolean {
+    return this.entries.has(key);
+  }
+
+  set(key: K, value: V): void {
+    this.entries.set(key, value);
+    if (this.entries.size <= this.maxSize) return;
+    const oldest = this.oldest.next();
+    if (!oldest.done) this.entries.delete(oldest.value);
+  }
+
+  delete(key: K): void {
+    this.entries.delete(key);
+  }
+
+  values(): IterableIterator<V> {
+    return this.entries.values();
+  }
 }

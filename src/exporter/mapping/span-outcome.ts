@@ -20,11 +20,11 @@ import type { InvocationSummary, NodeVerdict, Verdict } from '../../run/run-summ
 import { withoutFrames } from '../../run/without-frames.js';
 import { roleIndexOf } from '../lines/event-mappings.js';
 import type { LineReader } from '../lines/line-reader.js';
-import { withoutStatement } from '../redaction/error-text.js';
 import type { Redactor } from '../redaction/redactor.js';
+import { withoutStatement } from '../redaction/sanitize-prose.js';
 import { EVENT_TYPE } from './event-types.js';
 import { int64Value } from './flatten-attributes.js';
-import type { MappingSwitches } from './mapping-switches.js';
+import type { MappingSwitches } from './mapping-options.js';
 import type { NodeError, NodeIndex } from './node-index.js';
 
 /** How a span whose own end never came is closed, not before its start. */

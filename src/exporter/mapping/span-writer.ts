@@ -12,7 +12,6 @@ import { LineAttributes } from '../lines/line-attributes.js';
 import type { LineReader } from '../lines/line-reader.js';
 import { CELL, isEscaped, LINK_CELLS } from '../lines/line-scanner.js';
 import type { Redactor } from '../redaction/redactor.js';
-import { encodeAttributes } from '../wire/encode-attributes.js';
 import {
   encodeEvent,
   encodeLink,
@@ -22,16 +21,14 @@ import {
   SAMPLED_FLAGS,
   SPAN,
   type SpanEvents,
-} from '../wire/encode-span.js';
-import type { WireWriter } from '../wire/wire-writer.js';
-import { EVENT_TYPE } from './event-types.js';
+} from '../wire/encode-items.js';
+import { encodeAttributes, type WireWriter } from '../wire/wire-writer.js';
+import { writeNodeAttributes, writeStatement } from './added-attributes.js';
+import { EVENT_TYPE, isStructuralName, stableSpanName } from './event-types.js';
 import { flattenAttributes } from './flatten-attributes.js';
-import { spanIdOf } from './id-halves.js';
-import type { MappingSwitches } from './mapping-switches.js';
-import { writeNodeAttributes } from './node-attributes.js';
+import { spanIdOf } from './ids-and-times.js';
+import type { MappingSwitches } from './mapping-options.js';
 import type { NodeIndex } from './node-index.js';
-import { writeStatement } from './query-attributes.js';
-import { isStructuralName, stableSpanName } from './span-name.js';
 import { type Closing, PIPELINE_RESULTS, type SpanOutcome, SpanOutcomes } from './span-outcome.js';
 
 /** Writes spans as OTLP's bytes, of the bytes of their lines. */

@@ -1,15 +1,12 @@
 import { createHash } from 'node:crypto';
 import { ownText } from '../../record/own-text.js';
-import { type AttributePolicy, attributePolicyOf } from './attribute-policy.js';
+import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import { KnownNames } from './known-names.js';
-import { ProseCache } from './prose-cache.js';
-import type { RedactionLevel } from './redaction-level.js';
+import { type ExportedSql, ProseCache, type SharedStatement, SharedTexts } from './prose-cache.js';
+import { type AttributePolicy, attributePolicyOf, type RedactionLevel } from './redaction-policy.js';
 import { sanitizeCommand } from './sanitize-command.js';
-import { sanitizeDiffTable } from './sanitize-diff-table.js';
-import { firstSafeWords, sanitizeProse, sanitizeUnknownText } from './sanitize-prose.js';
-import { sanitizeSql } from './sanitize-sql.js';
-import { type ExportedSql, type SharedStatement, SharedTexts } from './shared-texts.js';
-import { type SqlDialect, sqlDialectOf } from './sql-dialect.js';
+import { firstSafeWords, sanitizeDiffTable, sanitizeProse, sanitizeUnknownText } from './sanitize-prose.js';
+import { type SqlDialect, sanitizeSql, sqlDialectOf } from './sanitize-sql.js';
 import { isCommonWord } from './vocabulary.js';
 
 /** Decides, for one run and one level, what of a text is exported. */
@@ -141,3 +138,59 @@ function readStatement(statement: string, level: RedactionLevel, dialect: SqlDia
 
 /** One word: letters, digits and the punctuation of names, versions and paths. */
 const NAME = /^[\p{L}_][\w.\-/:@+#~]{0,200}$|^\d+(?:\.\d+){1,3}[\w.+-]{0,40}$/u;
+
+/** Attributes that hold names of the project's own things, and are exported as they are. */
+export const NAME_ATTRIBUTES = [
+  'unique_id',
+  'name',
+  'identifier',
+  'schema',
+  'database',
+  'relative_path',
+  'package_name',
+  'profile',
+  'target',
+] as const;
+
+/** Events of the public schema whose attributes may be trusted to be names, by the folder of their message. */
+export const NAMING_EVENTS = /^v1\.public\.events\.fusion\.(?:node|asset|hook|query)\./;
+
+/** A record as far as names are learned from it. */
+export interface NamingRecord {
+  readonly eventType: string;
+  readonly isLog: boolean;
+  /** An attribute that is a text. */
+  text(name: string): string | undefined;
+}
+
+/**
+ * Teaches the redactor the names in a record, its statement, and which database statements are for. A statement comes with
+ * the end of its span, or a log record.
+ */
+export function learnNames(record: TelemetryRecord, redactor: Redactor): void {
+  const isLog = record.recordType === 'LogRecord';
+  const naming = { eventType: record.eventType, isLog, text: (name: string) => record.attributes.text(name) };
+  learnNamesAlone(naming, redactor);
+  if (record.recordType !== 'SpanStart') learnStatement(naming, redactor);
+}
+
+/** Teaches it the statement alone. */
+export function learnStatement(record: NamingRecord, redactor: Redactor): void {
+  const statement = record.text('sql');
+  if (statement !== undefined) redactor.learnStatement(statement, record.text('adapter_type'));
+}
+
+/** Teaches it the names and the database. */
+export function learnNamesAlone(record: NamingRecord, redactor: Redactor): void {
+  if (!NAMING_EVENTS.test(record.eventType)) {
+    const uniqueId = record.isLog ? record.text('unique_id') : undefined;
+    if (uniqueId !== undefined) redactor.learn(uniqueId);
+    return;
+  }
+  for (const attribute of NAME_ATTRIBUTES) {
+    const name = record.text(attribute);
+    if (name !== undefined) redactor.learn(name);
+  }
+  const adapterType = record.text('adapter_type');
+  if (adapterType !== undefined) redactor.useAdapter(adapterType);
+}

@@ -1,5 +1,5 @@
 import { LENGTH, tagOf } from '../../otlp/wire-type.js';
-import type { EncodedItem } from './encoded-item.js';
+import type { EncodedItem } from './encoded-items.js';
 import { varintSize, WireWriter } from './wire-writer.js';
 
 const RESOURCE_GROUP = tagOf(1, LENGTH);

@@ -2,7 +2,7 @@ import type { RunArtifacts } from '../../api/artifact/run-artifacts.js';
 import type { Authenticator } from '../../api/authenticator.js';
 import type { Clock } from '../../component/clock.js';
 import type { Logger } from '../../component/logger.js';
-import type { RedactionLevel } from '../../exporter/redaction/redaction-level.js';
+import type { RedactionLevel } from '../../exporter/redaction/redaction-policy.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
 import type { RecordLogReader } from '../../sink/record-log.js';

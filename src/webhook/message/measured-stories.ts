@@ -1,6 +1,5 @@
-import { learnNames } from '../../exporter/mapping/learn-names.js';
-import { type RedactionLevel, redactionFor } from '../../exporter/redaction/redaction-level.js';
-import { Redactor } from '../../exporter/redaction/redactor.js';
+import { type RedactionLevel, redactionFor } from '../../exporter/redaction/redaction-policy.js';
+import { learnNames, Redactor } from '../../exporter/redaction/redactor.js';
 import { TextCache } from '../../exporter/redaction/text-cache.js';
 import { ageText } from '../../run/measures/age-text.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';

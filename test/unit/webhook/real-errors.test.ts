@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { RedactionLevel } from '../../../src/exporter/redaction/redaction-level.js';
+import type { RedactionLevel } from '../../../src/exporter/redaction/redaction-policy.js';
 import { RunState } from '../../../src/run/run-state.js';
 import type { RunSummary } from '../../../src/run/run-summary.js';
 import { RUN_TRACKER_DEFAULTS } from '../../../src/run/run-tracker-config.js';

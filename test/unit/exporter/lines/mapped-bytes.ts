@@ -2,7 +2,7 @@ import type { EventMappings } from '../../../../src/exporter/lines/event-mapping
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/exporter/mapping/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/exporter/mapping/otel-run-mapper.js';
 import type { LoggedLines, MappedItem } from '../../../../src/exporter/run-mapper.js';
-import { isEncoded } from '../../../../src/exporter/wire/encoded-item.js';
+import { isEncoded } from '../../../../src/exporter/wire/encoded-items.js';
 import { parseRecordLine } from '../../../../src/record/record-line.js';
 import type { RunSummary } from '../../../../src/run/run-summary.js';
 import { invocationSummary } from '../mapping/mapped-run.js';

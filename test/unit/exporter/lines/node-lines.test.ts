@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { EventMappings } from '../../../../src/exporter/lines/event-mappings.js';
 import { DEFAULT_MAPPING_OPTIONS } from '../../../../src/exporter/mapping/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/exporter/mapping/otel-run-mapper.js';
-import { isEncoded, messageOf } from '../../../../src/exporter/wire/encoded-item.js';
+import { isEncoded, messageOf } from '../../../../src/exporter/wire/encoded-items.js';
 import { ENGINE } from '../mapping/read-sample.js';
 import { mapBlankLines, mapLines } from './mapped-bytes.js';
 

@@ -6,8 +6,8 @@ import {
   MAPPING_SWITCHES,
   type MappingSwitch,
   mappingSwitchesFrom,
-} from '../../../../src/exporter/mapping/mapping-switches.js';
-import type { RedactionLevel } from '../../../../src/exporter/redaction/redaction-level.js';
+} from '../../../../src/exporter/mapping/mapping-options.js';
+import type { RedactionLevel } from '../../../../src/exporter/redaction/redaction-policy.js';
 import { SMALL_SAMPLES, sampleFolder } from '../../../fake/sample-run.js';
 import { LARGE_SAMPLES_OF_COSTLY_CHECKS } from '../../../tool/large-samples.js';
 import { mapBlankLines, mapLines } from './mapped-bytes.js';

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { LineBlock } from '../../../../src/exporter/lines/line-blocks.js';
-import { HeldSpans } from '../../../../src/exporter/mapping/held-spans.js';
+import { HeldSpans, LineBlock } from '../../../../src/exporter/lines/held-lines.js';
 import { UNKNOWN_RESOURCE } from '../../../../src/record/resource.js';
 
 const block = new LineBlock(64);

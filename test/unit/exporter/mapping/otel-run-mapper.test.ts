@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/exporter/mapping/mapping-options.js';
 import {
+  DEFAULT_MAPPING_OPTIONS,
   DEFAULT_MAPPING_SWITCHES,
+  type MappingOptions,
   type MappingSwitch,
   mappingSwitchesFrom,
-} from '../../../../src/exporter/mapping/mapping-switches.js';
+} from '../../../../src/exporter/mapping/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/exporter/mapping/otel-run-mapper.js';
 import type { MappedItem } from '../../../../src/exporter/run-mapper.js';
 import { Attributes } from '../../../../src/record/attributes.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { stableSpanName } from '../../../../src/exporter/mapping/span-name.js';
+import { stableSpanName } from '../../../../src/exporter/mapping/event-types.js';
 
 describe('a span name', () => {
   it.each([

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { KNOWN_EVENTS } from '../../../../src/exporter/redaction/attribute-policy.js';
 import { KnownNames, MAX_IDENTIFIERS } from '../../../../src/exporter/redaction/known-names.js';
-import type { RedactionLevel } from '../../../../src/exporter/redaction/redaction-level.js';
+import { KNOWN_EVENTS, type RedactionLevel } from '../../../../src/exporter/redaction/redaction-policy.js';
 import type { FieldType } from '../../../../src/schema/message-type.js';
 import { PublicSchema } from '../../../../src/schema/public-schema.js';
 import { mapBlankLines, mapLines } from '../lines/mapped-bytes.js';

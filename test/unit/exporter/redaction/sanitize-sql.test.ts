@@ -1,8 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MAX_SQL_LENGTH, sanitizeSql } from '../../../../src/exporter/redaction/sanitize-sql.js';
-import { sqlDialectOf } from '../../../../src/exporter/redaction/sql-dialect.js';
-import { SqlTokenizer } from '../../../../src/exporter/redaction/sql-tokenizer.js';
+import {
+  MAX_SQL_LENGTH,
+  SqlTokenizer,
+  sanitizeSql,
+  sqlDialectOf,
+} from '../../../../src/exporter/redaction/sanitize-sql.js';
 
 const clean = (sql: string, adapterType?: string) => sanitizeSql(sql, sqlDialectOf(adapterType)).text;
 

@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { KnownNames } from '../../../../src/exporter/redaction/known-names.js';
 import { sanitizeCommand } from '../../../../src/exporter/redaction/sanitize-command.js';
-import { sanitizeDiffTable } from '../../../../src/exporter/redaction/sanitize-diff-table.js';
 import {
   firstSafeWords,
   MAX_PROSE_LENGTH,
+  sanitizeDiffTable,
   sanitizeProse,
   sanitizeUnknownText,
 } from '../../../../src/exporter/redaction/sanitize-prose.js';

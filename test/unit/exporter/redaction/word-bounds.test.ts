@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { wordEnd, wordStart } from '../../../../src/exporter/redaction/word-bounds.js';
+import { wordEnd, wordStart } from '../../../../src/exporter/redaction/known-names.js';
 
 function wordsOf(text: string): string[] {
   const words: string[] = [];

@@ -6,10 +6,8 @@ import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OtlpEncoder } from '../../../../src/exporter/otlp-destination.js';
-import { encodeLog } from '../../../../src/exporter/wire/encode-log.js';
-import { encodeSpan } from '../../../../src/exporter/wire/encode-span.js';
-import { ExportGroup } from '../../../../src/exporter/wire/export-group.js';
-import { ItemEncoder } from '../../../../src/exporter/wire/item-encoder.js';
+import { encodeLog, encodeSpan } from '../../../../src/exporter/wire/encode-items.js';
+import { ExportGroup, ItemEncoder } from '../../../../src/exporter/wire/encoded-items.js';
 
 const RESOURCES = [
   resourceFromAttributes({ 'service.name': 'dbt-core', 'process.pid': 4242 }),

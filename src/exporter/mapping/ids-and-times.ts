@@ -1,5 +1,35 @@
 import { randomInt } from 'node:crypto';
-import type { IdHalves } from './id-halves.js';
+import type { HrTime } from '@opentelemetry/api';
+import type { SpanId } from '../../record/ids.js';
+import type { UnixNano } from '../../record/unix-nano.js';
+
+/** A span id as two 32-bit integers with a sign, the more significant half first. */
+export type IdHalves = readonly [high: number, low: number];
+
+/** The halves of a span id. */
+export function halvesOf(id: SpanId): IdHalves {
+  return [highOf(id), lowOf(id)];
+}
+
+/** The more significant half of a span id, as a 32-bit integer with a sign: one without would be an object to V8 as often as not. */
+function highOf(id: SpanId): number {
+  return Number.parseInt(id.slice(0, 8), 16) | 0;
+}
+
+/** The less significant half. */
+function lowOf(id: SpanId): number {
+  return Number.parseInt(id.slice(8), 16) | 0;
+}
+
+/** The span id of two halves, as 32-bit integers with a sign or without. */
+export function spanIdOf(high: number, low: number): SpanId {
+  // Two halves in hexadecimal are what every SpanId is.
+  return (eightDigits(high) + eightDigits(low)) as SpanId;
+}
+
+function eightDigits(half: number): string {
+  return (half >>> 0).toString(16).padStart(8, '0');
+}
 
 interface Entry<V> {
   readonly high: number;
@@ -87,4 +117,26 @@ export class SpanIdMap<V> {
     const hash = Math.imul(high ^ this.seed, 0x9e3779b1) ^ low;
     return Math.imul(hash ^ (hash >>> 15), 0x85ebca6b);
   }
+}
+
+const NANOS_PER_SECOND = 1_000_000_000n;
+
+/** OTel's time, whole seconds and nanoseconds, of nanoseconds; exact. Also for durations. */
+export function hrTimeOf(nanos: UnixNano): HrTime {
+  return [Number(nanos / NANOS_PER_SECOND), Number(nanos % NANOS_PER_SECOND)];
+}
+
+/** Whether one time is before another, each in seconds and nanoseconds. */
+export function isBefore(seconds: number, nanos: number, thanSeconds: number, thanNanos: number): boolean {
+  return seconds < thanSeconds || (seconds === thanSeconds && nanos < thanNanos);
+}
+
+/** Time interval of a span. */
+export interface Interval {
+  readonly spanHigh: number;
+  readonly spanLow: number;
+  readonly startSeconds: number;
+  readonly startNanos: number;
+  readonly endSeconds: number;
+  readonly endNanos: number;
 }

@@ -1,8 +1,8 @@
 import { type Link, type SpanContext, type SpanStatus, TraceFlags } from '@opentelemetry/api';
+import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
 import type { ReadableSpan, TimedEvent } from '@opentelemetry/sdk-trace-base';
 import { FIXED32, FIXED64, LENGTH, tagOf, VARINT } from '../../otlp/wire-type.js';
-import { encodeAttributes } from './encode-attributes.js';
-import type { WireWriter } from './wire-writer.js';
+import { encodeAttributes, encodeValue, type WireWriter } from './wire-writer.js';
 
 /** Tag of a span in its ScopeSpans, and of a log record in its ScopeLogs. */
 export const RECORD = tagOf(2, LENGTH);
@@ -159,3 +159,63 @@ function flagsOf(traceFlags: number, isRemote: boolean | undefined): number {
 
 /** Flags of every span of a run, and of links to them. */
 export const SAMPLED_FLAGS = flagsOf(TraceFlags.SAMPLED, false);
+
+/** Tags of OTLP's LogRecord (opentelemetry/proto/logs/v1/logs.proto). */
+export const LOG = {
+  time: tagOf(1, FIXED64),
+  severityNumber: tagOf(2, VARINT),
+  severityText: tagOf(3, LENGTH),
+  body: tagOf(5, LENGTH),
+  attributes: tagOf(6, LENGTH),
+  droppedAttributesCount: tagOf(7, VARINT),
+  flags: tagOf(8, FIXED32),
+  traceId: tagOf(9, LENGTH),
+  spanId: tagOf(10, LENGTH),
+  observedTime: tagOf(11, FIXED64),
+  eventName: tagOf(12, LENGTH),
+} as const;
+
+/**
+ * Writes a log record as it stands in a ScopeLogs, its tag and length included: the same bytes as OpenTelemetry's
+ * serialiser. A body is a text here, as the mapping makes it.
+ */
+export function encodeLog(out: WireWriter, log: ReadableLogRecord): void {
+  const { spanContext: context, hrTime, hrTimeObserved } = log;
+  out.tag(RECORD);
+  const start = out.open();
+  out.tag(LOG.time);
+  out.time(hrTime[0], hrTime[1]);
+  if (log.severityNumber !== undefined && log.severityNumber !== 0) {
+    out.tag(LOG.severityNumber);
+    out.int64(log.severityNumber);
+  }
+  optionalText(out, LOG.severityText, log.severityText);
+  if (log.body !== undefined) {
+    out.tag(LOG.body);
+    encodeValue(out, typeof log.body === 'string' ? log.body : JSON.stringify(log.body));
+  }
+  encodeAttributes(out, LOG.attributes, log.attributes as Parameters<typeof encodeAttributes>[2]);
+  out.tag(LOG.droppedAttributesCount);
+  out.varint(log.droppedAttributesCount);
+  if (context !== undefined) {
+    if (context.traceFlags !== 0) {
+      out.tag(LOG.flags);
+      out.fixed32(context.traceFlags);
+    }
+    out.tag(LOG.traceId);
+    out.hex(context.traceId);
+    out.tag(LOG.spanId);
+    out.hex(context.spanId);
+  }
+  out.tag(LOG.observedTime);
+  out.time(hrTimeObserved[0], hrTimeObserved[1]);
+  optionalText(out, LOG.eventName, log.eventName);
+  out.close(start);
+}
+
+/** Writes a text unless it is empty. */
+export function optionalText(out: WireWriter, tag: number, text: string | undefined): void {
+  if (text === undefined || text === '') return;
+  out.tag(tag);
+  out.text(text);
+}
