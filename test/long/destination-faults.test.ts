@@ -199,6 +199,8 @@ describe('a destination that', () => {
     await until('words', () => serving.stderr.includes('were given up; the runs are still on disk'));
     await until('no lag', async () => (await details(serving, 'ill')).lagBytes === 0);
     ill.answer = () => ({});
+    // What comes while it is still paused may wait too long as well.
+    await until('the end of its pause', async () => (await details(serving, 'ill')).state === 'idle', 60_000);
     await sendRun(serving, 1);
     await until('what comes next', () => hasAll(ill, 1), 60_000);
     await until('both runs at the other', () => hasAll(well, 2), 60_000);
