@@ -87,7 +87,7 @@ export class AttributeMapping {
   readonly role: number;
   /** Its first cell in a line, but for the kind of its value. */
   readonly cell: number;
-  /** Whether it teaches the run's names: of all records, or of log records alone. */
+  /** Whether it teaches the run's names. */
   readonly isName: boolean;
   /** Whether it tells the database that statements are for. */
   readonly isAdapter: boolean;

@@ -147,7 +147,7 @@ const attribute = fc.oneof(
   ),
   fc.tuple(fc.constant('unique_id'), fc.constantFrom('"model.shop.a"', '"model.shop.b"')),
 );
-/** A name that comes twice is for the general parser; so it rarely does. */
+/** Attributes in which a name comes twice are put together; so it rarely does. */
 const attributes = mostly(
   fc.uniqueArray(attribute, { maxLength: 9, selector: ([name]) => name }),
   fc.array(attribute, { maxLength: 9 }),
@@ -212,7 +212,7 @@ const logLine = fc
     (log) =>
       `{"record_type":"LogRecord","trace_id":"${TRACE}","span_id":${log.id},"span_name":null,"event_id":null,"time_unix_nano":"${log.time}","severity_number":${log.severity},"body":${JSON.stringify(log.body)},"event_type":"${V1}log.LogMessage","attributes":${log.attributes}}`,
   );
-/** The same record in another layout, which the general parser reads as well. */
+/** The same record in another layout, which is written anew first. */
 const relaidLine = spanLine.map((line) => line.replace(',"links"', ', "links"'));
 const line = fc.oneof(
   { weight: 20, arbitrary: spanLine },

@@ -22,7 +22,7 @@ function endLine(eventType: string, attributes: object, id: string, message?: st
   return `{"record_type":"SpanEnd","trace_id":"${TRACE}","span_id":"${id}","span_name":"a span","parent_span_id":null,"links":null,"start_time_unix_nano":"1795221813344446700","end_time_unix_nano":"1795221813344446709","severity_number":9,"severity_text":"INFO","status":${status},"event_type":"${eventType}","attributes":${JSON.stringify(attributes)}}`;
 }
 
-/** What an exporter would write, which is the same by lines and by records. */
+/** What an exporter would write, which is the same whether attributes are copied or put together. */
 function exported(lines: readonly string[], redaction: RedactionLevel = 'literals') {
   const log = Buffer.from(`${lines.join('\n')}\n`);
   const options = { redaction };
