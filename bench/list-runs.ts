@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { runListQuery } from '../src/api/v2/run-list-query.js';
+import { runListQuery } from '../src/api/v2/run-router.js';
 import { systemClock } from '../src/component/clock.js';
 import { FIRST_ACCOUNT_ID } from '../src/store/account-store.js';
 import type { TraceNote } from '../src/store/invocation-store.js';

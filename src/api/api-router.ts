@@ -1,11 +1,12 @@
-import { Router } from 'express';
+import { type ErrorRequestHandler, Router } from 'express';
 import type { Logger } from '../component/logger.js';
 import { API_PATH } from '../run/api-path.js';
 import { ApiError } from './api-error.js';
-import { apiErrors } from './api-errors.js';
 import { authenticate, callerOf, tokenNeeded } from './authenticate.js';
 import type { Authenticator } from './authenticator.js';
 import { SENDER } from './caller.js';
+import { failure } from './envelope.js';
+import { failureHandler } from './failure-handler.js';
 import { METRICS_PATH } from './metrics-path.js';
 
 /** Where the hosted platform's API is. */
@@ -40,4 +41,11 @@ export function apiRouter({ authenticator, isOpen, routers, logger }: ApiRouterD
   });
   router.use(['/api', METRICS_PATH], apiErrors(logger));
   return router;
+}
+
+/** Turns whatever a router throws into an answer in the envelope; mounted after the routers. */
+export function apiErrors(logger: Logger): ErrorRequestHandler {
+  return failureHandler(logger, ({ status, userMessage, headers }, _request, response) => {
+    response.status(status).set(headers).json(failure(status, userMessage));
+  });
 }

@@ -1,8 +1,10 @@
 import type { Clock } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
+import type { TraceId } from '../record/ids.js';
 import { NO_HOLD } from '../retention/no-hold.js';
 import { Removals } from '../retention/removals.js';
+import type { TraceHold } from '../retention/retained-telemetry.js';
 import { Retention } from '../retention/retention.js';
 import { TelemetryFolder } from '../retention/telemetry-folder.js';
 import type { TelemetryPlace } from '../retention/telemetry-place.js';
@@ -13,7 +15,6 @@ import type { State } from '../store/state.js';
 import type { AppPurpose } from './app-deps.js';
 import type { ArtifactStorage } from './artifact-storage.js';
 import { retainedKinds } from './retained-kinds.js';
-import { TraceStill } from './trace-still.js';
 
 /** What retention is wired to. */
 export interface RetainingDeps {
@@ -59,4 +60,19 @@ export function retentionOf(configuration: Configuration, purpose: AppPurpose, d
     shared: new Retention({ kinds: looked.shared, removals, clock, logger }),
     own: new Retention({ kinds: looked.own, removals: null, clock, logger }),
   };
+}
+
+/** Keeps traces still in a program at work: nothing is written to them, and the tracker knows nothing of them. */
+export class TraceStill implements TraceHold {
+  constructor(
+    private readonly recordLog: Pick<JsonlRecordLog, 'whileClosed'>,
+    private readonly tracker: Pick<RunTracker, 'release'>,
+  ) {}
+
+  whileStill(traceIds: readonly TraceId[], action: () => Promise<boolean>): Promise<boolean> {
+    return this.recordLog.whileClosed(traceIds, async () => {
+      const isFree = traceIds.every((traceId) => this.tracker.release(traceId));
+      return isFree && (await action());
+    });
+  }
 }

@@ -21,9 +21,7 @@ import type { RunStore } from '../store/run-store.js';
 import type { AppDeps, AppPurpose } from './app-deps.js';
 import type { Cluster } from './cluster.js';
 import { clusterFolder } from './cluster-folder.js';
-import { onlyImported } from './imported-runs.js';
 import type { OpenParts } from './open-parts.js';
-import { sharedRuns } from './shared-runs.js';
 
 /** From records to runs: the logs that they are kept in, who reads those, the run model, and who hears of each. */
 export class RunParts {
@@ -158,5 +156,25 @@ function servingTimes(configuration: Configuration) {
   return {
     quietAfterInvocationMs: configuration['invocation-quiet'],
     silenceMs: configuration['invocation-silence'],
+  };
+}
+
+/** Runs that others left open are not for an import to judge. */
+export function onlyImported(store: RunStore, imported: ReadonlySet<TraceId>): RunStore {
+  return {
+    find: (traceId) => store.find(traceId),
+    save: (rows) => store.save(rows),
+    list: (limit) => store.list(limit),
+    listUnfinished: async () => (await store.listUnfinished()).filter(({ traceId }) => imported.has(traceId)),
+  };
+}
+
+/** Rows of runs where several processes share them: at a start, none is this process's to go on with. */
+export function sharedRuns(runs: RunStore): RunStore {
+  return {
+    find: (traceId) => runs.find(traceId),
+    save: (rows) => runs.save(rows),
+    listUnfinished: async () => [],
+    list: (limit) => runs.list(limit),
   };
 }

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { readableBytes } from '../component/readable-bytes.js';
 import type { Configuration } from '../config/configuration.js';
 import type { TraceId } from '../record/ids.js';
 import type { Delivery, RecordConsumer } from '../record/record-batch.js';
@@ -15,7 +16,6 @@ import { loggerOf } from './logger-of.js';
 import { type Intake, openIntake } from './open-intake.js';
 import { otlpReading } from './otlp-reading.js';
 import { ProgressLine } from './progress-line.js';
-import { describeRate } from './reading-rate.js';
 import { reportReading } from './report-reading.js';
 import { resolveForCommand } from './resolve-for-command.js';
 
@@ -107,4 +107,23 @@ async function takeIn(folder: string, intake: Pick<Intake, 'takeInCommand'>): Pr
       cause: error,
     });
   }
+}
+
+/** What was read, and in what time. */
+export interface ReadingRate {
+  readonly fileCount: number;
+  readonly recordCount: number;
+  /** As it lies on the disk; 0 where that is unknown. */
+  readonly byteCount: number;
+  readonly elapsedMs: number;
+}
+
+/** How much was read and how fast, for example `from 3 files in 2.1 s (5,900 records and 8 MiB a second)`. */
+export function describeRate({ fileCount, recordCount, byteCount, elapsedMs }: ReadingRate): string {
+  // Of less than a tenth of a second, a rate says nothing.
+  const seconds = Math.max(0.1, elapsedMs / 1000);
+  const perSecond = Math.round(recordCount / seconds).toLocaleString('en');
+  const bytes = byteCount === 0 ? '' : ` and ${readableBytes(Math.round(byteCount / seconds))}`;
+  const files = fileCount === 1 ? '1 file' : `${fileCount} files`;
+  return `from ${files} in ${seconds.toFixed(1)} s (${perSecond} records${bytes} a second)`;
 }

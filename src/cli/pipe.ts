@@ -1,4 +1,6 @@
+import { constants } from 'node:os';
 import { join } from 'node:path';
+import type { Writable } from 'node:stream';
 import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
 import type { Configuration } from '../config/configuration.js';
@@ -11,8 +13,7 @@ import type { Invocation } from './command-line.js';
 import { type CommandExit, EXIT, type ExitCode } from './exit-code.js';
 import { loggerOf } from './logger-of.js';
 import { type Intake, openIntake } from './open-intake.js';
-import { PassOn } from './pass-on.js';
-import { PipeInput } from './pipe-input.js';
+import type { ProcessContext } from './process-context.js';
 import { reportReading } from './report-reading.js';
 import { resolveForCommand } from './resolve-for-command.js';
 
@@ -119,4 +120,81 @@ async function finish({ context }: Invocation, intake: Intake, { store }: Record
 
 function complain({ stderr }: Invocation['context'], message: string): void {
   stderr.write(`run-bridge: ${message}\n`);
+}
+
+/** Passes bytes on to who reads a stream, and goes on in silence when that has gone: `… | head` is no failure. */
+export class PassOn {
+  private isGone = false;
+  private waiting: (() => void)[] = [];
+
+  constructor(private readonly stream: Writable) {
+    const gone = () => {
+      this.isGone = true;
+      this.goOn();
+    };
+    stream.on('error', gone);
+    stream.on('close', gone);
+    stream.on('drain', () => this.goOn());
+  }
+
+  /** Resolves when there is room for more, or nobody reads. */
+  async write(bytes: Uint8Array): Promise<void> {
+    if (this.isGone || bytes.length === 0 || this.stream.write(bytes)) return;
+    await new Promise<void>((resolve) => this.waiting.push(resolve));
+  }
+
+  /** Resolves when everything was written. */
+  async end(): Promise<void> {
+    if (this.isGone || this.stream.writableLength === 0) return;
+    await new Promise<void>((resolve) => this.stream.write('', () => resolve()));
+  }
+
+  private goOn(): void {
+    const waiting = this.waiting;
+    this.waiting = [];
+    for (const resolve of waiting) resolve();
+  }
+}
+
+/** A signal so soon after the first is the same one, in milliseconds. */
+const SAME_SIGNAL_MS = 500;
+
+/**
+ * Standard input of a pipe. It is read to its end whatever signals come: Ctrl+C reaches the engine, too, and what that still
+ * writes is wanted. A second SIGTERM or SIGHUP ends it at once.
+ */
+export class PipeInput {
+  /** Resolves with how the process is to end when it is not to read on. */
+  readonly cut: Promise<CommandExit>;
+  private isCut = false;
+
+  /** @param onFault is told a fault of the program that nobody caught; lines are passed on all the same. */
+  constructor(
+    private readonly context: ProcessContext,
+    onFault: (error: unknown) => void,
+  ) {
+    const { clock, stdin } = context;
+    let firstMs: number | undefined;
+    this.cut = new Promise((resolve) => {
+      const onSignal = (signal: NodeJS.Signals): void => {
+        const nowMs = clock.monotonicMs();
+        if (signal === 'SIGINT') return;
+        firstMs ??= nowMs;
+        if (nowMs - firstMs <= SAME_SIGNAL_MS) return;
+        this.isCut = true;
+        stdin.destroy();
+        resolve({ exitCode: 128 + constants.signals[signal], signal });
+      };
+      context.takeOver({ signals: ['SIGINT', 'SIGTERM', 'SIGHUP'], onSignal, onFault });
+    });
+  }
+
+  /** What comes in; may be asked again for the rest after who read it has failed. */
+  async *bytes(): AsyncGenerator<Uint8Array> {
+    try {
+      yield* this.context.stdin.iterator({ destroyOnReturn: false });
+    } catch (error) {
+      if (!this.isCut) throw error;
+    }
+  }
 }

@@ -4,8 +4,17 @@ import { join } from 'node:path';
 import { App } from '../app.js';
 import type { Clock } from '../component/clock.js';
 import { pause } from '../component/pause.js';
+import type {
+  AnyValue,
+  ExportRequest,
+  KeyValue,
+  OtlpLogRecord,
+  OtlpSpan,
+  ResourceGroup,
+} from '../otlp/export-request.js';
 import { ProtobufCodec } from '../otlp/protobuf-codec.js';
 import { invocationIdOf, parseTraceId, type TraceId } from '../record/ids.js';
+import type { UnixNano } from '../record/unix-nano.js';
 import { readMeasures } from '../run/measures/read-measures.js';
 import { appDeps } from './app-deps.js';
 import { bridgeHeaders } from './bridge-headers.js';
@@ -15,7 +24,6 @@ import { createLogger } from './create-logger.js';
 import { EXIT, type ExitCode } from './exit-code.js';
 import { checkBaseUrl, type OtlpBody, postOtlp } from './post-otlp.js';
 import type { ProcessContext } from './process-context.js';
-import { latestTime, rebaseRequest } from './rebase-request.js';
 import { headLines, problemLines } from './report/problem-lines.js';
 import { resolveForCommand } from './resolve-for-command.js';
 
@@ -127,4 +135,80 @@ async function send(
 function newTraceId(): TraceId {
   const traceId = parseTraceId(randomBytes(16).toString('hex'));
   return traceId ?? newTraceId();
+}
+
+/** How a recorded run becomes one of its own. */
+export interface Rebase {
+  readonly from: TraceId;
+  readonly to: TraceId;
+  /** Added to every time. */
+  readonly shiftNano: UnixNano;
+}
+
+/** A recorded request as if its run happened at another time, under another trace and invocation id. */
+export function rebaseRequest(request: ExportRequest, rebase: Rebase): ExportRequest {
+  return request.signal === 'traces'
+    ? { signal: 'traces', resources: mapRecords(request.resources, (span) => rebaseSpan(span, rebase)) }
+    : { signal: 'logs', resources: mapRecords(request.resources, (log) => rebaseLog(log, rebase)) };
+}
+
+/** The latest time in some requests, in nanoseconds since the Unix epoch. */
+export function latestTime(requests: readonly ExportRequest[]): UnixNano {
+  let latest = 0n;
+  for (const request of requests) {
+    for (const time of timesOf(request)) if (time > latest) latest = time;
+  }
+  return latest;
+}
+
+function timesOf(request: ExportRequest): readonly UnixNano[] {
+  return request.signal === 'traces'
+    ? recordsOf(request.resources).map((span) => span.endTimeUnixNano)
+    : recordsOf(request.resources).map((log) => log.timeUnixNano);
+}
+
+function recordsOf<T>(groups: readonly ResourceGroup<T>[]): readonly T[] {
+  return groups.flatMap(({ scopes }) => scopes).flatMap(({ records }) => records);
+}
+
+function mapRecords<T>(groups: readonly ResourceGroup<T>[], map: (record: T) => T): readonly ResourceGroup<T>[] {
+  return groups.map((group) => ({
+    ...group,
+    scopes: group.scopes.map((scope) => ({ ...scope, records: scope.records.map(map) })),
+  }));
+}
+
+function rebaseSpan(span: OtlpSpan, rebase: Rebase): OtlpSpan {
+  return {
+    ...span,
+    traceId: replaceId(span.traceId, rebase),
+    name: replaceId(span.name, rebase),
+    startTimeUnixNano: span.startTimeUnixNano + rebase.shiftNano,
+    endTimeUnixNano: span.endTimeUnixNano + rebase.shiftNano,
+    attributes: rebaseAttributes(span.attributes, rebase),
+    events: span.events.map((event) => ({ ...event, timeUnixNano: event.timeUnixNano + rebase.shiftNano })),
+    links: span.links.map((link) => ({ ...link, traceId: replaceId(link.traceId, rebase) })),
+  };
+}
+
+function rebaseLog(log: OtlpLogRecord, rebase: Rebase): OtlpLogRecord {
+  return {
+    ...log,
+    traceId: replaceId(log.traceId, rebase),
+    timeUnixNano: log.timeUnixNano + rebase.shiftNano,
+    observedTimeUnixNano: log.observedTimeUnixNano + rebase.shiftNano,
+    attributes: rebaseAttributes(log.attributes, rebase),
+  };
+}
+
+function rebaseAttributes(attributes: readonly KeyValue[], rebase: Rebase): readonly KeyValue[] {
+  return attributes.map(({ key, value }) => ({ key, value: rebaseValue(value, rebase) }));
+}
+
+function rebaseValue(value: AnyValue, rebase: Rebase): AnyValue {
+  return typeof value === 'string' ? replaceId(value, rebase) : value;
+}
+
+function replaceId(text: string, { from, to }: Rebase): string {
+  return text.replaceAll(from, to).replaceAll(invocationIdOf(from), invocationIdOf(to));
 }

@@ -1,11 +1,219 @@
 import { dirname } from 'node:path';
-import type { z } from 'zod';
-import { type ConfigurationFile, parseConfigurationFile } from './configuration-file.js';
+import { isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml';
+import { z } from 'zod';
+import type { JobDefinition } from '../job/job-definition.js';
+import { problemOfWords, splitCommandLine } from '../job/split-command-line.js';
+import type { DeclaredEnvironment, DeclaredPlace, MatchRule } from '../run/place-finder.js';
+import { ConfigurationError } from './configuration-error.js';
+import { type DestinationSettings, destinationSchema, switchSchema } from './destination-settings.js';
+import { parseDurationMs } from './duration.js';
 import type { Environment } from './environment.js';
-import { type FileValues, fileSchema, knownNames } from './file-schema.js';
 import type { FoundFile } from './find-configuration-file.js';
-import { maskUrl } from './mask.js';
+import { maskUrl, quoted } from './mask.js';
+import { parsePath, type SettingContext } from './setting.js';
+import { SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
 import { nearestName } from './suggestion.js';
+
+/** A configuration file that was found and is YAML. */
+export interface ConfigurationFile {
+  readonly path: string;
+  /** What it holds, `${env:NAME}` filled in; not checked any further. */
+  readonly content: unknown;
+  /** `path:line` of a key or value in it. */
+  locate(keys: readonly PropertyKey[]): string;
+}
+
+/** @throws ConfigurationError when the text is not YAML, or names an environment variable that is not set. */
+export function parseConfigurationFile({ path, text }: FoundFile, environment: Environment): ConfigurationFile {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const lineOf = (offset: number) => `${path}:${lines.linePos(offset).line}`;
+  if (document.errors.length > 0) {
+    throw new ConfigurationError(document.errors.map((error) => `${lineOf(error.pos[0])}: ${error.message}`));
+  }
+  const unset: string[] = [];
+  const content = fillIn(document.toJS({ maxAliasCount: 100 }) ?? {}, environment, unset);
+  if (unset.length > 0) {
+    throw new ConfigurationError(
+      unset.map((name) => `${path}: \${env:${name}} stands for an environment variable that is not set; set ${name}`),
+    );
+  }
+  return {
+    path,
+    content,
+    locate(keys) {
+      let node: unknown = document.contents;
+      let place = path;
+      for (const key of keys) {
+        if (isMap(node)) {
+          const pair = node.items.find((item) => (isScalar(item.key) ? String(item.key.value) : '') === String(key));
+          if (pair === undefined) return place;
+          if (isNode(pair.key) && pair.key.range) place = lineOf(pair.key.range[0]);
+          node = pair.value;
+        } else return place;
+      }
+      return place;
+    },
+  };
+}
+
+/** Replaces `${env:NAME}` and `${env:NAME:-default}` in every text, so that secrets can stay out of the file. */
+function fillIn(value: unknown, environment: Environment, unset: string[]): unknown {
+  if (typeof value === 'string') {
+    return value.replaceAll(/\$\{env:([A-Za-z_]\w*)(?::-([^{}]*))?\}/g, (_, name: string, otherwise?: string) => {
+      const text = environment[name] === '' && otherwise !== undefined ? undefined : environment[name];
+      if (text === undefined && otherwise === undefined) unset.push(name);
+      return text ?? otherwise ?? '';
+    });
+  }
+  if (Array.isArray(value)) return value.map((item) => fillIn(item, environment, unset));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fillIn(item, environment, unset)]));
+}
+
+/** What a configuration file sets. */
+export interface FileValues {
+  readonly values: { readonly [K in SettingKey]?: SettingValues[K] };
+  readonly mapping: Readonly<Record<string, boolean>>;
+  readonly destinations: readonly DestinationSettings[];
+  readonly jobs: readonly JobDefinition[];
+  readonly projects: readonly DeclaredPlace[];
+  readonly environments: readonly DeclaredEnvironment[];
+}
+
+/** Most commands that one job may have. */
+const MAX_COMMANDS = 100;
+
+/** Reads one entry of `jobs:`, all but its name. */
+export function jobSchema({ baseDir, homeDir }: SettingContext) {
+  return z
+    .strictObject(
+      {
+        ...declaredShape,
+        project: nameSchema.nullish(),
+        environment: nameSchema.nullish(),
+        command: commandsSchema.nullish(),
+        'working-dir': z.string('is not a path').nullish(),
+        env: z
+          .record(
+            z.string().regex(/^[^=\0]+$/, 'is not the name of a variable'),
+            variableSchema,
+            'is not a list of variables',
+          )
+          .nullish(),
+        target: nameSchema.nullish(),
+        threads: z.number('is not a number').int('is not a whole number').min(1, 'is less than 1').nullish(),
+        timeout: z
+          .union([z.string(), z.number()], 'is not a time such as 30m or 2h')
+          .transform((value, context) => {
+            const timeoutMs = parseDurationMs(String(value));
+            return timeoutMs || reject(context, `${JSON.stringify(value)} is not a time such as 30m or 2h`);
+          })
+          .nullish(),
+      },
+      'is not a list of settings such as "command: dbt build"',
+    )
+    .transform(
+      (value): Omit<JobDefinition, 'name'> => ({
+        id: value.id ?? null,
+        match: value.match,
+        project: value.project ?? null,
+        environment: value.environment ?? null,
+        commands: value.command ?? [],
+        workingDir: parsePath(value['working-dir'] ?? '', { baseDir, homeDir }) ?? baseDir,
+        variables: value.env ?? {},
+        targetName: value.target ?? null,
+        threads: value.threads ?? null,
+        timeoutMs: value.timeout ?? null,
+      }),
+    );
+}
+
+const variableSchema = z
+  .union([z.string(), z.number(), z.boolean()], 'is not a text')
+  .transform(String)
+  .refine((text) => !text.includes('\0'), 'holds a zero byte');
+
+/** One line, or a list of lines and of argument lists. By hand: of a union one could not say which of its lines is wrong. */
+const commandsSchema = z.unknown().transform((value, context): readonly (readonly string[])[] => {
+  if (typeof value === 'string') return [readCommand(value, context, [])];
+  if (!Array.isArray(value) || value.length === 0) {
+    return reject(context, 'is not a line such as "dbt build", or a list of them');
+  }
+  if (value.length > MAX_COMMANDS) return reject(context, `has more than ${MAX_COMMANDS} commands`);
+  return value.map((one: unknown, index) => readCommand(one, context, [index]));
+});
+
+function readCommand(value: unknown, context: z.core.$RefinementCtx, path: number[]): readonly string[] {
+  if (typeof value === 'string') {
+    const split = splitCommandLine(value);
+    return 'words' in split ? split.words : reject(context, `${JSON.stringify(value)} ${split.problem}`, path);
+  }
+  const words = wordsSchema.safeParse(value).data;
+  if (words === undefined) return reject(context, 'is not a line such as "dbt build" or a list of arguments', path);
+  const problem = problemOfWords(words);
+  return problem === undefined ? words : reject(context, problem, path);
+}
+
+const wordsSchema = z.array(z.union([z.string(), z.number(), z.boolean()]).transform(String));
+
+function reject(context: z.core.$RefinementCtx, message: string, path: number[] = []): never {
+  context.issues.push({ code: 'custom', message, path, input: context.value });
+  return z.NEVER;
+}
+
+/** Most rules of one job, project or environment. */
+const MAX_RULES = 100;
+
+/** Name of a job, a project or an environment in the configuration file. */
+export const nameSchema = z
+  .string('is not a name')
+  .trim()
+  .min(1, 'is an empty name')
+  .max(200, 'is a name of more than 200 characters');
+
+/** The number of one, where the file says it. */
+const idSchema = z
+  .number('is not a number')
+  .int('is not a whole number')
+  .min(1, 'is less than 1')
+  .max(2 ** 31 - 1, 'is more than 2147483647');
+
+const patternSchema = z.union([z.string(), z.number(), z.boolean()], 'is not a text').transform(String);
+
+const ruleSchema = z
+  .strictObject(
+    {
+      command: patternSchema.optional(),
+      target: patternSchema.optional(),
+      resource: z.record(z.string(), patternSchema, 'is not a list of resource attributes').optional(),
+    },
+    'is not a rule such as "command: dbt build*"',
+  )
+  .refine((rule) => Object.keys(rule).length > 0, 'matches nothing: give command, target or resource');
+
+/** What every job, project and environment may say of itself: its number, and what belongs to it. */
+export const declaredShape = {
+  id: idSchema.nullish(),
+  match: z
+    .preprocess(
+      (value) => (Array.isArray(value) || value == null ? value : [value]),
+      z.array(ruleSchema, 'is not a list of rules').max(MAX_RULES, `has more than ${MAX_RULES} rules`).nullish(),
+    )
+    .transform((rules): readonly MatchRule[] => rules ?? []),
+} as const;
+
+const NO_LIST = 'is not a list of settings such as "id: 7"';
+
+/** One entry of `projects:`, all but its name. */
+export const projectSchema = z
+  .strictObject(declaredShape, NO_LIST)
+  .transform(({ id, match }) => ({ id: id ?? null, match }));
+
+/** One entry of `environments:`, all but its name. */
+export const environmentSchema = z
+  .strictObject({ ...declaredShape, project: nameSchema.nullish() }, NO_LIST)
+  .transform(({ id, match, project }) => ({ id: id ?? null, match, project: project ?? null }));
 
 /** What a configuration file sets, and what is wrong with it. */
 export interface FileReading {
@@ -23,6 +231,94 @@ export interface FileReadingContext {
   readonly homeDir: string;
   /** Names of the mapping switches. */
   readonly mappingSwitches: readonly string[];
+}
+
+/** Names of destinations become keys of state and part of messages, so they are plain. */
+const DESTINATION_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/i;
+
+/** Schema of `run-bridge.yaml`; strict, so that a misspelt key is told. @param mappingSwitches names of the mapping switches. */
+export function fileSchema(context: SettingContext, mappingSwitches: readonly string[]): z.ZodType<FileValues> {
+  const mapping = mappingSchema(mappingSwitches);
+  const settings = Object.fromEntries(SETTING_KEYS.map((key) => [key, settingSchema(key, context).nullish()]));
+  const destinations = z.record(
+    z.string().regex(DESTINATION_NAME, 'is not a name of letters, digits, - and _'),
+    destinationSchema(context, mapping),
+    'is not a list of named destinations',
+  );
+  const places = {
+    jobs: namedSchema(jobSchema(context), 'is not a list of named jobs').nullish(),
+    projects: namedSchema(projectSchema, 'is not a list of named projects').nullish(),
+    environments: namedSchema(environmentSchema, 'is not a list of named environments').nullish(),
+  };
+  return z
+    .strictObject(
+      { ...settings, mapping: mapping.nullish(), destinations: destinations.nullish(), ...places },
+      'the file does not hold settings such as "http: 127.0.0.1:4318"',
+    )
+    .transform(({ mapping: switches, destinations: named, jobs, projects, environments, ...values }) => {
+      const set = Object.entries(values).filter(([, value]) => value != null);
+      return {
+        values: Object.fromEntries(set) as Partial<SettingValues>,
+        mapping: switches ?? {},
+        destinations: listOf(named),
+        jobs: listOf(jobs),
+        projects: listOf(projects),
+        environments: listOf(environments),
+      };
+    });
+}
+
+/** Things by their names; one of which nothing but its name is said, is an empty entry. */
+function namedSchema<Value>(one: z.ZodType<Value>, problem: string) {
+  return z.record(
+    nameSchema,
+    z.preprocess((value) => value ?? {}, one),
+    problem,
+  );
+}
+
+function listOf<Value extends object>(named: Readonly<Record<string, Value>> | null | undefined) {
+  return Object.entries(named ?? {}).map(([name, settings]) => ({ name, ...settings }));
+}
+
+/** Names that the file may hold at a path of it, to suggest one for a misspelt key. */
+export function knownNames(path: readonly PropertyKey[], mappingSwitches: readonly string[]): readonly string[] {
+  if (path.length === 0) {
+    return [...SETTING_KEYS, 'mapping', 'destinations', 'jobs', 'projects', 'environments'];
+  }
+  if (path.at(-1) === 'mapping') return mappingSwitches;
+  if (path.at(-2) === 'match') return RULE_KEYS;
+  if (path[0] === 'projects' || path[0] === 'environments') return PLACE_KEYS;
+  return path[0] === 'jobs' ? JOB_KEYS : DESTINATION_KEYS;
+}
+
+const RULE_KEYS: readonly string[] = ['command', 'target', 'resource'];
+const PLACE_KEYS = Object.keys(environmentSchema.in.shape);
+const JOB_KEYS = Object.keys(jobSchema({ baseDir: '/', homeDir: '/' }).in.shape);
+const DESTINATION_KEYS = Object.keys(destinationSchema({ baseDir: '/', homeDir: '/' }, mappingSchema([])).in.shape);
+
+function settingSchema<K extends SettingKey>(key: K, settingContext: SettingContext): z.ZodType<SettingValues[K]> {
+  const setting = SETTINGS[key];
+  return z.union([z.string(), z.number(), z.boolean()], `is not ${setting.expected}`).transform((value, context) => {
+    const parsed = setting.parse(String(value), settingContext);
+    if (parsed !== undefined) return parsed;
+    context.issues.push({
+      code: 'custom',
+      message: `${setting.isSecret ? 'the value' : quoted(value)} is not ${setting.expected}`,
+      input: value,
+    });
+    return z.NEVER;
+  });
+}
+
+function mappingSchema(names: readonly string[]): z.ZodType<Record<string, boolean>> {
+  const shape = Object.fromEntries(names.map((name) => [name, switchSchema.optional()]));
+  return z
+    .strictObject(shape, 'is not a list of switches')
+    .transform(
+      (value) =>
+        Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as Record<string, boolean>,
+    );
 }
 
 /**

@@ -1,14 +1,13 @@
 import { join } from 'node:path';
-import { readBucketEnvironment } from './bucket-environment.js';
 import { formatByteSize } from './byte-size.js';
-import type { Configuration, ConfigurationRow, ResolvedConfiguration } from './configuration.js';
+import type { BucketEnvironment, Configuration, ConfigurationRow, ResolvedConfiguration } from './configuration.js';
 import { ConfigurationError } from './configuration-error.js';
-import { destinationRows } from './destination-rows.js';
+import type { DestinationSettings } from './destination-settings.js';
+import { formatDuration } from './duration.js';
 import { type Environment, nonEmpty } from './environment.js';
-import { environmentRows } from './environment-rows.js';
 import { jobRows } from './job-rows.js';
-import { quoted } from './mask.js';
-import { readOtlpEnvironment } from './otlp-environment.js';
+import { MASK, maskUrl, quoted } from './mask.js';
+import { type OtlpEnvironment, readOtlpEnvironment } from './otlp-environment.js';
 import { placeRows } from './place-rows.js';
 import { PLATFORM_SECRET_NAMES, readPlatformSecrets } from './platform-secrets.js';
 import type { FileReading } from './read-configuration-file.js';
@@ -168,4 +167,83 @@ function misspeltVariables(environment: Environment): string[] {
     if (nearest !== undefined) warnings.push(`${name} is not a setting; did you mean RUN_BRIDGE_${nearest}?`);
   }
   return warnings;
+}
+
+const KEY_ID = 'AWS_ACCESS_KEY_ID';
+const SECRET = 'AWS_SECRET_ACCESS_KEY';
+const SESSION = 'AWS_SESSION_TOKEN';
+const REGIONS = ['AWS_REGION', 'AWS_DEFAULT_REGION'] as const;
+const ENDPOINTS = ['AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL'] as const;
+
+/** Reads what AWS' own variables say of a bucket; asked only where one is configured. */
+export function readBucketEnvironment(environment: Environment): {
+  readonly bucket: BucketEnvironment;
+  readonly problems: readonly string[];
+  readonly rows: readonly ConfigurationRow[];
+} {
+  const of = (name: string) => nonEmpty(environment[name])?.trim();
+  const first = (names: readonly string[]) => names.map(of).find((value) => value !== undefined) ?? null;
+  const [accessKeyId, secretAccessKey, sessionToken] = [of(KEY_ID), of(SECRET), of(SESSION)];
+  const isHalf = (accessKeyId === undefined) !== (secretAccessKey === undefined);
+  const session = sessionToken === undefined ? {} : { sessionToken };
+  const credentials =
+    accessKeyId === undefined || secretAccessKey === undefined ? null : { accessKeyId, secretAccessKey, ...session };
+  return {
+    bucket: { credentials, region: first(REGIONS), endpoint: first(ENDPOINTS) },
+    problems: isHalf
+      ? [`${accessKeyId === undefined ? KEY_ID : SECRET}: is not set, but its counterpart is; set both`]
+      : [],
+    rows: [KEY_ID, SECRET, SESSION]
+      .filter((name) => of(name) !== undefined)
+      .map((name) => ({ name: name.toLowerCase().replaceAll('_', '-'), value: MASK, origin: name })),
+  };
+}
+
+/** A destination as rows of `run-bridge config`; header values and passwords in URLs are masked. */
+export function destinationRows(destination: DestinationSettings, origin: string): ConfigurationRow[] {
+  const row = (name: string, value: string) => ({ name: `destinations.${destination.name}.${name}`, value, origin });
+  const endpoints = [
+    ['endpoint', destination.endpoint],
+    ['traces-endpoint', destination.tracesEndpoint],
+    ['logs-endpoint', destination.logsEndpoint],
+  ] as const;
+  return [
+    ...endpoints.flatMap(([name, url]) => (url === null ? [] : [row(name, maskUrl(url))])),
+    ...(destination.exporterModule === null ? [] : [row('exporter', destination.exporterModule)]),
+    row('signals', destination.signals.join(',')),
+    ...Object.keys(destination.headers).map((name) => row(`headers.${name}`, MASK)),
+    row('protocol', destination.protocol),
+    row('compression', destination.compression),
+    row('timeout', formatDuration(destination.timeoutMs)),
+    ...(destination.maxBacklogAgeMs === null
+      ? []
+      : [row('max-backlog-age', SETTINGS['max-backlog-age'].format(destination.maxBacklogAgeMs))]),
+    ...(destination.redaction === null ? [] : [row('redaction', destination.redaction)]),
+    ...Object.entries(destination.mapping).map(([name, isOn]) => row(`mapping.${name}`, isOn ? 'on' : 'off')),
+    ...Object.entries(destination.resource).map(([name, value]) => row(`resource.${name}`, String(value))),
+  ];
+}
+
+/** What OpenTelemetry's variables say, as rows of `run-bridge config`; secrets are masked. */
+export function environmentRows({ destination, resourceOverrides }: OtlpEnvironment): ConfigurationRow[] {
+  const rows: ConfigurationRow[] = Object.entries(resourceOverrides).map(([name, value]) => ({
+    name: `resource.${name}`,
+    value,
+    origin: 'OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES',
+  }));
+  for (const [signal, endpoint] of Object.entries(destination?.endpoints ?? {})) {
+    const row = (name: string, value: string) => ({
+      name: `destinations.otlp.${signal}.${name}`,
+      value,
+      origin: 'OTEL_EXPORTER_OTLP_*',
+    });
+    rows.push(
+      row('url', maskUrl(endpoint.url)),
+      ...Object.keys(endpoint.headers).map((name) => row(`headers.${name}`, MASK)),
+      row('protocol', `http/${endpoint.encoding}`),
+      row('compression', endpoint.compression),
+      row('timeout', formatDuration(endpoint.timeoutMs)),
+    );
+  }
+  return rows;
 }

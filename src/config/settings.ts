@@ -1,15 +1,6 @@
-import { allowedHostsSetting } from './allowed-hosts-setting.js';
-import {
-  type ArtifactPlace,
-  artifactsEndpointSetting,
-  artifactsPathStyleSetting,
-  artifactsRegionSetting,
-  artifactsSetting,
-  type PATH_STYLES,
-} from './artifact-settings.js';
-import { databaseUrlSetting } from './database-url-setting.js';
 import { formatDuration, parseDurationMs } from './duration.js';
 import { formatListenAddress, type ListenAddress, parseListenAddress } from './listen-address.js';
+import { MASK } from './mask.js';
 import { platformAccountSetting, platformIntervalSetting, platformUrlSetting } from './platform-settings.js';
 import { ageSetting } from './retention-settings.js';
 import { choiceSetting, parsePath, type Setting, switchSetting } from './setting.js';
@@ -21,6 +12,129 @@ import {
   webhookAllowSetting,
   webhookRetriesSetting,
 } from './webhook-settings.js';
+
+const NAME = /^\.?[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$/;
+
+/** The setting that adds names to those that are answered at loopback addresses. */
+export const allowedHostsSetting: Setting<readonly string[]> = {
+  placeholder: 'NAMES|off',
+  summary:
+    'names that requests at loopback addresses may be for, beside localhost, addresses, host.docker.internal, the names of this machine and of public-url, with commas between them; .example.com stands for all below it; others are answered 421; off for none',
+  expected: 'off, or names such as runs.example.com or .example.com with commas between them',
+  defaultText: 'off',
+  parse(text) {
+    const words = text.split(',').map((word) => word.trim().toLowerCase());
+    if (words.length === 1 && words[0] === 'off') return [];
+    return words.every((word) => NAME.test(word)) ? words : undefined;
+  },
+  format: (value) => (value.length === 0 ? 'off' : value.join(',')),
+};
+
+/** Where artifacts are kept. */
+export interface ArtifactPlace {
+  readonly bucket: string;
+  /** Empty, or with `/` at its end. */
+  readonly prefix: string;
+}
+
+/** The setting that says where artifacts of runs are kept. */
+export const artifactsSetting: Setting<ArtifactPlace | 'folder'> = {
+  placeholder: 'folder|s3://BUCKET/PREFIX',
+  summary: "where artifacts of runs are kept: the data folder's artifacts, or an S3-compatible bucket",
+  expected: 'folder, or a bucket such as s3://my-bucket/run-bridge',
+  defaultText: 'folder',
+  parse: parsePlace,
+  format: (value) => (value === 'folder' ? value : `s3://${value.bucket}/${value.prefix}`.replace(/\/+$/, '')),
+};
+
+/** The setting that says where the bucket's server is. */
+export const artifactsEndpointSetting: Setting<string> = {
+  placeholder: 'URL|auto',
+  summary: "URL of the bucket's server; auto is AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, else AWS itself",
+  expected: 'a URL such as https://minio.example.com:9000, or auto',
+  defaultText: 'auto',
+  parse: parseEndpoint,
+  format: (value) => value,
+};
+
+/** The setting that says in which region the bucket is. */
+export const artifactsRegionSetting: Setting<string> = {
+  placeholder: 'REGION|auto',
+  summary: "the bucket's region; auto is AWS_REGION, AWS_DEFAULT_REGION, else us-east-1",
+  expected: 'a region such as eu-central-1, or auto',
+  defaultText: 'auto',
+  parse: (text) => (/^[a-z0-9-]{1,64}$/i.test(text.trim()) ? text.trim().toLowerCase() : undefined),
+  format: (value) => value,
+};
+
+/** How the bucket is named in requests. */
+export const PATH_STYLES = ['auto', 'on', 'off'] as const;
+
+/** The setting that says where in a request the bucket's name stands. */
+export const artifactsPathStyleSetting: Setting<(typeof PATH_STYLES)[number]> = choiceSetting(
+  PATH_STYLES,
+  'auto',
+  "whether the bucket stands in the path of URLs (on) or in the host's name (off); auto is on where an endpoint is set",
+);
+
+/** @returns the URL without a slash at its end, or `auto` */
+export function parseEndpoint(text: string): string | undefined {
+  if (text.trim().toLowerCase() === 'auto') return 'auto';
+  const url = URL.canParse(text.trim()) ? new URL(text.trim()) : undefined;
+  // One with a user or a password in it would be logged.
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') {
+    return undefined;
+  }
+  return url.origin + url.pathname.replace(/\/+$/, '');
+}
+
+function parsePlace(text: string): ArtifactPlace | 'folder' | undefined {
+  const trimmed = text.trim();
+  if (trimmed.toLowerCase() === 'folder') return 'folder';
+  const [, bucket = '', path = ''] = /^s3:\/\/([a-z0-9][a-z0-9._-]{1,253}[a-z0-9])(\/.*)?$/i.exec(trimmed) ?? [];
+  const names = path.split('/').filter((name) => name !== '');
+  const isSafe = names.every((name) => /^[\w!.*'()-]{1,100}$/.test(name) && name !== '.' && name !== '..');
+  if (bucket === '' || !isSafe || names.length > 8) return undefined;
+  return { bucket, prefix: names.map((name) => `${name}/`).join('') };
+}
+
+const SCHEME = /^postgres(ql)?:\/\//i;
+/** Stands for the host where there is none because a folder of sockets is named instead: such a URL has no other parser. */
+const NO_HOST = 'socket';
+
+/** The setting that says which PostgreSQL keeps the state, in place of the data folder's SQLite file. */
+export const databaseUrlSetting: Setting<string> = {
+  placeholder: 'URL|off',
+  summary:
+    'PostgreSQL that keeps the state, such as postgresql://user:password@host:5432/run_bridge; also read from `DATABASE_URL`; off keeps it in the data folder',
+  expected: 'a URL such as postgresql://user:password@host:5432/run_bridge, or off',
+  defaultText: 'off',
+  isSecret: true,
+  sharedVariable: { name: 'DATABASE_URL', isMeant: (text) => SCHEME.test(text.trim()) },
+  parse: parseDatabaseUrl,
+  format: maskDatabaseUrl,
+};
+
+function parseDatabaseUrl(text: string): string | undefined {
+  const trimmed = text.trim();
+  if (trimmed.toLowerCase() === 'off') return 'off';
+  return SCHEME.test(trimmed) && URL.canParse(withHost(trimmed)) ? trimmed : undefined;
+}
+
+/** The URL as it may be shown: without passwords. */
+function maskDatabaseUrl(text: string): string {
+  if (text === 'off') return text;
+  const url = new URL(withHost(text));
+  if (url.password !== '') url.password = MASK;
+  for (const name of url.searchParams.keys()) {
+    if (/password|key|token/i.test(name)) url.searchParams.set(name, MASK);
+  }
+  return url.href.replace(`@${NO_HOST}/`, '@/');
+}
+
+function withHost(text: string): string {
+  return text.replace('@/', `@${NO_HOST}/`);
+}
 
 /** How much of SQL and its literals leaves the machine; see `docs/configuration.md`. */
 export const REDACTION_LEVELS = ['literals', 'statements', 'off'] as const;

@@ -1,12 +1,16 @@
-import { stat } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import { reasonOf } from '../component/reason-of.js';
+import { modernRecord } from '../decode/spelling.js';
+import { jsonlToParquet } from '../parquet/jsonl-parquet.js';
 import { ParquetDeliveryWriter, ParquetOutput } from '../parquet/parquet-writer.js';
+import { DEFAULT_LIMITS } from '../parquet/row-group.js';
 import { type DeliveryWriter, JsonlWriter, OtlpJsonWriter } from '../sink/delivery-writer.js';
 import { compressionOf } from './compression.js';
 import { ConvertError } from './convert-error.js';
 import { type FileFormat, formatByEnding } from './file-format.js';
-import { JsonlFile } from './jsonl-file.js';
-import { convertJsonlToParquet } from './jsonl-parquet-conversion.js';
+import { JsonlFile, unreadable } from './jsonl-file.js';
+import { tooLongReason } from './line-reject.js';
+import { MAX_LINE_BYTES } from './line-splitter.js';
 import { openSource } from './open-source.js';
 import type { OtlpReading } from './otlp-json-file.js';
 import { type ReadingProgress, type ReadingResult, ReadingTally } from './reading-tally.js';
@@ -102,5 +106,51 @@ async function writable<T>(path: string, create: () => Promise<T>): Promise<T> {
   } catch (cause) {
     const reason = reasonOf(cause);
     throw new ConvertError('unwritable', `cannot write ${path}: ${reason}. Check that its folder exists`, { cause });
+  }
+}
+
+/** What goes on while a file is converted. */
+interface ConversionOptions {
+  readonly sizeBytes: number;
+  readonly threads: number;
+  readonly signal: AbortSignal;
+  readonly onProgress: (bytesRead: number) => void;
+}
+
+/**
+ * Writes a JSONL file's records to a Parquet file by the short way: from bytes to columns, in threads. The same cells
+ * come of it, the same rejects, and the same count of records in `tally`, as of reading the records and writing them.
+ * @throws SourceError when the file cannot be read.
+ */
+export async function convertJsonlToParquet(
+  path: string,
+  output: ParquetOutput,
+  tally: ReadingTally,
+  { sizeBytes, threads, signal, onProgress }: ConversionOptions,
+): Promise<void> {
+  const file = await open(path, 'r').catch((cause) => {
+    throw unreadable(path, cause);
+  });
+  let counted = 0;
+  try {
+    await jsonlToParquet(file.fd, output, {
+      // What is appended while it is read belongs to it too.
+      byteCount: Math.max(sizeBytes, (await file.stat()).size),
+      threads,
+      toModern: modernRecord,
+      signal,
+      limits: { ...DEFAULT_LIMITS, maxLineBytes: MAX_LINE_BYTES, isRecordLog: false },
+      onReject: ({ line, reason }) =>
+        tally.addReject({ place: `line ${line}`, reason: reason ?? tooLongReason(MAX_LINE_BYTES), count: 1 }),
+      onProgress(bytesRead, recordCount) {
+        tally.addRecords(recordCount - counted);
+        counted = recordCount;
+        onProgress(Math.min(bytesRead, sizeBytes));
+      },
+    });
+  } catch (cause) {
+    throw unreadable(path, cause);
+  } finally {
+    await file.close();
   }
 }

@@ -1,14 +1,14 @@
-import { stat } from 'node:fs/promises';
+import { type FSWatcher, watch } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../component/clock.js';
 import { pause } from '../component/pause.js';
-import { FileWatch } from './file-watch.js';
-import { findRenamed } from './find-renamed.js';
 import { unreadable } from './jsonl-file.js';
 import { rejectLine, rejectLongLine } from './line-reject.js';
 import { type ByteLine, MAX_LINE_BYTES } from './line-splitter.js';
 import { textOf } from './line-stream.js';
 import type { Reject } from './record-source.js';
-import type { TailPosition } from './tail-position.js';
+import { HEAD_BYTES, type TailPosition } from './tail-position.js';
 import { TailedFile, type TailedLines } from './tailed-file.js';
 
 /** How a file is followed. */
@@ -218,4 +218,95 @@ function isJson(line: ByteLine): boolean {
   } catch {
     return false;
   }
+}
+
+/**
+ * Notices that a file may have changed: by the system's word where there is one, and by the time in any case, since
+ * network file systems and some containers say nothing.
+ */
+export class FileWatch {
+  private folder: FSWatcher | undefined;
+  private file: FSWatcher | undefined;
+  private isWoken = false;
+  private wake: (() => void) | undefined;
+
+  constructor(
+    private readonly path: string,
+    private readonly clock: Clock,
+    /** How long to wait at most, in milliseconds. */
+    private readonly pollMs: number,
+  ) {}
+
+  /**
+   * Resolves when the file may have changed since the last call, the time is over, or the signal aborts; keeps the process
+   * alive meanwhile.
+   * @param isPipe whether the file is a named pipe: its folder is not told what is written into it.
+   */
+  async wait(signal: AbortSignal, isPipe: boolean): Promise<void> {
+    this.folder ??= this.begin(dirname(this.path), (name) => name === null || name === basename(this.path));
+    if (isPipe) this.file ??= this.begin(this.path, () => true);
+    if (!this.isWoken && !signal.aborted) {
+      // The clock's timers let a process end, and so do watchers where there are none.
+      const alive = setInterval(() => {}, 2 ** 30);
+      await new Promise<void>((resolve) => {
+        const timer = this.clock.after(this.pollMs, done);
+        this.wake = done;
+        signal.addEventListener('abort', done, { once: true });
+        function done(): void {
+          timer.cancel();
+          signal.removeEventListener('abort', done);
+          resolve();
+        }
+      });
+      clearInterval(alive);
+      this.wake = undefined;
+    }
+    this.isWoken = false;
+  }
+
+  /** Ends a wait that is under way, or the next one. */
+  notify(): void {
+    this.isWoken = true;
+    this.wake?.();
+  }
+
+  close(): void {
+    this.folder?.close();
+    this.file?.close();
+  }
+
+  private begin(path: string, concerns: (name: string | null) => boolean): FSWatcher | undefined {
+    try {
+      const watcher = watch(path, (_event, name) => {
+        if (concerns(name)) this.notify();
+      });
+      // A folder that goes away, or one watch too many: the time is left to go by.
+      watcher.on('error', () => watcher.close());
+      return watcher;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** Files of a folder that are looked at. */
+const MAX_FILES = 10_000;
+
+/**
+ * Where the file of a position is by now, if its name went to another one: looked for by its number in its own folder,
+ * where log rotations leave it.
+ */
+export async function findRenamed(path: string, { inode, headBytes }: TailPosition): Promise<string | undefined> {
+  if (headBytes === 0 || headBytes > HEAD_BYTES || (await inodeOf(path)) === inode) return undefined;
+  const names = await readdir(dirname(path)).catch(() => []);
+  for (const name of names.slice(0, MAX_FILES)) {
+    const candidate = join(dirname(path), name);
+    if ((await inodeOf(candidate)) === inode) return candidate;
+  }
+  return undefined;
+}
+
+async function inodeOf(path: string): Promise<string | undefined> {
+  const found = await stat(path, { bigint: true }).catch(() => undefined);
+  return found?.isFile() === true ? String(found.ino) : undefined;
 }

@@ -4,7 +4,6 @@ import { Decompress } from 'fzstd';
 import { reasonOf } from '../component/reason-of.js';
 import { compressionOf } from './compression.js';
 import { SourceError } from './record-source.js';
-import { ZstdFrames } from './zstd-frames.js';
 
 /** A piece of a file, unpacked. */
 export interface FilePiece {
@@ -109,4 +108,92 @@ function damaged(path: string, kind: string, cause: unknown): SourceError {
   const reason = reasonOf(cause);
   const hint = 'Check that the file is complete; what came before is taken';
   return new SourceError('unreadable', `${path} cannot be unpacked as ${kind}: ${reason}. ${hint}`, { cause });
+}
+
+/** The largest window that is unpacked, in bytes: 32 MiB, which all levels up to 20 keep to. */
+const MAX_WINDOW_BYTES = 32 * 1024 * 1024;
+
+const FRAME_MAGIC = 0xfd2fb528;
+const SKIPPABLE_MAGIC = 0x184d2a5;
+/** Length of a dictionary's id, by the two bits that tell it. */
+const DICTIONARY_ID_BYTES = [0, 1, 2, 4];
+
+/**
+ * Walks through the frames of a zstd file (RFC 8878) ahead of who unpacks them, so that a frame is refused before memory is
+ * taken for its window, of which a header of six bytes may ask for gigabytes. What is no zstd is left to who unpacks it.
+ */
+export class ZstdFrames {
+  private head: number[] = [];
+  private skipBytes = 0;
+  private isInFrame = false;
+  private checksumBytes = 0;
+
+  /** @throws Error for a frame whose window is too large. */
+  push(bytes: Uint8Array): void {
+    let at = 0;
+    while (at < bytes.length) {
+      if (this.skipBytes > 0) {
+        const skipped = Math.min(this.skipBytes, bytes.length - at);
+        this.skipBytes -= skipped;
+        at += skipped;
+        continue;
+      }
+      this.head.push(bytes[at] ?? 0);
+      at += 1;
+      if (this.isInFrame) this.lookAtBlock();
+      else this.lookAtFrame();
+    }
+  }
+
+  private lookAtFrame(): void {
+    const { head } = this;
+    if (head.length < 5) return;
+    const magic = this.number(0, 4);
+    if (magic !== FRAME_MAGIC) {
+      if (Math.floor(magic / 16) !== SKIPPABLE_MAGIC) this.skipBytes = Number.POSITIVE_INFINITY;
+      else if (head.length === 8) this.next(this.number(4, 4));
+      return;
+    }
+    const flags = head[4] ?? 0;
+    const isSingleSegment = (flags & 0x20) !== 0;
+    const sizeBytes = flags >> 6 === 0 ? Number(isSingleSegment) : 1 << (flags >> 6);
+    const idBytes = DICTIONARY_ID_BYTES[flags & 3] ?? 0;
+    const sizeAt = 5 + (isSingleSegment ? 0 : 1) + idBytes;
+    if (head.length < sizeAt + sizeBytes) return;
+    const windowBytes = isSingleSegment ? this.number(sizeAt, sizeBytes) : windowOf(head[5] ?? 0);
+    if (windowBytes > MAX_WINDOW_BYTES) {
+      const mib = Math.round(windowBytes / 2 ** 20);
+      throw new Error(`it needs a window of ${mib} MiB, and 32 are taken. Pack it without --long and --ultra`);
+    }
+    this.checksumBytes = (flags & 4) === 0 ? 0 : 4;
+    this.isInFrame = true;
+    this.next(0);
+  }
+
+  private lookAtBlock(): void {
+    if (this.head.length < 3) return;
+    const header = this.number(0, 3);
+    // A block of one repeated byte has one byte, whatever its size says.
+    const isRepeated = ((header >> 1) & 3) === 1;
+    const isLast = (header & 1) === 1;
+    this.isInFrame = !isLast;
+    this.next((isRepeated ? 1 : header >> 3) + (isLast ? this.checksumBytes : 0));
+  }
+
+  private next(skipBytes: number): void {
+    this.head = [];
+    this.skipBytes = skipBytes;
+  }
+
+  /** Little-endian. */
+  private number(at: number, length: number): number {
+    let value = 0;
+    for (let index = at + length - 1; index >= at; index--) value = value * 256 + (this.head[index] ?? 0);
+    return value;
+  }
+}
+
+function windowOf(descriptor: number): number {
+  const base = 2 ** (10 + (descriptor >> 3));
+  return base + (base / 8) * (descriptor & 7);
 }

@@ -1,10 +1,13 @@
 import type { Clock } from '../component/clock.js';
-import type { RecordConsumer } from '../record/record-batch.js';
+import { pause } from '../component/pause.js';
+import type { TraceId } from '../record/ids.js';
+import { ConsumeError, type RecordConsumer } from '../record/record-batch.js';
+import type { TelemetryRecord } from '../record/telemetry-record.js';
+import { batchesOf } from './batch-builder.js';
+import { joinBatches } from './join-batches.js';
 import { rejectLine } from './line-reject.js';
 import { type ByteLine, MAX_LINE_BYTES } from './line-splitter.js';
 import { textOf } from './line-stream.js';
-import { PipeLines, type PipePart } from './pipe-lines.js';
-import { PipeStore } from './pipe-store.js';
 import { readRecord } from './read-record.js';
 import type { Reject } from './record-source.js';
 
@@ -108,3 +111,180 @@ export class RecordPipe {
 
 /** How much of a line is looked at for the key that records have, in bytes; the engine writes it first. */
 const LOOKED_AT_BYTES = 64 * 1024;
+
+/** A stretch of what came through a pipe. */
+export type PipePart =
+  /** No record: to be passed on as it is, with its line break if it had one; also a piece of a line. */
+  | { readonly kind: 'plain'; readonly bytes: Uint8Array }
+  /** A whole line that begins as a JSON object does; `raw` is all of it, with its line break. */
+  | { readonly kind: 'object'; readonly line: ByteLine; readonly raw: Uint8Array }
+  /** The beginning of a line that begins as a JSON object does and is longer than the limit; what follows of it is plain. */
+  | { readonly kind: 'tooLong'; readonly line: ByteLine };
+
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+const BRACE = 0x7b;
+const isSpace = (byte: number): boolean => byte === 0x20 || byte === 0x09 || byte === CARRIAGE_RETURN;
+
+/**
+ * Tells lines that may be records from all others, in whatever pieces they come. Others are given as soon as their first
+ * character is there, so that prompts and progress bars stay alive, and byte for byte; a line that may be a record is
+ * held until it is complete, up to a limit.
+ */
+export class PipeLines {
+  private held: Uint8Array[] = [];
+  private heldBytes = 0;
+  private isPlain = false;
+  private isObject = false;
+  private number = 1;
+  private offset = 0;
+
+  constructor(private readonly maxLineBytes = MAX_LINE_BYTES) {}
+
+  /** @param bytes are kept, so they must not be written over. */
+  *push(bytes: Uint8Array): Generator<PipePart> {
+    let start = 0;
+    while (start < bytes.length) {
+      const lineFeed = bytes.indexOf(LINE_FEED, start);
+      const end = lineFeed === -1 ? bytes.length : lineFeed + 1;
+      yield* this.take(bytes.subarray(start, end), lineFeed !== -1);
+      start = end;
+    }
+  }
+
+  /** What is left, when nothing more comes. */
+  *end(): Generator<PipePart> {
+    if (this.heldBytes > 0) yield this.release();
+  }
+
+  private *take(piece: Uint8Array, isEnd: boolean): Generator<PipePart> {
+    if (!this.isPlain && !this.isObject) {
+      const first = piece.find((byte) => !isSpace(byte));
+      this.isObject = first === BRACE;
+      this.isPlain = first !== undefined && !this.isObject;
+    }
+    this.held.push(piece);
+    this.heldBytes += piece.length;
+    if (this.isObject && this.heldBytes > this.maxLineBytes) {
+      yield { kind: 'tooLong', line: this.lineOf(this.whole()) };
+      this.isObject = false;
+      this.isPlain = true;
+    }
+    if (isEnd || this.isPlain || this.heldBytes > this.maxLineBytes) yield this.release();
+    if (!isEnd) return;
+    this.isPlain = false;
+    this.isObject = false;
+    this.number += 1;
+  }
+
+  private release(): PipePart {
+    const raw = this.whole();
+    const part: PipePart = this.isObject
+      ? { kind: 'object', line: this.lineOf(raw), raw }
+      : { kind: 'plain', bytes: raw };
+    this.offset += raw.length;
+    this.held = [];
+    this.heldBytes = 0;
+    return part;
+  }
+
+  private lineOf(raw: Uint8Array): ByteLine {
+    let end = raw.length;
+    if (raw[end - 1] === LINE_FEED) end -= 1;
+    if (raw[end - 1] === CARRIAGE_RETURN) end -= 1;
+    return { number: this.number, offset: this.offset, bytes: raw.subarray(0, end) };
+  }
+
+  private whole(): Uint8Array {
+    const [first] = this.held;
+    return this.held.length === 1 && first !== undefined ? first : Buffer.concat(this.held);
+  }
+}
+
+/** A record that came through a pipe, with the bytes of its line. */
+export interface PipedRecord {
+  readonly record: TelemetryRecord;
+  readonly raw: Uint8Array;
+}
+
+/** What waits for a slow store, as bytes of lines; beyond it the pipe waits, too: 8 MiB. */
+const MAX_WAITING_BYTES = 8 * 1024 * 1024;
+/** How long a store that takes nothing is tried again, in milliseconds. */
+const GIVE_UP_MS = 30_000;
+const never = new AbortController().signal;
+
+/**
+ * Hands records to a consumer beside the pipe that they came through, which goes on meanwhile. When the consumer fails for
+ * good, that is told once, with the lines that it has not got, and nothing more is taken.
+ */
+export class PipeStore {
+  readonly traceIds = new Set<TraceId>();
+  recordCount = 0;
+  private waiting: PipedRecord[] = [];
+  private waitingBytes = 0;
+  private working: Promise<void> | undefined;
+  private failed = false;
+
+  /** @param onFailed gets the lines that were not taken. */
+  constructor(
+    private readonly consumer: RecordConsumer,
+    private readonly clock: Clock,
+    private readonly onFailed: (error: unknown, lines: readonly Uint8Array[]) => Promise<void>,
+  ) {}
+
+  /** Whether it takes nothing any more. */
+  get hasFailed(): boolean {
+    return this.failed;
+  }
+
+  /** Takes a record; resolves when there is room for the next. */
+  async add(piped: PipedRecord): Promise<void> {
+    this.waiting.push(piped);
+    this.waitingBytes += piped.raw.length;
+    this.working ??= this.work();
+    if (this.waitingBytes > MAX_WAITING_BYTES) await this.working;
+  }
+
+  /** Resolves when everything was handed over, or given up. */
+  async drain(): Promise<void> {
+    await this.working;
+  }
+
+  private async work(): Promise<void> {
+    // What comes in this turn goes with it.
+    await Promise.resolve();
+    while (this.waiting.length > 0 && !this.failed) {
+      const taken = this.waiting;
+      this.waiting = [];
+      this.waitingBytes = 0;
+      try {
+        await this.hand(taken);
+      } catch (error) {
+        this.failed = true;
+        await this.onFailed(
+          error,
+          [...taken, ...this.waiting].map(({ raw }) => raw),
+        );
+        this.waiting = [];
+      }
+    }
+    this.working = undefined;
+  }
+
+  private async hand(taken: readonly PipedRecord[]): Promise<void> {
+    const delivery = joinBatches({ batches: batchesOf(taken.map(({ record }) => record)), foreign: [] });
+    const startMs = this.clock.monotonicMs();
+    for (;;) {
+      try {
+        await this.consumer.consume(delivery);
+        break;
+      } catch (error) {
+        const isPassing = error instanceof ConsumeError && error.code !== 'refused';
+        if (!isPassing || this.clock.monotonicMs() - startMs > GIVE_UP_MS) throw error;
+        await pause(this.clock, error.retryAfterMs, never);
+      }
+    }
+    for (const { traceId } of delivery.batches) this.traceIds.add(traceId);
+    this.recordCount += taken.length;
+  }
+}

@@ -1,13 +1,27 @@
-import { CompiledQuery, type Dialect, Kysely, PostgresDialect, sql } from 'kysely';
+import { Socket } from 'node:net';
+import {
+  CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  Kysely,
+  PostgresDialect,
+  type QueryResult,
+  sql,
+  type TransactionSettings,
+} from 'kysely';
+import { type CustomTypesConfig, Pool, types } from 'pg';
 import type { Clock } from '../component/clock.js';
+import { errorCode } from '../component/error-code.js';
+import { pause } from '../component/pause.js';
+import { reasonOf } from '../component/reason-of.js';
 import type { Fence } from './fence.js';
 import { migrateToLatest, type SchemaSteps } from './migrations.js';
-import { PostgresDriver } from './postgres-driver.js';
-import { postgresPool } from './postgres-pool.js';
 import { SqlState } from './sql-state.js';
 import type { State } from './state.js';
 import type { StateDb, StateTables } from './state-tables.js';
-import { StoreError } from './store-error.js';
+import { storableValues } from './storable-values.js';
+import { StoreError, type StoreErrorCode } from './store-error.js';
 import { ANNOUNCING } from './webhook/announcing.js';
 import type { Announcing } from './webhook/run-announcer.js';
 
@@ -110,3 +124,285 @@ function describe(url: string): string {
   const host = searchParams.get('host') ?? (hostname === '' ? 'localhost' : hostname);
   return `PostgreSQL at ${host}${port === '' ? '' : `:${port}`}${decodeURIComponent(pathname)}`;
 }
+
+/** Between two tries to get a connection, in milliseconds. */
+const RETRY_MS = 200;
+/** How often a server that is away is looked for, in milliseconds. */
+const PROBE_MS = 1_000;
+
+/** What the driver goes by. */
+export interface PostgresDriverConfig {
+  /** The server and database, for messages. */
+  readonly where: string;
+  /** How long whoever needs a connection waits for a server that has just gone, or is just starting, in milliseconds. */
+  readonly patienceMs: number;
+}
+
+/**
+ * Kysely's driver for PostgreSQL, patient with a server that is restarted. A connection that cannot be had is tried again
+ * for a while, and so is what was said on a broken one where saying it twice does no harm: a query outside of a transaction,
+ * a transaction's beginning. Of anything else it is not known whether it was done; the stores' callers say it again, and
+ * their writes may be done twice. Whatever fails is a `StoreError`.
+ */
+export class PostgresDriver implements Driver {
+  private readonly connections = new WeakMap<DatabaseConnection, GuardedConnection>();
+  private readonly stop = new AbortController();
+  private failure: StoreError | null = null;
+
+  constructor(
+    private readonly driver: Driver,
+    private readonly config: PostgresDriverConfig,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Why the server cannot be used at the moment; `null` while it can. */
+  get problem(): string | null {
+    return this.failure?.message ?? null;
+  }
+
+  init(): Promise<void> {
+    return this.driver.init();
+  }
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    const { where } = this.config;
+    const connection = new GuardedConnection(await this.acquire(), where, async (broken) => {
+      await this.driver.releaseConnection(broken);
+      return await this.acquire();
+    });
+    this.connections.set(connection, connection);
+    return connection;
+  }
+
+  async beginTransaction(connection: DatabaseConnection, settings: TransactionSettings): Promise<void> {
+    await this.driver.beginTransaction(connection, settings);
+    this.mark(connection, true);
+  }
+
+  async commitTransaction(connection: DatabaseConnection): Promise<void> {
+    await this.driver.commitTransaction(connection);
+    this.mark(connection, false);
+  }
+
+  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    await this.driver.rollbackTransaction(connection);
+    this.mark(connection, false);
+  }
+
+  async releaseConnection(connection: DatabaseConnection): Promise<void> {
+    const inner = this.connections.get(connection)?.inner;
+    if (inner != null) await this.driver.releaseConnection(inner);
+  }
+
+  async destroy(): Promise<void> {
+    this.stop.abort();
+    await this.driver.destroy();
+  }
+
+  private mark(connection: DatabaseConnection, isInTransaction: boolean): void {
+    const guarded = this.connections.get(connection);
+    if (guarded !== undefined) guarded.isInTransaction = isInTransaction;
+  }
+
+  private async acquire(): Promise<DatabaseConnection> {
+    const untilMs = this.clock.monotonicMs() + this.config.patienceMs;
+    for (;;) {
+      try {
+        const connection = await this.driver.acquireConnection();
+        this.failure = null;
+        return connection;
+      } catch (cause) {
+        const error = toPostgresError(cause, this.config.where);
+        // Once it is known to be away, nobody is made to wait.
+        const isPatient = error.code === 'unreachable' && this.failure === null && !this.stop.signal.aborted;
+        if (!isPatient || this.clock.monotonicMs() >= untilMs) {
+          this.note(error);
+          throw error;
+        }
+        await pause(this.clock, RETRY_MS, this.stop.signal);
+      }
+    }
+  }
+
+  /** Looks for a server that is away until it is back, so that readiness is right also where nobody asks for anything. */
+  private note(error: StoreError): void {
+    if (error.code !== 'unreachable') return;
+    const isKnown = this.failure !== null;
+    this.failure = error;
+    if (!isKnown) void this.probe();
+  }
+
+  private async probe(): Promise<void> {
+    while (this.failure !== null) {
+      await pause(this.clock, PROBE_MS, this.stop.signal);
+      if (this.failure === null || this.stop.signal.aborted) return;
+      try {
+        await this.driver.releaseConnection(await this.driver.acquireConnection());
+        this.failure = null;
+      } catch (cause) {
+        this.failure = toPostgresError(cause, this.config.where);
+      }
+    }
+  }
+}
+
+/**
+ * A connection whose failures are `StoreError`s, and which is replaced where it turns out to be broken before anything
+ * depends on it; so may be the next one, and all that were open when the server went.
+ */
+class GuardedConnection implements DatabaseConnection {
+  isInTransaction = false;
+
+  /** @param inner `null` where it broke, and no other one could be had */
+  constructor(
+    public inner: DatabaseConnection | null,
+    private readonly where: string,
+    private readonly replace: (broken: DatabaseConnection) => Promise<DatabaseConnection>,
+  ) {}
+
+  async executeQuery<R>(given: CompiledQuery): Promise<QueryResult<R>> {
+    const query = { ...given, parameters: storableValues(given.parameters) };
+    for (let tries = 1; ; tries += 1) {
+      const { inner } = this;
+      try {
+        return await present(inner).executeQuery<R>(query);
+      } catch (cause) {
+        const error = toPostgresError(cause, this.where);
+        const isRepeatable = error.code === 'unreachable' && !this.isInTransaction && HARMLESS.test(query.sql);
+        if (inner === null || !isRepeatable || tries > MAX_CONNECTIONS) throw error;
+        this.inner = null;
+        this.inner = await this.replace(inner);
+      }
+    }
+  }
+
+  streamQuery<R>(query: CompiledQuery, chunkSize?: number): AsyncIterableIterator<QueryResult<R>> {
+    return present(this.inner).streamQuery<R>({ ...query, parameters: storableValues(query.parameters) }, chunkSize);
+  }
+}
+
+function present(connection: DatabaseConnection | null): DatabaseConnection {
+  if (connection === null) throw new Error('the connection was lost');
+  return connection;
+}
+
+/** What may be said twice. */
+const HARMLESS = /^\s*(select|begin|start transaction)\b/i;
+
+/** What went wrong between the program and a PostgreSQL server, as a `StoreError` that says what to do. */
+export function toPostgresError(cause: unknown, where: string): StoreError {
+  if (cause instanceof StoreError) return cause;
+  const message = messageOf(cause);
+  const [code, advice] = explain(errorCode(cause) ?? '', message);
+  return new StoreError(code, `${where}: ${advice} (${message})`, { cause });
+}
+
+type Explanation = readonly [StoreErrorCode, string];
+
+const UNREACHABLE: Explanation = [
+  'unreachable',
+  'the server cannot be reached; check that it runs, and host and port in DATABASE_URL',
+];
+const LOST: Explanation = ['unreachable', 'the connection was lost; it is tried again'];
+const NOT_LET_IN: Explanation = [
+  'refused',
+  'the server does not let this user in; check user and password in DATABASE_URL, and pg_hba.conf on the server',
+];
+const UNTRUSTED: Explanation = [
+  'refused',
+  "the server's certificate is not trusted; give its authority's file as sslrootcert in DATABASE_URL, or sslmode=no-verify where that is no matter",
+];
+
+/** PostgreSQL's codes (https://www.postgresql.org/docs/current/errcodes-appendix.html), Node's, and what `pg` says without one. */
+const EXPLANATIONS: readonly (readonly [RegExp, Explanation])[] = [
+  [/^(ENOTFOUND|EAI_AGAIN)$/, ['unreachable', 'the host is not known; check its name in DATABASE_URL']],
+  [/^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENOENT|EACCES)$/, UNREACHABLE],
+  [/^(ECONNRESET|EPIPE|ETIMEDOUT|ECONNABORTED|08...|57P01|57P02)$/, LOST],
+  [/^57P03$/, ['unreachable', 'the server is starting or stopping; try again in a moment']],
+  [
+    /^53300$/,
+    ['unreachable', 'the server takes no more connections; raise its max_connections, or close other programs'],
+  ],
+  [/^(28...|0L...|0P...)$/, NOT_LET_IN],
+  [/^3D000$/, ['refused', 'there is no such database; create it (createdb NAME), or correct DATABASE_URL']],
+  [/^3F000$/, ['refused', 'there is no schema to create tables in; create the one that search_path names']],
+  [
+    /^42501$/,
+    ['readOnly', 'this user lacks a right; GRANT it CREATE on the schema, and let it own the tables of run-bridge'],
+  ],
+  [
+    /^25006$/,
+    [
+      'readOnly',
+      'the database can only be read; give the address of the primary server, or set default_transaction_read_only to off',
+    ],
+  ],
+  [/^(53100|58030)$/, ['full', "the server's disk is full or fails; free some space there"]],
+  // Data exceptions, and limits of the server, as of an index's key.
+  [/^(22...|54...)$/, ['unstorable', 'the database cannot keep a value']],
+  [/^XX00[12]$/, ['corrupt', 'the database is damaged; restore it from a backup']],
+  [/^(40001|40P01|55P03)$/, ['locked', 'another program holds what is to be written; it is tried again']],
+  [/(CERT|SIGNATURE|ISSUER|ALTNAME)/, UNTRUSTED],
+];
+
+/** What `pg` says without a code. */
+const MESSAGES: readonly (readonly [RegExp, Explanation])[] = [
+  [/client password must be a string|no password/i, NOT_LET_IN],
+  [/does not support SSL/i, ['refused', 'the server does not speak TLS; leave sslmode out of DATABASE_URL']],
+  [/timeout|timed out/i, UNREACHABLE],
+  [/connection (was lost|terminated|ended|error)|not queryable|closed the connection/i, LOST],
+];
+
+function explain(code: string, message: string): Explanation {
+  const byCode = EXPLANATIONS.find(([pattern]) => pattern.test(code));
+  const found = byCode ?? MESSAGES.find(([pattern]) => pattern.test(message));
+  return found?.[1] ?? ['unavailable', 'the database cannot be used'];
+}
+
+/** An address with several tries is told as a list of errors without a message of its own. */
+function messageOf(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join('; ');
+  return reasonOf(error);
+}
+
+/** Connections that one part of the program (the main thread, the thread that exports) has open at most. */
+export const MAX_CONNECTIONS = 10;
+/** How long to wait for a connection, in milliseconds. */
+const CONNECT_TIMEOUT_MS = 10_000;
+/** A server that has not said a word for so long while something was asked of it is taken to be gone, in milliseconds. */
+const SILENCE_MS = 120_000;
+
+/** Opens connections to a PostgreSQL server as they are needed. */
+export function postgresPool(url: string): Pool {
+  const pool = new Pool({
+    connectionString: url,
+    max: MAX_CONNECTIONS,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    fallback_application_name: 'run-bridge',
+    types: POSTGRES_TYPES,
+    stream: silentSocket,
+  });
+  // Of a connection that breaks while nothing is asked of it, whoever asks next is told; unheard, the event would end the process.
+  pool.on('error', () => {});
+  pool.on('connect', (client) => client.on('error', () => {}));
+  return pool;
+}
+
+function silentSocket(): Socket {
+  const socket = new Socket();
+  socket.setTimeout(SILENCE_MS, () => socket.destroy(new Error('the server timed out')));
+  return socket;
+}
+
+/** PostgreSQL's numbers for its types `bigint` and `numeric`. */
+const INT8 = 20;
+const NUMERIC = 1700;
+
+/**
+ * How values come back: as from SQLite. `bigint` (also what `count` answers) and `numeric` (what `sum` makes of it) are
+ * numbers; milliseconds, bytes and ids stay far below the 2^53 from which a number is not exact.
+ */
+export const POSTGRES_TYPES: CustomTypesConfig = {
+  getTypeParser: (oid, format) => (oid === INT8 || oid === NUMERIC ? Number : types.getTypeParser(oid, format)),
+};

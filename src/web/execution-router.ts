@@ -1,6 +1,7 @@
-import express, { type NextFunction, type Request, type Response, Router } from 'express';
+import express, { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express';
 import type { z } from 'zod';
 import type { Logger } from '../component/logger.js';
+import { refusalOf } from '../receiver/refusal.js';
 import type { SenderGate } from '../receiver/sender-gate.js';
 import { parseTraceId } from '../record/ids.js';
 import { stepIdFor } from '../record/resource.js';
@@ -20,7 +21,6 @@ import {
 } from '../run/execution-api.js';
 import { type ExecutionBook, ExecutionBookError, type ExecutionBookErrorCode } from '../run/execution-book.js';
 import type { LocalExecutionBook } from '../run/local-execution-book.js';
-import { senderAccountIn, senderGuard } from './sender-guard.js';
 
 /** What the router works with. */
 export interface ExecutionRouterDeps {
@@ -143,4 +143,30 @@ function toApiError(error: unknown): Pick<ApiError, 'status' | 'code' | 'message
     return { status, code: 'invalid', message: `the request cannot be read: ${String(error)}` };
   }
   return { status: 500, code: 'failed', message: 'run-bridge failed on this request; its log says why' };
+}
+
+/** Stands before the API of runs: who may send telemetry may tell of runs. Answers as that API does. */
+export function senderGuard(gate: SenderGate): RequestHandler {
+  return async (request, response, next) => {
+    try {
+      response.locals.senderAccountId = await gate.admit(
+        request.headers.authorization,
+        request.socket.remoteAddress ?? '',
+      );
+    } catch (error) {
+      const { status, reason, message, headers } = refusalOf(error);
+      response
+        .status(status)
+        .set(headers)
+        .json({ error: { code: reason, message } });
+      return;
+    }
+    next();
+  };
+}
+
+/** The account that whoever asks tells of runs for, behind `senderGuard`; `null` for the first. */
+export function senderAccountIn(response: Response): number | null {
+  const { senderAccountId }: { readonly senderAccountId?: number | null } = response.locals;
+  return senderAccountId ?? null;
 }

@@ -1,11 +1,10 @@
+import type { LookupAddress } from 'node:dns';
 import http from 'node:http';
 import https from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Clock } from '../component/clock.js';
 import { exchange, exchangeErrorText, type HttpAnswer, StaleConnectionError } from '../delivery/http-exchange.js';
 import type { AddressRules } from './address-rules.js';
-import { ForbiddenAddressError } from './forbidden-address-error.js';
-import { guardedLookup, type ResolveAll } from './guarded-lookup.js';
 
 /** What came of one request. */
 export interface HttpOutcome {
@@ -117,4 +116,38 @@ function flat(headers: http.IncomingHttpHeaders): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
   );
+}
+
+/** Resolves a name to all of its addresses. */
+export type ResolveAll = (hostname: string) => Promise<readonly LookupAddress[]>;
+
+/**
+ * A `lookup` for sockets that gives them allowed addresses only. The socket connects to what was looked at: a name that
+ * resolves to another address a moment later changes nothing.
+ */
+export function guardedLookup(rules: AddressRules, resolve: ResolveAll): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname).then(
+      (addresses) => {
+        const allowed = addresses.filter(({ address }) => rules.ruleAgainst(address) === undefined);
+        const wanted = allowed.filter(({ family }) => !options.family || family === options.family);
+        const [first] = wanted;
+        if (first === undefined) {
+          const rule = addresses.map(({ address }) => rules.ruleAgainst(address)).find((one) => one !== undefined);
+          callback(new ForbiddenAddressError(hostname, rule ?? 'it has no address'), [], 0);
+        } else if (options.all === true) callback(null, [...wanted]);
+        else callback(null, first.address, first.family);
+      },
+      (error: unknown) => callback(error instanceof Error ? error : new Error(String(error)), [], 0),
+    );
+  };
+}
+
+/** An endpoint's address is one that nothing is sent to. The message says which, by which rule, and what allows it. */
+export class ForbiddenAddressError extends Error {
+  override readonly name = 'ForbiddenAddressError';
+  /** @param rule such as `127.0.0.1 is loopback` */
+  constructor(host: string, rule: string) {
+    super(`${host} is refused: ${rule}; add it to webhook-allow if deliveries may go there`);
+  }
 }

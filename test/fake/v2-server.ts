@@ -1,5 +1,5 @@
 import { type Request, type Response, Router } from 'express';
-import { apiErrors } from '../../src/api/api-errors.js';
+import { apiErrors } from '../../src/api/api-router.js';
 import type { Caller } from '../../src/api/caller.js';
 import { apiRouters } from '../../src/app/api-routers.js';
 import type { Clock } from '../../src/component/clock.js';

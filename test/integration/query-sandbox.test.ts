@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listQueryFiles } from '../../src/query/list-query-files.js';
-import { checkStatement } from '../../src/query/process/check-statement.js';
 import { openSandbox } from '../../src/query/process/open-sandbox.js';
-import { runStatement } from '../../src/query/process/run-statement.js';
+import { checkStatement, runStatement } from '../../src/query/process/run-statement.js';
 import type { QueryMessage } from '../../src/query/query-messages.js';
 import { queryFolder } from '../fake/query-folder.js';
 

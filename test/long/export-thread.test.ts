@@ -2,7 +2,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { LateExports } from '../../src/app/late-exports.js';
+import { LateExports } from '../../src/app/open-parts.js';
 import { checkDestinations } from '../../src/app/otlp-destinations.js';
 import { systemClock } from '../../src/component/clock.js';
 import { RetryPolicy } from '../../src/delivery/retry-policy.js';
@@ -107,7 +107,6 @@ describe('exports in a thread that comes late', () => {
 
 /** An exporter that takes its thread down with the first spans it gets, again and again until it has done so often enough. */
 const MURDEROUS = (deaths: number, how: string) => `
-import { existsSync, writeFileSync, appendFileSync } from 'node:fs';
 const folder = new URL('.', import.meta.url);
 let number = 1;
 while (existsSync(new URL('death-' + number, folder))) number += 1;

@@ -1,6 +1,161 @@
 import { Router } from 'express';
-import { createDocument } from 'zod-openapi';
-import { API_PATHS } from './api-paths.js';
+import { z } from 'zod';
+import { createDocument, type ZodOpenApiPathsObject } from 'zod-openapi';
+import { API_PATH } from '../../run/api-path.js';
+import {
+  apiErrorSchema,
+  artifactsEndSchema,
+  cancellationSchema,
+  expectedArtifactsSchema,
+  finishSchema,
+  placeSchema,
+  stepEndSchema,
+  stepStartSchema,
+} from '../../run/execution-api.js';
+import { ARTIFACT_PATHS } from '../artifact/artifact-paths.js';
+import { OWN_PATHS } from '../own/own-paths.js';
+import { OWN_WEBHOOK_PATHS } from '../own/webhook-paths.js';
+import { V2_PATHS } from '../v2/v2-paths.js';
+import { V3_PATHS } from '../v3/v3-paths.js';
+import { jsonAnswer } from './answers.js';
+
+const STEPS = `${API_PATH}/executions/steps/{stepId}`;
+const TAGS = ['run-bridge: commands run elsewhere'];
+const stepId = z.string().meta({ description: 'yours: 1 to 100 letters, digits or _ . : -' });
+const path = z.object({ stepId });
+
+const problems = {
+  400: jsonAnswer(apiErrorSchema, 'What is wrong with the request.'),
+  401: jsonAnswer(apiErrorSchema, 'A token is needed at this address, and none that is good came.'),
+  403: jsonAnswer(apiErrorSchema, 'The token may not send telemetry, and so not tell of runs.'),
+  404: jsonAnswer(apiErrorSchema, 'Not known.'),
+  413: jsonAnswer(apiErrorSchema, 'The body is larger than it may be.'),
+  415: jsonAnswer(apiErrorSchema, 'The body is no JSON.'),
+  429: jsonAnswer(apiErrorSchema, 'Too many failed tries; Retry-After says when to try again.'),
+  500: jsonAnswer(apiErrorSchema, 'A fault of the bridge; its log says why.'),
+  503: jsonAnswer(apiErrorSchema, 'May be tried again.'),
+};
+/** Where telemetry needs no token, this needs none either. */
+const security = [{}, { token: [] }, { bearer: [] }];
+const body = (schema: z.ZodType) => ({ required: true, content: { 'application/json': { schema } } });
+
+/** What is answered without a token or outside of the guarded API: who answers, and the book of commands. */
+export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
+  '/api/openapi.json': {
+    get: {
+      tags: ['run-bridge: itself'],
+      summary: 'This description',
+      security: [],
+      responses: { 200: jsonAnswer(z.looseObject({ openapi: z.string() }), 'OpenAPI 3.1.') },
+    },
+  },
+  [API_PATH]: {
+    get: {
+      tags: ['run-bridge: itself'],
+      summary: 'Who answers here, and where its other port is',
+      security: [],
+      responses: {
+        200: jsonAnswer(
+          z.object({
+            name: z.literal('run-bridge'),
+            version: z.string(),
+            port: z.enum(['otlp', 'web']),
+            otlp_url: z.string(),
+            web_url: z.string(),
+            exports_to: z.array(z.string()),
+          }),
+          'About this bridge.',
+        ),
+      },
+    },
+  },
+  [STEPS]: {
+    put: {
+      tags: TAGS,
+      security,
+      summary: 'A step began, or is still under way',
+      requestParams: { path },
+      requestBody: body(stepStartSchema),
+      responses: { 200: jsonAnswer(placeSchema.in, 'Its run and its place there.'), ...problems },
+    },
+  },
+  [`${STEPS}/traces/{traceId}`]: {
+    put: {
+      tags: TAGS,
+      security,
+      summary: 'A trace holds records of the step',
+      requestParams: { path: z.object({ stepId, traceId: z.string() }) },
+      responses: { 204: { description: 'Noted.' }, ...problems },
+    },
+  },
+  [`${STEPS}/end`]: {
+    put: {
+      tags: TAGS,
+      security,
+      summary: 'A step ended, and all its records were handed over',
+      requestParams: { path },
+      requestBody: body(stepEndSchema),
+      responses: { 204: { description: 'Noted.' }, ...problems },
+    },
+  },
+  [`${STEPS}/artifacts`]: {
+    put: {
+      tags: TAGS,
+      security,
+      summary: 'Artifacts of the step are about to be uploaded: its run is not over before they can be downloaded',
+      requestParams: { path },
+      requestBody: body(expectedArtifactsSchema),
+      responses: { 204: { description: 'Noted.' }, ...problems },
+    },
+  },
+  [`${STEPS}/artifacts/end`]: {
+    put: {
+      tags: TAGS,
+      security,
+      summary: 'No more artifacts of the step are uploaded; those that are missing are noted on the run',
+      requestParams: { path },
+      requestBody: body(artifactsEndSchema),
+      responses: { 204: { description: 'Noted.' }, ...problems },
+    },
+  },
+  [`${STEPS}/cancellation`]: {
+    get: {
+      tags: TAGS,
+      security,
+      summary: 'Whether the step is to be interrupted, since its run was cancelled',
+      requestParams: { path },
+      responses: { 200: jsonAnswer(cancellationSchema, 'Whether it is.'), ...problems },
+    },
+  },
+  [`${API_PATH}/executions/finish`]: {
+    post: {
+      tags: TAGS,
+      security,
+      summary: 'A run takes no more steps',
+      requestBody: body(finishSchema),
+      responses: {
+        200: jsonAnswer(
+          z.looseObject({ kind: z.enum(['finished', 'closing', 'already_finished']), run: z.looseObject({}) }),
+          'What became of the wish.',
+        ),
+        ...problems,
+      },
+    },
+  },
+};
+
+/**
+ * Every path of the API. A router is described beside it, in a `…-paths.ts`, and that is named here; a test fails for a
+ * route that is mounted and not described, and for one that is described and not mounted.
+ */
+export const API_PATHS: ZodOpenApiPathsObject = {
+  ...BRIDGE_PATHS,
+  ...V2_PATHS,
+  ...ARTIFACT_PATHS,
+  ...OWN_PATHS,
+  ...V3_PATHS,
+  ...OWN_WEBHOOK_PATHS,
+};
 
 /** Describes the API; for everybody, since it says nothing of anybody's runs. @param version the program's */
 export function openApiRouter(version: string): Router {

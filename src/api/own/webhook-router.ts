@@ -1,19 +1,20 @@
 import { type Request, Router } from 'express';
 import { z } from 'zod';
 import { API_PATH } from '../../run/api-path.js';
+import { RUN_STATUS, type RunStatus } from '../../store/run-status.js';
 import type { ReplayScope } from '../../store/webhook/event-store.js';
-import { WEBHOOK_EVENT_TYPES } from '../../store/webhook/webhook-subscription.js';
+import { WEBHOOK_EVENT_TYPES, type WebhookSubscription } from '../../store/webhook/webhook-subscription.js';
 import { NOT_REPLAYABLE } from '../../webhook/not-replayable.js';
 import { payloadOf } from '../../webhook/payload.js';
 import { ApiError } from '../api-error.js';
 import { authorize, callerOf } from '../authenticate.js';
 import { success } from '../envelope.js';
 import { foundSubscription, shownUrl } from '../webhook/found-subscription.js';
+import { microseconds, subscriptionDocument } from '../webhook/subscription-document.js';
 import { bodySchemas, parseInput, toDraft } from '../webhook/subscription-input.js';
 import { addSubscriptionRoutes } from '../webhook/subscription-routes.js';
 import type { WebhookApiDeps } from '../webhook/webhook-api-deps.js';
 import { webhookBody } from '../webhook/webhook-body.js';
-import { ownSubscriptionDocument } from './webhook-document.js';
 
 const ALL = `${API_PATH}/webhooks`;
 const ONE = `${ALL}/:webhookId`;
@@ -116,4 +117,36 @@ function replayScope(input: z.output<typeof replaySchema>): ReplayScope {
 function previewOf(request: Request) {
   const { event_type: eventType, run_id: runId } = parseInput(previewSchema, request.query);
   return { eventType, runId: runId === undefined ? null : Number(runId) };
+}
+
+/**
+ * A subscription with what the hosted platform has no place for.
+ * @param clientUrl as the caller may see it
+ * @param secret shown where it was made just now
+ */
+export function ownSubscriptionDocument(subscription: WebhookSubscription, clientUrl: string, secret?: string) {
+  const { kind, state, filter, pausedUntilUnixMs } = subscription;
+  return {
+    ...subscriptionDocument(subscription, clientUrl, secret),
+    type: kind,
+    state,
+    filters: { ...filter, statuses: filter.statuses.map(wordOf) },
+    has_headers: subscription.sealedHeaders !== null,
+    authorization: subscription.hasAuthorization,
+    standard_headers: subscription.hasStandardHeaders,
+    max_per_minute: subscription.maxPerMinute,
+    failed_count: subscription.failedCount,
+    failing_since: orNull(subscription.failingSinceUnixMs),
+    paused_until: pausedUntilUnixMs === 0 ? null : microseconds(pausedUntilUnixMs),
+    old_secret_until: orNull(subscription.oldSecretUntilUnixMs),
+  };
+}
+
+function orNull(unixMs: number | null): string | null {
+  return unixMs === null ? null : microseconds(unixMs);
+}
+
+function wordOf(status: RunStatus): string {
+  if (status === RUN_STATUS.success) return 'success';
+  return status === RUN_STATUS.cancelled ? 'cancelled' : 'errored';
 }

@@ -1,8 +1,14 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
+import type { Decoding } from '../../app/create-decoding.js';
+import type { Clock, Timer } from '../../component/clock.js';
+import type { Logger } from '../../component/logger.js';
 import { isInheritedByOthers, isWrittenByOthers } from '../../component/process-tree.js';
 import { reasonOf } from '../../component/reason-of.js';
+import type { DecodedRequest } from '../../decode/request-decoder.js';
+import type { ExportRequest } from '../../otlp/export-request.js';
 import { ConsumeError, type Delivery, type Signal } from '../../record/record-batch.js';
 import { stepInEnvironment } from '../../record/resource.js';
 import { CommandRecords } from '../../source/command-records.js';
@@ -10,7 +16,8 @@ import { CommandSteps, isProcess } from '../../source/command-steps.js';
 import { guessResource } from '../../source/guess-resource.js';
 import { HeldRequests } from '../../source/held-requests.js';
 import { JsonlTail } from '../../source/jsonl-tail.js';
-import { REJECTS_FILE } from '../../source/reject-file.js';
+import type { Reject } from '../../source/record-source.js';
+import { REJECTS_FILE, RejectFile } from '../../source/reject-file.js';
 import type { SpoolEntry } from '../../source/spool-entry.js';
 import { SPOOL_FOLDER, SPOOLED_OTLP_FILE } from '../../source/spool-folder.js';
 import { startPosition } from '../../source/start-position.js';
@@ -19,13 +26,13 @@ import { writeSpoolEntry } from '../../source/write-spool-entry.js';
 import type { DataFolderLock } from '../../store/data-folder-lock.js';
 import type { ChildEnding } from './child-ending.js';
 import type { CommandFacts } from './command-facts.js';
-import { CommandRejects } from './command-rejects.js';
 import { type CommandSpan, toForeignBatch } from './command-span.js';
 import type { EndedEngine } from './engine-snapshots.js';
 import { mayRunSeveral } from './engine-switches.js';
 import type { StepTarget } from './exec-target.js';
-import { LateTap } from './late-tap.js';
 import { LateTarget } from './late-target.js';
+import type { Notices } from './notices.js';
+import type { OtlpTap, TapListener } from './otlp-tap.js';
 import { removePrivateFolder } from './private-folder.js';
 import { StepArtifacts } from './step-artifacts.js';
 import { spoolEntryOf, stepStartOf, toCommandEnding } from './step-facts.js';
@@ -347,4 +354,104 @@ function endedEngines({ batches }: Delivery): readonly EndedEngine[] {
       return recordType === 'SpanEnd' && isProcess(record) ? [{ traceId, spanId }] : [];
     }),
   );
+}
+
+/** How much of a request that cannot be read is kept, in bytes: as base64 about as much as of a line. */
+const KEPT_BYTES = 3 * 1024;
+
+/** Telemetry of a command that could not be read: kept in a file, and counted. */
+export class CommandRejects {
+  private readonly file: RejectFile;
+  private count = 0;
+
+  /** @param path of the file that keeps them */
+  constructor(
+    path: string,
+    clock: Clock,
+    private readonly notices: Notices,
+  ) {
+    this.file = new RejectFile(path, clock, (trouble) => notices.say(trouble));
+  }
+
+  /** @param path of the file in which they stand */
+  async addLines(path: string, rejects: readonly Reject[]): Promise<void> {
+    for (const { count } of rejects) this.count += count;
+    await this.file.add(path, rejects);
+  }
+
+  /** A request that was answered before it was read. */
+  async addRequest(signal: Signal, bytes: Uint8Array, reason: string): Promise<void> {
+    const text = Buffer.from(bytes.subarray(0, KEPT_BYTES)).toString('base64');
+    this.count += 1;
+    await this.file.add('OTLP', [{ place: `POST /v1/${signal}`, reason, count: 1, text }]);
+  }
+
+  /** Says how many there were, if there were any. */
+  say(): void {
+    if (this.count === 0) return;
+    this.notices.say(`lines or requests of telemetry that cannot be read: ${this.count}, kept in ${this.file.path}`);
+  }
+}
+
+/** A command that has run for so long gets its decoders loaded, so that no request, and not its end, need wait for that; in milliseconds. */
+const WARM_UP_MS = 150;
+
+/** The tap of a command's port, loaded when it is needed: a command that is over at once and sends nothing does without. */
+export class LateTap {
+  private readonly warmUp: Timer;
+  private loading: Promise<OtlpTap> | undefined;
+  private loaded: OtlpTap | undefined;
+
+  constructor(
+    private readonly deps: { readonly clock: Clock; readonly logger: Logger },
+    private readonly listener: TapListener,
+  ) {
+    this.warmUp = deps.clock.after(WARM_UP_MS, () => {
+      // Whoever sends is told.
+      this.load().catch(() => undefined);
+    });
+  }
+
+  /** Answers requests that were not parked, the first one when the receiver is loaded. */
+  readonly answer: RequestListener = (request, response) => {
+    const receiver = this.load().then((tap) => tap.receiver());
+    receiver.then(
+      ({ answer }) => answer(request, response),
+      (error: unknown) => response.destroy(error instanceof Error ? error : undefined),
+    );
+  };
+
+  /** Takes a request that was answered before. @throws OtlpDecodeError, ConsumeError */
+  async takeAnswered(signal: Signal, bytes: Uint8Array): Promise<void> {
+    const tap = await this.load();
+    await tap.takeAnswered(signal, bytes);
+  }
+
+  /** Of requests that came. */
+  get codecs(): Decoding['codecs'] {
+    return this.tap.codecs;
+  }
+
+  /** The records of a request that came. */
+  decode(request: ExportRequest): DecodedRequest {
+    return this.tap.decode(request);
+  }
+
+  /** The command has ended: nothing is loaded any more that no request asks for. */
+  end(): void {
+    this.warmUp.cancel();
+  }
+
+  private get tap(): OtlpTap {
+    if (this.loaded === undefined) throw new Error('no request has come yet');
+    return this.loaded;
+  }
+
+  private load(): Promise<OtlpTap> {
+    this.loading ??= import('./otlp-tap.js').then(({ OtlpTap: Tap }) => {
+      this.loaded = new Tap(this.deps, this.listener);
+      return this.loaded;
+    });
+    return this.loading;
+  }
 }

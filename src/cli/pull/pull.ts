@@ -1,11 +1,23 @@
+import { join } from 'node:path';
+import { MAX_WAITING_RUNS } from '../../app/hosted-runs.js';
 import { isLoopback } from '../../component/is-loopback.js';
+import type { Logger } from '../../component/logger.js';
+import { formatDuration } from '../../config/duration.js';
+import type { TraceId } from '../../record/ids.js';
+import type { PlatformApi } from '../../source/platform/platform-api.js';
+import { PlatformError } from '../../source/platform/platform-error.js';
+import type { PulledRun } from '../../source/platform/pulled-run.js';
+import { RunWatch } from '../../source/platform/run-watch.js';
+import type { HostedRunKey } from '../../store/pull-store.js';
 import type { Invocation } from '../command-line.js';
-import type { ExitCode } from '../exit-code.js';
+import { EXIT, type ExitCode } from '../exit-code.js';
 import { loggerOf } from '../logger-of.js';
+import { ProgressLine } from '../progress-line.js';
 import { resolveForCommand } from '../resolve-for-command.js';
-import { pullOnce } from './pull-once.js';
-import { planPull } from './pull-plan.js';
-import { pullWatch } from './pull-watch.js';
+import { stopped } from '../stopped.js';
+import { whereLines } from '../where-lines.js';
+import { type OpenedPull, openPull } from './open-pull.js';
+import { type PullPlan, planPull, type WantedRuns } from './pull-plan.js';
 
 /** What `run-bridge pull` does. @throws CliError, ConfigurationError, PlatformError, StoreError, OutputError, ConsumeError */
 export async function pull(invocation: Invocation): Promise<ExitCode> {
@@ -21,4 +33,207 @@ export async function pull(invocation: Invocation): Promise<ExitCode> {
   return plan.wanted.kind === 'watch'
     ? pullWatch(invocation, { ...plan, wanted: plan.wanted }, logger)
     : pullOnce(invocation, { ...plan, wanted: plan.wanted }, logger);
+}
+
+/** How long a pull waits for destinations, in milliseconds; what they have not got then, the next `serve` sends. */
+const EXPORT_MS = 60_000;
+
+/**
+ * Brings in one run, or those of a list that are not there yet, and ends. A run that is asked for by its number is
+ * downloaded again even if it is there.
+ * @throws PlatformError and what opening throws.
+ */
+export async function pullOnce(invocation: Invocation, plan: PullPlan, logger: Logger): Promise<ExitCode> {
+  const { context } = invocation;
+  const opened = await openPull(invocation, plan.configuration, logger, 'import');
+  const { intake, hosted } = opened;
+  const report = new PullReport();
+  const traceIds = new Set<TraceId>();
+  try {
+    try {
+      const api = hosted.apiOf(plan.accountId);
+      for await (const runId of runIdsOf(plan.wanted, api, context.stop)) {
+        const pulled = await pullRun(opened, plan, api, runId, report, context);
+        for (const step of pulled?.steps ?? []) for (const traceId of step.traceIds) traceIds.add(traceId);
+      }
+    } finally {
+      // What was taken is finished even where the rest failed.
+      const isExported = (await intake.app?.finishImport(traceIds, context.stop, EXPORT_MS)) ?? true;
+      if (!isExported && (intake.app?.destinations.length ?? 0) > 0) {
+        context.stderr.write('run-bridge: some of it is not exported yet; the next run-bridge serve goes on with it\n');
+      }
+    }
+  } finally {
+    await opened.close();
+  }
+  const where = intake.url === undefined ? join(plan.configuration['data-dir'], 'runs') : intake.url;
+  context.stderr.write(`${report.summary(`pulled ${intake.url === undefined ? 'into' : 'to'} ${where}`)}\n`);
+  return context.stop.aborted ? EXIT.failed : report.exitCode(plan.wanted.kind === 'one');
+}
+
+async function* runIdsOf(wanted: WantedRuns, api: PlatformApi, signal: AbortSignal): AsyncGenerator<string> {
+  if (wanted.kind === 'one') {
+    yield wanted.runId;
+    return;
+  }
+  const query = {
+    jobId: wanted.jobId,
+    createdFromUnixMs: wanted.sinceUnixMs,
+    createdToUnixMs: FAR_AHEAD_UNIX_MS,
+  };
+  for await (const runs of api.listRuns(query, signal)) for (const { runId } of runs) yield runId;
+}
+
+/** The platform's clock, not ours, says what is new: 2100. */
+const FAR_AHEAD_UNIX_MS = 4_102_444_800_000;
+
+async function pullRun(
+  { hosted, store }: OpenedPull,
+  { accountId, wanted }: PullPlan,
+  api: PlatformApi,
+  runId: string,
+  report: PullReport,
+  context: Invocation['context'],
+): Promise<PulledRun | undefined> {
+  const key: HostedRunKey = { platform: hosted.storeName, accountId, runId };
+  const isOne = wanted.kind === 'one';
+  if (!isOne && (await store.find(key))?.state === 'done') {
+    report.addKnown();
+    return undefined;
+  }
+  const progress = new ProgressLine(context);
+  try {
+    const onProgress = (at: Parameters<ProgressLine['show']>[0]) => progress.show(at);
+    const pulled = await hosted.puller.pull(api, runId, { onProgress }, context.stop).finally(() => progress.end());
+    for (const line of report.add(pulled)) context.stderr.write(`${line}\n`);
+    if (pulled.isFinal) {
+      const nowUnixMs = context.clock.nowUnixMs();
+      const times = { notedUnixMs: nowUnixMs, dueUnixMs: nowUnixMs };
+      await store.save([{ ...key, ...times, state: 'done', attemptCount: 0, doneSteps: [] }]);
+    }
+    return pulled;
+  } catch (error) {
+    const isGone = error instanceof PlatformError && error.code === 'notFound';
+    if (isOne || !isGone) throw error;
+    report.addGone();
+    return undefined;
+  }
+}
+
+/** Counts what a pull brought in, and says it. */
+export class PullReport {
+  private readonly counts = { taken: 0, empty: 0, incomplete: 0, known: 0, gone: 0 };
+  private recordCount = 0;
+  private rejectCount = 0;
+  private brokenCount = 0;
+  private failedCount = 0;
+
+  /** @returns lines on the run: what came of it, and what did not. */
+  add(pulled: PulledRun): readonly string[] {
+    const { run, steps } = pulled;
+    const name = `run ${run.runId} (${run.jobName ?? `job ${run.jobId ?? 'unknown'}`}, ${run.status})`;
+    if (!run.isComplete) {
+      this.counts.incomplete += 1;
+      return [`${name}: not complete yet`];
+    }
+    const taken = steps.filter(({ outcome }) => outcome === 'taken' || outcome === 'known');
+    const recordCount = steps.reduce((sum, step) => sum + step.recordCount, 0);
+    this.recordCount += recordCount;
+    const troubles = steps.flatMap(({ step, outcome, rejectCount, reason }) => {
+      if (outcome === 'broken') this.brokenCount += 1;
+      if (outcome === 'failed') this.failedCount += 1;
+      this.rejectCount += rejectCount;
+      const rejects = rejectCount > 0 ? [`${count(rejectCount, 'record')} could not be read`] : [];
+      const parts = [...(reason === null ? [] : [reason]), ...rejects];
+      return parts.length === 0 ? [] : [`  step ${step.index}: ${parts.join('; ')}`];
+    });
+    if (taken.length === 0 && troubles.length === 0) {
+      this.counts.empty += 1;
+      return [`${name}: no telemetry${pulled.isFinal ? '' : ' yet; it may come within some minutes'}`];
+    }
+    this.counts.taken += 1;
+    return [`${name}: ${count(recordCount, 'record')} of ${count(taken.length, 'step')}`, ...troubles];
+  }
+
+  /** A run was brought in before. */
+  addKnown(): void {
+    this.counts.known += 1;
+  }
+
+  /** A run went away while it was asked for. */
+  addGone(): void {
+    this.counts.gone += 1;
+  }
+
+  /** @param where for example `pulled into ./data/runs` */
+  summary(where: string): string {
+    const { taken, empty, incomplete, known, gone } = this.counts;
+    const rest = [
+      [empty, 'without telemetry'],
+      [incomplete, 'not complete yet'],
+      [known, 'there already'],
+      [gone, 'gone'],
+    ] as const;
+    const further = rest.filter(([number]) => number > 0).map(([number, what]) => `${number} ${what}`);
+    return [`${where}: ${count(taken, 'run')}, ${count(this.recordCount, 'record')}`, ...further].join('; ');
+  }
+
+  /** @param isOne whether a single run was asked for, which then is to be there */
+  exitCode(isOne: boolean): ExitCode {
+    if (this.failedCount > 0 || (isOne && this.counts.incomplete + this.counts.gone > 0)) return EXIT.failed;
+    return this.brokenCount + this.rejectCount > 0 ? EXIT.unreadable : EXIT.ok;
+  }
+}
+
+function count(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? '' : 's'}`;
+}
+
+/** A plan to watch. */
+type WatchPlan = PullPlan & { readonly wanted: Extract<WantedRuns, { readonly kind: 'list' | 'watch' }> };
+
+/**
+ * Brings in each new run as it completes, until it is told to stop; the next start goes on where this one was.
+ * @throws PlatformError when the first look at the platform fails, and what opening throws.
+ */
+export async function pullWatch(invocation: Invocation, plan: WatchPlan, logger: Logger): Promise<ExitCode> {
+  const { context } = invocation;
+  const { stderr, stop } = context;
+  const { configuration, accountId, wanted } = plan;
+  const { 'platform-url': platform, 'platform-interval': intervalMs } = configuration;
+  const { intake, hosted, store, close } = await openPull(invocation, configuration, logger, 'follow');
+  const watch = new RunWatch(
+    {
+      scope: { platform: hosted.storeName, accountId, jobId: wanted.jobId },
+      intervalMs,
+      sinceUnixMs: wanted.sinceUnixMs,
+      maxWaiting: MAX_WAITING_RUNS,
+    },
+    {
+      api: hosted.apiOf(accountId),
+      store,
+      onNoted: () => hosted.worker.wake(),
+      clock: context.clock,
+      logger,
+    },
+  );
+  try {
+    await watch.start(stop);
+    await hosted.worker.start();
+    const which = wanted.jobId === null ? '' : `, job ${wanted.jobId}`;
+    stderr.write(`watches   account ${accountId}${which} of ${platform} every ${formatDuration(intervalMs)}\n`);
+    for (const line of whereLines(configuration, intake)) stderr.write(`${line}\n`);
+    await stopped(stop);
+  } catch (error) {
+    if (!stop.aborted) throw error;
+  } finally {
+    const now = AbortSignal.abort();
+    await watch.shutdown(now);
+    await hosted.worker.shutdown(now);
+    await close();
+  }
+  const { runCount, recordCount, unreadableCount, givenUpCount } = hosted.worker.counts;
+  stderr.write(`pulled ${runCount} runs, ${recordCount} records\n`);
+  if (givenUpCount > 0) return EXIT.failed;
+  return unreadableCount > 0 ? EXIT.unreadable : EXIT.ok;
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import type { z } from 'zod';
 import { packageFile } from '../../component/package-file.js';
 import { parseDurationMs } from '../../config/duration.js';
 import { listQueryFiles, MAX_QUERY_RUNS } from '../../query/list-query-files.js';
@@ -16,7 +17,6 @@ import { finishLeftovers } from '../finish-leftovers.js';
 import { askFolderState } from '../folder-state.js';
 import { refuseShared } from '../refuse-shared.js';
 import { resolveForCommand } from '../resolve-for-command.js';
-import { csvRows, jsonRows, type RowWriter, tableRows } from './row-writer.js';
 
 const DEFAULT_TIMEOUT_MS = 5 * 60_000;
 /** Rows of a table, unless `--limit` says otherwise: they are kept until the widths are known. */
@@ -108,4 +108,90 @@ function timeoutOf(flag: string | undefined): number {
   const timeoutMs = parseDurationMs(flag);
   if (timeoutMs !== undefined && timeoutMs > 0) return timeoutMs;
   throw new CliError(EXIT.usage, `--timeout ${flag}: must be a duration above 0, for example 30s or 5m`);
+}
+
+/** A value in a row of an answer. */
+export type Cell = z.core.util.JSONType;
+
+/** Writes an answer's rows as they come. */
+export interface RowWriter {
+  columns(names: readonly string[]): string;
+  rows(rows: readonly (readonly Cell[])[]): string;
+  end(): string;
+}
+
+/** An array of objects, one a line. */
+export function jsonRows(): RowWriter {
+  let names: readonly string[] = [];
+  let isFirst = true;
+  return {
+    columns(all) {
+      names = all;
+      return '[';
+    },
+    rows: (rows) =>
+      rows
+        .map((row) => {
+          const before = isFirst ? '\n' : ',\n';
+          isFirst = false;
+          return `${before}${JSON.stringify(Object.fromEntries(names.map((name, index) => [name, row[index] ?? null])))}`;
+        })
+        .join(''),
+    end: () => (isFirst ? ']\n' : '\n]\n'),
+  };
+}
+
+/** Comma-separated values as RFC 4180 has them, with line feeds; what is no text or number is JSON, and null is empty. */
+export function csvRows(): RowWriter {
+  const line = (cells: readonly Cell[]) => `${cells.map(csvCell).join(',')}\n`;
+  return { columns: line, rows: (rows) => rows.map(line).join(''), end: () => '' };
+}
+
+/** A table for people: columns as wide as they need, numbers to the right; kept in memory until the end. */
+export function tableRows(maxCellChars: number): RowWriter {
+  let names: readonly string[] = [];
+  const kept: (readonly Cell[])[] = [];
+  return {
+    columns(all) {
+      names = all;
+      return '';
+    },
+    rows(rows) {
+      kept.push(...rows);
+      return '';
+    },
+    end: () => table(names, kept, maxCellChars),
+  };
+}
+
+function csvCell(cell: Cell): string {
+  const text = cell === null ? '' : typeof cell === 'object' ? JSON.stringify(cell) : String(cell);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function table(names: readonly string[], rows: readonly (readonly Cell[])[], maxCellChars: number): string {
+  const texts = rows.map((row) => row.map((cell) => tableCell(cell, maxCellChars)));
+  const heads = names.map((name) => tableCell(name, maxCellChars));
+  const widths = heads.map((head, column) =>
+    texts.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), head.length),
+  );
+  const isNumber = names.map(
+    (_, column) => rows.length > 0 && rows.every((row) => row[column] === null || typeof row[column] === 'number'),
+  );
+  const line = (cells: readonly string[]) =>
+    cells
+      .map((cell, column) =>
+        isNumber[column] === true ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0),
+      )
+      .join('  ')
+      .trimEnd();
+  const rule = widths.map((width) => '-'.repeat(width)).join('  ');
+  return `${[line(heads), rule, ...texts.map(line)].join('\n')}\n`;
+}
+
+/** In one line, without what a terminal would take for a command. */
+function tableCell(cell: Cell, maxChars: number): string {
+  const text = cell === null ? '' : typeof cell === 'object' ? JSON.stringify(cell) : String(cell);
+  const line = text.replaceAll(/\s+/g, ' ').replaceAll(/\p{Cc}/gu, '\ufffd');
+  return line.length <= maxChars ? line : `${line.slice(0, maxChars - 1)}…`;
 }

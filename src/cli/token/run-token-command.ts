@@ -1,20 +1,24 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { removeFirstToken } from '../../api/first-token.js';
+import { hashOf, newSecret } from '../../api/token-secret.js';
 import { STATE_FILE } from '../../app/limits.js';
 import { openState } from '../../app/open-state.js';
 import { createFolder } from '../../component/create-folder.js';
 import { errorCode } from '../../component/error-code.js';
+import { parseDurationMs } from '../../config/duration.js';
 import { nearestName } from '../../config/suggestion.js';
+import { type AccountRow, type AccountStore, FIRST_ACCOUNT_ID } from '../../store/account-store.js';
+import { PERMISSION_SETS, type PermissionSet, parsePermissionSet } from '../../store/permission-set.js';
 import type { State } from '../../store/state.js';
+import type { NewToken } from '../../store/token-store.js';
 import { CliError } from '../cli-error.js';
 import type { Invocation } from '../command-line.js';
 import { EXIT, type ExitCode } from '../exit-code.js';
+import type { ProcessContext } from '../process-context.js';
 import { refuseElsewhere } from '../refuse-elsewhere.js';
 import { resolveForCommand } from '../resolve-for-command.js';
-import { createToken } from './create-token.js';
-import { tokenLines } from './token-lines.js';
-import { readTokenOrder } from './token-order.js';
+import { dateOf, tokenLines } from './token-lines.js';
 
 /** Flags that every action takes. */
 const SETTING_FLAGS: ReadonlySet<string> = new Set(['data-dir', 'database-url', 'config']);
@@ -108,4 +112,106 @@ function readId(text: string | undefined): number {
   if (text === undefined) throw new CliError(EXIT.usage, 'which token? Give its id, which run-bridge token list shows');
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new CliError(EXIT.usage, 'a token is revoked by its id, a number that run-bridge token list shows');
+}
+
+/** Makes a token and prints it, alone, on standard output. @throws CliError, StoreError */
+export async function createToken(
+  { accounts, tokens }: Pick<State, 'accounts' | 'tokens'>,
+  order: TokenOrder,
+  { stdout, stderr }: Pick<ProcessContext, 'stdout' | 'stderr'>,
+): Promise<ExitCode> {
+  const { newAccount, ...wanted } = order;
+  const account = newAccount === null ? await knownAccount(accounts, order) : await makeAccount(accounts, order);
+  const secret = newSecret();
+  const token = await tokens.add({ ...wanted, accountId: account.id, hash: hashOf(secret).toString('hex') });
+  const whose = token.userName === null ? 'a service token' : `a token of ${token.userName}`;
+  const until = token.expiresUnixMs === null ? 'until it is revoked' : `until ${dateOf(token.expiresUnixMs)}`;
+  stderr.write(
+    `token ${token.id} (${token.name}): ${whose} with ${token.permission} for account ${token.accountId}, good ${until}; it is shown this once:\n`,
+  );
+  stdout.write(`${secret}\n`);
+  return EXIT.ok;
+}
+
+/** @throws CliError */
+async function knownAccount(accounts: AccountStore, { accountId }: TokenOrder): Promise<AccountRow> {
+  const id = accountId ?? FIRST_ACCOUNT_ID;
+  const account = await accounts.find(id);
+  if (account !== undefined) return account;
+  const known = (await accounts.list()).map((one) => one.id).join(', ');
+  throw new CliError(
+    EXIT.failed,
+    `--account: there is no account ${id}; there is ${known}, and --new-account NAME makes another`,
+  );
+}
+
+/** @throws CliError */
+async function makeAccount(accounts: AccountStore, order: TokenOrder): Promise<AccountRow> {
+  const { newAccount: name, accountId: id, createdUnixMs } = order;
+  const account = await accounts.add({ name: name ?? '', id }, createdUnixMs);
+  if (account !== undefined) return account;
+  throw new CliError(
+    EXIT.failed,
+    `--account: there is an account ${id} already; leave --account out for a new number, or --new-account for a token of that one`,
+  );
+}
+
+/** A token that is wanted: all of it but its secret, and the account where that is to be made with it. */
+export interface TokenOrder extends Omit<NewToken, 'hash' | 'accountId'> {
+  /** `null`: the first one, or, where an account is to be made, a new number. */
+  readonly accountId: number | null;
+  /** The name of the account that is to be made. */
+  readonly newAccount: string | null;
+}
+
+const MAX_NAME_LENGTH = 200;
+/** A hundred years. */
+const MAX_EXPIRES_MS = 36_525 * 86_400_000;
+
+/** Reads the flags of `token create`. @throws CliError */
+export function readTokenOrder(flags: Readonly<Record<string, string | undefined>>, nowUnixMs: number): TokenOrder {
+  const name = readName('--name', flags.name);
+  if (name === null) {
+    throw new CliError(EXIT.usage, '--name is missing: say what the token is for, for example --name airflow');
+  }
+  return {
+    accountId: readAccount(flags.account),
+    newAccount: readName('--new-account', flags['new-account']),
+    name,
+    userName: readName('--user', flags.user),
+    permission: readPermission(flags.permission),
+    createdUnixMs: nowUnixMs,
+    expiresUnixMs: readExpiry(flags.expires, nowUnixMs),
+  };
+}
+
+function readName(flag: string, text: string | undefined): string | null {
+  if (text === undefined) return null;
+  const name = text.trim();
+  // Control characters would let a name write into the terminal of whoever lists it.
+  if (name !== '' && name.length <= MAX_NAME_LENGTH && !/\p{C}/u.test(name)) return name;
+  throw new CliError(EXIT.usage, `${flag}: give 1 to ${MAX_NAME_LENGTH} letters on one line`);
+}
+
+function readPermission(text: string | undefined): PermissionSet {
+  const sets = PERMISSION_SETS.join(', ');
+  if (text === undefined) throw new CliError(EXIT.usage, `--permission is missing: choose one of ${sets}`);
+  const permission = parsePermissionSet(text);
+  if (permission !== undefined) return permission;
+  const meant = nearestName(text, PERMISSION_SETS);
+  const hint = meant === undefined ? `choose one of ${sets}` : `did you mean ${meant}?`;
+  throw new CliError(EXIT.usage, `--permission: ${JSON.stringify(text)} is no permission set; ${hint}`);
+}
+
+function readExpiry(text: string | undefined, nowUnixMs: number): number | null {
+  if (text === undefined || text.trim().toLowerCase() === 'never') return null;
+  const durationMs = parseDurationMs(text, MAX_EXPIRES_MS);
+  if (durationMs !== undefined && durationMs > 0) return nowUnixMs + durationMs;
+  throw new CliError(EXIT.usage, `--expires: ${JSON.stringify(text)} is not a time such as 12h or 90d`);
+}
+
+function readAccount(text: string | undefined): number | null {
+  if (text === undefined) return null;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new CliError(EXIT.usage, `--account: ${JSON.stringify(text)} is not the number of an account`);
 }

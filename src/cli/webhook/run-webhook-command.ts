@@ -7,13 +7,15 @@ import { nearestName } from '../../config/suggestion.js';
 import { FIRST_ACCOUNT_ID } from '../../store/account-store.js';
 import type { State } from '../../store/state.js';
 import type { ReplayScope } from '../../store/webhook/event-store.js';
+import type { WebhookEvent } from '../../store/webhook/webhook-event.js';
+import type { WebhookSubscription } from '../../store/webhook/webhook-subscription.js';
 import { NOT_REPLAYABLE } from '../../webhook/not-replayable.js';
 import { CliError } from '../cli-error.js';
 import type { Invocation } from '../command-line.js';
 import { EXIT, type ExitCode } from '../exit-code.js';
 import { refuseElsewhere } from '../refuse-elsewhere.js';
 import { resolveForCommand } from '../resolve-for-command.js';
-import { eventLines, subscriptionLines } from './webhook-lines.js';
+import { dateOf } from '../token/token-lines.js';
 
 const ACTIONS = ['list', 'events', 'replay'] as const;
 /** More of a list is had from the API. */
@@ -132,4 +134,43 @@ function readAccount(text: string | undefined): number {
   if (text === undefined) return FIRST_ACCOUNT_ID;
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new CliError(EXIT.usage, `--account: ${JSON.stringify(text)} is not the number of an account`);
+}
+
+/** Subscriptions as a table. */
+export function subscriptionLines(subscriptions: readonly WebhookSubscription[]): readonly string[] {
+  const rows = subscriptions.map((one) => [
+    one.id,
+    one.name,
+    one.kind,
+    one.state,
+    one.httpStatusCode === 0 ? '-' : String(one.httpStatusCode),
+    one.dispatchedUnixMs === null ? 'never' : dateOf(one.dispatchedUnixMs),
+    one.archiveReason ?? (one.failedCount > 0 ? `${one.failedCount} failed in a row` : ''),
+  ]);
+  return table(['ID', 'NAME', 'TYPE', 'STATE', 'LAST', 'DISPATCHED', 'TROUBLE'], rows);
+}
+
+/** Events as a table. */
+export function eventLines(events: readonly WebhookEvent[]): readonly string[] {
+  const rows = events.map((one) => [
+    one.id,
+    dateOf(one.createdUnixMs),
+    one.eventType,
+    String(one.facts.runId),
+    one.state,
+    String(one.attemptCount),
+    one.httpStatusCode === null ? '-' : String(one.httpStatusCode),
+  ]);
+  return table(['ID', 'CREATED', 'EVENT', 'RUN', 'STATE', 'ATTEMPTS', 'LAST'], rows);
+}
+
+function table(headings: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
+  const all = [headings, ...rows];
+  const widths = headings.map((_, column) => Math.max(...all.map((row) => (row[column] ?? '').length)));
+  return all.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
 }

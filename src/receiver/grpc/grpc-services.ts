@@ -1,6 +1,6 @@
 import { constants, type Http2Server, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
 import { type Socket, Server as TcpServer } from 'node:net';
-import type { Duplex } from 'node:stream';
+import { Duplex } from 'node:stream';
 import {
   type ConnectionInjector,
   type handleClientStreamingCall,
@@ -9,23 +9,21 @@ import {
   ServerCredentials,
   type ServerErrorResponse,
   ServerInterceptingCall,
+  type ServerInterceptingCallInterface,
   type ServerInterceptor,
   type ServerReadableStream,
   type sendUnaryData,
   status,
 } from '@grpc/grpc-js';
-import type { Clock } from '../../component/clock.js';
+import type { Clock, Timer } from '../../component/clock.js';
 import type { OtlpCodec } from '../../otlp/otlp-codec.js';
 import type { Signal } from '../../record/record-batch.js';
 import type { ExportIntake } from '../export-intake.js';
-import type { BodyBuffer, BodyRoom } from '../read-body.js';
+import { type BodyBuffer, type BodyRoom, readBody } from '../read-body.js';
 import { NO_METRICS, type Refusal, RequestError } from '../refusal.js';
 import { type ContentCoding, parseContentCoding } from '../request-format.js';
 import type { SenderGate } from '../sender-gate.js';
-import { IdleWatch } from './idle-watch.js';
-import { type IncomingCall, takeOver } from './incoming-call.js';
 import type { OtlpGrpcReceiverConfig } from './otlp-grpc-receiver-config.js';
-import { readMessage } from './read-message.js';
 import { encodeRetryInfo } from './retry-info.js';
 
 const COLLECTOR = '/opentelemetry.proto.collector';
@@ -240,4 +238,150 @@ function addressOf(peer: string): string {
 
 function tooSlow(timeoutMs: number): RequestError {
   return new RequestError('slow', `A message has to arrive within ${timeoutMs / 1_000} s; this one did not.`);
+}
+
+/** What the last answer of a connection has to leave, in milliseconds. */
+const LAST_ANSWER_MS = 500;
+
+/**
+ * Cuts a connection off that has had no call for some time. grpc-js ends one that is idle with a GOAWAY, which Node puts
+ * off for as long as a header that was begun, or a call of a service that is not there, has no end.
+ */
+export class IdleWatch {
+  private callCount = 0;
+  private timer: Timer | undefined;
+
+  /** @param idleMs how long the connection may be without a call. */
+  constructor(
+    private readonly connection: Duplex,
+    private idleMs: number,
+    private readonly clock: Clock,
+  ) {
+    connection.once('close', () => this.timer?.cancel());
+    this.wait();
+  }
+
+  /** A call begins. */
+  begin(): void {
+    this.callCount += 1;
+    this.timer?.cancel();
+  }
+
+  /** A call has ended. */
+  end(): void {
+    this.callCount -= 1;
+    if (this.callCount === 0) this.wait();
+  }
+
+  /** No more calls come: cuts off soon what its last call does not end. */
+  drain(): void {
+    this.idleMs = LAST_ANSWER_MS;
+    this.timer?.cancel();
+    if (this.callCount === 0) this.wait();
+  }
+
+  private wait(): void {
+    this.timer = this.clock.after(this.idleMs, () => this.connection.destroy());
+  }
+}
+
+/** A call whose message nobody has read yet. */
+export interface IncomingCall {
+  /** The call's stream of HTTP/2, paused. */
+  readonly stream: Duplex;
+  /** How a message that says so is compressed: the header `grpc-encoding`. */
+  readonly encoding: string;
+}
+
+/**
+ * Takes the reading of a call's message over from grpc-js, which would gather it whole and inflate it before anybody is
+ * asked: 20 calls with 60 kB each, compressed a thousandfold, take 1 GB. grpc-js has no public way to read otherwise, so
+ * these are two of its private fields.
+ *
+ * @returns `undefined` where a version of grpc-js keeps them elsewhere.
+ */
+export function takeOver(call: ServerInterceptingCallInterface): IncomingCall | undefined {
+  const stream: unknown = Reflect.get(call, 'stream');
+  const encoding: unknown = Reflect.get(call, 'incomingEncoding');
+  if (!(stream instanceof Duplex) || typeof encoding !== 'string') return undefined;
+  stream.removeAllListeners('data');
+  return { stream, encoding };
+}
+
+/** What stands before a message: whether it is compressed, and its length in 4 bytes (gRPC over HTTP/2, "Length-Prefixed-Message"). */
+const PREFIX_BYTES = 5;
+
+/**
+ * Reads the one message of a unary call whole and inflated, counting while it comes.
+ * @param stream paused; what is left of a message that was given up is thrown away.
+ * @param coding of a message that says it is compressed.
+ * @param makeRoom is asked once the message's length is known; what it throws ends the reading.
+ * @param stop ends the reading with its reason.
+ * @returns the message; whoever has read it calls its `release`.
+ * @throws RequestError `too_large`, `busy`, `malformed`, `aborted`; what `makeRoom` throws; the reason of `stop`.
+ */
+export async function readMessage(
+  stream: Duplex,
+  coding: ContentCoding,
+  makeRoom: (announcedBytes: number) => BodyRoom,
+  stop: AbortSignal,
+): Promise<BodyBuffer> {
+  const prefix = await readPrefix(stream, stop);
+  const isCompressed = prefix.readUInt8(0) === 1;
+  const announcedBytes = prefix.readUInt32BE(1);
+  if (prefix.readUInt8(0) > 1) throw new RequestError('malformed', 'What came is not a message of gRPC.');
+  if (isCompressed && coding === 'identity') {
+    throw new RequestError('malformed', 'The message says that it is compressed, but no grpc-encoding says how.');
+  }
+  const shape = { coding: isCompressed ? coding : 'identity', announcedBytes, isExact: true, stop } as const;
+  const body = readBody(stream, shape, makeRoom(announcedBytes));
+  stream.resume();
+  return body;
+}
+
+function readPrefix(stream: Duplex, stop: AbortSignal): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    let head: Buffer = Buffer.alloc(0);
+    stream.on('data', onData);
+    stream.on('end', onEnd);
+    stream.on('aborted', onAborted);
+    stream.on('close', onAborted);
+    stop.addEventListener('abort', onStop);
+    if (stream.destroyed) onAborted();
+    // A stream without any bytes ends although it is paused, and does not say so twice.
+    else if (stream.readableEnded) onEnd();
+    else if (stop.aborted) onStop();
+    else stream.resume();
+
+    function onData(chunk: Buffer): void {
+      head = head.length === 0 ? chunk : Buffer.concat([head, chunk]);
+      if (head.length < PREFIX_BYTES) return;
+      release();
+      stream.pause();
+      if (head.length > PREFIX_BYTES) stream.unshift(head.subarray(PREFIX_BYTES));
+      resolve(head.subarray(0, PREFIX_BYTES));
+    }
+
+    function onEnd(): void {
+      fail(new RequestError('malformed', 'A call has one message; this one ended before it.'));
+    }
+
+    function onAborted(): void {
+      fail(new RequestError('aborted', 'The sender went away before its message had arrived.'));
+    }
+
+    function onStop(): void {
+      fail(stop.reason);
+    }
+
+    function fail(error: unknown): void {
+      release();
+      reject(error);
+    }
+
+    function release(): void {
+      stream.off('data', onData).off('end', onEnd).off('aborted', onAborted).off('close', onAborted);
+      stop.removeEventListener('abort', onStop);
+    }
+  });
 }

@@ -5,7 +5,6 @@ import { isSelected, NodeFacts, nodeEndOf } from '../node-facts.js';
 import { enumValue, type Interruption } from '../node-outcome.js';
 import { withoutFrames } from '../without-frames.js';
 import { type EngineOutcome, engineOutcomeOf, UNKNOWN_OUTCOME } from './engine-outcome.js';
-import { measuredPhase } from './measured-phase.js';
 import type { NodeMeasure } from './node-measure.js';
 import type { NodePhase } from './node-phase.js';
 import { previousStatusOf } from './previous-status.js';
@@ -144,4 +143,21 @@ function earlier(processed: UnixNano | null, first: NodePhase | undefined): Unix
   const evaluated = first?.startTimeUnixNano ?? null;
   if (processed === null || evaluated === null) return processed ?? evaluated;
   return processed < evaluated ? processed : evaluated;
+}
+
+/** Reads a NodeEvaluated span's start or end; without the queries, which are counted elsewhere. */
+export function measuredPhase(record: SpanStart | SpanEnd, phase: string): NodePhase {
+  const { attributes, startTimeUnixNano } = record;
+  const start = { phase, startTimeUnixNano, warehouseTimeNano: 0n };
+  if (record.recordType === 'SpanStart') {
+    return { ...start, ...UNKNOWN_OUTCOME, endTimeUnixNano: null, lifetimeNano: null, idleTimeMs: null, rows: null };
+  }
+  return {
+    ...start,
+    ...engineOutcomeOf(attributes),
+    endTimeUnixNano: record.endTimeUnixNano,
+    lifetimeNano: record.endTimeUnixNano - startTimeUnixNano,
+    idleTimeMs: attributes.integer('idle_time_ms') ?? null,
+    rows: attributes.integer('rows_affected') ?? null,
+  };
 }

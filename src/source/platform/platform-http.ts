@@ -1,4 +1,4 @@
-import type { Clock } from '../../component/clock.js';
+import type { Clock, Timer } from '../../component/clock.js';
 import { errorCode } from '../../component/error-code.js';
 import type { Logger } from '../../component/logger.js';
 import { pause } from '../../component/pause.js';
@@ -9,7 +9,6 @@ import { readJson } from './json-answer.js';
 import { parseEnvelope } from './parse-platform.js';
 import type { PlatformAnswer } from './platform-answer.js';
 import { PlatformError } from './platform-error.js';
-import { SilenceLimit } from './silence-limit.js';
 
 /** Where a hosted platform is, and who asks. */
 export interface PlatformHttpOptions {
@@ -224,4 +223,49 @@ function statusError(url: URL, status: number, said: string, location: string | 
 /** An address without its query, which is long and tells little. */
 function where(url: URL): string {
   return url.origin + url.pathname;
+}
+
+/** Gives up a request that is silent for too long, or takes too long altogether; also when somebody else stops it. */
+export class SilenceLimit {
+  /** Why it was given up, in words; `undefined` while it was not, or when somebody else stopped it. */
+  reason: string | undefined;
+  private readonly controller = new AbortController();
+  private silence: Timer | undefined;
+  private readonly whole: Timer;
+  private readonly onStop = () => this.controller.abort(this.stop.reason);
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly silenceMs: number,
+    wholeMs: number,
+    private readonly stop: AbortSignal,
+  ) {
+    this.whole = clock.after(wholeMs, () => this.giveUp(`not done within ${wholeMs / 1_000} s`));
+    // Not AbortSignal.any: it would stay with a signal that lives as long as the program.
+    stop.addEventListener('abort', this.onStop, { once: true });
+    if (stop.aborted) this.onStop();
+    this.note();
+  }
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  /** Something came. */
+  note(): void {
+    this.silence?.cancel();
+    this.silence = this.clock.after(this.silenceMs, () => this.giveUp(`silent for ${this.silenceMs / 1_000} s`));
+  }
+
+  /** The request is over. */
+  end(): void {
+    this.silence?.cancel();
+    this.whole.cancel();
+    this.stop.removeEventListener('abort', this.onStop);
+  }
+
+  private giveUp(reason: string): void {
+    this.reason = reason;
+    this.controller.abort(new Error(reason));
+  }
 }

@@ -1,14 +1,13 @@
-import { Router } from 'express';
+import { readFile } from 'node:fs/promises';
+import { type RequestHandler, Router } from 'express';
 import { ApiError } from '../../api/api-error.js';
+import { packageFile } from '../../component/package-file.js';
 import { admitVisitor } from './admit-visitor.js';
-import { assetRouter } from './asset-router.js';
-import { cookieToken } from './cookie-token.js';
 import type { PageDeps } from './page-deps.js';
 import { pageFailures } from './page-failures.js';
 import { PageSession } from './page-session.js';
 import { runListRouter } from './run-list-router.js';
 import { runRouter } from './run-router.js';
-import { sameOrigin } from './same-origin.js';
 import { signInRouter } from './sign-in-router.js';
 import { webhookRouter } from './webhook-router.js';
 
@@ -27,4 +26,70 @@ export function pageRouter(deps: PageDeps): Router {
   });
   router.use(pageFailures(session, deps));
   return router;
+}
+
+const TYPES = {
+  'style.css': 'text/css; charset=utf-8',
+  'live.js': 'text/javascript; charset=utf-8',
+  'icon.svg': 'image/svg+xml',
+} as const;
+
+/** What pages are shown with, from the package's folder `pages/`; needs no token. */
+export function assetRouter(): Router {
+  const router = Router();
+  for (const [name, type] of Object.entries(TYPES)) {
+    let read: Promise<Buffer> | undefined;
+    router.get(`/pages/${name}`, async (_request, response) => {
+      read ??= readFile(packageFile(`pages/${name}`));
+      // Pages name them with the program's version.
+      response.set({
+        'Cache-Control': 'public, max-age=86400',
+        'X-Content-Type-Options': 'nosniff',
+        'Content-Type': type,
+      });
+      response.send(await read);
+    });
+  }
+  return router;
+}
+
+/**
+ * Lets links of the pages lead to the API's documents and artifacts: a request that only reads, comes from a page of this
+ * very server (or from the address bar) and carries no token of its own, has the one of its browser.
+ */
+export function cookieToken(session: PageSession): RequestHandler {
+  return (request, _response, next) => {
+    const site = request.get('Sec-Fetch-Site');
+    const isOwn = site === undefined || site === 'same-origin' || site === 'none';
+    const isReading = request.method === 'GET' || request.method === 'HEAD';
+    if (isOwn && isReading && request.headers.authorization === undefined) {
+      const token = session.tokenIn(request);
+      if (token !== undefined) request.headers.authorization = `Token ${token}`;
+    }
+    next();
+  };
+}
+
+/**
+ * Of requests that change something, takes only what forms of these pages send: beside the cookie, which no other site's request carries, the browser itself
+ * says where a form came from. What says nothing of it is refused as well.
+ * @param publicUrl where others reach the pages, in case a proxy changes `Host`
+ */
+export function sameOrigin(publicUrl: string | null): RequestHandler {
+  return (request, _response, next) => {
+    if (request.method === 'GET' || request.method === 'HEAD') {
+      next();
+      return;
+    }
+    const site = request.get('Sec-Fetch-Site');
+    const hosts = [request.get('Host'), publicUrl === null ? undefined : new URL(publicUrl).host];
+    const origin = request.get('Origin');
+    const isOwn = site === undefined ? isAt(origin, hosts) : site === 'same-origin';
+    if (!isOwn) throw new ApiError(403, 'This form was not sent from a page of run-bridge, so nothing was done.');
+    next();
+  };
+}
+
+function isAt(origin: string | undefined, hosts: readonly (string | undefined)[]): boolean {
+  return origin !== undefined && URL.canParse(origin) && hosts.includes(new URL(origin).host);
 }

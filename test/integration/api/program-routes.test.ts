@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Router } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { API_PATHS } from '../../../src/api/openapi/api-paths.js';
+import { API_PATHS } from '../../../src/api/openapi/openapi-router.js';
 import {
   ENDPOINT_TABLE,
   PAGE_TABLE,

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { readWebhookKeyFile } from '../../../src/app/webhook-key-file.js';
+import { readWebhookKeyFile } from '../../../src/app/webhooks.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 
 let folder: string;

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { PassOn } from '../../../src/cli/pass-on.js';
+import { PassOn } from '../../../src/cli/pipe.js';
 
 /** Takes what is written when it is told to. */
 class Slow extends Writable {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeRate } from '../../../src/cli/reading-rate.js';
+import { describeRate } from '../../../src/cli/import-files.js';
 
 test('a rate tells files, time, records and bytes', () => {
   expect(describeRate({ fileCount: 3, recordCount: 12_390, byteCount: 16 * 2 ** 20, elapsedMs: 2_100 })).toBe(

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { latestTime, rebaseRequest } from '../../../src/cli/rebase-request.js';
+import { latestTime, rebaseRequest } from '../../../src/cli/replay-demo.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
 import { invocationIdOf, parseTraceId } from '../../../src/record/ids.js';
 

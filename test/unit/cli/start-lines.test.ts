@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type StartFacts, startLines } from '../../../src/cli/start-lines.js';
+import { type StartFacts, startLines } from '../../../src/cli/serve.js';
 
 const facts: StartFacts = {
   otlpUrl: 'http://127.0.0.1:4318',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { writeExposition } from '../../../src/metric/exposition.js';
 import type { MetricDefinition } from '../../../src/metric/metric-definition.js';
+import { writeExposition } from '../../../src/metric/metric-router.js';
 import { METRICS } from '../../../src/metric/metrics.js';
 import type { Sample } from '../../../src/metric/sample.js';
 import { ParsedMetrics } from '../../tool/parsed-metrics.js';

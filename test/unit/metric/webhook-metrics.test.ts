@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { writeExposition } from '../../../src/metric/exposition.js';
+import { writeExposition } from '../../../src/metric/metric-router.js';
 import { webhookMetrics } from '../../../src/metric/webhook-metrics.js';
 import { DEFAULT_STANDING_LIMITS } from '../../../src/webhook/standing-rule.js';
 import { WebhookBench } from '../../fake/webhook-bench.js';

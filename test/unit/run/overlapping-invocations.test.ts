@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { asImported, UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { InvocationAssigner } from '../../../src/run/invocation-assigner.js';
-import { summarizeInvocation } from '../../../src/run/run-reducer.js';
+import { summarizeInvocation } from '../../../src/run/run-state.js';
 import type { LoggedRecord } from '../../../src/sink/record-log.js';
 import { fromJsonl, fromOtlp } from './logged-samples.js';
 

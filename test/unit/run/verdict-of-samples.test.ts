@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { InvocationAssigner } from '../../../src/run/invocation-assigner.js';
-import { summarizeInvocation } from '../../../src/run/run-reducer.js';
+import { summarizeInvocation } from '../../../src/run/run-state.js';
 import type { InvocationSummary } from '../../../src/run/run-summary.js';
 import type { LoggedRecord } from '../../../src/sink/record-log.js';
 import { LARGE_SAMPLES } from '../../tool/large-samples.js';

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../src/record/json.js';
-import { AttributesCodec } from '../../../src/schema/attributes-codec.js';
+import { AttributesCodec, SchemaError } from '../../../src/schema/attributes-codec.js';
 import { EVENT_TYPE_PREFIX, PublicSchema } from '../../../src/schema/public-schema.js';
-import { SchemaError } from '../../../src/schema/schema-error.js';
 import { SMALL_SAMPLES, sampleLines } from '../../fake/sample-run.js';
 import { LARGE_SAMPLES } from '../../tool/large-samples.js';
 

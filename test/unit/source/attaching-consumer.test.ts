@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { parseTraceId } from '../../../src/record/ids.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import { ExecutionBookError } from '../../../src/run/execution-book.js';
-import { AttachingConsumer } from '../../../src/source/attaching-consumer.js';
+import { AttachingConsumer } from '../../../src/source/command-steps.js';
 
 /** Records of a trace. @param stepId that their resource names */
 function batch(number: number, stepId?: string) {

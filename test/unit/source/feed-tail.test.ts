@@ -2,7 +2,7 @@ import { appendFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/component/clock.js';
 import { formatRecordLine } from '../../../src/record/record-line.js';
-import { feedTail, type TakenStretch } from '../../../src/source/feed-tail.js';
+import { feedTail, type TakenStretch } from '../../../src/source/file-follower.js';
 import { JsonlTail } from '../../../src/source/jsonl-tail.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
 import { until } from '../../fake/until.js';

@@ -3,8 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/component/clock.js';
 import { AddressRules, parseAllowed } from '../../../src/webhook/address-rules.js';
-import type { ResolveAll } from '../../../src/webhook/guarded-lookup.js';
-import { WebhookHttp } from '../../../src/webhook/webhook-http.js';
+import { type ResolveAll, WebhookHttp } from '../../../src/webhook/webhook-http.js';
 
 /** Spellings of forbidden addresses in a URL, and a word of the rule that refuses each. */
 const FORBIDDEN: readonly (readonly [string, string])[] = [

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { childEnvironment, type Wiring } from '../../../../src/cli/exec/child-environment.js';
+import { childEnvironment, type Wiring } from '../../../../src/cli/exec/run-exec.js';
 import { parseTraceparent } from '../../../../src/cli/exec/trace-context.js';
 
 const WIRING: Wiring = {

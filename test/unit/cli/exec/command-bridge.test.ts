@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, it } from 'vitest';
-import { CommandBridge } from '../../../../src/cli/exec/command-bridge.js';
 import { readExecOptions } from '../../../../src/cli/exec/exec-options.js';
 import { Notices } from '../../../../src/cli/exec/notices.js';
+import { CommandBridge } from '../../../../src/cli/exec/run-exec.js';
 import { contextIn } from '../../../fake/run-in-process.js';
 
 it('leaves whose command it is as soon as that has started, before anything else is loaded', async () => {

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import { afterEach, expect, it } from 'vitest';
-import { LateTap } from '../../../../src/cli/exec/late-tap.js';
+import { LateTap } from '../../../../src/cli/exec/live-records.js';
 import { silentLogger } from '../../../../src/component/logger.js';
 import { FakeClock } from '../../../fake/fake-clock.js';
 

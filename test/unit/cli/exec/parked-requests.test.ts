@@ -2,7 +2,7 @@ import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ParkedRequests } from '../../../../src/cli/exec/parked-requests.js';
+import { ParkedRequests } from '../../../../src/cli/exec/otlp-inlet.js';
 import { FakeClock } from '../../../fake/fake-clock.js';
 import { until } from '../../../tool/until.js';
 

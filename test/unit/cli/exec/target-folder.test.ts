@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { readEngineSwitches } from '../../../../src/cli/exec/engine-switches.js';
-import { findTargetFolder } from '../../../../src/cli/exec/target-folder.js';
+import { findTargetFolder } from '../../../../src/cli/exec/step-artifacts.js';
 
 let dir: string;
 beforeEach(() => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { tellProtocol } from '../../../../src/receiver/grpc/connection-protocol.js';
+import { tellProtocol } from '../../../../src/receiver/grpc/otlp-grpc-receiver.js';
 
 const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { IdleWatch } from '../../../../src/receiver/grpc/idle-watch.js';
+import { IdleWatch } from '../../../../src/receiver/grpc/grpc-services.js';
 import { FakeClock } from '../../../fake/fake-clock.js';
 
 function watched() {

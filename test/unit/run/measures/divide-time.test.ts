@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { divideTime, type Interval } from '../../../../src/run/measures/divide-time.js';
+import { divideTime, type Interval } from '../../../../src/run/measures/time-split.js';
 
 const at = (start: number, end: number): Interval => ({
   startTimeUnixNano: BigInt(start),
