@@ -342,7 +342,8 @@ export class TraceLog {
     const path = join(this.folder, PENDING_FILE);
     const occurrences: Occurrences = new Map();
     const page = new RecordPage(BYTES_PER_LOG, 8);
-    let resource: Resource | undefined;
+    // Where the disk damaged the line that names it.
+    let resource = this.index.first;
     for await (const lines of readLines(path)) {
       for (const { text } of lines) {
         resource = parseResource(text) ?? resource;

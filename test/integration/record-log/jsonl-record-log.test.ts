@@ -321,6 +321,33 @@ describe('a log record without the name of its span', () => {
     expect(readFileSync(path('pending.jsonl'), 'utf8')).toBe('');
   });
 
+  it('is written once where its span came before it', async () => {
+    await log.consume(delivery(spansOf(records)));
+    const logs = logsOf(records);
+    const ofSpans = logs.filter(({ spanId }) => spansOf(records).some((span) => span.spanId === spanId));
+    expect(ofSpans.length).toBeGreaterThan(0);
+    await log.consume(delivery(ofSpans.map(overOtlp)));
+    expect(existsSync(path('pending.jsonl'))).toBe(false);
+    const written = (await read()).map(({ record }) => record).filter(({ recordType }) => recordType === 'LogRecord');
+    expect(written.map(({ spanName }) => spanName)).toEqual(ofSpans.map(({ spanName }) => spanName));
+  });
+
+  it('keeps whose it is when several that wait are taken up again', async () => {
+    const logs = logsOf(records).map(overOtlp);
+    await log.consume({ batches: [{ traceId, resource: UNKNOWN_RESOURCE, records: logs.slice(0, 2) }], foreign: [] });
+    await log.consume({ batches: [{ traceId, resource: other, records: logs.slice(2, 4) }], foreign: [] });
+    const waiting = readFileSync(path('pending.jsonl'));
+    await close();
+    writeFileSync(path(), '');
+    writeFileSync(path('resources.jsonl'), '');
+    writeFileSync(path('pending.jsonl'), waiting);
+    await open();
+    await until(() => log.durableLength(traceId) === 0);
+    clock.advance(7000);
+    await log.flushPending();
+    expect((await read()).map(({ resource }) => resource)).toEqual([UNKNOWN_RESOURCE, UNKNOWN_RESOURCE, other, other]);
+  });
+
   it('is written before the batch that brings the name, so that a span’s events come before the span', async () => {
     const logs = logsOf(records).map(overOtlp);
     await log.consume(delivery(logs));
