@@ -107,6 +107,7 @@ describe('exports in a thread that comes late', () => {
 
 /** An exporter that takes its thread down with the first spans it gets, again and again until it has done so often enough. */
 const MURDEROUS = (deaths: number, how: string) => `
+import { existsSync, writeFileSync, appendFileSync } from 'node:fs';
 const folder = new URL('.', import.meta.url);
 let number = 1;
 while (existsSync(new URL('death-' + number, folder))) number += 1;
