@@ -102,6 +102,8 @@ export class TraceLog {
   /** Resources whose process has ended: no further span of theirs will come. */
   private readonly endedResources = new Set<string>();
   private pendingFile: AppendFile | undefined;
+  /** Whether it was there before, open or not. */
+  private hasPendingFile = false;
   /** The resource that the last line of one in the pending file names. */
   private pendingResource: Resource | undefined;
   /** Whose the trace is; `undefined` until its first records come. */
@@ -152,10 +154,7 @@ export class TraceLog {
       // Before the batch that names them: whoever maps the log wants a span's events before the span.
       const first = due.pieces(this.log.lengthBytes);
       const appended = await this.write([...first, ...fresh.pieces(endOf(first) ?? this.log.lengthBytes)], page);
-      if (this.pending.length === 0 && (this.pendingFile?.lengthBytes ?? 0) > 0) {
-        await this.pendingFile?.rewind(0);
-        this.pendingResource = undefined;
-      }
+      if (this.pending.length === 0) await this.closePending();
       return appended;
     } catch (error) {
       if (page !== undefined) this.options.pages.giveBack(page);
@@ -317,8 +316,21 @@ export class TraceLog {
 
   private async writePending(lines: readonly Uint8Array[]): Promise<void> {
     if (lines.length === 0) return;
-    this.pendingFile ??= await AppendFile.open(join(this.folder, PENDING_FILE), this.options.syncFolder);
+    // Of a file that was there before, the folder knows already.
+    const sync = this.hasPendingFile ? async () => {} : this.options.syncFolder;
+    this.pendingFile ??= await AppendFile.open(join(this.folder, PENDING_FILE), sync);
+    this.hasPendingFile = true;
     await this.pendingFile.append(lines, this.options.isSynced);
+  }
+
+  /** Most of the time nothing waits: then the file takes no descriptor. */
+  private async closePending(): Promise<void> {
+    const file = this.pendingFile;
+    if (file === undefined) return;
+    await file.rewind(0);
+    this.pendingFile = undefined;
+    this.pendingResource = undefined;
+    await file.close();
   }
 
   private noteEnd({ eventType }: TelemetryRecord, resource: Resource): void {
