@@ -49,12 +49,16 @@ export class ExportRun {
   isInTurn = false;
   quietTimer: Timer | undefined;
 
+  /** Monotonic time at which the worker heard of it. */
+  readonly heardMs: number;
+
   /** @param lastAppendMs monotonic time of the last append, or of the first time that the worker heard of the run. */
   constructor(
     readonly traceId: TraceId,
     queues: Readonly<Record<Signal, SignalQueue>>,
     public lastAppendMs: number,
   ) {
+    this.heardMs = lastAppendMs;
     this.progress = {
       traces: new SignalProgress(traceId, queues.traces),
       logs: new SignalProgress(traceId, queues.logs),

@@ -19,6 +19,11 @@ export interface Reading {
 
 const NOTHING: Reading = { items: [], hasMore: false };
 
+/** How long a run's first items wait until it is known which run of which job they belong to, at most, in milliseconds … */
+const ORIGIN_WAIT_MS = 2_000;
+/** … and how often it is looked up until then. It is noted a moment after the first records. */
+const ORIGIN_LOOK_MS = 50;
+
 /** The first links of the chain: reads a run's record log on from where its mapper stands, about 1 MiB at a time, and maps it. */
 export class RunReader {
   private readonly finished: FinishedReplays;
@@ -39,6 +44,8 @@ export class RunReader {
   async read(run: ExportRun, isFlushing: boolean): Promise<Reading | undefined> {
     const cursor = (run.isLoaded ? run.cursor : undefined) ?? (await this.load(run));
     if (cursor === undefined || cursor.finishedAtBytes === run.knownBytes) return undefined;
+    if (run.replay === undefined && !isFlushing && (await this.isTooEarly(run)))
+      return { ...NOTHING, quietInMs: ORIGIN_LOOK_MS };
     const replay = run.replay === undefined || run.canCatchUp ? await this.open(run, cursor) : run.replay;
     // Its last items are under way: whether more came is seen when they are answered.
     if (run.closingAtBytes !== undefined) return NOTHING;
@@ -77,6 +84,14 @@ export class RunReader {
   /** Nothing of a run is kept. */
   drop(traceId: TraceId): void {
     this.finished.drop(traceId);
+  }
+
+  /** Whether it is not known yet which run of which job its items belong to, and will be in a moment. */
+  private async isTooEarly({ traceId, heardMs, finished }: ExportRun): Promise<boolean> {
+    const { origins, clock } = this.deps;
+    if (origins === undefined || finished !== undefined || clock.monotonicMs() - heardMs >= ORIGIN_WAIT_MS)
+      return false;
+    return (await origins.originsOf(traceId)).length === 0;
   }
 
   private async open(run: ExportRun, cursor: ExportCursor): Promise<RunReplay> {

@@ -86,6 +86,30 @@ describe('an export worker', () => {
     expect(bench.receiver.requests).toHaveLength(1);
   });
 
+  it('waits a moment for what tells whose the first records are, and no longer than that', async () => {
+    const known = new Set<string>();
+    const originsOf = async (traceId: string) =>
+      known.has(traceId) ? [{ stepId: 's', runId: 7, job: 'nightly', environment: '' }] : [];
+    await bench.worker({ deps: { origins: { originsOf } } });
+    bench.log.append(RUN, logRecord(RUN, 1, 'first'));
+    await until(() => bench.clock.nextTimerMs === 50);
+    bench.clock.advance(50);
+    await until(() => bench.clock.nextTimerMs === 50);
+    expect(bench.log.readCount).toBe(0);
+    known.add(RUN);
+    bench.clock.advance(50);
+    await until(() => bench.receiver.logBodies.length === 1);
+
+    const nobodys = traceIdOf(2);
+    bench.log.append(nobodys, logRecord(nobodys, 1, 'of nobody'));
+    for (let waitedMs = 0; waitedMs < 2_000; waitedMs += 50) {
+      await until(() => bench.clock.nextTimerMs === 50);
+      expect(bench.receiver.logBodies).toEqual(['first']);
+      bench.clock.advance(50);
+    }
+    await until(() => bench.receiver.logBodies.length === 2);
+  });
+
   it('sends no more items in a request than it is told', async () => {
     const worker = await bench.worker({ options: { maxBatchItems: 3 } });
     bench.log.append(RUN, ...spans(10));
