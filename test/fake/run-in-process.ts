@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { ProcessContext } from '../../src/cli/process-context.js';
 import { runCli } from '../../src/cli/run-cli.js';
 import { systemClock } from '../../src/component/clock.js';
+import { bufferedText } from './buffered-text.js';
 
 /** What differs from an empty environment, in which nobody stops anything. */
 export interface InProcessOptions {
@@ -17,7 +18,7 @@ export async function runInProcess(args: readonly string[], dir: string, options
   const stdout = new PassThrough();
   const stderr = options.stderr ?? new PassThrough();
   const exitCode = await runCli(args, { ...contextIn(dir, options), stdout, stderr });
-  return { exitCode, stdout: String(stdout.read() ?? ''), stderr: String(stderr.read() ?? '') };
+  return { exitCode, stdout: bufferedText(stdout), stderr: bufferedText(stderr) };
 }
 
 /** What a command sees that runs at home and at work in `dir`. */

@@ -111,9 +111,10 @@ export class OtlpGrpcReceiver implements Component {
     socket.once('finish', () => clock.after(AFTER_END_MS, () => socket.destroy()));
     let head: Buffer = Buffer.alloc(0);
     const look = () => {
-      const piece: Buffer | null = socket.read();
-      if (piece === null) return;
-      head = Buffer.concat([head, piece]);
+      // Node 26 gives one piece at a time, older ones all that is there.
+      for (let piece: Buffer | null = socket.read(); piece !== null; piece = socket.read()) {
+        head = Buffer.concat([head, piece]);
+      }
       const protocol = tellProtocol(head);
       if (protocol === undefined) return;
       socket.off('readable', look);

@@ -1,11 +1,12 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { createLogger, type LoggerOptions } from '../../../src/cli/create-logger.js';
+import { bufferedText } from '../../fake/buffered-text.js';
 
 function written(options: Partial<LoggerOptions>, log: (logger: ReturnType<typeof createLogger>) => void): string {
   const stream = new PassThrough();
   log(createLogger({ level: 'info', format: 'auto', stream, isTerminal: false, ...options }));
-  return String(stream.read() ?? '');
+  return bufferedText(stream);
 }
 
 describe("the program's log", () => {

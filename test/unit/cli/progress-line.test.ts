@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { ProgressLine } from '../../../src/cli/progress-line.js';
+import { bufferedText } from '../../fake/buffered-text.js';
 
 const MIB = 1024 * 1024;
 
@@ -10,7 +11,7 @@ function written(isTerminal: boolean, totalBytes: number): string {
   const progress = new ProgressLine({ stderr, isStderrTerminal: isTerminal });
   for (const part of [0.25, 0.5, 1]) progress.show({ bytesRead: totalBytes * part, totalBytes, recordCount: 7 });
   progress.end();
-  return String(stderr.read() ?? '');
+  return bufferedText(stderr);
 }
 
 describe('progress', () => {

@@ -8,6 +8,7 @@ import type { Appended } from '../../../src/sink/appended.js';
 import { JsonlOutput } from '../../../src/sink/jsonl-output.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from '../../../src/sink/record-log.js';
 import { appendedRecords } from '../../fake/appended-records.js';
+import { bufferedText } from '../../fake/buffered-text.js';
 
 const traceId = parseTraceId('0123456789abcdef0123456789abcdef') as TraceId;
 
@@ -45,7 +46,7 @@ describe('the JSONL stream', () => {
     output.onAppended(appended(3, 4));
     output.onAppended(appended(4, 10));
     await output.shutdown(AbortSignal.timeout(1_000));
-    expect(bodies(String(stream.read()))).toEqual(range(10));
+    expect(bodies(bufferedText(stream))).toEqual(range(10));
   });
 
   test('waits for a slow reader and holds nothing meanwhile', async () => {
