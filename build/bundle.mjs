@@ -1,5 +1,5 @@
 // Makes dist/ of src/ and the packages that it needs: few files, so that a start reads few. Types are not checked here (npm run types).
-// What is left outside is what has native code, and what is needed by few and large. Sources keep their names and lines' shape: nothing is minified.
+// What is left outside is what has native code; these packages alone are dependencies in package.json. Sources keep their names and lines' shape: nothing is minified.
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
@@ -25,7 +25,7 @@ const bundle = await rolldown({
     tell(level, log);
   },
   tsconfig: 'tsconfig.json',
-  external: [/^@?libsql(\/|$)/, /^@duckdb\//, /^@(aws-sdk|smithy)\//, /^pg(-|$)/],
+  external: [/^@?libsql(\/|$)/, /^@duckdb\//, /^pg-(native|cloudflare)$/],
 });
 const files = { dir: dist, format: 'esm', entryFileNames: '[name].js', chunkFileNames: 'chunk/[name].js' };
 const { output } = await bundle.generate(files);

@@ -29,12 +29,14 @@ export class BridgeProcess {
       readonly user?: number | undefined;
       /** Leaves the address of gRPC at its default. */
       readonly usesDefaultGrpc?: boolean;
+      /** Path of an installed program; default: the built one. */
+      readonly program?: string;
     } = {},
   ): Promise<BridgeProcess> {
     const dataFolder = options.dataFolder ?? mkdtempSync(join(tmpdir(), 'run-bridge-data-'));
     const grpc = options.usesDefaultGrpc === true ? [] : ['--grpc', '127.0.0.1:0'];
     const addresses = ['--http', '127.0.0.1:0', ...grpc, '--web', '127.0.0.1:0'];
-    const args = ['dist/main.js', 'serve', ...addresses, '--data-dir', dataFolder];
+    const args = [options.program ?? 'dist/main.js', 'serve', ...addresses, '--data-dir', dataFolder];
     const child = spawn(process.execPath, [...args, ...(options.args ?? [])], {
       env: { PATH: process.env.PATH ?? '', HOME: dataFolder, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
