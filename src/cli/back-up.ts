@@ -78,6 +78,7 @@ function elsewhereOf(configuration: Configuration): string | null {
   return 'the state is in PostgreSQL and not in this backup: run pg_dump before it';
 }
 
-function counted(count: number, what: string): string {
+/** `1 run`, `2 runs`. */
+export function counted(count: number, what: string): string {
   return count === 1 ? `1 ${what}` : `${count} ${what}s`;
 }

@@ -10,7 +10,7 @@ import { PlatformError } from '../source/platform/platform-error.js';
 import { SourceError } from '../source/record-source.js';
 import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import { StoreError } from '../store/store-error.js';
-import { backupCommand } from './backup-command.js';
+import { backupCommand, restoreCommand } from './backup-command.js';
 import { CliError } from './cli-error.js';
 import { runCommandLine } from './command-line.js';
 import { configCommand } from './config-command.js';
@@ -51,6 +51,7 @@ const COMMANDS = [
   retainCommand,
   webhookCommand,
   backupCommand,
+  restoreCommand,
   rebuildCommand,
   configCommand,
   versionCommand,

@@ -1,4 +1,7 @@
+import { z } from 'zod';
 import { LibsqlDatabase } from './libsql-database.js';
+import { openSqliteState } from './open-sqlite-state.js';
+import { StoreError } from './store-error.js';
 
 /** How long a copy waits for another program that holds the database, in milliseconds. */
 const BUSY_TIMEOUT_MS = 10_000;
@@ -15,3 +18,31 @@ export function backupSqliteState(path: string, to: string): void {
     database.release();
   }
 }
+
+/** A run that a state knows, and how long its record log was when that was noted. */
+export interface NotedLog {
+  readonly traceId: string;
+  readonly logBytes: number;
+}
+
+/**
+ * Checks every page and index of a state that was copied, and brings its schema forward.
+ * @returns the runs that it knows
+ * @throws StoreError when it is damaged or comes from a newer version
+ */
+export async function checkSqliteState(path: string): Promise<readonly NotedLog[]> {
+  await (await openSqliteState(path)).close();
+  const database = new LibsqlDatabase(path, BUSY_TIMEOUT_MS);
+  try {
+    const checked = CHECKED.parse(database.prepare('PRAGMA integrity_check(1)').all([]));
+    const fault = checked.find(({ integrity_check }) => integrity_check !== 'ok');
+    if (fault !== undefined) throw new StoreError('corrupt', `${path}: ${fault.integrity_check}`);
+    const rows = RUNS.parse(database.prepare('select trace_id, log_bytes from runs').all([]));
+    return rows.map(({ trace_id, log_bytes }) => ({ traceId: trace_id, logBytes: log_bytes }));
+  } finally {
+    database.close();
+  }
+}
+
+const CHECKED = z.array(z.object({ integrity_check: z.string() }));
+const RUNS = z.array(z.object({ trace_id: z.string(), log_bytes: z.number() }));

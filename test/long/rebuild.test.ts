@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -112,7 +112,10 @@ test('a backup of a running bridge, restored into an empty folder, answers as th
   await bridge?.stop();
   rmSync(data, { recursive: true });
   data = join(dir, 'restored');
-  cpSync(copy, data, { recursive: true });
+  expect(await runBridge(['restore', copy, '--data-dir', data], { cwd: dir })).toMatchObject({
+    exitCode: 0,
+    stderr: expect.stringMatching(/^restored .*restored: state\.db, 2 runs in \d+ files, \d+\.\d MB\n$/),
+  });
   await serve();
   expect(await everything()).toEqual(before);
 });

@@ -1,0 +1,170 @@
+import { existsSync, statSync } from 'node:fs';
+import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises';
+import { join, relative, resolve } from 'node:path';
+import { STATE_FILE } from '../app/limits.js';
+import { errorCode } from '../component/error-code.js';
+import { namesIn } from '../component/names-in.js';
+import { reasonOf } from '../component/reason-of.js';
+import { LOG_FILE } from '../sink/trace-log.js';
+import { checkSqliteState, type NotedLog } from '../store/backup-sqlite-state.js';
+import { type Copied, copyDataFolder } from '../store/copy-data-folder.js';
+import { DataFolderLock, LOCK_FILE } from '../store/data-folder-lock.js';
+import { StoreError } from '../store/store-error.js';
+import { takeDataFolder } from '../store/take-data-folder.js';
+import { counted } from './back-up.js';
+import { CliError } from './cli-error.js';
+import type { Invocation } from './command-line.js';
+import { EXIT, type ExitCode } from './exit-code.js';
+import { refuseShared } from './refuse-shared.js';
+import { resolveForCommand } from './resolve-for-command.js';
+
+/** Where the copy is made, within the data folder: on its file system, also where that is a volume of its own. */
+const PARTIAL = 'restore.partial';
+/** What a data folder may hold that counts as empty: its lock, a restore that was cut off, and what a file system puts there. */
+const STILL_EMPTY = new Set([LOCK_FILE, `${LOCK_FILE}-journal`, 'lock.json', PARTIAL, 'lost+found']);
+/** The state, and what SQLite has beside it where a server was started on the backup itself. */
+const STATE_FILES = [STATE_FILE, `${STATE_FILE}-wal`] as const;
+
+/** What `run-bridge restore` does. @throws CliError, ConfigurationError, DataFolderInUseError, StoreError */
+export async function restore(invocation: Invocation): Promise<ExitCode> {
+  const { context, operands } = invocation;
+  const { configuration, warnings } = await resolveForCommand(invocation);
+  for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  const folder = configuration['data-dir'];
+  const backup = resolve(context.workingDir, operands[0] ?? '');
+  refuseShared(configuration, 'restore the database from a pg_dump, and the bucket from its copy');
+  const isFile = configuration['database-url'] === 'off';
+  await checkBackup(backup, folder, isFile);
+  const holder = { pid: context.pid, since: new Date(context.clock.nowUnixMs()).toISOString(), address: null };
+  // A backup that a server was started on is one that changes.
+  const source = existsSync(join(backup, LOCK_FILE)) ? DataFolderLock.acquire(backup, holder) : undefined;
+  try {
+    const isNew = !existsSync(folder);
+    const lock = takeDataFolder(folder, context.pid, context.clock.nowUnixMs());
+    let isDone = false;
+    try {
+      await checkTarget(folder);
+      for (const line of await fill(backup, folder)) context.stderr.write(`${line}\n`);
+      isDone = true;
+    } finally {
+      lock.release();
+      if (isNew && !isDone) await rm(folder, { recursive: true, force: true });
+    }
+  } finally {
+    source?.release();
+  }
+  if (!isFile)
+    context.stderr.write('run-bridge: the state is in PostgreSQL: restore the pg_dump that belongs to this backup\n');
+  return EXIT.ok;
+}
+
+/** @throws CliError */
+async function checkBackup(backup: string, folder: string, isFile: boolean): Promise<void> {
+  const refuse = (reason: string) => new CliError(EXIT.failed, `${backup}: ${reason}`);
+  if (!(statSync(backup, { throwIfNoEntry: false })?.isDirectory() ?? false)) throw refuse('there is no backup here');
+  if (backup.endsWith('.partial')) throw refuse('this backup was cut off before it was whole; use another one');
+  const names = await namesIn(backup);
+  if (!names.includes(STATE_FILE) && !names.includes('runs')) {
+    throw refuse('this is no backup: it has neither state.db nor runs');
+  }
+  const isWithin = (outer: string, inner: string) => !relative(outer, inner).startsWith('..');
+  if (isWithin(backup, folder) || isWithin(folder, backup)) {
+    throw refuse('the backup and the data folder lie in one another; --data-dir names another folder');
+  }
+  if (isFile && !names.includes(STATE_FILE)) {
+    throw refuse(
+      'this backup has no state.db: its state was in PostgreSQL; restore the pg_dump, and pass --database-url',
+    );
+  }
+  if (!isFile && names.includes(STATE_FILE)) {
+    throw refuse('this backup has its state in state.db, and --database-url names another; leave that out');
+  }
+}
+
+/** @throws CliError */
+async function checkTarget(folder: string): Promise<void> {
+  const found = (await namesIn(folder)).filter((name) => !STILL_EMPTY.has(name));
+  if (found.length === 0) return;
+  throw new CliError(
+    EXIT.failed,
+    `${folder}: is not empty (${found.slice(0, 3).join(', ')}${found.length > 3 ? ' …' : ''}), and restore overwrites nothing; move it away, or name a new folder with --data-dir`,
+  );
+}
+
+/**
+ * Copies the backup beside where it will be, checks the copy, and only then puts it in its place.
+ * @returns what to say
+ * @throws CliError
+ */
+async function fill(backup: string, folder: string): Promise<readonly string[]> {
+  const partial = join(folder, PARTIAL);
+  try {
+    await rm(partial, { recursive: true, force: true });
+    await mkdir(partial, { mode: 0o700 });
+    for (const name of STATE_FILES.filter((one) => existsSync(join(backup, one)))) {
+      await copyFile(join(backup, name), join(partial, name));
+      await chmod(join(partial, name), 0o600);
+    }
+    const hasState = existsSync(join(partial, STATE_FILE));
+    const noted = hasState ? await checkState(join(partial, STATE_FILE)) : [];
+    const copied = await copyDataFolder(backup, partial);
+    const missing = noted.filter((log) => !isWhole(partial, log));
+    // The state last: a folder that has it has everything.
+    const names = (await namesIn(partial)).toSorted(
+      (one, other) => Number(one === STATE_FILE) - Number(other === STATE_FILE),
+    );
+    for (const name of names) await rename(join(partial, name), join(folder, name));
+    await rm(partial, { recursive: true });
+    return [told(folder, hasState, copied), ...(missing.length === 0 ? [] : [missingLine(missing)])];
+  } catch (error) {
+    await rm(partial, { recursive: true, force: true }).catch(() => undefined);
+    throw failed(error, backup);
+  }
+}
+
+/** What SQLite leaves beside the file until the connection is collected goes where it holds nothing. */
+async function checkState(path: string): Promise<readonly NotedLog[]> {
+  const noted = await checkSqliteState(path);
+  if (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size === 0) await rm(`${path}-wal`);
+  await rm(`${path}-shm`, { force: true });
+  return noted;
+}
+
+function isWhole(folder: string, { traceId, logBytes }: NotedLog): boolean {
+  const size = statSync(join(folder, 'runs', traceId, LOG_FILE), { throwIfNoEntry: false })?.size ?? 0;
+  return size >= logBytes;
+}
+
+function missingLine(missing: readonly NotedLog[]): string {
+  const some = missing.slice(0, 3).map(({ traceId }) => traceId);
+  return `run-bridge: the backup lacks records of ${counted(missing.length, 'run')} that its state knows: ${some.join(', ')}${missing.length > 3 ? ' …' : ''}`;
+}
+
+function told(folder: string, hasState: boolean, { runCount, fileCount, byteCount }: Copied): string {
+  const state = hasState ? `${STATE_FILE}, ` : '';
+  return `restored ${folder}: ${state}${counted(runCount, 'run')} in ${counted(fileCount, 'file')}, ${(byteCount / 1e6).toFixed(1)} MB`;
+}
+
+function failed(error: unknown, backup: string): CliError {
+  const isFull = errorCode(error) === 'ENOSPC' || (error instanceof StoreError && error.code === 'full');
+  if (isFull) {
+    return new CliError(EXIT.failed, `${backup}: not restored, since the disk is full; free some space`, {
+      cause: error,
+    });
+  }
+  if (error instanceof StoreError && error.code === 'newer') {
+    return new CliError(
+      EXIT.failed,
+      `${backup}: not restored: a newer version of run-bridge wrote it; install that version`,
+      { cause: error },
+    );
+  }
+  if (error instanceof StoreError && error.code === 'corrupt') {
+    return new CliError(
+      EXIT.failed,
+      `${backup}: not restored: its state.db is damaged; use another backup, or copy this one without state.db and run run-bridge rebuild on the copy`,
+      { cause: error },
+    );
+  }
+  return new CliError(EXIT.failed, `${backup}: not restored: ${reasonOf(error)}`, { cause: error });
+}
