@@ -98,7 +98,7 @@ function nextSteps(traceId: TraceId, dataDir: string, destinations: App['destina
     'next:',
     `  duckdb -c "select event_type, count(*) from '${join(folder, 'telemetry.parquet')}' group by all"`,
     `  run-bridge report ${traceId} --data-dir ${dataDir}`,
-    '  npm start, and then your own run: it says the command',
+    '  run-bridge serve, and then your own run: it says the command',
   ];
 }
 

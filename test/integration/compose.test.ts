@@ -103,4 +103,14 @@ describe('Dockerfile', () => {
       }
     }
   });
+
+  test('brings what the package brings, but for its documents', () => {
+    const { files } = JSON.parse(read('package.json'));
+    const [, image = ''] = lines.split(/^FROM .*\n(?=ENV)/m);
+    const copied = [...image.matchAll(/^COPY (?:--from=\S+ )?(.+) \S+$/gm)].flatMap(([, sources = '']) =>
+      sources.split(' ').map((path) => path.replace('/app/', '')),
+    );
+    const programs = files.filter((name: string) => !name.endsWith('.md'));
+    expect(copied.toSorted()).toEqual(['node_modules', 'package.json', ...programs].toSorted());
+  });
 });
