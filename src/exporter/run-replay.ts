@@ -128,8 +128,8 @@ export function cutLines(whole: LoggedLines, atOffset: number): readonly [Logged
 /** How long a run that was sent to its end is remembered, in milliseconds: 10 minutes. */
 const KEPT_MS = 600_000;
 /** Runs that are remembered, and the memory that they may take together, as estimated, in bytes. */
-const MAX_RUNS = 16;
-const MAX_BYTES = 32 * 1024 * 1024;
+const MAX_RUNS = 8;
+const MAX_BYTES = 16 * 1024 * 1024;
 
 interface Kept {
   readonly replay: RunReplay;

@@ -37,19 +37,20 @@ interface Entry<V> {
   value: V;
   /** Another id with the same hash. */
   next: Entry<V> | undefined;
+  /** Those that were added before it and after it. */
+  before: Entry<V> | undefined;
+  after: Entry<V> | undefined;
 }
 
 /**
- * Values by span id, without a text for each id. Of limited size: beyond it the entry that was added first goes, and with it
- * those whose ids have the same hash. The hash is seeded, so that a sender cannot choose ids that all meet in one place.
+ * Values by span id, without a text for each id. Of limited size: beyond it the entry that was added first goes.
+ * The hash is seeded, so that a sender cannot choose ids that all meet in one place.
  */
 export class SpanIdMap<V> {
   private readonly entries = new Map<number, Entry<V>>();
-  /**
-   * Stands at the oldest entry. One iterator for good: a new one would pass over the places of all that went before, which
-   * a Map keeps for long.
-   */
-  private readonly oldest = this.entries.values();
+  /** The entries know their order: an iterator that is kept at the oldest one keeps all that the Map ever was. */
+  private first: Entry<V> | undefined;
+  private last: Entry<V> | undefined;
   private count = 0;
 
   /** @param seed any 32 bits. What the map holds does not depend on it. */
@@ -72,44 +73,38 @@ export class SpanIdMap<V> {
   add(high: number, low: number, value: V): void {
     const hash = this.hashOf(high, low);
     const others = this.entries.get(hash);
-    if (others === undefined) this.entries.set(hash, { high, low, value, next: undefined });
-    else others.next = { high, low, value, next: others.next };
+    const entry: Entry<V> = { high, low, value, next: others, before: this.last, after: undefined };
+    this.entries.set(hash, entry);
+    if (this.last === undefined) this.first = entry;
+    else this.last.after = entry;
+    this.last = entry;
     this.count++;
-    if (this.count <= this.maxSize) return;
-    const oldest = this.oldest.next();
-    if (!oldest.done) this.forget(oldest.value);
+    if (this.count > this.maxSize && this.first !== undefined) this.delete(this.first.high, this.first.low);
   }
 
   delete(high: number, low: number): void {
     const hash = this.hashOf(high, low);
-    const first = this.entries.get(hash);
-    if (first === undefined) return;
-    if (first.high === high && first.low === low) {
-      if (first.next === undefined) this.entries.delete(hash);
-      else this.entries.set(hash, first.next);
-      this.count--;
-      return;
+    let previous: Entry<V> | undefined;
+    let entry = this.entries.get(hash);
+    while (entry !== undefined && (entry.high !== high || entry.low !== low)) {
+      previous = entry;
+      entry = entry.next;
     }
-    for (let entry = first; entry.next !== undefined; entry = entry.next) {
-      if (entry.next.high !== high || entry.next.low !== low) continue;
-      entry.next = entry.next.next;
-      this.count--;
-      return;
-    }
-  }
-
-  /** Deletes all ids with the hash of one. */
-  private forget(first: Entry<V>): void {
-    for (let entry: Entry<V> | undefined = first; entry !== undefined; entry = entry.next) this.count--;
-    this.entries.delete(this.hashOf(first.high, first.low));
+    if (entry === undefined) return;
+    if (previous !== undefined) previous.next = entry.next;
+    else if (entry.next !== undefined) this.entries.set(hash, entry.next);
+    else this.entries.delete(hash);
+    if (entry.before === undefined) this.first = entry.after;
+    else entry.before.after = entry.after;
+    if (entry.after === undefined) this.last = entry.before;
+    else entry.after.before = entry.before;
+    this.count--;
   }
 
   /** In the order in which they were added. */
   *[Symbol.iterator](): Generator<readonly [id: IdHalves, value: V]> {
-    for (const first of this.entries.values()) {
-      for (let entry: Entry<V> | undefined = first; entry !== undefined; entry = entry.next) {
-        yield [[entry.high, entry.low], entry.value];
-      }
+    for (let entry = this.first; entry !== undefined; entry = entry.after) {
+      yield [[entry.high, entry.low], entry.value];
     }
   }
 

@@ -68,7 +68,9 @@ interface SeenLog extends SeenNodeSpan {
  * time: facts are then told apart by their spans' ancestors, and by time where those are not known.
  */
 export class NodeIndex {
-  private readonly nodes: BoundedMap<string, NodeFacts>;
+  private readonly nodes = new Map<string, NodeFacts>();
+  /** Stands at the oldest node once there are too many: a new one each time would pass over the places of all that went. */
+  private oldest: Iterator<string> | undefined;
   /** The node that was seen last: the next record is often of the same. It is in `nodes`, as nothing was added since. */
   private latest: NodeFacts | undefined;
   /** Whether any node was interrupted: in most runs none is, and none need be looked up. */
@@ -76,11 +78,9 @@ export class NodeIndex {
   private hasMessageOfInterruption = false;
 
   constructor(
-    maxNodes: number,
+    private readonly maxNodes: number,
     private readonly tree: SpanTree,
-  ) {
-    this.nodes = new BoundedMap(maxNodes);
-  }
+  ) {}
 
   seeSpan(span: SeenNodeSpan): void {
     if (!NODE_EVENTS.has(span.eventType)) return;
@@ -216,6 +216,10 @@ export class NodeIndex {
       schema: undefined,
     };
     this.nodes.set(uniqueId, facts);
+    if (this.nodes.size > this.maxNodes) {
+      this.oldest ??= this.nodes.keys();
+      this.nodes.delete(this.oldest.next().value);
+    }
     return facts;
   }
 
@@ -265,39 +269,4 @@ function isOf(fact: Fact, { spanHigh, spanLow }: Pick<Interval, 'spanHigh' | 'sp
 
 function isSame(id: IdHalves, other: IdHalves): boolean {
   return id[0] === other[0] && id[1] === other[1];
-}
-
-/** A map of limited size: beyond it the entry that was set first goes. Setting a key again keeps its place. */
-export class BoundedMap<K, V> {
-  private readonly entries = new Map<K, V>();
-  /**
-   * Stands at the oldest entry. One iterator for good: a new one would pass over the places of all that went before, which
-   * a Map keeps for long.
-   */
-  private readonly oldest = this.entries.keys();
-
-  constructor(private readonly maxSize: number) {}
-
-  get(key: K): V | undefined {
-    return this.entries.get(key);
-  }
-
-  has(key: K): boolean {
-    return this.entries.has(key);
-  }
-
-  set(key: K, value: V): void {
-    this.entries.set(key, value);
-    if (this.entries.size <= this.maxSize) return;
-    const oldest = this.oldest.next();
-    if (!oldest.done) this.entries.delete(oldest.value);
-  }
-
-  delete(key: K): void {
-    this.entries.delete(key);
-  }
-
-  values(): IterableIterator<V> {
-    return this.entries.values();
-  }
 }
