@@ -54,7 +54,7 @@ for (const [name, encoding, body] of BODIES) {
   const startedMs = performance.now();
   let outcome = 'taken';
   try {
-    (await decoding[encoding].traces.decode(body)).delivery.release?.();
+    (await decoding.bodies[encoding].traces.decode(body)).delivery.release?.();
   } catch (error) {
     if (!(error instanceof OtlpDecodeError)) throw error;
     outcome = error.message;

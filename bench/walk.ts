@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
-import { splitRequest } from '../src/decode/wire/large-body-decoder.js';
+import { splitRequest } from '../src/decode/wire/request-piece.js';
 import { PORTS } from './ports.js';
 
 /** Spans of a real run, one a request. */

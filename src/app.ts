@@ -176,7 +176,7 @@ export class App {
       consumer: this.consumer,
       book: this.book,
       artifacts: this.artifacts,
-      otlp: () => ({ codec: decoding.codecs.json, decoder: decoding.decoder }),
+      otlp: () => ({ codec: decoding.codecs.json, bodies: decoding.bodies.json }),
       clock,
       logger,
       pid: deps.pid,

@@ -1,4 +1,3 @@
-import type { ExportRequest } from '../otlp/export-request.js';
 import { OtlpDecodeError } from '../otlp/otlp-codec.js';
 import type { Delivery } from '../record/record-batch.js';
 
@@ -9,11 +8,6 @@ export interface DecodedRequest {
   readonly rejectedCount: number;
   /** Why, for `partial_success`; empty when nothing was rejected. */
   readonly rejectionMessage: string;
-}
-
-/** Makes telemetry records of an OTLP request. */
-export interface RequestDecoder {
-  decode(request: ExportRequest): DecodedRequest;
 }
 
 /** Makes telemetry records of a short request's bytes, in one go. */

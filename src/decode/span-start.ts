@@ -1,7 +1,8 @@
 import { Attributes } from '../record/attributes.js';
 import { isJsonObject, type JsonValue } from '../record/json.js';
+import { fieldTexts } from '../record/record-line.js';
 import type { SpanEnd, SpanStart } from '../record/telemetry-record.js';
-import type { AttributePart } from './attribute-json.js';
+import type { AttributePart } from './any-value.js';
 import { shortEventType } from './span-event-type.js';
 
 /** Attributes that the engine knows only at a span's end, read off its JSONL. */
@@ -115,22 +116,29 @@ export function startRuleOf(shortType: string): StartRule {
 /**
  * The SpanStart that OTLP leaves out, made of the span's end: what the engine knows when a span begins. A name with counts and
  * `eval_args.target` may differ from what the engine wrote then (it fills them in later, and does not say from what).
- * @param attributes the start's attributes, where they are known already
  */
-export function spanStartOf(end: SpanEnd, attributes = startAttributes(end)): SpanStart {
+export function spanStartOf(end: SpanEnd): SpanStart {
+  const { eventType, spanName } = end;
+  const shortType = shortEventType(eventType);
+  const parts = fieldTexts(end.attributes.json);
+  const start = startParts(parts, shortType);
   return {
     recordType: 'SpanStart',
     traceId: end.traceId,
     spanId: end.spanId,
-    spanName: attributes === end.attributes ? end.spanName : startName(end),
+    spanName: start === parts ? spanName : startName(shortType, spanName, parts),
     parentSpanId: end.parentSpanId,
     links: null,
     startTimeUnixNano: end.startTimeUnixNano,
     severityNumber: end.severityNumber,
     severityText: end.severityText,
-    eventType: end.eventType,
-    attributes,
+    eventType,
+    attributes: start === parts ? end.attributes : attributesOf(start),
   };
+}
+
+function attributesOf(parts: readonly AttributePart[]): Attributes {
+  return Attributes.fromJson(`{${parts.map(({ name, json }) => `${JSON.stringify(name)}:${json}`).join(',')}}`);
 }
 
 /**
@@ -178,12 +186,16 @@ function isKnownBeforeCloning({ name }: AttributePart): boolean {
   return !KNOWN_WHEN_CLONED.has(name);
 }
 
-function startName({ eventType, spanName, attributes }: SpanEnd): string {
-  const shortType = shortEventType(eventType);
+/**
+ * What a span is called at its start, where its start has other attributes than its end.
+ * @param parts the attributes of its end
+ */
+export function startName(shortType: string, spanName: string, parts: readonly AttributePart[]): string {
   if (shortType === GENERIC_OPERATION) return spanName.replace(ITEM_COUNT, '');
-  if (shortType !== PACKAGE_INSTALLED || attributes.text('package_type') !== GIT) return spanName;
-  const url = attributes.text('package_url_or_path');
-  return url === undefined ? spanName : `Package "${url}" installed`;
+  if (shortType !== PACKAGE_INSTALLED || !parts.some(isFromGit)) return spanName;
+  const json = parts.find(({ name }) => name === 'package_url_or_path')?.json ?? 'null';
+  const url = JSON.parse(json) as JsonValue;
+  return typeof url === 'string' ? `Package "${url}" installed` : spanName;
 }
 
 function namesTarget({ name, json }: AttributePart): boolean {
@@ -197,11 +209,4 @@ function withoutTarget({ name, json }: AttributePart): AttributePart {
   if (!isJsonObject(value)) return { name, json };
   const { target: _target, ...rest } = value;
   return { name, json: JSON.stringify(rest) };
-}
-
-function startAttributes({ attributes, eventType }: SpanEnd): Attributes {
-  const parts = Object.entries(attributes.value).map(([name, value]) => ({ name, json: JSON.stringify(value) }));
-  const start = startParts(parts, shortEventType(eventType));
-  if (start === parts) return attributes;
-  return Attributes.fromJson(`{${start.map(({ name, json }) => `${JSON.stringify(name)}:${json}`).join(',')}}`);
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../component/clock.js';
 import type { Guard } from '../component/guard.js';
 import type { Logger } from '../component/logger.js';
 import { MEMORY_PER_BODY_BYTE } from '../component/memory-guard.js';
-import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../decode/request-decoder.js';
+import type { BodyDecoder, DecodedRequest } from '../decode/request-decoder.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Delivery, RecordConsumer, Signal } from '../record/record-batch.js';
 import { batchOfAccount, recordCountOf } from '../record/record-page.js';
@@ -32,11 +32,8 @@ export const DEFAULT_MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024;
 /** What an intake works with. */
 export interface ExportIntakeDeps {
   readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>;
-  readonly decoder: RequestDecoder;
-  /** Reads requests in protobuf from their bytes; without it they go through `codecs` and `decoder`. */
-  readonly protobuf?: Readonly<Record<Signal, BodyDecoder>>;
-  /** The same for JSON. */
-  readonly json?: Readonly<Record<Signal, BodyDecoder>>;
+  /** Reads requests of any size. */
+  readonly bodies: Readonly<Record<OtlpEncoding, Readonly<Record<Signal, BodyDecoder>>>>;
   readonly consumer: RecordConsumer;
   /** Asked before a body is read; none when left out. */
   readonly guards?: readonly Guard[];
@@ -137,10 +134,8 @@ export class ExportIntake {
 
   /** What comes out holds nothing of the body. */
   private async decode(signal: Signal, codec: OtlpCodec, body: WholeBody): Promise<DecodedRequest> {
-    const bodies = this.deps[codec.encoding];
     try {
-      if (bodies !== undefined) return await bodies[signal].decode(body.bytes());
-      return this.deps.decoder.decode(codec.decode(signal, body.bytes()));
+      return await this.deps.bodies[codec.encoding][signal].decode(body.bytes());
     } finally {
       body.release();
     }

@@ -518,16 +518,20 @@ function otherwise(): never {
  * @returns `undefined` where the object has no such field
  */
 export function fieldText(json: string, name: string): string | undefined {
-  let found: string | undefined;
+  return fieldTexts(json).findLast((field) => field.name === name)?.json;
+}
+
+/** All fields of an object's text, as `fieldText` finds one. */
+export function fieldTexts(json: string): readonly { readonly name: string; readonly json: string }[] {
+  const found: { name: string; json: string }[] = [];
   let at = json.indexOf('{') + 1;
   for (;;) {
     const keyStart = json.indexOf('"', at);
     if (keyStart < 0) return found;
     const keyEnd = endOfString(json, keyStart);
     const valueStart = json.indexOf(':', keyEnd) + 1;
-    const valueEnd = endOfValue(json, valueStart);
-    if (JSON.parse(json.slice(keyStart, keyEnd)) === name) found = json.slice(valueStart, valueEnd).trim();
-    at = valueEnd;
+    at = endOfValue(json, valueStart);
+    found.push({ name: JSON.parse(json.slice(keyStart, keyEnd)) as string, json: json.slice(valueStart, at).trim() });
   }
 }
 

@@ -2,9 +2,8 @@ import type { Clock } from '../component/clock.js';
 import { groupBy } from '../component/group-by.js';
 import { pause } from '../component/pause.js';
 import type { DecodedRequest } from '../decode/request-decoder.js';
-import type { ExportRequest } from '../otlp/export-request.js';
 import type { TraceId } from '../record/ids.js';
-import type { Delivery, RecordBatch, RecordConsumer } from '../record/record-batch.js';
+import type { Delivery, RecordBatch, RecordConsumer, Signal } from '../record/record-batch.js';
 import type { Resource } from '../record/resource.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { HeldRequests } from './held-requests.js';
@@ -21,7 +20,8 @@ export interface CommandRecordsDeps {
   /** Whether the JSONL has more than what was taken of it, up to `taken`: it may be read late where processors are short. */
   readonly hasUnreadLines: (taken: TailPosition | undefined) => Promise<boolean>;
   readonly held: HeldRequests;
-  readonly decode: (request: ExportRequest) => DecodedRequest;
+  /** Reads a request in protobuf. */
+  readonly decode: (signal: Signal, bytes: Uint8Array) => Promise<DecodedRequest>;
   /** Lines of the JSONL that are no records. */
   readonly onRejects: (rejects: readonly Reject[]) => Promise<void>;
   /** Takes everything; is asked again until it does, or `giveUp` aborts. */
@@ -86,7 +86,7 @@ export class CommandRecords {
     await Promise.all([this.takeLines(giveUp), this.takeDueRequests(giveUp)]);
     await this.deps.held.drain(
       () => true,
-      (request) => this.deliver(this.lacking(this.deps.decode(request).delivery)),
+      (signal, bytes) => this.deliverRequest(signal, bytes, (delivery) => this.lacking(delivery)),
     );
   }
 
@@ -121,7 +121,7 @@ export class CommandRecords {
       await this.deps.held.drain(
         ({ hasForeign, traceIds }) =>
           hasForeign || (isRead && traceIds.some((traceId) => this.isWithoutJsonl(traceId))),
-        (request) => this.deliver(this.deps.decode(request).delivery),
+        (signal, bytes) => this.deliverRequest(signal, bytes, (delivery) => delivery),
       );
       await pause(this.deps.clock, LOOK_MS, isOver);
     }
@@ -169,6 +169,15 @@ export class CommandRecords {
       return records.length === 0 ? [] : [{ traceId, resource, records }];
     });
     return { batches: left, foreign };
+  }
+
+  private async deliverRequest(signal: Signal, bytes: Uint8Array, part: (all: Delivery) => Delivery): Promise<void> {
+    const { delivery } = await this.deps.decode(signal, bytes);
+    try {
+      await this.deliver(part(delivery));
+    } finally {
+      delivery.release?.();
+    }
   }
 
   private async deliver(delivery: Delivery): Promise<void> {

@@ -1,6 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
 import { open } from 'node:fs/promises';
-import type { ExportRequest } from '../otlp/export-request.js';
 import type { OtlpCodec } from '../otlp/otlp-codec.js';
 import type { TraceId } from '../record/ids.js';
 import type { Signal } from '../record/record-batch.js';
@@ -58,13 +57,13 @@ export class HeldRequests {
     this.entries.push(entry);
   }
 
-  /** Hands over, one after the other, those that `isDue` picks; one is let go when `deliver` has resolved. @throws what `deliver` throws. */
+  /** Hands over, one after the other and in protobuf, those that `isDue` picks; one is let go when `deliver` has resolved. @throws what `deliver` throws. */
   async drain(
     isDue: (request: HeldRequest) => boolean,
-    deliver: (request: ExportRequest) => Promise<void>,
+    deliver: (signal: Signal, bytes: Uint8Array) => Promise<void>,
   ): Promise<void> {
     for (const entry of this.entries.filter(({ request }) => isDue(request))) {
-      await deliver(await this.read(entry));
+      await deliver(entry.request.signal, await this.read(entry));
       this.entries.splice(this.entries.indexOf(entry), 1);
       if (entry.bytes !== undefined) this.memoryBytes -= entry.bytes.length;
     }
@@ -104,11 +103,11 @@ export class HeldRequests {
     await written;
   }
 
-  private async read({ request, bytes, offset, byteCount }: Entry): Promise<ExportRequest> {
+  private async read({ request, bytes, offset, byteCount }: Entry): Promise<Uint8Array> {
+    if (bytes !== undefined) return bytes;
     const { protobuf, json } = this.options.codecs();
-    if (bytes !== undefined) return protobuf.decode(request.signal, bytes);
     const buffer = Buffer.alloc(byteCount);
     await this.file?.read(buffer, 0, byteCount, offset);
-    return json.decode(request.signal, buffer);
+    return protobuf.encode(json.decode(request.signal, buffer));
   }
 }

@@ -1,6 +1,5 @@
 import { reasonOf } from '../component/reason-of.js';
-import type { BodyDecoder, RequestDecoder } from '../decode/request-decoder.js';
-import { jsonBodies } from '../decode/wire/large-body-decoder.js';
+import type { BodyDecoder } from '../decode/request-decoder.js';
 import { type OtlpCodec, OtlpDecodeError } from '../otlp/otlp-codec.js';
 import { isJsonObject, type JsonValue } from '../record/json.js';
 import type { ForeignBatch, RecordBatch, Signal } from '../record/record-batch.js';
@@ -14,7 +13,7 @@ import type { RecordSource, Reject, SourceChunk } from './record-source.js';
 export interface OtlpReading {
   /** OTLP's JSON. */
   readonly codec: OtlpCodec;
-  readonly decoder: RequestDecoder;
+  readonly bodies: Readonly<Record<Signal, BodyDecoder>>;
 }
 
 /**
@@ -22,15 +21,11 @@ export interface OtlpReading {
  * writes them. Spans of other services come as foreign telemetry. A line that is none is told as a reject.
  */
 export class OtlpJsonFile implements RecordSource {
-  private readonly bodies: Readonly<Record<Signal, BodyDecoder>>;
-
   constructor(
     readonly path: string,
     readonly sizeBytes: number,
-    { codec, decoder }: OtlpReading,
-  ) {
-    this.bodies = jsonBodies(codec, decoder);
-  }
+    private readonly reading: OtlpReading,
+  ) {}
 
   async *read(signal: AbortSignal): AsyncGenerator<SourceChunk> {
     try {
@@ -59,7 +54,7 @@ export class OtlpJsonFile implements RecordSource {
     }
     for (const signal of signals) {
       try {
-        const decoded = await this.bodies[signal].decode(line.bytes);
+        const decoded = await this.reading.bodies[signal].decode(line.bytes);
         for (const batch of decoded.delivery.batches) batches.push(batch);
         for (const batch of decoded.delivery.foreign) foreign.push(batch);
         if (decoded.rejectedCount > 0) {

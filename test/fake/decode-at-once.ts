@@ -1,8 +1,29 @@
+import { PublicAttributeSchema } from '../../src/decode/attribute-schema.js';
 import type { DecodedRequest } from '../../src/decode/request-decoder.js';
 import type { LargeBodyDecoder } from '../../src/decode/wire/large-body-decoder.js';
+import { WireDecoder } from '../../src/decode/wire/wire-decoder.js';
+import type { ExportRequest } from '../../src/otlp/export-request.js';
+import { JsonCodec } from '../../src/otlp/json-codec.js';
+import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
+import type { Signal } from '../../src/record/record-batch.js';
+import { PublicSchema } from '../../src/schema/public-schema.js';
 
 /** Decodes a body without giving anybody else a turn. */
 export function decodeAtOnce(decoder: LargeBodyDecoder, body: Uint8Array): DecodedRequest {
   const steps = decoder.decodeInSteps(body);
   for (let step = steps.next(); ; step = steps.next()) if (step.done === true) return step.value;
+}
+
+const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
+const schema = new PublicAttributeSchema(PublicSchema.load());
+const decoders = { traces: new WireDecoder('traces', schema, codecs), logs: new WireDecoder('logs', schema, codecs) };
+
+/** The records of a body in protobuf; nobody gives their memory back, so they may be kept. */
+export function decodeBody(signal: Signal, body: Uint8Array): DecodedRequest {
+  return decoders[signal].decode(body);
+}
+
+/** The same of a request. */
+export function decodeRequest(request: ExportRequest): DecodedRequest {
+  return decodeBody(request.signal, codecs.protobuf.encode(request));
 }

@@ -1,23 +1,28 @@
-import type { DecodedRequest, RequestDecoder } from '../../src/decode/request-decoder.js';
+import type { BodyDecoder, DecodedRequest } from '../../src/decode/request-decoder.js';
 import type { ExportRequest } from '../../src/otlp/export-request.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
+import type { OtlpCodec } from '../../src/otlp/otlp-codec.js';
 import { parseSpanId, parseTraceId } from '../../src/record/ids.js';
+import type { Signal } from '../../src/record/record-batch.js';
 
-/** Takes every request as another service's telemetry; spans without valid ids count as rejected. */
-export class ForeignDecoder implements RequestDecoder {
-  private readonly codec = new JsonCodec();
+const json = new JsonCodec();
 
-  decode(request: ExportRequest): DecodedRequest {
-    const ids = idsOf(request);
-    const rejectedCount = ids.filter(([traceId, spanId]) => !parseTraceId(traceId) || !parseSpanId(spanId)).length;
-    const recordCount = ids.length - rejectedCount;
-    const body = new TextDecoder().decode(this.codec.encode(request));
-    return {
-      delivery: { batches: [], foreign: recordCount === 0 ? [] : [{ signal: request.signal, body, recordCount }] },
-      rejectedCount,
-      rejectionMessage: rejectedCount === 0 ? '' : 'without a valid id',
-    };
-  }
+/** Takes every request of an encoding as another service's telemetry; spans without valid ids count as rejected. */
+export function foreignBodies(codec: OtlpCodec): Readonly<Record<Signal, BodyDecoder>> {
+  const of = (signal: Signal): BodyDecoder => ({ decode: async (body) => decode(codec.decode(signal, body)) });
+  return { traces: of('traces'), logs: of('logs') };
+}
+
+function decode(request: ExportRequest): DecodedRequest {
+  const ids = idsOf(request);
+  const rejectedCount = ids.filter(([traceId, spanId]) => !parseTraceId(traceId) || !parseSpanId(spanId)).length;
+  const recordCount = ids.length - rejectedCount;
+  const body = new TextDecoder().decode(json.encode(request));
+  return {
+    delivery: { batches: [], foreign: recordCount === 0 ? [] : [{ signal: request.signal, body, recordCount }] },
+    rejectedCount,
+    rejectionMessage: rejectedCount === 0 ? '' : 'without a valid id',
+  };
 }
 
 function idsOf(request: ExportRequest): [traceId: string, spanId: string][] {

@@ -6,7 +6,7 @@ import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { ExportIntake, type ExportIntakeConfig } from '../../src/receiver/export-intake.js';
 import { OtlpGrpcReceiver } from '../../src/receiver/grpc/otlp-grpc-receiver.js';
 import type { OtlpGrpcReceiverConfig } from '../../src/receiver/grpc/otlp-grpc-receiver-config.js';
-import { ForeignDecoder } from './foreign-decoder.js';
+import { foreignBodies } from './foreign-decoder.js';
 import { GrpcClient } from './grpc-client.js';
 import { RawConnection } from './http-client.js';
 import { MemoryConsumer } from './memory-consumer.js';
@@ -28,8 +28,8 @@ export class GrpcBench {
 
   constructor(config: BenchConfig = {}, guards: readonly Guard[] = [], clock: Clock = systemClock) {
     const { consumer, logger, health } = this;
-    const decoder = new ForeignDecoder();
-    this.intake = new ExportIntake(config, { codecs, decoder, consumer, guards, clock, logger });
+    const bodies = { protobuf: foreignBodies(codecs.protobuf), json: foreignBodies(codecs.json) };
+    this.intake = new ExportIntake(config, { codecs, bodies, consumer, guards, clock, logger });
     const httpUrl = () => 'http://127.0.0.1:4318';
     const deps = { intake: this.intake, clock, logger, health, httpUrl };
     this.receiver = new OtlpGrpcReceiver({ host: '127.0.0.1', port: 0, ...config }, deps);

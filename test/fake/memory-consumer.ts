@@ -3,6 +3,7 @@ import type { Delivery, RecordConsumer } from '../../src/record/record-batch.js'
 /** Keeps deliveries in memory; can be made to fail, or to hold deliveries back until `release()`. */
 export class MemoryConsumer implements RecordConsumer {
   readonly deliveries: Delivery[] = [];
+  recordCount = 0;
   private failure: Error | undefined;
   private held: (() => void)[] | undefined;
   private waiting: (() => void)[] = [];
@@ -36,6 +37,8 @@ export class MemoryConsumer implements RecordConsumer {
     const held = this.held;
     if (held !== undefined) await new Promise<void>((resolve) => held.push(resolve));
     if (this.failure !== undefined) throw this.failure;
+    // Pages are lent: what is in them is read before they are given back.
+    for (const { records } of delivery.batches) this.recordCount += records.length;
     this.deliveries.push(delivery);
   }
 }

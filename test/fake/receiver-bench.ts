@@ -5,7 +5,7 @@ import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { ExportIntake, type ExportIntakeConfig } from '../../src/receiver/export-intake.js';
 import { OtlpHttpReceiver, type OtlpHttpReceiverConfig } from '../../src/receiver/otlp-http-receiver.js';
-import { ForeignDecoder } from './foreign-decoder.js';
+import { foreignBodies } from './foreign-decoder.js';
 import { type Answer, RawConnection, type Sending, send } from './http-client.js';
 import { MemoryConsumer } from './memory-consumer.js';
 import { RecordingLogger } from './recording-logger.js';
@@ -24,8 +24,8 @@ export class ReceiverBench {
 
   private constructor(config: BenchConfig, guards: readonly Guard[]) {
     const { consumer, logger, health } = this;
-    const decoder = new ForeignDecoder();
-    const intake = new ExportIntake(config, { codecs, decoder, consumer, guards, clock: systemClock, logger });
+    const bodies = { protobuf: foreignBodies(codecs.protobuf), json: foreignBodies(codecs.json) };
+    const intake = new ExportIntake(config, { codecs, bodies, consumer, guards, clock: systemClock, logger });
     this.receiver = new OtlpHttpReceiver({ host: '127.0.0.1', port: 0, ...config }, { intake, logger, health });
   }
 

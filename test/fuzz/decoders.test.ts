@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest';
 import { PublicAttributeSchema } from '../../src/decode/attribute-schema.js';
-import { GeneralDecoder, OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
 import type { DecodedRequest } from '../../src/decode/request-decoder.js';
 import { LargeBodyDecoder, splitProtobuf } from '../../src/decode/wire/large-body-decoder.js';
-import { WireDecoder } from '../../src/decode/wire/wire-decoder.js';
+import { JsonDecoder, WireDecoder } from '../../src/decode/wire/wire-decoder.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { splitJson } from '../../src/otlp/split-json.js';
 import { PublicSchema } from '../../src/schema/public-schema.js';
 import { decodeAtOnce } from '../fake/decode-at-once.js';
+import { OtlpRequestDecoder } from '../tool/otlp-request-decoder.js';
 import { BUDGET } from './budget.js';
 import { readCorpus } from './corpus.js';
 import { Findings } from './findings.js';
@@ -21,20 +21,18 @@ import { changedByReading, type Told, tell } from './told.js';
 const schema = new PublicAttributeSchema(PublicSchema.load());
 const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
 const decoder = new OtlpRequestDecoder(schema, codecs.json);
-const general = { codec: codecs.protobuf, decoder };
 const fast = {
-  traces: new WireDecoder('traces', schema, general),
-  logs: new WireDecoder('logs', schema, general),
+  traces: new WireDecoder('traces', schema, codecs),
+  logs: new WireDecoder('logs', schema, codecs),
 };
 /** Cuts every body that has more than one record. */
 const pieces = {
   traces: new LargeBodyDecoder('traces', fast.traces, splitProtobuf, 1),
   logs: new LargeBodyDecoder('logs', fast.logs, splitProtobuf, 1),
 };
-const jsonGeneral = { codec: codecs.json, decoder };
 const jsonPieces = {
-  traces: new LargeBodyDecoder('traces', new GeneralDecoder('traces', jsonGeneral), splitJson, 1),
-  logs: new LargeBodyDecoder('logs', new GeneralDecoder('logs', jsonGeneral), splitJson, 1),
+  traces: new LargeBodyDecoder('traces', new JsonDecoder('traces', fast.traces, codecs), splitJson, 1),
+  logs: new LargeBodyDecoder('logs', new JsonDecoder('logs', fast.logs, codecs), splitJson, 1),
 };
 
 /** Bodies that are added to one run model. */

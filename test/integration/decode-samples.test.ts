@@ -1,6 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { PublicAttributeSchema } from '../../src/decode/attribute-schema.js';
-import { OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
 import { linesRequest, RecordsToRequests } from '../../src/decode/records-to-request.js';
 import { inferLogSpanName } from '../../src/decode/span-event-type.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
@@ -8,20 +6,18 @@ import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { formatRecordLine, parseRecordLine } from '../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../src/record/resource.js';
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
-import { PublicSchema } from '../../src/schema/public-schema.js';
+import { decodeBody, decodeRequest } from '../fake/decode-at-once.js';
 import { sampleBodies, sampleRecords, sampleTraceId } from '../fake/sample-run.js';
 import { LARGE_SAMPLES, LARGE_SAMPLES_OF_COSTLY_CHECKS } from '../tool/large-samples.js';
 
 const small = ['build-mixed', 'build-mixed-fusion', 'build-clean', 'joined', 'parse', 'fail-fast', 'interrupted'];
 const runs = [...small, ...LARGE_SAMPLES];
-const schema = new PublicAttributeSchema(PublicSchema.load());
 const protobuf = new ProtobufCodec();
 const json = new JsonCodec();
-const decoder = new OtlpRequestDecoder(schema, json);
 
 function decodedSample(run: string): TelemetryRecord[] {
   return sampleBodies(run).flatMap(({ signal, body }) => {
-    const { delivery, rejectedCount } = decoder.decode(protobuf.decode(signal, body));
+    const { delivery, rejectedCount } = decodeBody(signal, body);
     expect(rejectedCount).toBe(0);
     expect(delivery.foreign).toEqual([]);
     return delivery.batches.flatMap((batch) => batch.records);
@@ -101,7 +97,7 @@ describe.each([...small, ...LARGE_SAMPLES_OF_COSTLY_CHECKS, 'preview-120-failed'
     const builder = new RecordsToRequests();
     const batch = { traceId: sampleTraceId(run), resource: UNKNOWN_RESOURCE, records: engine };
     const back = [...builder.push(batch), ...builder.finish()].flatMap((request) => {
-      const { delivery, rejectedCount } = decoder.decode(codec.decode(request.signal, codec.encode(request)));
+      const { delivery, rejectedCount } = decodeRequest(codec.decode(request.signal, codec.encode(request)));
       expect(rejectedCount).toBe(0);
       return delivery.batches.flatMap(({ records }) => records);
     });
@@ -113,7 +109,7 @@ describe.each([...small, ...LARGE_SAMPLES_OF_COSTLY_CHECKS, 'preview-120-failed'
   it('come back in their order as lines, each at once, starts of spans that have not ended too', () => {
     const records = sampleRecords(run);
     const back = linesRequest({ traceId: sampleTraceId(run), resource: UNKNOWN_RESOURCE, records }).flatMap(
-      (request) => decoder.decode(protobuf.decode(request.signal, protobuf.encode(request))).delivery.batches,
+      (request) => decodeRequest(request).delivery.batches,
     );
     expect(back.flatMap((batch) => batch.records.map(formatRecordLine))).toEqual(records.map(formatRecordLine));
   });

@@ -1,28 +1,22 @@
 import { describe, expect, it } from 'vitest';
-import { PublicAttributeSchema } from '../../src/decode/attribute-schema.js';
-import { OtlpRequestDecoder } from '../../src/decode/otlp-request-decoder.js';
 import { DEFAULT_MAPPING_OPTIONS } from '../../src/exporter/mapping/mapping-options.js';
 import { OtelRunMapper } from '../../src/exporter/mapping/otel-run-mapper.js';
 import { OtlpEncoder } from '../../src/exporter/otlp-destination.js';
 import type { RedactionLevel } from '../../src/exporter/redaction/redaction-policy.js';
-import { JsonCodec } from '../../src/otlp/json-codec.js';
 import type { OtlpEncoding } from '../../src/otlp/otlp-codec.js';
-import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
-import { PublicSchema } from '../../src/schema/public-schema.js';
 import type { LoggedRecord } from '../../src/sink/record-log.js';
+import { decodeBody } from '../fake/decode-at-once.js';
 import { bodiesIn } from '../fake/sample-run.js';
 import { pushRecords } from '../unit/exporter/mapping/mapped-run.js';
 
 const FOLDER = 'test/fixture/redaction/otlp';
 const MARKERS = /zq[a-z]+\d{3}|7700\d{5}|7700\.\d{5}|7\.7\d{6}e8|7700-\d\d-\d\d|0x7700\d?/gi;
-const decoder = new OtlpRequestDecoder(new PublicAttributeSchema(PublicSchema.load()), new JsonCodec());
-const protobuf = new ProtobufCodec();
 
 /** The records that the engine's own request bodies brought, by trace. */
 function received(): readonly (readonly LoggedRecord[])[] {
   const byTrace = new Map<string, LoggedRecord[]>();
   for (const { signal, body } of bodiesIn(FOLDER)) {
-    const { delivery } = decoder.decode(protobuf.decode(signal, body));
+    const { delivery } = decodeBody(signal, body);
     for (const { traceId, resource, records } of delivery.batches) {
       const log = byTrace.get(traceId) ?? [];
       byTrace.set(traceId, log);

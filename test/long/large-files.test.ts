@@ -100,8 +100,9 @@ function convertPeak(output: string, threads: number): Promise<number> {
 async function peakOf(script: string): Promise<number> {
   const whole = `
     const decoder = { decode() { throw new Error('there is no OTLP here'); } };
+    const bodies = { traces: decoder, logs: decoder };
     const { JsonCodec } = await import('${compiled}/otlp/json-codec.js');
-    const otlp = { codec: new JsonCodec(), decoder };
+    const otlp = { codec: new JsonCodec(), bodies };
     const { signal } = new AbortController();
     ${script}
     console.log(process.resourceUsage().maxRSS / 1024);`;

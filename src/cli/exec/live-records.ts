@@ -8,7 +8,6 @@ import type { Logger } from '../../component/logger.js';
 import { isInheritedByOthers, isWrittenByOthers } from '../../component/process-tree.js';
 import { reasonOf } from '../../component/reason-of.js';
 import type { DecodedRequest } from '../../decode/request-decoder.js';
-import type { ExportRequest } from '../../otlp/export-request.js';
 import { ConsumeError, type Delivery, type Signal } from '../../record/record-batch.js';
 import { stepInEnvironment } from '../../record/resource.js';
 import { CommandRecords } from '../../source/command-records.js';
@@ -110,7 +109,7 @@ export class LiveRecords {
           lines: file === undefined ? [] : tail.chunks(this.giveUp.signal),
           held: this.held,
           hasUnreadLines: (taken) => this.hasUnreadLines(taken),
-          decode: (request) => this.tap.decode(request),
+          decode: (signal, bytes) => this.tap.decode(signal, bytes),
           onRejects: (rejects) => this.rejects.addLines(file?.path ?? '', rejects),
           target: { consume: (delivery) => this.consume(delivery) },
           guessResource: (first) => guessResource(first, facts.environment.OTEL_RESOURCE_ATTRIBUTES ?? ''),
@@ -246,7 +245,7 @@ export class LiveRecords {
       await this.tap.takeAnswered(signal, bytes);
       const { snapshots } = this.artifacts;
       if (!snapshots.has(bytes)) return;
-      const { delivery } = this.tap.decode(this.tap.codecs.protobuf.decode(signal, bytes));
+      const { delivery } = await this.tap.decode(signal, bytes);
       for (const engine of endedEngines(delivery)) snapshots.bind(bytes, engine);
     } catch (error) {
       if (error instanceof ConsumeError) throw error;
@@ -432,9 +431,9 @@ export class LateTap {
     return this.tap.codecs;
   }
 
-  /** The records of a request that came. */
-  decode(request: ExportRequest): DecodedRequest {
-    return this.tap.decode(request);
+  /** The records of a request that came. @param bytes in protobuf */
+  decode(signal: Signal, bytes: Uint8Array): Promise<DecodedRequest> {
+    return this.tap.decode(signal, bytes);
   }
 
   /** The command has ended: nothing is loaded any more that no request asks for. */

@@ -2,8 +2,8 @@ import { createDecoding, type Decoding } from '../../app/create-decoding.js';
 import type { Clock } from '../../component/clock.js';
 import { Health } from '../../component/health.js';
 import type { Logger } from '../../component/logger.js';
-import type { BodyDecoder, DecodedRequest, RequestDecoder } from '../../decode/request-decoder.js';
-import type { ExportRequest } from '../../otlp/export-request.js';
+import type { BodyDecoder, DecodedRequest } from '../../decode/request-decoder.js';
+import type { OtlpEncoding } from '../../otlp/otlp-codec.js';
 import { ExportIntake } from '../../receiver/export-intake.js';
 import type { OtlpHttpReceiver } from '../../receiver/otlp-http-receiver.js';
 import { ConsumeError, type Delivery, type Signal } from '../../record/record-batch.js';
@@ -16,7 +16,7 @@ export type TapListener = (decoded: DecodedRequest, signal: Signal, bytes: Uint8
 export class OtlpTap {
   readonly codecs: Decoding['codecs'];
   private receiving: Promise<OtlpHttpReceiver> | undefined;
-  private readonly decoder: RequestDecoder;
+  private readonly bodies: Decoding['bodies'];
   private readonly intake: ExportIntake;
   private readonly received = new WeakMap<Delivery, Received>();
 
@@ -25,18 +25,14 @@ export class OtlpTap {
     private readonly listener: TapListener,
   ) {
     const { clock, logger } = deps;
-    const { codecs, decoder, protobuf } = createDecoding(PublicSchema.load());
+    const { codecs, bodies } = createDecoding(PublicSchema.load());
     this.codecs = codecs;
-    this.decoder = decoder;
+    this.bodies = bodies;
     this.intake = new ExportIntake(
       {},
       {
         codecs,
-        decoder: this.keepRequests(),
-        protobuf: {
-          traces: this.keepBodies('traces', protobuf.traces),
-          logs: this.keepBodies('logs', protobuf.logs),
-        },
+        bodies: { protobuf: this.keeping('protobuf'), json: this.keeping('json') },
         consumer: { consume: (delivery) => this.take(delivery) },
         clock,
         logger,
@@ -60,9 +56,9 @@ export class OtlpTap {
     await this.intake.take(signal, 'protobuf', body);
   }
 
-  /** The records of a request that was kept. */
-  decode(request: ExportRequest): DecodedRequest {
-    return this.decoder.decode(request);
+  /** The records of a request that was kept. @param bytes in protobuf */
+  decode(signal: Signal, bytes: Uint8Array): Promise<DecodedRequest> {
+    return this.bodies.protobuf[signal].decode(bytes);
   }
 
   private async take(delivery: Delivery): Promise<void> {
@@ -75,25 +71,21 @@ export class OtlpTap {
     }
   }
 
-  private keepBodies(signal: Signal, inner: BodyDecoder): BodyDecoder {
-    return {
+  private keeping(encoding: OtlpEncoding): Readonly<Record<Signal, BodyDecoder>> {
+    const of = (signal: Signal): BodyDecoder => ({
       decode: async (body) => {
-        const decoded = await inner.decode(body);
-        this.received.set(decoded.delivery, { decoded, signal, bytes: Uint8Array.from(body) });
+        const decoded = await this.bodies[encoding][signal].decode(body);
+        this.received.set(decoded.delivery, { decoded, signal, bytes: this.inProtobuf(encoding, signal, body) });
         return decoded;
       },
-    };
+    });
+    return { traces: of('traces'), logs: of('logs') };
   }
 
-  private keepRequests(): RequestDecoder {
-    return {
-      decode: (request) => {
-        const decoded = this.decoder.decode(request);
-        const bytes = this.codecs.protobuf.encode(request);
-        this.received.set(decoded.delivery, { decoded, signal: request.signal, bytes });
-        return decoded;
-      },
-    };
+  /** A copy of a request in protobuf. */
+  private inProtobuf(encoding: OtlpEncoding, signal: Signal, body: Uint8Array): Uint8Array {
+    if (encoding === 'protobuf') return Uint8Array.from(body);
+    return this.codecs.protobuf.encode(this.codecs.json.decode(signal, body));
   }
 }
 

@@ -1,14 +1,13 @@
-import type { LineBuffer } from '../../record/line-buffer.js';
+import { LineBuffer } from '../../record/line-buffer.js';
 import { CELL, type RecordPage } from '../../record/record-page.js';
 import { isSame } from '../../record/same-bytes.js';
 import type { Severity } from '../../record/severity.js';
-import { nestedJson } from '../attribute-json.js';
+import { type AttributePart, nestedJson, valueJson } from '../any-value.js';
 import type { AttributeField, AttributeSchema, FieldKind } from '../attribute-schema.js';
 import { shortEventType } from '../span-event-type.js';
-import { startRuleOf } from '../span-start.js';
+import { startParts, startRuleOf } from '../span-start.js';
 import { mayBeSpeltOtherwise, modernEnumName } from '../spelling.js';
-import { type AttributeSlice, BOOL, INT, STRING } from './item-slice.js';
-import { UNUSUAL } from './wire-cursor.js';
+import { type AttributeSlice, BOOL, INT, integerAt, OTHER, STRING } from './item-slice.js';
 
 const TRUE = Buffer.from('true');
 const FALSE = Buffer.from('false');
@@ -17,13 +16,13 @@ const OPEN = 0x7b;
 const CLOSE = 0x7d;
 const QUOTE = 0x22;
 const OPEN_LIST = 0x5b;
-/** Layouts that are remembered of a type. */
+/** Layouts that are remembered of a type, of up to so many attributes. */
 const MAX_LAYOUTS = 8;
+const MAX_LAYOUT_ATTRIBUTES = 128;
 /** Values that are remembered for an enum's field. */
 const MAX_KNOWN_TEXTS = 64;
-/** An attribute of documentation, for which only the general decoder knows the engine's. */
-const SPECIAL = 'test_outcome';
-const BRIDGE = 'run_bridge.';
+/** An attribute of documentation, which the engine has in another. */
+const DOCUMENTED = 'test_outcome';
 
 /**
  * Which attributes a span or log record has, in the order in which they came. Those of one type mostly have the same, so the layout of
@@ -31,26 +30,31 @@ const BRIDGE = 'run_bridge.';
  */
 interface AttributeLayout {
   readonly plans: readonly FieldPlan[];
-  /** Indices of `plans` in the order of their names, in which they are written. */
+  /** Indices of `plans` in the order of their names, in which they are written. Of a name that comes twice, the last one counts. */
   readonly order: readonly number[];
   /** Indices of those that are noted in the page. */
   readonly watched: readonly number[];
   /** Index of the one whose value may say that a start has all that its end has; -1 for none. */
   readonly deciding: number;
+  /** Whether a name may be documentation's. */
+  readonly isSuspect: boolean;
 }
 
-const NO_LAYOUT: AttributeLayout = { plans: [], order: [], watched: [], deciding: -1 };
+const NO_LAYOUT: AttributeLayout = { plans: [], order: [], watched: [], deciding: -1, isSuspect: false };
 
-/** @throws UNUSUAL when a name occurs twice */
 function attributeLayout(plans: readonly FieldPlan[]): AttributeLayout {
   const name = (index: number) => (plans[index] as FieldPlan).key.name;
-  const order = plans.map((_, index) => index).sort((a, b) => (name(a) < name(b) ? -1 : name(a) > name(b) ? 1 : 0));
-  for (let place = 1; place < order.length; place++) {
-    if (name(order[place] as number) === name(order[place - 1] as number)) throw UNUSUAL;
-  }
-  const watched = plans.flatMap((plan, index) => (plan.isWatched ? [index] : []));
-  const deciding = plans.findIndex(({ kind, wholeWith }) => kind === 'enum' && wholeWith.length > 0);
-  return { plans, order, watched, deciding };
+  const order = plans
+    .map((_, index) => index)
+    .sort((a, b) => (name(a) < name(b) ? -1 : name(a) > name(b) ? 1 : a - b))
+    .filter((index, place, all) => place + 1 === all.length || name(all[place + 1] as number) !== name(index));
+  const watched = order.filter((index) => plans[index]?.isWatched).sort((a, b) => a - b);
+  const deciding = order.find((index) => plans[index]?.kind === 'enum' && plans[index]?.wholeWith.length !== 0) ?? -1;
+  // `phase` is documentation's name for the last phase of a processed node.
+  const isSuspect = plans.some(
+    ({ key, kind }) => key.name === DOCUMENTED || (key.name === 'phase' && kind === 'unknown'),
+  );
+  return { plans, order, watched, deciding, isSuspect };
 }
 
 /** Whether a span or log record has these attributes, in this order. */
@@ -77,30 +81,63 @@ export class AttributesLine {
   /** Where in the line attribute i stands, without its comma; -1 where the start lacks it or has another value. */
   private readonly from: number[] = [];
   private readonly to: number[] = [];
+  /** Attributes of which the start has others. */
+  private readonly text = new LineBuffer(4096);
+  /** Whether one of the planned attributes, or of their nested values, may be spelt as documentation does. */
+  isSuspect = false;
 
   constructor(private readonly fieldPlans: FieldPlans) {}
 
-  /** Finds how each attribute is written, and their order. @throws UNUSUAL */
+  /** Finds how each attribute is written, and their order. */
   plan(from: Buffer, slice: AttributeSlice, type: TypePlan): void {
     const latest = this.latest.get(type);
     const known = latest?.find((layout) => isLaidOut(layout, from, slice));
     this.layout = known ?? this.newLayout(from, slice, type);
+    this.isSuspect = this.layout.isSuspect;
   }
 
-  /** Whether the planned attribute is this ASCII text. */
+  /** Whether the planned attribute is this ASCII text, or the value of an enum that has this name. */
   isText(from: Buffer, slice: AttributeSlice, name: string, text: string): boolean {
-    const { plans } = this.layout;
-    for (let index = 0; index < plans.length; index++) {
-      if (plans[index]?.key.name !== name) continue;
+    const { plans, order } = this.layout;
+    for (let place = 0; place < order.length; place++) {
+      const index = order[place] as number;
+      const plan = plans[index] as FieldPlan;
+      if (plan.key.name !== name) continue;
       const start = slice.valueStart[index] as number;
-      if (slice.valueKind[index] !== STRING || (slice.valueEnd[index] as number) - start !== text.length) return false;
-      for (let at = 0; at < text.length; at++) if (from[start + at] !== text.charCodeAt(at)) return false;
-      return true;
+      const end = slice.valueEnd[index] as number;
+      if (plan.kind !== 'enum') return slice.valueKind[index] === STRING && isAscii(text, from, start, end);
+      const json = enumJson(plan, from, slice, index);
+      return json !== undefined && isAscii(text, json, 1, json.length - 1);
     }
     return false;
   }
 
-  /** Writes `{…}` for the start. @throws UNUSUAL */
+  /**
+   * The attributes that a span of a special type has at its start, and those of its end; `undefined` where the start has what its end has.
+   */
+  specialStart(
+    from: Buffer,
+    slice: AttributeSlice,
+    shortType: string,
+  ): { readonly start: readonly AttributePart[]; readonly end: readonly AttributePart[] } | undefined {
+    const { text } = this;
+    const end = this.layout.order.map((index) => {
+      text.length = 0;
+      this.writeAttribute(text, from, slice, index);
+      const { key } = this.layout.plans[index] as FieldPlan;
+      return { name: key.name, json: text.bytes.toString('utf8', key.quoted.length, text.length) };
+    });
+    const start = startParts(end, shortType);
+    return start === end ? undefined : { start, end };
+  }
+
+  /** Writes `{…}` of texts for the start, none of which the end's are copied from. */
+  writeParts(out: LineBuffer, parts: readonly AttributePart[]): void {
+    out.utf8(`{${parts.map(({ name, json }) => `${JSON.stringify(name)}:${json}`).join(',')}}`);
+    for (let index = 0; index < this.layout.plans.length; index++) this.from[index] = -1;
+  }
+
+  /** Writes `{…}` for the start. */
   writeStart(out: LineBuffer, from: Buffer, slice: AttributeSlice): void {
     const { plans, order } = this.layout;
     const isWhole = this.isStartWhole(from, slice);
@@ -135,7 +172,7 @@ export class AttributesLine {
     out.bytes[out.length++] = CLOSE;
   }
 
-  /** Writes `{…}` for the end, after `writeStart`, and notes in the page where the watched attributes stand. @throws UNUSUAL */
+  /** Writes `{…}` for the end, after `writeStart`, and notes in the page where the watched attributes stand. */
   writeEnd(out: LineBuffer, from: Buffer, slice: AttributeSlice, page: RecordPage, cells: number): void {
     const { order } = this.layout;
     out.reserve(2);
@@ -168,7 +205,7 @@ export class AttributesLine {
     this.watchAll(out, page, cells);
   }
 
-  /** Writes `{…}` for a log record: all of its attributes, which the page notes as those of an end. @throws UNUSUAL */
+  /** Writes `{…}` for a log record: all of its attributes, which the page notes as those of an end. */
   writeAll(out: LineBuffer, from: Buffer, slice: AttributeSlice, page: RecordPage, cells: number): void {
     const { order } = this.layout;
     out.reserve(1);
@@ -190,9 +227,8 @@ export class AttributesLine {
   private isStartWhole(from: Buffer, slice: AttributeSlice): boolean {
     const { plans, deciding } = this.layout;
     const plan = plans[deciding];
-    if (plan === undefined || slice.valueKind[deciding] !== STRING) return false;
-    const json = textJson(plan, from, slice.valueStart[deciding] as number, slice.valueEnd[deciding] as number);
-    return plan.wholeWith.some((one) => one.equals(json));
+    const json = plan && enumJson(plan, from, slice, deciding);
+    return json !== undefined && plan?.wholeWith.some((one) => one.equals(json)) === true;
   }
 
   private watchAll(out: LineBuffer, page: RecordPage, cells: number): void {
@@ -223,32 +259,38 @@ export class AttributesLine {
     const end = slice.valueEnd[index] as number;
     out.reserve(plan.key.quoted.length + 32);
     out.copy(plan.key.quoted);
-    this.writeValue(out, from, slice.valueKind[index] as number, start, end, plan);
+    switch (slice.valueKind[index]) {
+      case STRING:
+        this.writeText(out, from, start, end, plan);
+        break;
+      case BOOL:
+        out.copy(from[start] === 0 ? FALSE : TRUE);
+        break;
+      case INT:
+        writeInteger(out, from, start, end, plan);
+        break;
+      case OTHER:
+        this.writeOther(out, valueJson(slice.others.get(index) ?? null));
+        break;
+    }
   }
 
   private newLayout(from: Buffer, slice: AttributeSlice, type: TypePlan): AttributeLayout {
     const plans: FieldPlan[] = [];
     for (let index = 0; index < slice.count; index++) {
-      const key = this.fieldPlans.key(from, slice.keyStart[index] as number, slice.keyEnd[index] as number);
-      if (key.name === SPECIAL || key.name.startsWith(BRIDGE)) throw UNUSUAL;
-      const plan = type.field(key);
-      // Documentation's name for the last phase of a processed node.
-      if (key.name === 'phase' && plan.kind === 'unknown') throw UNUSUAL;
-      plans.push(plan);
+      plans.push(type.field(this.fieldPlans.key(from, slice.keyStart[index] as number, slice.keyEnd[index] as number)));
     }
     const layout = attributeLayout(plans);
+    const isKept = type.isKept && plans.length <= MAX_LAYOUT_ATTRIBUTES && plans.every(({ key }) => key.isKept);
+    if (!isKept) return layout;
     if (this.latest.size >= MAX_TYPES) this.latest.clear();
     this.latest.set(type, [layout, ...(this.latest.get(type) ?? [])].slice(0, MAX_LAYOUTS));
     return layout;
   }
 
-  private writeValue(out: LineBuffer, from: Buffer, kind: number, start: number, end: number, plan: FieldPlan): void {
-    if (kind === STRING) this.writeText(out, from, start, end, plan);
-    else if (kind === BOOL) {
-      // Nobody spends more than a byte on it; zero could be written with more.
-      if (end - start > 1) throw UNUSUAL;
-      out.copy(from[start] === 0 ? FALSE : TRUE);
-    } else if (kind === INT) writeInteger(out, from, start, end, plan);
+  private writeOther(out: LineBuffer, json: string): void {
+    if (mayBeSpeltOtherwise(json)) this.isSuspect = true;
+    out.utf8(json);
   }
 
   private writeText(out: LineBuffer, from: Buffer, start: number, end: number, plan: FieldPlan): void {
@@ -261,8 +303,7 @@ export class AttributesLine {
     } else if (plan.kind === 'nested' || plan.kind === 'unknown') {
       if (end > start && (first === OPEN || first === OPEN_LIST)) {
         const text = from.toString('utf8', start, end);
-        if (mayBeSpeltOtherwise(text)) throw UNUSUAL;
-        out.utf8(nestedJson(text) ?? JSON.stringify(text));
+        this.writeOther(out, nestedJson(text) ?? JSON.stringify(text));
         return;
       }
     }
@@ -275,6 +316,20 @@ function copyStretch(out: LineBuffer, from: number, to: number): void {
   out.reserve(to - from + 1);
   if (out.bytes[out.length - 1] !== OPEN) out.bytes[out.length++] = COMMA;
   out.repeat(from, to);
+}
+
+function isAscii(text: string, from: Buffer, start: number, end: number): boolean {
+  if (end - start !== text.length) return false;
+  for (let at = 0; at < text.length; at++) if (from[start + at] !== text.charCodeAt(at)) return false;
+  return true;
+}
+
+/** The JSON of an enum's value that came as a name or as a number; `undefined` where it is neither. */
+function enumJson(plan: FieldPlan, from: Buffer, slice: AttributeSlice, index: number): Buffer | undefined {
+  const start = slice.valueStart[index] as number;
+  const end = slice.valueEnd[index] as number;
+  if (slice.valueKind[index] === STRING) return textJson(plan, from, start, end);
+  return slice.valueKind[index] === INT ? Buffer.from(integerJson(plan, integerAt(from, start, end))) : undefined;
 }
 
 /** An enum's value as JSON, by its modern name. */
@@ -291,8 +346,6 @@ function knownJson(plan: FieldPlan, from: Buffer, start: number, end: number): B
 function modernJson(plan: FieldPlan, from: Buffer, start: number, end: number): Buffer {
   const value = from.toString('utf8', start, end);
   const modern = plan.field === undefined ? value : modernEnumName(value, plan.field);
-  // `phase` decides the severity: an old spelling of it is left to the general decoder.
-  if (modern !== value && plan.key.name === 'phase') throw UNUSUAL;
   const json = Buffer.from(JSON.stringify(modern));
   if (plan.knownTexts.length < MAX_KNOWN_TEXTS && end - start <= MAX_REMEMBERED_BYTES) {
     plan.knownTexts.push({ bytes: ownBytes(from.subarray(start, end)), json: ownBytes(json) });
@@ -302,7 +355,10 @@ function modernJson(plan: FieldPlan, from: Buffer, start: number, end: number): 
 
 function writeInteger(out: LineBuffer, from: Buffer, start: number, end: number, plan: FieldPlan): void {
   // Small and not negative: everything that the engine sends as a number. An enum's number needs its name.
-  if (end - start > 4 || plan.kind === 'enum') throw UNUSUAL;
+  if (end - start > 4 || plan.kind === 'enum') {
+    out.utf8(integerJson(plan, integerAt(from, start, end)));
+    return;
+  }
   let value = 0;
   for (let index = start, shift = 0; index < end; index++, shift += 7)
     value |= ((from[index] as number) & 0x7f) << shift;
@@ -312,12 +368,20 @@ function writeInteger(out: LineBuffer, from: Buffer, start: number, end: number,
   if (isText) out.bytes[out.length++] = QUOTE;
 }
 
+function integerJson({ kind, field }: FieldPlan, value: bigint): string {
+  if (kind === 'int64') return `"${value}"`;
+  const name = kind === 'enum' ? field?.nameByNumber.get(Number(value)) : undefined;
+  return name === undefined ? String(value) : JSON.stringify(name);
+}
+
 /** An attribute name that came: its bytes, and how it is written. */
 export interface KnownKey {
   readonly name: string;
   readonly bytes: Buffer;
   /** `"name":` */
   readonly quoted: Buffer;
+  /** Whether it is remembered; a long one is not. */
+  readonly isKept: boolean;
 }
 
 /** A value that came, and the JSON that it becomes. */
@@ -362,7 +426,7 @@ const WATCHED: ReadonlyMap<string, number> = new Map([
 
 /** Names and plans that are remembered; when a sender of ever new ones has filled the list, it begins anew. */
 const MAX_KEYS = 2048;
-/** A longer name is left to the general decoder, and a longer value of an enum is not remembered: in bytes. */
+/** A longer name, or value of an enum, is not remembered: in bytes. */
 export const MAX_REMEMBERED_BYTES = 256;
 export const MAX_TYPES = 256;
 const MAX_FIELDS = 512;
@@ -372,8 +436,11 @@ export class TypePlan {
   /** `"event_type":"…","attributes":` */
   readonly eventTypeHead: Buffer;
   readonly shortType: string;
+  readonly eventTypeBytes: Buffer;
   /** Starts of such spans need the general rules. */
   readonly hasSpecialStart: boolean;
+  /** Whether it is remembered; one with a long name is not. */
+  readonly isKept: boolean;
   private readonly fields = new Map<KnownKey, FieldPlan>();
   /** By severity, of which there are a few constant ones. */
   private readonly tails = new Map<Severity, Buffer>();
@@ -382,6 +449,8 @@ export class TypePlan {
     readonly eventType: string,
     private readonly schema: AttributeSchema,
   ) {
+    this.eventTypeBytes = Buffer.from(eventType);
+    this.isKept = eventType.length <= MAX_REMEMBERED_BYTES;
     this.eventTypeHead = Buffer.from(`"event_type":${JSON.stringify(eventType)},"attributes":`);
     this.shortType = shortEventType(eventType);
     this.hasSpecialStart = startRuleOf(this.shortType).isSpecial;
@@ -418,7 +487,7 @@ export class TypePlan {
       isWatched: WATCHED.has(key.name),
       watchedAs: WATCHED.get(key.name) ?? -1,
     };
-    this.fields.set(key, plan);
+    if (key.isKept) this.fields.set(key, plan);
     return plan;
   }
 }
@@ -436,13 +505,13 @@ export class FieldPlans {
     if (known !== undefined) return known;
     if (this.types.size >= MAX_TYPES) this.types.clear();
     const plan = new TypePlan(eventType, this.schema);
-    this.types.set(eventType, plan);
+    if (plan.isKept) this.types.set(eventType, plan);
     return plan;
   }
 
-  /** The attribute name that stands at `start`. @throws UNUSUAL when it is long */
+  /** The attribute name that stands at `start`. */
   key(from: Buffer, start: number, end: number): KnownKey {
-    if (end - start > MAX_REMEMBERED_BYTES) throw UNUSUAL;
+    if (end - start > MAX_REMEMBERED_BYTES) return knownKey(from.subarray(start, end), false);
     let hash = end - start;
     for (let index = start; index < end; index++) hash = (Math.imul(hash, 31) + (from[index] as number)) | 0;
     const list = this.keys.get(hash);
@@ -452,8 +521,7 @@ export class FieldPlans {
 
   private add(hash: number, bytes: Buffer): KnownKey {
     if (this.keyCount++ >= MAX_KEYS) this.forget();
-    const name = bytes.toString('utf8');
-    const key = { name, bytes, quoted: ownBytes(Buffer.from(`${JSON.stringify(name)}:`)) };
+    const key = knownKey(bytes, true);
     const list = this.keys.get(hash);
     if (list === undefined) this.keys.set(hash, [key]);
     else list.push(key);
@@ -466,6 +534,11 @@ export class FieldPlans {
     this.types.clear();
     this.keyCount = 1;
   }
+}
+
+function knownKey(bytes: Buffer, isKept: boolean): KnownKey {
+  const name = bytes.toString('utf8');
+  return { name, bytes, quoted: ownBytes(Buffer.from(`${JSON.stringify(name)}:`)), isKept };
 }
 
 /** A copy for long: one of `Buffer.from` may be part of a pool's 8 KiB, all of which stay in memory for its sake. */

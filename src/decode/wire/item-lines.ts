@@ -1,24 +1,41 @@
+import { Attributes } from '../../record/attributes.js';
+import type { SpanId, TraceId } from '../../record/ids.js';
 import { LineBuffer } from '../../record/line-buffer.js';
 import { digestOf } from '../../record/log-digest.js';
+import { parseRecordLine } from '../../record/record-line.js';
 import { CELL, type RecordPage } from '../../record/record-page.js';
 import { isSame } from '../../record/same-bytes.js';
+import { DEBUG, ERROR, INFO, severityNumberOf, TRACE, WARN } from '../../record/severity.js';
+import type { SpanEnd, SpanLink, TelemetryRecord } from '../../record/telemetry-record.js';
+import { EVENT_TYPE_PREFIX } from '../../schema/public-schema.js';
 import type { AttributeSchema } from '../attribute-schema.js';
+import { BRIDGE_ATTRIBUTE, carriedRecord, recordOfLog, recordsOfSpan } from '../bridge-attributes.js';
 import { NAME_BEGINNINGS, spanEventType, spanSeverity } from '../span-event-type.js';
+import { spanStartOf, startName } from '../span-start.js';
+import { modernSpelling } from '../spelling.js';
 import { AttributesLine, FieldPlans, type TypePlan } from './attributes-line.js';
 import type { LogSlice, SpanSlice } from './item-slice.js';
-import { UNUSUAL } from './wire-cursor.js';
 
 const LINE_BREAK = 0x0a;
 const CLOSE = 0x7d;
 /** More than all fixed parts of a line: keys, ids, times, severity, event type. */
 const FIXED_BYTES = 1024;
-/** A link: its keys and ids. */
+/** A link: its keys and ids, without its attributes. */
 const LINK_BYTES = 128;
 const INT64_SIGN = 0x80;
-/** Around a name that needs no escape. */
-const QUOTES_AND_COLON = 3;
+/** How a node's span is named in documentation. */
+const DOCUMENTED_NAME = Buffer.from('Node(');
 
 const BEGINNINGS = NAME_BEGINNINGS.map(({ beginning, eventType }) => ({ bytes: Buffer.from(beginning), eventType }));
+
+/** Why a span or log record cannot become a record. */
+export type Rejection = 'without a valid trace id and span id' | 'with a time beyond int64';
+
+/** What a span or log record became: the page's last row; records, where a row cannot hold what it says; or nothing. */
+export type Added = 'row' | readonly TelemetryRecord[] | Rejection;
+
+/** The type of a log record that names none. */
+const UNNAMED = `${EVENT_TYPE_PREFIX}log.LogMessage`;
 
 /** Makes lines of a span's or log record's slice of a request, and its row in the page. */
 export class ItemLines {
@@ -26,39 +43,65 @@ export class ItemLines {
   private readonly attributes: AttributesLine;
   /** What the digest of a log record is made of. */
   private readonly content = new LineBuffer(4096);
+  /** Where the attributes of the latest line end. */
+  private attributesEnd = 0;
 
   constructor(private readonly schema: AttributeSchema) {
     this.plans = new FieldPlans(schema);
     this.attributes = new AttributesLine(this.plans);
   }
 
-  /**
-   * Adds a span with its SpanStart and SpanEnd.
-   * @throws UNUSUAL
-   */
-  addSpan(span: SpanSlice, from: Buffer, page: RecordPage): void {
-    // A time beyond int64 is for the general decoder to reject.
-    if ((((from[span.startTime + 7] as number) | (from[span.endTime + 7] as number)) & INT64_SIGN) !== 0) throw UNUSUAL;
-    const type = this.typeByBeginning(from, span) ?? this.typeByName(from, span);
-    if (type.hasSpecialStart) throw UNUSUAL;
+  /** Adds a span with its SpanStart and SpanEnd. OTLP does not carry the event type, the severity and the start; they are told from what it does carry. */
+  addSpan(span: SpanSlice, from: Buffer, page: RecordPage): Added {
+    if (span.traceId < 0 || span.spanId < 0) return 'without a valid trace id and span id';
+    if (isBeyondInt64(from, span.startTime) || isBeyondInt64(from, span.endTime)) return 'with a time beyond int64';
+    const bridge = span.attributes.takeBridge(from);
+    const named = bridge?.get(BRIDGE_ATTRIBUTE.eventType);
+    const type =
+      named === undefined ? (this.typeByBeginning(from, span) ?? this.typeByName(from, span)) : this.plans.type(named);
     this.attributes.plan(from, span.attributes, type);
     this.addRow(page, (at) => this.writeSpan(span, type, from, page, at));
+    const isNameSuspect = from[span.nameStart] === DOCUMENTED_NAME[0] && startsWith(from, span, DOCUMENTED_NAME);
+    if (bridge === undefined && !this.attributes.isSuspect && !isNameSuspect) return 'row';
+    const told = this.readBack(page);
+    if (told.recordType !== 'SpanEnd') return 'row';
+    const end = modernSpelling(told, this.schema);
+    if (bridge === undefined && end === told) return 'row';
+    page.dropLast();
+    const { line: _line, ...bare } = end;
+    const events = span.events.length === 0 ? {} : { unknownFields: { events: span.events } };
+    const whole: SpanEnd = { ...bare, links: linksOf(span, from), ...events };
+    return bridge === undefined ? [spanStartOf(whole), whole] : recordsOfSpan(whole, bridge);
   }
 
-  /**
-   * Adds a log record, without its span's name, which OTLP does not carry.
-   * @throws UNUSUAL
-   */
-  addLog(log: LogSlice, from: Buffer, page: RecordPage): void {
-    if (((from[log.time + 7] as number) & INT64_SIGN) !== 0) throw UNUSUAL;
-    // What one of the two says of the other, the general decoder knows.
-    if (log.severityNumber === 0 || log.severityEnd === log.severityStart) throw UNUSUAL;
-    if (log.eventNameEnd === log.eventNameStart) throw UNUSUAL;
-    const name = this.plans.key(from, log.eventNameStart, log.eventNameEnd);
-    if (name.quoted.length !== name.bytes.length + QUOTES_AND_COLON) throw UNUSUAL;
-    const type = this.plans.type(name.name);
+  /** Adds a log record, without its span's name, which OTLP does not carry. */
+  addLog(log: LogSlice, from: Buffer, page: RecordPage): Added {
+    if (log.traceId < 0) return 'without a valid trace id and span id';
+    if (isBeyondInt64(from, log.time)) return 'with a time beyond int64';
+    const bridge = log.attributes.takeBridge(from);
+    const carried = bridge && carriedRecord(bridge, from.toString('hex', log.traceId, log.traceId + 16));
+    if (carried !== undefined) return [carried];
+    const type =
+      log.eventNameEnd === log.eventNameStart
+        ? this.plans.type(UNNAMED)
+        : this.plans.type(this.plans.key(from, log.eventNameStart, log.eventNameEnd).name);
     this.attributes.plan(from, log.attributes, type);
-    this.addRow(page, (at) => this.writeLog(log, type, name.bytes, from, page, at));
+    this.addRow(page, (at) => this.writeLog(log, type, from, page, at));
+    if (bridge === undefined && !this.attributes.isSuspect) return 'row';
+    const told = this.readBack(page);
+    if (told.recordType !== 'LogRecord') return 'row';
+    const record = modernSpelling(told, this.schema);
+    if (bridge === undefined && record === told) return 'row';
+    page.dropLast();
+    // With its line it would count as it stands, without its span's name.
+    const { line: _line, ...bare } = record;
+    return [bridge === undefined ? bare : recordOfLog(bare, bridge)];
+  }
+
+  /** The record of the page's last line, as far as its attributes. */
+  private readBack(page: RecordPage): TelemetryRecord {
+    const start = page.cell(page.rowCount - 1, CELL.endLine);
+    return parseRecordLine(`${page.lines.toString('utf8', start, this.attributesEnd)}}`);
   }
 
   /** Nothing of a row stays that cannot be written whole. */
@@ -78,13 +121,21 @@ export class ItemLines {
     const { cells, out } = page;
     writeIds(cells, at, from, span);
     cells[at + CELL.statusCode] = span.statusCode;
+    if (span.statusCode < 0) cells[at + CELL.isSpecial] = 1;
     cells[at + CELL.eventType] = page.indexOfType(type.eventType);
 
+    const special = type.hasSpecialStart
+      ? this.attributes.specialStart(from, span.attributes, type.shortType)
+      : undefined;
     out.reserve(FIXED_BYTES + (span.nameEnd - span.nameStart) * 6);
     cells[at + CELL.startLine] = out.length;
     out.ascii('{"record_type":"SpanStart",');
     const head = out.length;
-    this.writeHead(out, from, span, cells, at);
+    if (special === undefined) this.writeHead(out, from, span, cells, at);
+    else {
+      const name = from.toString('utf8', span.nameStart, span.nameEnd);
+      this.writeHead(out, from, span, cells, at, startName(type.shortType, name, special.end));
+    }
     const headEnd = out.length;
     out.ascii('null,"start_time_unix_nano":"');
     const startTime = out.length;
@@ -98,15 +149,17 @@ export class ItemLines {
     out.copyLong(tail);
     const typeEnd = out.length;
     const severityEnd = typeEnd - type.eventTypeHead.length;
-    this.attributes.writeStart(out, from, span.attributes);
-    out.reserve(FIXED_BYTES + (headEnd - head) + span.linkCount * LINK_BYTES);
+    if (special === undefined) this.attributes.writeStart(out, from, span.attributes);
+    else this.attributes.writeParts(out, special.start);
+    out.reserve(FIXED_BYTES + (headEnd - head));
     out.bytes[out.length++] = CLOSE;
     out.bytes[out.length++] = LINE_BREAK;
 
     // The end begins as the start does; what both have is copied.
     cells[at + CELL.endLine] = out.length;
     out.ascii('{"record_type":"SpanEnd",');
-    out.repeat(head, headEnd);
+    if (special === undefined) out.repeat(head, headEnd);
+    else this.writeHead(out, from, span, cells, at);
     writeLinks(out, from, span, cells, at);
     out.ascii(',"start_time_unix_nano":"');
     out.repeat(startTime, startTimeEnd);
@@ -116,19 +169,29 @@ export class ItemLines {
     writeStatus(out, from, span);
     out.repeat(severityEnd, typeEnd);
     this.attributes.writeEnd(out, from, span.attributes, page, at);
+    this.attributesEnd = out.length;
+    if (span.events.length > 0) out.utf8(`,"events":${JSON.stringify(span.events)}`);
     out.reserve(2);
     out.bytes[out.length++] = CLOSE;
     out.bytes[out.length++] = LINE_BREAK;
     cells[at + CELL.lineEnd] = out.length;
   }
 
-  private writeLog(log: LogSlice, type: TypePlan, eventName: Buffer, from: Buffer, page: RecordPage, at: number): void {
+  private writeLog(log: LogSlice, type: TypePlan, from: Buffer, page: RecordPage, at: number): void {
     const { cells, out } = page;
     cells[at + CELL.isLog] = 1;
     cells[at + CELL.eventType] = page.indexOfType(type.eventType);
-    cells[at + CELL.severityNumber] = log.severityNumber;
-    cells[at + CELL.startTimeLow] = cells[at + CELL.endTimeLow] = uint32le(from, log.time);
-    cells[at + CELL.startTimeHigh] = cells[at + CELL.endTimeHigh] = uint32le(from, log.time + 4);
+    // What one of the two leaves open, the other says.
+    const hasText = log.severityEnd > log.severityStart;
+    const isNumberMissing = log.severityNumber === 0 && hasText;
+    const severityNumber = isNumberMissing
+      ? severityNumberOf(from.toString('utf8', log.severityStart, log.severityEnd))
+      : log.severityNumber;
+    cells[at + CELL.severityNumber] = severityNumber;
+    if (log.time >= 0) {
+      cells[at + CELL.startTimeLow] = cells[at + CELL.endTimeLow] = uint32le(from, log.time);
+      cells[at + CELL.startTimeHigh] = cells[at + CELL.endTimeHigh] = uint32le(from, log.time + 4);
+    }
     cells[at + CELL.startLine] = cells[at + CELL.endLine] = out.length;
     out.reserve(FIXED_BYTES);
     out.ascii('{"record_type":"LogRecord","trace_id":"');
@@ -154,25 +217,29 @@ export class ItemLines {
     out.decimal(cells[at + CELL.startTimeLow] as number, cells[at + CELL.startTimeHigh] as number);
     content.ascii('|');
     content.copyFrom(out.bytes, time, out.length);
-    out.ascii(`","severity_number":${log.severityNumber},"severity_text":`);
-    out.jsonString(from, log.severityStart, log.severityEnd);
+    out.ascii(`","severity_number":${severityNumber},"severity_text":`);
+    if (hasText) out.jsonString(from, log.severityStart, log.severityEnd);
+    else out.utf8(`"${severityTextOf(log.severityNumber)}"`);
     out.reserve(FIXED_BYTES);
     out.ascii(',"body":');
-    out.jsonString(from, log.bodyStart, log.bodyEnd);
+    if (log.otherBody === '') out.jsonString(from, log.bodyStart, log.bodyEnd);
+    else out.utf8(JSON.stringify(log.otherBody));
     out.reserve(type.eventTypeHead.length + 1);
     out.ascii(',');
     out.copyLong(type.eventTypeHead);
     this.attributes.writeAll(out, from, log.attributes, page, at);
+    this.attributesEnd = out.length;
     out.reserve(2);
     out.bytes[out.length++] = CLOSE;
     out.bytes[out.length++] = LINE_BREAK;
     cells[at + CELL.lineEnd] = out.length;
 
-    content.reserve(eventName.length + 2 + 3 * (log.bodyEnd - log.bodyStart));
+    content.reserve(type.eventTypeBytes.length + 2 + 3 * (log.bodyEnd - log.bodyStart));
     content.ascii('|');
-    content.copyLong(eventName);
+    content.copyLong(type.eventTypeBytes);
     content.ascii('|');
-    if (isAscii(from, log.bodyStart, log.bodyEnd)) content.copyFrom(from, log.bodyStart, log.bodyEnd);
+    if (log.otherBody !== '') content.utf8(log.otherBody);
+    else if (isAscii(from, log.bodyStart, log.bodyEnd)) content.copyFrom(from, log.bodyStart, log.bodyEnd);
     else content.utf8(from.toString('utf8', log.bodyStart, log.bodyEnd));
     const [digestHigh, digestLow] = digestOf(content.bytes.subarray(0, content.length));
     cells[at + CELL.digestHigh] = digestHigh;
@@ -180,17 +247,15 @@ export class ItemLines {
   }
 
   /** Most names tell by how they begin, which takes no string. */
-  private typeByBeginning(from: Buffer, { nameStart, nameEnd }: SpanSlice): TypePlan | undefined {
+  private typeByBeginning(from: Buffer, span: SpanSlice): TypePlan | undefined {
     for (const { bytes, eventType } of BEGINNINGS) {
-      if (from[nameStart] !== bytes[0] || nameEnd - nameStart < bytes.length) continue;
-      if (isSame(bytes, from, nameStart, nameStart + bytes.length)) return this.plans.type(eventType);
+      if (from[span.nameStart] === bytes[0] && startsWith(from, span, bytes)) return this.plans.type(eventType);
     }
     return undefined;
   }
 
   private typeByName(from: Buffer, span: SpanSlice): TypePlan {
     const name = from.toString('utf8', span.nameStart, span.nameEnd);
-    if (name.startsWith('Node(')) throw UNUSUAL;
     return this.plans.type(spanEventType(name, () => this.keysOf(span, from), this.schema.spanShapes));
   }
 
@@ -201,14 +266,23 @@ export class ItemLines {
     }));
   }
 
-  private writeHead(out: LineBuffer, from: Buffer, span: SpanSlice, cells: Uint32Array, at: number): void {
+  /** @param name what the span is called, where it is not its own name */
+  private writeHead(
+    out: LineBuffer,
+    from: Buffer,
+    span: SpanSlice,
+    cells: Uint32Array,
+    at: number,
+    name?: string,
+  ): void {
     out.ascii('"trace_id":"');
     out.hex(from, span.traceId, span.traceId + 16);
     out.ascii('","span_id":"');
     out.hex(from, span.spanId, span.spanId + 8);
     out.ascii('","span_name":');
     cells[at + CELL.nameStart] = out.length;
-    out.jsonString(from, span.nameStart, span.nameEnd);
+    if (name === undefined) out.jsonString(from, span.nameStart, span.nameEnd);
+    else out.utf8(JSON.stringify(name));
     cells[at + CELL.nameEnd] = out.length;
     out.reserve(FIXED_BYTES);
     if (span.parentSpanId < 0) out.ascii(',"parent_span_id":null,"links":');
@@ -227,10 +301,29 @@ function writeIds(cells: Uint32Array, at: number, from: Buffer, span: SpanSlice)
     cells[at + CELL.parentHigh] = uint32(from, span.parentSpanId);
     cells[at + CELL.parentLow] = uint32(from, span.parentSpanId + 4);
   }
-  cells[at + CELL.startTimeLow] = uint32le(from, span.startTime);
-  cells[at + CELL.startTimeHigh] = uint32le(from, span.startTime + 4);
-  cells[at + CELL.endTimeLow] = uint32le(from, span.endTime);
-  cells[at + CELL.endTimeHigh] = uint32le(from, span.endTime + 4);
+  if (span.startTime >= 0) {
+    cells[at + CELL.startTimeLow] = uint32le(from, span.startTime);
+    cells[at + CELL.startTimeHigh] = uint32le(from, span.startTime + 4);
+  }
+  if (span.endTime >= 0) {
+    cells[at + CELL.endTimeLow] = uint32le(from, span.endTime);
+    cells[at + CELL.endTimeHigh] = uint32le(from, span.endTime + 4);
+  }
+}
+
+/** Whether the time that stands there is more than a record can hold; -1 for none. */
+function isBeyondInt64(from: Buffer, time: number): boolean {
+  return time >= 0 && ((from[time + 7] as number) & INT64_SIGN) !== 0;
+}
+
+/** OTel's ranges: four numbers a severity. */
+function severityTextOf(number: number): string {
+  return [ERROR, WARN, INFO, DEBUG, TRACE].find((severity) => number >= severity.number)?.text ?? '';
+}
+
+function startsWith(from: Buffer, { nameStart, nameEnd }: SpanSlice, beginning: Buffer): boolean {
+  if (nameEnd - nameStart < beginning.length) return false;
+  return isSame(beginning, from, nameStart, nameStart + beginning.length);
 }
 
 /** Big-endian, as ids are; `readUInt32BE` without its checks. */
@@ -252,25 +345,38 @@ function isAscii(from: Buffer, start: number, end: number): boolean {
   return true;
 }
 
+/** With their attributes as they came: parsed and written again, a number beyond 2^53 would be another. */
+function linksOf({ links }: SpanSlice, from: Buffer): readonly SpanLink[] | null {
+  if (links.length === 0) return null;
+  return links.map(({ traceId, spanId, attributes }) => ({
+    traceId: from.toString('hex', traceId, traceId + 16) as TraceId,
+    spanId: from.toString('hex', spanId, spanId + 8) as SpanId,
+    attributes: Attributes.fromJson(attributes),
+  }));
+}
+
 function writeLinks(out: LineBuffer, from: Buffer, span: SpanSlice, cells: Uint32Array, at: number): void {
-  if (span.linkCount === 0) {
+  if (span.links.length === 0) {
     out.ascii('null');
     return;
   }
-  out.ascii('[');
-  for (let index = 0; index < span.linkCount; index++) {
-    const traceId = span.links[2 * index] as number;
-    const spanId = span.links[2 * index + 1] as number;
-    out.ascii(index === 0 ? '{"trace_id":"' : ',{"trace_id":"');
+  let before = '[';
+  for (const { traceId, spanId, attributes } of span.links) {
+    out.reserve(LINK_BYTES);
+    out.ascii(before);
+    before = ',';
+    out.ascii('{"trace_id":"');
     out.hex(from, traceId, traceId + 16);
     out.ascii('","span_id":"');
     out.hex(from, spanId, spanId + 8);
-    out.ascii('","attributes":{}}');
+    out.ascii('","attributes":');
+    out.utf8(`${attributes}}`);
     if (!isSameStretch(from, traceId, span.traceId, 16)) continue;
     if (cells[at + CELL.linkHigh] !== 0 || cells[at + CELL.linkLow] !== 0) cells[at + CELL.isSpecial] = 1;
     cells[at + CELL.linkHigh] = uint32(from, spanId);
     cells[at + CELL.linkLow] = uint32(from, spanId + 4);
   }
+  out.reserve(FIXED_BYTES);
   out.ascii(']');
 }
 

@@ -1,17 +1,17 @@
 import { FIXED32, FIXED64, LENGTH, VARINT } from '../../otlp/wire-type.js';
 
-/** The bytes are not of the shape that the fast path knows; the general decoder reads them (and says what is wrong, if anything). */
+/** The bytes are not framed as any encoder frames them; protobufjs reads them (and says what is wrong, if anything) and frames them anew. */
 export class UnusualShape extends Error {
   override readonly name = 'UnusualShape';
 }
 
-/** Thrown again and again, so that leaving the fast path costs no stack trace. */
-export const UNUSUAL = new UnusualShape('read it with the general decoder');
+/** Thrown again and again, so that it costs no stack trace. */
+export const UNUSUAL = new UnusualShape('framed as no encoder does it');
 
 /** 64 bits in groups of seven. */
 const MAX_VARINT_BYTES = 10;
 
-/** Walks over protobuf's wire format. What it meets beyond the usual ends the fast path. */
+/** Walks over protobuf's wire format. What it meets beyond the usual framing ends it. */
 export class WireCursor {
   position = 0;
 
@@ -36,6 +36,34 @@ export class WireCursor {
       if (byte < 0x80 && this.position <= end) return value;
     }
     throw UNUSUAL;
+  }
+
+  /** A 32-bit integer with a sign; a negative one has ten bytes. */
+  int32(end: number): number {
+    const byte = this.bytes[this.position] as number;
+    if (byte >= 0x80 || this.position >= end) return Number(BigInt.asIntN(32, this.int64(end)));
+    this.position += 1;
+    return byte;
+  }
+
+  /** A 64-bit integer with a sign. */
+  int64(end: number): bigint {
+    const last = Math.min(end, this.position + MAX_VARINT_BYTES);
+    let value = 0n;
+    for (let shift = 0n; this.position < last; shift += 7n) {
+      const byte = this.bytes[this.position++] as number;
+      value |= BigInt(byte & 0x7f) << shift;
+      if (byte < 0x80) return BigInt.asIntN(64, value);
+    }
+    throw UNUSUAL;
+  }
+
+  /** The text of a length-delimited field; what is not UTF-8 in it becomes U+FFFD. */
+  text(end: number): string {
+    const textEnd = this.lengthEnd(end);
+    const text = this.bytes.toString('utf8', this.position, textEnd);
+    this.position = textEnd;
+    return text;
   }
 
   /** The end of a length-delimited field that begins here. */

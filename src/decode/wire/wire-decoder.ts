@@ -1,32 +1,46 @@
-import type { OtlpCodec } from '../../otlp/otlp-codec.js';
+import type {
+  AnyValue,
+  KeyValue,
+  OtlpLogRecord,
+  OtlpSpan,
+  ResourceGroup,
+  ScopeGroup,
+} from '../../otlp/export-request.js';
+import type { OtlpCodec, OtlpEncoding } from '../../otlp/otlp-codec.js';
 import { LENGTH } from '../../otlp/wire-type.js';
 import type { TraceId } from '../../record/ids.js';
-import type { RecordBatch, Signal } from '../../record/record-batch.js';
+import type { ForeignBatch, RecordBatch, Signal } from '../../record/record-batch.js';
 import { PageBatch, PagePool, type RecordPage } from '../../record/record-page.js';
-import type { Resource } from '../../record/resource.js';
+import { isReserved, type Resource, type ResourceValue } from '../../record/resource.js';
 import { isSame } from '../../record/same-bytes.js';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
+import { valueJson } from '../any-value.js';
 import type { AttributeSchema } from '../attribute-schema.js';
-import { isEngine, resourceOf } from '../otlp-request-decoder.js';
-import { checkRecordCount, type DecodedRequest, type PieceDecoder, type RequestDecoder } from '../request-decoder.js';
-import { ItemLines } from './item-lines.js';
+import { checkRecordCount, type DecodedRequest, type PieceDecoder } from '../request-decoder.js';
+import { type Added, ItemLines, type Rejection } from './item-lines.js';
 import { LogSlice, SpanSlice } from './item-slice.js';
+import { headOf, RequestPiece } from './request-piece.js';
 import { lengthDelimited, UNUSUAL, UnusualShape, WireCursor } from './wire-cursor.js';
 
 /** Resources that are remembered by their bytes. */
 const MAX_RESOURCES = 64;
 /** With their scope; a longer one is read each time. */
 const MAX_RESOURCE_BYTES = 16 * 1024;
-/** The group is another service's, or not of the usual shape. */
+/** The group is another service's. */
 const NOT_OURS = null;
 /** Bytes of lines a byte of body: a span has two lines, each with its attributes. */
 const LINES_PER_BODY = 3;
 
+/** A part of a request: where its content begins and ends. */
+interface Stretch {
+  readonly start: number;
+  readonly end: number;
+}
+
 /**
- * Decodes requests of one signal straight from OTLP's bytes to lines of JSONL. It knows only the shapes that the engine sends;
- * a span or log record of another shape is read by the general decoder, and so is a whole request that has another service's items in it
- * or that cannot be read. What comes out is the same either way, which tests hold it to. The page that it writes to is
- * lent: whoever decodes calls the delivery's `release`.
+ * Decodes requests of one signal straight from OTLP's bytes to lines of JSONL, and keeps other services' telemetry as it came.
+ * What is framed as no encoder does it is framed anew first, by protobufjs, which also says what is wrong with it. The
+ * page that it writes to is lent: whoever decodes calls the delivery's `release`.
  */
 export class WireDecoder implements PieceDecoder {
   private readonly lines: ItemLines;
@@ -38,39 +52,55 @@ export class WireDecoder implements PieceDecoder {
   constructor(
     private readonly signal: Signal,
     schema: AttributeSchema,
-    private readonly general: { readonly codec: OtlpCodec; readonly decoder: RequestDecoder },
+    private readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>,
   ) {
     this.lines = new ItemLines(schema);
   }
 
+  /** @throws OtlpDecodeError when the body is no such request, or has too many records */
   decode(body: Uint8Array): DecodedRequest {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     const page = this.pages.take(bytes.length * LINES_PER_BODY + 4096);
-    const batches = new DecodedBatches(page);
     try {
-      this.readRequest(bytes, batches);
+      return this.decodeInto(page, bytes);
     } catch (error) {
+      page.clear();
       this.pages.giveBack(page);
+      throw error;
+    }
+  }
+
+  private decodeInto(page: RecordPage, bytes: Buffer): DecodedRequest {
+    let items = new DecodedItems(this.signal, page, bytes);
+    try {
+      this.readRequest(items);
+    } catch (error) {
       if (!(error instanceof UnusualShape)) throw error;
-      return this.general.decoder.decode(this.general.codec.decode(this.signal, body));
+      page.clear();
+      items = new DecodedItems(this.signal, page, this.framedAnew(bytes));
+      this.readRequest(items);
     }
     let isLent = true;
     const release = () => {
       if (isLent) this.pages.giveBack(page);
       isLent = false;
     };
-    return { delivery: { batches: batches.list, foreign: [], release }, rejectedCount: 0, rejectionMessage: '' };
+    const foreign = this.foreignOf(items);
+    const { batches, rejectedCount, rejectionMessage } = items;
+    return { delivery: { batches, foreign, release }, rejectedCount, rejectionMessage };
   }
 
-  private readRequest(bytes: Buffer, batches: DecodedBatches): void {
+  private readRequest(items: DecodedItems): void {
+    const { bytes } = items;
     const cursor = new WireCursor(bytes);
     while (cursor.position < bytes.length) {
       if (cursor.varint32(bytes.length) !== ((1 << 3) | LENGTH)) throw UNUSUAL;
-      this.readGroup(cursor, cursor.lengthEnd(bytes.length), batches);
+      this.readGroup(cursor, cursor.lengthEnd(bytes.length), items);
     }
   }
 
-  private readGroup(cursor: WireCursor, end: number, batches: DecodedBatches): void {
+  private readGroup(cursor: WireCursor, end: number, items: DecodedItems): void {
+    const group = { start: cursor.position, end };
     let resource: Buffer = EMPTY;
     let hasResource = false;
     let hasScopes = false;
@@ -85,7 +115,7 @@ export class WireDecoder implements PieceDecoder {
         cursor.position = fieldEnd;
       } else if (tag === ((2 << 3) | LENGTH)) {
         hasScopes = true;
-        this.readScope(cursor, fieldEnd, resource, batches);
+        this.readScope(cursor, fieldEnd, resource, group, items);
       } else if (tag === ((3 << 3) | LENGTH)) cursor.position = fieldEnd;
       else throw UNUSUAL;
     }
@@ -93,11 +123,13 @@ export class WireDecoder implements PieceDecoder {
     if (!hasScopes) this.resourceOf(resource, EMPTY);
   }
 
-  private readScope(cursor: WireCursor, end: number, resource: Buffer, batches: DecodedBatches): void {
+  private readScope(cursor: WireCursor, end: number, resource: Buffer, group: Stretch, items: DecodedItems): void {
+    const stretch = { start: cursor.position, end };
     let scope: Buffer = EMPTY;
     let hasScope = false;
-    let known: Resource | undefined;
+    let known: Resource | null | undefined;
     while (cursor.position < end) {
+      const start = cursor.position;
       const tag = cursor.varint32(end);
       const fieldEnd = cursor.lengthEnd(end);
       if (tag === ((1 << 3) | LENGTH)) {
@@ -106,51 +138,62 @@ export class WireDecoder implements PieceDecoder {
         scope = cursor.bytes.subarray(cursor.position, fieldEnd);
         cursor.position = fieldEnd;
       } else if (tag === ((2 << 3) | LENGTH)) {
-        known ??= this.resourceOf(resource, scope);
-        this.readItem(cursor, fieldEnd, known, batches);
+        if (known === undefined) known = this.resourceOf(resource, scope);
+        if (!this.readItem(cursor, fieldEnd, known, items)) items.pass(group, stretch, { start, end: fieldEnd });
       } else if (tag === ((3 << 3) | LENGTH)) cursor.position = fieldEnd;
       else throw UNUSUAL;
     }
     if (known === undefined) this.resourceOf(resource, scope);
   }
 
-  private readItem(cursor: WireCursor, end: number, resource: Resource, batches: DecodedBatches): void {
+  /** @returns whether it was dealt with; else it is to be passed on as it is */
+  private readItem(cursor: WireCursor, end: number, resource: Resource | null, items: DecodedItems): boolean {
     const start = cursor.position;
     try {
-      if (this.signal === 'traces') {
-        this.span.read(cursor, end);
-        this.lines.addSpan(this.span, cursor.bytes, batches.page);
-        batches.addRow(cursor.bytes, this.span.traceId, resource);
-      } else {
-        this.log.read(cursor, end);
-        this.lines.addLog(this.log, cursor.bytes, batches.page);
-        batches.addRow(cursor.bytes, this.log.traceId, resource);
-      }
+      return this.addItem(cursor, end, resource, items);
     } catch (error) {
       if (!(error instanceof UnusualShape)) throw error;
-      batches.addRecords(this.readGenerally(cursor.bytes.subarray(start, end)), resource);
+      cursor.position = end;
+      const item = itemOf(this.framedAnew(wrapped(EMPTY, EMPTY, cursor.bytes.subarray(start, end))));
+      return this.addItem(new WireCursor(item), item.length, resource, items);
     }
-    cursor.position = end;
   }
 
-  /** One span or log record through the general decoder, as a request of its own. */
-  private readGenerally(item: Buffer): readonly TelemetryRecord[] {
-    const request = this.general.codec.decode(this.signal, wrapped(EMPTY, ENGINE_SCOPE, item));
-    const { delivery, rejectedCount } = this.general.decoder.decode(request);
-    // What is rejected or passed on is counted and named by the general decoder, over the whole request.
-    if (rejectedCount > 0 || delivery.foreign.length > 0) throw UNUSUAL;
-    return delivery.batches.flatMap(({ records }) => records);
+  private addItem(cursor: WireCursor, end: number, resource: Resource | null, items: DecodedItems): boolean {
+    const { span, log, lines } = this;
+    const { bytes } = cursor;
+    if (this.signal === 'traces') {
+      span.read(cursor, end);
+      if (resource === NOT_OURS) {
+        if (span.traceId >= 0 && span.spanId >= 0) return false;
+        items.reject('without a valid trace id and span id');
+        return true;
+      }
+      items.add(lines.addSpan(span, bytes, items.page), bytes, span.traceId, resource);
+      return true;
+    }
+    log.read(cursor, end);
+    // A log record outside any trace has no run to join; it is kept and passed on like another service's.
+    if (resource === NOT_OURS || log.traceId < 0) return false;
+    items.add(lines.addLog(log, bytes, items.page), bytes, log.traceId, resource);
+    return true;
   }
 
-  /** @throws UNUSUAL for another service's */
-  private resourceOf(resource: Buffer, scope: Buffer): Resource {
-    const isShort = resource.length + scope.length <= MAX_RESOURCE_BYTES;
-    const found = isShort ? this.rememberedResource(resource, scope) : this.readResource(resource, scope);
-    if (found === NOT_OURS) throw UNUSUAL;
-    return found;
+  private framedAnew(request: Uint8Array): Buffer {
+    const { protobuf } = this.codecs;
+    return Buffer.from(protobuf.encode(protobuf.decode(this.signal, request)));
   }
 
-  private rememberedResource(resource: Buffer, scope: Buffer): Resource | null {
+  private foreignOf({ passed, passedCount: recordCount }: DecodedItems): readonly ForeignBatch[] {
+    const { signal, codecs } = this;
+    if (recordCount === 0) return [];
+    const request = codecs.protobuf.decode(signal, passed.take());
+    return [{ signal, body: Buffer.from(codecs.json.encode(request)).toString('utf8'), recordCount }];
+  }
+
+  /** `NOT_OURS` for another service's. */
+  private resourceOf(resource: Buffer, scope: Buffer): Resource | null {
+    if (resource.length + scope.length > MAX_RESOURCE_BYTES) return this.readResource(resource, scope);
     const key = `${resource.length}:${resource.toString('latin1')}${scope.toString('latin1')}`;
     let found = this.resources.get(key);
     if (found === undefined) {
@@ -162,18 +205,30 @@ export class WireDecoder implements PieceDecoder {
   }
 
   private readResource(resource: Buffer, scope: Buffer): Resource | null {
-    const request = this.general.codec.decode('traces', wrapped(resource, scope, undefined));
+    const request = this.codecs.protobuf.decode('traces', wrapped(resource, scope, undefined));
     // Both signals have them in the same fields.
     const group = request.signal === 'traces' ? request.resources[0] : undefined;
     const first = group?.scopes[0];
-    if (group === undefined || first === undefined || !isEngine(group, first)) return NOT_OURS;
-    return resourceOf(group, first);
+    return group === undefined || first === undefined || !isEngine(group, first) ? NOT_OURS : resourceOf(group, first);
+  }
+}
+
+/** Decodes requests of one signal in JSON: they are made the same message in protobuf first. */
+export class JsonDecoder implements PieceDecoder {
+  constructor(
+    private readonly signal: Signal,
+    private readonly wire: WireDecoder,
+    private readonly codecs: Readonly<Record<OtlpEncoding, OtlpCodec>>,
+  ) {}
+
+  /** @throws OtlpDecodeError when the body is no such request, or has too many records */
+  decode(body: Uint8Array): DecodedRequest {
+    const { protobuf, json } = this.codecs;
+    return this.wire.decode(protobuf.encode(json.decode(this.signal, body)));
   }
 }
 
 const EMPTY = Buffer.alloc(0);
-/** An InstrumentationScope with the engine's name, so that an item on its own is known as the engine's. */
-const ENGINE_SCOPE = lengthDelimited(1, Buffer.from('dbt-core'));
 
 /** A request of one span or log record (or none) of this resource and scope. */
 function wrapped(resource: Buffer, scope: Buffer, item: Buffer | undefined): Buffer {
@@ -181,22 +236,120 @@ function wrapped(resource: Buffer, scope: Buffer, item: Buffer | undefined): Buf
   return lengthDelimited(1, Buffer.concat([lengthDelimited(1, resource), lengthDelimited(2, group)]));
 }
 
+/** The one span or log record of a request that `wrapped` made, framed anew. */
+function itemOf(request: Buffer): Buffer {
+  const cursor = new WireCursor(request);
+  let end = request.length;
+  // In the request the group is field 1; the scope in it, and the item in that, are field 2.
+  for (const field of [1, 2, 2]) {
+    while (cursor.varint32(end) !== ((field << 3) | LENGTH)) cursor.skip(LENGTH, end);
+    end = cursor.lengthEnd(end);
+  }
+  return request.subarray(cursor.position, end);
+}
+
+/** Service and scope names of the engine's builds; whatever else comes is another service's. */
+const ENGINE_NAMES = new Set(['dbt-core', 'dbt-fusion', 'dbt-tracing']);
+/** Spans that a bridge has mapped already are another bridge's exports: they are passed on as they are. */
+const MAPPED_BY = 'telemetry.distro.name';
+
+/** Whether the engine sent a scope's records, by its service or scope name. */
+function isEngine<T>(group: ResourceGroup<T>, scope: ScopeGroup<T>): boolean {
+  if (attribute(group, MAPPED_BY) === 'run-bridge') return false;
+  const service = attribute(group, 'service.name');
+  return (typeof service === 'string' && ENGINE_NAMES.has(service)) || ENGINE_NAMES.has(scope.scope.name);
+}
+
+function attribute<T>(group: ResourceGroup<T>, name: string): AnyValue | undefined {
+  return group.resource.attributes.find(({ key }) => key === name)?.value;
+}
+
+/** The resource and scope of a group as records carry them. */
+export function resourceOf(
+  { resource }: ResourceGroup<OtlpSpan | OtlpLogRecord>,
+  { scope }: ScopeGroup<OtlpSpan | OtlpLogRecord>,
+): Resource {
+  const attributes: Record<string, ResourceValue> = {};
+  for (const { key, value: sent } of resource.attributes) {
+    const value = resourceValue({ key, value: sent });
+    if (!isReserved(key, value)) attributes[key] = value;
+  }
+  return { attributes, scope: { name: scope.name, version: scope.version } };
+}
+
+/** Scalars and lists of them as they are; anything deeper as its JSON text. */
+function resourceValue({ value }: KeyValue): ResourceValue {
+  if (typeof value === 'string' || typeof value === 'boolean' || typeof value === 'number') return value;
+  if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  if (Array.isArray(value)) {
+    return (value as readonly AnyValue[]).map((item) => (typeof item === 'string' ? item : valueJson(item)));
+  }
+  return value === null ? '' : valueJson(value);
+}
+
 /**
  * What a request's items become, in the order in which they came: rows of the page, each batch of one trace and resource,
- * and between them records that the general decoder made.
+ * and between them records; what is passed on; what is rejected, and why.
  */
-class DecodedBatches {
-  readonly list: RecordBatch[] = [];
+class DecodedItems {
+  readonly batches: RecordBatch[] = [];
+  readonly passed: RequestPiece;
+  passedCount = 0;
+  rejectedCount = 0;
+  private readonly reasons = new Set<Rejection>();
   private recordCount = 0;
   /** The latest batch, while it can grow. */
   private rows: PageBatch | undefined;
   private traceId = '' as TraceId;
   private readonly traceIdBytes = Buffer.alloc(16);
+  /** Where the group and the scope begin of what was passed on last. */
+  private group = -1;
+  private scope = -1;
 
-  constructor(readonly page: RecordPage) {}
+  constructor(
+    private readonly signal: Signal,
+    readonly page: RecordPage,
+    readonly bytes: Buffer,
+  ) {
+    this.passed = new RequestPiece(bytes);
+  }
 
-  /** The page's last row belongs to the trace whose id stands at `traceId`. */
-  addRow(from: Buffer, traceId: number, resource: Resource): void {
+  get rejectionMessage(): string {
+    if (this.rejectedCount === 0) return '';
+    const what = this.signal === 'traces' ? 'spans' : 'log records';
+    return `${this.rejectedCount} ${what} ${[...this.reasons].join(' or ')} were not kept; the rest was`;
+  }
+
+  /** @param traceId where the id of its trace stands */
+  add(added: Added, from: Buffer, traceId: number, resource: Resource): void {
+    if (added === 'row') this.addRow(from, traceId, resource);
+    else if (typeof added === 'string') this.reject(added);
+    else this.addRecords(added, resource);
+  }
+
+  reject(reason: Rejection): void {
+    this.rejectedCount += 1;
+    this.reasons.add(reason);
+  }
+
+  /** Keeps an item as it came, with its group's resource and its scope. */
+  pass(group: Stretch, scope: Stretch, item: Stretch): void {
+    const { passed, bytes } = this;
+    this.passedCount += 1;
+    if (scope.start !== this.scope) {
+      passed.closeScope();
+      if (group.start !== this.group) {
+        passed.closeGroup();
+        passed.openGroup(headOf(bytes, group.start, group.end, Number.POSITIVE_INFINITY));
+      }
+      passed.openScope(headOf(bytes, scope.start, scope.end, Number.POSITIVE_INFINITY));
+      this.group = group.start;
+      this.scope = scope.start;
+    }
+    passed.add(item.start, item.end);
+  }
+
+  private addRow(from: Buffer, traceId: number, resource: Resource): void {
     const { page } = this;
     const { rowCount } = page;
     this.count(page.recordCount(rowCount - 1));
@@ -210,15 +363,15 @@ class DecodedBatches {
       return;
     }
     this.rows = new PageBatch(this.traceId, resource, page, rowCount - 1, rowCount);
-    this.list.push(this.rows);
+    this.batches.push(this.rows);
   }
 
-  addRecords(records: readonly TelemetryRecord[], resource: Resource): void {
+  private addRecords(records: readonly TelemetryRecord[], resource: Resource): void {
     this.count(records.length);
     const [first] = records;
     if (first === undefined) return;
     this.rows = undefined;
-    this.list.push({ traceId: first.traceId, resource, records });
+    this.batches.push({ traceId: first.traceId, resource, records });
   }
 
   private count(more: number): void {

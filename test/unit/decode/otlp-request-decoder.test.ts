@@ -1,13 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { PublicAttributeSchema } from '../../../src/decode/attribute-schema.js';
-import { OtlpRequestDecoder } from '../../../src/decode/otlp-request-decoder.js';
 import type { AnyValue, KeyValue, OtlpLogRecord, OtlpSpan, TracesRequest } from '../../../src/otlp/export-request.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import type { LogRecord, SpanEnd } from '../../../src/record/telemetry-record.js';
-import { PublicSchema } from '../../../src/schema/public-schema.js';
+import { decodeRequest } from '../../fake/decode-at-once.js';
 
 const json = new JsonCodec();
-const decoder = new OtlpRequestDecoder(new PublicAttributeSchema(PublicSchema.load()), json);
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 
 function keyValues(attributes: Readonly<Record<string, AnyValue>>): KeyValue[] {
@@ -56,7 +53,7 @@ function traces(spans: readonly OtlpSpan[], service = 'dbt-fusion', more: readon
 }
 
 function decodeOne(name: string, attributes: Readonly<Record<string, AnyValue>>): SpanEnd {
-  const { delivery } = decoder.decode(traces([span(name, attributes)]));
+  const { delivery } = decodeRequest(traces([span(name, attributes)]));
   const end = delivery.batches[0]?.records.find(({ recordType }) => recordType === 'SpanEnd');
   if (end === undefined) throw new Error('the span was not decoded');
   return end as SpanEnd;
@@ -115,7 +112,7 @@ describe('a span of the engine', () => {
       node_skip_reason: reason,
       phase: 'EXECUTION_PHASE_RUN',
     });
-    const start = decoder.decode(traces([skipped])).delivery.batches[0]?.records[0];
+    const start = decodeRequest(traces([skipped])).delivery.batches[0]?.records[0];
     expect(start?.recordType).toBe('SpanStart');
     expect(start?.attributes.text('node_skip_reason')).toBe(isKnown ? reason : undefined);
     expect(start?.attributes.text('node_outcome')).toBe(isKnown ? 'NODE_OUTCOME_SKIPPED' : undefined);
@@ -132,7 +129,7 @@ describe('a span of the engine', () => {
       { package_name: 'shop', dbt_core_event_code: 'M016' },
       { spanId: '00f067aa0ba902b8' },
     );
-    const records = decoder.decode(traces([resolved, installed])).delivery.batches[0]?.records ?? [];
+    const records = decodeRequest(traces([resolved, installed])).delivery.batches[0]?.records ?? [];
     expect(
       records.map(({ recordType, spanName, attributes }) => ({ recordType, spanName, ...attributes.value })),
     ).toEqual([
@@ -151,7 +148,7 @@ describe('a span of the engine', () => {
   it('of a package from Git starts with its address: name and version are known when it is there', () => {
     const address = { package_type: 'PACKAGE_TYPE_GIT', package_url_or_path: 'https://example.com/p.git' };
     const installed = span('Package "p" installed', { ...address, package_name: 'p', package_version: 'ba6d639e' });
-    const start = decoder.decode(traces([installed])).delivery.batches[0]?.records[0];
+    const start = decodeRequest(traces([installed])).delivery.batches[0]?.records[0];
     expect(start?.spanName).toBe('Package "https://example.com/p.git" installed');
     expect(start?.attributes.value).toEqual(address);
   });
@@ -166,14 +163,14 @@ describe('a span of the engine', () => {
       eval_args: '{"command":"parse","target":"duck"}',
       raw_command: command,
     });
-    const start = decoder.decode(traces([invocation])).delivery.batches[0]?.records[0];
+    const start = decodeRequest(traces([invocation])).delivery.batches[0]?.records[0];
     expect(start?.attributes.object('eval_args')?.target).toBe(isKnown ? 'duck' : undefined);
   });
 
   it('of a source whose freshness is looked at says so from the start', () => {
     const lastPhase = (phase: string) => {
       const node = span('Node processed (source.shop.raw.orders)', { last_phase: phase, duration_ms: '5' });
-      return decoder.decode(traces([node])).delivery.batches[0]?.records[0]?.attributes.value;
+      return decodeRequest(traces([node])).delivery.batches[0]?.records[0]?.attributes.value;
     };
     expect(lastPhase('EXECUTION_PHASE_FRESHNESS_ANALYSIS')).toEqual({
       last_phase: 'EXECUTION_PHASE_FRESHNESS_ANALYSIS',
@@ -226,14 +223,14 @@ describe('a span of the engine', () => {
   it('keeps attributes named like what every object has', () => {
     const names = ['__proto__', 'constructor', 'hasOwnProperty', 'toString', 'valueOf'];
     const attributes = names.map((key) => ({ key, value: key }));
-    const { delivery } = decoder.decode(traces([span('Node processed (model.a.b)', {}, { attributes })]));
+    const { delivery } = decodeRequest(traces([span('Node processed (model.a.b)', {}, { attributes })]));
     const text = `{${names.map((name) => `"${name}":"${name}"`).join(',')}}`;
     expect(delivery.batches[0]?.records.map((record) => record.attributes.json)).toEqual([text, text]);
   });
 
   it('keeps span events, which the envelope has no key for', () => {
     const event = { timeUnixNano: 5n, name: 'retry', attributes: keyValues({ n: 1n }), droppedAttributesCount: 0 };
-    const { delivery } = decoder.decode(traces([span('Phase: RUN', {}, { events: [event] })]));
+    const { delivery } = decodeRequest(traces([span('Phase: RUN', {}, { events: [event] })]));
     expect(delivery.batches[0]?.records[1]?.unknownFields).toEqual({
       events: [{ name: 'retry', time_unix_nano: '5', attributes: { n: 1 } }],
     });
@@ -248,7 +245,7 @@ describe('a request', () => {
     ['a span id of nine bytes', { spanId: 'a'.repeat(18) }],
     ['an end beyond int64', { endTimeUnixNano: 2n ** 63n }],
   ])('loses only the span with %s, and says so', (_name, fault) => {
-    const { delivery, rejectedCount, rejectionMessage } = decoder.decode(
+    const { delivery, rejectedCount, rejectionMessage } = decodeRequest(
       traces([span('Phase: RUN', {}, fault), span('Phase: PARSE', {})]),
     );
     expect(rejectedCount).toBe(1);
@@ -258,7 +255,7 @@ describe('a request', () => {
 
   it('of another service is kept as it came, apart from the runs', () => {
     const request = traces([span('GET /', { 'http.status': 200n })], 'airflow');
-    const { delivery, rejectedCount } = decoder.decode(request);
+    const { delivery, rejectedCount } = decodeRequest(request);
     expect(rejectedCount).toBe(0);
     expect(delivery.batches).toEqual([]);
     expect(delivery.foreign).toHaveLength(1);
@@ -268,13 +265,13 @@ describe('a request', () => {
 
   it('that another bridge has mapped already is passed on as it is', () => {
     const mapped = [{ key: 'telemetry.distro.name', value: 'run-bridge' }];
-    const { delivery } = decoder.decode(traces([span('Phase: RUN', {})], 'dbt-fusion', mapped));
+    const { delivery } = decodeRequest(traces([span('Phase: RUN', {})], 'dbt-fusion', mapped));
     expect(delivery.batches).toEqual([]);
     expect(delivery.foreign[0]?.recordCount).toBe(1);
   });
 
   it('splits records by trace', () => {
-    const { delivery } = decoder.decode(
+    const { delivery } = decodeRequest(
       traces([span('Phase: RUN', {}), span('Phase: RUN', {}, { traceId: 'b'.repeat(32) })]),
     );
     expect(delivery.batches.map(({ traceId }) => traceId)).toEqual([TRACE, 'b'.repeat(32)]);
@@ -316,18 +313,18 @@ describe('a log record of the engine', () => {
     ['', 0],
   ])('that says %j as its severity, without a number, has the number %d', (severityText, severityNumber) => {
     const body = json.encode(request([{ ...log, severityNumber: 0, severityText }]));
-    const { batches } = decoder.decode(json.decode('logs', body)).delivery;
+    const { batches } = decodeRequest(json.decode('logs', body)).delivery;
     expect(batches[0]?.records[0]).toMatchObject({ severityNumber, severityText });
   });
 
   it('outside the public package is kept whole, and gets the time when it was observed and a severity in words', () => {
-    const record = decoder.decode(request([log])).delivery.batches[0]?.records[0] as LogRecord;
+    const record = decodeRequest(request([log])).delivery.batches[0]?.records[0] as LogRecord;
     expect(record).toMatchObject({ eventType: log.eventName, timeUnixNano: 7n, severityText: 'ERROR', body: 'broken' });
     expect(record.attributes.value).toEqual({ groups: [{ name: 'finance' }] });
   });
 
   it('without a trace belongs to no run and is passed on', () => {
-    const { delivery, rejectedCount } = decoder.decode(request([{ ...log, traceId: '' }]));
+    const { delivery, rejectedCount } = decodeRequest(request([{ ...log, traceId: '' }]));
     expect([rejectedCount, delivery.batches.length, delivery.foreign.length]).toEqual([0, 0, 1]);
   });
 });

@@ -3,28 +3,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createDecoding } from '../../../src/app/create-decoding.js';
-import { PublicAttributeSchema } from '../../../src/decode/attribute-schema.js';
-import { OtlpRequestDecoder } from '../../../src/decode/otlp-request-decoder.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
 import type { Signal } from '../../../src/record/record-batch.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
-import { PublicSchema } from '../../../src/schema/public-schema.js';
 import { CommandRecords } from '../../../src/source/command-records.js';
 import { HeldRequests } from '../../../src/source/held-requests.js';
 import { JsonlKeys } from '../../../src/source/jsonl-keys.js';
 import type { TailChunk } from '../../../src/source/jsonl-tail.js';
+import { decodeBody } from '../../fake/decode-at-once.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
 import { SAMPLES } from '../../fake/sample-run.js';
 
 const protobuf = new ProtobufCodec();
 const json = new JsonCodec();
-const decoder = new OtlpRequestDecoder(new PublicAttributeSchema(PublicSchema.load()), json);
-const decoding = createDecoding(PublicSchema.load());
 
 interface Body {
   readonly signal: Signal;
@@ -104,7 +99,7 @@ async function bringIn(
   const records = new CommandRecords({
     lines: live,
     held,
-    decode: (request) => decoder.decode(request),
+    decode: async (signal, bytes) => decodeBody(signal, bytes),
     target,
     guessResource: () => UNKNOWN_RESOURCE,
     async onRejects() {},
@@ -117,11 +112,11 @@ async function bringIn(
   for (const turn of [...turns, Number.MAX_SAFE_INTEGER]) {
     const body = turn === 0 ? bodiesLeft.shift() : undefined;
     if (body === undefined) live.add(linesLeft.splice(0, turn));
-    else await records.hold(decoder.decode(protobuf.decode(body.signal, body.bytes)), body.signal, body.bytes);
+    else await records.hold(decodeBody(body.signal, body.bytes), body.signal, body.bytes);
     await new Promise((resolve) => setImmediate(resolve));
   }
   for (const { signal, bytes } of bodiesLeft) {
-    await records.hold(decoder.decode(protobuf.decode(signal, bytes)), signal, bytes);
+    await records.hold(decodeBody(signal, bytes), signal, bytes);
   }
   live.end();
   records.end();
@@ -194,10 +189,7 @@ describe('log records that are equal', () => {
 });
 
 describe('requests of which the JSONL has brought everything', () => {
-  it.each([
-    ['general decoder', (body: Body) => decoder.decode(protobuf.decode(body.signal, body.bytes))],
-    ['decoder of the receiver', (body: Body) => decoding.protobuf[body.signal].decode(body.bytes)],
-  ])('are not held (%s), and the others are', async (_which, decode) => {
+  it('are not held, and the others are', async () => {
     const [lines, bodies] = [linesOf('build-clean'), bodiesOf('build-clean')];
     const live = new LiveLines();
     const path = join(folder, 'held.otlp.jsonl');
@@ -205,7 +197,7 @@ describe('requests of which the JSONL has brought everything', () => {
     const target = new MemoryConsumer();
     const records = new CommandRecords({
       ...{ lines: live, held, target, clock: new FakeClock(), isOtlpExpected: false },
-      decode: (request) => decoder.decode(request),
+      decode: async (signal, bytes) => decodeBody(signal, bytes),
       hasUnreadLines: async () => false,
       guessResource: () => UNKNOWN_RESOURCE,
       async onRejects() {},
@@ -214,7 +206,7 @@ describe('requests of which the JSONL has brought everything', () => {
     // The last span over OTLP is not among the lines yet.
     live.add(lines.slice(0, -1));
     await new Promise((resolve) => setImmediate(resolve));
-    for (const body of bodies) await records.hold(await decode(body), body.signal, body.bytes);
+    for (const body of bodies) await records.hold(decodeBody(body.signal, body.bytes), body.signal, body.bytes);
     expect(held.count).toBeGreaterThan(0);
     expect(held.count).toBeLessThan(bodies.length);
     live.add(lines.slice(-1));
@@ -253,9 +245,7 @@ describe('requests of which the JSONL has brought everything', () => {
 
 function overOtlp(bodies: readonly Body[]): string[] {
   return bodies.flatMap(({ signal, bytes }) =>
-    decoder
-      .decode(protobuf.decode(signal, bytes))
-      .delivery.batches.flatMap(({ records }) => records.map((record) => keyOf(record))),
+    decodeBody(signal, bytes).delivery.batches.flatMap(({ records }) => records.map((record) => keyOf(record))),
   );
 }
 
@@ -274,14 +264,14 @@ it('is not taken from its OTLP while lines of its JSONL wait to be read, however
   let isUnread = true;
   const records = new CommandRecords({
     ...{ lines: live, held, target, clock, isOtlpExpected: false },
-    decode: (request) => decoder.decode(request),
+    decode: async (signal, bytes) => decodeBody(signal, bytes),
     hasUnreadLines: async () => isUnread,
     guessResource: () => UNKNOWN_RESOURCE,
     async onRejects() {},
   });
   const running = records.run(new AbortController().signal);
   for (const { signal, bytes } of bodies) {
-    await records.hold(decoder.decode(protobuf.decode(signal, bytes)), signal, bytes);
+    await records.hold(decodeBody(signal, bytes), signal, bytes);
   }
   const pass = async () => {
     clock.advance(5_000);

@@ -34,7 +34,7 @@ const drained = async () => {
   const found: ExportRequest[] = [];
   await held.drain(
     () => true,
-    async (one) => void found.push(one),
+    async (signal, bytes) => void found.push(protobuf.decode(signal, bytes)),
   );
   return found;
 };

@@ -2,24 +2,16 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll } from 'vitest';
-import { PublicAttributeSchema } from '../../../src/decode/attribute-schema.js';
-import { OtlpRequestDecoder } from '../../../src/decode/otlp-request-decoder.js';
-import { JsonCodec } from '../../../src/otlp/json-codec.js';
+import { otlpReading } from '../../../src/cli/otlp-reading.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
-import { PublicSchema } from '../../../src/schema/public-schema.js';
 import type { OtlpReading } from '../../../src/source/otlp-json-file.js';
 import type { RecordSource, Reject, SourceChunk } from '../../../src/source/record-source.js';
 import { sampleFolder } from '../../fake/sample-run.js';
 
 export { sampleLines } from '../../fake/sample-run.js';
 
-const codec = new JsonCodec();
-
-/** The real codec and decoder. */
-export const otlp: OtlpReading = {
-  codec,
-  decoder: new OtlpRequestDecoder(new PublicAttributeSchema(PublicSchema.load()), codec),
-};
+/** The real codec and decoders. */
+export const otlp: OtlpReading = otlpReading();
 
 /** A signal that never aborts. */
 export const running = new AbortController().signal;

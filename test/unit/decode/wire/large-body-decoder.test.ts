@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { PublicAttributeSchema } from '../../../../src/decode/attribute-schema.js';
-import { GeneralDecoder, OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
 import { type DecodedRequest, MAX_RECORDS } from '../../../../src/decode/request-decoder.js';
 import { LargeBodyDecoder, splitProtobuf } from '../../../../src/decode/wire/large-body-decoder.js';
 import { lengthDelimited } from '../../../../src/decode/wire/wire-cursor.js';
-import { WireDecoder } from '../../../../src/decode/wire/wire-decoder.js';
+import { JsonDecoder, WireDecoder } from '../../../../src/decode/wire/wire-decoder.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { OtlpDecodeError } from '../../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
@@ -14,12 +13,16 @@ import { formatRecordLine } from '../../../../src/record/record-line.js';
 import { PublicSchema } from '../../../../src/schema/public-schema.js';
 import { decodeAtOnce } from '../../../fake/decode-at-once.js';
 import { sampleBodies } from '../../../fake/sample-run.js';
+import { OtlpRequestDecoder } from '../../../tool/otlp-request-decoder.js';
 
 const schema = new PublicAttributeSchema(PublicSchema.load());
-const general = { codec: new ProtobufCodec(), decoder: new OtlpRequestDecoder(schema, new JsonCodec()) };
+const json = new JsonCodec();
+const codecs = { protobuf: new ProtobufCodec(), json };
+const general = { codec: codecs.protobuf, decoder: new OtlpRequestDecoder(schema, json) };
+const wire = { traces: new WireDecoder('traces', schema, codecs), logs: new WireDecoder('logs', schema, codecs) };
 
 const piecewise = (signal: Signal, pieceBytes?: number) =>
-  new LargeBodyDecoder(signal, new GeneralDecoder(signal, general), splitProtobuf, pieceBytes);
+  new LargeBodyDecoder(signal, wire[signal], splitProtobuf, pieceBytes);
 
 const bodies = sampleBodies('joined').map(({ file, signal, body }) => [file, signal, body] as const);
 /** A span or log record of which nothing is known. */
@@ -76,15 +79,13 @@ describe('decoding a request piece by piece', () => {
 });
 
 describe('decoding a request in JSON piece by piece', () => {
-  const json = new JsonCodec();
-  const jsonGeneral = { codec: json, decoder: general.decoder };
   const cutting = (signal: Signal, pieceBytes?: number) =>
-    new LargeBodyDecoder(signal, new GeneralDecoder(signal, jsonGeneral), splitJson, pieceBytes);
+    new LargeBodyDecoder(signal, new JsonDecoder(signal, wire[signal], codecs), splitJson, pieceBytes);
 
   it.each(bodies)('gives the records that decoding %s whole gives', (_name, signal, body) => {
     const request = json.encode(general.codec.decode(signal, body));
     const spaced = Buffer.from(JSON.stringify(JSON.parse(Buffer.from(request).toString()), undefined, 2));
-    const whole = linesOf(() => jsonGeneral.decoder.decode(json.decode(signal, request)));
+    const whole = linesOf(() => general.decoder.decode(json.decode(signal, request)));
     for (const text of [request, spaced]) {
       for (const pieceBytes of [1, 700, 20_000]) {
         expect(linesOf(() => decodeAtOnce(cutting(signal, pieceBytes), text))).toEqual(whole);
@@ -138,7 +139,7 @@ describe('a request of very many very small records', () => {
 
   it('is refused beyond the limit, decoded straight or piece by piece', () => {
     const body = request(MAX_RECORDS / 2 + 1);
-    expect(() => new WireDecoder('traces', schema, general).decode(body)).toThrow(/more than 300000 records/);
+    expect(() => wire.traces.decode(body)).toThrow(/more than 300000 records/);
     expect(() => decodeAtOnce(piecewise('traces'), body)).toThrow(/more than 300000 records/);
   });
 });

@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { PublicAttributeSchema } from '../../../../src/decode/attribute-schema.js';
-import { OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
 import { lengthDelimited } from '../../../../src/decode/wire/wire-cursor.js';
 import { WireDecoder } from '../../../../src/decode/wire/wire-decoder.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
 import { PublicSchema } from '../../../../src/schema/public-schema.js';
 import { tell } from '../../../fuzz/told.js';
+import { OtlpRequestDecoder } from '../../../tool/otlp-request-decoder.js';
 
 const schema = new PublicAttributeSchema(PublicSchema.load());
-const codec = new ProtobufCodec();
-const decoder = new OtlpRequestDecoder(schema, new JsonCodec());
-const fast = new WireDecoder('traces', schema, { codec, decoder });
+const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
+const decoder = new OtlpRequestDecoder(schema, codecs.json);
+const fast = new WireDecoder('traces', schema, codecs);
 
 const message = (number: number, ...fields: readonly Uint8Array[]) => lengthDelimited(number, Buffer.concat(fields));
 const text = (number: number, value: string) => lengthDelimited(number, Buffer.from(value));
@@ -40,7 +40,7 @@ const BODIES: readonly (readonly [string, Buffer])[] = [
 
 describe('a request framed as nobody frames it', () => {
   it.each(BODIES)('means the same to both decoders: %s', (_name, body) => {
-    const { lines: _lines, ...generally } = tell(() => decoder.decode(codec.decode('traces', body)));
+    const { lines: _lines, ...generally } = tell(() => decoder.decode(codecs.protobuf.decode('traces', body)));
     expect(tell(() => fast.decode(body))).toMatchObject(generally);
   });
 });

@@ -2,7 +2,6 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import { PublicAttributeSchema } from '../../../../src/decode/attribute-schema.js';
-import { OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
 import { lengthDelimited } from '../../../../src/decode/wire/wire-cursor.js';
 import { WireDecoder } from '../../../../src/decode/wire/wire-decoder.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
@@ -14,8 +13,7 @@ const LONG = 500_000;
 const BODIES = 60;
 
 const schema = new PublicAttributeSchema(PublicSchema.load());
-const codec = new ProtobufCodec();
-const decoder = new OtlpRequestDecoder(schema, new JsonCodec());
+const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
 
 const message = (number: number, ...fields: readonly Uint8Array[]) => lengthDelimited(number, Buffer.concat(fields));
 const text = (number: number, value: string) => lengthDelimited(number, Buffer.from(value));
@@ -34,7 +32,7 @@ it.each<[string, (number: number) => Buffer]>([
   ['values of enums', (number) => request(Buffer.alloc(0), attribute(9, 'node_outcome', long(number)))],
   ['resources', (number) => request(attribute(1, 'host.name', long(number)), Buffer.alloc(0))],
 ])('does not keep long %s in memory', (_what, bodyOf) => {
-  const fast = new WireDecoder('traces', schema, { codec, decoder });
+  const fast = new WireDecoder('traces', schema, codecs);
   const bytesKept = () => {
     const { heapUsed, external } = process.memoryUsage();
     return heapUsed + external;
@@ -48,7 +46,7 @@ it.each<[string, (number: number) => Buffer]>([
 });
 
 it('goes on decoding straight after ever new names of attributes', () => {
-  const fast = new WireDecoder('traces', schema, { codec, decoder });
+  const fast = new WireDecoder('traces', schema, codecs);
   const isStraight = (name: string) => {
     const { batches, release } = fast.decode(request(Buffer.alloc(0), attribute(9, name, 'x'))).delivery;
     release?.();

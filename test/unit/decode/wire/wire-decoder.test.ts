@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PublicAttributeSchema } from '../../../../src/decode/attribute-schema.js';
-import { OtlpRequestDecoder } from '../../../../src/decode/otlp-request-decoder.js';
 import { WireDecoder } from '../../../../src/decode/wire/wire-decoder.js';
 import type { AnyValue, OtlpSpan, TracesRequest } from '../../../../src/otlp/export-request.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
@@ -14,13 +13,14 @@ import { type Resource, resourceKey } from '../../../../src/record/resource.js';
 import type { TelemetryRecord } from '../../../../src/record/telemetry-record.js';
 import { PublicSchema } from '../../../../src/schema/public-schema.js';
 import { allTracesBodies } from '../../../fake/sample-run.js';
+import { OtlpRequestDecoder } from '../../../tool/otlp-request-decoder.js';
 import { propertyRuns } from '../../../tool/property-runs.js';
 
 const schema = new PublicAttributeSchema(PublicSchema.load());
-const codec = new ProtobufCodec();
-const decoder = new OtlpRequestDecoder(schema, new JsonCodec());
-const general = { codec, decoder };
-const fast = new WireDecoder('traces', schema, general);
+const codecs = { protobuf: new ProtobufCodec(), json: new JsonCodec() };
+const codec = codecs.protobuf;
+const decoder = new OtlpRequestDecoder(schema, codecs.json);
+const fast = new WireDecoder('traces', schema, codecs);
 
 const bodies = allTracesBodies();
 

@@ -1,3 +1,10 @@
+import { type AttributePart, nestedJson, valueJson } from '../../src/decode/any-value.js';
+import type { AttributeField, AttributeSchema } from '../../src/decode/attribute-schema.js';
+import { BRIDGE_ATTRIBUTE, BRIDGE_PREFIX } from '../../src/decode/bridge-attributes.js';
+import type { DecodedRequest } from '../../src/decode/request-decoder.js';
+import { shortEventType, spanEventType, spanSeverity } from '../../src/decode/span-event-type.js';
+import { spanStartOf } from '../../src/decode/span-start.js';
+import { modernEnumName, modernSpelling } from '../../src/decode/spelling.js';
 import type {
   AnyValue,
   ExportRequest,
@@ -8,41 +15,33 @@ import type {
   OtlpStatus,
   ResourceGroup,
   ScopeGroup,
-} from '../otlp/export-request.js';
-import type { OtlpCodec } from '../otlp/otlp-codec.js';
-import { Attributes } from '../record/attributes.js';
-import { parseSpanId, parseTraceId, type TraceId } from '../record/ids.js';
-import { isNestedTooDeep, type JsonObject } from '../record/json.js';
-import type { ForeignBatch, RecordBatch, Signal } from '../record/record-batch.js';
-import { tryParseRecordLine } from '../record/record-line.js';
-import { isReserved, type Resource, type ResourceValue, resourceKey } from '../record/resource.js';
-import { DEBUG, ERROR, INFO, severityNumberOf, TRACE, WARN } from '../record/severity.js';
-import type { LogRecord, SpanEnd, SpanLink, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
-import { EVENT_TYPE_PREFIX } from '../schema/public-schema.js';
-import { AttributeWriter, valueJson } from './attribute-json.js';
-import type { AttributeSchema } from './attribute-schema.js';
-import { BRIDGE_ATTRIBUTE, BRIDGE_PREFIX } from './bridge-attributes.js';
-import type { DecodedRequest, PieceDecoder, RequestDecoder } from './request-decoder.js';
-import { shortEventType, spanEventType, spanSeverity } from './span-event-type.js';
-import { spanStartOf, startParts } from './span-start.js';
-import { modernSpelling } from './spelling.js';
+} from '../../src/otlp/export-request.js';
+import type { OtlpCodec } from '../../src/otlp/otlp-codec.js';
+import { Attributes } from '../../src/record/attributes.js';
+import { parseSpanId, parseTraceId, type TraceId } from '../../src/record/ids.js';
+import { isNestedTooDeep, type JsonObject } from '../../src/record/json.js';
+import type { ForeignBatch, RecordBatch } from '../../src/record/record-batch.js';
+import { tryParseRecordLine } from '../../src/record/record-line.js';
+import { isReserved, type Resource, type ResourceValue, resourceKey } from '../../src/record/resource.js';
+import { DEBUG, ERROR, INFO, severityNumberOf, TRACE, WARN } from '../../src/record/severity.js';
+import type { LogRecord, SpanEnd, SpanLink, SpanStatus, TelemetryRecord } from '../../src/record/telemetry-record.js';
+import { EVENT_TYPE_PREFIX } from '../../src/schema/public-schema.js';
 
 /** Service and scope names of the engine's builds; whatever else comes is another service's. */
 const ENGINE_NAMES = new Set(['dbt-core', 'dbt-fusion', 'dbt-tracing']);
 /** Spans that a bridge has mapped already are another bridge's exports: they are passed on as they are. */
 const MAPPED_BY = 'telemetry.distro.name';
 
-/** Decodes OTLP requests of the engine into records and keeps other services' telemetry as it came. */
-export class OtlpRequestDecoder implements RequestDecoder {
-  private readonly writer: AttributeWriter;
-
+/**
+ * Decodes OTLP requests of the engine into records and keeps other services' telemetry as it came, by way of objects that protobufjs
+ * or the JSON codec read. The bridge's own decoder, which reads the bytes, is held against it.
+ */
+export class OtlpRequestDecoder {
   /** @param json writes other services' telemetry as OTLP JSON */
   constructor(
     private readonly schema: AttributeSchema,
     private readonly json: OtlpCodec,
-  ) {
-    this.writer = new AttributeWriter(schema);
-  }
+  ) {}
 
   decode(request: ExportRequest): DecodedRequest {
     const collected = new Collector();
@@ -88,23 +87,11 @@ export class OtlpRequestDecoder implements RequestDecoder {
     }
   }
 
-  private readonly spanRecords = (span: OtlpSpan) => decodeSpan(span, this.schema, this.writer);
+  private readonly spanRecords = (span: OtlpSpan) => decodeSpan(span, this.schema);
   private readonly logRecords = (log: OtlpLogRecord): readonly TelemetryRecord[] | Rejection => {
-    const decoded = decodeLog(log, this.schema, this.writer);
+    const decoded = decodeLog(log, this.schema);
     return typeof decoded === 'string' ? decoded : [decoded];
   };
-}
-
-/** Reads any request of one signal and encoding, by way of its messages. */
-export class GeneralDecoder implements PieceDecoder {
-  constructor(
-    private readonly signal: Signal,
-    private readonly general: { readonly codec: OtlpCodec; readonly decoder: RequestDecoder },
-  ) {}
-
-  decode(body: Uint8Array): DecodedRequest {
-    return this.general.decoder.decode(this.general.codec.decode(this.signal, body));
-  }
 }
 
 /** Sorts what a request brought: records by trace and resource, what is passed on, what is rejected and why. */
@@ -220,11 +207,7 @@ const UNNAMED = `${EVENT_TYPE_PREFIX}log.LogMessage`;
  * A log record of the engine as its record, or why it cannot be. OTLP brings the event type in `event_name` and neither
  * `event_id` nor the span's name; the record log fills in the name when the span is known.
  */
-export function decodeLog(
-  log: OtlpLogRecord,
-  schema: AttributeSchema,
-  writer: AttributeWriter,
-): TelemetryRecord | Rejection {
+export function decodeLog(log: OtlpLogRecord, schema: AttributeSchema): TelemetryRecord | Rejection {
   const traceId = parseTraceId(log.traceId);
   if (traceId === undefined) return 'without a valid trace id and span id';
   const timeUnixNano = log.timeUnixNano === 0n ? log.observedTimeUnixNano : log.timeUnixNano;
@@ -247,7 +230,7 @@ export function decodeLog(
       severityText: log.severityText === '' ? severityText(log.severityNumber) : log.severityText,
       body: typeof log.body === 'string' ? log.body : log.body === null ? '' : valueJson(log.body),
       eventType,
-      attributes: writer.join(writer.parts(own, eventType)),
+      attributes: joined(partsOf(own, eventType, schema)),
       ...(unknownFields === undefined ? {} : { unknownFields }),
     },
     schema,
@@ -280,11 +263,7 @@ export type Rejection = 'without a valid trace id and span id' | 'with a time be
  * A span of the engine as its SpanStart and SpanEnd, or why it cannot be.
  * OTLP does not carry the event type, the severity and the start; they are told from what it does carry.
  */
-export function decodeSpan(
-  span: OtlpSpan,
-  schema: AttributeSchema,
-  writer: AttributeWriter,
-): readonly TelemetryRecord[] | Rejection {
+export function decodeSpan(span: OtlpSpan, schema: AttributeSchema): readonly TelemetryRecord[] | Rejection {
   const traceId = parseTraceId(span.traceId);
   const spanId = parseSpanId(span.spanId);
   if (traceId === undefined || spanId === undefined) return 'without a valid trace id and span id';
@@ -293,7 +272,7 @@ export function decodeSpan(
   const { own, bridge } = splitAttributes(span.attributes);
   const eventType = bridge.get(BRIDGE_ATTRIBUTE.eventType) ?? spanEventType(span.name, () => own, schema.spanShapes);
   const shortType = shortEventType(eventType);
-  const parts = writer.parts(own, eventType);
+  const parts = partsOf(own, eventType, schema);
   const severity = spanSeverity(shortType, (name, text) =>
     parts.some((part) => part.name === name && part.json === JSON.stringify(text)),
   );
@@ -314,14 +293,12 @@ export function decodeSpan(
       severityText: severityText ?? severity.text,
       status: statusOf(span.status),
       eventType,
-      attributes: writer.join(parts),
+      attributes: joined(parts),
       ...(unknownFields === undefined ? {} : { unknownFields }),
     },
     schema,
   );
-  if (bridge.size > 0) return withStart(end, bridge);
-  const starting = startParts(parts, shortType);
-  return [spanStartOf(end, starting === parts ? end.attributes : writer.join(starting)), end];
+  return bridge.size > 0 ? withStart(end, bridge) : [spanStartOf(end), end];
 }
 
 const NONE: ReadonlyMap<string, string> = new Map();
@@ -384,4 +361,57 @@ function linksOf(links: readonly OtlpSpanLink[]): readonly SpanLink[] | null {
 function statusOf(status: OtlpStatus | null): SpanStatus | null {
   if (status === null || (status.code === 0 && status.message === '')) return null;
   return { message: status.message === '' ? null : status.message, code: status.code };
+}
+
+/**
+ * A span's or log record's attributes, in key order: nested JSON texts as what they are, numbers as the schema spells
+ * them. Of a key that comes twice the last value counts.
+ */
+function partsOf(
+  attributes: readonly KeyValue[],
+  eventType: string,
+  schema: AttributeSchema,
+): readonly AttributePart[] {
+  return inKeyOrder(attributes).map(({ key, value }) => ({
+    name: key,
+    json: fieldJson(value, schema.field(eventType, key)),
+  }));
+}
+
+function joined(parts: readonly AttributePart[]): Attributes {
+  return Attributes.fromJson(`{${parts.map(({ name, json }) => `${JSON.stringify(name)}:${json}`).join(',')}}`);
+}
+
+function inKeyOrder(attributes: readonly KeyValue[]): readonly KeyValue[] {
+  const byKey = new Map(attributes.map((attribute) => [attribute.key, attribute]));
+  return [...byKey.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+function fieldJson(value: AnyValue, field: AttributeField | undefined): string {
+  if (typeof value === 'string') return textJson(value, field);
+  if (typeof value === 'bigint') return integerJson(value, field);
+  return valueJson(value);
+}
+
+function textJson(value: string, field: AttributeField | undefined): string {
+  switch (field?.kind) {
+    case 'nested':
+    case undefined:
+      return nestedJson(value) ?? JSON.stringify(value);
+    case 'enum':
+      return JSON.stringify(modernEnumName(value, field));
+    case 'text':
+    case 'int64':
+    case 'int32':
+    case 'bool':
+    case 'double':
+    case 'enumNumber':
+      return JSON.stringify(value);
+  }
+}
+
+function integerJson(value: bigint, field: AttributeField | undefined): string {
+  if (field?.kind === 'int64') return `"${value}"`;
+  const name = field?.kind === 'enum' ? field.nameByNumber.get(Number(value)) : undefined;
+  return name === undefined ? String(value) : JSON.stringify(name);
 }

@@ -1,0 +1,157 @@
+import type { AnyValue, KeyValue, KeyValueList } from '../otlp/export-request.js';
+import { checkValueLevel } from '../otlp/otlp-codec.js';
+import { FIXED64, LENGTH, tagOf, VARINT } from '../otlp/wire-type.js';
+import { UNUSUAL, type WireCursor } from './wire/wire-cursor.js';
+
+/** A JSON text nested deeper than this stays a string: whoever writes it again must not run out of stack. */
+const MAX_NESTING = 100;
+
+/** One attribute: its name and its value as JSON text. */
+export interface AttributePart {
+  readonly name: string;
+  readonly json: string;
+}
+
+const STRING_VALUE = tagOf(1, LENGTH);
+const BOOL_VALUE = tagOf(2, VARINT);
+const INT_VALUE = tagOf(3, VARINT);
+const DOUBLE_VALUE = tagOf(4, FIXED64);
+const ARRAY_VALUE = tagOf(5, LENGTH);
+const MAP_VALUE = tagOf(6, LENGTH);
+const BYTES_VALUE = tagOf(7, LENGTH);
+const KEY = tagOf(1, LENGTH);
+const VALUE = tagOf(2, LENGTH);
+const ITEM = tagOf(1, LENGTH);
+
+/**
+ * Reads the AnyValue that ends at `end`.
+ * @param level how many values it lies in, itself included
+ * @throws UNUSUAL; OtlpDecodeError where it is nested too deep
+ */
+export function readAnyValue(cursor: WireCursor, end: number, level: number): AnyValue {
+  checkValueLevel(level);
+  if (cursor.position === end) return null;
+  const value = readMember(cursor, end, level);
+  if (cursor.position !== end) throw UNUSUAL;
+  return value;
+}
+
+function readMember(cursor: WireCursor, end: number, level: number): AnyValue {
+  const tag = cursor.varint32(end);
+  switch (tag) {
+    case STRING_VALUE:
+      return cursor.text(end);
+    case BOOL_VALUE:
+      return cursor.int64(end) !== 0n;
+    case INT_VALUE:
+      return cursor.int64(end);
+    case DOUBLE_VALUE: {
+      const start = cursor.position;
+      cursor.skip(FIXED64, end);
+      return cursor.bytes.readDoubleLE(start);
+    }
+    case BYTES_VALUE: {
+      const valueEnd = cursor.lengthEnd(end);
+      const value = Uint8Array.from(cursor.bytes.subarray(cursor.position, valueEnd));
+      cursor.position = valueEnd;
+      return value;
+    }
+    case ARRAY_VALUE: {
+      const values: AnyValue[] = [];
+      readItems(cursor, end, (itemEnd) => values.push(readAnyValue(cursor, itemEnd, level + 1)));
+      return values;
+    }
+    case MAP_VALUE: {
+      const entries: KeyValue[] = [];
+      readItems(cursor, end, (itemEnd) => entries.push(readKeyValue(cursor, itemEnd, level + 1)));
+      return { entries };
+    }
+    default:
+      throw UNUSUAL;
+  }
+}
+
+function readItems(cursor: WireCursor, end: number, read: (itemEnd: number) => void): void {
+  const listEnd = cursor.lengthEnd(end);
+  while (cursor.position < listEnd) {
+    if (cursor.varint32(listEnd) !== ITEM) throw UNUSUAL;
+    read(cursor.lengthEnd(listEnd));
+  }
+}
+
+/** Reads the KeyValue that ends at `end`, as `readAnyValue` reads values. */
+export function readKeyValue(cursor: WireCursor, end: number, level: number): KeyValue {
+  let key = '';
+  let value: AnyValue = null;
+  let tag = cursor.position < end ? cursor.varint32(end) : 0;
+  if (tag === KEY) {
+    key = cursor.text(end);
+    tag = cursor.position < end ? cursor.varint32(end) : 0;
+  }
+  if (tag === VALUE) value = readAnyValue(cursor, cursor.lengthEnd(end), level);
+  else if (tag !== 0) throw UNUSUAL;
+  checkValueLevel(level);
+  if (cursor.position !== end) throw UNUSUAL;
+  return { key, value };
+}
+
+/** Of a key that comes twice the last value counts. */
+function inKeyOrder(attributes: readonly KeyValue[]): readonly KeyValue[] {
+  const byKey = new Map(attributes.map((attribute) => [attribute.key, attribute]));
+  return [...byKey.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+/** A value as it is, lists and maps with all that is in them. */
+export function valueJson(value: AnyValue): string {
+  if (typeof value === 'number') return doubleJson(value);
+  if (typeof value === 'bigint') return String(value);
+  if (value instanceof Uint8Array) return JSON.stringify(Buffer.from(value).toString('base64'));
+  if (isList(value)) return `[${value.map(valueJson).join(',')}]`;
+  if (isMap(value)) return mapJson(value);
+  return JSON.stringify(value);
+}
+
+function isList(value: AnyValue): value is readonly AnyValue[] {
+  return Array.isArray(value);
+}
+
+function isMap(value: AnyValue): value is KeyValueList {
+  return typeof value === 'object' && value !== null && 'entries' in value;
+}
+
+function mapJson(map: KeyValueList): string {
+  return `{${inKeyOrder(map.entries)
+    .map(({ key, value }) => `${JSON.stringify(key)}:${valueJson(value)}`)
+    .join(',')}}`;
+}
+
+/** A double as the engine spells it: with a decimal point also where it is whole; JSON has no word for the others. */
+function doubleJson(value: number): string {
+  if (!Number.isFinite(value)) return 'null';
+  const text = JSON.stringify(value);
+  return /^-?\d+$/.test(text) ? `${text}.0` : text;
+}
+
+/** The text itself where it is a JSON object or list on one line; `undefined` where it is not. */
+export function nestedJson(text: string): string | undefined {
+  if (!text.startsWith('{') && !text.startsWith('[')) return undefined;
+  if (nestingOf(text) > MAX_NESTING) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    return /[\n\r]/.test(text) ? JSON.stringify(value) : text;
+  } catch {
+    return undefined;
+  }
+}
+
+/** An upper bound of how deeply a JSON text is nested. */
+function nestingOf(text: string): number {
+  let depth = 0;
+  let deepest = 0;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code === 0x7b || code === 0x5b) deepest = Math.max(deepest, ++depth);
+    else if (code === 0x7d || code === 0x5d) depth--;
+  }
+  return deepest;
+}
