@@ -1,60 +1,109 @@
-import { defineConfig } from 'vitest/config';
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
+type TestOptions = NonNullable<TestProjectInlineConfiguration['test']>;
+
+/** Starts a PostgreSQL server for those who ask for a database, once. */
+const POSTGRES = ['test/tool/postgres-setup.ts'];
+/** What somebody meets first of the built program: `npm test` tries it, the other commands have a project of their own. */
+const FIRST_MET = 'test/e2e/{command-line,import,query,serve,start-up,steps}.test.ts';
+/** Tests of the built program wait more than they work: more of them at once than a small machine has processors. */
+const WORKERS = 3;
+const MINUTE_MS = 60_000;
+
+/** The projects run by themselves (`vitest run --project=NAME`, scripts of package.json), so the order among them says nothing. */
 export default defineConfig({
   test: {
-    globalSetup: ['test/tool/postgres-setup.ts'],
-    pool: 'forks',
-    // More than there are processors on a small machine: tests of the built program wait more than they work.
-    maxWorkers: 3,
     projects: [
-      {
-        extends: true,
-        test: {
-          name: 'in process',
-          include: ['test/{unit,contract}/**/*.test.ts'],
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
-          // No module of this program keeps anything that tests could share, so each is loaded once a worker.
-          isolate: false,
-        },
-      },
-      {
-        extends: true,
-        test: {
-          // What depends on V8 and on Node's own servers, tried with the newest Node by `npm run test:newest`.
-          name: 'newest Node',
-          include: [
-            'test/e2e/{query,hostile-senders}.test.ts',
-            'test/unit/component/bounded-thread.test.ts',
-            'test/long/export-thread.test.ts',
-          ],
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-        },
-      },
-      {
-        extends: true,
-        test: {
-          // Every command of the built program as a process of its own; what somebody meets first is tried by `whole`.
-          name: 'commands',
-          include: ['test/e2e/**/*.test.ts'],
-          exclude: ['test/e2e/{command-line,import,query,serve,start-up,steps}.test.ts'],
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'whole',
-          include: [
-            'test/integration/**/*.test.ts',
-            'test/e2e/{command-line,import,query,serve,start-up,steps}.test.ts',
-          ],
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
-        },
-      },
+      project('in process', {
+        include: ['test/{unit,contract}/**/*.test.ts'],
+        globalSetup: POSTGRES,
+        maxWorkers: WORKERS,
+        // No module of this program keeps anything that tests could share, so each is loaded once a worker.
+        isolate: false,
+      }),
+      project('whole', {
+        include: ['test/integration/**/*.test.ts', FIRST_MET],
+        globalSetup: POSTGRES,
+        maxWorkers: WORKERS,
+      }),
+      // Every command of the built program as a process of its own.
+      project('commands', {
+        include: ['test/e2e/**/*.test.ts'],
+        exclude: [FIRST_MET],
+        globalSetup: POSTGRES,
+        maxWorkers: WORKERS,
+      }),
+      // What depends on V8 and on Node's own servers, for the newest Node.
+      project('newest', {
+        include: [
+          'test/e2e/{query,hostile-senders}.test.ts',
+          'test/unit/component/bounded-thread.test.ts',
+          'test/long/export-thread.test.ts',
+        ],
+        globalSetup: POSTGRES,
+        maxWorkers: WORKERS,
+        testTimeout: 2 * MINUTE_MS,
+        hookTimeout: 2 * MINUTE_MS,
+      }),
+      // Tests of the built program that take long: faults of disks, destinations and threads, clocks that jump, large files, commands that are cut
+      // off, retention, a state made anew; and the properties that `npm test` tries with few cases, with all of them, and what it tries with the
+      // smaller of the large samples alone, with both.
+      project('long', {
+        include: [
+          'test/long/**/*.test.ts',
+          'test/unit/decode/wire/wire-decoder.test.ts',
+          'test/integration/decode-samples.test.ts',
+          'test/unit/exporter/lines/{random-lines,samples}.test.ts',
+          'test/unit/otlp/{json,protobuf}-codec.test.ts',
+          'test/unit/parquet/{line-rows.property,encode-stretch,parquet-writer,record-from-row,round-trip.property}.test.ts',
+        ],
+        globalSetup: POSTGRES,
+        env: { PROPERTY_RUNS: 'all' },
+        maxWorkers: 2,
+        testTimeout: MINUTE_MS,
+      }),
+      // Damaged and made-up bodies against the decoders and the receiver; how many, test/fuzz/budget.ts says.
+      project('fuzz', {
+        include: ['test/fuzz/**/*.test.ts'],
+        execArgv: ['--expose-gc'],
+        maxWorkers: 1,
+        testTimeout: 6 * 60 * MINUTE_MS,
+      }),
+      // The pages of the built program in a real browser, which the packages bring.
+      project('browser', {
+        include: ['test/browser/**/*.test.ts'],
+        maxWorkers: 1,
+        testTimeout: MINUTE_MS,
+        hookTimeout: MINUTE_MS,
+      }),
+      // With the real engine and Python, which are installed once (RUN_BRIDGE_CACHE).
+      project('engine', {
+        include: ['test/engine/**/*.test.ts'],
+        maxWorkers: 1,
+        testTimeout: 5 * MINUTE_MS,
+        hookTimeout: 15 * MINUTE_MS,
+      }),
+      // With other programs: Jaeger, the Collector and an S3 server, built from Go modules (minutes the first time); clients from PyPI.
+      project('peers', {
+        include: ['test/peers/**/*.test.ts'],
+        maxWorkers: 1,
+        testTimeout: 3 * MINUTE_MS,
+        hookTimeout: 30 * MINUTE_MS,
+      }),
+      // Tests that kill the built program, let it run for long, or start it on much data; one after the other, since they measure.
+      project('crash', {
+        include: ['test/crash/**/*.test.ts'],
+        globalSetup: POSTGRES,
+        maxWorkers: 1,
+        testTimeout: 5 * MINUTE_MS,
+        hookTimeout: 30 * MINUTE_MS,
+      }),
     ],
   },
 });
+
+/** @param options say how many test files run at once; projects that differ in that do not run at the same time */
+function project(name: string, options: TestOptions & { readonly maxWorkers: number }): TestProjectInlineConfiguration {
+  const sequence = { groupOrder: options.maxWorkers };
+  return { test: { name, pool: 'forks', testTimeout: 30_000, hookTimeout: 30_000, sequence, ...options } };
+}

@@ -11,12 +11,6 @@ const { values } = parseArgs({
 });
 const env = { ...process.env, SOAK_MINUTES: values.minutes, SOAK_RATE: values.rate };
 if (values.seed !== undefined) env.SOAK_SEED = values.seed;
-const vitest = [
-  'node_modules/vitest/vitest.mjs',
-  'run',
-  '--config',
-  'vitest.crash.config.ts',
-  'test/crash/soak.test.ts',
-];
+const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--project=crash', 'test/crash/soak.test.ts'];
 const { status } = spawnSync(process.execPath, vitest, { stdio: 'inherit', env });
 process.exitCode = status ?? 1;
