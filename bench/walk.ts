@@ -8,30 +8,92 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { splitRequest } from '../src/decode/wire/request-piece.js';
+import { SentRun } from '../test/tool/sent-run.js';
+import { subscribe } from '../test/tool/subscribe.js';
 import { PORTS } from './ports.js';
 
 /** Spans of a real run, one a request. */
 const REQUESTS = 'test/fixture/samples/build-clean/otlp';
-/** Requests of the shorter and of the longer walk. What both do as often is not done for a span. */
-const FEW = 20;
-const MANY = 60;
+const HTTP_URL = `http://127.0.0.1:${PORTS.http}`;
+const WEB_URL = `http://127.0.0.1:${PORTS.web}`;
 
-// Prints the files of src/ that run for one span between its socket and the answered export, as Node's coverage counts
-// calls of functions: those that are called oftener, by half of the further spans at least, where more are sent.
+/** Something that the program does many times; what only the larger of two measurements does is what it takes. */
+interface Walk {
+  /** What is counted, for example `span`. */
+  readonly noun: string;
+  /** How often it is done in the smaller and in the larger measurement. */
+  readonly counts: readonly [number, number];
+  /** Further arguments of `serve`. */
+  readonly flags: readonly string[];
+  /** Environment of the program. */
+  environment(receiver: CountingReceiver): Readonly<Record<string, string>>;
+  /** Has the program do it so often, one after the other. */
+  drive(count: number, receiver: CountingReceiver, dataFolder: string): Promise<void>;
+}
+
+/** Between its socket and the answered export; each is sent when the one before has been exported. */
+const span: Walk = {
+  noun: 'span',
+  counts: [20, 60],
+  flags: ['--parquet', 'off', '--event-hold', '1ms'],
+  environment: (receiver) => ({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url }),
+  async drive(count, receiver) {
+    for (const body of singleSpans(count)) {
+      const before = receiver.requestCount();
+      const headers = { 'content-type': 'application/x-protobuf' };
+      await fetch(`${HTTP_URL}/v1/traces`, { method: 'POST', headers, body });
+      await until(async () => receiver.requestCount() > before);
+    }
+  },
+};
+
+/** Runs of the measurement of webhooks: as many with a subscription and without. */
+const RUNS = 12;
+
+/** From the change of a run that makes an event to the answered webhook: what the same runs do not need without a subscription. */
+const webhook: Walk = {
+  noun: 'webhook',
+  counts: [0, RUNS],
+  flags: ['--parquet', 'off', '--webhook-allow', 'loopback'],
+  environment: () => ({}),
+  async drive(count, receiver, dataFolder) {
+    const token = readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim();
+    // The API is loaded when it is first asked; that belongs to no webhook.
+    await fetch(`${WEB_URL}/api/v3/accounts/10001/webhooks/subscriptions/`, {
+      headers: { authorization: `Token ${token}` },
+    });
+    if (count > 0) await subscribe({ webUrl: WEB_URL }, token, 'walk', receiver.url, ['job.run.completed']);
+    for (let index = 0; index < RUNS; index += 1) {
+      const run = new SentRun();
+      await run.send(HTTP_URL);
+      const summary = join(dataFolder, 'runs', run.traceId, 'run.json');
+      await until(async () => isReadable(summary) && receiver.requestCount() === (count > 0 ? index + 1 : 0));
+    }
+  },
+};
+
+const WALKS: Readonly<Record<string, Walk>> = { span, webhook };
+
+// Prints the files of src/ that run for one span, or for one webhook, as Node's coverage counts calls of functions: those
+// that are called oftener, by half of the further ones at least, where more of them are done.
+const name = process.argv[2] ?? 'span';
+const walk = WALKS[name];
+if (walk === undefined) throw new Error(`${name} is none of ${Object.keys(WALKS).join(', ')}`);
 const folder = mkdtempSync(join(tmpdir(), 'run-bridge-walk-'));
 try {
   await build(join(folder, 'package'));
-  const few = await callsOf(FEW);
-  const many = await callsOf(MANY);
+  const [fewCount, manyCount] = walk.counts;
+  const few = await callsOf(walk, fewCount);
+  const many = await callsOf(walk, manyCount);
   const files = new Map<string, number>();
   for (const [key, count] of many) {
     const more = count - (few.get(key) ?? 0);
-    if (more < (MANY - FEW) / 2) continue;
+    if (more < (manyCount - fewCount) / 2) continue;
     const file = key.split(' ')[0] ?? '';
-    files.set(file, (files.get(file) ?? 0) + more / (MANY - FEW));
+    files.set(file, (files.get(file) ?? 0) + more / (manyCount - fewCount));
   }
-  for (const [file, calls] of [...files].sort()) console.log(`${file.padEnd(60)} ${calls.toFixed(1)} calls a span`);
-  console.log(`${files.size} files run for one span`);
+  for (const [file, calls] of [...files].sort()) console.log(`${file.padEnd(60)} ${calls.toFixed(1)} calls a ${name}`);
+  console.log(`${files.size} files run for one ${walk.noun}`);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
@@ -39,7 +101,7 @@ try {
 /** The program as its package, but for one file of JavaScript for each of src/. */
 async function build(to: string): Promise<void> {
   mkdirSync(to);
-  for (const name of ['package.json', 'proto', 'pages']) cpSync(name, join(to, name), { recursive: true });
+  for (const one of ['package.json', 'proto', 'pages']) cpSync(one, join(to, one), { recursive: true });
   symlinkSync(resolve('node_modules'), join(to, 'node_modules'));
   const bundle = await rolldown({
     input: { main: 'src/main.ts', 'export-thread': 'src/export-thread/thread-main.ts' },
@@ -56,25 +118,21 @@ async function build(to: string): Promise<void> {
   });
 }
 
-/** Sends spans one after the other, each when the one before has been exported. @returns calls of each function, by file and place */
-async function callsOf(spanCount: number): Promise<ReadonlyMap<string, number>> {
-  const coverage = join(folder, `coverage-${spanCount}`);
+/** @returns calls of each function, by file and place */
+async function callsOf({ flags, environment, drive }: Walk, count: number): Promise<ReadonlyMap<string, number>> {
+  const coverage = join(folder, `coverage-${count}`);
+  const dataFolder = join(folder, `data-${count}`);
   const receiver = await countingReceiver();
   const address = (port: number) => `127.0.0.1:${port}`;
   const listeners = ['--http', address(PORTS.http), '--web', address(PORTS.web), '--grpc', 'off'];
-  const data = ['--data-dir', join(folder, `data-${spanCount}`), '--parquet', 'off', '--event-hold', '1ms'];
-  const child = spawn(process.execPath, [join(folder, 'package/dist/main.js'), 'serve', ...listeners, ...data], {
-    env: { ...process.env, NODE_V8_COVERAGE: coverage, OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url },
+  const args = ['serve', ...listeners, '--data-dir', dataFolder, ...flags];
+  const child = spawn(process.execPath, [join(folder, 'package/dist/main.js'), ...args], {
+    env: { ...process.env, NODE_V8_COVERAGE: coverage, ...environment(receiver) },
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   try {
-    await until(async () => (await fetch(`http://${address(PORTS.http)}/readyz`).catch(() => undefined))?.ok === true);
-    for (const body of bodies(spanCount)) {
-      const before = receiver.requestCount();
-      const url = `http://${address(PORTS.http)}/v1/traces`;
-      await fetch(url, { method: 'POST', headers: { 'content-type': 'application/x-protobuf' }, body });
-      await until(async () => receiver.requestCount() > before);
-    }
+    await until(async () => (await fetch(`${HTTP_URL}/readyz`).catch(() => undefined))?.ok === true);
+    await drive(count, receiver, dataFolder);
   } finally {
     child.kill('SIGTERM');
     await once(child, 'exit');
@@ -84,9 +142,9 @@ async function callsOf(spanCount: number): Promise<ReadonlyMap<string, number>> 
 }
 
 /** Requests of one span each, which have ended and are not their run's root. */
-function bodies(count: number): readonly Uint8Array<ArrayBuffer>[] {
-  const traces = readdirSync(REQUESTS).filter((name) => name.includes('traces'));
-  const single = traces.flatMap((name) => [...splitRequest(readFileSync(join(REQUESTS, name)), 1)]);
+function singleSpans(count: number): readonly Uint8Array<ArrayBuffer>[] {
+  const traces = readdirSync(REQUESTS).filter((one) => one.includes('traces'));
+  const single = traces.flatMap((one) => [...splitRequest(readFileSync(join(REQUESTS, one)), 1)]);
   if (single.length < count) throw new Error(`there are ${single.length} spans, not ${count}`);
   return single.slice(0, count).map((body) => new Uint8Array(body));
 }
@@ -105,8 +163,8 @@ interface CoverageFile {
 function readCoverage(from: string): ReadonlyMap<string, number> {
   const calls = new Map<string, number>();
   const dist = `${join(folder, 'package/dist')}/`;
-  for (const name of readdirSync(from)) {
-    const { result } = JSON.parse(readFileSync(join(from, name), 'utf8')) as CoverageFile;
+  for (const one of readdirSync(from)) {
+    const { result } = JSON.parse(readFileSync(join(from, one), 'utf8')) as CoverageFile;
     for (const { url, functions } of result) {
       if (!url.startsWith('file:')) continue;
       const path = fileURLToPath(url);
@@ -120,6 +178,9 @@ function readCoverage(from: string): ReadonlyMap<string, number> {
   return calls;
 }
 
+type CountingReceiver = Awaited<ReturnType<typeof countingReceiver>>;
+
+/** Answers 200 to whatever comes. */
 async function countingReceiver() {
   let count = 0;
   const server = createServer((request, response) => {
@@ -140,6 +201,14 @@ async function countingReceiver() {
       server.closeAllConnections();
     },
   };
+}
+
+function isReadable(path: string): boolean {
+  try {
+    return readFileSync(path).byteLength > 0;
+  } catch {
+    return false;
+  }
 }
 
 async function until(isSo: () => Promise<boolean>): Promise<void> {

@@ -9,19 +9,20 @@ export interface Subscribed {
   readonly secret: string;
 }
 
-/** Subscribes to every event of a bridge's first account, over the platform's API. @param url where they are delivered */
+/** Subscribes to events of a bridge's first account, over the platform's API. @param url where they are delivered */
 export async function subscribe(
   bridge: Pick<BridgeProcess, 'webUrl'>,
   token: string,
   name: string,
   url: string,
+  eventTypes = ['job.run.started', 'job.run.errored', 'job.run.completed'],
 ): Promise<Subscribed> {
   const answer = await fetch(`${bridge.webUrl}/api/v3/accounts/10001/webhooks/subscriptions/`, {
     method: 'POST',
     headers: { authorization: `Token ${token}` },
     body: JSON.stringify({
       ...{ name, client_url: url },
-      event_types: ['job.run.started', 'job.run.errored', 'job.run.completed'],
+      event_types: eventTypes,
     }),
   });
   if (answer.status !== 201) throw new Error(`the subscription is answered ${answer.status}: ${await answer.text()}`);
