@@ -1,13 +1,12 @@
 import type { Caller } from '../../api/caller.js';
 import { textRedactor } from '../../api/text-redactor.js';
-import { learnNames, type Redactor } from '../../exporter/redaction/redactor.js';
+import { learnNames, type Redactor, statusText } from '../../exporter/redaction/redactor.js';
 import { countVerdicts } from '../../run/count-verdicts.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { readStepMeasures, type StepMeasures } from '../../run/measures/read-step-measures.js';
 import { slowestNodes } from '../../run/measures/slowest-nodes.js';
 import { hasOwnWord, type NodeCounts, type NodeVerdict } from '../../run/run-summary.js';
 import type { CatalogRun, CatalogStep } from '../../store/run-catalog.js';
-import { statusText } from '../../webhook/message/status-text.js';
 import type { PageDeps } from './page-deps.js';
 
 /** A part of a list, and how many were left out. */

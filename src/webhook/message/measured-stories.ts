@@ -1,5 +1,5 @@
 import { type RedactionLevel, redactionFor } from '../../exporter/redaction/redaction-policy.js';
-import { learnNames, Redactor } from '../../exporter/redaction/redactor.js';
+import { learnNames, Redactor, statusText } from '../../exporter/redaction/redactor.js';
 import { TextCache } from '../../exporter/redaction/text-cache.js';
 import { ageText } from '../../run/measures/age-text.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
@@ -9,7 +9,6 @@ import type { RunTracker } from '../../run/run-tracker.js';
 import type { RecordLogReader } from '../../sink/record-log.js';
 import type { CatalogStep, RunCatalog } from '../../store/run-catalog.js';
 import type { NodeTrouble, RunStory, StoryTeller } from './run-story.js';
-import { statusText } from './status-text.js';
 
 /** What stories are made of. */
 export interface MeasuredStoriesDeps {

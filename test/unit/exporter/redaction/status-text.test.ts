@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { Redactor } from '../../../../src/exporter/redaction/redactor.js';
-import { statusText } from '../../../../src/webhook/message/status-text.js';
+import { Redactor, statusText } from '../../../../src/exporter/redaction/redactor.js';
 
 const redactor = new Redactor('literals');
 
