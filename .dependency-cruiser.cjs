@@ -6,13 +6,15 @@ const layers = [
   ['sink', 'store', 'delivery'],
   ['run'],
   ['parquet'],
-  ['receiver', 'source', 'exporter', 'job', 'query', 'retention', 'webhook', 'cluster'],
+  ['receiver', 'source', 'exporter', 'job', 'query', 'retention', 'cluster'],
   ['api'],
   ['metric'],
   ['web'],
   ['config'],
-  ['export-thread', 'cli', 'app', 'app.ts', 'main.ts'],
+  ['feature.ts', 'webhook', 'export-thread', 'cli', 'app', 'app.ts', 'main.ts'],
 ];
+// Folders with one door, their `feature.ts`: nobody outside imports anything else of them.
+const features = ['webhook'];
 
 const pattern = (name) => (name.endsWith('.ts') ? `^src/${name.replace('.', '\\.')}$` : `^src/${name}/`);
 const forbidden = [
@@ -26,6 +28,22 @@ const forbidden = [
     to: { path: '^(node:)?process$' },
   },
 ];
+for (const name of features) {
+  forbidden.push(
+    {
+      name: `${name}-has-one-door`,
+      severity: 'error',
+      from: { pathNot: pattern(name) },
+      to: { path: pattern(name), pathNot: `^src/${name}/feature\\.ts$` },
+    },
+    {
+      name: `${name}-does-not-import-who-composes-it`,
+      severity: 'error',
+      from: { path: pattern(name) },
+      to: { path: ['app', 'app.ts', 'main.ts', 'export-thread'].map(pattern) },
+    },
+  );
+}
 for (const [row, names] of layers.entries()) {
   const above = layers.slice(row + 1).flat();
   for (const name of names) {

@@ -9,17 +9,13 @@ import { parseArgs } from 'node:util';
 import { systemClock } from '../src/component/clock.js';
 import { silentLogger } from '../src/component/logger.js';
 import { FIRST_ACCOUNT_ID } from '../src/store/account-store.js';
-import { openSqliteState } from '../src/store/open-sqlite-state.js';
-import type { State } from '../src/store/state.js';
-import { NO_FILTER } from '../src/store/webhook/webhook-subscription.js';
-import { AddressRules, parseAllowed } from '../src/webhook/address-rules.js';
-import { DEFAULT_ATTEMPT_SCHEDULE } from '../src/webhook/attempt-schedule.js';
-import { PlatformSender } from '../src/webhook/platform-sender.js';
-import { SecretBox } from '../src/webhook/secret-box.js';
-import { DEFAULT_STANDING_LIMITS } from '../src/webhook/standing-rule.js';
-import { sealUrl } from '../src/webhook/subscription-secrets.js';
-import { DISPATCHER_DEFAULTS, WebhookDispatcher } from '../src/webhook/webhook-dispatcher.js';
-import { WebhookHttp } from '../src/webhook/webhook-http.js';
+import { DEFAULT_ATTEMPT_SCHEDULE, DEFAULT_BREAKER_LIMITS } from '../src/webhook/circuit-breaker.js';
+import { DISPATCHER_DEFAULTS, WebhookDispatcher } from '../src/webhook/dispatcher.js';
+import { AddressRules, parseAllowed, WebhookHttp } from '../src/webhook/http.js';
+import { SecretBox, sealUrl } from '../src/webhook/secrets.js';
+import { PlatformSender } from '../src/webhook/senders.js';
+import { NO_FILTER } from '../src/webhook/subscription.js';
+import { openWebhookState, type WebhookState } from '../test/fake/webhook-facts.js';
 import { thisMachine } from './machine.js';
 import { notedCommand } from './noted-command.js';
 
@@ -110,10 +106,10 @@ async function withBench(
   port: number,
   count: number,
   deadPart: number,
-  body: (state: State, dispatcher: WebhookDispatcher) => Promise<void>,
+  body: (state: WebhookState, dispatcher: WebhookDispatcher) => Promise<void>,
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'run-bridge-webhooks-'));
-  const state = await openSqliteState(join(folder, 'state.db'));
+  const state = await openWebhookState(join(folder, 'state.db'));
   const box = new SecretBox(randomBytes(32));
   const rules = new AddressRules(parseAllowed('loopback') ?? []);
   const http = new WebhookHttp({ rules, timeoutMs: 10_000, resolve: async () => [] }, systemClock);
@@ -121,12 +117,12 @@ async function withBench(
     http,
     openBox: async () => box,
     clock: systemClock,
-    stories: { statusMessage: async (_accountId, _runId, message) => message },
+    runDetails: { statusMessage: async (_accountId, _runId, message) => message },
     version: 'bench',
   });
   const { webhookEvents: events, subscriptions } = state;
   const dispatcher = new WebhookDispatcher(
-    { ...DISPATCHER_DEFAULTS, schedule: DEFAULT_ATTEMPT_SCHEDULE, limits: DEFAULT_STANDING_LIMITS },
+    { ...DISPATCHER_DEFAULTS, schedule: DEFAULT_ATTEMPT_SCHEDULE, limits: DEFAULT_BREAKER_LIMITS },
     {
       ...{ events, subscriptions, holder: 'bench', clock: systemClock, random: Math.random, logger: silentLogger },
       senders: { http: sender, slack: sender, teams: sender, email: sender },
@@ -156,7 +152,7 @@ async function withBench(
 }
 
 /** A run of one of fifty jobs ends. */
-async function endRun(state: State, index: number): Promise<void> {
+async function endRun(state: WebhookState, index: number): Promise<void> {
   const note = notedCommand(randomBytes(16).toString('hex'), {
     ...{ verdict: 'success', startedUnixMs: 1_000, endedUnixMs: 2_000, isSaved: true },
     place: { job: `job ${index % 50}`, environment: 'production', project: 'shop' },

@@ -15,7 +15,6 @@ import { originsOf, otlpDestinations } from './app/otlp-destinations.js';
 import { Ports } from './app/ports.js';
 import { retentionOf } from './app/retention-of.js';
 import { RunParts } from './app/run-parts.js';
-import { WebhooksLate } from './app/webhooks-late.js';
 import type { Clock } from './component/clock.js';
 import type { Component } from './component/component.js';
 import { Health } from './component/health.js';
@@ -39,6 +38,7 @@ import { Spool } from './source/spool.js';
 import { SPOOL_FOLDER } from './source/spool-folder.js';
 import type { PullStore } from './store/pull-store.js';
 import { platformHookOff } from './web/platform-hook-off.js';
+import { createWebhooks, type Webhooks } from './webhook/feature.js';
 
 /** The program without its command line: components made of a configuration and wired to each other. */
 export class App {
@@ -73,7 +73,7 @@ export class App {
   private readonly clock: Clock;
   private readonly dataFolder: string;
   private readonly lifecycle: Lifecycle;
-  private readonly webhooks: WebhooksLate;
+  private readonly webhooks: Webhooks;
   /** Ends answers that have no end of their own. */
   private readonly stopping = new AbortController();
 
@@ -96,15 +96,18 @@ export class App {
     const { cluster, foreign, recordLog, reader, places } = parts;
     this.reader = parts.reader;
     this.tracker = parts.tracker;
-    this.webhooks = new WebhooksLate(configuration, health, {
-      // Of several processes, whichever has an event tells it, whoever has the run.
-      ...{ ...deps, state: opened.state, folderId: opened.folderId, tracker: parts.anyRuns, reader: parts.anyReader },
-      webUrl: () => {
-        if (configuration['public-url'] !== 'off') return configuration['public-url'];
-        return purpose === 'serve' ? this.ports.webUrl : null;
-      },
+    this.webhooks = createWebhooks(configuration, {
+      ...deps,
+      health,
+      state: opened.state,
+      outbox: opened.outbox,
+      folderId: opened.folderId,
+      // Of several processes, whichever has an event delivers it, whoever has the run.
+      tracker: parts.anyRuns,
+      reader: parts.anyReader,
+      webUrl: () => (purpose === 'serve' ? this.ports.webUrl : null),
     });
-    opened.bell.listen(this.webhooks.wake);
+    const features = [this.webhooks];
     const { executions: store, runs } = opened.state;
     this.book = new LocalExecutionBook({
       ...{ store, runs, listeners: [cluster?.steps ?? this.tracker] },
@@ -141,7 +144,7 @@ export class App {
     });
     const api = new LateApi(configuration, {
       ...{ state: opened.state, reader: parts.anyReader, tracker: parts.anyRuns, book: this.book, jobsLate: jobs },
-      ...{ access, clock, logger, version: deps.version, stopping: this.stopping.signal, webhooks: this.webhooks },
+      ...{ access, clock, logger, version: deps.version, stopping: this.stopping.signal, features },
       ...{ storage, disk: limits.disk, telemetry: cluster?.telemetry },
       measured: {
         ...{ health, intake, memory: limits.memory, disk: limits.disk, runs: this.tracker, exports: opened.exports },
@@ -190,7 +193,7 @@ export class App {
       ...{ state: opened.state, storage, recordLog, foreign, tracker: this.tracker, destinations, clock, logger },
       sharedPlace: cluster?.place,
     });
-    const webhooks = purpose === 'import' ? [] : [this.webhooks];
+    const delivering = purpose === 'import' ? [] : features.flatMap(({ components }) => components);
     const rows = new RowKeeper(dataFolder, { store: opened.state.rows, clock, logger });
     // Several processes have their rows in a database that all of them need anyway.
     const retaining =
@@ -201,7 +204,7 @@ export class App {
       ...retaining,
       retention.own,
       ...exports,
-      ...webhooks,
+      ...delivering,
       parts.parquetThread,
       parts.notes,
       ...(output === undefined ? [] : [output]),

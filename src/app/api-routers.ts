@@ -2,14 +2,13 @@ import type { Router } from 'express';
 import { openApiRouter } from '../api/openapi/openapi-router.js';
 import type { OwnApiDeps } from '../api/own/own-api-deps.js';
 import { ownRouter } from '../api/own/own-router.js';
-import { ownWebhookRouter } from '../api/own/webhook-router.js';
 import { accountRouter } from '../api/v2/account-router.js';
 import { jobRouter } from '../api/v2/job-router.js';
 import { jobRunRouter } from '../api/v2/job-run-router.js';
 import { runRouter } from '../api/v2/run-router.js';
 import { StepLogReader } from '../api/v2/step-log-reader.js';
-import { webhookRouter } from '../api/v3/webhook-router.js';
 import { packageFile } from '../component/package-file.js';
+import type { Feature } from '../feature.js';
 import type { JobDefinition } from '../job/job-definition.js';
 import { joinCommandLine } from '../job/split-command-line.js';
 import { QueryEngine } from '../query/query-engine.js';
@@ -17,9 +16,7 @@ import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
 import type { StepOutput } from '../store/job-run-store.js';
 import type { CatalogJob, CatalogStep } from '../store/run-catalog.js';
 import type { State } from '../store/state.js';
-import { MeasuredStories } from '../webhook/message/measured-stories.js';
 import type { JobsLate } from './jobs-late.js';
-import type { WebhooksLate } from './webhooks-late.js';
 
 /** What the API's routers are made of. */
 export interface ApiRoutersDeps
@@ -32,8 +29,8 @@ export interface ApiRoutersDeps
   readonly jobs: readonly JobDefinition[];
   /** What runs them. */
   readonly jobsLate: Pick<JobsLate, 'open' | 'outputOf'>;
-  /** What delivers webhooks. */
-  readonly webhooks: Pick<WebhooksLate, 'openDesk' | 'wake'>;
+  /** What adds routers of its own. */
+  readonly features: readonly Pick<Feature, 'api' | 'apiPaths'>[];
   /** The program's version. */
   readonly version: string;
 }
@@ -43,7 +40,7 @@ export async function apiRouters({
   state,
   jobs,
   jobsLate,
-  webhooks,
+  features,
   version,
   ...own
 }: ApiRoutersDeps): Promise<readonly Router[]> {
@@ -69,20 +66,15 @@ export async function apiRouters({
     clock,
   };
   const queries = new QueryEngine({ entry: packageFile('dist/query-process.js'), clock, stopping });
-  const hooks = {
-    ...{ subscriptions: state.subscriptions, events: state.webhookEvents, jobs: state.catalog, clock },
-    stories: new MeasuredStories({ ...own, catalog: state.catalog, webUrl: () => null }),
-    openDesk: () => webhooks.openDesk(),
-    wake: () => webhooks.wake(),
-  };
+  const added = await Promise.all(features.map(({ api }) => api?.() ?? []));
+  const paths = await Promise.all(features.map(({ apiPaths }) => apiPaths?.() ?? {}));
   return [
-    openApiRouter(version),
+    openApiRouter(version, paths),
     accountRouter(deps),
     runRouter(deps),
     jobRouter(deps),
     jobRunRouter({ ...deps, openDesk: async () => (await jobsLate.open()).desk }),
-    webhookRouter(hooks),
-    ownWebhookRouter(hooks),
+    ...added.flat(),
     ownRouter({ ...own, catalog: state.catalog, traces: state.traces, queries }),
   ];
 }

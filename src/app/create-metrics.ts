@@ -1,14 +1,15 @@
 import type { Router } from 'express';
+import type { Clock } from '../component/clock.js';
 import type { Health } from '../component/health.js';
 import type { Logger } from '../component/logger.js';
 import type { Exports } from '../export-thread/export-thread.js';
 import { destinationMetrics } from '../metric/destination-metrics.js';
 import { healthMetrics } from '../metric/health-metrics.js';
 import { metricRouter } from '../metric/metric-router.js';
+import type { MetricSource } from '../metric/metric-source.js';
 import { type ProcessMetricsDeps, processMetrics } from '../metric/process-metrics.js';
 import { type ReceiverMetricsDeps, receiverMetrics } from '../metric/receiver-metrics.js';
 import { Scrape } from '../metric/scrape.js';
-import { type WebhookMetricsDeps, webhookMetrics } from '../metric/webhook-metrics.js';
 
 /** The parts that metrics are read from. */
 export interface MeasuredParts extends Omit<ProcessMetricsDeps, 'version'>, ReceiverMetricsDeps {
@@ -18,7 +19,10 @@ export interface MeasuredParts extends Omit<ProcessMetricsDeps, 'version'>, Rece
 }
 
 /** What metrics are made with. */
-export interface CreateMetricsDeps extends MeasuredParts, WebhookMetricsDeps {
+export interface CreateMetricsDeps extends MeasuredParts {
+  /** Sources of features. */
+  readonly added: readonly MetricSource[];
+  readonly clock: Clock;
   /** The program's version. */
   readonly version: string;
   readonly logger: Logger;
@@ -26,13 +30,13 @@ export interface CreateMetricsDeps extends MeasuredParts, WebhookMetricsDeps {
 
 /** Answers with the metrics of all parts, each read when somebody asks. Loaded with the library that writes them. */
 export function createMetrics(deps: CreateMetricsDeps): Router {
-  const { health, exports, clock, logger } = deps;
+  const { health, exports, added, clock, logger } = deps;
   const sources = [
     processMetrics(deps),
     healthMetrics(health),
     receiverMetrics(deps),
     ...(exports === undefined ? [] : [destinationMetrics(() => exports.statuses())]),
-    webhookMetrics(deps),
+    ...added,
   ];
   return metricRouter(new Scrape({ sources, clock, logger }));
 }

@@ -4,6 +4,7 @@ import { METRICS_PATH } from '../api/metrics-path.js';
 import type { Guard } from '../component/guard.js';
 import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
+import type { Feature } from '../feature.js';
 import { API_PATH } from '../run/api-path.js';
 import type { LocalExecutionBook } from '../run/local-execution-book.js';
 import { lazyRouter } from '../web/lazy-router.js';
@@ -13,7 +14,6 @@ import type { ApiRoutersDeps } from './api-routers.js';
 import type { ArtifactRouters } from './artifact-routers.js';
 import type { ArtifactStorage } from './artifact-storage.js';
 import type { MeasuredParts } from './create-metrics.js';
-import type { WebhooksLate } from './webhooks-late.js';
 
 /** What the API works with. */
 export interface LateApiDeps extends Omit<ApiRoutersDeps, 'jobs' | 'dataFolder' | 'notes' | 'redaction'> {
@@ -28,7 +28,7 @@ export interface LateApiDeps extends Omit<ApiRoutersDeps, 'jobs' | 'dataFolder' 
   readonly telemetry: TelemetryFiles | undefined;
   /** What metrics are read from, beside what is here anyway. */
   readonly measured: MeasuredParts & { readonly notes: ApiRoutersDeps['notes'] };
-  readonly webhooks: ApiRoutersDeps['webhooks'] & Pick<WebhooksLate, 'tallies'>;
+  readonly features: readonly Feature[];
   readonly logger: Logger;
 }
 
@@ -72,10 +72,10 @@ export class LateApi {
   /** Metrics, on the port for people and tools. */
   metrics(): Router {
     return lazyRouter(METRICS_PATH, async () => {
-      const { measured, state, webhooks, clock, logger, version } = this.deps;
+      const { measured, features, clock, logger, version } = this.deps;
       const { createMetrics } = await import('./create-metrics.js');
-      const hooks = { overview: state.webhookOverview, tallies: () => webhooks.tallies };
-      const router = createMetrics({ ...measured, ...hooks, clock, logger, version });
+      const added = await Promise.all(features.map(({ metrics }) => metrics?.() ?? []));
+      const router = createMetrics({ ...measured, added: added.flat(), clock, logger, version });
       return this.behindTokens(this.configuration.web.host, [router]);
     });
   }

@@ -1,34 +1,32 @@
 import type { Router } from 'express';
 import type { Configuration } from '../config/configuration.js';
+import type { Feature } from '../feature.js';
 import type { State } from '../store/state.js';
 import type { PageDeps } from '../web/page/page-deps.js';
 import { pageRouter } from '../web/page/page-router.js';
 import type { Access } from './access.js';
-import type { WebhooksLate } from './webhooks-late.js';
 
 /** What the pages are made of. */
 export interface OpenPagesDeps
   extends Pick<PageDeps, 'notes' | 'tracker' | 'reader' | 'artifacts' | 'otlpUrl' | 'version' | 'clock' | 'logger'> {
-  readonly state: Pick<State, 'catalog' | 'subscriptions' | 'webhookEvents'>;
+  readonly state: Pick<State, 'catalog'>;
   readonly access: Access;
-  readonly webhooks: Pick<WebhooksLate, 'openDesk' | 'wake'>;
+  readonly features: readonly Pick<Feature, 'pages'>[];
 }
 
 /** The pages of a configuration. */
-export function openPages(
+export async function openPages(
   configuration: Pick<Configuration, 'redaction' | 'public-url' | 'http'>,
   deps: OpenPagesDeps,
-): Router {
-  const { state, access, webhooks, otlpUrl, version, clock, logger, notes, tracker, reader, artifacts } = deps;
+): Promise<Router> {
+  const { state, access, features, otlpUrl, version, clock, logger, notes, tracker, reader, artifacts } = deps;
   const { redaction, 'public-url': publicUrl } = configuration;
+  const routers = await Promise.all(features.map(({ pages }) => pages?.() ?? []));
   return pageRouter({
     ...{ notes, tracker, reader, artifacts, redaction, otlpUrl, version, clock, logger },
     authenticator: access.authenticator,
     catalog: state.catalog,
-    subscriptions: state.subscriptions,
-    events: state.webhookEvents,
-    openDesk: () => webhooks.openDesk(),
-    wake: () => webhooks.wake(),
+    routers: routers.flat(),
     publicUrl: publicUrl === 'off' ? null : publicUrl,
     isTokenNeeded: !access.isOpen(configuration.http.host),
   });

@@ -26,6 +26,7 @@ import type { CursorStore } from '../store/cursor-store.js';
 import type { DataFolderLock } from '../store/data-folder-lock.js';
 import type { State } from '../store/state.js';
 import { takeDataFolder } from '../store/take-data-folder.js';
+import { openOutbox, type WebhookOutbox } from '../webhook/feature.js';
 import type { AppDeps, AppPurpose } from './app-deps.js';
 import type { Cluster } from './cluster.js';
 import { clusterFolder } from './cluster-folder.js';
@@ -40,7 +41,7 @@ import { sharingProblems } from './sharing-problems.js';
 export interface OpenParts {
   readonly lock: DataFolderLock;
   readonly state: State;
-  readonly bell: WebhookBell;
+  readonly outbox: WebhookOutbox;
   /** By what the data folder has its database; empty where the state is in the folder itself. */
   readonly folderId: string;
   /** `undefined` where the state is in the data folder, which has a lock. */
@@ -80,11 +81,10 @@ export async function openParts(configuration: Configuration, deps: AppDeps, pur
     exporting = await openExportsLate(configuration, { ...deps, cluster: forThread }, purpose === 'serve');
     // Both are done while the other thread starts, which takes as long.
     const schema = PublicSchema.load();
-    const bell = new WebhookBell();
-    // What an import brings is no news.
-    const announcing = { isSilent: purpose === 'import', onEvents: bell.ring };
+    // Nobody is notified of what an import brings.
+    const outbox = await openOutbox({ clock: deps.clock, isSilent: purpose === 'import' });
     const isNew = configuration['database-url'] !== 'off' || !existsSync(join(folder, STATE_FILE));
-    state = await openState(configuration, deps.clock, announcing, identity);
+    state = await openState(configuration, deps.clock, outbox, identity);
     // Several processes have what they share elsewhere.
     if (!isShared) await sayIfStateIsNew(state, { dataFolder: folder, isNew, logger: deps.logger });
     if (configuration['database-url'] !== 'off') {
@@ -96,7 +96,7 @@ export async function openParts(configuration: Configuration, deps: AppDeps, pur
     const hasHooks = purpose === 'serve' && missingForHooks(configuration).length === 0;
     const hostedRuns = hasHooks ? await import('./hosted-runs.js') : undefined;
     const cluster = identity && { identity, make: (await import('./cluster.js')).Cluster };
-    return { lock, state, bell, folderId, lease, stream, exports, schema, hostedRuns, cluster };
+    return { lock, state, outbox, folderId, lease, stream, exports, schema, hostedRuns, cluster };
   } catch (error) {
     await exporting?.close();
     await lease?.release();
@@ -332,17 +332,5 @@ export class LateExports implements LateThread {
 
   private async openedBy(deadline: AbortSignal): Promise<void> {
     await Promise.race([this.opening, whenAborted(deadline)]);
-  }
-}
-
-/** Rings when events for webhooks come to be: what writes them is there before what delivers them. */
-export class WebhookBell {
-  private listener: () => void = () => {};
-
-  readonly ring = (): void => this.listener();
-
-  /** One listener at a time. */
-  listen(listener: () => void): void {
-    this.listener = listener;
   }
 }

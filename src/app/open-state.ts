@@ -11,31 +11,30 @@ import type { Fence } from '../store/fence.js';
 import { openSqliteState } from '../store/open-sqlite-state.js';
 import type { State } from '../store/state.js';
 import { StoreError } from '../store/store-error.js';
-import { ANNOUNCING } from '../store/webhook/announcing.js';
-import type { Announcing } from '../store/webhook/run-announcer.js';
+import { openOutbox, type WebhookOutbox } from '../webhook/feature.js';
 import { ARTIFACTS_FOLDER } from './artifact-storage.js';
 import { STATE_FILE } from './limits.js';
 
 /**
  * Opens the state where the configuration has it: in PostgreSQL, or in the data folder, which exists.
- * @param announcing how events for webhooks come to be, where it is not as usual
+ * @param outbox writes events for webhooks; default: one of its own, so that none is missing whichever program changes a run
  * @param fence where several processes share the database: which one this is
  * @throws StoreError
  */
 export async function openState(
   configuration: Pick<Configuration, 'data-dir' | 'database-url'>,
   clock: Clock,
-  announcing: Partial<Announcing> = {},
+  outbox?: WebhookOutbox,
   fence?: Fence,
 ): Promise<State> {
   const { 'data-dir': dataFolder, 'database-url': url } = configuration;
-  const told = { ...ANNOUNCING, clock, ...announcing };
+  const observer = outbox ?? (await openOutbox({ clock }));
   if (url === 'off') {
     await refuseEmptied(dataFolder);
-    return await openSqliteState(join(dataFolder, STATE_FILE), undefined, told);
+    return await openSqliteState(join(dataFolder, STATE_FILE), undefined, observer);
   }
   const { openPostgresState } = await import('../store/open-postgres-state.js');
-  return await openPostgresState(url, clock, undefined, told, fence);
+  return await openPostgresState(url, clock, undefined, observer, fence);
 }
 
 /**

@@ -2,18 +2,18 @@ import type { Clock } from '../component/clock.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Removals } from '../retention/removals.js';
 import { RetainedArtifacts } from '../retention/retained-artifacts.js';
-import { RetainedDeliveries } from '../retention/retained-deliveries.js';
 import { RetainedForeign } from '../retention/retained-foreign.js';
 import type { RetainedKind, RetentionLimits } from '../retention/retained-kind.js';
 import { RetainedTelemetry, type TraceHold } from '../retention/retained-telemetry.js';
 import type { TelemetryPlace } from '../retention/telemetry-place.js';
 import type { ForeignSegments } from '../sink/foreign-segments.js';
 import type { State } from '../store/state.js';
+import { retainedDeliveries } from '../webhook/feature.js';
 import type { ArtifactStorage } from './artifact-storage.js';
 
 /** What retention is made with. */
 export interface RetentionParts {
-  readonly state: Pick<State, 'retention' | 'deliveries' | 'cursors'>;
+  readonly state: Pick<State, 'db' | 'retention' | 'cursors'>;
   readonly storage: Pick<ArtifactStorage, 'open'>;
   readonly place: TelemetryPlace;
   readonly removals: Removals;
@@ -50,8 +50,8 @@ export function retainedKinds(configuration: Configuration, parts: RetentionPart
       ),
     ],
     rows: [
-      new RetainedDeliveries(limits(configuration['retain-deliveries-age'], configuration['retain-deliveries-size']), {
-        store: state.deliveries,
+      retainedDeliveries(limits(configuration['retain-deliveries-age'], configuration['retain-deliveries-size']), {
+        state,
         nowUnixMs,
       }),
     ],

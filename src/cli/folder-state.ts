@@ -6,6 +6,11 @@ import type { Clock } from '../component/clock.js';
 import type { Configuration } from '../config/configuration.js';
 import type { State } from '../store/state.js';
 import { StoreError } from '../store/store-error.js';
+import { CliError } from './cli-error.js';
+import type { Invocation } from './command-line.js';
+import { EXIT, type ExitCode } from './exit-code.js';
+import { refuseElsewhere } from './refuse-elsewhere.js';
+import { resolveForCommand } from './resolve-for-command.js';
 
 /**
  * Asks the state of a data folder what no other file tells, such as numbers of runs. A bridge may be at work on it.
@@ -28,5 +33,32 @@ export async function askFolderState<Answer>(
   } catch (error) {
     if (error instanceof StoreError) return undefined;
     throw error;
+  }
+}
+
+/**
+ * Opens the state that a command line names, and closes it after `body`. Nothing is made where nothing was: a mistyped folder
+ * stays away.
+ * @param noun of what is kept there, for the error
+ * @throws CliError, ConfigurationError, StoreError
+ */
+export async function withState(
+  invocation: Invocation,
+  noun: string,
+  body: (state: State) => Promise<ExitCode>,
+): Promise<ExitCode> {
+  const { context } = invocation;
+  const { configuration, warnings } = await resolveForCommand(invocation);
+  for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  refuseElsewhere(configuration);
+  const { 'data-dir': folder, 'database-url': url } = configuration;
+  if (url === 'off' && !existsSync(join(folder, STATE_FILE))) {
+    throw new CliError(EXIT.failed, `${folder} has no ${noun}: nothing has been kept there; is --data-dir right?`);
+  }
+  const state = await openState(configuration, context.clock);
+  try {
+    return await body(state);
+  } finally {
+    await state.close();
   }
 }

@@ -10,6 +10,7 @@ import { PlatformError } from '../source/platform/platform-error.js';
 import { SourceError } from '../source/record-source.js';
 import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import { StoreError } from '../store/store-error.js';
+import { webhookCommand } from '../webhook/feature.js';
 import { backupCommand, restoreCommand } from './backup-command.js';
 import { CliError } from './cli-error.js';
 import { runCommandLine } from './command-line.js';
@@ -32,7 +33,6 @@ import { retainCommand } from './retain-command.js';
 import { serveCommand } from './serve-command.js';
 import { tokenCommand } from './token-command.js';
 import { versionCommand } from './version-command.js';
-import { webhookCommand } from './webhook-command.js';
 
 /** Every command, in the order of help texts. */
 const COMMANDS = [
@@ -49,7 +49,7 @@ const COMMANDS = [
   convertCommand,
   tokenCommand,
   retainCommand,
-  webhookCommand,
+  webhookCommand(async (...of) => (await import('./folder-state.js')).withState(...of)),
   backupCommand,
   restoreCommand,
   rebuildCommand,

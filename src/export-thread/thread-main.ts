@@ -153,7 +153,7 @@ class ThreadExports {
   private async start(): Promise<void> {
     const { 'max-memory': maxMemoryBytes } = this.setup.configuration;
     const dataFolder = this.setup.cluster?.folder ?? this.setup.configuration['data-dir'];
-    this.state = await openState(this.setup.configuration, systemClock, {}, this.fence());
+    this.state = await openState(this.setup.configuration, systemClock, undefined, this.fence());
     const maxOpenBytes = Math.min(MAX_OPEN_RUNS_BYTES, maxMemoryBytes * OPEN_RUNS_PART);
     const files = new RecordLogFiles(dataFolder, (traceId, at, reason) => this.damaged(traceId, at, reason));
     const resources = new InternedResources();

@@ -17,13 +17,12 @@ import { pause } from '../component/pause.js';
 import { reasonOf } from '../component/reason-of.js';
 import type { Fence } from './fence.js';
 import { migrateToLatest, type SchemaSteps } from './migrations.js';
+import { NO_OBSERVER } from './settle-runs.js';
 import { SqlState } from './sql-state.js';
 import type { State } from './state.js';
 import type { StateDb, StateTables } from './state-tables.js';
 import { storableValues } from './storable-values.js';
 import { StoreError, type StoreErrorCode } from './store-error.js';
-import { ANNOUNCING } from './webhook/announcing.js';
-import type { Announcing } from './webhook/run-announcer.js';
 
 /** The oldest server that is tested, as `server_version_num` has it. */
 const OLDEST_SERVER = 14_00_00;
@@ -39,7 +38,7 @@ const LOCK_TIMEOUT = '30s';
  * works on the schema, the others wait for it.
  * @param url such as `postgresql://user:password@host:5432/run_bridge`
  * @param patienceMs how long to wait for a server that is just starting, or has just gone, in milliseconds; default 5,000.
- * @param announcing how events for webhooks come to be
+ * @param observer follows what becomes of runs; default: nobody does
  * @param fence where several processes share the database: which one this is
  * @param steps of the schema; default: all that this program knows
  * @throws StoreError when the server cannot be reached, does not let the user in or is too old, when the database holds
@@ -49,7 +48,7 @@ export async function openPostgresState(
   url: string,
   clock: Clock,
   patienceMs = PATIENCE_MS,
-  announcing: Announcing = ANNOUNCING,
+  observer = NO_OBSERVER,
   fence?: Fence,
   steps?: SchemaSteps,
 ): Promise<State> {
@@ -82,7 +81,7 @@ export async function openPostgresState(
   // A commit is durable here by itself.
   const nowUnixMs = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`;
   const traits = { sync: async () => {}, problem: () => driver.problem, nowUnixMs, hasRowLocks: true };
-  return new SqlState(db, traits, announcing, fence);
+  return new SqlState(db, traits, observer, fence);
 }
 
 /** @returns the schema in which tables are created. */

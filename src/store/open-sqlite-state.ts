@@ -1,11 +1,10 @@
 import { type Dialect, Kysely, SqliteAdapter, SqliteDialect, sql } from 'kysely';
 import { LibsqlDatabase } from './libsql-database.js';
 import { migrateToLatest, type SchemaSteps } from './migrations.js';
+import { NO_OBSERVER } from './settle-runs.js';
 import { SqlState } from './sql-state.js';
 import type { State } from './state.js';
 import type { StateTables } from './state-tables.js';
-import { ANNOUNCING } from './webhook/announcing.js';
-import type { Announcing } from './webhook/run-announcer.js';
 
 /** How long a statement waits for another program that holds the database, in milliseconds. */
 const BUSY_TIMEOUT_MS = 2_000;
@@ -14,14 +13,14 @@ const BUSY_TIMEOUT_MS = 2_000;
  * Opens the state in one SQLite file, creates it where there is none, and brings its schema forward.
  * @param path of the file, usually `<data>/state.db`; its folder exists.
  * @param busyTimeoutMs how long to wait for another program that holds it, in milliseconds; default 2,000.
- * @param announcing how events for webhooks come to be
+ * @param observer follows what becomes of runs; default: nobody does
  * @param steps of the schema; default: all that this program knows
  * @throws StoreError when it is locked, damaged, cannot be written or comes from a newer version.
  */
 export async function openSqliteState(
   path: string,
   busyTimeoutMs = BUSY_TIMEOUT_MS,
-  announcing: Announcing = ANNOUNCING,
+  observer = NO_OBSERVER,
   steps?: SchemaSteps,
 ): Promise<State> {
   const db = new Kysely<StateTables>({ dialect: sqliteDialect(new LibsqlDatabase(path, busyTimeoutMs)) });
@@ -41,7 +40,7 @@ export async function openSqliteState(
     nowUnixMs: sql<number>`cast((julianday('now') - 2440587.5) * 86400000 as integer)`,
     hasRowLocks: false,
   };
-  return new SqlState(db, traits, announcing);
+  return new SqlState(db, traits, observer);
 }
 
 /** Kysely's dialect for SQLite, but for what it says of transactions: SQLite's hold changes of the schema as well. */

@@ -5,7 +5,23 @@ import { NOT_FINISHED, type StateTables } from './state-tables.js';
 import { toEnding } from './step-columns.js';
 import { runStatus, stepStatus } from './step-status.js';
 import { touched } from './touch-rows.js';
-import type { RunAnnouncer } from './webhook/run-announcer.js';
+
+/** Follows what becomes of runs, within the transaction that changes them. */
+export interface RunObserver {
+  /** Runs may have changed. */
+  onChanged(transaction: Transaction<StateTables>, runIds: readonly number[]): Promise<void>;
+  /** An import brings these steps. @param isRecent whether they ended after it had begun; the last record so far counts as the end */
+  onImported(transaction: Transaction<StateTables>, stepIds: readonly string[], isRecent: boolean): Promise<void>;
+  /** There is no such run: it turned out to be part of another one. */
+  onRemoved(transaction: Transaction<StateTables>, runId: number): Promise<void>;
+}
+
+/** Follows nothing. */
+export const NO_OBSERVER: RunObserver = {
+  onChanged: async () => {},
+  onImported: async () => {},
+  onRemoved: async () => {},
+};
 
 /** So long after a command's end the first row of its trace is waited for, in milliseconds. */
 const TRACE_GRACE_MS = 10_000;
@@ -20,7 +36,7 @@ export async function settleSteps(
   transaction: Transaction<StateTables>,
   stepIds: readonly string[],
   nowUnixMs: number,
-  announcer: RunAnnouncer,
+  observer: RunObserver,
 ): Promise<void> {
   const runIds = new Set<number>();
   for (const some of slices(stepIds, ROWS_PER_STATEMENT)) {
@@ -56,7 +72,7 @@ export async function settleSteps(
         .execute();
     }
   }
-  await settleRuns(transaction, [...runIds], nowUnixMs, announcer);
+  await settleRuns(transaction, [...runIds], nowUnixMs, observer);
 }
 
 /** Gives runs the status that follows from their steps', and tells of it. @param nowUnixMs as above; `null` where the run's own end is that */
@@ -64,7 +80,7 @@ export async function settleRuns(
   transaction: Transaction<StateTables>,
   runIds: readonly number[],
   nowUnixMs: number | null,
-  announcer: RunAnnouncer,
+  observer: RunObserver,
 ): Promise<void> {
   for (const runId of runIds) {
     const run = await transaction
@@ -101,7 +117,7 @@ export async function settleRuns(
       .where('id', '=', runId)
       .execute();
   }
-  await announcer.announce(transaction, runIds);
+  await observer.onChanged(transaction, runIds);
 }
 
 function finishedAt(

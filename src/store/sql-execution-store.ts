@@ -19,12 +19,11 @@ import type {
 import { closeRun, finishIfOver } from './finish-run.js';
 import { nextIds } from './next-ids.js';
 import { RUN_STATUS } from './run-status.js';
-import { settleRuns, settleSteps } from './settle-runs.js';
+import { type RunObserver, settleRuns, settleSteps } from './settle-runs.js';
 import type { StateDb, StateTables } from './state-tables.js';
 import { fromEnding, type RunColumns, type StepColumns, toRun, toStep } from './step-columns.js';
 import type { StepPlace, StepStart } from './step-start.js';
 import { touched } from './touch-rows.js';
-import type { RunAnnouncer } from './webhook/run-announcer.js';
 
 /** Steps of runs whose status is looked at again at a time. */
 const MAX_SETTLED = 1_000;
@@ -33,7 +32,7 @@ const MAX_SETTLED = 1_000;
 export class SqlExecutionStore implements ExecutionStore {
   constructor(
     private readonly db: StateDb,
-    private readonly announcer: RunAnnouncer,
+    private readonly observer: RunObserver,
   ) {}
 
   begin(start: StepStart, teller: StepTeller): Promise<StepPlace> {
@@ -45,7 +44,7 @@ export class SqlExecutionStore implements ExecutionStore {
         (await runOf(transaction, start)) ??
         (await openRun(transaction, start.runKey, accountId)) ??
         (await addRun(transaction, start, accountId));
-      return await addStep(transaction, run, start, teller, this.announcer);
+      return await addStep(transaction, run, start, teller, this.observer);
     });
   }
 
@@ -55,7 +54,7 @@ export class SqlExecutionStore implements ExecutionStore {
         .where('run.id', '=', runId)
         .where('run.state', '=', 'open')
         .executeTakeFirst();
-      return run && (await addStep(transaction, run, start, teller, this.announcer));
+      return run && (await addStep(transaction, run, start, teller, this.observer));
     });
   }
 
@@ -85,7 +84,7 @@ export class SqlExecutionStore implements ExecutionStore {
       // An engine command that ended within a command that is the last one: the command goes on.
       if (step.is_last !== 0 && ending.kind !== 'within') await closeRun(transaction, step.execution_id);
       await finishIfOver(transaction, step.execution_id);
-      await settleSteps(transaction, [stepId], endedUnixMs, this.announcer);
+      await settleSteps(transaction, [stepId], endedUnixMs, this.observer);
       const ended = await findStep(transaction, stepId);
       return ended && { step: toStep(ended), isNew: step.ending === null };
     });
@@ -150,7 +149,7 @@ export class SqlExecutionStore implements ExecutionStore {
         .set((row) => touched(row))
         .where('id', '=', step.execution_id)
         .execute();
-      if (step.ending !== null) await settleSteps(transaction, [stepId], nowUnixMs, this.announcer);
+      if (step.ending !== null) await settleSteps(transaction, [stepId], nowUnixMs, this.observer);
     });
   }
 
@@ -172,7 +171,7 @@ export class SqlExecutionStore implements ExecutionStore {
       if (found.state === 'finished') return { kind: 'alreadyFinished', run: toRun(found) };
       await closeRun(transaction, found.execution_id);
       const runningCount = await finishIfOver(transaction, found.execution_id);
-      await settleRuns(transaction, [found.execution_id], null, this.announcer);
+      await settleRuns(transaction, [found.execution_id], null, this.observer);
       const run = toRun((await latestRun(transaction, runKey, accountId)) ?? found);
       return runningCount === 0 ? { kind: 'finished', run } : { kind: 'closing', run, runningCount };
     });
@@ -191,7 +190,7 @@ export class SqlExecutionStore implements ExecutionStore {
       if (marked === undefined) return undefined;
       await closeRun(transaction, runId);
       const runningCount = await finishIfOver(transaction, runId, nowUnixMs);
-      await settleRuns(transaction, [runId], nowUnixMs, this.announcer);
+      await settleRuns(transaction, [runId], nowUnixMs, this.observer);
       return { runningCount };
     });
   }
@@ -210,7 +209,7 @@ export class SqlExecutionStore implements ExecutionStore {
         transaction,
         unsettled.map(({ step_id }) => step_id),
         nowUnixMs,
-        this.announcer,
+        this.observer,
       );
     });
   }
@@ -338,7 +337,7 @@ async function addStep(
   run: RunColumns,
   start: StepStart,
   teller: StepTeller,
-  announcer: RunAnnouncer,
+  observer: RunObserver,
 ): Promise<StepPlace> {
   const stepIndex = run.step_count + 1;
   await transaction
@@ -367,7 +366,7 @@ async function addStep(
       status_message: null,
     })
     .execute();
-  await settleRuns(transaction, [run.execution_id], start.startedUnixMs, announcer);
+  await settleRuns(transaction, [run.execution_id], start.startedUnixMs, observer);
   return { runId: run.execution_id, stepIndex, job: run.job };
 }
 

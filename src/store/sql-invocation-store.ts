@@ -10,13 +10,11 @@ import { namedIds, type PlaceIds } from './named-ids.js';
 import { nextIds } from './next-ids.js';
 import { isFinal } from './run-status.js';
 import type { RunRow } from './run-store.js';
-import { settleSteps } from './settle-runs.js';
+import { type RunObserver, settleSteps } from './settle-runs.js';
 import { toRunRow } from './sql-run-store.js';
 import { NOT_FINISHED, type StateDb, type StateTables } from './state-tables.js';
 import { stepStatus } from './step-status.js';
 import { touched } from './touch-rows.js';
-import { NOT_NEWS } from './webhook/due-events.js';
-import type { RunAnnouncer } from './webhook/run-announcer.js';
 
 /** Rows written by one statement; a run's has 26 columns, and SQLite allows 32,766 parameters in one. */
 const ROWS_PER_STATEMENT = 500;
@@ -37,7 +35,7 @@ export class SqlInvocationStore implements InvocationStore {
   /** @param fence where several processes share the database: which one this is */
   constructor(
     private readonly db: StateDb,
-    private readonly announcer: RunAnnouncer,
+    private readonly observer: RunObserver,
     private readonly fence?: Fence,
   ) {}
 
@@ -48,7 +46,7 @@ export class SqlInvocationStore implements InvocationStore {
       const own = await ownTraces(transaction, traceIds, this.fence);
       const notes = all.filter(({ traceId }) => own.has(traceId));
       for (const some of slices(notes, ROWS_PER_STATEMENT)) {
-        await noteSome(transaction, await findNamedSteps(transaction, some), nowUnixMs, this.announcer);
+        await noteSome(transaction, await findNamedSteps(transaction, some), nowUnixMs, this.observer);
       }
     });
   }
@@ -102,7 +100,7 @@ async function noteSome(
   transaction: Transaction<StateTables>,
   notes: readonly TraceNote[],
   nowUnixMs: number,
-  announcer: RunAnnouncer,
+  observer: RunObserver,
 ): Promise<void> {
   const traceIds = notes.map(({ traceId }) => traceId);
   const rows = await transaction.selectFrom('invocations').selectAll().where('trace_id', 'in', traceIds).execute();
@@ -124,7 +122,8 @@ async function noteSome(
     surplus.push(...rows.filter((row) => row.trace_id === traceId && row.invocation_index > invocations.length));
   }
   for (const row of surplus) {
-    if (row.step_id === ownStepId(row.trace_id, row.invocation_index)) await removeOwn(transaction, row.step_id);
+    if (row.step_id === ownStepId(row.trace_id, row.invocation_index))
+      await removeOwn(transaction, row.step_id, observer);
     else told.add(row.step_id);
     await transaction
       .deleteFrom('invocations')
@@ -139,40 +138,28 @@ async function noteSome(
   }
   const ownRunIds = [...(await addOwn(transaction, fresh, nowUnixMs))];
   for (const own of changed) ownRunIds.push(...(await updateOwn(transaction, own, nowUnixMs)));
-  await noteNews(
-    transaction,
-    notes.flatMap(({ traceId, invocations }) =>
-      invocations.map((note) => ({ stepId: note.stepId ?? ownStepId(traceId, note.index), note })),
-    ),
-  );
-  await announcer.announce(transaction, ownRunIds);
-  await settleSteps(transaction, [...told], nowUnixMs, announcer);
+  await observeImported(transaction, notes, observer);
+  await observer.onChanged(transaction, ownRunIds);
+  await settleSteps(transaction, [...told], nowUnixMs, observer);
   await touchRuns(transaction, traceIds);
   await transaction.updateTable('runs').set({ is_noted: 1 }).where('trace_id', 'in', traceIds).execute();
 }
 
-/**
- * Notes of runs that an import brings whether they are news: one that had ended before the import began is none. As far as a
- * run is not known to have ended, its last record so far stands for its end.
- */
-async function noteNews(
+/** Tells the observer of steps that an import brings. As far as a command is not known to have ended, its last record so far stands for its end. */
+async function observeImported(
   transaction: Transaction<StateTables>,
-  all: readonly { readonly stepId: string; readonly note: InvocationNote }[],
+  notes: readonly TraceNote[],
+  observer: RunObserver,
 ): Promise<void> {
-  const imported = all.flatMap(({ stepId, note: { importBeganUnixMs, endedUnixMs } }) =>
-    importBeganUnixMs === undefined ? [] : [{ stepId, isNews: endedUnixMs >= importBeganUnixMs }],
+  const imported = notes.flatMap(({ traceId, invocations }) =>
+    invocations.flatMap(({ index, stepId, importBeganUnixMs, endedUnixMs }) => {
+      if (importBeganUnixMs === undefined) return [];
+      return [{ stepId: stepId ?? ownStepId(traceId, index), isRecent: endedUnixMs >= importBeganUnixMs }];
+    }),
   );
-  for (const isNews of [true, false]) {
-    const stepIds = imported.filter((one) => one.isNews === isNews).map(({ stepId }) => stepId);
-    for (const some of slices(stepIds, ROWS_PER_STATEMENT)) {
-      await transaction
-        .updateTable('executions')
-        .set({ told: isNews ? sql<number>`told & ${~NOT_NEWS}` : sql<number>`told | ${NOT_NEWS}` })
-        .where('id', 'in', ({ selectFrom }) =>
-          selectFrom('execution_steps').select('execution_id').where('step_id', 'in', some),
-        )
-        .execute();
-    }
+  for (const isRecent of [true, false]) {
+    const stepIds = imported.filter((one) => one.isRecent === isRecent).map(({ stepId }) => stepId);
+    if (stepIds.length > 0) await observer.onImported(transaction, stepIds, isRecent);
   }
 }
 
@@ -346,8 +333,8 @@ async function noteFacts(transaction: Transaction<StateTables>, note: Invocation
     .execute();
 }
 
-/** It turned out to be part of another invocation, or of a step that somebody told of. */
-async function removeOwn(transaction: Transaction<StateTables>, stepId: string): Promise<void> {
+/** It turned out to be part of another invocation, or of a registered step. */
+async function removeOwn(transaction: Transaction<StateTables>, stepId: string, observer: RunObserver): Promise<void> {
   const step = await transaction
     .deleteFrom('execution_steps')
     .where('step_id', '=', stepId)
@@ -356,12 +343,5 @@ async function removeOwn(transaction: Transaction<StateTables>, stepId: string):
   await transaction.deleteFrom('step_traces').where('step_id', '=', stepId).execute();
   if (step === undefined) return;
   await transaction.deleteFrom('executions').where('id', '=', step.execution_id).execute();
-  // Whoever writes down what came of deliveries holds the counter first and the events then; so does this.
-  await nextIds(transaction, 'webhook', 0);
-  // There is no such run: who was not told of it is not told.
-  await transaction
-    .deleteFrom('webhook_events')
-    .where('run_id', '=', step.execution_id)
-    .where('attempt_count', '=', 0)
-    .execute();
+  await observer.onRemoved(transaction, step.execution_id);
 }

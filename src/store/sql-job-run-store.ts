@@ -12,17 +12,16 @@ import type {
   QueueLimits,
   StepOutput,
 } from './job-run-store.js';
-import { settleRuns } from './settle-runs.js';
+import { type RunObserver, settleRuns } from './settle-runs.js';
 import type { StateDb } from './state-tables.js';
 import { touched } from './touch-rows.js';
-import type { RunAnnouncer } from './webhook/run-announcer.js';
 
 /** The queue of runs that were started over the API, in an SQL database. */
 export class SqlJobRunStore implements JobRunStore {
   /** @param fence where several processes share the database: which one this is */
   constructor(
     private readonly db: StateDb,
-    private readonly announcer: RunAnnouncer,
+    private readonly observer: RunObserver,
     private readonly fence?: Fence,
   ) {}
 
@@ -136,7 +135,7 @@ export class SqlJobRunStore implements JobRunStore {
         .execute();
       await closeRun(transaction, runId);
       await finishIfOver(transaction, runId, nowUnixMs);
-      await settleRuns(transaction, [runId], nowUnixMs, this.announcer);
+      await settleRuns(transaction, [runId], nowUnixMs, this.observer);
       await transaction.updateTable('executions').set(touched).where('id', '=', runId).execute();
     });
   }

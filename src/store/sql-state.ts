@@ -16,6 +16,7 @@ import type { RetentionStore } from './retention-store.js';
 import type { RowStore } from './row-store.js';
 import type { JobCatalog, RunCatalog } from './run-catalog.js';
 import type { RunStore } from './run-store.js';
+import type { RunObserver } from './settle-runs.js';
 import { SqlAccountStore } from './sql-account-store.js';
 import { SqlCursorStore } from './sql-cursor-store.js';
 import { SqlExecutionStore } from './sql-execution-store.js';
@@ -34,16 +35,6 @@ import type { State } from './state.js';
 import type { StateDb } from './state-tables.js';
 import type { TokenStore } from './token-store.js';
 import type { TraceCatalog } from './trace-catalog.js';
-import type { DeliveryStore } from './webhook/delivery-store.js';
-import type { WebhookEventStore } from './webhook/event-store.js';
-import type { Announcing } from './webhook/run-announcer.js';
-import { SqlDeliveryStore } from './webhook/sql-delivery-store.js';
-import { SqlWebhookEventStore } from './webhook/sql-event-store.js';
-import { SqlRunAnnouncer } from './webhook/sql-run-announcer.js';
-import { SqlSubscriptionStore } from './webhook/sql-subscription-store.js';
-import { SqlWebhookOverviewStore } from './webhook/sql-webhook-overview-store.js';
-import type { SubscriptionStore } from './webhook/subscription-store.js';
-import type { WebhookOverviewStore } from './webhook/webhook-overview.js';
 
 /** Every store on one connection to an SQL database, whichever it is: a store that is added here is there on each. */
 export class SqlState implements State {
@@ -61,27 +52,22 @@ export class SqlState implements State {
   readonly pulls: PullStore;
   readonly accounts: AccountStore;
   readonly tokens: TokenStore;
-  readonly subscriptions: SubscriptionStore;
-  readonly webhookEvents: WebhookEventStore;
-  readonly webhookOverview: WebhookOverviewStore;
-  readonly deliveries: DeliveryStore;
   readonly cluster: ClusterStores;
 
   /** @param db whose schema is up to date. @param fence where several processes share the database: which one this is */
   constructor(
-    private readonly db: StateDb,
+    readonly db: StateDb,
     private readonly database: DatabaseTraits,
-    announcing: Announcing,
+    observer: RunObserver,
     fence?: Fence,
   ) {
-    const announcer = new SqlRunAnnouncer(announcing);
     this.runs = new SqlRunStore(db, fence);
     this.cursors = new SqlCursorStore(db, fence);
-    this.executions = new SqlExecutionStore(db, announcer);
-    this.invocations = new SqlInvocationStore(db, announcer, fence);
+    this.executions = new SqlExecutionStore(db, observer);
+    this.invocations = new SqlInvocationStore(db, observer, fence);
     this.places = new SqlPlaceStore(db);
     this.catalog = new SqlRunCatalog(db);
-    this.jobRuns = new SqlJobRunStore(db, announcer, fence);
+    this.jobRuns = new SqlJobRunStore(db, observer, fence);
     this.leases = new SqlLeaseStore(db);
     this.pulls = new SqlPullStore(db, database.sync);
     this.retention = new SqlRetentionStore(db, database);
@@ -89,10 +75,6 @@ export class SqlState implements State {
     this.traces = new SqlTraceCatalog(db);
     this.accounts = new SqlAccountStore(db);
     this.tokens = new SqlTokenStore(db);
-    this.subscriptions = new SqlSubscriptionStore(db);
-    this.webhookEvents = new SqlWebhookEventStore(db);
-    this.webhookOverview = new SqlWebhookOverviewStore(db);
-    this.deliveries = new SqlDeliveryStore(db);
     this.cluster = {
       members: new SqlMemberStore(db, database),
       journal: new SqlJournalStore(db, database),

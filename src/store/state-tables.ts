@@ -2,10 +2,9 @@ import type { Generated, Kysely } from 'kysely';
 import type { ClusterTables } from './cluster/cluster-tables.js';
 import type { PermissionSet } from './permission-set.js';
 import type { RunStatus } from './run-status.js';
-import type { WebhookTables } from './webhook/webhook-tables.js';
 
 /** The tables of state.db, as Kysely's types. Times are milliseconds, offsets bytes, ids lowercase hex. */
-export interface StateTables extends ClusterTables, WebhookTables {
+export interface StateTables extends ClusterTables {
   readonly runs: {
     readonly trace_id: string;
     readonly first_seen_unix_ms: number;

@@ -11,15 +11,14 @@ import type { RetentionStore } from './retention-store.js';
 import type { RowStore } from './row-store.js';
 import type { JobCatalog, RunCatalog } from './run-catalog.js';
 import type { RunStore } from './run-store.js';
+import type { StateDb } from './state-tables.js';
 import type { TokenStore } from './token-store.js';
 import type { TraceCatalog } from './trace-catalog.js';
-import type { DeliveryStore } from './webhook/delivery-store.js';
-import type { WebhookEventStore } from './webhook/event-store.js';
-import type { SubscriptionStore } from './webhook/subscription-store.js';
-import type { WebhookOverviewStore } from './webhook/webhook-overview.js';
 
 /** What the program remembers beside the record logs: one store a subject, all in one database. */
 export interface State {
+  /** The connection, for features that keep tables of their own. */
+  readonly db: StateDb;
   readonly runs: RunStore;
   readonly cursors: CursorStore;
   readonly executions: ExecutionStore;
@@ -36,13 +35,6 @@ export interface State {
   readonly pulls: PullStore;
   readonly accounts: AccountStore;
   readonly tokens: TokenStore;
-  readonly subscriptions: SubscriptionStore;
-  /** What webhook subscriptions are to be told; added by whatever changes a run. */
-  readonly webhookEvents: WebhookEventStore;
-  /** How all subscriptions stand. */
-  readonly webhookOverview: WebhookOverviewStore;
-  /** What is kept of deliveries. */
-  readonly deliveries: DeliveryStore;
   /** For several processes on one database. */
   readonly cluster: ClusterStores;
   /** Why the database cannot be used at the moment, in a sentence; `null` while it can, as far as is known. */

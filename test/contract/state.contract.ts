@@ -2,9 +2,9 @@ import { systemClock } from '../../src/component/clock.js';
 import { silentLogger } from '../../src/component/logger.js';
 import { LocalExecutionBook } from '../../src/run/local-execution-book.js';
 import type { State } from '../../src/store/state.js';
+import { type WebhookState, withWebhookStores } from '../fake/webhook-facts.js';
 import { clusterStoresContract } from './cluster-stores.contract.js';
 import { cursorStoreContract } from './cursor-store.contract.js';
-import { deliveryStoreContract } from './delivery-store.contract.js';
 import { executionBookContract } from './execution-book.contract.js';
 import { jobRunStoreContract } from './job-run-store.contract.js';
 import { leaseStoreContract } from './lease-store.contract.js';
@@ -15,13 +15,16 @@ import { runCatalogContract } from './run-catalog.contract.js';
 import { runStoreContract } from './run-store.contract.js';
 import { tokenStoreContract } from './token-store.contract.js';
 import { unusualValuesContract } from './unusual-values.contract.js';
-import { webhookEventStoreContract } from './webhook-event-store.contract.js';
-import { webhookNewsContract } from './webhook-news.contract.js';
-import { webhookOverviewStoreContract } from './webhook-overview-store.contract.js';
-import { webhookSubscriptionStoreContract } from './webhook-subscription-store.contract.js';
+import { deliveryStoreContract } from './webhook/delivery-store.contract.js';
+import { webhookEventStoreContract } from './webhook/event-store.contract.js';
+import { webhookNewsContract } from './webhook/outbox.contract.js';
+import { webhookOverviewStoreContract } from './webhook/overview.contract.js';
+import { webhookSubscriptionStoreContract } from './webhook/subscription-store.contract.js';
 
-/** What every State does, store by store. `withState` gives the body an empty one and clears it away afterwards. */
+/** What every State does, store by store. `withState` gives the body an empty one, with an outbox of webhooks, and clears it away afterwards. */
 export function stateContract(withState: (body: (state: State) => Promise<void>) => Promise<void>): void {
+  const withWebhooks = (body: (state: WebhookState) => Promise<void>) =>
+    withState((state) => body(withWebhookStores(state)));
   runStoreContract((body) => withState((state) => body(state.runs)));
   cursorStoreContract((body) => withState(body));
   runCatalogContract(withState);
@@ -32,12 +35,12 @@ export function stateContract(withState: (body: (state: State) => Promise<void>)
   pullStoreContract((body) => withState((state) => body(state.pulls)));
   clusterStoresContract(withState);
   tokenStoreContract((body) => withState((state) => body(state)));
-  webhookSubscriptionStoreContract(withState);
-  webhookNewsContract(withState);
-  webhookEventStoreContract(withState);
-  webhookOverviewStoreContract(withState);
-  deliveryStoreContract(withState);
-  unusualValuesContract(withState);
+  webhookSubscriptionStoreContract(withWebhooks);
+  webhookNewsContract(withWebhooks);
+  webhookEventStoreContract(withWebhooks);
+  webhookOverviewStoreContract(withWebhooks);
+  deliveryStoreContract(withWebhooks);
+  unusualValuesContract(withWebhooks);
   executionBookContract('the book of a state', (body) =>
     withState(async ({ executions, runs }) => {
       const deps = { store: executions, runs, listeners: [], clock: systemClock, logger: silentLogger };

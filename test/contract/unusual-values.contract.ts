@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
-import type { State } from '../../src/store/state.js';
-import { attempted, commandNote, eventsOf, subscription } from '../fake/webhook-facts.js';
+import { attempted, commandNote, eventsOf, subscription, type WebhookState } from '../fake/webhook-facts.js';
 
 /** A text that holds NUL and half a surrogate pair, and how it is kept. */
 const HOSTILE = 'a\0b\ud83dc 😀';
@@ -9,8 +8,10 @@ const KEPT = 'a␀b\ufffdc 😀';
 const ALL = { isDescending: false, limit: 100, offset: 0, orderBy: 'id' } as const;
 
 /** What every State keeps of texts and numbers that others make up. `withState` gives the body an empty one and clears it away afterwards. */
-export function unusualValuesContract(withState: (body: (state: State) => Promise<void>) => Promise<void>): void {
-  const runsOf = async (state: State) => (await state.catalog.listRuns(FIRST_ACCOUNT_ID, ALL)).items;
+export function unusualValuesContract(
+  withState: (body: (state: WebhookState) => Promise<void>) => Promise<void>,
+): void {
+  const runsOf = async (state: WebhookState) => (await state.catalog.listRuns(FIRST_ACCOUNT_ID, ALL)).items;
 
   describe('texts that hold NUL or no Unicode', () => {
     it('are kept of telemetry, and their run is found under its job', () =>

@@ -8,14 +8,13 @@ import { FailedTries } from '../../src/api/failed-tries.js';
 import { hashOf, newSecret } from '../../src/api/token-secret.js';
 import { Health } from '../../src/component/health.js';
 import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
-import { openSqliteState } from '../../src/store/open-sqlite-state.js';
 import type { PermissionSet } from '../../src/store/permission-set.js';
-import type { State } from '../../src/store/state.js';
 import type { NewToken } from '../../src/store/token-store.js';
 import { WebServer } from '../../src/web/web-server.js';
 import { FakeClock } from './fake-clock.js';
 import { send } from './http-client.js';
 import { RecordingLogger } from './recording-logger.js';
+import { openWebhookState, type WebhookState } from './webhook-facts.js';
 
 /** An answer of the API; `body` is JSON, or `undefined` where there is none. */
 export interface ApiAnswer {
@@ -37,7 +36,7 @@ export class ApiServer {
     makeOthers: (server: ApiServer) => readonly Router[] = () => [],
   ): Promise<ApiServer> {
     const folder = await mkdtemp(join(tmpdir(), 'run-bridge-api-'));
-    const state = await openSqliteState(join(folder, 'state.db'));
+    const state = await openWebhookState(join(folder, 'state.db'));
     const opened = new ApiServer(folder, state, makeRouters, isOpen, makeOthers);
     await opened.web.start();
     return opened;
@@ -51,7 +50,7 @@ export class ApiServer {
   private constructor(
     /** The data folder. */
     readonly folder: string,
-    readonly state: State,
+    readonly state: WebhookState,
     makeRouters: (server: ApiServer) => readonly Router[],
     isOpen: boolean,
     makeOthers: (server: ApiServer) => readonly Router[],

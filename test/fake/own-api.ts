@@ -68,7 +68,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
     tracker,
     jobs: [],
     jobsLate: NOTHING_RUN,
-    webhooks: webhookParts(server.state, server.clock),
+    features: [webhookParts(server.state, server.clock)],
     redaction: 'literals',
     clock: server.clock,
     stopping: stopping.signal,

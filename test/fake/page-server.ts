@@ -22,10 +22,7 @@ export class PageServer {
     const pages = pageRouter({
       ...{ authenticator, clock, logger, publicUrl, ...api.measuring },
       artifacts: new RunArtifacts({ catalog: state.catalog, openStore, dataFolder: api.dataFolder }),
-      subscriptions: state.subscriptions,
-      events: state.webhookEvents,
-      openDesk: hooks.openDesk,
-      wake: hooks.wake,
+      routers: [await hooks.pages()],
       redaction: 'literals',
       otlpUrl: () => 'http://127.0.0.1:4318',
       isTokenNeeded: false,

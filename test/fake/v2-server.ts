@@ -27,7 +27,7 @@ export class V2Server {
       next();
     });
     const reader = new RecordLogFiles(dataFolder, () => {});
-    const webhooks = webhookParts(state, clock);
+    const features = [webhookParts(state, clock)];
     const tracker = { find: async () => undefined };
     const own = {
       dataFolder,
@@ -37,7 +37,7 @@ export class V2Server {
       stopping: new AbortController().signal,
       version: '0.0.0',
     } as const;
-    for (const one of await apiRouters({ state, reader, jobs, jobsLate: NOTHING_RUN, webhooks, clock, ...own }))
+    for (const one of await apiRouters({ state, reader, jobs, jobsLate: NOTHING_RUN, features, clock, ...own }))
       router.use(one);
     router.use('/api', apiErrors(logger));
     const web = new WebServer({ host: '127.0.0.1', port: 0 }, { logger, health: new Health(), routers: [router] });

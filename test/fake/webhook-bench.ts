@@ -4,21 +4,25 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
-import { openSqliteState } from '../../src/store/open-sqlite-state.js';
-import type { State } from '../../src/store/state.js';
-import { ANNOUNCING } from '../../src/store/webhook/announcing.js';
-import type { WebhookEvent } from '../../src/store/webhook/webhook-event.js';
-import type { WebhookSubscription } from '../../src/store/webhook/webhook-subscription.js';
-import { AddressRules, parseAllowed } from '../../src/webhook/address-rules.js';
-import { DEFAULT_ATTEMPT_SCHEDULE } from '../../src/webhook/attempt-schedule.js';
-import { PlatformSender } from '../../src/webhook/platform-sender.js';
-import { DEFAULT_STANDING_LIMITS } from '../../src/webhook/standing-rule.js';
-import { DISPATCHER_DEFAULTS, type DispatcherConfig, WebhookDispatcher } from '../../src/webhook/webhook-dispatcher.js';
-import { WebhookHttp } from '../../src/webhook/webhook-http.js';
+import { DEFAULT_ATTEMPT_SCHEDULE, DEFAULT_BREAKER_LIMITS } from '../../src/webhook/circuit-breaker.js';
+import { DISPATCHER_DEFAULTS, type DispatcherConfig, WebhookDispatcher } from '../../src/webhook/dispatcher.js';
+import type { WebhookEvent } from '../../src/webhook/event.js';
+import { AddressRules, parseAllowed, WebhookHttp } from '../../src/webhook/http.js';
+import { PlatformSender } from '../../src/webhook/senders.js';
+import type { WebhookSubscription } from '../../src/webhook/subscription.js';
 import { until } from '../tool/until.js';
 import { FakeClock } from './fake-clock.js';
 import { RecordingLogger } from './recording-logger.js';
-import { commandNote, eventsOf, type GivenSubscription, NO_STORIES, subscription, TEST_BOX } from './webhook-facts.js';
+import {
+  commandNote,
+  eventsOf,
+  type GivenSubscription,
+  NO_DETAILS,
+  openWebhookState,
+  subscription,
+  TEST_BOX,
+  type WebhookState,
+} from './webhook-facts.js';
 
 /** A request that the receiver got. */
 export interface Received {
@@ -41,7 +45,7 @@ export class WebhookBench {
     const folder = await mkdtemp(join(tmpdir(), 'run-bridge-webhook-'));
     const clock = new FakeClock();
     const path = join(folder, 'state.db');
-    const bench = new WebhookBench(folder, clock, await openSqliteState(path, 2_000, { ...ANNOUNCING, clock }), config);
+    const bench = new WebhookBench(folder, clock, await openWebhookState(path, clock), config);
     await new Promise<void>((resolve) => bench.server.listen(0, '127.0.0.1', resolve));
     return bench;
   }
@@ -59,7 +63,7 @@ export class WebhookBench {
   private constructor(
     private readonly folder: string,
     readonly clock: FakeClock,
-    readonly state: State,
+    readonly state: WebhookState,
     private readonly config: Partial<DispatcherConfig>,
   ) {
     this.server = createServer((request, response) => {
@@ -91,13 +95,13 @@ export class WebhookBench {
       http,
       openBox: async () => this.box,
       clock,
-      stories: NO_STORIES,
+      runDetails: NO_DETAILS,
       version: '0.0.0',
     });
     const dispatcher = new WebhookDispatcher(
       {
         ...DISPATCHER_DEFAULTS,
-        ...{ schedule: DEFAULT_ATTEMPT_SCHEDULE, limits: DEFAULT_STANDING_LIMITS },
+        ...{ schedule: DEFAULT_ATTEMPT_SCHEDULE, limits: DEFAULT_BREAKER_LIMITS },
         ...this.config,
       },
       {

@@ -1,22 +1,48 @@
+import { type Clock, systemClock } from '../../src/component/clock.js';
 import { parseTraceId } from '../../src/record/ids.js';
 import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
 import type { InvocationNote, TraceNote } from '../../src/store/invocation-store.js';
+import { openSqliteState } from '../../src/store/open-sqlite-state.js';
 import type { State } from '../../src/store/state.js';
-import type { NewWebhookSubscription } from '../../src/store/webhook/subscription-store.js';
-import type { AttemptResult, WebhookEvent } from '../../src/store/webhook/webhook-event.js';
-import { NO_FILTER, WEBHOOK_EVENT_TYPES } from '../../src/store/webhook/webhook-subscription.js';
-import type { StoryTeller } from '../../src/webhook/message/run-story.js';
-import { SecretBox } from '../../src/webhook/secret-box.js';
-import { sealUrl } from '../../src/webhook/subscription-secrets.js';
+import type { AttemptResult, WebhookEvent } from '../../src/webhook/event.js';
+import { WebhookEventStore } from '../../src/webhook/event-store.js';
+import { WebhookOutbox } from '../../src/webhook/outbox.js';
+import { DeliveryStore } from '../../src/webhook/retained-deliveries.js';
+import type { RunDetailsReader } from '../../src/webhook/run-details.js';
+import { SecretBox, sealUrl } from '../../src/webhook/secrets.js';
+import { NO_FILTER, WEBHOOK_EVENT_TYPES } from '../../src/webhook/subscription.js';
+import { type NewWebhookSubscription, SubscriptionStore } from '../../src/webhook/subscription-store.js';
 
 /** What seals secrets in tests. */
 export const TEST_BOX = new SecretBox(Buffer.alloc(32, 1));
 
-/** Tells nothing of runs but what the events say. */
-export const NO_STORIES: StoryTeller = {
-  tell: () => Promise.reject(new Error('nobody tells of runs here')),
+/** Knows nothing of runs but what the events say. */
+export const NO_DETAILS: Pick<RunDetailsReader, 'read' | 'statusMessage'> = {
+  read: () => Promise.reject(new Error('there are no details of runs here')),
   statusMessage: async (_accountId, _runId, message) => message,
 };
+
+/** A state with the stores of webhooks beside its own. */
+export type WebhookState = State & {
+  readonly subscriptions: SubscriptionStore;
+  readonly webhookEvents: WebhookEventStore;
+  readonly deliveries: DeliveryStore;
+};
+
+export function withWebhookStores(state: State): WebhookState {
+  const { db } = state;
+  const stores = {
+    subscriptions: new SubscriptionStore(db),
+    webhookEvents: new WebhookEventStore(db),
+    deliveries: new DeliveryStore(db),
+  };
+  return Object.assign(state, stores);
+}
+
+/** A state in a file, in which runs make events. */
+export async function openWebhookState(path: string, clock: Clock = systemClock): Promise<WebhookState> {
+  return withWebhookStores(await openSqliteState(path, 2_000, new WebhookOutbox({ clock })));
+}
 
 /** What a test says of a subscription; its URL is sealed by `TEST_BOX`. */
 export type GivenSubscription = Partial<NewWebhookSubscription> & { readonly clientUrl?: string };
@@ -67,7 +93,7 @@ export function commandNote(number: number, given: Partial<InvocationNote> = {})
 
 /** All events of a subscription, oldest first. */
 export async function eventsOf(
-  state: State,
+  state: Pick<WebhookState, 'webhookEvents'>,
   id: string,
   accountId = FIRST_ACCOUNT_ID,
 ): Promise<readonly WebhookEvent[]> {

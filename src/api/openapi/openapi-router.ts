@@ -14,9 +14,7 @@ import {
 } from '../../run/execution-api.js';
 import { ARTIFACT_PATHS } from '../artifact/artifact-paths.js';
 import { OWN_PATHS } from '../own/own-paths.js';
-import { OWN_WEBHOOK_PATHS } from '../own/webhook-paths.js';
 import { V2_PATHS } from '../v2/v2-paths.js';
-import { V3_PATHS } from '../v3/v3-paths.js';
 import { jsonAnswer } from './answers.js';
 
 const STEPS = `${API_PATH}/executions/steps/{stepId}`;
@@ -145,20 +143,18 @@ export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
 };
 
 /**
- * Every path of the API. A router is described beside it, in a `…-paths.ts`, and that is named here; a test fails for a
- * route that is mounted and not described, and for one that is described and not mounted.
+ * Every path of the API but those of features. A router is described beside it, in a `…-paths.ts`, and that is named here; a
+ * test fails for a route that is mounted and not described, and for one that is described and not mounted.
  */
-export const API_PATHS: ZodOpenApiPathsObject = {
+const API_PATHS: ZodOpenApiPathsObject = {
   ...BRIDGE_PATHS,
   ...V2_PATHS,
   ...ARTIFACT_PATHS,
   ...OWN_PATHS,
-  ...V3_PATHS,
-  ...OWN_WEBHOOK_PATHS,
 };
 
-/** Describes the API; for everybody, since it says nothing of anybody's runs. @param version the program's */
-export function openApiRouter(version: string): Router {
+/** Describes the API; for everybody, since it says nothing of anybody's runs. @param version the program's @param featurePaths what routers of features answer */
+export function openApiRouter(version: string, featurePaths: readonly ZodOpenApiPathsObject[]): Router {
   const router = Router();
   const document = createDocument({
     openapi: '3.1.1',
@@ -170,7 +166,7 @@ export function openApiRouter(version: string): Router {
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     security: [{ token: [] }, { bearer: [] }],
-    paths: API_PATHS,
+    paths: Object.assign({}, API_PATHS, ...featurePaths),
     components: {
       securitySchemes: {
         token: { type: 'apiKey', in: 'header', name: 'Authorization', description: 'Authorization: Token <token>' },

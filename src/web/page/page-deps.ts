@@ -1,3 +1,4 @@
+import type { Router } from 'express';
 import type { RunArtifacts } from '../../api/artifact/run-artifacts.js';
 import type { Authenticator } from '../../api/authenticator.js';
 import type { Clock } from '../../component/clock.js';
@@ -7,11 +8,8 @@ import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
 import type { RecordLogReader } from '../../sink/record-log.js';
 import type { RunCatalog } from '../../store/run-catalog.js';
-import type { WebhookEventStore } from '../../store/webhook/event-store.js';
-import type { SubscriptionStore } from '../../store/webhook/subscription-store.js';
-import type { WebhookDesk } from '../../webhook/webhook-desk.js';
 
-/** What the pages read, and the little that they change. */
+/** What the pages read. */
 export interface PageDeps {
   readonly authenticator: Pick<Authenticator, 'admit'>;
   readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns' | 'stepsOf'>;
@@ -19,11 +17,8 @@ export interface PageDeps {
   readonly tracker: Pick<RunTracker, 'find'>;
   readonly reader: Pick<RecordLogReader, 'read'>;
   readonly artifacts: Pick<RunArtifacts, 'list'>;
-  readonly subscriptions: Pick<SubscriptionStore, 'find' | 'list'>;
-  readonly events: Pick<WebhookEventStore, 'list' | 'find' | 'attemptsOfEach' | 'replay' | 'countPendingOf'>;
-  readonly openDesk: () => Promise<Pick<WebhookDesk, 'change' | 'test'>>;
-  /** Something may be due. */
-  readonly wake: () => void;
+  /** Pages of features, mounted behind the sign-in. */
+  readonly routers: readonly Router[];
   /** The setting: what visitors are shown of texts who may not read artifacts. */
   readonly redaction: RedactionLevel;
   /** Where others reach the pages; `null` where nobody said. */

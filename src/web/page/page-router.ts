@@ -9,7 +9,6 @@ import { PageSession } from './page-session.js';
 import { runListRouter } from './run-list-router.js';
 import { runRouter } from './run-router.js';
 import { signInRouter } from './sign-in-router.js';
-import { webhookRouter } from './webhook-router.js';
 
 /** The pages, all behind tokens but the one that takes them. What is not among them is a page that says so. */
 export function pageRouter(deps: PageDeps): Router {
@@ -20,7 +19,7 @@ export function pageRouter(deps: PageDeps): Router {
   router.use(sameOrigin(deps.publicUrl));
   router.use(assetRouter(), signInRouter(session, deps));
   router.use(admitVisitor(deps.authenticator, session));
-  router.use(runListRouter(deps), runRouter(deps), webhookRouter(deps));
+  router.use(runListRouter(deps), runRouter(deps), ...deps.routers);
   router.use(() => {
     throw ApiError.notFound();
   });

@@ -61,7 +61,7 @@ beforeAll(async () => {
   );
   const { state, folder, clock } = server;
   const reader = new RecordLogFiles(folder, () => {});
-  const webhooks = webhookParts(state, clock);
+  const features = [webhookParts(state, clock)];
   const tracker = { find: async () => undefined };
   const own = {
     notes: { listSetAside: async () => [] },
@@ -76,7 +76,7 @@ beforeAll(async () => {
   const guard = { findShortage: () => undefined };
   const limits = { ...STEP_LIMITS, maxFileBytes: 1_000 };
   routers = [
-    ...(await apiRouters({ state, reader, jobs: [], jobsLate: NOTHING_RUN, webhooks, clock, ...own })),
+    ...(await apiRouters({ state, reader, jobs: [], jobsLate: NOTHING_RUN, features, clock, ...own })),
     artifactRouter({ artifacts, logger: server.logger }),
     uploadRouter(limits, { artifacts, openStore, guard, logger: server.logger }),
     metricRouter({ read: async () => [] }),

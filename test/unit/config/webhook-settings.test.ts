@@ -7,7 +7,7 @@ import {
   webhookAllowSetting,
   webhookRetriesSetting,
 } from '../../../src/config/webhook-settings.js';
-import { parseAllowed } from '../../../src/webhook/address-rules.js';
+import { parseAllowed } from '../../../src/webhook/http.js';
 
 const context = { baseDir: '/', homeDir: '/' };
 

@@ -4,6 +4,7 @@ import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
 import { openPostgresState } from '../../../src/store/open-postgres-state.js';
 import type { State } from '../../../src/store/state.js';
 import { StoreError } from '../../../src/store/store-error.js';
+import { WebhookOutbox } from '../../../src/webhook/outbox.js';
 import { stateContract } from '../../contract/state.contract.js';
 import { CutLine } from '../../fake/cut-line.js';
 import { TestDatabase } from '../../tool/test-database.js';
@@ -183,7 +184,7 @@ describe('the PostgreSQL state', () => {
 const TRACE = parseTraceId('0af7651916cd43dd8448eb211c80319c') as TraceId;
 
 function open(url = database.url, patienceMs = 10_000): Promise<State> {
-  return openPostgresState(url, systemClock, patienceMs);
+  return openPostgresState(url, systemClock, patienceMs, new WebhookOutbox());
 }
 
 async function openError(url: string): Promise<StoreError> {

@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
 import type { State } from '../../../src/store/state.js';
 import { StoreError } from '../../../src/store/store-error.js';
+import { WebhookOutbox } from '../../../src/webhook/outbox.js';
 import { stateContract } from '../../contract/state.contract.js';
 
 let folder: string;
@@ -19,7 +20,7 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
 async function withState(body: (state: State) => Promise<void>): Promise<void> {
-  const state = await openSqliteState(path);
+  const state = await openSqliteState(path, undefined, new WebhookOutbox());
   try {
     await body(state);
   } finally {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { DeliveryTallies } from '../../../src/webhook/delivery-tallies.js';
+import { DeliveryTallies } from '../../../src/webhook/dispatcher.js';
 
 const NOTHING = {
   ...{ deliveredCount: 0, failedCount: 0, skippedCount: 0, failedAttemptCount: 0 },

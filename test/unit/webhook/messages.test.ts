@@ -1,20 +1,13 @@
-import type { AddressInfo } from 'node:net';
-import { createServer, type Server } from 'node:net';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { RunFacts } from '../../../src/store/webhook/run-facts.js';
-import type { WebhookEvent } from '../../../src/store/webhook/webhook-event.js';
-import { FRESH_STANDING } from '../../../src/store/webhook/webhook-subscription.js';
-import type { OutgoingEvent } from '../../../src/webhook/event-sender.js';
-import { MailSender } from '../../../src/webhook/mail-sender.js';
-import { mailMessage } from '../../../src/webhook/message/mail-message.js';
-import { MeasuredStories } from '../../../src/webhook/message/measured-stories.js';
-import { runMessage } from '../../../src/webhook/message/run-message.js';
-import type { RunStory } from '../../../src/webhook/message/run-story.js';
-import { slackMessage } from '../../../src/webhook/message/slack-message.js';
-import { teamsMessage } from '../../../src/webhook/message/teams-message.js';
+import type { OutgoingEvent, RunFacts, WebhookEvent } from '../../../src/webhook/event.js';
+import { mailMessage, runMessage, slackMessage, teamsMessage } from '../../../src/webhook/messages.js';
+import { type RunDetails, RunDetailsReader } from '../../../src/webhook/run-details.js';
+import { MailSender } from '../../../src/webhook/senders.js';
+import { FRESH_STANDING } from '../../../src/webhook/subscription.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { type OwnApi, openOwnApi } from '../../fake/own-api.js';
-import { NO_STORIES, subscription, TEST_BOX } from '../../fake/webhook-facts.js';
+import { NO_DETAILS, subscription, TEST_BOX } from '../../fake/webhook-facts.js';
 import { until } from '../../tool/until.js';
 
 const FACTS: RunFacts = {
@@ -26,7 +19,7 @@ const EVENT: WebhookEvent = {
   ...{ id: 'wev_1', subscriptionId: 'wsu_1', eventType: 'job.run.completed', facts: FACTS, createdUnixMs: 0 },
   ...{ state: 'pending', roundCount: 0, attemptCount: 0, dueUnixMs: 0, httpStatusCode: null },
 };
-const STORY: RunStory = {
+const STORY: RunDetails = {
   errors: [{ uniqueId: 'model.shop.broken', reason: 'Table ? does not exist' }],
   otherErrors: ['syntax error: unexpected end of input'],
   failedTests: [{ uniqueId: 'test.shop.unique_id', reason: '3 failing rows' }],
@@ -54,7 +47,7 @@ describe('a message', () => {
     expect(text).toBe('nightly #1001 failed');
     expect(blocks.map((block) => block.text.text)).toEqual([
       ':red_circle: *nightly #1001 failed*  <https://runs.example.com/r/1001|open>',
-      'Project: shop\nEnvironment: a&lt;b&gt;&amp;_c\nTook: 42 s\nMessage: Executed with errors',
+      'Project: shop\nEnvironment: a&lt;b&gt;&amp;_c\nDuration: 42 s\nMessage: Executed with errors',
       '*Errors*\n• model.shop.broken: Table ? does not exist',
       '*Other errors*\n• syntax error: unexpected end of input',
       '*Failed tests*\n• test.shop.unique_id: 3 failing rows',
@@ -130,12 +123,12 @@ describe('the story of a run', () => {
 
   it('names what failed, with errors redacted and rows counted', async () => {
     const deps = { ...api.measuring, webUrl: () => 'http://127.0.0.1:4380' };
-    const story = await new MeasuredStories({ ...deps, redaction: 'literals' }).tell(
+    const story = await new RunDetailsReader({ ...deps, redaction: 'literals' }).read(
       10_001,
       1_001,
       'Executed with errors',
     );
-    const open = await new MeasuredStories({ ...deps, redaction: 'off' }).tell(10_001, 1_001, null);
+    const open = await new RunDetailsReader({ ...deps, redaction: 'off' }).read(10_001, 1_001, null);
     expect(story.errors.map(({ uniqueId }) => uniqueId)).toEqual(['model.shop.broken']);
     expect(open.errors[0]?.reason).not.toBe(story.errors[0]?.reason);
     expect(story.errors[0]?.reason).toContain('Referenced column "nonexistent_column" not found in FROM clause!');
@@ -144,7 +137,7 @@ describe('the story of a run', () => {
     expect(story).toMatchObject({
       ...{ statusMessage: 'Executed with errors', url: 'http://127.0.0.1:4380/runs/1001' },
     });
-    expect(await new MeasuredStories({ ...deps, redaction: 'off' }).tell(10_001, 7, null)).toMatchObject({
+    expect(await new RunDetailsReader({ ...deps, redaction: 'off' }).read(10_001, 7, null)).toMatchObject({
       errors: [],
     });
   });
@@ -195,9 +188,9 @@ describe('mail', () => {
     signal = AbortSignal.timeout(5_000),
     event: OutgoingEvent = EVENT,
   ) => {
-    const stories = { ...NO_STORIES, tell: async () => STORY };
+    const runDetails = { ...NO_DETAILS, read: async () => STORY };
     const sender = new MailSender({
-      stories,
+      runDetails,
       smtpUrl,
       from: 'bridge@example.com',
       timeoutMs: 2_000,

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import type { RunFacts } from '../../../src/store/webhook/run-facts.js';
-import { payloadOf } from '../../../src/webhook/payload.js';
-import { NO_STORIES } from '../../fake/webhook-facts.js';
+import type { RunFacts } from '../../../src/webhook/event.js';
+import { payloadOf } from '../../../src/webhook/senders.js';
+import { NO_DETAILS } from '../../fake/webhook-facts.js';
 
 const FACTS: RunFacts = {
   ...{ jobId: 4_001, jobName: 'nightly', runId: 1_001, environmentId: 3_001, environmentName: 'production' },
@@ -15,7 +15,7 @@ it('has the keys of the hosted platform, in their order, and both names of the v
   const payload = await payloadOf(
     SUBSCRIPTION,
     { ...EVENT, facts: { ...FACTS, erroredUnixMs: 1_683_193_190_000 } },
-    NO_STORIES,
+    NO_DETAILS,
   );
   expect(JSON.stringify(payload)).toBe(
     '{"accountId":10001,"eventId":"wev_1","timestamp":"2023-05-04T09:39:44.49Z","eventType":"job.run.errored","webhookId":"wsu_1","webhookName":"n","data":{"jobId":"4001","jobName":"nightly","runId":"1001","environmentId":"3001","environmentName":"production","dbtVersion":"2.0.0","toolVersion":"2.0.0","projectName":"shop","projectId":"2001","runStatus":"Errored","runStatusCode":20,"runStatusMessage":"None","runReason":"Started outside of the platform","runStartedAt":"2023-05-04T09:39:44Z","runErroredAt":"2023-05-04T09:39:50Z"}}',
@@ -26,7 +26,7 @@ it('says when a run was finished in the event that says that it was', async () =
   const { data } = await payloadOf(
     SUBSCRIPTION,
     { ...EVENT, facts: { ...FACTS, finishedUnixMs: 1_683_193_190_000 } },
-    NO_STORIES,
+    NO_DETAILS,
   );
   expect(Object.keys(data).at(-1)).toBe('runFinishedAt');
 });
@@ -35,12 +35,12 @@ it('says which artifacts of a run never came, beside its end, and nothing of the
   const missingArtifacts = { count: 3, paths: ['manifest.json', 'run/a.sql'], reason: 'the bucket is gone' };
   const facts = { ...FACTS, finishedUnixMs: 1_683_193_190_000 };
   const event = { ...EVENT, eventType: 'job.run.completed' as const };
-  const { data } = await payloadOf(SUBSCRIPTION, { ...event, facts: { ...facts, missingArtifacts } }, NO_STORIES);
+  const { data } = await payloadOf(SUBSCRIPTION, { ...event, facts: { ...facts, missingArtifacts } }, NO_DETAILS);
   expect(Object.keys(data).slice(-2)).toEqual(['runFinishedAt', 'missingArtifacts']);
   expect(JSON.stringify(data.missingArtifacts)).toBe(
     '{"count":3,"paths":["manifest.json","run/a.sql"],"reason":"the bucket is gone"}',
   );
-  const whole = await payloadOf(SUBSCRIPTION, { ...event, facts }, NO_STORIES);
+  const whole = await payloadOf(SUBSCRIPTION, { ...event, facts }, NO_DETAILS);
   expect(whole.data).not.toHaveProperty('missingArtifacts');
 });
 
@@ -49,6 +49,6 @@ it.each([
   [1_683_193_184_400, '2023-05-04T09:39:44.4Z'],
   [1_683_193_184_007, '2023-05-04T09:39:44.007Z'],
 ])('writes the time %d as %s', async (createdUnixMs, timestamp) => {
-  const payload = await payloadOf(SUBSCRIPTION, { ...EVENT, createdUnixMs }, NO_STORIES);
+  const payload = await payloadOf(SUBSCRIPTION, { ...EVENT, createdUnixMs }, NO_DETAILS);
   expect(payload.timestamp).toBe(timestamp);
 });

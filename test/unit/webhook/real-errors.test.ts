@@ -4,8 +4,7 @@ import { RunState } from '../../../src/run/run-state.js';
 import type { RunSummary } from '../../../src/run/run-summary.js';
 import { RUN_TRACKER_DEFAULTS } from '../../../src/run/run-tracker-config.js';
 import type { LoggedRecord } from '../../../src/sink/record-log.js';
-import { MeasuredStories } from '../../../src/webhook/message/measured-stories.js';
-import type { RunStory } from '../../../src/webhook/message/run-story.js';
+import { type RunDetails, RunDetailsReader } from '../../../src/webhook/run-details.js';
 import { ERROR_MARKERS, type ErrorCase, type ErrorDatabase } from '../../tool/error-cases.js';
 import { casesOf, recordedErrors, traceOfCase } from '../../tool/error-runs.js';
 import { loggedLines } from '../exporter/mapping/read-sample.js';
@@ -28,7 +27,7 @@ function storiesOf(log: readonly LoggedRecord[], redaction: RedactionLevel, faul
   const times = { firstSeenUnixMs: 1, lastSeenUnixMs: 2, logBytes: log.at(-1)?.endOffset ?? 0 };
   const run: RunSummary = { traceId, ...times, state: 'finished', invocations };
   const step = { invocations: invocations.map((one) => ({ ...one, traceId, isSaved: true })) };
-  return new MeasuredStories({
+  return new RunDetailsReader({
     catalog: { stepsOf: async () => [step] },
     tracker: { find: async () => run },
     reader: {
@@ -52,7 +51,7 @@ async function toldOf(database: ErrorDatabase, redaction: RedactionLevel) {
   const ofBuild = cases.filter(({ command }) => command === undefined);
   const groups: (readonly ErrorCase[])[] = cases.filter(({ command }) => command !== undefined).map((one) => [one]);
   for (let at = 0; at < ofBuild.length; at += CASES_OF_A_RUN) groups.push(ofBuild.slice(at, at + CASES_OF_A_RUN));
-  const told: { readonly one: ErrorCase; readonly story: RunStory }[] = [];
+  const told: { readonly one: ErrorCase; readonly story: RunDetails }[] = [];
   for (const group of groups) {
     const [first] = group;
     if (first === undefined) continue;
@@ -63,14 +62,14 @@ async function toldOf(database: ErrorDatabase, redaction: RedactionLevel) {
         traceId === traceOfCase(first) &&
         (eventType.endsWith('.QueryExecuted') || !others.has(attributes.text('unique_id') ?? '')),
     );
-    const story = await storiesOf(log, redaction).tell(10_001, 1_001, null);
+    const story = await storiesOf(log, redaction).read(10_001, 1_001, null);
     told.push(...group.map((one) => ({ one, story })));
   }
   return told;
 }
 
 /** What a message says of a case. */
-function textsOf(one: ErrorCase, { errors, failedTests, otherErrors }: RunStory): readonly string[] {
+function textsOf(one: ErrorCase, { errors, failedTests, otherErrors }: RunDetails): readonly string[] {
   const nodes = [...errors, ...failedTests].filter(
     ({ uniqueId }) => one.command !== undefined || uniqueId === nodeOf(one),
   );
@@ -94,8 +93,8 @@ describe.each(['duckdb', 'postgres'] as const)('errors that the engine reported 
   it.each(['literals', 'statements'] as const)(
     'show no value of the project in messages at level %s',
     async (level) => {
-      const stories = (await toldOf(database, level)).map(({ story }) => story);
-      expect(JSON.stringify(stories).match(ERROR_MARKERS)).toBeNull();
+      const runDetails = (await toldOf(database, level)).map(({ story }) => story);
+      expect(JSON.stringify(runDetails).match(ERROR_MARKERS)).toBeNull();
     },
   );
 });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { SecretBox } from '../../../src/webhook/secret-box.js';
+import { SecretBox } from '../../../src/webhook/secrets.js';
 
 const box = new SecretBox(Buffer.alloc(32, 1));
 

@@ -1,0 +1,304 @@
+import { z } from 'zod';
+import { ApiError } from '../api/api-error.js';
+import type { JobCatalog } from '../store/run-catalog.js';
+import { RUN_STATUS } from '../store/run-status.js';
+import { MASKED_PART } from './secrets.js';
+import {
+  NO_FILTER,
+  WEBHOOK_EVENT_TYPES,
+  WEBHOOK_KINDS,
+  WEBHOOK_TRANSITIONS,
+  type WebhookKind,
+} from './subscription.js';
+import type { WebhookDraft } from './subscription-service.js';
+
+const MAX_LIST = 1_000;
+const jobId = z
+  .union(
+    [
+      z.int().positive(),
+      z
+        .string()
+        .regex(/^\d{1,15}$/)
+        .transform(Number),
+    ],
+    'is no number of a job',
+  )
+  .meta({ description: "a job's number" });
+const name = z.string('is no text').trim().min(1, 'is empty').max(255, 'is longer than 255 characters');
+
+/** What the hosted platform takes. Clients send an empty `id`, and what they do not know as null. */
+const platformInputSchema = z.object({
+  event_types: z
+    .array(z.enum(WEBHOOK_EVENT_TYPES, `is none of ${WEBHOOK_EVENT_TYPES.join(', ')}`), 'is no list')
+    .min(1, `is empty; give one or more of ${WEBHOOK_EVENT_TYPES.join(', ')}`)
+    .transform((types) => [...new Set(types)]),
+  name,
+  client_url: z.string('is no text').max(2_000, 'is longer than 2,000 characters'),
+  active: z.boolean('is neither true nor false'),
+  description: z.string('is no text').max(2_000, 'is longer than 2,000 characters').nullable(),
+  job_ids: z
+    .union([jobId.transform((one) => [one]), z.array(jobId).max(MAX_LIST)], 'is no list of numbers of jobs')
+    .nullable(),
+});
+
+const names = z.array(z.string().min(1).max(255), 'is no list of names').max(MAX_LIST);
+const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
+/** Headers that a delivery sets itself; all others may be added. */
+const OWN_HEADERS = /^(authorization|content-(length|type|encoding)|transfer-encoding|connection|host|webhook-.*)$/i;
+const STATUSES = { success: RUN_STATUS.success, errored: RUN_STATUS.error, cancelled: RUN_STATUS.cancelled } as const;
+
+/** What the native API takes beyond that. */
+const nativeInputSchema = platformInputSchema.extend({
+  type: z.enum(WEBHOOK_KINDS, `is none of ${WEBHOOK_KINDS.join(', ')}`),
+  filters: z.strictObject({
+    environments: names.optional(),
+    projects: names.optional(),
+    statuses: z.array(z.enum(['success', 'errored', 'cancelled'])).optional(),
+    transitions: z.array(z.enum(WEBHOOK_TRANSITIONS)).optional(),
+  }),
+  headers: z
+    .record(
+      z
+        .string()
+        .regex(HEADER_NAME, 'is no name of a header')
+        .refine((one) => !OWN_HEADERS.test(one), 'is a header that deliveries have themselves'),
+      z.string().regex(/^[\t\x20-\x7e]{0,4000}$/, 'holds what no header can'),
+    )
+    .refine((headers) => Object.keys(headers).length <= 32, 'has more than 32 headers'),
+  authorization: z.boolean(),
+  standard_headers: z.boolean(),
+  max_per_minute: z.int().min(1).max(60_000).nullable(),
+});
+
+/** What a new subscription needs; the rest has defaults. */
+const REQUIRED = { event_types: true, name: true, client_url: true } as const;
+
+/** The bodies of a new subscription and of a change, on either API. */
+export const bodySchemas = {
+  platform: { create: platformInputSchema.partial().required(REQUIRED), change: platformInputSchema.partial() },
+  native: { create: nativeInputSchema.partial().required(REQUIRED), change: nativeInputSchema.partial() },
+} as const;
+
+const MAX_OVERLAP_S = 30 * 86_400;
+
+/** Body of a rotation. */
+export const rotationSchema = z.object({
+  overlap_seconds: z
+    .int()
+    .min(0)
+    .max(MAX_OVERLAP_S)
+    .default(86_400)
+    .meta({ description: 'how long the old secret signs as well; a day by default' }),
+});
+/** Body of a replay. */
+export const replaySchema = z.union(
+  [
+    z.strictObject({ event_id: z.string() }),
+    z.strictObject({
+      since: z.iso
+        .datetime({ offset: true, error: 'is no time such as 2026-01-31T12:00:00Z' })
+        .meta({ description: 'all that failed or were skipped from then on' }),
+      webhook_id: z.string().optional(),
+    }),
+  ],
+  'has neither an event_id nor a since alone',
+);
+/** Parameters of a preview. */
+export const previewSchema = z.object({
+  event_type: z.enum(WEBHOOK_EVENT_TYPES).default('job.run.completed'),
+  run_id: z
+    .string()
+    .regex(/^\d{1,15}$/)
+    .optional()
+    .meta({ description: 'default: the latest run' }),
+});
+
+type NativeInput = z.output<typeof nativeInputSchema>;
+type Input = { readonly [K in keyof NativeInput]?: NativeInput[K] | undefined };
+
+/** Reads a body. @throws ApiError 400 that names the field */
+export function parseInput<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
+  const parsed = schema.safeParse(body ?? {});
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const field = issue?.path.join('.') ?? '';
+  const isOther = issue?.code === 'invalid_type';
+  if (field === '') throw new ApiError(400, `The body ${isOther ? 'is no JSON object; send one' : issue?.message}.`);
+  const isMissing = isOther && valueAt(body, issue.path) === undefined;
+  throw new ApiError(400, `${field}: ${isMissing ? 'is missing' : issue?.message}.`);
+}
+
+/** The given settings, in the program's words. @throws ApiError 400 that names the field */
+export async function toDraft(
+  input: Input,
+  kind: WebhookKind,
+  accountId: number,
+  jobs: Pick<JobCatalog, 'findJobs'>,
+): Promise<Partial<WebhookDraft>> {
+  const jobIds = input.job_ids === undefined ? undefined : [...new Set(input.job_ids ?? [])];
+  if (jobIds !== undefined) {
+    const known = new Set((await jobs.findJobs(accountId, jobIds)).map(({ id }) => id));
+    const unknown = jobIds.find((id) => !known.has(id));
+    if (unknown !== undefined) throw new ApiError(400, `job_ids: there is no job ${unknown} in this account.`);
+  }
+  const { filters } = input;
+  return {
+    ...(input.type !== undefined && { kind: input.type }),
+    ...(input.name !== undefined && { name: input.name }),
+    ...(input.description !== undefined && { description: input.description ?? '' }),
+    ...(input.client_url !== undefined && { clientUrl: checkedUrl(input.client_url, kind) }),
+    ...(input.event_types !== undefined && { eventTypes: input.event_types }),
+    ...(jobIds !== undefined && { jobIds }),
+    ...(input.active !== undefined && { isActive: input.active }),
+    ...(filters !== undefined && {
+      filter: {
+        environments: filters.environments ?? [],
+        projects: filters.projects ?? [],
+        statuses: (filters.statuses ?? []).map((one) => STATUSES[one]),
+        transitions: filters.transitions ?? [],
+      },
+    }),
+    ...(input.headers !== undefined && { headers: input.headers }),
+    ...(input.authorization !== undefined && { hasAuthorization: input.authorization }),
+    ...(input.standard_headers !== undefined && { hasStandardHeaders: input.standard_headers }),
+    ...(input.max_per_minute !== undefined && { maxPerMinute: input.max_per_minute }),
+  };
+}
+
+/** Settings of a new subscription that are not given. */
+export const DRAFT_DEFAULTS: Omit<WebhookDraft, 'name' | 'clientUrl' | 'eventTypes'> = {
+  ...{ kind: 'http', description: '', jobIds: [], isActive: true, filter: NO_FILTER, headers: {} },
+  ...{ hasAuthorization: true, hasStandardHeaders: true, maxPerMinute: null },
+};
+
+/** @throws ApiError 400 */
+function checkedUrl(text: string, kind: WebhookKind): string {
+  if (text.includes(MASKED_PART)) {
+    throw new ApiError(400, `client_url: is masked, with ${MASKED_PART} for a part of it; give the whole URL.`);
+  }
+  if (kind === 'email') {
+    if (/^mailto:[^\s@,;]+@[^\s@,;]+(,[^\s@,;]+@[^\s@,;]+){0,49}$/.test(text)) return text;
+    throw new ApiError(400, 'client_url: is no mailto:name@host, or several addresses with commas between them.');
+  }
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+    throw new ApiError(400, 'client_url: is no URL that begins with http:// or https://.');
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw new ApiError(400, 'client_url: holds a user or a password; put what the endpoint asks for into a header.');
+  }
+  return text;
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  let found = value;
+  for (const key of path) {
+    found = typeof found === 'object' && found !== null ? Reflect.get(found, key) : undefined;
+  }
+  return found;
+}
+
+const text = z.string();
+const micros = text.meta({ description: 'microseconds since 1970, as a text of digits' });
+const state = z.enum(['pending', 'delivered', 'failed', 'skipped']);
+
+/** Parameters of lists of webhooks. */
+export const partParameters = z.object({ limit: text.optional(), offset: text.optional() });
+
+/** `extra` of lists of webhooks. */
+export const listExtraSchema = z.object({
+  filters: z.object({ limit: z.int(), offset: z.int() }),
+  order_by: z.null(),
+  pagination: z.object({ count: z.int(), total_count: z.int() }),
+});
+
+/** What `subscriptionDocument` makes. */
+export const subscriptionSchema = z
+  .object({
+    id: text,
+    account_identifier: text,
+    account_id: text,
+    name: text,
+    description: text,
+    job_ids: z.array(text),
+    event_types: z.array(z.enum(WEBHOOK_EVENT_TYPES)),
+    client_url: text.meta({ description: 'masked for callers who may not write webhooks' }),
+    active: z.boolean(),
+    archived_reason: text
+      .nullable()
+      .meta({ description: 'why nothing is sent any more; null where it was not archived' }),
+    created_at: micros,
+    updated_at: micros,
+    dispatched_at: micros.optional(),
+    http_status_code: text.meta({ description: "the endpoint's latest; 0 for none" }),
+    hmac_secret: text.optional().meta({ description: 'in the answer to its making alone' }),
+  })
+  .meta({ id: 'WebhookSubscription' });
+
+/** What `nativeSubscriptionDocument` makes. */
+export const nativeSubscriptionSchema = subscriptionSchema
+  .extend({
+    type: z.enum(WEBHOOK_KINDS),
+    state: z.enum(['active', 'inactive', 'archived']),
+    filters: z.object({
+      environments: z.array(text),
+      projects: z.array(text),
+      statuses: z.array(z.enum(['success', 'errored', 'cancelled'])),
+      transitions: z.array(z.enum(WEBHOOK_TRANSITIONS)),
+    }),
+    has_headers: z.boolean(),
+    authorization: z.boolean(),
+    standard_headers: z.boolean(),
+    max_per_minute: z.int().nullable(),
+    failed_count: z.int().meta({ description: 'deliveries that failed since the last success' }),
+    failing_since: micros.nullable(),
+    paused_until: micros.nullable(),
+    old_secret_until: micros.nullable(),
+  })
+  .meta({ id: 'OwnWebhookSubscription' });
+
+/** What a test says. */
+export const testSchema = z.object({
+  verification_error: text.nullable(),
+  verification_status_code: text,
+  event_id: text,
+});
+
+/** What `eventDocument` makes. */
+export const eventSchema = z
+  .object({
+    id: text,
+    subscription_id: text,
+    account_identifier: text,
+    account_id: text,
+    job_id: text,
+    run_id: text,
+    trigger_event_type: z.enum(WEBHOOK_EVENT_TYPES),
+    payload: text.meta({ description: 'JSON' }),
+    http_status_code: text,
+    state,
+    attempt_count: text,
+    created_at: micros,
+  })
+  .meta({ id: 'WebhookEvent' });
+
+/** What `receiptDocument` makes. */
+export const receiptSchema = z
+  .object({
+    id: text,
+    event_id: text,
+    subscription_id: text,
+    dispatched_at: micros,
+    duration_ms: z.int(),
+    http_status_code: text,
+    error_info: text.nullable(),
+    request_body: text,
+    request_headers: text.meta({ description: 'JSON' }),
+    response_headers: text.meta({ description: 'JSON' }),
+    response_body: text.meta({ description: 'the first 4 KiB' }),
+    resent_after: text
+      .nullable()
+      .meta({ description: 'what ended the kept connection on which it was sent first; null where it was sent once' }),
+  })
+  .meta({ id: 'WebhookReceipt' });

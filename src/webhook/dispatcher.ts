@@ -1,0 +1,459 @@
+import { setMaxListeners } from 'node:events';
+import type { Clock } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import { EarliestTimer } from '../component/earliest-timer.js';
+import type { Logger } from '../component/logger.js';
+import { pause } from '../component/pause.js';
+import { whenAborted } from '../component/when-aborted.js';
+import {
+  type ArchiveReason,
+  type AttemptSchedule,
+  archiveReasonOf,
+  type BreakerLimits,
+  type CircuitBreaker,
+  circuitBreaker,
+  nextAttemptInMs,
+} from './circuit-breaker.js';
+import type { ArchivedSubscription, AttemptResult, WebhookEvent } from './event.js';
+import type { WebhookEventStore } from './event-store.js';
+import { type EventSender, type Sent, sendEvent } from './senders.js';
+import type { WebhookKind, WebhookSubscription } from './subscription.js';
+import type { SubscriptionStore } from './subscription-store.js';
+
+/** Limits of a dispatcher. */
+export interface DispatcherConfig {
+  readonly schedule: AttemptSchedule;
+  readonly limits: BreakerLimits;
+  /** Attempts under way at a time, in all. */
+  readonly maxInFlight: number;
+  /** An event is claimed for so long, in milliseconds: longer than an attempt takes with the saving of its result. */
+  readonly leaseMs: number;
+}
+
+/** The defaults. */
+export const DISPATCHER_DEFAULTS = { maxInFlight: 512, leaseMs: 45_000 } as const;
+
+/** What a dispatcher works with. */
+export interface DispatcherDeps {
+  readonly events: WebhookEventStore;
+  readonly subscriptions: Pick<SubscriptionStore, 'find'>;
+  readonly senders: Readonly<Record<WebhookKind, EventSender>>;
+  /** Unique among processes. */
+  readonly holder: string;
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly logger: Logger;
+}
+
+/** What was done since the start. */
+export interface DispatcherCounts {
+  readonly delivered: number;
+  readonly failedAttempts: number;
+  /** Events whose attempts have all failed. */
+  readonly failed: number;
+  readonly archived: number;
+}
+
+/** How often what is due is looked for, in milliseconds: retries, and what other processes have written. */
+const POLL_MS = 1_000;
+const SOON_MS = 5;
+/** A subscription that was read so lately is not read again, in milliseconds. */
+const FRESH_MS = 1_000;
+
+/**
+ * Delivers due events to their subscriptions. Each subscription has a queue of its own, so that none waits for another's
+ * endpoint; at most half of all attempts are for subscriptions whose last delivery has failed.
+ */
+export class WebhookDispatcher implements Component {
+  readonly name = 'webhooks';
+  readonly counts: { -readonly [K in keyof DispatcherCounts]: number } = {
+    ...{ delivered: 0, failedAttempts: 0, failed: 0, archived: 0 },
+  };
+  /** The same by subscription. */
+  readonly tallies = new DeliveryTallies();
+  private readonly queues = new Map<string, SubscriptionQueue>();
+  private readonly running = new Set<Promise<void>>();
+  private readonly writer: ResultWriter;
+  private readonly timer: EarliestTimer;
+  private readonly stopping = new AbortController();
+  private readonly cutOff = new AbortController();
+  private polling: Promise<void> | undefined;
+  private isStale = false;
+  private inFlightCount = 0;
+
+  constructor(
+    private readonly config: DispatcherConfig,
+    private readonly deps: DispatcherDeps,
+  ) {
+    const { clock, logger, events: store, holder } = deps;
+    // Every attempt under way listens.
+    setMaxListeners(0, this.cutOff.signal);
+    const onArchived = (one: ArchivedSubscription) => this.logArchived(one);
+    this.writer = new ResultWriter(holder, {
+      store,
+      breaker: circuitBreaker(config.limits),
+      onArchived,
+      clock,
+      logger,
+    });
+    this.timer = new EarliestTimer(clock, () => void this.poll());
+  }
+
+  async start(): Promise<void> {
+    this.timer.within(SOON_MS);
+  }
+
+  /** Attempts under way may end until `deadline`; the rest is delivered again by the next start. */
+  async shutdown(deadline: AbortSignal): Promise<void> {
+    this.stopping.abort();
+    this.timer.cancel();
+    const cut = () => this.cutOff.abort();
+    deadline.addEventListener('abort', cut);
+    if (deadline.aborted) cut();
+    await this.polling;
+    while (this.running.size > 0) await Promise.all(this.running);
+    deadline.removeEventListener('abort', cut);
+    try {
+      await this.deps.events.release(this.deps.holder);
+    } catch (error) {
+      this.deps.logger.warn(
+        { error: String(error) },
+        'failed to release claimed webhooks; their claims end within a minute',
+      );
+    }
+  }
+
+  /** Something may be due. */
+  wake(): void {
+    if (!this.stopping.signal.aborted) this.timer.within(SOON_MS);
+  }
+
+  /** Waits until everything that is due was attempted, or until the signal aborts. */
+  async flush(deadline: AbortSignal): Promise<void> {
+    const { clock, events } = this.deps;
+    const ended = whenAborted(deadline);
+    while (!deadline.aborted) {
+      // One under way may have looked before the last came.
+      await this.polling;
+      await this.poll();
+      if (this.running.size > 0) await Promise.race([ended, Promise.all(this.running)]);
+      else if ((await events.listReady(clock.nowUnixMs(), [], 1)).length === 0) return;
+      // It waits for something that another process has.
+      else await pause(clock, SOON_MS * 4, deadline);
+    }
+  }
+
+  private poll(): Promise<void> {
+    // An event that comes while due ones are listed may have come too late for that list.
+    this.isStale = this.polling !== undefined;
+    this.polling ??= this.look().finally(() => {
+      this.polling = undefined;
+      if (this.stopping.signal.aborted) return;
+      this.timer.within(this.isStale ? SOON_MS : POLL_MS);
+    });
+    return this.polling;
+  }
+
+  private async look(): Promise<void> {
+    const { events, clock, logger } = this.deps;
+    const freeCount = this.config.maxInFlight - this.inFlightCount;
+    if (freeCount <= 0 || this.stopping.signal.aborted) return;
+    try {
+      const busy = [...this.queues].filter(([, queue]) => queue.freeCount === 0 || queue.isClaiming).map(([id]) => id);
+      const ready = await events.listReady(clock.nowUnixMs(), busy, freeCount);
+      await Promise.all(ready.map((subscription) => this.pump(subscription)));
+    } catch (error) {
+      logger.error({ error: String(error) }, 'failed to list due webhooks; retrying');
+    }
+  }
+
+  /** Begins as many attempts for a subscription as may be under way. */
+  private async pump(subscription: WebhookSubscription): Promise<void> {
+    const { events, clock, holder } = this.deps;
+    const queue =
+      this.queues.get(subscription.id) ?? new SubscriptionQueue(subscription.failedCount > 0, clock.monotonicMs());
+    this.queues.set(subscription.id, queue);
+    const limit = Math.min(queue.freeCount, this.roomFor(queue));
+    if (queue.isClaiming || limit <= 0 || this.stopping.signal.aborted) return;
+    queue.isClaiming = true;
+    // Counted from here on: others must not take the same room.
+    this.inFlightCount += limit;
+    let claimed: readonly WebhookEvent[] = [];
+    try {
+      const nowUnixMs = clock.nowUnixMs();
+      const claim = { holder, nowUnixMs, leaseUntilUnixMs: nowUnixMs + this.config.leaseMs };
+      claimed = await events.claim(subscription, limit, claim);
+    } finally {
+      queue.isClaiming = false;
+      this.inFlightCount -= limit - claimed.length;
+    }
+    queue.inFlightCount += claimed.length;
+    for (const event of claimed) {
+      const work = this.attempt(subscription, event, queue).finally(() => this.running.delete(work));
+      this.running.add(work);
+    }
+    if (queue.isIdle) this.queues.delete(subscription.id);
+  }
+
+  /** Attempts that may begin now, for a queue like this one. */
+  private roomFor({ isSuspect }: SubscriptionQueue): number {
+    const { maxInFlight } = this.config;
+    if (!isSuspect) return maxInFlight - this.inFlightCount;
+    let suspectCount = 0;
+    for (const queue of this.queues.values()) if (queue.isSuspect) suspectCount += queue.inFlightCount;
+    return Math.min(maxInFlight - this.inFlightCount, Math.ceil(maxInFlight / 2) - suspectCount);
+  }
+
+  private async attempt(
+    subscription: WebhookSubscription,
+    event: WebhookEvent,
+    queue: SubscriptionQueue,
+  ): Promise<void> {
+    const { clock, random } = this.deps;
+    const startedUnixMs = clock.nowUnixMs();
+    const startedMs = clock.monotonicMs();
+    let isDelivered = false;
+    try {
+      const sent = await sendEvent(this.deps.senders, subscription, event, this.cutOff.signal);
+      // The end of the program cut it off: that says nothing about the endpoint.
+      if (this.cutOff.signal.aborted && !sent.isDelivered) return;
+      isDelivered = sent.isDelivered;
+      const { schedule } = this.config;
+      const delayMs = nextAttemptInMs(schedule, event.roundCount + 1, sent.retryAfterMs, random);
+      const durationMs = Math.max(0, Math.round(clock.monotonicMs() - startedMs));
+      const hasNext = delayMs !== undefined && !sent.isGone;
+      const notDelivered = hasNext
+        ? ({ state: 'pending', dueUnixMs: startedUnixMs + durationMs + delayMs } as const)
+        : ({ state: 'failed' } as const);
+      const next = isDelivered ? ({ state: 'delivered' } as const) : notDelivered;
+      const attempt = { startedUnixMs, durationMs, ...logOf(sent) };
+      const { urlVersion } = subscription;
+      await this.writer.write({ event, urlVersion, attempt, next, isGone: sent.isGone }, this.cutOff.signal);
+      this.count(event, sent, hasNext, durationMs);
+    } finally {
+      queue.noteEnd(isDelivered);
+      queue.inFlightCount -= 1;
+      this.inFlightCount -= 1;
+      await this.goOn(subscription, queue, isDelivered);
+    }
+  }
+
+  /** Takes the next events of a subscription, with its current settings. */
+  private async goOn(subscription: WebhookSubscription, queue: SubscriptionQueue, isDelivered: boolean): Promise<void> {
+    const { accountId, id } = subscription;
+    // Of several attempts that end together one goes on, for all of them.
+    if (this.stopping.signal.aborted || queue.isClaiming) return;
+    queue.isClaiming = true;
+    try {
+      const { clock, subscriptions } = this.deps;
+      const isFresh = isDelivered && clock.monotonicMs() - queue.readMs < FRESH_MS;
+      const current = isFresh ? subscription : await subscriptions.find(accountId, id);
+      if (!isFresh) queue.readMs = clock.monotonicMs();
+      queue.isClaiming = false;
+      if (current !== undefined && current.pausedUntilUnixMs <= clock.nowUnixMs()) await this.pump(current);
+    } catch (error) {
+      this.deps.logger.error({ error: String(error) }, 'failed to claim webhooks; retrying');
+    } finally {
+      queue.isClaiming = false;
+    }
+    if (queue.isIdle && this.queues.get(id) === queue) this.queues.delete(id);
+  }
+
+  private count(event: WebhookEvent, sent: Sent, hasNext: boolean, durationMs: number): void {
+    const { id, subscriptionId, eventType, facts } = event;
+    if (sent.isDelivered) {
+      this.counts.delivered += 1;
+      this.tallies.add(subscriptionId, { deliveredCount: 1, deliveredMs: durationMs });
+      return;
+    }
+    this.counts.failedAttempts += 1;
+    this.tallies.add(subscriptionId, { failedAttemptCount: 1, failedMs: durationMs, failedCount: hasNext ? 0 : 1 });
+    if (hasNext) return;
+    this.counts.failed += 1;
+    const fields = { event: id, subscription: subscriptionId, eventType, run: facts.runId, reason: sent.error };
+    this.deps.logger.warn(fields, 'a webhook was not delivered in any attempt; it can be replayed');
+  }
+
+  private logArchived(archived: ArchivedSubscription): void {
+    const { id, name, reason } = archived;
+    this.counts.archived += 1;
+    this.tallies.archive(archived);
+    this.deps.logger.error(
+      { subscription: id, name, reason },
+      'a webhook subscription was archived: nothing more is sent to it until it is set active or gets a new URL',
+    );
+  }
+}
+
+function logOf(sent: Sent) {
+  return {
+    httpStatusCode: sent.httpStatusCode,
+    error: sent.error,
+    requestHeaders: JSON.stringify(sent.requestHeaders),
+    requestBody: sent.requestBody,
+    responseHeaders: JSON.stringify(sent.responseHeaders),
+    responseBody: sent.responseBody,
+    resentAfter: sent.resentAfter,
+  };
+}
+
+/** What a writer works with. */
+interface ResultWriterDeps {
+  readonly store: Pick<WebhookEventStore, 'finish'>;
+  readonly breaker: CircuitBreaker;
+  readonly onArchived: (subscription: ArchivedSubscription) => void;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Results written by one transaction. */
+const MAX_BATCH = 256;
+/** Between two tries while the state cannot be written, in milliseconds. */
+const RETRY_MS = 1_000;
+
+/** Saves results of attempts. Those that come while a write is under way share the next one. */
+class ResultWriter {
+  private waiting: { readonly result: AttemptResult; readonly done: () => void }[] = [];
+  private isWriting = false;
+
+  /** @param holder who has claimed the events */
+  constructor(
+    private readonly holder: string,
+    private readonly deps: ResultWriterDeps,
+  ) {}
+
+  /** Resolves when it is saved; retries until then, or until the signal aborts. */
+  write(result: AttemptResult, stop: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      this.waiting.push({ result, done: resolve });
+      if (!this.isWriting) void this.drain(stop);
+    });
+  }
+
+  private async drain(stop: AbortSignal): Promise<void> {
+    this.isWriting = true;
+    while (this.waiting.length > 0) {
+      // What ends at the same time shares a transaction.
+      await new Promise(setImmediate);
+      const batch = this.waiting.splice(0, MAX_BATCH);
+      await this.save(
+        batch.map(({ result }) => result),
+        stop,
+      );
+      for (const { done } of batch) done();
+    }
+    this.isWriting = false;
+  }
+
+  private async save(results: readonly AttemptResult[], stop: AbortSignal): Promise<void> {
+    const { store, breaker, onArchived, clock, logger } = this.deps;
+    for (;;) {
+      try {
+        for (const one of await store.finish(results, this.holder, breaker)) onArchived(one);
+        return;
+      } catch (error) {
+        const fields = { error: String(error), count: results.length };
+        // What is not saved is delivered again when its claim ends.
+        logger.error(fields, 'failed to save results of webhook deliveries; retrying');
+        if (stop.aborted) return;
+        await pause(clock, RETRY_MS, stop);
+      }
+    }
+  }
+}
+
+/** The most attempts at a time for one subscription. */
+const MAX_CONCURRENCY = 8;
+
+/**
+ * How many attempts one subscription may have under way: one at first and after a failure, more with each success. So an
+ * endpoint that does not answer holds one connection, and a fast one is not held up by its own events.
+ */
+class SubscriptionQueue {
+  inFlightCount = 0;
+  /** A claim is under way. */
+  isClaiming = false;
+  private limit = 1;
+
+  /**
+   * @param isSuspect whether its last delivery has failed
+   * @param readMs when the subscription was read, in monotonic milliseconds
+   */
+  constructor(
+    public isSuspect: boolean,
+    public readMs: number,
+  ) {}
+
+  /** Attempts that may begin now. */
+  get freeCount(): number {
+    return Math.max(0, this.limit - this.inFlightCount);
+  }
+
+  get isIdle(): boolean {
+    return this.inFlightCount === 0 && !this.isClaiming;
+  }
+
+  noteEnd(isDelivered: boolean): void {
+    this.isSuspect = !isDelivered;
+    this.limit = isDelivered ? Math.min(this.limit * 2, MAX_CONCURRENCY) : 1;
+  }
+}
+
+/** Deliveries of a subscription, counted by this process. */
+export interface DeliveryTally {
+  readonly deliveredCount: number;
+  /** Events whose attempts have all failed. */
+  readonly failedCount: number;
+  /** Events that waited when it was archived. */
+  readonly skippedCount: number;
+  /** Attempts that failed. Each delivered event had one attempt that did not. */
+  readonly failedAttemptCount: number;
+  /** Duration of attempts that were delivered, and of those that failed, in milliseconds. */
+  readonly deliveredMs: number;
+  readonly failedMs: number;
+}
+
+/** Subscriptions that are counted; beyond these, the one without a delivery for longest is dropped. */
+const MAX_TALLIES = 10_000;
+const NOTHING: DeliveryTally = {
+  ...{ deliveredCount: 0, failedCount: 0, skippedCount: 0, failedAttemptCount: 0 },
+  ...{ deliveredMs: 0, failedMs: 0 },
+};
+
+/** Counts deliveries by their subscription, since the start. */
+export class DeliveryTallies {
+  /** Ordered by the last delivery. */
+  private readonly tallies = new Map<string, DeliveryTally>();
+
+  /** How often a subscription was archived, by the reason. */
+  readonly archivings: { [R in ArchiveReason]: number } = { gone: 0, failures_in_a_row: 0, failing_too_long: 0 };
+
+  /** @returns zeros for a subscription without deliveries */
+  of(subscriptionId: string): DeliveryTally {
+    return this.tallies.get(subscriptionId) ?? NOTHING;
+  }
+
+  add(subscriptionId: string, more: Partial<DeliveryTally>): void {
+    const before = this.of(subscriptionId);
+    this.tallies.delete(subscriptionId);
+    for (const oldest of this.tallies.keys()) {
+      if (this.tallies.size < MAX_TALLIES) break;
+      this.tallies.delete(oldest);
+    }
+    this.tallies.set(subscriptionId, {
+      deliveredCount: before.deliveredCount + (more.deliveredCount ?? 0),
+      failedCount: before.failedCount + (more.failedCount ?? 0),
+      skippedCount: before.skippedCount + (more.skippedCount ?? 0),
+      failedAttemptCount: before.failedAttemptCount + (more.failedAttemptCount ?? 0),
+      deliveredMs: before.deliveredMs + (more.deliveredMs ?? 0),
+      failedMs: before.failedMs + (more.failedMs ?? 0),
+    });
+  }
+
+  archive({ id, reason, skippedCount }: Pick<ArchivedSubscription, 'id' | 'reason' | 'skippedCount'>): void {
+    this.add(id, { skippedCount });
+    const kind = archiveReasonOf(reason);
+    if (kind !== undefined) this.archivings[kind] += 1;
+  }
+}

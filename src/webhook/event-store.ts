@@ -1,0 +1,438 @@
+import { sql } from 'kysely';
+import { groupBy } from '../component/group-by.js';
+import type { Page } from '../store/run-catalog.js';
+import type { StateDb } from '../store/state-tables.js';
+import type { CircuitBreaker } from './circuit-breaker.js';
+import type { ArchivedSubscription, AttemptResult, RunFacts, WebhookAttempt, WebhookEvent } from './event.js';
+import type { WebhookSubscription } from './subscription.js';
+import {
+  changeWebhooks,
+  fromStanding,
+  toSubscription,
+  type WebhookDb,
+  type WebhookTables,
+  type WebhookTransaction,
+} from './tables.js';
+
+/** Who takes events to deliver them, and for how long. */
+export interface Claim {
+  /** Unique among processes. */
+  readonly holder: string;
+  readonly nowUnixMs: number;
+  readonly leaseUntilUnixMs: number;
+}
+
+/** Which events are to be delivered anew. */
+export type ReplayScope =
+  | { readonly eventId: string }
+  /** All that failed or were skipped since then, of one subscription or of all of the account. */
+  | { readonly sinceUnixMs: number; readonly subscriptionId?: string };
+
+/** Due events that are looked at for one that can be claimed: behind so many that wait for one of their job, others wait too. */
+const MAX_LOOKED_AT = 256;
+const MINUTE_MS = 60_000;
+
+/** Events of subscriptions, and the log of attempts to deliver them. The outbox adds them as runs change. */
+export class WebhookEventStore {
+  private readonly db: WebhookDb;
+
+  constructor(db: StateDb) {
+    this.db = db.withTables<WebhookTables>();
+  }
+
+  /** Subscriptions that are not paused and have an event that can be claimed; leaves out the given ones. */
+  async listReady(
+    nowUnixMs: number,
+    without: readonly string[],
+    limit: number,
+  ): Promise<readonly WebhookSubscription[]> {
+    const rows = await this.db
+      .selectFrom('webhook_subscriptions as subscription')
+      .selectAll()
+      .where('paused_until_unix_ms', '<=', nowUnixMs)
+      .where('next_slot_unix_ms', '<=', nowUnixMs)
+      .$if(without.length > 0, (query) => query.where('id', 'not in', without))
+      .where(({ exists, selectFrom }) =>
+        exists(
+          selectFrom('webhook_events as event')
+            .select('event.seq')
+            .whereRef('event.subscription_id', '=', 'subscription.id')
+            .where(IS_PENDING)
+            .where('event.due_unix_ms', '<=', nowUnixMs)
+            .where('event.lease_until_unix_ms', '<=', nowUnixMs)
+            .where(({ or, eb }) => or([eb('subscription.state', '=', 'active'), eb('event.is_forced', '=', 1)])),
+        ),
+      )
+      .limit(limit)
+      .execute();
+    return rows.map(toSubscription);
+  }
+
+  /**
+   * Takes events of a subscription, oldest first: due ones that nobody has, and whose earlier ones of the same job were
+   * tried. Each is had by one holder at a time. A subscription with a rate cap gives one, if it is its time.
+   */
+  async claim(
+    { id, maxPerMinute }: Pick<WebhookSubscription, 'id' | 'maxPerMinute'>,
+    limit: number,
+    { holder, nowUnixMs, leaseUntilUnixMs }: Claim,
+  ): Promise<readonly WebhookEvent[]> {
+    if (maxPerMinute !== null && !(await this.takeSlot(id, maxPerMinute, nowUnixMs))) return [];
+    const due = this.db
+      .selectFrom('webhook_events as event')
+      .innerJoin('webhook_subscriptions as subscription', 'subscription.id', 'event.subscription_id')
+      .select(['event.seq', 'event.job_id'])
+      .where('event.subscription_id', '=', id)
+      .where(IS_PENDING)
+      .where('event.due_unix_ms', '<=', nowUnixMs)
+      .where('event.lease_until_unix_ms', '<=', nowUnixMs)
+      .where(({ or, eb }) => or([eb('subscription.state', '=', 'active'), eb('event.is_forced', '=', 1)]))
+      .orderBy('event.due_unix_ms')
+      .orderBy('event.seq')
+      .limit(MAX_LOOKED_AT);
+    // One statement, and what it changes is looked at again where another one changed it first: each event has one holder.
+    const rows = await this.db
+      .updateTable('webhook_events')
+      .set({ lease_until_unix_ms: leaseUntilUnixMs, lease_holder: holder })
+      .where('seq', 'in', ({ selectFrom }) =>
+        selectFrom(due.as('due'))
+          .select('due.seq')
+          .where((earlier) =>
+            earlier.not(
+              earlier.exists(
+                earlier
+                  .selectFrom('webhook_events as event')
+                  .select('event.seq')
+                  .where('event.subscription_id', '=', id)
+                  .whereRef('event.job_id', '=', 'due.job_id')
+                  .where(sql<boolean>`event.state = 'pending' and event.is_tried = 0`)
+                  .whereRef('event.seq', '<', 'due.seq'),
+              ),
+            ),
+          )
+          .orderBy('due.seq')
+          .limit(maxPerMinute === null ? limit : 1),
+      )
+      .where('state', '=', 'pending')
+      .where('lease_until_unix_ms', '<=', nowUnixMs)
+      .returningAll()
+      .execute();
+    return [...rows].sort((a, b) => a.seq - b.seq).map(toEvent);
+  }
+
+  /**
+   * Saves results of attempts, in one transaction. What another holder has taken over meanwhile is logged, and
+   * changes nothing else. What did not arrive at a URL that the subscription no longer has is due at once, with all
+   * attempts before it, and says nothing of the subscription. What waits for a subscription that is archived is skipped.
+   */
+  finish(
+    results: readonly AttemptResult[],
+    holder: string,
+    breaker: CircuitBreaker,
+  ): Promise<readonly ArchivedSubscription[]> {
+    if (results.length === 0) return Promise.resolve([]);
+    return changeWebhooks(this.db, (transaction) => new EventResults(transaction, holder, breaker).write(results));
+  }
+
+  /** Gives back what was claimed and not finished. @param holder whose: all holders that begin with it; all that anybody has when left out */
+  async release(holder?: string): Promise<void> {
+    await this.db
+      .updateTable('webhook_events')
+      .set({ lease_until_unix_ms: 0, lease_holder: null })
+      .where('state', '=', 'pending')
+      .where('lease_until_unix_ms', '>', 0)
+      .$if(holder !== undefined, (query) => query.where('lease_holder', 'like', `${holder}%`))
+      .execute();
+  }
+
+  /** Newest first. */
+  async list(
+    accountId: number,
+    subscriptionId: string,
+    { limit, offset }: { limit: number; offset: number },
+  ): Promise<Page<WebhookEvent>> {
+    const own = events(this.db, accountId).where('event.subscription_id', '=', subscriptionId);
+    const rows = await own.selectAll('event').orderBy('event.seq', 'desc').limit(limit).offset(offset).execute();
+    const { count } = await own.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
+    return { items: rows.map(toEvent), totalCount: Number(count) };
+  }
+
+  async find(accountId: number, subscriptionId: string, eventId: string): Promise<WebhookEvent | undefined> {
+    const row = await events(this.db, accountId)
+      .selectAll('event')
+      .where('event.subscription_id', '=', subscriptionId)
+      .where('event.id', '=', eventId)
+      .executeTakeFirst();
+    return row && toEvent(row);
+  }
+
+  /** Attempts of an event, oldest first. */
+  async attemptsOf(eventId: string): Promise<readonly WebhookAttempt[]> {
+    return (await this.attemptsOfEach([eventId])).get(eventId) ?? [];
+  }
+
+  /** The same of each of these events; those that have none are left out. @param eventIds as many as a page shows */
+  async attemptsOfEach(eventIds: readonly string[]): Promise<ReadonlyMap<string, readonly WebhookAttempt[]>> {
+    if (eventIds.length === 0) return new Map();
+    const rows = await this.db
+      .selectFrom('webhook_attempts')
+      .selectAll()
+      .where('event_id', 'in', eventIds)
+      .orderBy('attempt_index')
+      .execute();
+    const ofEvent = groupBy(rows, (row) => row.event_id);
+    return new Map([...ofEvent].map(([eventId, own]) => [eventId, own.map(toAttempt)]));
+  }
+
+  /**
+   * Makes events due again, with all attempts before them, also where their subscription is not active; pending ones stay
+   * as they are. @returns how many
+   */
+  replay(accountId: number, scope: ReplayScope, nowUnixMs: number): Promise<number> {
+    return changeWebhooks(this.db, async (transaction) => {
+      const own = transaction
+        .selectFrom('webhook_subscriptions')
+        .select('id')
+        .where('account_id', '=', accountId)
+        .$if('subscriptionId' in scope, (query) =>
+          query.where('id', '=', ('subscriptionId' in scope && scope.subscriptionId) || ''),
+        );
+      const replayed = await transaction
+        .updateTable('webhook_events')
+        .set({ state: 'pending', is_forced: 1, round_count: 0, due_unix_ms: nowUnixMs })
+        .set({ lease_until_unix_ms: 0, lease_holder: null })
+        .where('subscription_id', 'in', own)
+        .where(({ and, eb }) =>
+          'eventId' in scope
+            ? and([eb('id', '=', scope.eventId), eb('state', '<>', 'pending')])
+            : and([eb('created_unix_ms', '>=', scope.sinceUnixMs), eb('state', 'in', ['failed', 'skipped'])]),
+        )
+        .returning('subscription_id')
+        .execute();
+      const touched = [...new Set(replayed.map(({ subscription_id }) => subscription_id))];
+      if (touched.length > 0) {
+        // Whoever asks does not want to wait for a pause to end.
+        await transaction
+          .updateTable('webhook_subscriptions')
+          .set({ paused_until_unix_ms: 0 })
+          .where('id', 'in', touched)
+          .execute();
+      }
+      return replayed.length;
+    });
+  }
+
+  async countPending(): Promise<number> {
+    const { count } = await this.db
+      .selectFrom('webhook_events as event')
+      .select(({ fn }) => fn.countAll<number>().as('count'))
+      .where(IS_PENDING)
+      .executeTakeFirstOrThrow();
+    return Number(count);
+  }
+
+  /** The same of each of these subscriptions; those that have none are left out. */
+  async countPendingOf(subscriptionIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    if (subscriptionIds.length === 0) return new Map();
+    const rows = await this.db
+      .selectFrom('webhook_events as event')
+      .select(({ fn }) => ['event.subscription_id', fn.countAll<number>().as('count')])
+      .where(IS_PENDING)
+      .where('event.subscription_id', 'in', subscriptionIds)
+      .groupBy('event.subscription_id')
+      .execute();
+    return new Map(rows.map(({ subscription_id, count }) => [subscription_id, Number(count)]));
+  }
+
+  /** Whether a subscription with a rate cap may have an attempt now; if so, its next one is a while later. */
+  private async takeSlot(id: string, maxPerMinute: number, nowUnixMs: number): Promise<boolean> {
+    const taken = await this.db
+      .updateTable('webhook_subscriptions')
+      .set({ next_slot_unix_ms: nowUnixMs + Math.ceil(MINUTE_MS / maxPerMinute) })
+      .where('id', '=', id)
+      .where('next_slot_unix_ms', '<=', nowUnixMs)
+      .returning('id')
+      .executeTakeFirst();
+    return taken !== undefined;
+  }
+}
+
+/** Spelt as the partial indexes spell it. */
+const IS_PENDING = sql<boolean>`event.state = 'pending'`;
+
+function events(db: WebhookDb, accountId: number) {
+  return db
+    .selectFrom('webhook_events as event')
+    .innerJoin('webhook_subscriptions as subscription', 'subscription.id', 'event.subscription_id')
+    .where('subscription.account_id', '=', accountId);
+}
+
+function toEvent(row: WebhookTables['webhook_events']): WebhookEvent {
+  return {
+    id: row.id,
+    subscriptionId: row.subscription_id,
+    eventType: row.event_type,
+    // Only the outbox writes the column.
+    facts: JSON.parse(row.facts) as RunFacts,
+    createdUnixMs: row.created_unix_ms,
+    state: row.state,
+    roundCount: row.round_count,
+    attemptCount: row.attempt_count,
+    dueUnixMs: row.due_unix_ms,
+    httpStatusCode: row.http_status_code,
+  };
+}
+
+function toAttempt(row: WebhookTables['webhook_attempts']): WebhookAttempt {
+  return {
+    eventId: row.event_id,
+    index: row.attempt_index,
+    startedUnixMs: row.started_unix_ms,
+    durationMs: row.duration_ms,
+    httpStatusCode: row.http_status_code,
+    error: row.error,
+    requestHeaders: row.request_headers,
+    requestBody: row.request_body,
+    responseHeaders: row.response_headers,
+    responseBody: row.response_body,
+    resentAfter: row.resent_after,
+  };
+}
+
+/** Saves results of attempts within one transaction. */
+export class EventResults {
+  constructor(
+    private readonly transaction: WebhookTransaction,
+    private readonly holder: string,
+    private readonly breaker: CircuitBreaker,
+  ) {}
+
+  async write(results: readonly AttemptResult[]): Promise<readonly ArchivedSubscription[]> {
+    const logged: WebhookTables['webhook_attempts'][] = [];
+    const bySubscription = new Map<string, AttemptResult[]>();
+    const urlVersions = await this.findUrlVersions(results);
+    for (const result of results) {
+      const { subscriptionId } = result.event;
+      const isOutdated = urlVersions.get(subscriptionId) !== result.urlVersion;
+      const index = await this.writeEvent(isOutdated ? tryAgain(result) : result, isOutdated);
+      if (index === undefined) continue;
+      logged.push(logRow(result, index));
+      if (isOutdated) continue;
+      bySubscription.set(subscriptionId, [...(bySubscription.get(subscriptionId) ?? []), result]);
+    }
+    if (logged.length > 0) await this.transaction.insertInto('webhook_attempts').values(logged).execute();
+    const archived: ArchivedSubscription[] = [];
+    for (const [id, own] of bySubscription) archived.push(...(await this.writeStanding(id, own)));
+    return archived;
+  }
+
+  private async findUrlVersions(results: readonly AttemptResult[]): Promise<ReadonlyMap<string, number>> {
+    const ids = [...new Set(results.map(({ event }) => event.subscriptionId))];
+    const rows = await this.transaction
+      .selectFrom('webhook_subscriptions')
+      .select(['id', 'url_version'])
+      .where('id', 'in', ids)
+      .execute();
+    return new Map(rows.map(({ id, url_version }) => [id, url_version]));
+  }
+
+  /**
+   * @param isOutdated whether it was sent to a URL that the subscription no longer has
+   * @returns the attempt's position; `undefined` where the event is no longer there
+   */
+  private async writeEvent({ event, next, attempt }: AttemptResult, isOutdated: boolean): Promise<number | undefined> {
+    const { transaction, holder } = this;
+    const counted = await transaction
+      .updateTable('webhook_events')
+      .set(({ eb }) => ({
+        attempt_count: eb('attempt_count', '+', 1),
+        round_count: isOutdated ? 0 : eb('round_count', '+', 1),
+        ...{ is_tried: 1, lease_until_unix_ms: 0, lease_holder: null },
+        // What was skipped while the attempt was under way stays so, unless it arrived.
+        state:
+          next.state === 'delivered'
+            ? next.state
+            : eb.case().when('state', '=', 'pending').then(next.state).else(eb.ref('state')).end(),
+        ...(next.state === 'pending' && { due_unix_ms: next.dueUnixMs }),
+        ...(attempt.httpStatusCode !== null && { http_status_code: attempt.httpStatusCode }),
+      }))
+      .where('id', '=', event.id)
+      .where('lease_holder', '=', holder)
+      .returning('attempt_count')
+      .executeTakeFirst();
+    if (counted !== undefined) return counted.attempt_count;
+    const taken = await transaction
+      .updateTable('webhook_events')
+      .set(({ eb }) => ({ attempt_count: eb('attempt_count', '+', 1) }))
+      .where('id', '=', event.id)
+      .returning('attempt_count')
+      .executeTakeFirst();
+    return taken?.attempt_count;
+  }
+
+  private async writeStanding(id: string, results: readonly AttemptResult[]): Promise<readonly ArchivedSubscription[]> {
+    const { transaction } = this;
+    const row = await transaction
+      .selectFrom('webhook_subscriptions')
+      .selectAll()
+      .where('id', '=', id)
+      .executeTakeFirst();
+    if (row === undefined) return [];
+    const { standing, archiveReason } = this.breaker(toSubscription(row), results);
+    const isArchived = archiveReason !== null && row.state === 'active';
+    await transaction
+      .updateTable('webhook_subscriptions')
+      .set({
+        ...fromStanding(standing),
+        ...(isArchived && { state: 'archived' as const, archive_reason: archiveReason }),
+        ...(isArchived && { updated_unix_ms: Math.max(...results.map(({ attempt }) => endedUnixMs(attempt))) }),
+      })
+      .where('id', '=', id)
+      .execute();
+    if (!isArchived) return [];
+    const skippedCount = await skipPending(transaction, id);
+    return [{ id, name: row.name, accountId: row.account_id, reason: archiveReason, skippedCount }];
+  }
+}
+
+/** The URL that the subscription has by now did not get it yet. */
+function tryAgain(result: AttemptResult): AttemptResult {
+  if (result.next.state === 'delivered') return result;
+  return { ...result, next: { state: 'pending', dueUnixMs: endedUnixMs(result.attempt) } };
+}
+
+function endedUnixMs({ startedUnixMs, durationMs }: AttemptResult['attempt']): number {
+  return startedUnixMs + durationMs;
+}
+
+function logRow({ event, attempt }: AttemptResult, index: number): WebhookTables['webhook_attempts'] {
+  return {
+    event_id: event.id,
+    attempt_index: index,
+    subscription_id: event.subscriptionId,
+    started_unix_ms: attempt.startedUnixMs,
+    duration_ms: attempt.durationMs,
+    http_status_code: attempt.httpStatusCode,
+    error: attempt.error,
+    request_headers: attempt.requestHeaders,
+    request_body: attempt.requestBody,
+    response_headers: attempt.responseHeaders,
+    response_body: attempt.responseBody,
+    resent_after: attempt.resentAfter,
+  };
+}
+
+/** Skips the events that wait for a subscription, but for replayed ones. @returns how many */
+export async function skipPending(transaction: WebhookTransaction, subscriptionId: string): Promise<number> {
+  const { numUpdatedRows } = await transaction
+    .updateTable('webhook_events')
+    .set({ state: 'skipped' })
+    .where('subscription_id', '=', subscriptionId)
+    .where('state', '=', 'pending')
+    .where('is_forced', '=', 0)
+    .executeTakeFirst();
+  return Number(numUpdatedRows);
+}
+
+/** Why an event cannot be found to be sent once more. */
+export const NOT_REPLAYABLE = 'it may be older than retain-deliveries-age (7 days by default), or still be tried';

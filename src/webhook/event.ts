@@ -1,0 +1,110 @@
+import type { RunStatus } from '../store/run-status.js';
+import type { WebhookEventType, WebhookSubscription } from './subscription.js';
+
+/**
+ * Whether an event is still to be delivered, was, was not in all attempts (`failed`), or was never tried because its
+ * subscription was not active (`skipped`).
+ */
+export type WebhookEventState = 'pending' | 'delivered' | 'failed' | 'skipped';
+
+/** An event for one subscription. */
+export interface WebhookEvent {
+  /** `wev_` and a KSUID; the same over all attempts. */
+  readonly id: string;
+  readonly subscriptionId: string;
+  readonly eventType: WebhookEventType;
+  readonly facts: RunFacts;
+  readonly createdUnixMs: number;
+  readonly state: WebhookEventState;
+  /** Attempts since it came to be, or was last replayed. */
+  readonly roundCount: number;
+  /** All attempts. */
+  readonly attemptCount: number;
+  /** When the next attempt is due. */
+  readonly dueUnixMs: number;
+  /** Of the last attempt; `null` where none was answered. */
+  readonly httpStatusCode: number | null;
+}
+
+/** An event as it is sent: one of the outbox, or a test. */
+export interface OutgoingEvent extends Pick<WebhookEvent, 'id' | 'eventType' | 'facts' | 'createdUnixMs'> {
+  /** Somebody tests the subscription: nothing has happened. Events of the outbox do not have it. */
+  readonly isTest?: true;
+}
+
+/** One attempt to deliver an event. */
+export interface WebhookAttempt {
+  readonly eventId: string;
+  /** Position among the event's attempts, from 1. */
+  readonly index: number;
+  readonly startedUnixMs: number;
+  readonly durationMs: number;
+  /** `null` where nothing was answered. */
+  readonly httpStatusCode: number | null;
+  /** Why it failed, in words; `null` where it did not. */
+  readonly error: string | null;
+  /** JSON objects; values that may be secret are masked. */
+  readonly requestHeaders: string;
+  readonly requestBody: string;
+  readonly responseHeaders: string;
+  /** The first 4 KiB. */
+  readonly responseBody: string;
+  /**
+   * What ended the kept connection on which it was sent first, where it was sent once more, on a new one; `null` where it
+   * was sent once.
+   */
+  readonly resentAfter: string | null;
+}
+
+/** What an attempt came to, and what follows for its event. */
+export interface AttemptResult {
+  readonly event: WebhookEvent;
+  /** Of the URL that it was sent to. */
+  readonly urlVersion: number;
+  readonly attempt: Omit<WebhookAttempt, 'index' | 'eventId'>;
+  readonly next: { readonly state: 'delivered' | 'failed' } | { readonly state: 'pending'; readonly dueUnixMs: number };
+  /** The endpoint wants nothing more, ever. */
+  readonly isGone: boolean;
+}
+
+/** A subscription that was archived, and why. */
+export type ArchivedSubscription = Pick<WebhookSubscription, 'id' | 'name' | 'accountId'> & {
+  readonly reason: string;
+  /** Events that waited for it, and are not delivered. */
+  readonly skippedCount: number;
+};
+
+/** What an event tells of a run, as it was when the event came to be. Times are Unix milliseconds. */
+export interface RunFacts {
+  readonly jobId: number;
+  readonly jobName: string;
+  readonly runId: number;
+  readonly environmentId: number;
+  readonly environmentName: string;
+  readonly projectId: number;
+  readonly projectName: string;
+  /** Empty where the telemetry has not told. */
+  readonly engineVersion: string;
+  readonly status: RunStatus;
+  /** Why it did not end well. */
+  readonly statusMessage: string | null;
+  /** What started it, in words; `null` where nobody said. */
+  readonly reason: string | null;
+  /** When its first command was started; of a run that never was, when it came to be. */
+  readonly startedUnixMs: number;
+  /** Of an event that says that it is over. */
+  readonly finishedUnixMs: number | null;
+  /** Artifacts that it was to have and that never came; left out where all of them can be downloaded. */
+  readonly missingArtifacts?: MissingArtifactFacts;
+  /** Of an event that says that it errored: when its first command that did so ended. */
+  readonly erroredUnixMs: number | null;
+}
+
+/** What an event says of missing artifacts. */
+export interface MissingArtifactFacts {
+  readonly count: number;
+  /** The first of them. */
+  readonly paths: readonly string[];
+  /** Why, in words. */
+  readonly reason: string;
+}

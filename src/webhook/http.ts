@@ -1,0 +1,258 @@
+import type { LookupAddress } from 'node:dns';
+import http from 'node:http';
+import https from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js';
+import type { Clock } from '../component/clock.js';
+import { exchange, exchangeErrorText, type HttpAnswer, StaleConnectionError } from '../delivery/http-exchange.js';
+
+/** What came of one request. */
+export interface HttpOutcome {
+  /** `null` where nothing was answered. */
+  readonly status: number | null;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The first 4 KiB. */
+  readonly body: string;
+  /** Why nothing was answered, in words; `null` where something was. */
+  readonly error: string | null;
+  /** What ended the kept connection on which it was sent first, where it was sent once more, on a new one; else `null`. */
+  readonly resentAfter: string | null;
+}
+
+/** How requests are made. */
+export interface WebhookHttpConfig {
+  readonly rules: AddressRules;
+  /** Until the head of the answer is there, in milliseconds; what has come of its body by then is kept. */
+  readonly timeoutMs: number;
+  readonly resolve: ResolveAll;
+  /** Authorities in PEM, in place of the usual ones; for tests. */
+  readonly ca?: string;
+}
+
+/** Of an answer's body no more is kept; the rest is not waited for. */
+const MAX_BODY_BYTES = 4 * 1024;
+/** What is said of an error is cut here, in characters. */
+const MAX_ERROR_LENGTH = 500;
+/** Connections are kept for so long after an answer, in milliseconds: shorter than servers usually do. */
+const KEPT_MS = 4_000;
+
+/** Posts bodies to endpoints whose addresses are allowed. Redirects are answers like others, and no proxy is used. */
+export class WebhookHttp {
+  private readonly agents: { readonly http: http.Agent; readonly https: https.Agent };
+  private readonly lookup: LookupFunction;
+
+  constructor(
+    private readonly config: WebhookHttpConfig,
+    private readonly clock: Clock,
+  ) {
+    const { ca, rules, resolve } = config;
+    const kept = { keepAlive: true, maxFreeSockets: 64, timeout: KEPT_MS };
+    this.agents = { http: new http.Agent(kept), https: new https.Agent({ ...kept, ...(ca !== undefined && { ca }) }) };
+    this.lookup = guardedLookup(rules, resolve);
+  }
+
+  /**
+   * One attempt; never throws for what the other side does. What is sent on a kept connection that ends before a byte of the
+   * answer is sent once more on a new one: the other side may have closed it before it saw the request.
+   * @param signal ends it early
+   */
+  async post(
+    url: URL,
+    headers: Readonly<Record<string, string>>,
+    body: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<HttpOutcome> {
+    const endMs = this.clock.monotonicMs() + this.config.timeoutMs;
+    let resentAfter: string | null = null;
+    try {
+      const answer = await this.request(url, headers, body, signal, { isKept: true, endMs }).catch((error: unknown) => {
+        if (!(error instanceof StaleConnectionError) || signal.aborted) throw error;
+        resentAfter = exchangeErrorText(error, MAX_ERROR_LENGTH);
+        return this.request(url, headers, body, signal, { isKept: false, endMs });
+      });
+      const text = Buffer.from(answer.body).toString('utf8');
+      return { status: answer.status, headers: flat(answer.headers), body: text, error: null, resentAfter };
+    } catch (error) {
+      return { status: null, headers: {}, body: '', error: exchangeErrorText(error, MAX_ERROR_LENGTH), resentAfter };
+    }
+  }
+
+  /** Closes the connections. */
+  close(): void {
+    this.agents.http.destroy();
+    this.agents.https.destroy();
+  }
+
+  private request(
+    url: URL,
+    headers: Readonly<Record<string, string>>,
+    body: Uint8Array,
+    signal: AbortSignal,
+    { isKept, endMs }: { readonly isKept: boolean; readonly endMs: number },
+  ): Promise<HttpAnswer> {
+    const { rules, timeoutMs, ca } = this.config;
+    // Sockets look up names only: an address that stands in the URL is looked at here.
+    const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+    const rule = isIP(host) === 0 ? undefined : rules.ruleAgainst(host);
+    if (rule !== undefined) return Promise.reject(new ForbiddenAddressError(url.hostname, rule));
+    const refuse = (remoteAddress: string) => {
+      // Whatever way the socket came to its address: what it is connected to is looked at once more.
+      const found = rules.ruleAgainst(remoteAddress);
+      return found === undefined ? undefined : new ForbiddenAddressError(url.hostname, found);
+    };
+    const agent = isKept && (url.protocol === 'https:' ? this.agents.https : this.agents.http);
+    const timeoutMessage = `no answer within ${timeoutMs / 1_000} s`;
+    return exchange(
+      { url, agent, headers, body, lookup: this.lookup, refuse, ...(ca !== undefined && { ca }) },
+      {
+        ...{ clock: this.clock, signal, timeoutMessage, maxBodyBytes: MAX_BODY_BYTES },
+        timeoutMs: Math.max(0, endMs - this.clock.monotonicMs()),
+      },
+    );
+  }
+}
+
+function flat(headers: http.IncomingHttpHeaders): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
+  );
+}
+
+/** Resolves a name to all of its addresses. */
+export type ResolveAll = (hostname: string) => Promise<readonly LookupAddress[]>;
+
+/**
+ * A `lookup` for sockets that gives them allowed addresses only. The socket connects to what was looked at: a name that
+ * resolves to another address a moment later changes nothing.
+ */
+export function guardedLookup(rules: AddressRules, resolve: ResolveAll): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname).then(
+      (addresses) => {
+        const allowed = addresses.filter(({ address }) => rules.ruleAgainst(address) === undefined);
+        const wanted = allowed.filter(({ family }) => !options.family || family === options.family);
+        const [first] = wanted;
+        if (first === undefined) {
+          const rule = addresses.map(({ address }) => rules.ruleAgainst(address)).find((one) => one !== undefined);
+          callback(new ForbiddenAddressError(hostname, rule ?? 'it has no address'), [], 0);
+        } else if (options.all === true) callback(null, [...wanted]);
+        else callback(null, first.address, first.family);
+      },
+      (error: unknown) => callback(error instanceof Error ? error : new Error(String(error)), [], 0),
+    );
+  };
+}
+
+/** An endpoint's address is one that nothing is sent to. The message says which, by which rule, and what allows it. */
+export class ForbiddenAddressError extends Error {
+  override readonly name = 'ForbiddenAddressError';
+  /** @param rule such as `127.0.0.1 is loopback` */
+  constructor(host: string, rule: string) {
+    super(`${host} is refused: ${rule}; add it to webhook-allow if deliveries may go there`);
+  }
+}
+
+/** Addresses that an endpoint must not have. */
+type Rule = string;
+
+/** Words of the allow list and the ranges that they stand for. */
+const WORDS: Readonly<Record<string, readonly string[]>> = {
+  loopback: ['127.0.0.0/8', '::1/128'],
+  private: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
+};
+
+/** Services of clouds that answer at addresses which are public by their range. */
+const METADATA: ReadonlySet<string> = new Set(['168.63.129.16']);
+
+const RANGE_WORDS: Readonly<Record<string, string>> = {
+  unspecified: 'unspecified',
+  broadcast: 'broadcast',
+  multicast: 'multicast',
+  linkLocal: 'link-local, where clouds keep their metadata',
+  loopback: 'loopback',
+  carrierGradeNat: "of carriers' NAT",
+  private: 'private',
+  uniqueLocal: 'private (unique local)',
+};
+
+/** One entry of the allow list: an address or a range. */
+export type AllowedRange = readonly [IPv4 | IPv6, number];
+
+/**
+ * Reads one entry of an allow list: an address, a range such as `10.1.0.0/16`, `loopback` or `private`.
+ * @returns `undefined` when it is none of these
+ */
+export function parseAllowed(text: string): readonly AllowedRange[] | undefined {
+  const ranges = WORDS[text.toLowerCase()] ?? [text];
+  const parsed: AllowedRange[] = [];
+  for (const range of ranges) {
+    if (ipaddr.isValidCIDR(range)) parsed.push(ipaddr.parseCIDR(range));
+    else if (ipaddr.IPv4.isValidFourPartDecimal(range) || ipaddr.IPv6.isValid(range)) {
+      const address = ipaddr.parse(range);
+      parsed.push([address, address.kind() === 'ipv4' ? 32 : 128]);
+    } else return undefined;
+  }
+  return parsed;
+}
+
+/**
+ * Decides which addresses webhooks are sent to: public ones, and those that are allowed. Addresses that carry another one
+ * (IPv4-mapped, NAT64, 6to4) are judged by that one as well.
+ */
+export class AddressRules {
+  constructor(private readonly allowed: readonly AllowedRange[]) {}
+
+  /**
+   * Which rule forbids an address, as the end of a sentence; `undefined` where none does.
+   * @param text an IP address as sockets and resolvers have it
+   */
+  ruleAgainst(text: string): Rule | undefined {
+    const [bare = ''] = text.split('%');
+    if (!ipaddr.isValid(bare)) return 'which is no IP address';
+    const address = ipaddr.parse(bare);
+    const rule = this.ruleFor(address);
+    return rule === undefined ? undefined : `${bare} is ${rule}`;
+  }
+
+  private ruleFor(address: IPv4 | IPv6): Rule | undefined {
+    if (this.isAllowed(address)) return undefined;
+    const inner = address instanceof ipaddr.IPv6 ? innerAddress(address) : undefined;
+    if (inner !== undefined) {
+      const rule = this.ruleFor(inner);
+      return rule === undefined ? undefined : `${rule} (it carries ${inner.toString()})`;
+    }
+    if (METADATA.has(address.toString())) return "the address of a cloud's metadata";
+    const range = address.range();
+    if (range === 'unicast' && !isOutsideOfUnicast(address)) return undefined;
+    return RANGE_WORDS[range] ?? 'reserved';
+  }
+
+  private isAllowed(address: IPv4 | IPv6): boolean {
+    return this.allowed.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits));
+  }
+}
+
+/** IPv6's global unicast is 2000::/3 so far; the library calls unicast what it has no name for. */
+function isOutsideOfUnicast(address: IPv4 | IPv6): boolean {
+  return address instanceof ipaddr.IPv6 && !address.match(ipaddr.IPv6.parse('2000::'), 3);
+}
+
+/** The IPv4 address that an IPv6 one stands for, where a gateway or the system itself would send to that. */
+function innerAddress(address: IPv6): IPv4 | undefined {
+  if (address.isIPv4MappedAddress()) return address.toIPv4Address();
+  const bytes = address.toByteArray();
+  switch (address.range()) {
+    case 'rfc6052':
+      // A prefix of one's own network (64:ff9b:1::/48) has the address in places that only the network knows.
+      return bytes.slice(4, 12).every((byte) => byte === 0) ? new ipaddr.IPv4(bytes.slice(12)) : undefined;
+    case 'rfc6145':
+      return new ipaddr.IPv4(bytes.slice(12));
+    case '6to4':
+      return new ipaddr.IPv4(bytes.slice(2, 6));
+    default:
+      // IPv4-compatible, ::a.b.c.d; :: and ::1 have names of their own.
+      return bytes.slice(0, 12).every((byte) => byte === 0) && (bytes[12] ?? 0) > 0
+        ? new ipaddr.IPv4(bytes.slice(12))
+        : undefined;
+  }
+}

@@ -1,0 +1,102 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { lookup } from 'node:dns/promises';
+import type { Clock } from '../component/clock.js';
+import { ksuid } from '../component/ksuid.js';
+import type { Logger } from '../component/logger.js';
+import type { Configuration } from '../config/configuration.js';
+import type { State } from '../store/state.js';
+import { DEFAULT_ATTEMPT_SCHEDULE, DEFAULT_BREAKER_LIMITS } from './circuit-breaker.js';
+import { DISPATCHER_DEFAULTS, WebhookDispatcher } from './dispatcher.js';
+import type { WebhookEventStore } from './event-store.js';
+import { AddressRules, parseAllowed, WebhookHttp } from './http.js';
+import { slackMessage, teamsMessage } from './messages.js';
+import { type RunDetailsDeps, RunDetailsReader } from './run-details.js';
+import { boxOpener, readWebhookKeyFile } from './secrets.js';
+import { ChatSender, MailSender, PlatformSender } from './senders.js';
+import { SubscriptionService } from './subscription-service.js';
+import type { SubscriptionStore } from './subscription-store.js';
+
+/** Settings that deliveries go by. */
+export type PartsConfig = Pick<
+  Configuration,
+  | 'data-dir'
+  | 'database-url'
+  | 'redaction'
+  | 'smtp-from'
+  | 'smtp-url'
+  | 'webhook-allow'
+  | 'webhook-retries'
+  | 'webhookKey'
+>;
+
+/** What deliveries need of the program. */
+export interface PartsHost extends Pick<RunDetailsDeps, 'tracker' | 'reader' | 'webUrl'> {
+  readonly state: Pick<State, 'catalog'>;
+  readonly subscriptions: SubscriptionStore;
+  readonly events: WebhookEventStore;
+  /** By what the data folder, which one process at a time has, is known in a database that others share. */
+  readonly folderId: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** The program's version. */
+  readonly version: string;
+}
+
+/** An endpoint has so long to answer, in milliseconds. */
+const TIMEOUT_MS = 10_000;
+
+/** The parts that deliver the webhooks of a configuration, wired to each other, not yet started. */
+export class WebhookParts {
+  readonly dispatcher: WebhookDispatcher;
+  readonly service: SubscriptionService;
+  private readonly http: WebhookHttp;
+
+  constructor(
+    private readonly config: PartsConfig,
+    private readonly host: PartsHost,
+  ) {
+    const { subscriptions, events, clock, logger, random, version, tracker, reader, webUrl } = host;
+    const { catalog } = host.state;
+    const rules = new AddressRules(config['webhook-allow'].flatMap((entry) => parseAllowed(entry) ?? []));
+    const resolve = (hostname: string) => lookup(hostname, { all: true });
+    this.http = new WebhookHttp({ rules, timeoutMs: TIMEOUT_MS, resolve }, clock);
+    const openBox = boxOpener(
+      async () => config.webhookKey ?? (await readWebhookKeyFile(config['data-dir'], randomBytes, logger)),
+    );
+    const { redaction, 'smtp-url': smtpUrl, 'smtp-from': from } = config;
+    const runDetails = new RunDetailsReader({ catalog, tracker, reader, redaction, webUrl });
+    const chat = { http: this.http, runDetails, openBox, clock };
+    const senders = {
+      http: new PlatformSender({ ...chat, version }),
+      slack: new ChatSender(slackMessage, chat),
+      teams: new ChatSender(teamsMessage, chat),
+      email: new MailSender({ runDetails, smtpUrl, from, timeoutMs: TIMEOUT_MS, openBox, clock }),
+    };
+    const schedule = { ...DEFAULT_ATTEMPT_SCHEDULE, delaysMs: config['webhook-retries'] };
+    this.dispatcher = new WebhookDispatcher(
+      { ...DISPATCHER_DEFAULTS, schedule, limits: DEFAULT_BREAKER_LIMITS },
+      { events, subscriptions, senders, holder: this.folderHolder + randomUUID(), clock, random, logger },
+    );
+    const newKsuid = (nowUnixMs: number) => ksuid(nowUnixMs, randomBytes);
+    this.service = new SubscriptionService({ subscriptions, catalog, senders, openBox, clock, newKsuid, randomBytes });
+  }
+
+  /** Events that an earlier process of the data folder had claimed are free at once. @throws StoreError */
+  async start(): Promise<void> {
+    const isShared = this.config['database-url'] !== 'off';
+    await this.host.events.release(isShared ? this.folderHolder : undefined);
+    await this.dispatcher.start();
+  }
+
+  async shutdown(deadline: AbortSignal): Promise<void> {
+    await this.dispatcher.shutdown(deadline);
+    this.http.close();
+  }
+
+  /** How holders of the data folder's processes begin. */
+  private get folderHolder(): string {
+    return `${this.host.folderId}/`;
+  }
+}

@@ -1,0 +1,415 @@
+import { randomBytes } from 'node:crypto';
+import { sql, type Transaction } from 'kysely';
+import { type Clock, systemClock } from '../component/clock.js';
+import { ksuid } from '../component/ksuid.js';
+import { slices } from '../component/slices.js';
+import { nextIds } from '../store/next-ids.js';
+import type { CatalogRun } from '../store/run-catalog.js';
+import { isFinal, RUN_STATUS, type RunStatus } from '../store/run-status.js';
+import type { RunObserver } from '../store/settle-runs.js';
+import { SqlRunCatalog } from '../store/sql-run-catalog.js';
+import type { StateTables } from '../store/state-tables.js';
+import type { MissingArtifactFacts, RunFacts } from './event.js';
+import type { WebhookEventType, WebhookSettings, WebhookSubscription, WebhookTransition } from './subscription.js';
+import { toSubscription, type WebhookTables } from './tables.js';
+
+/** How events are made. */
+export interface OutboxOptions {
+  readonly clock: Clock;
+  /** Unique text of 27 letters and digits. */
+  readonly newKsuid: (nowUnixMs: number) => string;
+  /** Runs are marked as notified, and no events are made: for an import. */
+  readonly isSilent: boolean;
+}
+
+/** The defaults: whichever program opens the state keeps the outbox complete. */
+export const OUTBOX_DEFAULTS: OutboxOptions = {
+  clock: systemClock,
+  newKsuid: (nowUnixMs) => ksuid(nowUnixMs, randomBytes),
+  isSilent: false,
+};
+
+/** Rows asked for, or written, by one statement. */
+const ROWS_PER_STATEMENT = 500;
+/** Events wait so long, in milliseconds, while a command is running whose telemetry this run may turn out to be. */
+const DOUBTFUL_MS = 3_000;
+/** And so long where the telemetry names a step that is not registered yet: whoever runs the command is about to. */
+const EXPECTED_MS = 10_000;
+
+/** Missing artifacts that an event names. */
+const MAX_MISSING_PATHS = 20;
+
+/** A run with events to be made. */
+interface DueRun {
+  readonly id: number;
+  readonly accountId: number;
+  readonly types: readonly WebhookEventType[];
+  /** `executions.told` afterwards. */
+  readonly notified: number;
+  /** Its first command that errored; `null` for none. */
+  readonly error: RunError | null;
+  /** Its command was not registered: it may still turn out to be a step of another run. */
+  readonly isUnregistered: boolean;
+  /** Its telemetry names a step that is not registered yet. */
+  readonly isStepExpected: boolean;
+}
+
+/** The first command of a run that errored. */
+interface RunError {
+  /** Why it did; `null` where that is not known. */
+  readonly message: string | null;
+  /** When it ended; `null` where that is not known. */
+  readonly erroredUnixMs: number | null;
+}
+
+/** Writes an event for each subscription that matches, in the transaction that changes its run: neither is there without the other. */
+export class WebhookOutbox implements RunObserver {
+  private readonly options: OutboxOptions;
+  private listener: () => void = () => {};
+
+  constructor(options: Partial<OutboxOptions> = {}) {
+    this.options = { ...OUTBOX_DEFAULTS, ...options };
+  }
+
+  /** One listener at a time: it is called when events were written, before they are committed. */
+  listen(listener: () => void): void {
+    this.listener = listener;
+  }
+
+  /** Each event of a run is made once. */
+  async onChanged(transaction: Transaction<StateTables>, runIds: readonly number[]): Promise<void> {
+    for (const some of slices(runIds, ROWS_PER_STATEMENT)) {
+      const due = await findDueRuns(transaction, some);
+      if (due.length === 0) continue;
+      await markNotified(transaction, due);
+      if (!this.options.isSilent) await this.write(transaction, due);
+    }
+  }
+
+  /** A run that had ended before its import began has no events, as far as it is known to have ended. */
+  async onImported(
+    transaction: Transaction<StateTables>,
+    stepIds: readonly string[],
+    isRecent: boolean,
+  ): Promise<void> {
+    for (const some of slices(stepIds, ROWS_PER_STATEMENT)) {
+      await transaction
+        .updateTable('executions')
+        .set({ told: isRecent ? sql<number>`told & ${~SUPPRESSED}` : sql<number>`told | ${SUPPRESSED}` })
+        .where('id', 'in', ({ selectFrom }) =>
+          selectFrom('execution_steps').select('execution_id').where('step_id', 'in', some),
+        )
+        .execute();
+    }
+  }
+
+  /** Removes the events of which nothing was sent. */
+  async onRemoved(transaction: Transaction<StateTables>, runId: number): Promise<void> {
+    // Whoever saves results of attempts locks the counter first and the events then; so does this.
+    await nextIds(transaction, 'webhook', 0);
+    await transaction
+      .withTables<WebhookTables>()
+      .deleteFrom('webhook_events')
+      .where('run_id', '=', runId)
+      .where('attempt_count', '=', 0)
+      .execute();
+  }
+
+  private async write(transaction: Transaction<StateTables>, due: readonly DueRun[]): Promise<void> {
+    const webhooks = transaction.withTables<WebhookTables>();
+    const accountIds = [...new Set(due.map(({ accountId }) => accountId))];
+    const rows = await webhooks
+      .selectFrom('webhook_subscriptions')
+      .selectAll()
+      .where('account_id', 'in', accountIds)
+      .orderBy('created_unix_ms')
+      .orderBy('id')
+      .execute();
+    if (rows.length === 0) return;
+    const subscriptions = rows.map(toSubscription);
+    const nowUnixMs = this.options.clock.nowUnixMs();
+    const found: Omit<WebhookTables['webhook_events'], 'seq'>[] = [];
+    const doubtfulMs = (await isStepRunning(transaction)) ? DOUBTFUL_MS : 0;
+    for (const one of due) {
+      const run = await new SqlRunCatalog(transaction).findRun(one.accountId, one.id);
+      if (run === undefined) continue;
+      const startedUnixMs = await firstStart(transaction, run);
+      const waitMs = one.isStepExpected ? EXPECTED_MS : one.isUnregistered ? doubtfulMs : 0;
+      const missing = run.missingArtifactCount === 0 ? undefined : await missingArtifacts(transaction, run);
+      for (const type of one.types) {
+        const facts = {
+          ...factsOf({ ...run, startedUnixMs }, type, one.error, nowUnixMs),
+          ...(type === 'job.run.completed' && missing !== undefined && { missingArtifacts: missing }),
+        };
+        for (const subscription of subscriptions) {
+          if (!(await isFor(transaction, subscription, run, type, facts))) continue;
+          found.push(this.eventOf(subscription, type, facts, nowUnixMs, waitMs));
+        }
+      }
+    }
+    if (found.length === 0) return;
+    const first = await nextIds(transaction, 'webhook', found.length);
+    const numbered = found.map((row, position) => ({ seq: first + position, ...row }));
+    for (const some of slices(numbered, ROWS_PER_STATEMENT)) {
+      await webhooks.insertInto('webhook_events').values(some).execute();
+    }
+    this.listener();
+  }
+
+  private eventOf(
+    { id, state }: WebhookSubscription,
+    type: WebhookEventType,
+    facts: RunFacts,
+    nowUnixMs: number,
+    waitMs: number,
+  ): Omit<WebhookTables['webhook_events'], 'seq'> {
+    return {
+      ...{ id: `wev_${this.options.newKsuid(nowUnixMs)}`, subscription_id: id, event_type: type },
+      ...{ job_id: facts.jobId, run_id: facts.runId, facts: JSON.stringify(facts), created_unix_ms: nowUnixMs },
+      // Kept also where nothing is delivered, so that it can be replayed.
+      state: state === 'active' ? 'pending' : 'skipped',
+      ...{ is_tried: 0, is_forced: 0, round_count: 0, attempt_count: 0, http_status_code: null },
+      ...{ due_unix_ms: nowUnixMs + waitMs, lease_until_unix_ms: 0, lease_holder: null },
+    };
+  }
+}
+
+async function findDueRuns(
+  transaction: Transaction<StateTables>,
+  runIds: readonly number[],
+): Promise<readonly DueRun[]> {
+  const rows = await transaction
+    .selectFrom('executions')
+    .select(['id', 'account_id', 'status', 'told', 'step_count', 'cancelled_unix_ms'])
+    .select(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('execution_steps as step')
+          .select('step.id')
+          .whereRef('step.execution_id', '=', 'executions.id')
+          .where('step.teller', '=', 'nobody'),
+      ).as('is_unregistered'),
+    )
+    .select(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('execution_steps as step')
+          .innerJoin('step_traces as own', 'own.step_id', 'step.step_id')
+          .innerJoin('step_traces as named', 'named.trace_id', 'own.trace_id')
+          .leftJoin('execution_steps as registered', 'registered.step_id', 'named.step_id')
+          .select('step.id')
+          .whereRef('step.execution_id', '=', 'executions.id')
+          .where('step.teller', '=', 'nobody')
+          .where('registered.id', 'is', null),
+      ).as('is_step_expected'),
+    )
+    .where('id', 'in', runIds)
+    .where('told', '<>', ALL_NOTIFIED)
+    .orderBy('id')
+    .execute();
+  const errors = await findErrors(
+    transaction,
+    rows.filter(({ told }) => (told & 2) === 0).map(({ id }) => id),
+  );
+  return rows.flatMap((row) => {
+    const { types, notified } = dueEvents({
+      ...{ status: row.status, notified: row.told, stepCount: row.step_count },
+      isCancelled: row.cancelled_unix_ms !== null,
+      hasError: errors.has(row.id),
+    });
+    if (notified === row.told) return [];
+    const doubts = { isUnregistered: Boolean(row.is_unregistered), isStepExpected: Boolean(row.is_step_expected) };
+    const error = errors.get(row.id) ?? null;
+    return [{ id: row.id, accountId: row.account_id, types, notified, error, ...doubts }];
+  });
+}
+
+/** Runs of which a command is known to have errored, whether or not its files can be read yet. */
+async function findErrors(
+  transaction: Transaction<StateTables>,
+  runIds: readonly number[],
+): Promise<ReadonlyMap<number, RunError>> {
+  if (runIds.length === 0) return new Map();
+  const rows = await transaction
+    .selectFrom('execution_steps as step')
+    .leftJoin('invocations as command', (join) =>
+      join.onRef('command.step_id', '=', 'step.step_id').on('command.verdict', 'in', ['error', 'lost']),
+    )
+    .select(['step.execution_id', 'step.status_message', 'step.ended_unix_ms'])
+    .select(['command.status_message as command_message', 'command.ended_unix_ms as command_ended_unix_ms'])
+    .where('step.execution_id', 'in', runIds)
+    .where(sql<boolean>`(step.status = ${RUN_STATUS.error} or command.verdict = 'error')`)
+    .orderBy('step.step_index', 'desc')
+    .orderBy('command.ended_unix_ms', 'desc')
+    .execute();
+  return new Map(
+    rows.map((row) => [
+      row.execution_id,
+      {
+        message: row.status_message ?? row.command_message,
+        erroredUnixMs: row.command_ended_unix_ms ?? row.ended_unix_ms,
+      },
+    ]),
+  );
+}
+
+/** Whether a registered command is running, to which telemetry without a step id may turn out to belong. */
+async function isStepRunning(transaction: Transaction<StateTables>): Promise<boolean> {
+  const step = await transaction
+    .selectFrom('execution_steps as step')
+    .select('step.id')
+    // Spelt as the partial index spells it.
+    .where(sql<boolean>`step.ending is null`)
+    .where('step.teller', '<>', 'nobody')
+    .limit(1)
+    .executeTakeFirst();
+  return step !== undefined;
+}
+
+async function missingArtifacts(
+  transaction: Transaction<StateTables>,
+  { accountId, id, missingArtifactCount }: CatalogRun,
+): Promise<MissingArtifactFacts> {
+  const steps = await new SqlRunCatalog(transaction).stepsOf(accountId, [id]);
+  const incomplete = steps.flatMap(({ artifacts }) => (artifacts?.state === 'incomplete' ? [artifacts] : []));
+  return {
+    count: missingArtifactCount,
+    paths: incomplete.flatMap(({ missing }) => missing).slice(0, MAX_MISSING_PATHS),
+    reason: incomplete[0]?.reason ?? '',
+  };
+}
+
+async function markNotified(transaction: Transaction<StateTables>, due: readonly DueRun[]): Promise<void> {
+  for (const notified of new Set(due.map((one) => one.notified))) {
+    const ids = due.filter((one) => one.notified === notified).map(({ id }) => id);
+    await transaction.updateTable('executions').set({ told: notified }).where('id', 'in', ids).execute();
+  }
+}
+
+async function isFor(
+  transaction: Transaction<StateTables>,
+  subscription: WebhookSubscription,
+  run: CatalogRun,
+  type: WebhookEventType,
+  facts: RunFacts,
+): Promise<boolean> {
+  if (subscription.accountId !== run.accountId || !matchesRun(subscription, type, facts)) return false;
+  const { transitions } = subscription.filter;
+  if (transitions.length === 0) return true;
+  const transition = transitionOf(facts.status, await statusBefore(transaction, run));
+  return transition !== null && transitions.includes(transition);
+}
+
+/** Status of the job's last run before that one, in its environment, that ended well or in error; `null` for none. */
+async function statusBefore(transaction: Transaction<StateTables>, run: CatalogRun): Promise<RunStatus | null> {
+  const before = await transaction
+    .selectFrom('executions')
+    .select('status')
+    .where('account_id', '=', run.accountId)
+    .where('job_id', '=', run.job.id)
+    .where('environment_id', '=', run.environment.id)
+    .where('id', '<', run.id)
+    .where('status', 'in', [RUN_STATUS.success, RUN_STATUS.error])
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return before?.status ?? null;
+}
+
+/**
+ * When the first command of a run was started; where none was, when the run came to be. Asked for here because the run's
+ * telemetry may not say it yet when the started event is made.
+ */
+async function firstStart(transaction: Transaction<StateTables>, run: CatalogRun): Promise<number> {
+  const { first } = await transaction
+    .selectFrom('execution_steps')
+    .select(({ fn }) => fn.min('started_unix_ms').as('first'))
+    .where('execution_id', '=', run.id)
+    .executeTakeFirstOrThrow();
+  return first === null ? run.createdUnixMs : Number(first);
+}
+
+/** Times are those of the run, whenever the event is made: an imported run gives the same ones. */
+function factsOf(
+  run: CatalogRun & { readonly startedUnixMs: number },
+  type: WebhookEventType,
+  error: RunError | null,
+  nowUnixMs: number,
+): RunFacts {
+  const isErrored = type === 'job.run.errored';
+  const ownStatus = isErrored ? RUN_STATUS.error : run.status;
+  return {
+    ...{ jobId: run.job.id, jobName: run.job.name, runId: run.id },
+    ...{ environmentId: run.environment.id, environmentName: run.environment.name },
+    ...{ projectId: run.project.id, projectName: run.project.name },
+    engineVersion: run.engineVersion ?? '',
+    status: type === 'job.run.started' ? RUN_STATUS.running : ownStatus,
+    statusMessage:
+      type === 'job.run.started' ? null : (run.statusMessage ?? (isErrored ? (error?.message ?? null) : null)),
+    reason: run.reason,
+    startedUnixMs: run.startedUnixMs,
+    finishedUnixMs: type === 'job.run.completed' ? run.finishedUnixMs : null,
+    erroredUnixMs: isErrored
+      ? Math.min(error?.erroredUnixMs ?? nowUnixMs, run.finishedUnixMs ?? Number.POSITIVE_INFINITY)
+      : null,
+  };
+}
+
+/** Bits of `executions.told`. */
+const BITS: Readonly<Record<WebhookEventType, number>> = {
+  'job.run.started': 1,
+  'job.run.errored': 2,
+  'job.run.completed': 4,
+};
+/** Every event of the run was made. */
+const ALL_NOTIFIED = 7;
+/** Bit of a run that had ended before its import began, as far as that is known: it has no events for now. */
+const SUPPRESSED = 8;
+
+/** What is known of a run. */
+interface RunProgress {
+  readonly status: RunStatus;
+  /** `executions.told`: sum of the bits of events that were made. */
+  readonly notified: number;
+  readonly stepCount: number;
+  readonly isCancelled: boolean;
+  /** Whether one of its commands is known to have errored, before the run is over. */
+  readonly hasError: boolean;
+}
+
+/** The events that a run is due, in order, and `executions.told` afterwards. Events that can no longer happen count as made. */
+function dueEvents(run: RunProgress): { readonly types: readonly WebhookEventType[]; readonly notified: number } {
+  if ((run.notified & SUPPRESSED) !== 0) return { types: [], notified: run.notified };
+  const isOver = isFinal(run.status);
+  const isErrored = isOver ? run.status === RUN_STATUS.error : run.hasError && !run.isCancelled;
+  const due: readonly (readonly [WebhookEventType, boolean])[] = [
+    ['job.run.started', run.stepCount > 0],
+    ['job.run.errored', isErrored],
+    ['job.run.completed', isOver],
+  ];
+  const types = due.filter(([type, isDue]) => isDue && (run.notified & BITS[type]) === 0).map(([type]) => type);
+  const notified = isOver ? ALL_NOTIFIED : types.reduce((sum, type) => sum | BITS[type], run.notified);
+  return { types, notified };
+}
+
+/** Whether a subscription matches an event; its transitions are left to `transitionOf`. */
+function matchesRun(
+  { eventTypes, jobIds, filter }: Pick<WebhookSettings, 'eventTypes' | 'jobIds' | 'filter'>,
+  eventType: WebhookEventType,
+  facts: RunFacts,
+): boolean {
+  const { environments, projects, statuses, transitions } = filter;
+  if (!eventTypes.includes(eventType)) return false;
+  if (jobIds.length > 0 && !jobIds.includes(facts.jobId)) return false;
+  if (environments.length > 0 && !environments.includes(facts.environmentName)) return false;
+  if (projects.length > 0 && !projects.includes(facts.projectName)) return false;
+  if (eventType === 'job.run.started') return transitions.length === 0;
+  return statuses.length === 0 || statuses.includes(facts.status);
+}
+
+/**
+ * How a run differs from the one before it; `null` where it does not.
+ * @param previous status of the job's last run in that environment that ended well or in error; `null` for none
+ */
+function transitionOf(status: RunStatus, previous: RunStatus | null): WebhookTransition | null {
+  if (status === RUN_STATUS.error && previous !== RUN_STATUS.error) return 'first_failure';
+  return status === RUN_STATUS.success && previous === RUN_STATUS.error ? 'recovery' : null;
+}

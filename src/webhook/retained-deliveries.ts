@@ -1,0 +1,143 @@
+import { type SqlBool, sql } from 'kysely';
+import type { Removable, RetainedKind, RetentionLimits } from '../retention/retained-kind.js';
+import type { StateDb } from '../store/state-tables.js';
+import { changeWebhooks, type WebhookDb, type WebhookTables } from './tables.js';
+
+/** What it works with. */
+export interface RetainedDeliveriesDeps {
+  readonly store: DeliveryStore;
+  /** Wall-clock time in milliseconds. */
+  readonly nowUnixMs: () => number;
+}
+
+/** Deliveries that go at a time. */
+const PAGE = 100;
+/** What is still to be delivered stays for so long, in milliseconds: longer than all attempts take. */
+const WAITING_MS = 7 * 86_400_000;
+
+/** Events of webhooks with the log of the attempts to deliver them. */
+export class RetainedDeliveries implements RetainedKind {
+  readonly name = 'deliveries';
+  readonly noun = 'deliveries';
+
+  constructor(
+    readonly limits: RetentionLimits,
+    private readonly deps: RetainedDeliveriesDeps,
+  ) {}
+
+  totalBytes(): Promise<number> {
+    return this.deps.store.totalBytes();
+  }
+
+  /** Those that are too old come apart from those that may have to go for their size: what goes at a time is of one sort. */
+  async *removables(endedUntilUnixMs: number): AsyncGenerator<Removable> {
+    const { store, nowUnixMs } = this.deps;
+    const { maxAgeMs } = this.limits;
+    const waitingUntilUnixMs = Math.min(endedUntilUnixMs, nowUnixMs() - Math.max(maxAgeMs ?? 0, WAITING_MS));
+    const oldUnixMs = maxAgeMs === null ? 0 : nowUnixMs() - maxAgeMs;
+    let after: OldDelivery | null = null;
+    for (const untilUnixMs of [Math.min(oldUnixMs, endedUntilUnixMs), endedUntilUnixMs]) {
+      for (;;) {
+        const page: readonly OldDelivery[] = await store.listOld(untilUnixMs, waitingUntilUnixMs, after, PAGE);
+        const last = page.at(-1);
+        if (last === undefined) break;
+        after = last;
+        yield {
+          count: page.length,
+          endedUnixMs: last.createdUnixMs,
+          measure: async () => ({ fileCount: 0, sizeBytes: page.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) }),
+          remove: async () => {
+            await store.remove(page);
+            return true;
+          },
+        };
+      }
+    }
+  }
+}
+
+/** An event for a subscription, with the log of the attempts to deliver it. */
+export interface OldDelivery {
+  /** The order in which events came to be. */
+  readonly seq: number;
+  readonly createdUnixMs: number;
+  /** Of what it says and of what was sent and answered, in bytes. */
+  readonly sizeBytes: number;
+}
+
+/** What is kept of deliveries that are over. */
+export class DeliveryStore {
+  private readonly db: WebhookDb;
+
+  constructor(db: StateDb) {
+    this.db = db.withTables<WebhookTables>();
+  }
+
+  /** What all of them take, in bytes. */
+  async totalBytes(): Promise<number> {
+    const events = await this.db
+      .selectFrom('webhook_events as event')
+      .select(({ fn }) => fn.sum(EVENT_BYTES).as('bytes'))
+      .executeTakeFirstOrThrow();
+    const attempts = await this.db
+      .selectFrom('webhook_attempts as attempt')
+      .select(({ fn }) => fn.sum(ATTEMPT_BYTES).as('bytes'))
+      .executeTakeFirstOrThrow();
+    return Number(events.bytes ?? 0) + Number(attempts.bytes ?? 0);
+  }
+
+  /**
+   * Deliveries that came to be up to then, oldest first.
+   * @param waitingUntilUnixMs those that are still to be delivered only if they are as old as this
+   * @param after the last one of the page before
+   */
+  async listOld(
+    untilUnixMs: number,
+    waitingUntilUnixMs: number,
+    after: OldDelivery | null,
+    limit: number,
+  ): Promise<readonly OldDelivery[]> {
+    const rows = await this.db
+      .selectFrom('webhook_events as event')
+      .select(['event.seq as seq', 'event.created_unix_ms as createdUnixMs', EVENT_BYTES.as('eventBytes')])
+      .select(({ selectFrom }) =>
+        selectFrom('webhook_attempts as attempt')
+          .select(({ fn }) => fn.sum(ATTEMPT_BYTES).as('bytes'))
+          .whereRef('attempt.event_id', '=', 'event.id')
+          .as('attemptBytes'),
+      )
+      .where('event.created_unix_ms', '<=', untilUnixMs)
+      .where(({ or, eb }) =>
+        or([eb('event.state', '<>', 'pending'), eb('event.created_unix_ms', '<=', waitingUntilUnixMs)]),
+      )
+      .$if(after !== null, (query) =>
+        query.where(
+          sql<SqlBool>`(event.created_unix_ms, event.seq) > (${after?.createdUnixMs ?? 0}, ${after?.seq ?? 0})`,
+        ),
+      )
+      .orderBy('event.created_unix_ms')
+      .orderBy('event.seq')
+      .limit(limit)
+      .execute();
+    return rows.map(({ seq, createdUnixMs, eventBytes, attemptBytes }) => ({
+      ...{ seq, createdUnixMs, sizeBytes: Number(eventBytes) + Number(attemptBytes ?? 0) },
+    }));
+  }
+
+  /** Removes deliveries with their attempts. */
+  async remove(deliveries: readonly OldDelivery[]): Promise<void> {
+    if (deliveries.length === 0) return;
+    const seqs = deliveries.map(({ seq }) => seq);
+    await changeWebhooks(this.db, async (transaction) => {
+      await transaction
+        .deleteFrom('webhook_attempts')
+        .where('event_id', 'in', (eb) => eb.selectFrom('webhook_events').select('id').where('seq', 'in', seqs))
+        .execute();
+      await transaction.deleteFrom('webhook_events').where('seq', 'in', seqs).execute();
+    });
+  }
+}
+
+const EVENT_BYTES = sql<number>`octet_length(event.facts)`;
+const ATTEMPT_BYTES = sql<number>`(octet_length(attempt.request_headers) + octet_length(attempt.request_body)
+  + octet_length(attempt.response_headers) + octet_length(attempt.response_body) + coalesce(octet_length(attempt.error), 0))`;

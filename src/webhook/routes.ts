@@ -1,0 +1,369 @@
+import express, { type Request, type RequestHandler, type Response, Router } from 'express';
+import type { z } from 'zod';
+import { ApiError } from '../api/api-error.js';
+import { V3_PATH } from '../api/api-router.js';
+import { authorize, callerOf } from '../api/authenticate.js';
+import { success, successList } from '../api/envelope.js';
+import { goneOf } from '../api/gone-of.js';
+import { may } from '../api/permissions.js';
+import { numberOf, type Parameters, refused } from '../api/v2/query-values.js';
+import type { Clock } from '../component/clock.js';
+import { API_PATH } from '../run/api-path.js';
+import type { JobCatalog } from '../store/run-catalog.js';
+import { RUN_STATUS, type RunStatus } from '../store/run-status.js';
+import {
+  bodySchemas,
+  DRAFT_DEFAULTS,
+  parseInput,
+  previewSchema,
+  replaySchema,
+  rotationSchema,
+  toDraft,
+} from './api-schemas.js';
+import type { WebhookAttempt, WebhookEvent } from './event.js';
+import { NOT_REPLAYABLE, type ReplayScope, type WebhookEventStore } from './event-store.js';
+import type { RunDetailsReader } from './run-details.js';
+import { payloadOf } from './senders.js';
+import type { WebhookSubscription } from './subscription.js';
+import type { SubscriptionService } from './subscription-service.js';
+import type { SubscriptionStore } from './subscription-store.js';
+
+/** What the routers work with. */
+export interface WebhookApiDeps {
+  readonly subscriptions: Pick<SubscriptionStore, 'find' | 'list' | 'remove'>;
+  readonly events: Pick<WebhookEventStore, 'list' | 'find' | 'attemptsOf' | 'replay'>;
+  readonly jobs: Pick<JobCatalog, 'findJobs'>;
+  readonly openService: () => Promise<SubscriptionService>;
+  /** Something may be due. */
+  readonly wake: () => void;
+  /** Of the runs in payloads. */
+  readonly runDetails: Pick<RunDetailsReader, 'statusMessage'>;
+  readonly clock: Clock;
+}
+
+/** The routers of both APIs. */
+export function webhookRouters(deps: WebhookApiDeps): readonly Router[] {
+  return [platformRouter(deps), nativeRouter(deps)];
+}
+
+const PLATFORM_ALL = `${V3_PATH}/accounts/:accountId/webhooks/subscriptions`;
+const PLATFORM_ONE = `${V3_PATH}/accounts/:accountId/webhooks/subscription/:webhookId`;
+
+/** Webhook subscriptions as the hosted platform has them. */
+function platformRouter(deps: WebhookApiDeps): Router {
+  const { events, jobs, openService } = deps;
+  const router = Router();
+  const json = webhookBody();
+
+  const newSchema = bodySchemas.platform.create;
+  addSubscriptionRoutes(
+    router,
+    { all: PLATFORM_ALL, one: PLATFORM_ONE, json, newSchema, documentOf: subscriptionDocument },
+    deps,
+  );
+  router.put(PLATFORM_ONE, authorize('webhooks:write'), json, async (request, response) => {
+    const { id, kind, accountId } = await foundSubscription(request, response, deps);
+    const input = parseInput(bodySchemas.platform.change, request.body);
+    const changed = await (await openService()).change(accountId, id, await toDraft(input, kind, accountId, jobs));
+    if (changed === undefined) throw ApiError.notFound();
+    response.json(success(subscriptionDocument(changed, await shownUrl(response, changed, deps))));
+  });
+  router.get(`${PLATFORM_ONE}/test`, authorize('webhooks:write'), async (request, response) => {
+    const subscription = await foundSubscription(request, response, deps);
+    const { error, httpStatusCode, eventId } = await (await openService()).test(subscription, goneOf(response));
+    response.json(
+      success({
+        ...{ verification_error: error, verification_status_code: String(httpStatusCode ?? 0) },
+        event_id: eventId,
+      }),
+    );
+  });
+  router.get(`${PLATFORM_ONE}/events`, authorize('webhooks:read'), async (request, response) => {
+    const subscription = await foundSubscription(request, response, deps);
+    const part = webhookListPart(request.query);
+    const { items, totalCount } = await events.list(subscription.accountId, subscription.id, part);
+    const pagination = { total_count: totalCount, count: items.length };
+    const documents: Awaited<ReturnType<typeof eventDocument>>[] = [];
+    // One after the other: each may read a record log.
+    for (const one of items) documents.push(await eventDocument(subscription, one, deps.runDetails));
+    response.json(successList(documents, { pagination, filters: part, order_by: null }));
+  });
+  router.get(`${PLATFORM_ONE}/event/:eventId/receipt`, authorize('webhooks:read'), async (request, response) => {
+    const { id, accountId } = await foundSubscription(request, response, deps);
+    const event = await events.find(accountId, id, String(request.params.eventId));
+    const receipts = event && (await events.attemptsOf(event.id)).map((one) => receiptDocument(id, one));
+    const last = receipts?.at(-1);
+    if (last === undefined) throw ApiError.notFound();
+    response.json(success({ ...last, attempts: receipts }));
+  });
+  return router;
+}
+
+const NATIVE_ALL = `${API_PATH}/webhooks`;
+const NATIVE_ONE = `${NATIVE_ALL}/:webhookId`;
+
+/** Subscriptions with the settings that the hosted platform does not have. */
+function nativeRouter(deps: WebhookApiDeps): Router {
+  const { subscriptions, events, jobs, openService, wake, clock } = deps;
+  const router = Router();
+  const json = webhookBody();
+
+  const newSchema = bodySchemas.native.create;
+  addSubscriptionRoutes(
+    router,
+    { all: NATIVE_ALL, one: NATIVE_ONE, json, newSchema, documentOf: nativeSubscriptionDocument },
+    deps,
+  );
+  router.post(`${NATIVE_ALL}/replay`, authorize('webhooks:write'), json, async (request, response) => {
+    const { accountId } = callerOf(response);
+    const scope = replayScope(parseInput(replaySchema, request.body));
+    if ('subscriptionId' in scope && (await subscriptions.find(accountId, scope.subscriptionId ?? '')) === undefined) {
+      throw ApiError.notFound();
+    }
+    const count = await events.replay(accountId, scope, clock.nowUnixMs());
+    if (count === 0 && 'eventId' in scope) {
+      throw new ApiError(404, `There is no event ${scope.eventId} that could be replayed; ${NOT_REPLAYABLE}.`);
+    }
+    wake();
+    response.json(success({ replayed_count: count }));
+  });
+  router.patch(NATIVE_ONE, authorize('webhooks:write'), json, async (request, response) => {
+    const { id, accountId, kind } = await foundSubscription(request, response, deps);
+    const input = parseInput(bodySchemas.native.change, request.body);
+    if (input.type !== undefined && input.type !== kind) {
+      throw new ApiError(400, 'type: cannot be changed; make another subscription.');
+    }
+    const changed = await (await openService()).change(accountId, id, await toDraft(input, kind, accountId, jobs));
+    if (changed === undefined) throw ApiError.notFound();
+    response.json(success(nativeSubscriptionDocument(changed, await shownUrl(response, changed, deps))));
+  });
+  router.post(`${NATIVE_ONE}/secret`, authorize('webhooks:write'), json, async (request, response) => {
+    const { id, accountId } = await foundSubscription(request, response, deps);
+    const { overlap_seconds: seconds } = parseInput(rotationSchema, request.body);
+    const rotated = await (await openService()).rotate(accountId, id, seconds * 1_000);
+    if (rotated === undefined) throw ApiError.notFound();
+    const { subscription, secret } = rotated;
+    const url = await shownUrl(response, subscription, deps);
+    response.json(success(nativeSubscriptionDocument(subscription, url, secret)));
+  });
+  router.delete(`${NATIVE_ONE}/old-secret`, authorize('webhooks:write'), async (request, response) => {
+    const { id, accountId } = await foundSubscription(request, response, deps);
+    const changed = await (await openService()).endOverlap(accountId, id);
+    if (changed === undefined) throw ApiError.notFound();
+    response.json(success(nativeSubscriptionDocument(changed, await shownUrl(response, changed, deps))));
+  });
+  router.get(`${NATIVE_ONE}/preview`, authorize('webhooks:read'), async (request, response) => {
+    const subscription = await foundSubscription(request, response, deps);
+    const { eventType, runId } = previewOf(request);
+    const event = await (await openService()).sample(subscription, eventType, runId);
+    if (event === undefined) throw ApiError.notFound();
+    response.json(success(await payloadOf(subscription, event, deps.runDetails)));
+  });
+  return router;
+}
+
+function replayScope(input: z.output<typeof replaySchema>): ReplayScope {
+  if ('event_id' in input) return { eventId: input.event_id };
+  const sinceUnixMs = Date.parse(input.since);
+  return input.webhook_id === undefined ? { sinceUnixMs } : { sinceUnixMs, subscriptionId: input.webhook_id };
+}
+
+function previewOf(request: Request) {
+  const { event_type: eventType, run_id: runId } = parseInput(previewSchema, request.query);
+  return { eventType, runId: runId === undefined ? null : Number(runId) };
+}
+
+/**
+ * A subscription with the settings that the hosted platform does not have.
+ * @param clientUrl as the caller may see it
+ * @param secret shown where it was made just now
+ */
+function nativeSubscriptionDocument(subscription: WebhookSubscription, clientUrl: string, secret?: string) {
+  const { kind, state, filter, pausedUntilUnixMs } = subscription;
+  return {
+    ...subscriptionDocument(subscription, clientUrl, secret),
+    type: kind,
+    state,
+    filters: { ...filter, statuses: filter.statuses.map(wordOf) },
+    has_headers: subscription.sealedHeaders !== null,
+    authorization: subscription.hasAuthorization,
+    standard_headers: subscription.hasStandardHeaders,
+    max_per_minute: subscription.maxPerMinute,
+    failed_count: subscription.failedCount,
+    failing_since: orNull(subscription.failingSinceUnixMs),
+    paused_until: pausedUntilUnixMs === 0 ? null : microseconds(pausedUntilUnixMs),
+    old_secret_until: orNull(subscription.oldSecretUntilUnixMs),
+  };
+}
+
+function orNull(unixMs: number | null): string | null {
+  return unixMs === null ? null : microseconds(unixMs);
+}
+
+function wordOf(status: RunStatus): string {
+  if (status === RUN_STATUS.success) return 'success';
+  return status === RUN_STATUS.cancelled ? 'cancelled' : 'errored';
+}
+
+/** How the two APIs differ. */
+interface SubscriptionRoutes {
+  /** Path of the list. */
+  readonly all: string;
+  /** Path of one, with `:webhookId`. */
+  readonly one: string;
+  /** Parses bodies. */
+  readonly json: RequestHandler;
+  readonly newSchema: (typeof bodySchemas)[keyof typeof bodySchemas]['create'];
+  /** @param secret where it is shown, which is once */
+  readonly documentOf: (subscription: WebhookSubscription, clientUrl: string, secret?: string) => object;
+}
+
+/** Adds the routes that both APIs have: list, make, show and remove subscriptions. */
+function addSubscriptionRoutes(
+  router: Router,
+  { all, one, json, newSchema, documentOf }: SubscriptionRoutes,
+  deps: WebhookApiDeps,
+): void {
+  const { subscriptions, jobs, openService } = deps;
+  router.get(all, authorize('webhooks:read'), async (request, response) => {
+    const part = webhookListPart(request.query);
+    const { items, totalCount } = await subscriptions.list(callerOf(response).accountId, part);
+    const pagination = { total_count: totalCount, count: items.length };
+    const documents = await Promise.all(
+      items.map(async (found) => documentOf(found, await shownUrl(response, found, deps))),
+    );
+    response.json(successList(documents, { pagination, filters: part, order_by: null }));
+  });
+  router.post(all, authorize('webhooks:write'), json, async (request, response) => {
+    const { accountId } = callerOf(response);
+    const input = parseInput(newSchema, request.body);
+    const kind = 'type' in input ? (input.type ?? 'http') : 'http';
+    const given = await toDraft(input, kind, accountId, jobs);
+    const { clientUrl = '', eventTypes = [], name = '' } = given;
+    const draft = { ...DRAFT_DEFAULTS, ...given, clientUrl, eventTypes, name };
+    const { subscription, secret } = await (await openService()).create(accountId, draft);
+    response.status(201).json(success(documentOf(subscription, clientUrl, secret), 201));
+  });
+  router.get(one, authorize('webhooks:read'), async (request, response) => {
+    const found = await foundSubscription(request, response, deps);
+    response.json(success(documentOf(found, await shownUrl(response, found, deps))));
+  });
+  router.delete(one, authorize('webhooks:write'), async (request, response) => {
+    const { id, accountId } = await foundSubscription(request, response, deps);
+    await subscriptions.remove(accountId, id);
+    response.json(success({ id }));
+  });
+}
+
+/** The subscription that a path names. @throws ApiError 404 */
+export async function foundSubscription(
+  request: Request,
+  response: Response,
+  { subscriptions }: { readonly subscriptions: Pick<SubscriptionStore, 'find'> },
+): Promise<WebhookSubscription> {
+  const found = await subscriptions.find(callerOf(response).accountId, String(request.params.webhookId));
+  if (found === undefined) throw ApiError.notFound();
+  return found;
+}
+
+/** The URL of a subscription: whole for callers who may change it, masked for others. */
+async function shownUrl(
+  response: Response,
+  subscription: WebhookSubscription,
+  { openService }: Pick<WebhookApiDeps, 'openService'>,
+): Promise<string> {
+  if (!may(callerOf(response), 'webhooks:write')) return subscription.shownUrl;
+  return (await openService()).urlOf(subscription);
+}
+
+/**
+ * A subscription as the hosted platform shows it.
+ * @param clientUrl as the caller may see it
+ * @param secret shown where it was made just now
+ */
+function subscriptionDocument(subscription: WebhookSubscription, clientUrl: string, secret?: string) {
+  const { id, accountId, name, description, jobIds, eventTypes, state, dispatchedUnixMs } = subscription;
+  return {
+    id,
+    account_identifier: String(accountId),
+    account_id: String(accountId),
+    name,
+    description,
+    job_ids: jobIds.map(String),
+    event_types: eventTypes,
+    client_url: clientUrl,
+    active: state === 'active',
+    archived_reason: subscription.archiveReason,
+    created_at: microseconds(subscription.createdUnixMs),
+    updated_at: microseconds(subscription.updatedUnixMs),
+    ...(dispatchedUnixMs !== null && { dispatched_at: microseconds(dispatchedUnixMs) }),
+    http_status_code: String(subscription.httpStatusCode),
+    ...(secret !== undefined && { hmac_secret: secret }),
+  };
+}
+
+/** Microseconds since 1970, as a text of digits. */
+function microseconds(unixMs: number): string {
+  return `${unixMs}000`;
+}
+
+/** An event as the hosted platform's delivery log has it: texts only. */
+async function eventDocument(
+  subscription: WebhookSubscription,
+  event: WebhookEvent,
+  runDetails: Pick<RunDetailsReader, 'statusMessage'>,
+) {
+  const accountId = String(subscription.accountId);
+  return {
+    id: event.id,
+    subscription_id: subscription.id,
+    account_identifier: accountId,
+    account_id: accountId,
+    job_id: String(event.facts.jobId),
+    run_id: String(event.facts.runId),
+    trigger_event_type: event.eventType,
+    payload: JSON.stringify(await payloadOf(subscription, event, runDetails)),
+    http_status_code: String(event.httpStatusCode ?? 0),
+    state: event.state,
+    attempt_count: String(event.attemptCount),
+    created_at: microseconds(event.createdUnixMs),
+  };
+}
+
+/** One attempt as the hosted platform's receipts have it. */
+function receiptDocument(subscriptionId: string, attempt: WebhookAttempt) {
+  return {
+    id: `${attempt.eventId}.${attempt.index}`,
+    event_id: attempt.eventId,
+    subscription_id: subscriptionId,
+    dispatched_at: microseconds(attempt.startedUnixMs),
+    duration_ms: attempt.durationMs,
+    http_status_code: String(attempt.httpStatusCode ?? 0),
+    error_info: attempt.error,
+    request_body: attempt.requestBody,
+    request_headers: attempt.requestHeaders,
+    response_headers: attempt.responseHeaders,
+    response_body: attempt.responseBody,
+    resent_after: attempt.resentAfter,
+  };
+}
+
+/** As many as the hosted platform gives where nobody says how many. */
+const DEFAULT_LIMIT = 10;
+const MAX_LIMIT = 100;
+
+/** Reads `limit` (10, at most 100) and `offset` (0). @throws ApiError 400 */
+function webhookListPart(parameters: Parameters): { readonly limit: number; readonly offset: number } {
+  const limit = numberOf(parameters, 'limit') ?? DEFAULT_LIMIT;
+  if (limit < 1) throw refused('limit', 'is less than 1');
+  const offset = numberOf(parameters, 'offset') ?? 0;
+  if (offset < 0) throw refused('offset', 'is less than 0');
+  return { limit: Math.min(limit, MAX_LIMIT), offset };
+}
+
+const MAX_BODY_BYTES = 256 * 1024;
+
+/** Parses bodies of requests for webhooks. Clients send them without a type as well. */
+function webhookBody(): RequestHandler {
+  return express.json({ type: () => true, limit: MAX_BODY_BYTES, strict: false });
+}

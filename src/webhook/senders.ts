@@ -1,0 +1,280 @@
+import type { Clock } from '../component/clock.js';
+import { reasonOf } from '../component/reason-of.js';
+import { parseRetryAfterMs } from '../delivery/retry-after.js';
+import { RUN_STATUS, type RunStatus } from '../store/run-status.js';
+import type { OutgoingEvent } from './event.js';
+import type { HttpOutcome, WebhookHttp } from './http.js';
+import { mailMessage, messageOf, type RunMessage } from './messages.js';
+import type { RunDetailsReader } from './run-details.js';
+import { openSecrets, platformSignature, type SecretBox, standardHeaders } from './secrets.js';
+import type { WebhookKind, WebhookSubscription } from './subscription.js';
+
+/** Goes with each test, whatever the subscription's kind and its signatures. */
+export const TEST_HEADER = { 'webhook-test': 'true' } as const;
+
+/** The result of one attempt to deliver an event. */
+export interface Sent {
+  readonly isDelivered: boolean;
+  /** The endpoint wants nothing more, ever. */
+  readonly isGone: boolean;
+  /** What it asked to wait, in milliseconds; `null` where it did not. */
+  readonly retryAfterMs: number | null;
+  /** `null` where nothing was answered. */
+  readonly httpStatusCode: number | null;
+  /** Why it was not delivered, in words. */
+  readonly error: string | null;
+  /** For the log: values that may be secret are masked. */
+  readonly requestHeaders: Readonly<Record<string, string>>;
+  readonly requestBody: string;
+  readonly responseHeaders: Readonly<Record<string, string>>;
+  /** Its first 4 KiB. */
+  readonly responseBody: string;
+  /** What ended the kept connection on which it was sent first, where it was sent once more on a new one; else `null`. */
+  readonly resentAfter: string | null;
+}
+
+/** Delivers events in one way. */
+export interface EventSender {
+  /** One attempt; never rejects for what the other side does. @param signal ends it early */
+  send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent>;
+}
+
+const NOTHING_SENT: Sent = {
+  ...{ isDelivered: false, isGone: false, retryAfterMs: null, httpStatusCode: null, error: null },
+  ...{ requestHeaders: {}, requestBody: '', responseHeaders: {}, responseBody: '', resentAfter: null },
+};
+
+/**
+ * Makes one attempt, in the way of the subscription; never rejects. What cannot even be attempted (a message that cannot be
+ * made, a secret that cannot be opened) is a failure like others.
+ */
+export async function sendEvent(
+  senders: Readonly<Record<WebhookKind, EventSender>>,
+  subscription: WebhookSubscription,
+  event: OutgoingEvent,
+  signal: AbortSignal,
+): Promise<Sent> {
+  try {
+    return await senders[subscription.kind].send(subscription, event, signal);
+  } catch (error) {
+    return { ...NOTHING_SENT, error: reasonOf(error) };
+  }
+}
+
+/** What a `PlatformSender` works with. */
+export interface PlatformSenderDeps {
+  readonly http: Pick<WebhookHttp, 'post'>;
+  readonly openBox: () => Promise<SecretBox>;
+  readonly clock: Clock;
+  readonly runDetails: Pick<RunDetailsReader, 'statusMessage'>;
+  /** The program's version. */
+  readonly version: string;
+}
+
+/** Stands in the log for values of the subscription's own headers. */
+const MASK = '***';
+
+/** Posts events as the hosted platform does, signed in its way and in that of Standard Webhooks. */
+export class PlatformSender implements EventSender {
+  constructor(private readonly deps: PlatformSenderDeps) {}
+
+  async send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent> {
+    const { http, clock, runDetails, version } = this.deps;
+    const body = Buffer.from(JSON.stringify(await payloadOf(subscription, event, runDetails)));
+    const nowUnixMs = clock.nowUnixMs();
+    const secrets = openSecrets(subscription, await this.deps.openBox(), nowUnixMs);
+    const timestampS = Math.floor(nowUnixMs / 1_000);
+    const signed = {
+      'content-type': 'application/json',
+      'user-agent': `run-bridge/${version}`,
+      ...(event.isTest && TEST_HEADER),
+      ...(subscription.hasStandardHeaders && standardHeaders(event.id, timestampS, body, secrets.signing)),
+      ...(subscription.hasAuthorization && { authorization: platformSignature(secrets.authorizing, body) }),
+    };
+    const outcome = await http.post(new URL(secrets.clientUrl), { ...secrets.headers, ...signed }, body, signal);
+    const masked = Object.fromEntries(Object.keys(secrets.headers).map((name) => [name, MASK]));
+    const request = { requestHeaders: { ...masked, ...signed }, requestBody: body.toString('utf8') };
+    return sentOf(outcome, request, clock.nowUnixMs());
+  }
+}
+
+/** The platform's words for statuses in webhooks: Errored, where its API says Error. */
+const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
+  [RUN_STATUS.queued]: 'Queued',
+  [RUN_STATUS.starting]: 'Starting',
+  [RUN_STATUS.running]: 'Running',
+  [RUN_STATUS.success]: 'Success',
+  [RUN_STATUS.error]: 'Errored',
+  [RUN_STATUS.cancelled]: 'Cancelled',
+};
+/** Reason of a run that has none. */
+const UNKNOWN_REASON = 'Started outside of the platform';
+
+/** What of a subscription makes the payload. */
+export type PayloadSubscription = Pick<WebhookSubscription, 'id' | 'accountId' | 'name'>;
+
+/** The JSON body of a delivery, its keys in the order of the hosted platform's. */
+export async function payloadOf(
+  subscription: PayloadSubscription,
+  event: OutgoingEvent,
+  runDetails: Pick<RunDetailsReader, 'statusMessage'>,
+) {
+  const { facts } = event;
+  const { statusMessage } = facts;
+  return {
+    accountId: subscription.accountId,
+    eventId: event.id,
+    timestamp: exactTime(event.createdUnixMs),
+    eventType: event.eventType,
+    webhookId: subscription.id,
+    webhookName: subscription.name,
+    ...(event.isTest && { test: true }),
+    data: {
+      jobId: String(facts.jobId),
+      jobName: facts.jobName,
+      runId: String(facts.runId),
+      environmentId: String(facts.environmentId),
+      environmentName: facts.environmentName,
+      dbtVersion: facts.engineVersion,
+      toolVersion: facts.engineVersion,
+      projectName: facts.projectName,
+      projectId: String(facts.projectId),
+      runStatus: STATUS_WORDS[facts.status],
+      runStatusCode: facts.status,
+      runStatusMessage:
+        statusMessage === null
+          ? 'None'
+          : await runDetails.statusMessage(subscription.accountId, facts.runId, statusMessage),
+      runReason: facts.reason ?? UNKNOWN_REASON,
+      runStartedAt: wholeSeconds(facts.startedUnixMs),
+      ...(facts.finishedUnixMs !== null && { runFinishedAt: wholeSeconds(facts.finishedUnixMs) }),
+      ...(facts.missingArtifacts !== undefined && { missingArtifacts: facts.missingArtifacts }),
+      ...(facts.erroredUnixMs !== null && { runErroredAt: wholeSeconds(facts.erroredUnixMs) }),
+    },
+  };
+}
+
+/** `2023-05-04T09:39:44.49Z`: zeros at the end are cut, but for one digit. */
+function exactTime(unixMs: number): string {
+  return new Date(unixMs).toISOString().replace(/(\.\d)(\d*?)0*Z$/, '$1$2Z');
+}
+
+/** `2023-05-04T09:39:44Z` */
+function wholeSeconds(unixMs: number): string {
+  return new Date(unixMs).toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+/** What a `ChatSender` works with. */
+export interface ChatSenderDeps {
+  readonly http: Pick<WebhookHttp, 'post'>;
+  readonly runDetails: Pick<RunDetailsReader, 'read'>;
+  readonly openBox: () => Promise<SecretBox>;
+  readonly clock: Clock;
+}
+
+/** Posts events as messages to a chat, which tells senders apart by the URL alone. */
+export class ChatSender implements EventSender {
+  /** @param form puts a message into the form that the chat takes */
+  constructor(
+    private readonly form: (message: RunMessage) => object,
+    private readonly deps: ChatSenderDeps,
+  ) {}
+
+  async send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent> {
+    const { http, runDetails, clock } = this.deps;
+    const text = JSON.stringify(this.form(await messageOf(subscription, event, runDetails)));
+    const { clientUrl, headers } = openSecrets(subscription, await this.deps.openBox(), clock.nowUnixMs());
+    const own = { 'content-type': 'application/json', ...(event.isTest && TEST_HEADER) };
+    const outcome = await http.post(new URL(clientUrl), { ...headers, ...own }, Buffer.from(text), signal);
+    return sentOf(outcome, { requestHeaders: own, requestBody: text }, clock.nowUnixMs());
+  }
+}
+
+const GONE = 410;
+
+/** What an HTTP answer means for a delivery: 2xx is success, anything else is not. */
+export function sentOf(
+  { status, headers, body, error, resentAfter }: HttpOutcome,
+  request: Pick<Sent, 'requestHeaders' | 'requestBody'>,
+  nowUnixMs: number,
+): Sent {
+  const isDelivered = status !== null && status >= 200 && status < 300;
+  return {
+    isDelivered,
+    isGone: status === GONE,
+    retryAfterMs: isDelivered ? null : parseRetryAfterMs(headers['retry-after'], nowUnixMs),
+    httpStatusCode: status,
+    error: isDelivered ? null : (error ?? answerWords(status ?? 0)),
+    ...request,
+    responseHeaders: headers,
+    responseBody: body,
+    resentAfter,
+  };
+}
+
+function answerWords(status: number): string {
+  if (status === 101) return 'the endpoint answered 101: it wants to speak another protocol, which deliveries do not';
+  if (status >= 300 && status < 400) return `the endpoint answered ${status}: redirects are not followed`;
+  return status === GONE ? 'the endpoint answered 410: it wants nothing more' : `the endpoint answered ${status}`;
+}
+
+/** What a `MailSender` works with. */
+export interface MailSenderDeps {
+  readonly runDetails: Pick<RunDetailsReader, 'read'>;
+  /** Of the server, with its password; `off` where none is configured. */
+  readonly smtpUrl: string;
+  readonly from: string;
+  /** For each step of the exchange with the server, in milliseconds. */
+  readonly timeoutMs: number;
+  readonly openBox: () => Promise<SecretBox>;
+  readonly clock: Clock;
+}
+
+/** An exchange with a slow server is cut off after so many times the timeout of one step. */
+const STEPS = 3;
+
+/** Sends events as mail. The server is the configuration's, so its address may be any. */
+export class MailSender implements EventSender {
+  constructor(private readonly deps: MailSenderDeps) {}
+
+  async send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent> {
+    const { runDetails, smtpUrl, from, timeoutMs, clock, openBox } = this.deps;
+    if (smtpUrl === 'off') throw new Error('no mail can be sent: set smtp-url to the server that sends it');
+    const message = mailMessage(await messageOf(subscription, event, runDetails));
+    const headers = event.isTest ? TEST_HEADER : {};
+    const to = (await openBox()).open(subscription.sealedUrl, subscription.id).replace(/^mailto:/, '');
+    // A retry is the same message: who keeps mail by its id sees it once.
+    const messageId = `<${event.id}@${from.split('@')[1] ?? 'localhost'}>`;
+    const { createTransport } = await import('nodemailer');
+    const timeouts = { connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs };
+    const transport = createTransport({ url: smtpUrl, ...timeouts });
+    const cut = new AbortController();
+    const stop = () => cut.abort();
+    signal.addEventListener('abort', stop);
+    if (signal.aborted) stop();
+    const timer = clock.after(STEPS * timeoutMs, stop);
+    const request = { requestHeaders: { from, to, subject: message.subject, ...headers }, requestBody: message.text };
+    try {
+      const { response } = await transport.sendMail({ from, to, messageId, headers, ...message, signal: cut.signal });
+      return { ...ANSWERED, ...request, isDelivered: true, error: null, responseBody: String(response) };
+    } catch (error) {
+      return { ...ANSWERED, ...request, isDelivered: false, error: wordsOf(error), responseBody: '' };
+    } finally {
+      timer.cancel();
+      signal.removeEventListener('abort', stop);
+      transport.close();
+    }
+  }
+}
+
+const ANSWERED = {
+  isGone: false,
+  retryAfterMs: null,
+  httpStatusCode: null,
+  responseHeaders: {},
+  resentAfter: null,
+} as const;
+
+function wordsOf(error: unknown): string {
+  return `the mail was not taken: ${error instanceof Error ? error.message.slice(0, 400) : String(error)}`;
+}

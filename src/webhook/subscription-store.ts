@@ -1,0 +1,210 @@
+import { sql } from 'kysely';
+import type { Page } from '../store/run-catalog.js';
+import type { StateDb } from '../store/state-tables.js';
+import { skipPending } from './event-store.js';
+import { FRESH_STANDING, type WebhookSettings, type WebhookState, type WebhookSubscription } from './subscription.js';
+import {
+  changeWebhooks,
+  fromSettings,
+  fromStanding,
+  toSubscription,
+  type WebhookDb,
+  type WebhookTables,
+  type WebhookTransaction,
+} from './tables.js';
+
+/** Webhook subscriptions; another account's are as if they were not there. */
+export class SubscriptionStore {
+  private readonly db: WebhookDb;
+
+  constructor(db: StateDb) {
+    this.db = db.withTables<WebhookTables>();
+  }
+
+  async add({ id, accountId, createdUnixMs, ...settings }: NewWebhookSubscription): Promise<WebhookSubscription> {
+    const row = await this.db
+      .insertInto('webhook_subscriptions')
+      .values({
+        ...{ id, account_id: accountId, created_unix_ms: createdUnixMs, updated_unix_ms: createdUnixMs },
+        ...fromSettings(settings),
+        ...fromStanding(FRESH_STANDING),
+        ...{ next_slot_unix_ms: 0, url_version: 1 },
+      })
+      .returningAll()
+      .executeTakeFirstOrThrow();
+    return toSubscription(row);
+  }
+
+  async find(accountId: number, id: string): Promise<WebhookSubscription | undefined> {
+    const row = await findRow(this.db, accountId, id);
+    return row && toSubscription(row);
+  }
+
+  /** Oldest first. */
+  async list(
+    accountId: number,
+    { limit, offset }: { limit: number; offset: number },
+  ): Promise<Page<WebhookSubscription>> {
+    const own = this.db.selectFrom('webhook_subscriptions').where('account_id', '=', accountId);
+    const rows = await own.selectAll().orderBy('created_unix_ms').orderBy('id').limit(limit).offset(offset).execute();
+    const { count } = await own.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirstOrThrow();
+    return { items: rows.map(toSubscription), totalCount: Number(count) };
+  }
+
+  /**
+   * Changes what was decided, by what it is now, in one transaction. One that becomes active, or gets another `sealedUrl`, starts with
+   * a clean standing; what failed at the old URL and is still to be tried is due at once, with all attempts before it. What
+   * waits for one that becomes inactive is skipped.
+   * @param change what it throws is thrown, and nothing is changed
+   * @returns what it is now; `undefined` where it is not there
+   */
+  change(
+    accountId: number,
+    id: string,
+    change: (current: WebhookSubscription) => Partial<WebhookSettings>,
+    nowUnixMs: number,
+  ): Promise<WebhookSubscription | undefined> {
+    return changeWebhooks(this.db, async (transaction) => {
+      const row = await findRow(transaction, accountId, id);
+      if (row === undefined) return undefined;
+      const before = toSubscription(row);
+      const after = { ...before, ...change(before) };
+      const isRevived = after.state === 'active' && before.state !== 'active';
+      if (after.state !== 'active' && before.state === 'active') await skipPending(transaction, id);
+      const isMoved = after.sealedUrl !== before.sealedUrl;
+      if (isMoved) await startAnew(transaction, id, nowUnixMs);
+      const changed = await transaction
+        .updateTable('webhook_subscriptions')
+        .set({
+          ...fromSettings(after),
+          ...(isRevived && { failed_count: 0, failing_since_unix_ms: null, paused_until_unix_ms: 0 }),
+          ...(isRevived && { archive_reason: null }),
+          ...(isMoved && { ...fromStanding(FRESH_STANDING), url_version: before.urlVersion + 1 }),
+          updated_unix_ms: nowUnixMs,
+        })
+        .where('id', '=', id)
+        .returningAll()
+        .executeTakeFirstOrThrow();
+      return toSubscription(changed);
+    });
+  }
+
+  /** Removes it with its events and its log. @returns whether it was there */
+  remove(accountId: number, id: string): Promise<boolean> {
+    return changeWebhooks(this.db, async (transaction) => {
+      const removed = await transaction
+        .deleteFrom('webhook_subscriptions')
+        .where('account_id', '=', accountId)
+        .where('id', '=', id)
+        .returning('id')
+        .executeTakeFirst();
+      if (removed === undefined) return false;
+      await transaction.deleteFrom('webhook_events').where('subscription_id', '=', id).execute();
+      await transaction.deleteFrom('webhook_attempts').where('subscription_id', '=', id).execute();
+      return true;
+    });
+  }
+
+  /** Whether there is any, of whatever account. */
+  async hasAny(): Promise<boolean> {
+    return (await this.db.selectFrom('webhook_subscriptions').select('id').limit(1).executeTakeFirst()) !== undefined;
+  }
+
+  /**
+   * How subscriptions of all accounts stand, in two statements that go by indexes.
+   * @param limit of subscriptions
+   * @throws StoreError
+   */
+  async readOverview(limit: number): Promise<WebhookOverview> {
+    const countByState: Record<WebhookState, number> = { active: 0, inactive: 0, archived: 0 };
+    const counted = await this.db
+      .selectFrom('webhook_subscriptions')
+      .select(['state', ({ fn }) => fn.countAll<number>().as('count')])
+      .groupBy('state')
+      .execute();
+    for (const { state, count } of counted) countByState[state] = Number(count);
+    return { countByState, subscriptions: counted.length === 0 ? [] : await this.readStandings(limit) };
+  }
+
+  private async readStandings(limit: number): Promise<readonly SubscriptionOverview[]> {
+    const rows = await this.db
+      .selectFrom('webhook_subscriptions as subscription')
+      .leftJoin(
+        // Count and first number are in the index of pending events: no event is read for them.
+        ({ selectFrom }) =>
+          selectFrom('webhook_events as event')
+            .select(['event.subscription_id', ({ fn }) => fn.countAll<number>().as('count')])
+            .select(({ fn }) => fn.min('event.seq').as('first_seq'))
+            .where(sql<boolean>`event.state = 'pending'`)
+            .groupBy('event.subscription_id')
+            .as('pending'),
+        (join) => join.onRef('pending.subscription_id', '=', 'subscription.id'),
+      )
+      .leftJoin('webhook_events as first', 'first.seq', 'pending.first_seq')
+      .select(['subscription.id', 'account_id', 'name', 'kind', 'subscription.state', 'archive_reason'])
+      .select(['failed_count', 'failing_since_unix_ms', 'paused_until_unix_ms'])
+      .select(['pending.count as pending_count', 'first.created_unix_ms as first_unix_ms'])
+      .orderBy(sql`case when subscription.state = 'archived' then 0 else 1 end`)
+      .orderBy('failed_count', 'desc')
+      .orderBy('subscription.created_unix_ms')
+      .orderBy('subscription.id')
+      .limit(limit)
+      .execute();
+    return rows.map((row) => ({
+      ...{ id: row.id, accountId: row.account_id, name: row.name, kind: row.kind, state: row.state },
+      ...{ archiveReason: row.archive_reason, failedCount: row.failed_count },
+      ...{ failingSinceUnixMs: row.failing_since_unix_ms, pausedUntilUnixMs: row.paused_until_unix_ms },
+      ...{ pendingCount: Number(row.pending_count ?? 0), oldestPendingUnixMs: row.first_unix_ms },
+    }));
+  }
+}
+
+/** Events that an old URL did not take: the new one gets all attempts. */
+async function startAnew(transaction: WebhookTransaction, id: string, nowUnixMs: number): Promise<void> {
+  await transaction
+    .updateTable('webhook_events')
+    .set({ round_count: 0, due_unix_ms: nowUnixMs })
+    .where('subscription_id', '=', id)
+    .where('state', '=', 'pending')
+    .where('is_tried', '=', 1)
+    .execute();
+}
+
+function findRow(db: WebhookDb | WebhookTransaction, accountId: number, id: string) {
+  return db
+    .selectFrom('webhook_subscriptions')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where('id', '=', id)
+    .executeTakeFirst();
+}
+
+/** A subscription to add. */
+export type NewWebhookSubscription = WebhookSettings & Pick<WebhookSubscription, 'id' | 'accountId' | 'createdUnixMs'>;
+
+/** How one subscription stands, and what waits for it. */
+export interface SubscriptionOverview
+  extends Pick<
+    WebhookSubscription,
+    | 'id'
+    | 'accountId'
+    | 'name'
+    | 'kind'
+    | 'state'
+    | 'archiveReason'
+    | 'failedCount'
+    | 'failingSinceUnixMs'
+    | 'pausedUntilUnixMs'
+  > {
+  /** Events that are still to be delivered. */
+  readonly pendingCount: number;
+  /** When the first of them came to be; `null` where there is none. */
+  readonly oldestPendingUnixMs: number | null;
+}
+
+/** How subscriptions of all accounts stand. */
+export interface WebhookOverview {
+  readonly countByState: Readonly<Record<WebhookState, number>>;
+  /** Archived ones first, then those that have failed most often in a row, then the oldest. */
+  readonly subscriptions: readonly SubscriptionOverview[];
+}

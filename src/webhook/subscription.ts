@@ -1,0 +1,96 @@
+import type { RunStatus } from '../store/run-status.js';
+
+/** What can be subscribed to, by the hosted platform's names. */
+export const WEBHOOK_EVENT_TYPES = ['job.run.started', 'job.run.completed', 'job.run.errored'] as const;
+export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
+
+/** How an event is brought: as the hosted platform does (`http`), or as a message for people. */
+export const WEBHOOK_KINDS = ['http', 'slack', 'teams', 'email'] as const;
+export type WebhookKind = (typeof WEBHOOK_KINDS)[number];
+
+/** `archived`: switched off by itself, because nothing arrived any more. */
+export type WebhookState = 'active' | 'inactive' | 'archived';
+
+/** What a run that is over is beside the one before it, of the same job and environment. */
+export const WEBHOOK_TRANSITIONS = ['first_failure', 'recovery'] as const;
+export type WebhookTransition = (typeof WEBHOOK_TRANSITIONS)[number];
+
+/** Which runs a subscription is for, beside its jobs; an empty list leaves nothing out. */
+export interface WebhookFilter {
+  /** Names. */
+  readonly environments: readonly string[];
+  /** Names. */
+  readonly projects: readonly string[];
+  /** Of errored and completed events. */
+  readonly statuses: readonly RunStatus[];
+  /** Any of them; then no started event matches. */
+  readonly transitions: readonly WebhookTransition[];
+}
+
+/** A filter that leaves nothing out. */
+export const NO_FILTER: WebhookFilter = { environments: [], projects: [], statuses: [], transitions: [] };
+
+/** What whoever subscribes decides. */
+export interface WebhookSettings {
+  readonly kind: WebhookKind;
+  readonly name: string;
+  readonly description: string;
+  /** An http or https URL, or `mailto:` and addresses for mail, sealed, since it may hold credentials. */
+  readonly sealedUrl: string;
+  /** What anybody who may see the subscription may see of it. */
+  readonly shownUrl: string;
+  /** At least one, in the order in which they were given. */
+  readonly eventTypes: readonly WebhookEventType[];
+  /** Empty for all jobs of the account. */
+  readonly jobIds: readonly number[];
+  readonly filter: WebhookFilter;
+  readonly state: WebhookState;
+  /** Why it was archived; `null` in other states. */
+  readonly archiveReason: string | null;
+  /** Whether deliveries carry the `Authorization` signature. */
+  readonly hasAuthorization: boolean;
+  /** Whether they carry the headers of Standard Webhooks. */
+  readonly hasStandardHeaders: boolean;
+  /** Attempts a minute; `null` for no limit. */
+  readonly maxPerMinute: number | null;
+  /** The signing secret, sealed. */
+  readonly sealedSecret: string;
+  /** The one before, which signs beside it for a while; sealed. */
+  readonly sealedOldSecret: string | null;
+  readonly oldSecretUntilUnixMs: number | null;
+  /** Headers of one's own as a JSON object, sealed, since they may hold secrets. */
+  readonly sealedHeaders: string | null;
+}
+
+/** How deliveries have gone. */
+export interface WebhookStanding {
+  readonly dispatchedUnixMs: number | null;
+  /** The endpoint's latest; 0 for none ever. */
+  readonly httpStatusCode: number;
+  /** Failed attempts since the last success. */
+  readonly failedCount: number;
+  /** When the first of them failed. */
+  readonly failingSinceUnixMs: number | null;
+  /** Nothing is sent before; 0 for no pause. */
+  readonly pausedUntilUnixMs: number;
+}
+
+/** Nothing was sent yet. */
+export const FRESH_STANDING: WebhookStanding = {
+  dispatchedUnixMs: null,
+  httpStatusCode: 0,
+  failedCount: 0,
+  failingSinceUnixMs: null,
+  pausedUntilUnixMs: 0,
+};
+
+/** A webhook subscription. */
+export interface WebhookSubscription extends WebhookSettings, WebhookStanding {
+  /** `wsu_` and a KSUID. */
+  readonly id: string;
+  readonly accountId: number;
+  /** From 1; one more with each new URL. How deliveries have gone is said of this one alone. */
+  readonly urlVersion: number;
+  readonly createdUnixMs: number;
+  readonly updatedUnixMs: number;
+}

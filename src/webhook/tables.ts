@@ -1,0 +1,170 @@
+import type { Kysely, Transaction } from 'kysely';
+import { changeState } from '../store/change-state.js';
+import type { StateDb, StateTables } from '../store/state-tables.js';
+import type { WebhookEventState } from './event.js';
+import type {
+  WebhookEventType,
+  WebhookFilter,
+  WebhookKind,
+  WebhookSettings,
+  WebhookStanding,
+  WebhookState,
+  WebhookSubscription,
+} from './subscription.js';
+
+/** The tables of webhooks, as Kysely's types: subscriptions, events, and the attempts to deliver them. */
+// A type: an interface has no index signature, which `withTables` asks for.
+export type WebhookTables = {
+  /** See `WebhookSubscription`; lists and objects are JSON, switches 0 or 1. */
+  readonly webhook_subscriptions: {
+    readonly id: string;
+    readonly account_id: number;
+    readonly kind: WebhookKind;
+    readonly name: string;
+    readonly description: string;
+    readonly sealed_url: string;
+    readonly shown_url: string;
+    readonly url_version: number;
+    readonly event_types: string;
+    readonly job_ids: string;
+    readonly filter: string;
+    readonly state: WebhookState;
+    readonly archive_reason: string | null;
+    readonly has_authorization: number;
+    readonly has_standard_headers: number;
+    readonly max_per_minute: number | null;
+    readonly sealed_secret: string;
+    readonly sealed_old_secret: string | null;
+    readonly old_secret_until_unix_ms: number | null;
+    readonly sealed_headers: string | null;
+    readonly created_unix_ms: number;
+    readonly updated_unix_ms: number;
+    readonly dispatched_unix_ms: number | null;
+    readonly http_status_code: number;
+    readonly failed_count: number;
+    readonly failing_since_unix_ms: number | null;
+    readonly paused_until_unix_ms: number;
+    /** Where there is a rate cap, the next attempt may be made then. */
+    readonly next_slot_unix_ms: number;
+  };
+  /** See `WebhookEvent`. */
+  readonly webhook_events: {
+    /** The order in which they came to be. */
+    readonly seq: number;
+    readonly id: string;
+    readonly subscription_id: string;
+    readonly job_id: number;
+    readonly run_id: number;
+    readonly event_type: WebhookEventType;
+    /** JSON of `RunFacts`. */
+    readonly facts: string;
+    readonly created_unix_ms: number;
+    readonly state: WebhookEventState;
+    /** 1 once its first attempt has ended: later ones of its job no longer wait for it. */
+    readonly is_tried: number;
+    /** 1 where it was asked for: then it is delivered whatever the subscription's state. */
+    readonly is_forced: number;
+    readonly round_count: number;
+    readonly attempt_count: number;
+    readonly due_unix_ms: number;
+    /** Nobody else takes it before. */
+    readonly lease_until_unix_ms: number;
+    readonly lease_holder: string | null;
+    readonly http_status_code: number | null;
+  };
+  /** See `WebhookAttempt`. */
+  readonly webhook_attempts: {
+    readonly event_id: string;
+    readonly attempt_index: number;
+    readonly subscription_id: string;
+    readonly started_unix_ms: number;
+    readonly duration_ms: number;
+    readonly http_status_code: number | null;
+    readonly error: string | null;
+    readonly request_headers: string;
+    readonly request_body: string;
+    readonly response_headers: string;
+    readonly response_body: string;
+    readonly resent_after: string | null;
+  };
+};
+
+/** A connection to the state, with the tables of webhooks. */
+export type WebhookDb = Kysely<StateTables & WebhookTables>;
+export type WebhookTransaction = Transaction<StateTables & WebhookTables>;
+
+/** A transaction of its own for what changes subscriptions and events; those of several programs wait for each other. */
+export function changeWebhooks<T>(db: StateDb, body: (transaction: WebhookTransaction) => Promise<T>): Promise<T> {
+  return changeState(db, (transaction) => body(transaction.withTables<WebhookTables>()), 'webhook');
+}
+
+type Columns = WebhookTables['webhook_subscriptions'];
+
+/** What was decided, as columns. */
+export function fromSettings(settings: WebhookSettings) {
+  return {
+    kind: settings.kind,
+    name: settings.name,
+    description: settings.description,
+    sealed_url: settings.sealedUrl,
+    shown_url: settings.shownUrl,
+    event_types: JSON.stringify(settings.eventTypes),
+    job_ids: JSON.stringify(settings.jobIds),
+    filter: JSON.stringify(settings.filter),
+    state: settings.state,
+    archive_reason: settings.archiveReason,
+    has_authorization: settings.hasAuthorization ? 1 : 0,
+    has_standard_headers: settings.hasStandardHeaders ? 1 : 0,
+    max_per_minute: settings.maxPerMinute,
+    sealed_secret: settings.sealedSecret,
+    sealed_old_secret: settings.sealedOldSecret,
+    old_secret_until_unix_ms: settings.oldSecretUntilUnixMs,
+    sealed_headers: settings.sealedHeaders,
+  } satisfies Partial<Columns>;
+}
+
+/** How deliveries have gone, as columns. */
+export function fromStanding(standing: WebhookStanding) {
+  return {
+    dispatched_unix_ms: standing.dispatchedUnixMs,
+    http_status_code: standing.httpStatusCode,
+    failed_count: standing.failedCount,
+    failing_since_unix_ms: standing.failingSinceUnixMs,
+    paused_until_unix_ms: standing.pausedUntilUnixMs,
+  } satisfies Partial<Columns>;
+}
+
+/** A subscription of its row. */
+export function toSubscription(row: Columns): WebhookSubscription {
+  // Only `fromSettings` writes the three columns of JSON.
+  const filter = JSON.parse(row.filter) as WebhookFilter;
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    kind: row.kind,
+    name: row.name,
+    description: row.description,
+    sealedUrl: row.sealed_url,
+    shownUrl: row.shown_url,
+    urlVersion: row.url_version,
+    eventTypes: JSON.parse(row.event_types) as readonly WebhookEventType[],
+    jobIds: JSON.parse(row.job_ids) as readonly number[],
+    filter,
+    state: row.state,
+    archiveReason: row.archive_reason,
+    hasAuthorization: row.has_authorization !== 0,
+    hasStandardHeaders: row.has_standard_headers !== 0,
+    maxPerMinute: row.max_per_minute,
+    sealedSecret: row.sealed_secret,
+    sealedOldSecret: row.sealed_old_secret,
+    oldSecretUntilUnixMs: row.old_secret_until_unix_ms,
+    sealedHeaders: row.sealed_headers,
+    createdUnixMs: row.created_unix_ms,
+    updatedUnixMs: row.updated_unix_ms,
+    dispatchedUnixMs: row.dispatched_unix_ms,
+    httpStatusCode: row.http_status_code,
+    failedCount: row.failed_count,
+    failingSinceUnixMs: row.failing_since_unix_ms,
+    pausedUntilUnixMs: row.paused_until_unix_ms,
+  };
+}
