@@ -75,7 +75,7 @@ const webhook: Walk = {
 const WALKS: Readonly<Record<string, Walk>> = { span, webhook };
 
 // Prints the files of src/ that run for one span, or for one webhook, as Node's coverage counts calls of functions: those
-// that are called oftener, by half of the further ones at least, where more of them are done.
+// that are called oftener, by more than half of the further ones, where more of them are done.
 const name = process.argv[2] ?? 'span';
 const walk = WALKS[name];
 if (walk === undefined) throw new Error(`${name} is none of ${Object.keys(WALKS).join(', ')}`);
@@ -88,7 +88,7 @@ try {
   const files = new Map<string, number>();
   for (const [key, count] of many) {
     const more = count - (few.get(key) ?? 0);
-    if (more < (manyCount - fewCount) / 2) continue;
+    if (more <= (manyCount - fewCount) / 2) continue;
     const file = key.split(' ')[0] ?? '';
     files.set(file, (files.get(file) ?? 0) + more / (manyCount - fewCount));
   }

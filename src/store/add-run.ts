@@ -1,6 +1,6 @@
 import type { Transaction } from 'kysely';
+import { nextIds } from './change-state.js';
 import { namedIds } from './named-ids.js';
-import { nextIds } from './next-ids.js';
 import { RUN_STATUS } from './run-status.js';
 import { NOT_FINISHED, type StateTables } from './state-tables.js';
 import type { RunColumns } from './step-columns.js';

@@ -1,6 +1,6 @@
 import type { Transaction } from 'kysely';
+import { nextIds } from './change-state.js';
 import type { RunPlace } from './invocation-store.js';
-import { nextIds } from './next-ids.js';
 import type { StateTables } from './state-tables.js';
 
 /** The numbers of a run's job, environment and project. */

@@ -2,7 +2,7 @@ import { sql, type Transaction } from 'kysely';
 import { parseTraceId, type TraceId } from '../record/ids.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
 import { addRun } from './add-run.js';
-import { changeState } from './change-state.js';
+import { changeState, nextIds } from './change-state.js';
 import type { CommandEnding } from './command-ending.js';
 import type {
   CancelResult,
@@ -17,7 +17,6 @@ import type {
   UploadingStep,
 } from './execution-store.js';
 import { closeRun, finishIfOver } from './finish-run.js';
-import { nextIds } from './next-ids.js';
 import { RUN_STATUS } from './run-status.js';
 import { type RunObserver, settleRuns, settleSteps } from './settle-runs.js';
 import type { StateDb, StateTables } from './state-tables.js';

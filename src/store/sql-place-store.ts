@@ -1,8 +1,7 @@
 import type { Transaction } from 'kysely';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
-import { changeState } from './change-state.js';
+import { changeState, nextIds } from './change-state.js';
 import { DEFAULT_NAME } from './named-ids.js';
-import { nextIds } from './next-ids.js';
 import type { DeclaredName, DeclaredNames, PlaceStore } from './place-store.js';
 import type { StateDb, StateTables } from './state-tables.js';
 

@@ -1,6 +1,5 @@
 import type { Selectable, Transaction } from 'kysely';
-import { changeState } from './change-state.js';
-import { nextIds } from './next-ids.js';
+import { changeState, nextIds } from './change-state.js';
 import type { StateDb, StateTables } from './state-tables.js';
 import type { NewToken, RevokeResult, TokenRow, TokenStore } from './token-store.js';
 

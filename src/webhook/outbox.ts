@@ -3,7 +3,7 @@ import { sql, type Transaction } from 'kysely';
 import { type Clock, systemClock } from '../component/clock.js';
 import { ksuid } from '../component/ksuid.js';
 import { slices } from '../component/slices.js';
-import { nextIds } from '../store/next-ids.js';
+import { nextIds } from '../store/change-state.js';
 import type { CatalogRun } from '../store/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../store/run-status.js';
 import type { RunObserver } from '../store/settle-runs.js';
