@@ -1,49 +1,6 @@
-import { type Kysely, type Migration, Migrator, sql } from 'kysely';
-import { createRunsAndCursors } from './migration/0001-runs-and-cursors.js';
-import { createExecutions } from './migration/0002-executions.js';
-import { createHostedRuns } from './migration/0003-hosted-runs.js';
-import { createAccountsAndTokens } from './migration/0004-accounts-and-tokens.js';
-import { createJobs } from './migration/0005-jobs.js';
-import { createJobRuns } from './migration/0008-job-runs.js';
-import { createLeases } from './migration/0009-leases.js';
-import { createWebhooks } from './migration/0012-webhooks.js';
-import { createRemovals } from './migration/0013-removals.js';
-import { createKeptRows } from './migration/0014-kept-rows.js';
-import { createCluster } from './migration/0015-cluster.js';
-import { addLivesOfTraces } from './migration/0016-lives-of-traces.js';
-import { indexPlaces } from './migration/0017-lists-by-place.js';
-import { addResentWebhooks } from './migration/0018-resent-webhooks.js';
-import { addWebhookUrls } from './migration/0019-webhook-urls.js';
-import { createStepArtifacts } from './migration/0021-step-artifacts.js';
-import { sealWebhookUrls } from './migration/0022-sealed-webhook-urls.js';
+import { type Kysely, Migrator, sql } from 'kysely';
+import { SCHEMA_STEPS, type SchemaSteps } from './schema.js';
 import { StoreError } from './store-error.js';
-
-/** Steps of a schema by their names, whose alphabetical order is that of the steps. */
-export type SchemaSteps = Readonly<Record<string, Migration>>;
-
-/**
- * Every step of the state's schema, oldest first. A step that was released is never changed; a new one is added after it.
- * They are written for SQLite and PostgreSQL alike.
- */
-const SCHEMA_STEPS: SchemaSteps = {
-  '0001-runs-and-cursors': { up: createRunsAndCursors },
-  '0002-executions': { up: createExecutions },
-  '0003-hosted-runs': { up: createHostedRuns },
-  '0004-accounts-and-tokens': { up: createAccountsAndTokens },
-  '0005-jobs': { up: createJobs },
-  '0008-job-runs': { up: createJobRuns },
-  '0009-leases': { up: createLeases },
-  '0012-webhooks': { up: createWebhooks },
-  '0013-removals': { up: createRemovals },
-  '0014-kept-rows': { up: createKeptRows },
-  '0015-cluster': { up: createCluster },
-  '0016-lives-of-traces': { up: addLivesOfTraces },
-  '0017-lists-by-place': { up: indexPlaces },
-  '0018-resent-webhooks': { up: addResentWebhooks },
-  '0019-webhook-urls': { up: addWebhookUrls },
-  '0021-step-artifacts': { up: createStepArtifacts },
-  '0022-sealed-webhook-urls': { up: sealWebhookUrls },
-};
 
 /** Which database's schema is brought forward, and to what. */
 export interface SchemaChange {

@@ -1,6 +1,7 @@
 import { type Dialect, Kysely, SqliteAdapter, SqliteDialect, sql } from 'kysely';
 import { LibsqlDatabase } from './libsql-database.js';
-import { migrateToLatest, type SchemaSteps } from './migrations.js';
+import { migrateToLatest } from './migrations.js';
+import type { SchemaSteps } from './schema.js';
 import { NO_OBSERVER } from './settle-runs.js';
 import { SqlState } from './sql-state.js';
 import type { State } from './state.js';
