@@ -26,7 +26,7 @@ const WORKING: readonly Right[] = [
 ];
 
 /**
- * What each permission set allows; docs/tokens.md shows it as a table. The names are the hosted platform's. `sender` is
+ * What each permission set allows; docs/operate.md shows it as a table. The names are the hosted platform's. `sender` is
  * whoever comes without a token to an address that takes telemetry without one.
  */
 export const PERMISSIONS: Readonly<Record<Caller['permission'], readonly Right[]>> = {

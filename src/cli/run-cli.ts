@@ -13,7 +13,7 @@ import { StoreError } from '../store/store-error.js';
 import { webhookCommand } from '../webhook/feature.js';
 import { backupCommand, restoreCommand } from './backup-command.js';
 import { CliError } from './cli-error.js';
-import { runCommandLine } from './command-line.js';
+import { type CliCommand, runCommandLine } from './command-line.js';
 import { configCommand } from './config-command.js';
 import { convertCommand } from './convert-command.js';
 import { demoCommand } from './demo-command.js';
@@ -35,7 +35,7 @@ import { tokenCommand } from './token-command.js';
 import { versionCommand } from './version-command.js';
 
 /** Every command, in the order of help texts. */
-const COMMANDS = [
+export const COMMANDS: readonly CliCommand[] = [
   serveCommand,
   execCommand,
   finishCommand,

@@ -136,13 +136,13 @@ function withHost(text: string): string {
   return text.replace('@/', `@${NO_HOST}/`);
 }
 
-/** How much of SQL and its literals leaves the machine; see `docs/configuration.md`. */
+/** How much of SQL and its literals leaves the machine; see `docs/reference/settings.md`. */
 export const REDACTION_LEVELS = ['literals', 'statements', 'off'] as const;
-/** Who may send telemetry; see `docs/tokens.md`. */
+/** Who may send telemetry; see `docs/operate.md`. */
 export const OTLP_AUTHS = ['auto', 'token', 'none'] as const;
-/** What an answer means; see `docs/operations.md`. */
+/** What an answer means; see `docs/operate.md`. */
 export const DURABILITIES = ['fsync', 'os'] as const;
-/** How many run-bridges share a database; see `docs/several-processes.md`. */
+/** How many run-bridges share a database; see `docs/operate.md`. */
 export const PROCESSES = ['one', 'several'] as const;
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export const LOG_FORMATS = ['auto', 'text', 'json'] as const;

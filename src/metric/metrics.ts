@@ -2,7 +2,7 @@ import type { MetricDefinition } from './metric-definition.js';
 
 const SUBSCRIPTION = ['account', 'subscription'] as const;
 
-/** Every metric that there is, in the order in which they are answered; docs/metrics.md shows them as tables. */
+/** Every metric that there is, in the order in which they are answered; docs/reference/metrics.md shows them as tables. */
 export const METRICS = {
   run_bridge_build_info: gauge('Always 1; the label says the version.', 'version'),
   run_bridge_start_time_seconds: gauge('When the process started, in seconds since 1970.'),

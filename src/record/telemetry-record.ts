@@ -62,5 +62,5 @@ export interface LogRecord extends Envelope {
   readonly body: string;
 }
 
-/** One record of a run's telemetry: the envelope of `docs/records.md`. */
+/** One record of a run's telemetry: the envelope of `docs/reference/records.md`. */
 export type TelemetryRecord = SpanStart | SpanEnd | LogRecord;

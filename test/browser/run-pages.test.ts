@@ -1,10 +1,12 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { PageBrowser } from '../tool/page-browser.js';
 import { sendSample } from '../tool/send-sample.js';
+
+const PICTURE = { width: 1200, height: 760 };
 
 let browser: PageBrowser;
 let bridge: BridgeProcess;
@@ -81,6 +83,27 @@ test('who has not signed in gets to the run that a link names after doing so', a
   await page.getByLabel('Token').fill(readFileSync(`${bridge.dataFolder}/admin-token`, 'utf8'));
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('heading', { name: /adhoc #1001/ }).waitFor();
+});
+
+test.each([
+  ['runs', '/'],
+  ['run', '/runs/1001'],
+])('the picture %s of README is one of these pages', async (name, path) => {
+  for (const sample of ['build-clean', 'stale-source', 'interrupted', 'fail-fast', 'overlapping'])
+    await sendSample(bridge.otlpUrl, sample);
+  const page = await browser.page();
+  await page.setViewportSize(PICTURE);
+  await browser.signIn(page, bridge);
+  await page.goto(bridge.webUrl + path);
+  await page.getByRole('link', { name: 'run-bridge' }).first().waitFor();
+  const taken = await page.screenshot();
+  const file = new URL(`../../docs/images/${name}.png`, import.meta.url);
+  if (process.env.PICTURES === 'write') writeFileSync(file, taken);
+  for (const png of [taken, readFileSync(file)]) {
+    expect([png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual([PICTURE.width, PICTURE.height]);
+    // A page without content, or an error, makes a much smaller one.
+    expect(png.length).toBeGreaterThan(30_000);
+  }
 });
 
 function serveHtml(html: string): Promise<Server> {

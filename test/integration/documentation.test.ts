@@ -3,9 +3,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { describe, expect, test } from 'vitest';
-import { environmentName, SETTING_KEYS, SETTINGS } from '../../src/config/settings.js';
-import { MAPPING_SWITCHES } from '../../src/exporter/mapping/mapping-options.js';
-import type { MetricDefinition } from '../../src/metric/metric-definition.js';
+import { referenceBlocks, withBlocks } from '../../build/reference.js';
 import { METRICS } from '../../src/metric/metrics.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -17,49 +15,53 @@ const pages = [
     .map((name) => join('docs', name)),
 ];
 
+const blocks = referenceBlocks();
+
+/** What a link may name of a page, as GitHub makes it of the headings. */
+function anchorsOf(markdown: string): readonly string[] {
+  const prose = markdown.replaceAll(/^```[\s\S]*?^```/gm, '');
+  return Array.from(prose.matchAll(/^#+ (.*)$/gm), ([, heading = '']) =>
+    heading
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
 describe('documentation', () => {
-  test('lists every setting with its variable, default and meaning', () => {
-    for (const key of SETTING_KEYS) {
-      const { summary, defaultText } = SETTINGS[key];
-      const row = `| \`${key}\` | \`${environmentName(key)}\` | ${defaultText === null ? '' : `\`${defaultText}\``} | ${summary} |`;
-      expect(read('docs/configuration.md')).toContain(row);
-    }
+  test.each(pages)(
+    '%s says of settings, commands, events, metrics and routes what the program does: else run npm run docs',
+    (page) => {
+      expect(withBlocks(read(page), blocks)).toBe(read(page));
+    },
+  );
+
+  test('has a place for everything that is made of tables, and names no metric that there is not', () => {
+    const all = pages.map(read).join('\n');
+    for (const name of Object.keys(blocks)) expect(all).toContain(`<!-- npm run docs makes: ${name} -->`);
+    for (const [name] of all.matchAll(/run_bridge_[a-z]+_\w+/g)) expect(Object.keys(METRICS)).toContain(name);
   });
 
-  test('lists every mapping switch', () => {
-    for (const [name, what] of Object.entries(MAPPING_SWITCHES)) {
-      expect(read('docs/configuration.md')).toContain(`| \`${name}\` | ${what} |`);
-    }
-  });
-
-  test('lists every metric with its kind, labels and meaning, and no others', () => {
-    const definitions: readonly (readonly [string, MetricDefinition])[] = Object.entries(METRICS);
-    const rows = definitions.map(
-      ([name, { kind, labels, help }]) =>
-        `| \`${name}\` | ${kind} | ${labels.map((label) => `\`${label}\``).join(', ')} | ${help} |`,
-    );
-    const page = read('docs/metrics.md');
-    expect(page.match(/^\| `run_bridge_.*$/gm)?.toSorted()).toEqual(rows.toSorted());
-    for (const [name] of page.matchAll(/run_bridge_\w+/g)) expect(Object.keys(METRICS)).toContain(name);
-  });
-
-  test.each(pages)('%s links to pages that are there', (page) => {
-    for (const [, target = ''] of read(page).matchAll(/\]\((?!https?:)([^)#]+)/g)) {
-      if (target.includes('…')) continue;
-      expect(existsSync(join(root, dirname(page), target)), `${page} → ${target}`).toBe(true);
+  test.each(pages)('%s links to pages and headings that are there', (page) => {
+    for (const [, path = '', heading] of read(page).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)]*))?\)/g)) {
+      if (path.includes('…')) continue;
+      const target = path === '' ? page : join(dirname(page), path);
+      expect(existsSync(join(root, target)), `${page} → ${path}`).toBe(true);
+      if (heading !== undefined) expect(anchorsOf(read(target)), `${page} → ${path}`).toContain(heading);
     }
   });
 
   test('names only npm scripts that are there', () => {
     const { scripts } = JSON.parse(read('package.json'));
-    for (const page of ['README.md', 'CONTRIBUTING.md']) {
+    for (const page of pages) {
       for (const [, script] of read(page).matchAll(/npm run ([a-z:-]+)/g))
         expect(scripts).toHaveProperty([script ?? '']);
     }
   });
 
   test('shows a query of Parquet files that DuckDB answers', async () => {
-    const query = /duckdb -c "([^"]+)"/.exec(read('README.md'))?.[1] ?? '';
+    const query = /duckdb -c "([^"]+)"/.exec(read('docs/get-started.md'))?.[1] ?? '';
     const file = join(root, 'test/fixture/samples/build-mixed/otel.parquet');
     const connection = await (await DuckDBInstance.create()).connect();
     const answer = await connection.runAndReadAll(query.replace(/'~[^']+'/, `'${file}'`));

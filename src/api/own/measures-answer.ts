@@ -34,7 +34,7 @@ const verdict = z.string().meta({
 const share = { share_ms: z.number(), share_percent: z.number() };
 const nodeShare = { ...share, share_warehouse_ms: z.number() };
 
-/** A node of a command; docs/measures.md says where each number comes from. */
+/** A node of a command; docs/see.md says where each number comes from. */
 export const nodeSchema = z
   .object({
     unique_id: z.string(),

@@ -14,7 +14,7 @@ const path = z.object({
 const RUN = `${API_PATH}/runs/{id}`;
 const TAGS = ['run-bridge: runs'];
 
-/** A record; docs/records.md has its keys. */
+/** A record; docs/reference/records.md has its keys. */
 const recordSchema = z
   .looseObject({
     record_type: z.enum(['SpanStart', 'SpanEnd', 'LogRecord']),

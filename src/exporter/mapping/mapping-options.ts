@@ -3,7 +3,7 @@ import type { RedactionLevel } from '../redaction/redaction-policy.js';
 
 /**
  * What the mapping does beyond copying records, each by default on and each with a switch of its own.
- * `docs/mapping.md` shows them attribute by attribute.
+ * `docs/export.md` shows them attribute by attribute.
  */
 export const MAPPING_SWITCHES = {
   'span-events': 'log records become events of their span',

@@ -22,7 +22,7 @@ import { MissingParents, SpanTree } from './span-tree.js';
 import { SpanWriter } from './span-writer.js';
 
 /**
- * Maps a run onto OTel, see `docs/mapping.md`. What is released when depends on the records alone, not on how they are
+ * Maps a run onto OTel, see `docs/export.md`. What is released when depends on the records alone, not on how they are
  * cut into pushes, so that a replay gives the same items.
  */
 export class OtelRunMapper implements RunMapper {

@@ -2,7 +2,7 @@ import { NODE_VERDICTS } from '../../run/run-summary.js';
 import type { UnnamedRun } from '../../store/trace-catalog.js';
 import type { QueryFiles } from '../query-files.js';
 
-/** The views that queries are made of; docs/query.md lists their columns. */
+/** The views that queries are made of; docs/see.md lists their columns. */
 export const VIEW_NAMES = ['runs', 'steps', 'nodes', 'tests', 'queries', 'records'] as const;
 
 /** The longest run.json that is read, in bytes: about 8,000 steps. Each thread takes twice as much to read them. */

@@ -23,7 +23,7 @@ import { mountedRoutes } from '../../fake/mounted-routes.js';
 import { NOTHING_RUN } from '../../fake/nothing-run.js';
 import { webhookParts } from '../../fake/webhook-parts.js';
 
-/** What docs/tokens.md says. */
+/** What docs/operate.md says. */
 const RIGHTS: Readonly<Record<Right, string>> = {
   'runs:read': 'account_admin admin developer analyst read_only',
   'artifacts:read': 'account_admin admin developer analyst read_only',

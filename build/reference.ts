@@ -1,0 +1,177 @@
+import { ARTIFACT_PATHS } from '../src/api/artifact/artifact-paths.js';
+import { BRIDGE_PATHS } from '../src/api/openapi/openapi-router.js';
+import { OWN_PATHS } from '../src/api/own/own-paths.js';
+import { OWN_WEBHOOK_PATHS } from '../src/api/own/webhook-paths.js';
+import { PERMISSIONS, type Right } from '../src/api/permissions.js';
+import { V2_PATHS } from '../src/api/v2/v2-paths.js';
+import { V3_PATHS } from '../src/api/v3/v3-paths.js';
+import type { CliCommand } from '../src/cli/command-line.js';
+import { COMMANDS } from '../src/cli/run-cli.js';
+import { environmentName, SETTING_KEYS, SETTINGS } from '../src/config/settings.js';
+import { MAPPING_SWITCHES } from '../src/exporter/mapping/mapping-options.js';
+import { type AttributePolicy, attributePolicyOf, KNOWN_EVENTS } from '../src/exporter/redaction/redaction-policy.js';
+import type { MetricDefinition } from '../src/metric/metric-definition.js';
+import { METRICS } from '../src/metric/metrics.js';
+import { eventName } from '../src/run/event-name.js';
+import type { Field, FieldType, MessageType } from '../src/schema/message-type.js';
+import { PublicSchema } from '../src/schema/public-schema.js';
+import { PERMISSION_SETS } from '../src/store/permission-set.js';
+
+/**
+ * The parts of docs/reference and docs/operate.md that the program's own tables make, by their names: a page has
+ * `<!-- npm run docs makes: NAME -->` and `<!-- end -->` around each.
+ */
+export function referenceBlocks(): Readonly<Record<string, string>> {
+  return {
+    settings: table(
+      ['key and flag', 'variable', 'default', 'what'],
+      SETTING_KEYS.map((key) => {
+        const { summary, defaultText } = SETTINGS[key];
+        return [code(key), code(environmentName(key)), defaultText === null ? '' : code(defaultText), summary];
+      }),
+    ),
+    'mapping switches': table(
+      ['switch', 'what'],
+      Object.entries(MAPPING_SWITCHES).map(([name, what]) => [code(name), what]),
+    ),
+    'metrics of the process': metrics((name) => ![INTAKE, DESTINATIONS, WEBHOOKS].some((group) => group.test(name))),
+    'metrics of what comes in': metrics((name) => INTAKE.test(name)),
+    'metrics of destinations': metrics((name) => DESTINATIONS.test(name)),
+    'metrics of webhooks': metrics((name) => WEBHOOKS.test(name)),
+    events: events(),
+    routes: routes(),
+    commands: COMMANDS.map(command).join('\n\n'),
+    permissions: permissions(),
+  };
+}
+
+/** A page with its blocks as they are now. @throws Error for a block that nothing makes */
+export function withBlocks(page: string, blocks: Readonly<Record<string, string>>): string {
+  return page.replaceAll(/(<!-- npm run docs makes: (.+) -->\n)[\s\S]*?(<!-- end -->)/g, (_, begin, name, end) => {
+    const block = blocks[name];
+    if (block === undefined)
+      throw new Error(`Nothing makes the block "${name}"; build/reference.ts has those that there are.`);
+    return `${begin}${block}\n${end}`;
+  });
+}
+
+const INTAKE = /^run_bridge_(connections|dropped|receiver)/;
+const DESTINATIONS = /^run_bridge_destination/;
+const WEBHOOKS = /^run_bridge_webhook/;
+
+function metrics(isWanted: (name: string) => boolean): string {
+  const definitions: readonly (readonly [string, MetricDefinition])[] = Object.entries(METRICS);
+  const rows = definitions
+    .filter(([name]) => isWanted(name))
+    .map(([name, { kind, labels, help }]) => [code(name), kind, labels.map(code).join(', '), help]);
+  return table(['metric', 'kind', 'labels', 'what'], rows);
+}
+
+const WORDS: Readonly<Record<AttributePolicy, string>> = {
+  keep: 'as it is',
+  name: 'as it is, where it looks like a name',
+  sql: 'statement',
+  command: 'command line without secrets',
+  diffTable: 'columns and count of rows',
+  text: 'message',
+  ownWords: 'message',
+  deny: 'never shown',
+};
+
+/** Every event type of the public schema that this version knows, with its fields. */
+function events(): string {
+  const schema = PublicSchema.load();
+  const messages = schema.messageNames
+    .flatMap((name) => schema.message(name) ?? [])
+    .filter(({ fullName }) => KNOWN_EVENTS.has(eventName(fullName)))
+    .sort((one, other) => one.fullName.localeCompare(other.fullName));
+  return messages.map(event).join('\n\n');
+}
+
+function event(message: MessageType): string {
+  const rows = message.fields.map((field) => [code(field.name), kindOf(field), redactionOf(field, message.fullName)]);
+  const head = `## ${eventName(message.fullName)}\n${code(message.fullName)}`;
+  return rows.length === 0 ? `${head}: no fields.` : `${head}\n\n${table(['field', 'kind', 'exported'], rows)}`;
+}
+
+function redactionOf({ name, type, isRepeated }: Field, eventType: string): string {
+  if (type.kind === 'enum') return WORDS.keep;
+  if (type.kind === 'message') return 'each of its fields';
+  if (type.kind === 'map') return WORDS[attributePolicyOf(`${name}.`, eventType)];
+  if (type.kind === 'string') return WORDS[attributePolicyOf(name, eventType)];
+  return isRepeated ? 'JSON text' : WORDS.keep;
+}
+
+function kindOf({ type, isRepeated }: Field): string {
+  return isRepeated ? `list of ${typeName(type)}` : typeName(type);
+}
+
+function typeName(type: FieldType): string {
+  switch (type.kind) {
+    case 'enum': {
+      const names = [...type.enum.numberByName.keys()];
+      return names.length > 8
+        ? `one of ${names.slice(0, 8).map(code).join(', ')} …`
+        : `one of ${names.map(code).join(', ')}`;
+    }
+    case 'message':
+      return `${eventName(type.message.fullName)}: ${type.message.fields.map(({ name }) => code(name)).join(', ')}`;
+    case 'map':
+      return `map of ${type.keyKind} to ${typeName(type.value)}`;
+    case 'string':
+      return 'text';
+    case 'bool':
+      return 'true or false';
+    default:
+      return type.kind;
+  }
+}
+
+const METHODS = ['get', 'put', 'post', 'patch', 'delete', 'head'] as const;
+
+/** Every route, as `GET /api/openapi.json` describes it. */
+function routes(): string {
+  const paths = Object.entries({
+    ...BRIDGE_PATHS,
+    ...V2_PATHS,
+    ...V3_PATHS,
+    ...OWN_PATHS,
+    ...OWN_WEBHOOK_PATHS,
+    ...ARTIFACT_PATHS,
+  });
+  const rows = paths.flatMap(([path, item]) =>
+    METHODS.flatMap((method) => {
+      const summary = item?.[method]?.summary;
+      return summary === undefined ? [] : [[code(`${method.toUpperCase()} ${path}`), summary]];
+    }),
+  );
+  return table(['request', 'what'], rows);
+}
+
+function command({ name, operands, summary, flags, settings, examples }: CliCommand): string {
+  const usage = `run-bridge ${name}${operands === '' ? '' : ` ${operands}`}`;
+  const taken = settings.length === 0 ? '' : `\nIts settings: ${settings.map((key) => `\`--${key}\``).join(', ')}.\n`;
+  const rows = flags.map(([flag, what]) => [code(flag), what]);
+  const own = rows.length === 0 ? '' : `\n${table(['option', 'what'], rows)}\n`;
+  const lines = examples.map(([line, what]) => `${line}    # ${what}`);
+  const sample = lines.length === 0 ? '' : `\n\`\`\`sh\n${lines.join('\n')}\n\`\`\`\n`;
+  return `## ${name}\n${code(usage)}: ${summary}.\n${own}${taken}${sample}`.trimEnd();
+}
+
+function permissions(): string {
+  const rights = [...new Set<Right>(PERMISSION_SETS.flatMap((name) => PERMISSIONS[name]))];
+  const rows = rights.map((right) => [
+    code(right),
+    ...PERMISSION_SETS.map((name) => (PERMISSIONS[name].includes(right) ? 'x' : '')),
+  ]);
+  return table(['right', ...PERMISSION_SETS.map(code)], rows);
+}
+
+function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [line(heads), `|${'---|'.repeat(heads.length)}`, ...rows.map(line)].join('\n');
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}
