@@ -1,12 +1,25 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { runBridge } from '../e2e/run-bridge.js';
+import { sampleFolder } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { PageBrowser } from '../tool/page-browser.js';
 import { sendSample } from '../tool/send-sample.js';
 
-const PICTURE = { width: 1200, height: 760 };
+const PICTURE = { width: 1200, height: 640 };
+/** What names the runs of the pictures. */
+const JOBS = `projects: { shop: {} }
+environments: { production: { project: shop, match: { command: "*" } } }
+jobs:
+  nightly: { project: shop, environment: production, match: { command: "*build*" } }
+  checks: { project: shop, environment: production, match: { command: "*test*" } }
+  hourly: { project: shop, environment: production, match: { command: "*" } }
+`;
+const SHOWN = ['build-clean', 'stale-source', 'interrupted', 'test-command', 'build-mixed'];
 
 let browser: PageBrowser;
 let bridge: BridgeProcess;
@@ -85,18 +98,33 @@ test('who has not signed in gets to the run that a link names after doing so', a
   await page.getByRole('heading', { name: /adhoc #1001/ }).waitFor();
 });
 
-test.each([
-  ['runs', '/'],
-  ['run', '/runs/1001'],
-])('the picture %s of README is one of these pages', async (name, path) => {
-  for (const sample of ['build-clean', 'stale-source', 'interrupted', 'fail-fast', 'overlapping'])
-    await sendSample(bridge.otlpUrl, sample);
-  const page = await browser.page();
-  await page.setViewportSize(PICTURE);
-  await browser.signIn(page, bridge);
-  await page.goto(bridge.webUrl + path);
-  await page.getByRole('link', { name: 'run-bridge' }).first().waitFor();
-  const taken = await page.screenshot();
+test('the pictures of README are of these pages', async () => {
+  const dataFolder = mkdtempSync(join(tmpdir(), 'run-bridge-pictures-'));
+  const env = { RUN_BRIDGE_CONFIG: join(dataFolder, 'run-bridge.yaml'), RUN_BRIDGE_DATA_DIR: dataFolder };
+  writeFileSync(env.RUN_BRIDGE_CONFIG, JOBS);
+  const files = SHOWN.map((name) => resolve(sampleFolder(name), 'otel.jsonl'));
+  expect(await runBridge(['import', ...files], { cwd: dataFolder, env })).toMatchObject({ exitCode: 0 });
+  const shown = await BridgeProcess.start({ dataFolder, env });
+  try {
+    const page = await browser.page();
+    await page.setViewportSize(PICTURE);
+    await browser.signIn(page, shown);
+    await page.getByText(/5 runs, page 1 of 1/).waitFor();
+    takePicture('runs', await page.screenshot());
+    await page
+      .getByRole('row', { name: /nightly/ })
+      .filter({ hasText: 'failed' })
+      .getByRole('link')
+      .click();
+    await page.getByRole('heading', { name: /nightly #\d+.*failed/ }).waitFor();
+    takePicture('run', await page.screenshot());
+  } finally {
+    await shown.remove();
+  }
+});
+
+/** Writes the picture where that was asked for, and looks at the one that is there. */
+function takePicture(name: string, taken: Buffer): void {
   const file = new URL(`../../docs/images/${name}.png`, import.meta.url);
   if (process.env.PICTURES === 'write') writeFileSync(file, taken);
   for (const png of [taken, readFileSync(file)]) {
@@ -104,7 +132,7 @@ test.each([
     // A page without content, or an error, makes a much smaller one.
     expect(png.length).toBeGreaterThan(30_000);
   }
-});
+}
 
 function serveHtml(html: string): Promise<Server> {
   const server = createServer((_request, response) => response.setHeader('Content-Type', 'text/html').end(html));
