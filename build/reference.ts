@@ -1,10 +1,8 @@
 import { ARTIFACT_PATHS } from '../src/api/artifact/artifact-paths.js';
 import { BRIDGE_PATHS } from '../src/api/openapi/openapi-router.js';
 import { OWN_PATHS } from '../src/api/own/own-paths.js';
-import { OWN_WEBHOOK_PATHS } from '../src/api/own/webhook-paths.js';
 import { PERMISSIONS, type Right } from '../src/api/permissions.js';
 import { V2_PATHS } from '../src/api/v2/v2-paths.js';
-import { V3_PATHS } from '../src/api/v3/v3-paths.js';
 import type { CliCommand } from '../src/cli/command-line.js';
 import { COMMANDS } from '../src/cli/run-cli.js';
 import { environmentName, SETTING_KEYS, SETTINGS } from '../src/config/settings.js';
@@ -16,6 +14,7 @@ import { eventName } from '../src/run/event-name.js';
 import type { Field, FieldType, MessageType } from '../src/schema/message-type.js';
 import { PublicSchema } from '../src/schema/public-schema.js';
 import { PERMISSION_SETS } from '../src/store/permission-set.js';
+import { WEBHOOK_PATHS } from '../src/webhook/openapi.js';
 
 /**
  * The parts of docs/reference and docs/operate.md that the program's own tables make, by their names: a page has
@@ -134,9 +133,8 @@ function routes(): string {
   const paths = Object.entries({
     ...BRIDGE_PATHS,
     ...V2_PATHS,
-    ...V3_PATHS,
     ...OWN_PATHS,
-    ...OWN_WEBHOOK_PATHS,
+    ...WEBHOOK_PATHS,
     ...ARTIFACT_PATHS,
   });
   const rows = paths.flatMap(([path, item]) =>
