@@ -15,7 +15,7 @@ import { AddressRules, parseAllowed, WebhookHttp } from '../src/webhook/http.js'
 import { SecretBox, sealUrl } from '../src/webhook/secrets.js';
 import { PlatformSender } from '../src/webhook/senders.js';
 import { NO_FILTER } from '../src/webhook/subscription.js';
-import { openWebhookState, type WebhookState } from '../test/fake/webhook-facts.js';
+import { type FeatureState, openFeatureState } from '../test/fake/webhook-facts.js';
 import { thisMachine } from './machine.js';
 import { notedCommand } from './noted-command.js';
 
@@ -106,10 +106,10 @@ async function withBench(
   port: number,
   count: number,
   deadPart: number,
-  body: (state: WebhookState, dispatcher: WebhookDispatcher) => Promise<void>,
+  body: (state: FeatureState, dispatcher: WebhookDispatcher) => Promise<void>,
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'run-bridge-webhooks-'));
-  const state = await openWebhookState(join(folder, 'state.db'));
+  const state = await openFeatureState(join(folder, 'state.db'));
   const box = new SecretBox(randomBytes(32));
   const rules = new AddressRules(parseAllowed('loopback') ?? []);
   const http = new WebhookHttp({ rules, timeoutMs: 10_000, resolve: async () => [] }, systemClock);
@@ -152,7 +152,7 @@ async function withBench(
 }
 
 /** A run of one of fifty jobs ends. */
-async function endRun(state: WebhookState, index: number): Promise<void> {
+async function endRun(state: FeatureState, index: number): Promise<void> {
   const note = notedCommand(randomBytes(16).toString('hex'), {
     ...{ verdict: 'success', startedUnixMs: 1_000, endedUnixMs: 2_000, isSaved: true },
     place: { job: `job ${index % 50}`, environment: 'production', project: 'shop' },

@@ -6,7 +6,6 @@ import { ArtifactStorage } from './app/artifact-storage.js';
 import { createDecoding } from './app/create-decoding.js';
 import { addDatabaseHealth } from './app/database-health.js';
 import { exportHealth } from './app/export-health.js';
-import { JobsLate } from './app/jobs-late.js';
 import { LateApi } from './app/late-api.js';
 import { Leased, RETENTION_LEASE } from './app/leased.js';
 import { createLimits } from './app/limits.js';
@@ -22,6 +21,7 @@ import { Lifecycle } from './component/lifecycle.js';
 import { pause } from './component/pause.js';
 import type { Configuration } from './config/configuration.js';
 import { missingForHooks } from './config/missing-for-hooks.js';
+import { createJobs } from './job/feature.js';
 import { ExportIntake } from './receiver/export-intake.js';
 import { WatchedConsumer } from './receiver/watched-consumer.js';
 import type { TraceId } from './record/ids.js';
@@ -107,7 +107,6 @@ export class App {
       reader: parts.anyReader,
       webUrl: () => (purpose === 'serve' ? this.ports.webUrl : null),
     });
-    const features = [this.webhooks];
     const { executions: store, runs } = opened.state;
     this.book = new LocalExecutionBook({
       ...{ store, runs, listeners: [cluster?.steps ?? this.tracker] },
@@ -136,14 +135,15 @@ export class App {
     const fromHosted = { ...deps, store: this.pulls, openConsumer: () => consumer, book: this.book, guards };
     const hosted = opened.hostedRuns && new opened.hostedRuns.HostedRuns(configuration, fromHosted);
     const hook = hosted?.openHook(health) ?? platformHookOff(missingForHooks(configuration));
-    const jobs = new JobsLate(configuration, {
+    const jobs = createJobs(configuration, {
       ...deps,
       state: opened.state,
       book: this.book,
       credentials: () => access.credentialsFor(configuration.http.host),
     });
+    const features = [this.webhooks, jobs];
     const api = new LateApi(configuration, {
-      ...{ state: opened.state, reader: parts.anyReader, tracker: parts.anyRuns, book: this.book, jobsLate: jobs },
+      ...{ state: opened.state, reader: parts.anyReader, tracker: parts.anyRuns, book: this.book, jobs },
       ...{ access, clock, logger, version: deps.version, stopping: this.stopping.signal, features },
       ...{ storage, disk: limits.disk, telemetry: cluster?.telemetry },
       measured: {
@@ -193,7 +193,7 @@ export class App {
       ...{ state: opened.state, storage, recordLog, foreign, tracker: this.tracker, destinations, clock, logger },
       sharedPlace: cluster?.place,
     });
-    const delivering = purpose === 'import' ? [] : features.flatMap(({ components }) => components);
+    const delivering = purpose === 'import' ? [] : this.webhooks.components;
     const rows = new RowKeeper(dataFolder, { store: opened.state.rows, clock, logger });
     // Several processes have their rows in a database that all of them need anyway.
     const retaining =
@@ -224,7 +224,7 @@ export class App {
         this.ports.receivers,
         this.ports.web,
         this.spool,
-        jobs,
+        ...jobs.components,
       ],
       follow: [this.tracker, this.book, recordLog, limits.disk, this.spool],
       import: [recordLog, limits.disk],

@@ -16,7 +16,7 @@ import type { ArtifactStorage } from './artifact-storage.js';
 import type { MeasuredParts } from './create-metrics.js';
 
 /** What the API works with. */
-export interface LateApiDeps extends Omit<ApiRoutersDeps, 'jobs' | 'dataFolder' | 'notes' | 'redaction'> {
+export interface LateApiDeps extends Omit<ApiRoutersDeps, 'dataFolder' | 'notes' | 'redaction'> {
   readonly access: Access;
   readonly book: LocalExecutionBook;
   readonly storage: ArtifactStorage;
@@ -62,8 +62,8 @@ export class LateApi {
     return lazyRouter('/api/', async () => {
       const { configuration, deps } = this;
       const { apiRouters } = await import('./api-routers.js');
-      const { jobs, redaction, 'data-dir': dataFolder } = configuration;
-      const own = await apiRouters({ ...deps, notes: deps.measured.notes, jobs, redaction, dataFolder });
+      const { redaction, 'data-dir': dataFolder } = configuration;
+      const own = await apiRouters({ ...deps, notes: deps.measured.notes, redaction, dataFolder });
       const { downloads, uploads } = await this.openArtifacts();
       return this.behindTokens(configuration.web.host, [...own, downloads, uploads]);
     });

@@ -1,8 +1,8 @@
 import type { DestinationConfig } from '../exporter/destination-config.js';
-import type { JobDefinition } from '../job/job-definition.js';
 import type { DeclaredEnvironment, DeclaredPlace } from '../run/place-finder.js';
 import type { S3Credentials } from '../store/bucket/s3-location.js';
 import type { DestinationSettings } from './destination-settings.js';
+import type { JobDefinition } from './jobs.js';
 import type { SettingKey, SettingValues } from './settings.js';
 
 /** Everything the program can be told, parsed and complete. */

@@ -1,7 +1,6 @@
-import type { JobDefinition } from '../job/job-definition.js';
-import { joinCommandLine } from '../job/split-command-line.js';
 import type { ConfigurationRow } from './configuration.js';
 import { formatDuration } from './duration.js';
+import { type JobDefinition, joinCommandLine } from './jobs.js';
 import { MASK } from './mask.js';
 import { placeRows } from './place-rows.js';
 

@@ -1,14 +1,13 @@
 import { dirname } from 'node:path';
 import { isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml';
 import { z } from 'zod';
-import type { JobDefinition } from '../job/job-definition.js';
-import { problemOfWords, splitCommandLine } from '../job/split-command-line.js';
 import type { DeclaredEnvironment, DeclaredPlace, MatchRule } from '../run/place-finder.js';
 import { ConfigurationError } from './configuration-error.js';
 import { type DestinationSettings, destinationSchema, switchSchema } from './destination-settings.js';
 import { parseDurationMs } from './duration.js';
 import type { Environment } from './environment.js';
 import type { FoundFile } from './find-configuration-file.js';
+import { type JobDefinition, problemOfWords, splitCommandLine } from './jobs.js';
 import { maskUrl, quoted } from './mask.js';
 import { parsePath, type SettingContext } from './setting.js';
 import { SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';

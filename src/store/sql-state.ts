@@ -8,7 +8,6 @@ import type { DatabaseTraits } from './database-traits.js';
 import type { ExecutionStore } from './execution-store.js';
 import type { Fence } from './fence.js';
 import type { InvocationStore } from './invocation-store.js';
-import type { JobRunStore } from './job-run-store.js';
 import type { LeaseStore } from './lease-store.js';
 import type { PlaceStore } from './place-store.js';
 import type { PullStore } from './pull-store.js';
@@ -21,7 +20,6 @@ import { SqlAccountStore } from './sql-account-store.js';
 import { SqlCursorStore } from './sql-cursor-store.js';
 import { SqlExecutionStore } from './sql-execution-store.js';
 import { SqlInvocationStore } from './sql-invocation-store.js';
-import { SqlJobRunStore } from './sql-job-run-store.js';
 import { SqlLeaseStore } from './sql-lease-store.js';
 import { SqlPlaceStore } from './sql-place-store.js';
 import { SqlPullStore } from './sql-pull-store.js';
@@ -44,7 +42,6 @@ export class SqlState implements State {
   readonly invocations: InvocationStore;
   readonly places: PlaceStore;
   readonly catalog: RunCatalog & JobCatalog;
-  readonly jobRuns: JobRunStore;
   readonly leases: LeaseStore;
   readonly traces: TraceCatalog;
   readonly retention: RetentionStore;
@@ -58,8 +55,8 @@ export class SqlState implements State {
   constructor(
     readonly db: StateDb,
     private readonly database: DatabaseTraits,
-    observer: RunObserver,
-    fence?: Fence,
+    readonly observer: RunObserver,
+    readonly fence?: Fence,
   ) {
     this.runs = new SqlRunStore(db, fence);
     this.cursors = new SqlCursorStore(db, fence);
@@ -67,7 +64,6 @@ export class SqlState implements State {
     this.invocations = new SqlInvocationStore(db, observer, fence);
     this.places = new SqlPlaceStore(db);
     this.catalog = new SqlRunCatalog(db);
-    this.jobRuns = new SqlJobRunStore(db, observer, fence);
     this.leases = new SqlLeaseStore(db);
     this.pulls = new SqlPullStore(db, database.sync);
     this.retention = new SqlRetentionStore(db, database);

@@ -2,8 +2,8 @@ import type { AccountStore } from './account-store.js';
 import type { ClusterStores } from './cluster/cluster-stores.js';
 import type { CursorStore } from './cursor-store.js';
 import type { ExecutionStore } from './execution-store.js';
+import type { Fence } from './fence.js';
 import type { InvocationStore } from './invocation-store.js';
-import type { JobRunStore } from './job-run-store.js';
 import type { LeaseStore } from './lease-store.js';
 import type { PlaceStore } from './place-store.js';
 import type { PullStore } from './pull-store.js';
@@ -11,6 +11,7 @@ import type { RetentionStore } from './retention-store.js';
 import type { RowStore } from './row-store.js';
 import type { JobCatalog, RunCatalog } from './run-catalog.js';
 import type { RunStore } from './run-store.js';
+import type { RunObserver } from './settle-runs.js';
 import type { StateDb } from './state-tables.js';
 import type { TokenStore } from './token-store.js';
 import type { TraceCatalog } from './trace-catalog.js';
@@ -19,6 +20,10 @@ import type { TraceCatalog } from './trace-catalog.js';
 export interface State {
   /** The connection, for features that keep tables of their own. */
   readonly db: StateDb;
+  /** Follows what becomes of runs: features that change them report to it. */
+  readonly observer: RunObserver;
+  /** Where several processes share the database: which one this is. */
+  readonly fence?: Fence | undefined;
   readonly runs: RunStore;
   readonly cursors: CursorStore;
   readonly executions: ExecutionStore;
@@ -26,8 +31,6 @@ export interface State {
   readonly places: PlaceStore;
   /** Runs, steps and jobs as the API shows them. */
   readonly catalog: RunCatalog & JobCatalog;
-  /** Runs that were started over the API. */
-  readonly jobRuns: JobRunStore;
   readonly leases: LeaseStore;
   readonly traces: TraceCatalog;
   readonly retention: RetentionStore;

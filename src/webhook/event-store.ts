@@ -69,8 +69,8 @@ export class WebhookEventStore {
   }
 
   /**
-   * Takes events of a subscription, oldest first: due ones that nobody has, and whose earlier ones of the same job were
-   * tried. Each is had by one holder at a time. A subscription with a rate cap gives one, if it is its time.
+   * Takes events of a subscription, oldest first: due ones that are not claimed, and whose earlier ones of the same job were
+   * tried. Each has one holder at a time. A subscription with a rate cap gives one, if it is its time.
    */
   async claim(
     { id, maxPerMinute }: Pick<WebhookSubscription, 'id' | 'maxPerMinute'>,
@@ -211,7 +211,7 @@ export class WebhookEventStore {
         .execute();
       const touched = [...new Set(replayed.map(({ subscription_id }) => subscription_id))];
       if (touched.length > 0) {
-        // Whoever asks does not want to wait for a pause to end.
+        // A replay does not wait for a pause to end.
         await transaction
           .updateTable('webhook_subscriptions')
           .set({ paused_until_unix_ms: 0 })

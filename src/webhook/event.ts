@@ -16,7 +16,7 @@ export interface WebhookEvent {
   readonly facts: RunFacts;
   readonly createdUnixMs: number;
   readonly state: WebhookEventState;
-  /** Attempts since it came to be, or was last replayed. */
+  /** Attempts since it was made, or last replayed. */
   readonly roundCount: number;
   /** All attempts. */
   readonly attemptCount: number;
@@ -74,7 +74,7 @@ export type ArchivedSubscription = Pick<WebhookSubscription, 'id' | 'name' | 'ac
   readonly skippedCount: number;
 };
 
-/** What an event tells of a run, as it was when the event came to be. Times are Unix milliseconds. */
+/** What an event says of a run, as it was when the event was made. Times are Unix milliseconds. */
 export interface RunFacts {
   readonly jobId: number;
   readonly jobName: string;
@@ -83,14 +83,14 @@ export interface RunFacts {
   readonly environmentName: string;
   readonly projectId: number;
   readonly projectName: string;
-  /** Empty where the telemetry has not told. */
+  /** Empty where the telemetry does not say it. */
   readonly engineVersion: string;
   readonly status: RunStatus;
   /** Why it did not end well. */
   readonly statusMessage: string | null;
-  /** What started it, in words; `null` where nobody said. */
+  /** What started it, in words; `null` where that is not known. */
   readonly reason: string | null;
-  /** When its first command was started; of a run that never was, when it came to be. */
+  /** When its first command was started; of a run without one, when the run was made. */
   readonly startedUnixMs: number;
   /** Of an event that says that it is over. */
   readonly finishedUnixMs: number | null;

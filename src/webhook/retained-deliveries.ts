@@ -58,7 +58,7 @@ export class RetainedDeliveries implements RetainedKind {
 
 /** An event for a subscription, with the log of the attempts to deliver it. */
 export interface OldDelivery {
-  /** The order in which events came to be. */
+  /** The order in which events were made. */
   readonly seq: number;
   readonly createdUnixMs: number;
   /** Of what it says and of what was sent and answered, in bytes. */
@@ -87,7 +87,7 @@ export class DeliveryStore {
   }
 
   /**
-   * Deliveries that came to be up to then, oldest first.
+   * Deliveries whose events were made up to then, oldest first.
    * @param waitingUntilUnixMs those that are still to be delivered only if they are as old as this
    * @param after the last one of the page before
    */

@@ -348,7 +348,7 @@ function receiptDocument(subscriptionId: string, attempt: WebhookAttempt) {
   };
 }
 
-/** As many as the hosted platform gives where nobody says how many. */
+/** The hosted platform's default. */
 const DEFAULT_LIMIT = 10;
 const MAX_LIMIT = 100;
 

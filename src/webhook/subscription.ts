@@ -30,7 +30,7 @@ export interface WebhookFilter {
 /** A filter that leaves nothing out. */
 export const NO_FILTER: WebhookFilter = { environments: [], projects: [], statuses: [], transitions: [] };
 
-/** What whoever subscribes decides. */
+/** The settings of a subscription. */
 export interface WebhookSettings {
   readonly kind: WebhookKind;
   readonly name: string;
@@ -89,7 +89,7 @@ export interface WebhookSubscription extends WebhookSettings, WebhookStanding {
   /** `wsu_` and a KSUID. */
   readonly id: string;
   readonly accountId: number;
-  /** From 1; one more with each new URL. How deliveries have gone is said of this one alone. */
+  /** From 1; one more with each new URL. The standing is that of the current URL. */
   readonly urlVersion: number;
   readonly createdUnixMs: number;
   readonly updatedUnixMs: number;

@@ -49,7 +49,7 @@ export type WebhookTables = {
   };
   /** See `WebhookEvent`. */
   readonly webhook_events: {
-    /** The order in which they came to be. */
+    /** The order in which they were made. */
     readonly seq: number;
     readonly id: string;
     readonly subscription_id: string;
@@ -67,7 +67,7 @@ export type WebhookTables = {
     readonly round_count: number;
     readonly attempt_count: number;
     readonly due_unix_ms: number;
-    /** Nobody else takes it before. */
+    /** Until then it is claimed. */
     readonly lease_until_unix_ms: number;
     readonly lease_holder: string | null;
     readonly http_status_code: number | null;

@@ -2,11 +2,11 @@ import { systemClock } from '../../src/component/clock.js';
 import { silentLogger } from '../../src/component/logger.js';
 import { LocalExecutionBook } from '../../src/run/local-execution-book.js';
 import type { State } from '../../src/store/state.js';
-import { type WebhookState, withWebhookStores } from '../fake/webhook-facts.js';
+import { type FeatureState, withFeatureStores } from '../fake/webhook-facts.js';
 import { clusterStoresContract } from './cluster-stores.contract.js';
 import { cursorStoreContract } from './cursor-store.contract.js';
 import { executionBookContract } from './execution-book.contract.js';
-import { jobRunStoreContract } from './job-run-store.contract.js';
+import { jobRunStoreContract } from './job/job-run-store.contract.js';
 import { leaseStoreContract } from './lease-store.contract.js';
 import { pullStoreContract } from './pull-store.contract.js';
 import { retentionStoreContract } from './retention-store.contract.js';
@@ -23,24 +23,24 @@ import { webhookSubscriptionStoreContract } from './webhook/subscription-store.c
 
 /** What every State does, store by store. `withState` gives the body an empty one, with an outbox of webhooks, and clears it away afterwards. */
 export function stateContract(withState: (body: (state: State) => Promise<void>) => Promise<void>): void {
-  const withWebhooks = (body: (state: WebhookState) => Promise<void>) =>
-    withState((state) => body(withWebhookStores(state)));
+  const withFeatures = (body: (state: FeatureState) => Promise<void>) =>
+    withState((state) => body(withFeatureStores(state)));
   runStoreContract((body) => withState((state) => body(state.runs)));
   cursorStoreContract((body) => withState(body));
   runCatalogContract(withState);
   rowStoreContract(withState);
   retentionStoreContract(withState);
-  jobRunStoreContract(withState);
+  jobRunStoreContract(withFeatures);
   leaseStoreContract((body) => withState((state) => body(state.leases)));
   pullStoreContract((body) => withState((state) => body(state.pulls)));
   clusterStoresContract(withState);
   tokenStoreContract((body) => withState((state) => body(state)));
-  webhookSubscriptionStoreContract(withWebhooks);
-  webhookNewsContract(withWebhooks);
-  webhookEventStoreContract(withWebhooks);
-  webhookOverviewStoreContract(withWebhooks);
-  deliveryStoreContract(withWebhooks);
-  unusualValuesContract(withWebhooks);
+  webhookSubscriptionStoreContract(withFeatures);
+  webhookNewsContract(withFeatures);
+  webhookEventStoreContract(withFeatures);
+  webhookOverviewStoreContract(withFeatures);
+  deliveryStoreContract(withFeatures);
+  unusualValuesContract(withFeatures);
   executionBookContract('the book of a state', (body) =>
     withState(async ({ executions, runs }) => {
       const deps = { store: executions, runs, listeners: [], clock: systemClock, logger: silentLogger };

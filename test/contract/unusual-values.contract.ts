@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
-import { attempted, commandNote, eventsOf, subscription, type WebhookState } from '../fake/webhook-facts.js';
+import { attempted, commandNote, eventsOf, type FeatureState, subscription } from '../fake/webhook-facts.js';
 
 /** A text that holds NUL and half a surrogate pair, and how it is kept. */
 const HOSTILE = 'a\0b\ud83dc 😀';
@@ -9,9 +9,9 @@ const ALL = { isDescending: false, limit: 100, offset: 0, orderBy: 'id' } as con
 
 /** What every State keeps of texts and numbers that others make up. `withState` gives the body an empty one and clears it away afterwards. */
 export function unusualValuesContract(
-  withState: (body: (state: WebhookState) => Promise<void>) => Promise<void>,
+  withState: (body: (state: FeatureState) => Promise<void>) => Promise<void>,
 ): void {
-  const runsOf = async (state: WebhookState) => (await state.catalog.listRuns(FIRST_ACCOUNT_ID, ALL)).items;
+  const runsOf = async (state: FeatureState) => (await state.catalog.listRuns(FIRST_ACCOUNT_ID, ALL)).items;
 
   describe('texts that hold NUL or no Unicode', () => {
     it('are kept of telemetry, and their run is found under its job', () =>

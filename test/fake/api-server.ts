@@ -14,7 +14,7 @@ import { WebServer } from '../../src/web/web-server.js';
 import { FakeClock } from './fake-clock.js';
 import { send } from './http-client.js';
 import { RecordingLogger } from './recording-logger.js';
-import { openWebhookState, type WebhookState } from './webhook-facts.js';
+import { type FeatureState, openFeatureState } from './webhook-facts.js';
 
 /** An answer of the API; `body` is JSON, or `undefined` where there is none. */
 export interface ApiAnswer {
@@ -36,7 +36,7 @@ export class ApiServer {
     makeOthers: (server: ApiServer) => readonly Router[] = () => [],
   ): Promise<ApiServer> {
     const folder = await mkdtemp(join(tmpdir(), 'run-bridge-api-'));
-    const state = await openWebhookState(join(folder, 'state.db'));
+    const state = await openFeatureState(join(folder, 'state.db'));
     const opened = new ApiServer(folder, state, makeRouters, isOpen, makeOthers);
     await opened.web.start();
     return opened;
@@ -50,7 +50,7 @@ export class ApiServer {
   private constructor(
     /** The data folder. */
     readonly folder: string,
-    readonly state: WebhookState,
+    readonly state: FeatureState,
     makeRouters: (server: ApiServer) => readonly Router[],
     isOpen: boolean,
     makeOthers: (server: ApiServer) => readonly Router[],

@@ -10,7 +10,7 @@ import type { RunSummary } from '../../src/run/run-summary.js';
 import { RecordLogFiles } from '../../src/sink/record-log-files.js';
 import type { State } from '../../src/store/state.js';
 import { ApiServer } from './api-server.js';
-import { NOTHING_RUN } from './nothing-run.js';
+import { idleJobs } from './idle-jobs.js';
 import { queryFolder } from './query-folder.js';
 import { sampleFolder } from './sample-run.js';
 import { webhookParts } from './webhook-parts.js';
@@ -60,15 +60,15 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
   const places = new PlaceFinder({ jobs: [], environments: [], projects: [] });
   const { clock, logger } = server;
   const notes = new InvocationNotes({ store: server.state.invocations, files: null, places, clock, logger });
+  const jobs = idleJobs(server.state, clock);
   const routers = await apiRouters({
     state: server.state,
     notes,
     dataFolder,
     reader,
     tracker,
-    jobs: [],
-    jobsLate: NOTHING_RUN,
-    features: [webhookParts(server.state, server.clock)],
+    jobs,
+    features: [jobs, webhookParts(server.state, server.clock)],
     redaction: 'literals',
     clock: server.clock,
     stopping: stopping.signal,

@@ -4,13 +4,13 @@ import type { Caller } from '../../src/api/caller.js';
 import { apiRouters } from '../../src/app/api-routers.js';
 import type { Clock } from '../../src/component/clock.js';
 import { Health } from '../../src/component/health.js';
-import type { JobDefinition } from '../../src/job/job-definition.js';
+import type { JobDefinition } from '../../src/config/jobs.js';
 import { RecordLogFiles } from '../../src/sink/record-log-files.js';
 import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
 import type { State } from '../../src/store/state.js';
 import { WebServer } from '../../src/web/web-server.js';
 import { send } from './http-client.js';
-import { NOTHING_RUN } from './nothing-run.js';
+import { idleJobs } from './idle-jobs.js';
 import { RecordingLogger } from './recording-logger.js';
 import { webhookParts } from './webhook-parts.js';
 
@@ -18,7 +18,7 @@ import { webhookParts } from './webhook-parts.js';
 export class V2Server {
   static async start(
     state: State,
-    { dataFolder, jobs, clock }: { dataFolder: string; jobs: readonly JobDefinition[]; clock: Clock },
+    { dataFolder, jobs: declared, clock }: { dataFolder: string; jobs: readonly JobDefinition[]; clock: Clock },
   ): Promise<V2Server> {
     const logger = new RecordingLogger();
     const router = Router();
@@ -27,7 +27,8 @@ export class V2Server {
       next();
     });
     const reader = new RecordLogFiles(dataFolder, () => {});
-    const features = [webhookParts(state, clock)];
+    const jobs = idleJobs(state, clock, declared);
+    const features = [jobs, webhookParts(state, clock)];
     const tracker = { find: async () => undefined };
     const own = {
       dataFolder,
@@ -37,8 +38,7 @@ export class V2Server {
       stopping: new AbortController().signal,
       version: '0.0.0',
     } as const;
-    for (const one of await apiRouters({ state, reader, jobs, jobsLate: NOTHING_RUN, features, clock, ...own }))
-      router.use(one);
+    for (const one of await apiRouters({ state, reader, jobs, features, clock, ...own })) router.use(one);
     router.use('/api', apiErrors(logger));
     const web = new WebServer({ host: '127.0.0.1', port: 0 }, { logger, health: new Health(), routers: [router] });
     await web.start();

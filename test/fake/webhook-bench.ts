@@ -16,12 +16,12 @@ import { RecordingLogger } from './recording-logger.js';
 import {
   commandNote,
   eventsOf,
+  type FeatureState,
   type GivenSubscription,
   NO_DETAILS,
-  openWebhookState,
+  openFeatureState,
   subscription,
   TEST_BOX,
-  type WebhookState,
 } from './webhook-facts.js';
 
 /** A request that the receiver got. */
@@ -45,7 +45,7 @@ export class WebhookBench {
     const folder = await mkdtemp(join(tmpdir(), 'run-bridge-webhook-'));
     const clock = new FakeClock();
     const path = join(folder, 'state.db');
-    const bench = new WebhookBench(folder, clock, await openWebhookState(path, clock), config);
+    const bench = new WebhookBench(folder, clock, await openFeatureState(path, clock), config);
     await new Promise<void>((resolve) => bench.server.listen(0, '127.0.0.1', resolve));
     return bench;
   }
@@ -63,7 +63,7 @@ export class WebhookBench {
   private constructor(
     private readonly folder: string,
     readonly clock: FakeClock,
-    readonly state: WebhookState,
+    readonly state: FeatureState,
     private readonly config: Partial<DispatcherConfig>,
   ) {
     this.server = createServer((request, response) => {

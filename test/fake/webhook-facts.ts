@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from '../../src/component/clock.js';
+import { JobRunStore } from '../../src/job/job-run-store.js';
 import { parseTraceId } from '../../src/record/ids.js';
 import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
 import type { InvocationNote, TraceNote } from '../../src/store/invocation-store.js';
@@ -22,26 +23,28 @@ export const NO_DETAILS: Pick<RunDetailsReader, 'read' | 'statusMessage'> = {
   statusMessage: async (_accountId, _runId, message) => message,
 };
 
-/** A state with the stores of webhooks beside its own. */
-export type WebhookState = State & {
+/** A state with the stores of features beside its own. */
+export type FeatureState = State & {
   readonly subscriptions: SubscriptionStore;
   readonly webhookEvents: WebhookEventStore;
   readonly deliveries: DeliveryStore;
+  readonly jobRuns: JobRunStore;
 };
 
-export function withWebhookStores(state: State): WebhookState {
-  const { db } = state;
+export function withFeatureStores(state: State): FeatureState {
+  const { db, observer, fence } = state;
   const stores = {
     subscriptions: new SubscriptionStore(db),
     webhookEvents: new WebhookEventStore(db),
     deliveries: new DeliveryStore(db),
+    jobRuns: new JobRunStore(db, observer, fence),
   };
   return Object.assign(state, stores);
 }
 
 /** A state in a file, in which runs make events. */
-export async function openWebhookState(path: string, clock: Clock = systemClock): Promise<WebhookState> {
-  return withWebhookStores(await openSqliteState(path, 2_000, new WebhookOutbox({ clock })));
+export async function openFeatureState(path: string, clock: Clock = systemClock): Promise<FeatureState> {
+  return withFeatureStores(await openSqliteState(path, 2_000, new WebhookOutbox({ clock })));
 }
 
 /** What a test says of a subscription; its URL is sealed by `TEST_BOX`. */
@@ -93,7 +96,7 @@ export function commandNote(number: number, given: Partial<InvocationNote> = {})
 
 /** All events of a subscription, oldest first. */
 export async function eventsOf(
-  state: Pick<WebhookState, 'webhookEvents'>,
+  state: Pick<FeatureState, 'webhookEvents'>,
   id: string,
   accountId = FIRST_ACCOUNT_ID,
 ): Promise<readonly WebhookEvent[]> {

@@ -9,11 +9,11 @@ import { webhookPages } from '../../src/webhook/pages.js';
 import { webhookRouters } from '../../src/webhook/routes.js';
 import { ChatSender, MailSender, PlatformSender } from '../../src/webhook/senders.js';
 import { SubscriptionService } from '../../src/webhook/subscription-service.js';
-import { NO_DETAILS, TEST_BOX, withWebhookStores } from './webhook-facts.js';
+import { NO_DETAILS, TEST_BOX, withFeatureStores } from './webhook-facts.js';
 
 /** Webhooks of a state that may be sent to this machine, and how often something was due. */
 export function webhookParts(state: State, clock: Clock) {
-  const { subscriptions, webhookEvents: events, catalog } = withWebhookStores(state);
+  const { subscriptions, webhookEvents: events, catalog } = withFeatureStores(state);
   const runDetails = NO_DETAILS;
   const routing = { subscriptions, events, jobs: catalog, openService, wake, runDetails, clock };
   const parts = {

@@ -52,7 +52,8 @@ const jobSchema = z
   })
   .meta({ id: 'Job' });
 
-const runSchema = z
+/** A run as the platform's API shows it. */
+export const runSchema = z
   .object({
     id: integer,
     trigger_id: integer,
@@ -111,26 +112,6 @@ const include = {
 };
 const ACCOUNT = '/api/v2/accounts/{accountId}';
 const of = (...tags: readonly string[]) => tags.map((tag) => `v2: ${tag}`);
-
-/** A POST that starts, or ends, a run of what the configuration declares. */
-function runPost(summary: string, path: z.ZodObject): ZodOpenApiPathsObject[string] {
-  const body = { content: { 'application/json': { schema: triggerSchema } } };
-  return {
-    post: {
-      tags: of('jobs'),
-      summary,
-      requestParams: { path },
-      requestBody: body,
-      responses: { 200: jsonAnswer(envelopeSchema(runSchema), 'The run.'), ...errorAnswers(404, 409, 413, 415) },
-    },
-  };
-}
-
-const triggerSchema = z.looseObject({
-  cause: text.optional().meta({ description: "kept as the run's reason" }),
-});
-const ofJob = z.object({ ...account, jobId: text });
-const ofRun = z.object({ ...account, runId: text });
 
 /** What the routers of the hosted platform's API answer. */
 export const V2_PATHS: ZodOpenApiPathsObject = {
@@ -220,8 +201,4 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
       responses: { 200: jsonAnswer(envelopeSchema(jobSchema), 'The job.'), ...errorAnswers(404) },
     },
   },
-  [`${ACCOUNT}/jobs/{jobId}/run`]: runPost('Start a run of a job', ofJob),
-  [`${ACCOUNT}/jobs/{jobId}/rerun`]: runPost("Start a job's latest run anew", ofJob),
-  [`${ACCOUNT}/runs/{runId}/retry`]: runPost('Start a run that failed anew, from the step that failed', ofRun),
-  [`${ACCOUNT}/runs/{runId}/cancel`]: runPost('Cancel a run', ofRun),
 };

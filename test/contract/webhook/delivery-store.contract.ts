@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import type { OldDelivery } from '../../../src/webhook/retained-deliveries.js';
-import { attempted, commandNote, eventsOf, subscription, type WebhookState } from '../../fake/webhook-facts.js';
+import { attempted, commandNote, eventsOf, type FeatureState, subscription } from '../../fake/webhook-facts.js';
 
 const LATER = 9_000_000_000_000;
 const CLAIM = { holder: 'p', nowUnixMs: LATER, leaseUntilUnixMs: LATER + 1_000 };
 
 /** What every DeliveryStore does. `withState` gives the body an empty state and clears it away afterwards. */
 export function deliveryStoreContract(
-  withState: (body: (state: WebhookState) => Promise<void>) => Promise<void>,
+  withState: (body: (state: FeatureState) => Promise<void>) => Promise<void>,
 ): void {
   /** Three events; the first of them is delivered, the others wait. @returns the subscription's id */
-  async function add(state: WebhookState): Promise<string> {
+  async function add(state: FeatureState): Promise<string> {
     const a = await state.subscriptions.add(subscription('a', { eventTypes: ['job.run.completed'] }));
     for (let at = 1; at <= 3; at += 1) await state.invocations.note([commandNote(at)], 4_000);
     const [event] = await state.webhookEvents.claim(a, 1, CLAIM);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
 import type { CircuitBreaker } from '../../../src/webhook/circuit-breaker.js';
 import type { WebhookSubscription } from '../../../src/webhook/subscription.js';
-import { attempted, commandNote, eventsOf, subscription, type WebhookState } from '../../fake/webhook-facts.js';
+import { attempted, commandNote, eventsOf, type FeatureState, subscription } from '../../fake/webhook-facts.js';
 
 const ACCOUNT = FIRST_ACCOUNT_ID;
 const LATER = 9_000_000_000_000;
@@ -13,9 +13,9 @@ const place = (job: string) => ({ place: { job, environment: null, project: null
 
 /** What every WebhookEventStore does. `withState` gives the body an empty state and clears it away afterwards. */
 export function webhookEventStoreContract(
-  withState: (body: (state: WebhookState) => Promise<void>) => Promise<void>,
+  withState: (body: (state: FeatureState) => Promise<void>) => Promise<void>,
 ): void {
-  const withEnds = (count: number, body: (state: WebhookState, a: WebhookSubscription) => Promise<void>) =>
+  const withEnds = (count: number, body: (state: FeatureState, a: WebhookSubscription) => Promise<void>) =>
     withState(async (state) => {
       const a = await state.subscriptions.add(subscription('a', { eventTypes: ['job.run.completed'] }));
       for (let at = 1; at <= count; at += 1) await state.invocations.note([commandNote(at)], 4_000);

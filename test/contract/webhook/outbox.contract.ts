@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
 import type { InvocationNote } from '../../../src/store/invocation-store.js';
 import { NO_FILTER, type WebhookFilter } from '../../../src/webhook/subscription.js';
-import { commandNote, eventsOf, subscription, type WebhookState } from '../../fake/webhook-facts.js';
+import { commandNote, eventsOf, type FeatureState, subscription } from '../../fake/webhook-facts.js';
 import { stepStart } from '../execution-book.contract.js';
 
 const ACCOUNT = FIRST_ACCOUNT_ID;
@@ -10,13 +10,13 @@ const RUNNING = { verdict: null, isSaved: false } as const;
 const EXITED = { kind: 'exited', exitCode: 0 } as const;
 
 /** Type and status of each event of the subscription `a`: `started 3`. */
-async function told(state: WebhookState, id = 'wsu_a'): Promise<string[]> {
+async function told(state: FeatureState, id = 'wsu_a'): Promise<string[]> {
   return (await eventsOf(state, id)).map(({ eventType, facts }) => `${eventType.slice(8)} ${facts.status}`);
 }
 
 /** What is told of runs, whatever changes them: with the change, and once. `withState` gives an empty state. */
-export function webhookNewsContract(withState: (body: (state: WebhookState) => Promise<void>) => Promise<void>): void {
-  const withA = (body: (state: WebhookState) => Promise<void>) =>
+export function webhookNewsContract(withState: (body: (state: FeatureState) => Promise<void>) => Promise<void>): void {
+  const withA = (body: (state: FeatureState) => Promise<void>) =>
     withState(async (state) => {
       await state.subscriptions.add(subscription('a'));
       await body(state);
@@ -370,7 +370,7 @@ export function webhookNewsContract(withState: (body: (state: WebhookState) => P
 const QUERY = { orderBy: 'id', isDescending: true, limit: 1, offset: 0 } as const;
 
 /** Makes the job `nightly` be there. */
-async function jobId(state: WebhookState): Promise<number> {
+async function jobId(state: FeatureState): Promise<number> {
   await state.invocations.note([commandNote(90)], 1_000);
   return (await state.catalog.listRuns(ACCOUNT, QUERY)).items[0]?.job.id ?? 0;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
 import type { CircuitBreaker } from '../../../src/webhook/circuit-breaker.js';
-import { attempted, commandNote, subscription, type WebhookState } from '../../fake/webhook-facts.js';
+import { attempted, commandNote, type FeatureState, subscription } from '../../fake/webhook-facts.js';
 
 /** What is claimed then is due, whatever the clock said when it came to be. */
 const LATER = 9_000_000_000_000;
@@ -9,7 +9,7 @@ const CLAIM = { holder: 'p', nowUnixMs: LATER, leaseUntilUnixMs: LATER + 45_000 
 
 /** What every WebhookOverviewStore does. `withState` gives the body an empty state and clears it away afterwards. */
 export function webhookOverviewStoreContract(
-  withState: (body: (state: WebhookState) => Promise<void>) => Promise<void>,
+  withState: (body: (state: FeatureState) => Promise<void>) => Promise<void>,
 ): void {
   describe('the overview of webhooks', () => {
     it('is empty where nobody subscribes', () =>

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
 import { FRESH_STANDING } from '../../../src/webhook/subscription.js';
-import { attempted, commandNote, eventsOf, subscription, type WebhookState } from '../../fake/webhook-facts.js';
+import { attempted, commandNote, eventsOf, type FeatureState, subscription } from '../../fake/webhook-facts.js';
 
 const ACCOUNT = FIRST_ACCOUNT_ID;
 
 /** What every SubscriptionStore does. `withState` gives the body an empty state and clears it away afterwards. */
 export function webhookSubscriptionStoreContract(
-  withState: (body: (state: WebhookState) => Promise<void>) => Promise<void>,
+  withState: (body: (state: FeatureState) => Promise<void>) => Promise<void>,
 ): void {
   describe('webhook subscriptions', () => {
     it('are kept with all that was decided, and begin with a clean standing', () =>

@@ -19,8 +19,8 @@ import { PERMISSION_SETS, type PermissionSet } from '../../../src/store/permissi
 import { executionRouter } from '../../../src/web/execution-router.js';
 import { type ApiAnswer, ApiServer } from '../../fake/api-server.js';
 import { ENDPOINT_TABLE, endpointsOf, SENDER_TABLE } from '../../fake/endpoint-table.js';
+import { idleJobs } from '../../fake/idle-jobs.js';
 import { mountedRoutes } from '../../fake/mounted-routes.js';
-import { NOTHING_RUN } from '../../fake/nothing-run.js';
 import { webhookParts } from '../../fake/webhook-parts.js';
 
 /** What docs/operate.md says. */
@@ -61,7 +61,8 @@ beforeAll(async () => {
   );
   const { state, folder, clock } = server;
   const reader = new RecordLogFiles(folder, () => {});
-  const features = [webhookParts(state, clock)];
+  const jobs = idleJobs(state, clock);
+  const features = [jobs, webhookParts(state, clock)];
   const tracker = { find: async () => undefined };
   const own = {
     notes: { listSetAside: async () => [] },
@@ -76,7 +77,7 @@ beforeAll(async () => {
   const guard = { findShortage: () => undefined };
   const limits = { ...STEP_LIMITS, maxFileBytes: 1_000 };
   routers = [
-    ...(await apiRouters({ state, reader, jobs: [], jobsLate: NOTHING_RUN, features, clock, ...own })),
+    ...(await apiRouters({ state, reader, jobs, features, clock, ...own })),
     artifactRouter({ artifacts, logger: server.logger }),
     uploadRouter(limits, { artifacts, openStore, guard, logger: server.logger }),
     metricRouter({ read: async () => [] }),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { OutputTail } from '../../../src/job/step-process.js';
+import { OutputTail } from '../../../src/job/launcher.js';
 
 const tailOf = (maxBytes: number, ...chunks: string[]) => {
   const tail = new OutputTail(maxBytes);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runInProcess } from '../../fake/run-in-process.js';
-import { commandNote, eventsOf, openWebhookState, subscription, type WebhookState } from '../../fake/webhook-facts.js';
+import { commandNote, eventsOf, type FeatureState, openFeatureState, subscription } from '../../fake/webhook-facts.js';
 
 let dir: string;
 beforeEach(() => {
@@ -14,9 +14,9 @@ afterEach(() => rmSync(dir, { recursive: true }));
 const webhook = (...args: readonly string[]) =>
   runInProcess(['webhook', ...args, '--data-dir', join(dir, 'data')], dir);
 
-async function withState<T>(body: (state: WebhookState) => Promise<T>): Promise<T> {
+async function withState<T>(body: (state: FeatureState) => Promise<T>): Promise<T> {
   mkdirSync(join(dir, 'data'), { recursive: true });
-  const state = await openWebhookState(join(dir, 'data', 'state.db'));
+  const state = await openFeatureState(join(dir, 'data', 'state.db'));
   try {
     return await body(state);
   } finally {

@@ -10,22 +10,22 @@ import {
   attempted,
   commandNote,
   eventsOf,
-  openWebhookState,
+  type FeatureState,
+  openFeatureState,
   subscription,
-  type WebhookState,
 } from '../../fake/webhook-facts.js';
 
 const DAY_MS = 86_400_000;
 
 let folder: string;
 let clock: FakeClock;
-let state: WebhookState;
+let state: FeatureState;
 let subscribed: WebhookSubscription;
 let count: number;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'run-bridge-deliveries-'));
   clock = new FakeClock();
-  state = await openWebhookState(join(folder, 'state.db'), clock);
+  state = await openFeatureState(join(folder, 'state.db'), clock);
   subscribed = await state.subscriptions.add(subscription('a', { eventTypes: ['job.run.completed'] }));
   count = 0;
 });

@@ -1,12 +1,83 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { devNull } from 'node:os';
 import type { Clock } from '../component/clock.js';
 import { errorCode } from '../component/error-code.js';
 import { fileMask } from '../component/file-mask.js';
 import { pause } from '../component/pause.js';
 import { processTree } from '../component/process-tree.js';
 import { signalProcesses } from '../component/signal-processes.js';
+import type { JobDefinition } from '../config/jobs.js';
 import type { CommandEnding } from '../store/command-ending.js';
+import type { JobRunRow } from './job-run-store.js';
+
+/** What it takes to run a command under `exec`. */
+export interface JobLauncherConfig {
+  /** Path of the program that runs JavaScript, and of this program's entry. */
+  readonly nodePath: string;
+  readonly entryPath: string;
+  readonly dataFolder: string;
+  /** Environment of this program. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** What `exec` needs in its environment to be let in; asked for with each command. */
+  readonly credentials: () => Readonly<Record<string, string>>;
+}
+
+/** One command of a run. */
+export interface StepLaunch {
+  readonly run: JobRunRow;
+  readonly job: JobDefinition;
+  readonly stepId: string;
+  readonly command: readonly string[];
+}
+
+/** Starts commands of jobs as steps of their runs: each under an `exec` of this program, which keeps its telemetry. */
+export class JobLauncher {
+  constructor(
+    private readonly config: JobLauncherConfig,
+    private readonly clock: Clock,
+  ) {}
+
+  /** The environment that a job's commands get, but for what `exec` adds. */
+  environmentOf(job: JobDefinition): Readonly<Record<string, string | undefined>> {
+    const { environment, credentials } = this.config;
+    return { ...commandEnvironment(environment), ...job.variables, ...credentials() };
+  }
+
+  launch({ run, job, stepId, command }: StepLaunch): StepProcess {
+    const { nodePath, entryPath, dataFolder } = this.config;
+    // Text from a request, its reason for example, stays away from command lines.
+    const place = { job: run.job, environment: run.environment, project: run.project };
+    const flags = Object.entries(place).flatMap(([name, value]) => (value === null ? [] : [`--${name}=${value}`]));
+    // The bridge that holds the folder is this one: what cannot be handed over is taken in by its next start.
+    const where = [`--config=${devNull}`, `--data-dir=${dataFolder}`];
+    return new StepProcess(
+      {
+        program: nodePath,
+        args: [
+          entryPath,
+          'exec',
+          ...where,
+          `--run-id=${run.runKey}`,
+          `--step-id=${stepId}`,
+          ...flags,
+          '--',
+          ...command,
+        ],
+        workingDir: job.workingDir,
+        environment: this.environmentOf(job),
+      },
+      this.clock,
+    );
+  }
+}
+
+/** Commands do not inherit what is meant for this program: where it exports to, its own secrets, and its caller's trace. */
+function commandEnvironment(own: Readonly<Record<string, string | undefined>>) {
+  return Object.fromEntries(Object.entries(own).filter(([name]) => !OWN.test(name)));
+}
+
+const OWN = /^(?:RUN_BRIDGE_.*|OTEL_.*|DATABASE_URL|TRACEPARENT|TRACESTATE|BAGGAGE)$/;
 
 /** Output that is kept of one command, standard output and error together, in bytes: the last 256 KiB. */
 export const MAX_OUTPUT_BYTES = 256 * 1024;
@@ -99,7 +170,7 @@ export class StepProcess {
     });
     this.hasEnded = true;
     if (ending.kind === 'notStarted') return ending;
-    // What it ran must not go on without it: nobody would hear of it.
+    // What it ran must not go on without it: its end would not be noticed.
     if (ending.kind === 'killed' && child.pid !== undefined) signalProcesses([-child.pid], 'SIGKILL');
     await pause(this.clock, OUTPUT_GRACE_MS, closed.signal);
     child.stdout?.destroy();

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { joinCommandLine, splitCommandLine } from '../../../src/job/split-command-line.js';
+import { joinCommandLine, splitCommandLine } from '../../../src/config/jobs.js';
 
 const wordsOf = (line: string) => {
   const split = splitCommandLine(line);

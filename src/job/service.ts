@@ -1,32 +1,31 @@
 import type { Clock } from '../component/clock.js';
+import type { JobDefinition } from '../config/jobs.js';
 import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
 import type { ExecutionStore } from '../store/execution-store.js';
-import type { AddedJobRun, JobRunStore, QueueLimits } from '../store/job-run-store.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../store/run-status.js';
-import { digestOf } from './commands-digest.js';
-import type { JobDefinition } from './job-definition.js';
-import type { JobRunner } from './job-runner.js';
+import { type AddedJobRun, digestOf, type JobRunStore, type QueueLimits } from './job-run-store.js';
+import type { JobRunner } from './runner.js';
 
 /** Runs that may wait: of one job, and of all together. One more is refused. */
 export const QUEUE_LIMITS: QueueLimits = { perJob: 20, total: 200 };
 
-/** What became of the wish for a run. */
+/** Result of starting a run. */
 export type StartResult =
   | { readonly kind: 'queued'; readonly runId: number }
   /** The configuration has no commands for the job. */
   | { readonly kind: 'noCommands' }
   | Extract<AddedJobRun, { kind: 'full' }>;
 
-/** What became of the wish for a run again. */
+/** Result of retrying a run. */
 export type RetryResult =
   | StartResult
   /** The run is not over, or it succeeded: nothing is to be retried. */
   | { readonly kind: 'notOver' | 'succeeded' };
 
-/** What became of the wish to cancel a run. */
+/** Result of cancelling a run. */
 export type CancelResult =
   | { readonly kind: 'cancelled' | 'alreadyOver' }
-  /** Nobody runs its command who could be asked to interrupt it. */
+  /** Its command does not run under `exec`, which could interrupt it. */
   | { readonly kind: 'outOfReach' };
 
 /** A run, as far as it matters here. */
@@ -37,8 +36,8 @@ export interface RunToChange {
   readonly status: RunStatus;
 }
 
-/** What a desk works with. */
-export interface JobDeskDeps {
+/** What the service works with. */
+export interface JobServiceDeps {
   /** By name. */
   readonly jobs: ReadonlyMap<string, JobDefinition>;
   readonly queue: JobRunStore;
@@ -48,9 +47,9 @@ export interface JobDeskDeps {
   readonly newId: () => string;
 }
 
-/** Where runs are asked for. What can be run is what the configuration says, whoever asks. */
-export class JobDesk {
-  constructor(private readonly deps: JobDeskDeps) {}
+/** Starts, retries and cancels runs. It runs only what the configuration declares, whoever asks. */
+export class JobService {
+  constructor(private readonly deps: JobServiceDeps) {}
 
   /** A job as it is configured, if the account has it. */
   definitionOf(accountId: number, job: string): JobDefinition | undefined {
@@ -94,7 +93,7 @@ export class JobDesk {
     return { kind: 'cancelled' };
   }
 
-  /** Lets what was queued begin: to be called once whoever asked knows of it. */
+  /** Lets queued runs begin: to be called once the request is answered. */
   goOn(): void {
     this.deps.runner.wake();
   }

@@ -3,29 +3,28 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/component/clock.js';
-import type { JobDefinition } from '../../../src/job/job-definition.js';
-import { JobDesk } from '../../../src/job/job-desk.js';
-import { JobRunner } from '../../../src/job/job-runner.js';
-import { StepProcess } from '../../../src/job/step-process.js';
+import type { JobDefinition } from '../../../src/config/jobs.js';
+import { StepProcess } from '../../../src/job/launcher.js';
+import { JobRunner } from '../../../src/job/runner.js';
+import { JobService } from '../../../src/job/service.js';
 import { LocalExecutionBook } from '../../../src/run/local-execution-book.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
-import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
 import type { CatalogRun } from '../../../src/store/run-catalog.js';
 import { isFinal, RUN_STATUS } from '../../../src/store/run-status.js';
-import type { State } from '../../../src/store/state.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
+import { type FeatureState, openFeatureState } from '../../fake/webhook-facts.js';
 import { until } from '../../tool/until.js';
 
 // Commands are run as they are, without `exec` round them: what that does is tried with the whole program.
 let folder: string;
-let state: State;
+let state: FeatureState;
 let runner: JobRunner;
-let desk: JobDesk;
+let service: JobService;
 let book: LocalExecutionBook;
 const logger = new RecordingLogger();
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'run-bridge-jobs-'));
-  state = await openSqliteState(join(folder, 'state.db'));
+  state = await openFeatureState(join(folder, 'state.db'));
 });
 afterEach(async () => {
   await runner.shutdown(AbortSignal.timeout(5_000));
@@ -59,14 +58,14 @@ async function begin(jobs: readonly JobDefinition[], maxRunning = 1): Promise<vo
       new StepProcess({ program, args, workingDir: one.workingDir, environment: environmentOf(one) }, clock),
   };
   runner = new JobRunner({ maxRunning }, { jobs: byName, queue, executions, book, launcher, clock, logger, newId });
-  desk = new JobDesk({ jobs: byName, queue, executions, runner, clock, newId });
+  service = new JobService({ jobs: byName, queue, executions, runner, clock, newId });
   await runner.start();
 }
 
 async function start(name: string): Promise<number> {
-  const result = await desk.start(FIRST_ACCOUNT_ID, name, 'a test');
+  const result = await service.start(FIRST_ACCOUNT_ID, name, 'a test');
   if (result.kind !== 'queued') throw new Error(result.kind);
-  desk.goOn();
+  service.goOn();
   return result.runId;
 }
 
@@ -116,12 +115,12 @@ describe('a run of a job', () => {
     const failed = await over(await start('a'));
     expect(failed).toMatchObject({ status: RUN_STATUS.error, stepCount: 2 });
     writeFileSync(join(folder, 'fixed'), '');
-    const retried = await desk.retry(await toChange(failed.id), null);
-    desk.goOn();
+    const retried = await service.retry(await toChange(failed.id), null);
+    service.goOn();
     const { runId } = retried.kind === 'queued' ? retried : { runId: 0 };
     expect(await over(runId)).toMatchObject({ status: RUN_STATUS.success, stepCount: 2 });
     expect(written()).toEqual(['1', '2', '2', '3']);
-    expect(await desk.retry(await toChange(runId), null)).toEqual({ kind: 'succeeded' });
+    expect(await service.retry(await toChange(runId), null)).toEqual({ kind: 'succeeded' });
   });
 
   test('is done again as a whole by a rerun after it succeeded, and from the failure after it failed', async () => {
@@ -129,8 +128,8 @@ describe('a run of a job', () => {
     await over(await start('a'));
     writeFileSync(join(folder, 'broken'), '');
     const rerun = async () => {
-      const result = await desk.rerun(FIRST_ACCOUNT_ID, 'a', null);
-      desk.goOn();
+      const result = await service.rerun(FIRST_ACCOUNT_ID, 'a', null);
+      service.goOn();
       return over(result.kind === 'queued' ? result.runId : 0);
     };
     expect(await rerun()).toMatchObject({ status: RUN_STATUS.error });
@@ -184,14 +183,14 @@ describe('runs of jobs', () => {
 
   test('are refused where the configuration has no commands, whatever is asked', async () => {
     await begin([job('a', [])]);
-    expect(await desk.start(FIRST_ACCOUNT_ID, 'a', null)).toEqual({ kind: 'noCommands' });
-    expect(await desk.start(FIRST_ACCOUNT_ID, 'b', null)).toEqual({ kind: 'noCommands' });
-    expect(await desk.rerun(FIRST_ACCOUNT_ID, '__proto__', null)).toEqual({ kind: 'noCommands' });
+    expect(await service.start(FIRST_ACCOUNT_ID, 'a', null)).toEqual({ kind: 'noCommands' });
+    expect(await service.start(FIRST_ACCOUNT_ID, 'b', null)).toEqual({ kind: 'noCommands' });
+    expect(await service.rerun(FIRST_ACCOUNT_ID, '__proto__', null)).toEqual({ kind: 'noCommands' });
   });
 
   test("are refused to another account than the program's own", async () => {
     await begin([job('a', [sh('echo x >> log')])]);
-    expect(await desk.start(10_002, 'a', null)).toEqual({ kind: 'noCommands' });
+    expect(await service.start(10_002, 'a', null)).toEqual({ kind: 'noCommands' });
   });
 
   test('are refused when twenty of the job wait', async () => {
@@ -199,7 +198,11 @@ describe('runs of jobs', () => {
     const first = await start('a');
     await until('the first', async () => (await state.jobRuns.find(first))?.state === 'running');
     for (let count = 0; count < 20; count++) await start('a');
-    expect(await desk.start(FIRST_ACCOUNT_ID, 'a', null)).toEqual({ kind: 'full', limit: 'perJob', waitingCount: 20 });
+    expect(await service.start(FIRST_ACCOUNT_ID, 'a', null)).toEqual({
+      kind: 'full',
+      limit: 'perJob',
+      waitingCount: 20,
+    });
   });
 });
 
@@ -207,13 +210,13 @@ describe('cancelling', () => {
   test('ends a run that waits at once, and the next goes on', async () => {
     await begin([job('a', [sh('until test -e go; do sleep 0.02; done; echo done >> log')])]);
     const [first, second, third] = [await start('a'), await start('a'), await start('a')];
-    expect(await desk.cancel(await toChange(second))).toEqual({ kind: 'cancelled' });
+    expect(await service.cancel(await toChange(second))).toEqual({ kind: 'cancelled' });
     expect(await find(second)).toMatchObject({ status: RUN_STATUS.cancelled, stepCount: 0 });
     writeFileSync(join(folder, 'go'), '');
     await over(first);
     await over(third);
     expect(written()).toEqual(['done', 'done']);
-    expect(await desk.cancel(await toChange(second))).toEqual({ kind: 'alreadyOver' });
+    expect(await service.cancel(await toChange(second))).toEqual({ kind: 'alreadyOver' });
   });
 
   test('of a run that nobody runs who could be asked is refused', async () => {
@@ -225,7 +228,7 @@ describe('cancelling', () => {
     const place = { job: 'adhoc', environment: null, project: null };
     await state.invocations.note([{ traceId, invocations: [{ ...note, ...times, ...rest, place }] }], 3);
     const latest = await state.jobRuns.latestOf(FIRST_ACCOUNT_ID, 'adhoc');
-    expect(await desk.cancel(await toChange(latest?.runId ?? 0))).toEqual({ kind: 'outOfReach' });
+    expect(await service.cancel(await toChange(latest?.runId ?? 0))).toEqual({ kind: 'outOfReach' });
   });
 });
 
@@ -305,8 +308,8 @@ describe('after the program was killed', () => {
       statusMessage:
         'run-bridge went down while this run was under way; a retry goes on from the command that was not done',
     });
-    const retried = await desk.retry(await toChange(runId), null);
-    desk.goOn();
+    const retried = await service.retry(await toChange(runId), null);
+    service.goOn();
     expect(await over(retried.kind === 'queued' ? retried.runId : 0)).toMatchObject({ stepCount: 2 });
     expect(written()).toEqual(['2', '3']);
   });

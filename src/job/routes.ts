@@ -1,19 +1,22 @@
 import express, { type Request, type Response, Router } from 'express';
 import { z } from 'zod';
-import type { JobDesk, RetryResult } from '../../job/job-desk.js';
-import type { CatalogJob, CatalogRun } from '../../store/run-catalog.js';
-import { ApiError } from '../api-error.js';
-import { V2_PATH } from '../api-router.js';
-import { authorize, callerOf } from '../authenticate.js';
-import { success } from '../envelope.js';
-import { idIn } from './id-in.js';
-import { runContext } from './run-context.js';
-import { runDocument } from './run-document.js';
-import type { V2Deps } from './v2-deps.js';
+import type { ZodOpenApiPathsObject } from 'zod-openapi';
+import { ApiError } from '../api/api-error.js';
+import { V2_PATH } from '../api/api-router.js';
+import { authorize, callerOf } from '../api/authenticate.js';
+import { success } from '../api/envelope.js';
+import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
+import { idIn } from '../api/v2/id-in.js';
+import { runContext } from '../api/v2/run-context.js';
+import { runDocument } from '../api/v2/run-document.js';
+import type { V2Deps } from '../api/v2/v2-deps.js';
+import { runSchema } from '../api/v2/v2-paths.js';
+import type { CatalogJob, CatalogRun } from '../store/run-catalog.js';
+import type { JobService, RetryResult } from './service.js';
 
 /** What the router works with. */
 export interface JobRunDeps extends Pick<V2Deps, 'catalog' | 'factsOf' | 'redaction' | 'clock'> {
-  readonly openDesk: () => Promise<JobDesk>;
+  readonly openService: () => Promise<JobService>;
 }
 
 const ACCOUNT_PATH = `${V2_PATH}/accounts/:accountId`;
@@ -26,48 +29,48 @@ const RETRY_AFTER_S = '30';
  * Starts runs of jobs, and cancels runs. What is run is what the configuration declares: `cause` is kept as the run's
  * reason, what would change the commands is refused, and whatever else a body holds has no effect.
  */
-export function jobRunRouter({ catalog, factsOf, redaction, clock, openDesk }: JobRunDeps): Router {
+export function jobRunRouter({ catalog, factsOf, redaction, clock, openService }: JobRunDeps): Router {
   const router = Router();
   // Clients send bodies without a type as well, and none at all.
   const json = express.json({ type: () => true, limit: MAX_BODY_BYTES, strict: false });
   router.post(`${ACCOUNT_PATH}/jobs/:jobId/run`, authorize('jobs:run'), json, async (request, response) => {
     const job = await jobIn(request, response);
-    const desk = await openDesk();
-    const result = await desk.start(job.accountId, job.name, reasonIn(request, job));
-    await answer(request, response, desk, result, job.name);
+    const service = await openService();
+    const result = await service.start(job.accountId, job.name, reasonIn(request, job));
+    await answer(request, response, service, result, job.name);
   });
   router.post(`${ACCOUNT_PATH}/jobs/:jobId/rerun`, authorize('jobs:run'), json, async (request, response) => {
     const job = await jobIn(request, response);
-    const desk = await openDesk();
-    const result = await desk.rerun(job.accountId, job.name, reasonIn(request, job));
-    await answer(request, response, desk, result, job.name);
+    const service = await openService();
+    const result = await service.rerun(job.accountId, job.name, reasonIn(request, job));
+    await answer(request, response, service, result, job.name);
   });
   router.post(`${ACCOUNT_PATH}/runs/:runId/retry`, authorize('jobs:run'), json, async (request, response) => {
     const run = await runIn(request, response);
-    const desk = await openDesk();
+    const service = await openService();
     const { name } = run.job;
     const reason = reasonIn(request, { name, accountId: run.accountId });
-    await answer(request, response, desk, await desk.retry(toChange(run), reason), name);
+    await answer(request, response, service, await service.retry(toChange(run), reason), name);
   });
   router.post(`${ACCOUNT_PATH}/runs/:runId/cancel`, authorize('runs:cancel'), json, async (request, response) => {
     const run = await runIn(request, response);
-    const result = await (await openDesk()).cancel(toChange(run));
+    const result = await (await openService()).cancel(toChange(run));
     if (result.kind === 'outOfReach') {
       throw new ApiError(
         409,
-        'Nobody can be asked to interrupt this run: its telemetry comes straight from the engine. Interrupt it where it runs; what "run-bridge exec" runs can be cancelled from here.',
+        'This run cannot be interrupted from here: its telemetry comes straight from the engine. Interrupt it where it runs; what "run-bridge exec" runs can be cancelled from here.',
       );
     }
     response.json(success(documentOf(request, response, await runIn(request, response))));
   });
   return router;
 
-  async function answer(request: Request, response: Response, desk: JobDesk, result: RetryResult, job: string) {
+  async function answer(request: Request, response: Response, service: JobService, result: RetryResult, job: string) {
     const runId = runIdOf(result, job);
     const run = await catalog.findRun(callerOf(response).accountId, runId);
     if (run === undefined) throw ApiError.notFound();
     // Its answer says that it is queued: it may begin from here on.
-    desk.goOn();
+    service.goOn();
     response.json(success(documentOf(request, response, run)));
   }
 
@@ -113,7 +116,7 @@ const bodySchema = z.looseObject({
   steps_override: z.array(z.string()).nullish(),
 });
 
-/** What would change what a run does: whoever asks for it must not believe that it was done. */
+/** Fields that would change what a run does. They are refused, so that no client believes they had an effect. */
 const REFUSED: ReadonlySet<string> = new Set([
   'git_sha',
   'git_branch',
@@ -159,4 +162,32 @@ function runIdOf(result: RetryResult, job: string): number {
     case 'succeeded':
       throw new ApiError(409, 'The run succeeded, so there is nothing to retry; POST to jobs/{id}/run/ for a new one.');
   }
+}
+
+const ACCOUNT = '/api/v2/accounts/{accountId}';
+const ofJob = z.object({ accountId: z.string(), jobId: z.string() });
+const ofRun = z.object({ accountId: z.string(), runId: z.string() });
+
+/** What the router answers. */
+export const JOB_RUN_PATHS: ZodOpenApiPathsObject = {
+  [`${ACCOUNT}/jobs/{jobId}/run`]: runPost('Start a run of a job', ofJob),
+  [`${ACCOUNT}/jobs/{jobId}/rerun`]: runPost("Start a job's latest run anew", ofJob),
+  [`${ACCOUNT}/runs/{runId}/retry`]: runPost('Start a run that failed anew, from the step that failed', ofRun),
+  [`${ACCOUNT}/runs/{runId}/cancel`]: runPost('Cancel a run', ofRun),
+};
+
+/** A POST that starts, or ends, a run of what the configuration declares. */
+function runPost(summary: string, path: z.ZodObject): ZodOpenApiPathsObject[string] {
+  const schema = z.looseObject({
+    cause: z.string().optional().meta({ description: "kept as the run's reason" }),
+  });
+  return {
+    post: {
+      tags: ['v2: jobs'],
+      summary,
+      requestParams: { path },
+      requestBody: { content: { 'application/json': { schema } } },
+      responses: { 200: jsonAnswer(envelopeSchema(runSchema), 'The run.'), ...errorAnswers(404, 409, 413, 415) },
+    },
+  };
 }

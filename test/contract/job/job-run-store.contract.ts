@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
-import type { AddedJobRun, JobRunRequest, JobRunStore } from '../../src/store/job-run-store.js';
-import type { CatalogRun } from '../../src/store/run-catalog.js';
-import { RUN_STATUS } from '../../src/store/run-status.js';
-import type { State } from '../../src/store/state.js';
-import { stepStart } from './execution-book.contract.js';
+import type { AddedJobRun, JobRunRequest, JobRunStore } from '../../../src/job/job-run-store.js';
+import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
+import type { CatalogRun } from '../../../src/store/run-catalog.js';
+import { RUN_STATUS } from '../../../src/store/run-status.js';
+import type { FeatureState } from '../../fake/webhook-facts.js';
+import { stepStart } from '../execution-book.contract.js';
 
 const LIMITS = { perJob: 3, total: 4 };
 let count = 0;
@@ -29,13 +29,13 @@ const idOf = (added: AddedJobRun): number => {
 };
 const add = async (store: JobRunStore, job: string, given: Partial<JobRunRequest> = {}) =>
   idOf(await store.add(request(job, given), LIMITS));
-const find = async (state: State, runId: number): Promise<CatalogRun | undefined> =>
+const find = async (state: FeatureState, runId: number): Promise<CatalogRun | undefined> =>
   state.catalog.findRun(FIRST_ACCOUNT_ID, runId);
 const OVER = { stoppedAt: null, failure: null, nowUnixMs: 9_000 };
 const ENDED = { kind: 'exited', exitCode: 0 } as const;
 
 /** What every JobRunStore does. `withState` gives the body an empty state and clears it away afterwards. */
-export function jobRunStoreContract(withState: (body: (state: State) => Promise<void>) => Promise<void>): void {
+export function jobRunStoreContract(withState: (body: (state: FeatureState) => Promise<void>) => Promise<void>): void {
   describe('runs that are asked for', () => {
     it('are queued runs of their job, with what was said of them', () =>
       withState(async (state) => {

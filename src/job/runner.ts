@@ -6,20 +6,18 @@ import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
 import { signalProcesses } from '../component/signal-processes.js';
 import { whenAborted } from '../component/when-aborted.js';
+import type { JobDefinition } from '../config/jobs.js';
 import { sanitizeCommand } from '../exporter/redaction/sanitize-command.js';
 import type { LocalExecutionBook } from '../run/local-execution-book.js';
 import type { CommandEnding } from '../store/command-ending.js';
 import type { ExecutionStore } from '../store/execution-store.js';
-import type { JobRunRow, JobRunStore, StepOutput } from '../store/job-run-store.js';
-import { digestOf } from './commands-digest.js';
-import type { JobDefinition } from './job-definition.js';
-import type { JobLauncher } from './job-launcher.js';
-import type { StepProcess } from './step-process.js';
+import { digestOf, type JobRunRow, type JobRunStore, type StepOutput } from './job-run-store.js';
+import type { JobLauncher, StepProcess } from './launcher.js';
 
 /** How many runs are under way at a time. */
 export interface JobRunnerConfig {
   readonly maxRunning: number;
-  /** Whether several processes run what is queued: then it is looked now and then for what dead ones left. Default: false. */
+  /** Whether several processes share the queue: then runs that dead ones left are looked for now and then. Default: false. */
   readonly isShared?: boolean;
 }
 
@@ -27,10 +25,10 @@ export interface JobRunnerConfig {
 const STOP_TIMES: InterruptionTimes = { afterInterruptMs: 2_500, afterTerminateMs: 1_500 };
 /** How long a command that outlived its bridge may take to end by SIGTERM, in milliseconds. */
 const ORPHAN_MS = 5_000;
-/** How often it is looked for runs that another process has queued, or that could not be begun, in milliseconds. */
+/** How often the queue is polled for runs that another process has queued, or that could not be started, in milliseconds. */
 const LOOK_MS = 30_000;
 
-/** Runs what is queued: runs of different jobs side by side as far as allowed, those of one job one after the other. */
+/** Runs queued runs: those of different jobs in parallel, up to a limit, those of one job one after the other. */
 export class JobRunner implements Component {
   readonly name = 'job runner';
   private readonly underWay = new Map<number, RunCourse>();
@@ -43,7 +41,7 @@ export class JobRunner implements Component {
     private readonly deps: JobRunnerDeps,
   ) {}
 
-  /** Ends what the last process left under way, and goes on with what it left in the queue. */
+  /** Ends the runs that the last process left under way, and continues with its queue. */
   async start(): Promise<void> {
     await this.lookLeftBehind();
     this.wake();
@@ -101,7 +99,7 @@ export class JobRunner implements Component {
     try {
       const end = await course.go().catch((error: unknown) => {
         course.kill();
-        logger.error({ run: run.runId, job: run.job, error: String(error) }, 'a run of a job could not go on');
+        logger.error({ run: run.runId, job: run.job, error: String(error) }, 'failed to continue a run of a job');
         return { stoppedAt: null, failure: 'run-bridge could not go on with it; its log says why' };
       });
       await this.end(run, end);
@@ -171,14 +169,14 @@ export class JobRunner implements Component {
   }
 
   private say(error: unknown): void {
-    this.deps.logger.error({ error: String(error) }, 'runs of jobs could not be gone on with; it is tried again');
+    this.deps.logger.error({ error: String(error) }, 'failed to continue runs of jobs; retrying');
   }
 }
 
 /** How often it is looked whether an interrupted command has ended, in milliseconds. */
 const ORPHAN_POLL_MS = 100;
 
-/** Why a run cannot be run as it was asked for: the configuration may have changed while it waited. */
+/** Why a run cannot be run as it was requested: the configuration may have changed while it waited. */
 function problemOf(run: JobRunRow, job: JobDefinition | undefined): string | undefined {
   if (job === undefined || job.commands.length === 0) {
     return 'The configuration has no commands for this job any more';
@@ -187,7 +185,7 @@ function problemOf(run: JobRunRow, job: JobDefinition | undefined): string | und
   return 'The commands of the job were changed while this retry waited; run the job anew';
 }
 
-/** Whether a process id is that of the `exec` of a run: on Linux alone it can be told. */
+/** Whether a process id is that of the `exec` of a run; known on Linux only. */
 function isCommandOf(pid: number, runKey: string): boolean {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(`--run-id=${runKey}`);
@@ -285,9 +283,9 @@ export class RunCourse {
     const ending = await process.ended;
     await queue.saveOutput(stepId, this.outputOfProcess(process));
     this.process = undefined;
-    // `exec` has told it, unless it could not be started or was killed.
-    const told = await executions.findStep(stepId);
-    if (told?.ending === null) await deps.book.end(stepId, ending, clock.nowUnixMs());
+    // `exec` has reported it, unless it could not be started or was killed.
+    const step = await executions.findStep(stepId);
+    if (step?.ending === null) await deps.book.end(stepId, ending, clock.nowUnixMs());
     return ending;
   }
 

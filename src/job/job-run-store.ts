@@ -1,30 +1,90 @@
+import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
-import { addRun } from './add-run.js';
-import { changeState } from './change-state.js';
-import type { Fence } from './fence.js';
-import { closeRun, finishIfOver } from './finish-run.js';
-import type {
-  AddedJobRun,
-  JobRunRequest,
-  JobRunRow,
-  JobRunStore,
-  LatestRun,
-  QueueLimits,
-  StepOutput,
-} from './job-run-store.js';
-import { type RunObserver, settleRuns } from './settle-runs.js';
-import type { StateDb } from './state-tables.js';
-import { touched } from './touch-rows.js';
+import { addRun } from '../store/add-run.js';
+import { changeState } from '../store/change-state.js';
+import type { Fence } from '../store/fence.js';
+import { closeRun, finishIfOver } from '../store/finish-run.js';
+import type { RunStatus } from '../store/run-status.js';
+import { type RunObserver, settleRuns } from '../store/settle-runs.js';
+import type { StateDb } from '../store/state-tables.js';
+import { touched } from '../store/touch-rows.js';
 
-/** The queue of runs that were started over the API, in an SQL database. */
-export class SqlJobRunStore implements JobRunStore {
+/** Whether a run waits for its turn, is under way, or neither any more. */
+export type JobRunState = 'queued' | 'running' | 'ended';
+
+/** A run that was started over the API: what is to be done, beside its row as a run. */
+export interface JobRunRow {
+  readonly runId: number;
+  readonly accountId: number;
+  /** By which steps are registered for the run; made up when the run was requested. */
+  readonly runKey: string;
+  readonly job: string;
+  readonly environment: string | null;
+  readonly project: string | null;
+  readonly reason: string | null;
+  readonly state: JobRunState;
+  /** The first of the job's commands that it is to run, from 0. */
+  readonly firstCommand: number;
+  /** Of the commands as they were configured when it was asked for; what is run is what is configured when it is its turn. */
+  readonly commandsDigest: string;
+  /** The command that did not end well, from 0; `null` where all did, or none was reached. */
+  readonly stoppedAt: number | null;
+  /** Whether it was cancelled. */
+  readonly isCancelled: boolean;
+  /** Process id of the command under way, as it was last noted. */
+  readonly pid: number | null;
+}
+
+/** A run to add. */
+export interface JobRunRequest {
+  readonly accountId: number;
+  readonly runKey: string;
+  readonly job: string;
+  readonly environment: string | null;
+  readonly project: string | null;
+  readonly reason: string | null;
+  readonly firstCommand: number;
+  readonly commandsDigest: string;
+  readonly requestedUnixMs: number;
+}
+
+/** How many runs may wait. */
+export interface QueueLimits {
+  /** Of one job. */
+  readonly perJob: number;
+  readonly total: number;
+}
+
+/** Result of adding a run. */
+export type AddedJobRun =
+  | { readonly kind: 'added'; readonly runId: number }
+  /** So many wait already: of this job (`perJob`) or of all. */
+  | { readonly kind: 'full'; readonly limit: keyof QueueLimits; readonly waitingCount: number };
+
+/** The last of a job's runs. */
+export interface LatestRun {
+  readonly runId: number;
+  readonly status: RunStatus;
+}
+
+/** What a command wrote. */
+export interface StepOutput {
+  /** Its end, with secrets taken out. */
+  readonly text: string;
+  /** Bytes of what came before that. */
+  readonly droppedBytes: number;
+}
+
+/** The queue of runs that were started over the API. */
+export class JobRunStore {
   /** @param fence where several processes share the database: which one this is */
   constructor(
     private readonly db: StateDb,
     private readonly observer: RunObserver,
-    private readonly fence?: Fence,
+    private readonly fence: Fence | undefined,
   ) {}
 
+  /** Adds a run and puts it at the end of the queue. */
   add(request: JobRunRequest, limits: QueueLimits): Promise<AddedJobRun> {
     return changeState(this.db, async (transaction) => {
       const waiting = await jobRuns(transaction)
@@ -53,6 +113,7 @@ export class SqlJobRunStore implements JobRunStore {
     });
   }
 
+  /** Whether any run waits or is under way. */
   async hasWork(): Promise<boolean> {
     const row = await this.db
       .selectFrom('job_runs as asked')
@@ -63,6 +124,7 @@ export class SqlJobRunStore implements JobRunStore {
     return row !== undefined;
   }
 
+  /** Takes the run that has waited longest of those whose job has none under way, and says that it is under way. */
   claim(): Promise<JobRunRow | undefined> {
     return changeState(this.db, async (transaction) => {
       const rows = await jobRuns(transaction).where(IS_NOT_ENDED).orderBy('asked.run_id').execute();
@@ -83,6 +145,7 @@ export class SqlJobRunStore implements JobRunStore {
     return row && toRow(row);
   }
 
+  /** A job's last run, however it was started. */
   async latestOf(accountId: number, job: string): Promise<LatestRun | undefined> {
     const row = await this.db
       .selectFrom('jobs')
@@ -98,6 +161,7 @@ export class SqlJobRunStore implements JobRunStore {
     return row && { runId: row.id, status: row.status };
   }
 
+  /** Runs that are under way as far as noted, oldest first; where several processes share the database, those of dead ones. */
   async listRunning(): Promise<readonly JobRunRow[]> {
     const rows = await jobRuns(this.db)
       .where(IS_NOT_ENDED)
@@ -123,6 +187,10 @@ export class SqlJobRunStore implements JobRunStore {
     await this.db.updateTable('job_runs').set({ pid }).where('run_id', '=', runId).execute();
   }
 
+  /**
+   * The run is over for the queue. Where its registered steps are not over, they are finished.
+   * @param failure why it failed, where its steps do not say it
+   */
   async end(
     runId: number,
     { stoppedAt, failure, nowUnixMs }: { stoppedAt: number | null; failure: string | null; nowUnixMs: number },
@@ -140,6 +208,7 @@ export class SqlJobRunStore implements JobRunStore {
     });
   }
 
+  /** Notes what a step wrote. */
   async saveOutput(stepId: string, { text, droppedBytes }: StepOutput): Promise<void> {
     const row = { output: text, dropped_bytes: droppedBytes };
     await this.db
@@ -154,6 +223,7 @@ export class SqlJobRunStore implements JobRunStore {
       .execute();
   }
 
+  /** What steps wrote, by their ids; those of which nothing is kept are left out. */
   async outputsOf(stepIds: readonly string[]): Promise<ReadonlyMap<string, StepOutput>> {
     if (stepIds.length === 0) return new Map();
     const rows = await this.db.selectFrom('step_outputs').selectAll().where('step_id', 'in', stepIds).execute();
@@ -191,4 +261,9 @@ function toRow(row: JobRunColumns): JobRunRow {
     isCancelled: row.cancelled_unix_ms !== null,
     pid: row.pid,
   };
+}
+
+/** Tells whether commands are still those that they were: a retry goes on in the midst of them. */
+export function digestOf(commands: readonly (readonly string[])[]): string {
+  return createHash('sha256').update(JSON.stringify(commands)).digest('hex');
 }

@@ -1,0 +1,125 @@
+import type { JobFacts } from '../api/v2/job-document.js';
+import type { Clock } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import type { Logger } from '../component/logger.js';
+import type { Configuration } from '../config/configuration.js';
+import { joinCommandLine } from '../config/jobs.js';
+import type { Feature } from '../feature.js';
+import type { LocalExecutionBook } from '../run/local-execution-book.js';
+import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
+import type { CatalogJob } from '../store/run-catalog.js';
+import type { State } from '../store/state.js';
+import type { StepOutput } from './job-run-store.js';
+import type { JobLauncherConfig } from './launcher.js';
+import type { JobRunner } from './runner.js';
+import type { JobService } from './service.js';
+
+// The door of jobs: no other folder imports anything else of this one. What runs them is loaded where there is something to run.
+
+export type { StepOutput } from './job-run-store.js';
+
+/** Settings that jobs go by. */
+export type JobConfig = Pick<Configuration, 'data-dir' | 'jobs' | 'max-running-jobs' | 'processes' | 'redaction'>;
+
+/** What jobs need of the program. */
+export interface JobHost extends Pick<JobLauncherConfig, 'nodePath' | 'entryPath' | 'environment' | 'credentials'> {
+  readonly state: Pick<State, 'db' | 'observer' | 'fence' | 'executions' | 'catalog'>;
+  readonly book: Pick<LocalExecutionBook, 'end'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Jobs of a configuration, not yet started. */
+export function createJobs(config: JobConfig, host: JobHost): Jobs {
+  return new Jobs(config, host);
+}
+
+/** The parts that run jobs. */
+interface JobParts {
+  readonly runner: JobRunner;
+  readonly service: JobService;
+}
+
+/** Starts runs of the jobs that the configuration declares. What runs them is loaded when there is a job with commands, or when a run is first asked for. */
+export class Jobs implements Feature, Component {
+  readonly name = 'jobs';
+  readonly components = [this];
+  private readonly facts: ReadonlyMap<string, JobFacts>;
+  private opening: Promise<JobParts> | undefined;
+
+  constructor(
+    private readonly config: JobConfig,
+    private readonly host: JobHost,
+  ) {
+    this.facts = new Map(
+      config.jobs.map(({ name, commands, threads, targetName }) => [
+        name,
+        { commandLines: commands.map(joinCommandLine), threads, targetName },
+      ]),
+    );
+  }
+
+  async start(): Promise<void> {
+    const isDeclared = this.config.jobs.some(({ commands }) => commands.length > 0);
+    if (isDeclared || (await (await this.store()).hasWork())) await this.open();
+  }
+
+  async shutdown(deadline: AbortSignal): Promise<void> {
+    await (await this.opening)?.runner.shutdown(deadline);
+  }
+
+  /** What the configuration says of an account's job; `undefined` where it does not declare it for that account. */
+  readonly factsOf = ({ name, accountId }: Pick<CatalogJob, 'name' | 'accountId'>): JobFacts | undefined =>
+    // The configuration is that of the first account: another account's job may have the same name.
+    accountId === FIRST_ACCOUNT_ID ? this.facts.get(name) : undefined;
+
+  /** The output of a step's command, as far as it is kept. @throws StoreError */
+  async outputOf(stepId: string): Promise<StepOutput | undefined> {
+    const live = (await this.opening)?.runner.outputOf(stepId);
+    return live ?? (await (await this.store()).outputsOf([stepId])).get(stepId);
+  }
+
+  readonly api: NonNullable<Feature['api']> = async () => {
+    const { jobRunRouter } = await import('./routes.js');
+    const { state, clock } = this.host;
+    const { factsOf } = this;
+    const openService = async () => (await this.open()).service;
+    const { redaction } = this.config;
+    return [jobRunRouter({ catalog: state.catalog, factsOf, redaction, clock, openService })];
+  };
+
+  readonly apiPaths: NonNullable<Feature['apiPaths']> = async () => (await import('./routes.js')).JOB_RUN_PATHS;
+
+  /** @throws StoreError */
+  private open(): Promise<JobParts> {
+    this.opening ??= this.load();
+    return this.opening;
+  }
+
+  private async load(): Promise<JobParts> {
+    const { randomUUID } = await import('node:crypto');
+    const { JobLauncher } = await import('./launcher.js');
+    const { JobRunner: Runner } = await import('./runner.js');
+    const { JobService: Service } = await import('./service.js');
+    const { state, book, nodePath, entryPath, environment, credentials, clock, logger } = this.host;
+    const { executions } = state;
+    const queue = await this.store();
+    const jobs = new Map(this.config.jobs.map((job) => [job.name, job]));
+    const dataFolder = this.config['data-dir'];
+    const launcher = new JobLauncher({ nodePath, entryPath, environment, credentials, dataFolder }, clock);
+    const newId = () => randomUUID();
+    const runner = new Runner(
+      { maxRunning: this.config['max-running-jobs'], isShared: this.config.processes === 'several' },
+      { jobs, queue, executions, book, launcher, clock, logger, newId },
+    );
+    const service = new Service({ jobs, queue, executions, runner, clock, newId });
+    await runner.start();
+    return { runner, service };
+  }
+
+  private async store() {
+    const { JobRunStore } = await import('./job-run-store.js');
+    const { db, observer, fence } = this.host.state;
+    return new JobRunStore(db, observer, fence);
+  }
+}

@@ -1,0 +1,13 @@
+import type { Clock } from '../../src/component/clock.js';
+import { silentLogger } from '../../src/component/logger.js';
+import type { JobDefinition } from '../../src/config/jobs.js';
+import { createJobs, type Jobs } from '../../src/job/feature.js';
+import type { State } from '../../src/store/state.js';
+
+/** Jobs of which nothing is run. */
+export function idleJobs(state: State, clock: Clock, jobs: readonly JobDefinition[] = []): Jobs {
+  const notHere = () => Promise.reject(new Error('nothing is run here'));
+  const config = { 'data-dir': '', jobs, 'max-running-jobs': 1, processes: 'one', redaction: 'literals' } as const;
+  const launching = { nodePath: '', entryPath: '', environment: {}, credentials: () => ({}) };
+  return createJobs(config, { ...launching, state, book: { end: notHere }, clock, logger: silentLogger });
+}
