@@ -1,7 +1,6 @@
-import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
-import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { SendResult } from '../delivery/transport.js';
 import type { Signal } from '../record/record-batch.js';
+import type { EncodedLog, EncodedSpan } from './wire/encoded-items.js';
 
 /** What one destination did with one signal since the start. */
 export interface SignalStatus {
@@ -43,8 +42,8 @@ export interface DestinationStatus extends BacklogStatus {
 
 /** Items of one signal, in order, to be sent together. */
 export type ItemBatch =
-  | { readonly signal: 'traces'; readonly items: readonly ReadableSpan[] }
-  | { readonly signal: 'logs'; readonly items: readonly ReadableLogRecord[] };
+  | { readonly signal: 'traces'; readonly items: readonly EncodedSpan[] }
+  | { readonly signal: 'logs'; readonly items: readonly EncodedLog[] };
 
 /** What became of the first items of a batch. */
 export interface BatchOutcome {

@@ -1,6 +1,4 @@
-import type { InstrumentationScope } from '@opentelemetry/core';
 import { JsonLogsSerializer, JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
-import type { Resource } from '@opentelemetry/resources';
 import protobuf from 'protobufjs/minimal.js';
 import type { Clock } from '../component/clock.js';
 import { HttpTransport } from '../delivery/http-transport.js';
@@ -9,8 +7,6 @@ import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
 import { type DestinationConfig, loadTls, type SignalEndpoint } from './destination-config.js';
-import { encodeLog, encodeSpan } from './wire/encode-items.js';
-import { type EncodedItem, ExportGroup, ItemEncoder, isEncoded } from './wire/encoded-items.js';
 import { RequestAssembler } from './wire/request-assembler.js';
 
 /** What an OTLP destination works with. */
@@ -106,13 +102,8 @@ export interface EncodedBatch {
 /** Bodies are kept below this, in bytes before compression; the Collector takes 20 MiB over HTTP, many gateways 4 MiB or more. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
-/**
- * Encodes items as OTLP's export requests: in protobuf with a writer of our own, to which most items come encoded already;
- * in JSON with OpenTelemetry's own serialisers.
- */
+/** Puts items together to OTLP's export requests: in protobuf, in which they are encoded already, or in JSON with OpenTelemetry's own serialisers. */
 export class OtlpEncoder {
-  private readonly groups = new WeakMap<Resource, WeakMap<InstrumentationScope, ExportGroup>>();
-
   constructor(
     readonly encoding: OtlpEncoding,
     private readonly maxBodyBytes = MAX_BODY_BYTES,
@@ -125,41 +116,12 @@ export class OtlpEncoder {
 
   private encodeProtobuf(batch: ItemBatch): EncodedBatch {
     const request = new RequestAssembler();
-    const encoder = new ItemEncoder();
-    for (let index = 0; index < batch.items.length; index++) {
-      const item = this.encodedItem(batch, index, encoder);
+    for (const item of batch.items) {
       const isTooMuch = request.byteCount + item.end - item.start > this.maxBodyBytes;
       if (isTooMuch && request.itemCount > 0) break;
       request.add(item);
     }
     return { body: request.finish(), itemCount: request.itemCount };
-  }
-
-  private encodedItem(batch: ItemBatch, index: number, encoder: ItemEncoder): EncodedItem {
-    if (batch.signal === 'traces') {
-      const span = itemAt(batch.items, index);
-      return isEncoded(span)
-        ? span
-        : encoder.span(this.groupOf(span.resource, span.instrumentationScope), (out) => encodeSpan(out, span));
-    }
-    const log = itemAt(batch.items, index);
-    return isEncoded(log)
-      ? log
-      : encoder.log(this.groupOf(log.resource, log.instrumentationScope), (out) => encodeLog(out, log));
-  }
-
-  private groupOf(resource: Resource, scope: InstrumentationScope): ExportGroup {
-    let scopes = this.groups.get(resource);
-    if (scopes === undefined) {
-      scopes = new WeakMap();
-      this.groups.set(resource, scopes);
-    }
-    let group = scopes.get(scope);
-    if (group === undefined) {
-      group = new ExportGroup(resource, scope);
-      scopes.set(scope, group);
-    }
-    return group;
   }
 
   private encodeJson(batch: ItemBatch): EncodedBatch {
@@ -182,12 +144,6 @@ function serializeJson(batch: ItemBatch, count: number): Uint8Array {
       : JsonLogsSerializer.serializeRequest(batch.items.slice(0, count));
   if (body === undefined) throw new Error(`${count} items could not be serialised as OTLP`);
   return body;
-}
-
-function itemAt<T>(items: readonly T[], index: number): T {
-  const item = items[index];
-  if (item === undefined) throw new Error(`there is no item ${index} in a batch of ${items.length}`);
-  return item;
 }
 
 /** What a receiver says that it did not take of an accepted request. */

@@ -1,16 +1,15 @@
-import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
-import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { Resource } from '../record/resource.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { RunOrigin } from '../store/trace-catalog.js';
+import type { EncodedLog, EncodedSpan } from './wire/encoded-items.js';
 
 /**
  * One thing to export, and the record that caused it. Items of one signal come in the order of their anchors, so that a
  * cursor is one offset: everything anchored before it has been sent.
  */
 export type MappedItem =
-  | { readonly signal: 'traces'; readonly anchorOffset: number; readonly span: ReadableSpan }
-  | { readonly signal: 'logs'; readonly anchorOffset: number; readonly log: ReadableLogRecord };
+  | { readonly signal: 'traces'; readonly anchorOffset: number; readonly span: EncodedSpan }
+  | { readonly signal: 'logs'; readonly anchorOffset: number; readonly log: EncodedLog };
 
 /** Whole lines of a record log as they stand there, all of one resource. Lent for the time of a call. */
 export interface LoggedLines {

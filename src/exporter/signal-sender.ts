@@ -1,5 +1,3 @@
-import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
-import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { Clock, Timer } from '../component/clock.js';
 import { reasonOf } from '../component/reason-of.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
@@ -7,6 +5,7 @@ import type { Signal } from '../record/record-batch.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
 import type { SignalBreaker } from './signal-breaker.js';
 import type { RunBatch, SignalQueue } from './signal-queue.js';
+import type { EncodedLog, EncodedSpan } from './wire/encoded-items.js';
 
 /** What a sender works with. */
 export interface SignalSenderDeps {
@@ -183,8 +182,8 @@ function takeFront(shipment: Shipment, itemCount: number): readonly RunBatch[] {
 
 /** The first items of some batches, as a destination takes them. */
 function toItemBatch(signal: Signal, batches: readonly RunBatch[], maxItems: number): ItemBatch {
-  const spans: ReadableSpan[] = [];
-  const logs: ReadableLogRecord[] = [];
+  const spans: EncodedSpan[] = [];
+  const logs: EncodedLog[] = [];
   for (const { items } of batches) {
     for (const item of items) {
       if (spans.length + logs.length === maxItems) break;

@@ -1,13 +1,15 @@
 import { SpanKind, TraceFlags } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { LoggedLines, MappedItem, RunMapper } from '../../src/exporter/run-mapper.js';
+import { type EncodedSpan, ExportGroup, ItemEncoder } from '../../src/exporter/wire/encoded-items.js';
 import { tryParseRecordLine } from '../../src/record/record-line.js';
 import type { RunSummary } from '../../src/run/run-summary.js';
 import type { LoggedRecord } from '../../src/sink/record-log.js';
+import { encodedLog, encodedSpan } from './encoded-item.js';
 
 const RESOURCE = resourceFromAttributes({ 'service.name': 'dbt-core' });
 const SCOPE = { name: 'dbt-core', version: '2' };
+const GROUP = new ExportGroup(RESOURCE, SCOPE);
 
 interface Held {
   readonly anchorOffset: number;
@@ -24,6 +26,7 @@ export class SimpleRunMapper implements RunMapper {
   private readonly ready: MappedItem[] = [];
   private held: Held[] = [];
   private readonly started = new Map<string, string>();
+  private readonly encoder = new ItemEncoder();
   private traceId = '';
   private endOffset = 0;
   /** Records pushed. */
@@ -95,40 +98,48 @@ export class SimpleRunMapper implements RunMapper {
     }
   }
 
-  private span({ spanId, name, events }: Held): ReadableSpan {
-    return {
-      name,
-      kind: SpanKind.INTERNAL,
-      spanContext: () => ({ traceId: this.traceId, spanId, traceFlags: TraceFlags.SAMPLED }),
-      startTime: [1, 0],
-      endTime: [2, 0],
-      duration: [1, 0],
-      ended: true,
-      status: { code: 0 },
-      attributes: {},
-      links: [],
-      events: events.map((event) => ({ name: event, time: [1, 0] })),
-      resource: RESOURCE,
-      instrumentationScope: SCOPE,
-      droppedAttributesCount: 0,
-      droppedEventsCount: 0,
-      droppedLinksCount: 0,
-    };
+  private span({ spanId, name, events }: Held): EncodedSpan {
+    return encodedSpan(
+      {
+        name,
+        kind: SpanKind.INTERNAL,
+        spanContext: () => ({ traceId: this.traceId, spanId, traceFlags: TraceFlags.SAMPLED }),
+        startTime: [1, 0],
+        endTime: [2, 0],
+        duration: [1, 0],
+        ended: true,
+        status: { code: 0 },
+        attributes: {},
+        links: [],
+        events: events.map((event) => ({ name: event, time: [1, 0] })),
+        resource: RESOURCE,
+        instrumentationScope: SCOPE,
+        droppedAttributesCount: 0,
+        droppedEventsCount: 0,
+        droppedLinksCount: 0,
+      },
+      this.encoder,
+      GROUP,
+    );
   }
 
   private log(anchorOffset: number, body: string): MappedItem {
     return {
       signal: 'logs',
       anchorOffset,
-      log: {
-        hrTime: [1, 0],
-        hrTimeObserved: [1, 0],
-        body,
-        resource: RESOURCE,
-        instrumentationScope: SCOPE,
-        attributes: {},
-        droppedAttributesCount: 0,
-      },
+      log: encodedLog(
+        {
+          hrTime: [1, 0],
+          hrTimeObserved: [1, 0],
+          body,
+          resource: RESOURCE,
+          instrumentationScope: SCOPE,
+          attributes: {},
+          droppedAttributesCount: 0,
+        },
+        this.encoder,
+        GROUP,
+      ),
     };
   }
 }

@@ -1,10 +1,4 @@
-import {
-  type Attributes as OtelAttributes,
-  type SpanContext,
-  SpanKind,
-  SpanStatusCode,
-  TraceFlags,
-} from '@opentelemetry/api';
+import { type Attributes as OtelAttributes, SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { ATTR_CICD_PIPELINE_RESULT } from '@opentelemetry/semantic-conventions/incubating';
 import { FAIL_FAST } from '../../run/verdict.js';
 import { roleIndexOf } from '../lines/event-mappings.js';
@@ -157,7 +151,7 @@ export class SpanWriter {
     for (const link of count < 0 ? line.otherLinks() : []) {
       const attributes: OtelAttributes = {};
       flattenAttributes(link.attributes, line.eventType, attributes, this.redactor, true);
-      encodeLink(out, { context: contextOf(link.trace_id, link.span_id), attributes });
+      encodeLink(out, link.trace_id, link.span_id, attributes);
     }
     if (this.switches['skip-links']) this.writeSkipLink(out, line);
   }
@@ -175,7 +169,7 @@ export class SpanWriter {
       line.start + line.traceIdStart + TRACE_ID_DIGITS,
     );
     const attributes = { 'run_bridge.link.type': 'skip_cause', unique_id: upstreamId };
-    encodeLink(out, { context: contextOf(traceId, spanIdOf(cause[0], cause[1])), attributes });
+    encodeLink(out, traceId, spanIdOf(cause[0], cause[1]), attributes);
   }
 }
 
@@ -183,11 +177,6 @@ export class SpanWriter {
 function commandOf(line: LineReader): string | undefined {
   const command = line.attributes.object('eval_args')?.command;
   return typeof command === 'string' ? command : undefined;
-}
-
-/** The context of one of the run's spans: sampled, since it was recorded. */
-function contextOf(traceId: string, spanId: string): SpanContext {
-  return { traceId, spanId, traceFlags: TraceFlags.SAMPLED };
 }
 
 const SKIP_DETAIL = roleIndexOf('node_skip_upstream_detail');

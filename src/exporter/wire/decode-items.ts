@@ -94,7 +94,7 @@ export type DecodedSpan = Pick<
   'name' | 'kind' | 'startTime' | 'endTime' | 'status' | 'attributes' | 'links' | 'events' | 'droppedEventsCount'
 > & { readonly parentSpanId: string | undefined };
 
-/** Reads a Span message that `encodeSpan` wrote, for exporters that want objects. */
+/** Reads a Span message, for exporters that want objects. */
 export function decodeSpan(message: Buffer): DecodedSpan {
   let parentSpanId: string | undefined;
   let name = '';

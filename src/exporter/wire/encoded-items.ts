@@ -25,11 +25,6 @@ export interface EncodedItem {
   readonly group: ExportGroup;
 }
 
-/** Whether an item is in its final bytes already. */
-export function isEncoded(item: object): item is EncodedItem {
-  return 'block' in item && 'group' in item;
-}
-
 /** The message in an item, without its tag and length. */
 export function messageOf({ block, start, end }: EncodedItem): Buffer {
   let at = start + 1;
@@ -264,7 +259,7 @@ export class EncodedLog implements ReadableLogRecord, EncodedItem {
   }
 }
 
-/** Reads a LogRecord message that `encodeLog` wrote. */
+/** Reads a LogRecord message. */
 function decodeLog(message: Buffer): DecodedLog {
   let hrTime: HrTime = [0, 0];
   let hrTimeObserved: HrTime = [0, 0];

@@ -2,7 +2,6 @@ import type { EventMappings } from '../../../../src/exporter/lines/event-mapping
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/exporter/mapping/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/exporter/mapping/otel-run-mapper.js';
 import type { LoggedLines, MappedItem } from '../../../../src/exporter/run-mapper.js';
-import { isEncoded } from '../../../../src/exporter/wire/encoded-items.js';
 import { parseRecordLine } from '../../../../src/record/record-line.js';
 import type { RunSummary } from '../../../../src/run/run-summary.js';
 import { invocationSummary } from '../mapping/mapped-run.js';
@@ -56,7 +55,6 @@ function* cut(log: Buffer, cuts: readonly number[]): Generator<LoggedLines> {
 function finish(mapper: OtelRunMapper, log: Buffer, items: readonly MappedItem[]): MappedBytes {
   return [...items, ...mapper.finish(runOf(log))].map((item) => {
     const content = item.signal === 'traces' ? item.span : item.log;
-    if (!isEncoded(content)) throw new Error('the mapper gave an item that is not encoded');
     return `${item.signal} ${item.anchorOffset} ${content.block.toString('latin1', content.start, content.end)}`;
   });
 }

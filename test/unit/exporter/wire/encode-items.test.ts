@@ -6,8 +6,8 @@ import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OtlpEncoder } from '../../../../src/exporter/otlp-destination.js';
-import { encodeLog, encodeSpan } from '../../../../src/exporter/wire/encode-items.js';
 import { ExportGroup, ItemEncoder } from '../../../../src/exporter/wire/encoded-items.js';
+import { encodedLog, encodedSpan } from '../../../fake/encoded-item.js';
 
 const RESOURCES = [
   resourceFromAttributes({ 'service.name': 'dbt-core', 'process.pid': 4242 }),
@@ -90,7 +90,9 @@ describe('the protobuf writer', () => {
   it('writes spans to the byte as OpenTelemetry does', () => {
     fc.assert(
       fc.property(fc.array(span, { minLength: 1, maxLength: 6 }), (items) => {
-        const { body, itemCount } = new OtlpEncoder('protobuf').encode({ signal: 'traces', items });
+        const encoder = new ItemEncoder(4096);
+        const encoded = items.map((item) => encodedSpan(item, encoder, groupOf(item)));
+        const { body, itemCount } = new OtlpEncoder('protobuf').encode({ signal: 'traces', items: encoded });
         expect(itemCount).toBe(items.length);
         expect(bytesOf(body)).toBe(bytesOf(ProtobufTraceSerializer.serializeRequest(items)));
       }),
@@ -101,20 +103,21 @@ describe('the protobuf writer', () => {
   it('writes log records to the byte as OpenTelemetry does', () => {
     fc.assert(
       fc.property(fc.array(log, { minLength: 1, maxLength: 6 }), (items) => {
-        const { body } = new OtlpEncoder('protobuf').encode({ signal: 'logs', items });
+        const encoder = new ItemEncoder(4096);
+        const encoded = items.map((item) => encodedLog(item, encoder, groupOf(item)));
+        const { body } = new OtlpEncoder('protobuf').encode({ signal: 'logs', items: encoded });
         expect(bytesOf(body)).toBe(bytesOf(ProtobufLogsSerializer.serializeRequest(items)));
       }),
       { numRuns: 60 },
     );
   });
 
-  it('makes one request of items that were encoded before and items that were not', () => {
+  it('makes one request of items of several blocks', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(span, fc.boolean()), { minLength: 1, maxLength: 6 }), (pairs) => {
-        const early = new ItemEncoder(4096);
-        const items = pairs.map(([item, isEarly]) =>
-          isEarly ? early.span(groupOf(item), (out) => encodeSpan(out, item)) : item,
-        );
+        const one = new ItemEncoder(4096);
+        const other = new ItemEncoder(4096);
+        const items = pairs.map(([item, isOne]) => encodedSpan(item, isOne ? one : other, groupOf(item)));
         const { body } = new OtlpEncoder('protobuf').encode({ signal: 'traces', items });
         const whole = ProtobufTraceSerializer.serializeRequest(pairs.map(([item]) => item));
         expect(bytesOf(body)).toBe(bytesOf(whole));
@@ -128,7 +131,7 @@ describe('an encoded item', () => {
   it('is the same span to an exporter that wants objects', () => {
     fc.assert(
       fc.property(span, (item) => {
-        const encoded = new ItemEncoder().span(groupOf(item), (out) => encodeSpan(out, item));
+        const encoded = encodedSpan(item);
         expect(encoded.spanContext()).toEqual(item.spanContext());
         // Through OpenTelemetry's serialiser: it reads every property.
         expect(bytesOf(ProtobufTraceSerializer.serializeRequest([encoded]))).toBe(
@@ -142,7 +145,7 @@ describe('an encoded item', () => {
   it('is the same log record to an exporter that wants objects', () => {
     fc.assert(
       fc.property(log, (item) => {
-        const encoded = new ItemEncoder().log(groupOf(item), (out) => encodeLog(out, item));
+        const encoded = encodedLog(item);
         expect(bytesOf(ProtobufLogsSerializer.serializeRequest([encoded]))).toBe(
           bytesOf(ProtobufLogsSerializer.serializeRequest([item])),
         );
@@ -155,7 +158,7 @@ describe('an encoded item', () => {
     const durationOf = (startTime: [number, number], endTime: [number, number]) => {
       const [item] = fc.sample(span, 1);
       if (item === undefined) throw new Error('no sample');
-      return new ItemEncoder().span(groupOf(item), (out) => encodeSpan(out, { ...item, startTime, endTime })).duration;
+      return encodedSpan({ ...item, startTime, endTime }).duration;
     };
     expect(durationOf([5, 900_000_000], [7, 100_000_000])).toEqual([1, 200_000_000]);
     expect(durationOf([5, 1], [5, 4])).toEqual([0, 3]);
