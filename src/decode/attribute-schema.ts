@@ -1,9 +1,7 @@
+import { EVENTS, type FieldKind } from '../record/event-table.js';
 import type { Field, FieldType, MessageType } from '../schema/message-type.js';
-import { EVENT_TYPE_PREFIX, type PublicSchema } from '../schema/public-schema.js';
+import type { PublicSchema } from '../schema/public-schema.js';
 import type { SpanShapes } from './span-event-type.js';
-
-/** How a field of a message is spelt in the engine's JSON. `nested` is a message, a map or a list. */
-export type FieldKind = 'text' | 'int64' | 'int32' | 'bool' | 'double' | 'enum' | 'enumNumber' | 'nested';
 
 /** Spellings that are remembered for a field; others are looked up each time. */
 export const MAX_OTHER_SPELLINGS = 256;
@@ -30,30 +28,6 @@ export interface AttributeSchema {
   readonly spanShapes: SpanShapes;
 }
 
-/** Messages that the engine makes spans of; all others are log records or parts of messages. */
-const SPANS = [
-  'artifact.ArtifactWritten',
-  'asset.AssetParsed',
-  'deps.DepsAddPackage',
-  'deps.DepsAllPackagesInstalled',
-  'deps.DepsPackageInstalled',
-  'dev.CallTrace',
-  'dev.Unknown',
-  'generic.GenericOpExecuted',
-  'generic.GenericOpItemProcessed',
-  'hook.HookProcessed',
-  'invocation.Invocation',
-  'node.MicrobatchEvaluated',
-  'node.NodeEvaluated',
-  'node.NodeProcessed',
-  'onboarding.OnboardingScreenShown',
-  'phase.PhaseExecuted',
-  'process.Process',
-  'process.ThreadPoolWait',
-  'query.ConnectionLimitWait',
-  'query.QueryExecuted',
-  'update.PackageUpdate',
-];
 /** The one enum that the engine's JSON spells as a number. */
 const NUMBERED_ENUM = 'original_severity_number';
 const NO_NAMES = { nameByNumber: new Map<number, string>(), names: new Set<string>() };
@@ -68,10 +42,9 @@ export class PublicAttributeSchema implements AttributeSchema {
       const message = schema.message(name);
       if (message !== undefined) this.fields.set(name, fieldsOf(message));
     }
-    this.spanShapes = SPANS.map((name) => ({
-      eventType: EVENT_TYPE_PREFIX + name,
-      fields: new Set(this.fields.get(EVENT_TYPE_PREFIX + name)?.keys()),
-    }));
+    this.spanShapes = [...EVENTS]
+      .filter(([, { span }]) => span !== undefined)
+      .map(([eventType]) => ({ eventType, fields: new Set(this.fields.get(eventType)?.keys()) }));
   }
 
   field(eventType: string, name: string): AttributeField | undefined {

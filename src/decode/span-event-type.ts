@@ -1,40 +1,21 @@
+import { EVENT_TYPE_PREFIX, EVENTS } from '../record/event-table.js';
 import { invocationIdOf } from '../record/ids.js';
-import { DEBUG, INFO, type Severity, TRACE } from '../record/severity.js';
+import { DEBUG, INFO, type Severity } from '../record/severity.js';
 import type { LogRecord } from '../record/telemetry-record.js';
-import { EVENT_TYPE_PREFIX } from '../schema/public-schema.js';
-
-/** How names begin that the engine makes, and the message that each stands for; none is the beginning of another. */
-const BY_BEGINNING: readonly (readonly [string, string])[] = [
-  ['Node evaluated (', 'node.NodeEvaluated'],
-  ['Node processed (', 'node.NodeProcessed'],
-  ['Query executed (', 'query.QueryExecuted'],
-  ['Asset parsed (', 'asset.AssetParsed'],
-  ['Dev trace: ', 'dev.CallTrace'],
-  ['Phase: ', 'phase.PhaseExecuted'],
-  ['Hook processed (', 'hook.HookProcessed'],
-  ['Artifact: ', 'artifact.ArtifactWritten'],
-  ['GenericOp: ', 'generic.GenericOpExecuted'],
-  ['GenericOpItem: ', 'generic.GenericOpItemProcessed'],
-  ['Connection limit wait', 'query.ConnectionLimitWait'],
-  ['Onboarding screen shown: ', 'onboarding.OnboardingScreenShown'],
-  ['Unknown span: ', 'dev.Unknown'],
-];
-
-/** Other names that the engine makes. The first that fits counts. */
-const BY_NAME: readonly (readonly [RegExp, string])[] = [
-  [/^Query executed$/, 'query.QueryExecuted'],
-  [/^Package ".*" added$/, 'deps.DepsAddPackage'],
-  [/^Package ".*" installed$/, 'deps.DepsPackageInstalled'],
-  [/^Installing \d+ package\(s\)$/, 'deps.DepsAllPackagesInstalled'],
-  [/^Update: .* -> /, 'update.PackageUpdate'],
-  [/^\S+ invocation \([0-9a-fA-F-]{32,36}\)$/, 'invocation.Invocation'],
-  [/^\S+ process \(/, 'process.Process'],
-];
 
 /** How a span's name begins where the beginning alone tells its full event type. */
-export const NAME_BEGINNINGS: readonly { readonly beginning: string; readonly eventType: string }[] = BY_BEGINNING.map(
-  ([beginning, type]) => ({ beginning, eventType: EVENT_TYPE_PREFIX + type }),
+export const NAME_BEGINNINGS = namesOfSpans().flatMap(([beginning, eventType]) =>
+  typeof beginning === 'string' ? [{ beginning, eventType }] : [],
 );
+
+/** What other names fit. */
+const NAME_PATTERNS = namesOfSpans().flatMap(([pattern, eventType]) =>
+  typeof pattern === 'string' ? [] : [{ pattern, eventType }],
+);
+
+function namesOfSpans(): (readonly [string | RegExp, string])[] {
+  return [...EVENTS].flatMap(([eventType, { span }]) => (span?.names ?? []).map((name) => [name, eventType] as const));
+}
 
 /** The spelling of a node's span in documentation; whether it was processed or evaluated, its attributes tell. */
 const DOCUMENTED_NODE = /^Node\(/;
@@ -57,7 +38,7 @@ const UNKNOWN = `${EVENT_TYPE_PREFIX}dev.Unknown`;
  */
 export function spanEventType(name: string, attributesOf: () => readonly Named[], shapes: SpanShapes): string {
   for (const { beginning, eventType } of NAME_BEGINNINGS) if (name.startsWith(beginning)) return eventType;
-  for (const [pattern, type] of BY_NAME) if (pattern.test(name)) return EVENT_TYPE_PREFIX + type;
+  for (const { pattern, eventType } of NAME_PATTERNS) if (pattern.test(name)) return eventType;
   if (DOCUMENTED_NODE.test(name)) {
     const isProcessed = attributesOf().some(({ key }) => ONLY_PROCESSED.has(key));
     return EVENT_TYPE_PREFIX + (isProcessed ? 'node.NodeProcessed' : 'node.NodeEvaluated');
@@ -78,16 +59,12 @@ export function shortEventType(eventType: string): string {
   return eventType.startsWith(EVENT_TYPE_PREFIX) ? eventType.slice(EVENT_TYPE_PREFIX.length) : eventType;
 }
 
-/** Severities that the engine writes for spans, read off its JSONL; what is not listed is INFO. */
-const BY_TYPE: ReadonlyMap<string, Severity> = new Map([
-  ['query.QueryExecuted', DEBUG],
-  ['asset.AssetParsed', DEBUG],
-  ['generic.GenericOpItemProcessed', DEBUG],
-  ['query.ConnectionLimitWait', DEBUG],
-  ['process.ThreadPoolWait', DEBUG],
-  ['dev.CallTrace', TRACE],
-  ['dev.Unknown', TRACE],
-]);
+/** By event type without the prefix. */
+const SEVERITIES: ReadonlyMap<string, Severity> = new Map(
+  [...EVENTS].flatMap(([eventType, { span }]) =>
+    span === undefined ? [] : [[shortEventType(eventType), span.severity]],
+  ),
+);
 
 /** The operations that are DEBUG; the others are INFO. */
 const DEBUG_OPERATION = 'hydrate_relation_cache';
@@ -107,7 +84,7 @@ export function spanSeverity(shortType: string, isText: IsText): Severity {
     case 'generic.GenericOpExecuted':
       return isText('operation_id', DEBUG_OPERATION) ? DEBUG : INFO;
     default:
-      return BY_TYPE.get(shortType) ?? INFO;
+      return SEVERITIES.get(shortType) ?? INFO;
   }
 }
 

@@ -1,72 +1,10 @@
 import { Attributes } from '../record/attributes.js';
+import { EVENT_TYPE_PREFIX, EVENTS } from '../record/event-table.js';
 import { isJsonObject, type JsonValue } from '../record/json.js';
 import { fieldTexts } from '../record/record-line.js';
 import type { SpanEnd, SpanStart } from '../record/telemetry-record.js';
 import type { AttributePart } from './any-value.js';
 import { shortEventType } from './span-event-type.js';
-
-/** Attributes that the engine knows only at a span's end, read off its JSONL. */
-const END_ONLY: ReadonlyMap<string, ReadonlySet<string>> = new Map(
-  Object.entries({
-    'hook.HookProcessed': new Set(['hook_outcome']),
-    'invocation.Invocation': new Set(['metrics']),
-    'node.NodeEvaluated': new Set([
-      'idle_time_ms',
-      'node_cache_detail',
-      'node_cancel_reason',
-      'node_error_type',
-      'node_evaluation_detail',
-      'node_freshness_outcome',
-      'node_outcome',
-      'node_skip_reason',
-      'node_skip_upstream_detail',
-      'node_test_detail',
-      'rows_affected',
-      'state_decision_id',
-    ]),
-    'node.NodeProcessed': new Set([
-      'duration_ms',
-      'idle_time_ms',
-      'last_phase',
-      'node_cache_detail',
-      'node_cancel_reason',
-      'node_error_type',
-      'node_evaluation_detail',
-      'node_freshness_outcome',
-      'node_outcome',
-      'node_skip_reason',
-      'node_skip_upstream_detail',
-      'node_test_detail',
-      'rows_affected',
-    ]),
-    'node.MicrobatchEvaluated': new Set(['idle_time_ms', 'node_outcome']),
-    'query.QueryExecuted': new Set([
-      'query_error_adapter_message',
-      'query_error_vendor_code',
-      'query_id',
-      'query_outcome',
-    ]),
-  }),
-);
-
-/** JSON texts of values that the engine knows from the start, of attributes that it otherwise knows only at the end. */
-const KNOWN_VALUES: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map([
-  ['node.NodeProcessed', new Map([['last_phase', '"EXECUTION_PHASE_FRESHNESS_ANALYSIS"']])],
-]);
-
-/** JSON texts of values that the engine writes at a span's start and replaces at its end. */
-const AT_START: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map([
-  ['deps.DepsPackageInstalled', new Map([['dbt_core_event_code', '"M014"']])],
-  ['node.NodeProcessed', new Map([['dbt_core_event_code', '"Q024"']])],
-  ['query.QueryExecuted', new Map([['dbt_core_event_code', '"E016"']])],
-  [
-    'phase.PhaseExecuted',
-    new Map([
-      ['node_count_error', '"0"'],
-      ['node_count_skipped', '"0"'],
-    ]),
-  ],
-]);
 
 const TARGET_OPTION = /\s(?:--target|-t)[\s=]/;
 const PACKAGE_INSTALLED = 'deps.DepsPackageInstalled';
@@ -78,39 +16,43 @@ const GENERIC_OPERATION = 'generic.GenericOpExecuted';
 const RESOLVE_PACKAGES = '"deps-compute-package-lock"';
 const ITEM_COUNT = / \(\d+ items\)$/;
 
-/** By why its phase does not take place, a node is known not to begin: then its start has all that its end has. */
-const SKIP_REASON = 'node_skip_reason';
-const SKIPPED_FROM_THE_START: ReadonlySet<string> = new Set([
-  '"NODE_SKIP_REASON_UPSTREAM"',
-  '"NODE_SKIP_REASON_PHASE_SKIPPED"',
-]);
-const NODE_EVALUATED = 'node.NodeEvaluated';
-
 /** What differs between a span's start and its end. */
 export interface StartRule {
   /** Attributes that only the end has. */
-  readonly endOnly: ReadonlySet<string> | undefined;
+  readonly endOnly: ReadonlySet<string>;
   /** JSON texts of their values that the start has nevertheless. */
-  readonly knownValues: ReadonlyMap<string, string> | undefined;
+  readonly knownValues: ReadonlyMap<string, string>;
   /** JSON texts of values that are others at the start. */
-  readonly atStart: ReadonlyMap<string, string> | undefined;
+  readonly atStart: ReadonlyMap<string, string>;
   /** The attribute, and JSON texts of its values, with which the start has all that the end has. */
   readonly wholeWith: { readonly name: string; readonly values: ReadonlySet<string> } | undefined;
   /** Whether more than these decides: then `startParts` says it. */
   readonly isSpecial: boolean;
 }
 
+const RULES = new Map<string, StartRule>();
+
 /** @param shortType event type without the public prefix */
 export function startRuleOf(shortType: string): StartRule {
+  const known = RULES.get(shortType);
+  if (known !== undefined) return known;
+  const endOnly = new Set<string>();
+  const knownValues = new Map<string, string>();
+  const atStart = new Map<string, string>();
+  let wholeWith: StartRule['wholeWith'];
+  const fields = Object.entries(EVENTS.get(EVENT_TYPE_PREFIX + shortType)?.fields ?? {});
+  for (const [name, { start, wholeWith: values }] of fields) {
+    if (values !== undefined) wholeWith = { name, values: new Set(values.map((value) => JSON.stringify(value))) };
+    if (start === undefined) continue;
+    if (start === 'none' || 'known' in start) endOnly.add(name);
+    else atStart.set(name, start.value);
+    if (start !== 'none' && 'known' in start) knownValues.set(name, start.known);
+  }
   const isSpecial =
     shortType === 'invocation.Invocation' || shortType === GENERIC_OPERATION || shortType === PACKAGE_INSTALLED;
-  return {
-    endOnly: END_ONLY.get(shortType),
-    knownValues: KNOWN_VALUES.get(shortType),
-    atStart: AT_START.get(shortType),
-    wholeWith: shortType === NODE_EVALUATED ? { name: SKIP_REASON, values: SKIPPED_FROM_THE_START } : undefined,
-    isSpecial,
-  };
+  const rule: StartRule = { endOnly, knownValues, atStart, wholeWith, isSpecial };
+  if (EVENTS.has(EVENT_TYPE_PREFIX + shortType)) RULES.set(shortType, rule);
+  return rule;
 }
 
 /**
@@ -146,28 +88,19 @@ function attributesOf(parts: readonly AttributePart[]): Attributes {
  * @param shortType event type without the public prefix
  */
 export function startParts(parts: readonly AttributePart[], shortType: string): readonly AttributePart[] {
+  const { endOnly, knownValues, atStart, wholeWith } = startRuleOf(shortType);
+  const isKnown = ({ name, json }: AttributePart) => !endOnly.has(name) || knownValues.get(name) === json;
   if (shortType === 'invocation.Invocation') {
-    const known = parts.filter(isKnownAtStart(shortType));
+    const known = parts.filter(isKnown);
     return parts.some(namesTarget) ? known : known.map(withoutTarget);
   }
   if (shortType === GENERIC_OPERATION) return parts.some(isResolving) ? parts.filter(isNoCount) : parts;
-  const atStart = AT_START.get(shortType);
-  if (END_ONLY.get(shortType) === undefined && atStart === undefined) return parts;
-  if (shortType === NODE_EVALUATED && parts.some(isSkippedFromTheStart)) return parts;
+  if (endOnly.size === 0 && atStart.size === 0) return parts;
+  if (parts.some(({ name, json }) => name === wholeWith?.name && wholeWith.values.has(json))) return parts;
   const isCloned = shortType === PACKAGE_INSTALLED && parts.some(isFromGit);
-  const known = parts.filter(isCloned ? isKnownBeforeCloning : isKnownAtStart(shortType));
-  if (atStart === undefined) return known;
+  const known = parts.filter(isCloned ? isKnownBeforeCloning : isKnown);
+  if (atStart.size === 0) return known;
   return known.map((part) => ({ name: part.name, json: atStart.get(part.name) ?? part.json }));
-}
-
-function isKnownAtStart(shortType: string): (part: AttributePart) => boolean {
-  const endOnly = END_ONLY.get(shortType);
-  const knownValues = KNOWN_VALUES.get(shortType);
-  return ({ name, json }) => endOnly?.has(name) !== true || knownValues?.get(name) === json;
-}
-
-function isSkippedFromTheStart({ name, json }: AttributePart): boolean {
-  return name === SKIP_REASON && SKIPPED_FROM_THE_START.has(json);
 }
 
 function isResolving({ name, json }: AttributePart): boolean {

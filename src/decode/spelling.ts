@@ -1,8 +1,9 @@
 import { Attributes } from '../record/attributes.js';
+import { ALL_FIELDS, EVENT_TYPE_PREFIX } from '../record/event-table.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
 import { ownText } from '../record/own-text.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
-import { EVENT_TYPE_PREFIX, PublicSchema } from '../schema/public-schema.js';
+import { PublicSchema } from '../schema/public-schema.js';
 import {
   type AttributeField,
   type AttributeSchema,
@@ -36,14 +37,11 @@ export function modernEnumName(value: string, field: Pick<AttributeField, 'names
 }
 
 /** Fields of the schema that hold an enum, at any depth; a number stands in the one that is not here. */
-export const ENUM_FIELDS = [
-  ...['phase', 'last_phase', 'node_type', 'materialization', 'artifact_type', 'package_type', 'output_format'],
-  ...['node_outcome', 'test_outcome', 'query_outcome', 'node_warning_outcome', 'node_freshness_outcome'],
-  ...['node_skip_reason', 'node_cancel_reason', 'node_cache_reason', 'node_error_type'],
-  ...['hook_type', 'hook_outcome', 'batch_size', 'screen'],
-] as const;
+export const ENUM_FIELDS: ReadonlySet<string> = new Set(
+  ALL_FIELDS.flatMap(([name, { kind }]) => (kind === 'enum' ? [name] : [])),
+);
 /** An enum's value that does not begin as names of the schema do (`NODE_OUTCOME_…`). */
-const OTHER_SPELLING = new RegExp(`"(?:${ENUM_FIELDS.join('|')})":"(?![A-Z]+_[A-Z])`);
+const OTHER_SPELLING = new RegExp(`"(?:${[...ENUM_FIELDS].join('|')})":"(?![A-Z]+_[A-Z])`);
 
 /** Whether attributes as JSON may spell an enum's value as documentation does: asked before anything is parsed. */
 export function mayBeSpeltOtherwise(json: string): boolean {

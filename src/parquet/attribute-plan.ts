@@ -462,7 +462,7 @@ function fieldOf(name: string, use: FieldUse): Field {
   return {
     name,
     key: ByteSource.of(`"${name}":`),
-    isEnum: ENUM_FIELDS.some((field) => field === name) && use.to !== 'oneof',
+    isEnum: ENUM_FIELDS.has(name) && use.to !== 'oneof',
     use,
     next: undefined,
     foundIn: 0,

@@ -3,9 +3,6 @@ import protobuf from 'protobufjs';
 import type { EnumType, Field, FieldType, MessageType, ScalarKind } from './message-type.js';
 import { loadProtoFiles, PROTO_FOLDER } from './proto-files.js';
 
-/** The package that all of the engine's public events are in; a newer engine may have more of them than the schema. */
-export const EVENT_TYPE_PREFIX = 'v1.public.events.fusion.';
-
 const FOLDER = 'dbtlabs/proto/public/';
 const SCALARS: ReadonlySet<string> = new Set<ScalarKind>([
   'string',

@@ -18,6 +18,7 @@ import type {
 } from '../../src/otlp/export-request.js';
 import type { OtlpCodec } from '../../src/otlp/otlp-codec.js';
 import { Attributes } from '../../src/record/attributes.js';
+import { EVENT_TYPE_PREFIX } from '../../src/record/event-table.js';
 import { parseSpanId, parseTraceId, type TraceId } from '../../src/record/ids.js';
 import { isNestedTooDeep, type JsonObject } from '../../src/record/json.js';
 import type { ForeignBatch, RecordBatch } from '../../src/record/record-batch.js';
@@ -25,7 +26,6 @@ import { tryParseRecordLine } from '../../src/record/record-line.js';
 import { isReserved, type Resource, type ResourceValue, resourceKey } from '../../src/record/resource.js';
 import { DEBUG, ERROR, INFO, severityNumberOf, TRACE, WARN } from '../../src/record/severity.js';
 import type { LogRecord, SpanEnd, SpanLink, SpanStatus, TelemetryRecord } from '../../src/record/telemetry-record.js';
-import { EVENT_TYPE_PREFIX } from '../../src/schema/public-schema.js';
 
 /** Service and scope names of the engine's builds; whatever else comes is another service's. */
 const ENGINE_NAMES = new Set(['dbt-core', 'dbt-fusion', 'dbt-tracing']);

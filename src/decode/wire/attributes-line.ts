@@ -1,9 +1,10 @@
+import type { FieldKind } from '../../record/event-table.js';
 import { LineBuffer } from '../../record/line-buffer.js';
 import { CELL, type RecordPage } from '../../record/record-page.js';
 import { isSame } from '../../record/same-bytes.js';
 import type { Severity } from '../../record/severity.js';
 import { type AttributePart, nestedJson, valueJson } from '../any-value.js';
-import type { AttributeField, AttributeSchema, FieldKind } from '../attribute-schema.js';
+import type { AttributeField, AttributeSchema } from '../attribute-schema.js';
 import { shortEventType } from '../span-event-type.js';
 import { startParts, startRuleOf } from '../span-start.js';
 import { mayBeSpeltOtherwise, modernEnumName } from '../spelling.js';
@@ -473,14 +474,14 @@ export class TypePlan {
     if (this.fields.size >= MAX_FIELDS) this.fields.clear();
     const field = this.schema.field(this.eventType, key.name);
     const { endOnly, knownValues, atStart, wholeWith } = startRuleOf(this.shortType);
-    const json = atStart?.get(key.name);
-    const knownValue = knownValues?.get(key.name);
+    const json = atStart.get(key.name);
+    const knownValue = knownValues.get(key.name);
     const plan: FieldPlan = {
       key,
       kind: field?.kind ?? 'unknown',
       field,
       knownTexts: [],
-      isEndOnly: endOnly?.has(key.name) === true,
+      isEndOnly: endOnly.has(key.name),
       knownValue: knownValue === undefined ? null : Buffer.from(knownValue),
       atStart: json === undefined ? null : Buffer.from(json),
       wholeWith: wholeWith?.name === key.name ? [...wholeWith.values].map((json) => Buffer.from(json)) : [],

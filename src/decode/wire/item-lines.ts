@@ -1,4 +1,5 @@
 import { Attributes } from '../../record/attributes.js';
+import { EVENT_TYPE_PREFIX } from '../../record/event-table.js';
 import type { SpanId, TraceId } from '../../record/ids.js';
 import { LineBuffer } from '../../record/line-buffer.js';
 import { digestOf } from '../../record/log-digest.js';
@@ -7,7 +8,6 @@ import { CELL, type RecordPage } from '../../record/record-page.js';
 import { isSame } from '../../record/same-bytes.js';
 import { DEBUG, ERROR, INFO, severityNumberOf, TRACE, WARN } from '../../record/severity.js';
 import type { SpanEnd, SpanLink, TelemetryRecord } from '../../record/telemetry-record.js';
-import { EVENT_TYPE_PREFIX } from '../../schema/public-schema.js';
 import type { AttributeSchema } from '../attribute-schema.js';
 import { BRIDGE_ATTRIBUTE, carriedRecord, recordOfLog, recordsOfSpan } from '../bridge-attributes.js';
 import { NAME_BEGINNINGS, spanEventType, spanSeverity } from '../span-event-type.js';

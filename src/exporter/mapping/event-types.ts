@@ -1,3 +1,5 @@
+import { EVENTS } from '../../record/event-table.js';
+
 /** Full names of the messages that the mapping treats in a way of their own. */
 export const EVENT_TYPE = {
   invocation: 'v1.public.events.fusion.invocation.Invocation',
@@ -25,45 +27,23 @@ export function stableSpanName(name: string, eventType: string, command: string 
     const stable = name.replace(/ \([^)]*\)$/, '');
     return command === undefined ? stable : `${stable} (${command})`;
   }
-  const rule = RULES.get(eventType);
-  if (rule !== undefined) return name.replace(rule[0], rule[1]);
-  return KNOWN_STABLE.has(eventType) ? name : name.replace(UUID, '*').replace(COUNTS, '');
+  const stable = stableNameOf(eventType);
+  if (stable === true) return name;
+  return stable === undefined ? name.replace(UUID, '*').replace(COUNTS, '') : name.replace(...stable);
 }
 
-const V1 = 'v1.public.events.fusion.';
-const RULES: ReadonlyMap<string, readonly [RegExp, string]> = new Map([
-  [`${V1}phase.PhaseExecuted`, [/ \(nodes: \d+\)$/, '']],
-  [`${V1}generic.GenericOpExecuted`, [/ \(\d+ items?\)$/, '']],
-  [`${V1}deps.DepsAllPackagesInstalled`, [/^Installing \d+ package(?:s|\(s\))?$/, 'Installing packages']],
-  [`${V1}query.ConnectionLimitWait`, [/(?: \(\d+ active \w+\))+$/, '']],
-  [`${V1}update.PackageUpdate`, [/ -> .*$/, '']],
-  [`${V1}dev.CallTrace`, [/ \([^()]*:\d+\)$/, '']],
-  [`${V1}dev.Unknown`, [/ \([^()]*:\d+\)$/, '']],
-]);
-
-/** Events whose names hold nothing but names of the project's things. */
-const KNOWN_STABLE: ReadonlySet<string> = new Set([
-  EVENT_TYPE.nodeProcessed,
-  EVENT_TYPE.nodeEvaluated,
-  EVENT_TYPE.queryExecuted,
-  EVENT_TYPE.hookProcessed,
-  EVENT_TYPE.process,
-  `${V1}asset.AssetParsed`,
-  `${V1}artifact.ArtifactWritten`,
-  `${V1}generic.GenericOpItemProcessed`,
-  `${V1}deps.DepsAddPackage`,
-  `${V1}deps.DepsPackageInstalled`,
-  `${V1}onboarding.OnboardingScreenShown`,
-]);
+function stableNameOf(eventType: string) {
+  return EVENTS.get(eventType)?.span?.stableName;
+}
 
 /** Whether the names of such spans hold nothing that changes from run to run, or might be a value. */
 export function isStableName(eventType: string): boolean {
-  return KNOWN_STABLE.has(eventType);
+  return stableNameOf(eventType) === true;
 }
 
 /** Whether a span's name holds only names, counts and ids, so that redaction may show it. */
 export function isStructuralName(eventType: string): boolean {
-  return KNOWN_STABLE.has(eventType) || RULES.has(eventType) || eventType === EVENT_TYPE.invocation;
+  return stableNameOf(eventType) !== undefined || eventType === EVENT_TYPE.invocation;
 }
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi;

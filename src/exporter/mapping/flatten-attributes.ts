@@ -1,4 +1,5 @@
 import type { Attributes as OtelAttributes } from '@opentelemetry/api';
+import { ALL_FIELDS } from '../../record/event-table.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../record/json.js';
 import type { Redactor } from '../redaction/redactor.js';
 
@@ -6,12 +7,9 @@ import type { Redactor } from '../redaction/redactor.js';
  * Details whose fields become attributes of the span itself, under the field's own name, with the values that proto3
  * leaves out of JSON because they are zero, though they say something.
  */
-const LIFTED: ReadonlyMap<string, OtelAttributes> = new Map<string, OtelAttributes>([
-  ['node_test_detail', { test_outcome: 'TEST_OUTCOME_PASSED', failing_rows: 0 }],
-  ['node_freshness_outcome', { node_freshness_outcome: 'SOURCE_FRESHNESS_OUTCOME_OUTCOME_PASSED' }],
-  ['node_evaluation_detail', {}],
-  ['node_cache_detail', { node_cache_reason: 'NODE_CACHE_REASON_NO_CHANGES' }],
-]);
+const LIFTED: ReadonlyMap<string, OtelAttributes> = new Map(
+  ALL_FIELDS.flatMap(([name, { lifted }]) => (lifted === undefined ? [] : [[name, lifted] as const])),
+);
 
 /** Deepest nesting that becomes attributes; what lies deeper is one JSON text. The schema's own messages have three levels. */
 const MAX_DEPTH = 4;
@@ -114,31 +112,15 @@ class Flattening {
 /** The engine's "there is none". */
 const NO_VENDOR_CODE = -2_147_483_648;
 
-/**
- * Fields of the public schema that are 64-bit integers, which JSON carries as strings; exported as OTel's int.
- * Ids (`parent_span_id`) are left as text. A test compares the list with the schema.
- */
-const INT64_FIELDS: ReadonlySet<string> = new Set([
-  'package_count',
-  'item_count_total',
-  'total_errors',
-  'total_warnings',
-  'autofix_suggestions',
-  'limit',
-  'num_threads',
-  'idle_time_ms',
-  'build_after_seconds',
-  'last_updated_seconds',
-  'rows_affected',
-  'duration_ms',
-  'age_seconds',
-  'node_count_total',
-  'node_count_skipped',
-  'node_count_error',
-]);
+/** 64-bit integers, which JSON carries as strings; exported as OTel's int. Ids (`parent_span_id`) are left as text. */
+const INT64_FIELDS: ReadonlySet<string> = new Set(
+  ALL_FIELDS.flatMap(([name, { kind }]) => (kind === 'int64' && !name.endsWith('_id') ? [name] : [])),
+);
 
-/** Maps of the public schema whose values are 64-bit integers. */
-const INT64_MAPS: ReadonlySet<string> = new Set(['node_type_counts', 'status_counts']);
+/** Maps whose values are 64-bit integers. */
+const INT64_MAPS: ReadonlySet<string> = new Set(
+  ALL_FIELDS.flatMap(([name, { entries }]) => (entries === 'int64' ? [name] : [])),
+);
 
 /** Whether a string at this field is a 64-bit integer. @param parent the field that holds it, for the entries of maps. */
 export function isInt64Field(field: string, parent: string): boolean {

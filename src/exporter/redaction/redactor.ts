@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
+import type { AttributePolicy } from '../../record/event-table.js';
 import { ownText } from '../../record/own-text.js';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import { KnownNames } from './known-names.js';
 import { type ExportedSql, ProseCache, type SharedStatement, SharedTexts } from './prose-cache.js';
-import { type AttributePolicy, attributePolicyOf, type RedactionLevel } from './redaction-policy.js';
+import { attributePolicyOf, type RedactionLevel } from './redaction-policy.js';
 import { sanitizeCommand } from './sanitize-command.js';
 import { firstSafeWords, sanitizeDiffTable, sanitizeProse, sanitizeUnknownText } from './sanitize-prose.js';
 import { type SqlDialect, sanitizeSql, sqlDialectOf } from './sanitize-sql.js';

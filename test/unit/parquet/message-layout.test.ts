@@ -6,9 +6,10 @@ import {
   ONEOF_FIELD,
   ONEOF_MEMBERS,
 } from '../../../src/parquet/message-layout.js';
+import { EVENT_TYPE_PREFIX } from '../../../src/record/event-table.js';
 import type { JsonValue } from '../../../src/record/json.js';
 import type { Field } from '../../../src/schema/message-type.js';
-import { EVENT_TYPE_PREFIX, PublicSchema } from '../../../src/schema/public-schema.js';
+import { PublicSchema } from '../../../src/schema/public-schema.js';
 
 const { about: _about, ...published }: Record<string, string | string[]> = JSON.parse(
   readFileSync(new URL('../../fixture/schema/parquet-layout.json', import.meta.url), 'utf8'),
