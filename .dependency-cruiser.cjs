@@ -11,10 +11,10 @@ const layers = [
   ['metric'],
   ['web'],
   ['config'],
-  ['feature.ts', 'webhook', 'job', 'export-thread', 'cli', 'app', 'app.ts', 'main.ts'],
+  ['feature.ts', 'webhook', 'job', 'artifact', 'export-thread', 'cli', 'app', 'app.ts', 'main.ts'],
 ];
 // Folders with one door, their `feature.ts`: nobody outside imports anything else of them.
-const features = ['webhook', 'job'];
+const features = ['webhook', 'job', 'artifact'];
 
 const pattern = (name) => (name.endsWith('.ts') ? `^src/${name.replace('.', '\\.')}$` : `^src/${name}/`);
 const forbidden = [

@@ -1,8 +1,8 @@
-import { ARTIFACT_PATHS } from '../src/api/artifact/artifact-paths.js';
 import { BRIDGE_PATHS } from '../src/api/openapi/openapi-router.js';
 import { OWN_PATHS } from '../src/api/own/own-paths.js';
 import { PERMISSIONS, type Right } from '../src/api/permissions.js';
 import { V2_PATHS } from '../src/api/v2/v2-paths.js';
+import { ARTIFACT_PATHS } from '../src/artifact/openapi.js';
 import type { CliCommand } from '../src/cli/command-line.js';
 import { COMMANDS } from '../src/cli/run-cli.js';
 import { environmentName, SETTING_KEYS, SETTINGS } from '../src/config/settings.js';

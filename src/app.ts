@@ -14,6 +14,7 @@ import { originsOf, otlpDestinations } from './app/otlp-destinations.js';
 import { Ports } from './app/ports.js';
 import { retentionOf } from './app/retention-of.js';
 import { RunParts } from './app/run-parts.js';
+import { createArtifacts } from './artifact/feature.js';
 import type { Clock } from './component/clock.js';
 import type { Component } from './component/component.js';
 import { Health } from './component/health.js';
@@ -141,11 +142,18 @@ export class App {
       book: this.book,
       credentials: () => access.credentialsFor(configuration.http.host),
     });
-    const features = [this.webhooks, jobs];
+    const artifacts = createArtifacts(configuration, {
+      catalog: opened.state.catalog,
+      openStore: () => storage.open(),
+      guard: limits.disk,
+      telemetry: cluster?.telemetry,
+      logger,
+    });
+    const features = [this.webhooks, jobs, artifacts];
     const api = new LateApi(configuration, {
       ...{ state: opened.state, reader: parts.anyReader, tracker: parts.anyRuns, book: this.book, jobs },
       ...{ access, clock, logger, version: deps.version, stopping: this.stopping.signal, features },
-      ...{ storage, disk: limits.disk, telemetry: cluster?.telemetry },
+      artifacts,
       measured: {
         ...{ health, intake, memory: limits.memory, disk: limits.disk, runs: this.tracker, exports: opened.exports },
         notes: parts.notes,

@@ -1,7 +1,6 @@
 import type { Router } from 'express';
-import type { TelemetryFiles } from '../api/artifact/telemetry-files.js';
 import { METRICS_PATH } from '../api/metrics-path.js';
-import type { Guard } from '../component/guard.js';
+import type { Artifacts } from '../artifact/feature.js';
 import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Feature } from '../feature.js';
@@ -11,21 +10,15 @@ import { lazyRouter } from '../web/lazy-router.js';
 import { isForPages } from '../web/page/is-for-pages.js';
 import type { Access } from './access.js';
 import type { ApiRoutersDeps } from './api-routers.js';
-import type { ArtifactRouters } from './artifact-routers.js';
-import type { ArtifactStorage } from './artifact-storage.js';
 import type { MeasuredParts } from './create-metrics.js';
 
 /** What the API works with. */
 export interface LateApiDeps extends Omit<ApiRoutersDeps, 'dataFolder' | 'notes' | 'redaction'> {
   readonly access: Access;
   readonly book: LocalExecutionBook;
-  readonly storage: ArtifactStorage;
-  /** Looks at the disk before an upload. */
-  readonly disk: Guard;
+  readonly artifacts: Artifacts;
   /** Where telemetry is received; asked only after the start. */
   readonly otlpUrl: () => string;
-  /** Where Parquet files are not in the data folder. */
-  readonly telemetry: TelemetryFiles | undefined;
   /** What metrics are read from, beside what is here anyway. */
   readonly measured: MeasuredParts & { readonly notes: ApiRoutersDeps['notes'] };
   readonly features: readonly Feature[];
@@ -34,8 +27,6 @@ export interface LateApiDeps extends Omit<ApiRoutersDeps, 'dataFolder' | 'notes'
 
 /** The API on both ports, and the pages. Their code is loaded when somebody first asks for it: a start need not wait. */
 export class LateApi {
-  private artifacts: Promise<ArtifactRouters> | undefined;
-
   constructor(
     private readonly configuration: Configuration,
     private readonly deps: LateApiDeps,
@@ -53,7 +44,7 @@ export class LateApi {
   /** Uploads of artifacts, on the port that telemetry comes to: `--to` may name either. */
   uploads(): Router {
     return lazyRouter(`${API_PATH}/runs/`, async () =>
-      this.behindTokens(this.configuration.http.host, [(await this.openArtifacts()).uploads]),
+      this.behindTokens(this.configuration.http.host, [await this.deps.artifacts.uploads()]),
     );
   }
 
@@ -64,8 +55,7 @@ export class LateApi {
       const { apiRouters } = await import('./api-routers.js');
       const { redaction, 'data-dir': dataFolder } = configuration;
       const own = await apiRouters({ ...deps, notes: deps.measured.notes, redaction, dataFolder });
-      const { downloads, uploads } = await this.openArtifacts();
-      return this.behindTokens(configuration.web.host, [...own, downloads, uploads]);
+      return this.behindTokens(configuration.web.host, own);
     });
   }
 
@@ -83,7 +73,7 @@ export class LateApi {
   /** The pages, for the port for people and tools; mounted before the API, which their links lead to. */
   pages(): Router {
     return lazyRouter(isForPages, async () => {
-      const [{ openPages }, { artifacts }] = await Promise.all([import('./open-pages.js'), this.openArtifacts()]);
+      const [{ openPages }, artifacts] = await Promise.all([import('./open-pages.js'), this.deps.artifacts.open()]);
       return openPages(this.configuration, { ...this.deps, notes: this.deps.measured.notes, artifacts });
     });
   }
@@ -92,13 +82,5 @@ export class LateApi {
     const { apiRouter } = await import('../api/api-router.js');
     const { access, logger } = this.deps;
     return apiRouter({ authenticator: access.authenticator, isOpen: access.isOpen(host), routers, logger });
-  }
-
-  private openArtifacts(): Promise<ArtifactRouters> {
-    const { state, storage, disk, logger, telemetry } = this.deps;
-    this.artifacts ??= import('./artifact-routers.js').then(({ artifactRouters }) =>
-      artifactRouters(this.configuration, { catalog: state.catalog, storage, guard: disk, logger, telemetry }),
-    );
-    return this.artifacts;
   }
 }

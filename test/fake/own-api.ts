@@ -2,6 +2,7 @@ import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Router } from 'express';
 import { type ApiRoutersDeps, apiRouters } from '../../src/app/api-routers.js';
+import { ARTIFACT_PATHS } from '../../src/artifact/openapi.js';
 import type { TraceId } from '../../src/record/ids.js';
 import { InvocationNotes } from '../../src/run/invocation-notes.js';
 import { parseRun } from '../../src/run/parse-run.js';
@@ -68,7 +69,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
     reader,
     tracker,
     jobs,
-    features: [jobs, webhookParts(server.state, server.clock)],
+    features: [jobs, webhookParts(server.state, server.clock), { apiPaths: async () => ARTIFACT_PATHS }],
     redaction: 'literals',
     clock: server.clock,
     stopping: stopping.signal,

@@ -1,4 +1,4 @@
-import { RunArtifacts } from '../../src/api/artifact/run-artifacts.js';
+import { RunArtifacts } from '../../src/artifact/run-artifacts.js';
 import { FolderArtifactStore } from '../../src/store/artifact/folder-artifact-store.js';
 import { pageRouter } from '../../src/web/page/page-router.js';
 import { type Answer, send } from './http-client.js';

@@ -12,7 +12,6 @@ import {
   stepEndSchema,
   stepStartSchema,
 } from '../../run/execution-api.js';
-import { ARTIFACT_PATHS } from '../artifact/artifact-paths.js';
 import { OWN_PATHS } from '../own/own-paths.js';
 import { V2_PATHS } from '../v2/v2-paths.js';
 import { jsonAnswer } from './answers.js';
@@ -149,7 +148,6 @@ export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
 const API_PATHS: ZodOpenApiPathsObject = {
   ...BRIDGE_PATHS,
   ...V2_PATHS,
-  ...ARTIFACT_PATHS,
   ...OWN_PATHS,
 };
 

@@ -1,5 +1,4 @@
 import type { Router } from 'express';
-import type { RunArtifacts } from '../../api/artifact/run-artifacts.js';
 import type { Authenticator } from '../../api/authenticator.js';
 import type { Clock } from '../../component/clock.js';
 import type { Logger } from '../../component/logger.js';
@@ -7,7 +6,8 @@ import type { RedactionLevel } from '../../exporter/redaction/redaction-policy.j
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
 import type { RecordLogReader } from '../../sink/record-log.js';
-import type { RunCatalog } from '../../store/run-catalog.js';
+import type { ArtifactPath } from '../../store/artifact/artifact-path.js';
+import type { CatalogStep, RunCatalog } from '../../store/run-catalog.js';
 
 /** What the pages read. */
 export interface PageDeps {
@@ -16,7 +16,8 @@ export interface PageDeps {
   readonly notes: Pick<InvocationNotes, 'listSetAside'>;
   readonly tracker: Pick<RunTracker, 'find'>;
   readonly reader: Pick<RecordLogReader, 'read'>;
-  readonly artifacts: Pick<RunArtifacts, 'list'>;
+  /** Lists the artifacts of a step. */
+  readonly artifacts: { list(step: CatalogStep): Promise<readonly ArtifactPath[]> };
   /** Pages of features, mounted behind the sign-in. */
   readonly routers: readonly Router[];
   /** The setting: what visitors are shown of texts who may not read artifacts. */

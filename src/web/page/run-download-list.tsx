@@ -1,4 +1,4 @@
-import { telemetryPlaceOf } from '../../api/artifact/telemetry-path.js';
+import { telemetryPlaceOf } from '../../store/artifact/artifact-path.js';
 import type { CatalogStep } from '../../store/run-catalog.js';
 import { countText } from './count-text.js';
 import type { Download } from './run-downloads.js';

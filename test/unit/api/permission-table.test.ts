@@ -1,13 +1,13 @@
 import { Router } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { RunArtifacts } from '../../../src/api/artifact/run-artifacts.js';
 import { OpenGate } from '../../../src/api/open-gate.js';
-import { uploadRouter } from '../../../src/api/own/upload-router.js';
 import { PERMISSIONS, type Right } from '../../../src/api/permissions.js';
 import { TokenGate } from '../../../src/api/token-gate.js';
-import { artifactRouter } from '../../../src/api/v2/artifact-router.js';
 import { apiRouters } from '../../../src/app/api-routers.js';
+import { artifactRouter } from '../../../src/artifact/downloads.js';
+import { RunArtifacts } from '../../../src/artifact/run-artifacts.js';
+import { uploadRouter } from '../../../src/artifact/uploads.js';
 import { metricRouter } from '../../../src/metric/metric-router.js';
 import type { SenderGate } from '../../../src/receiver/sender-gate.js';
 import { LocalExecutionBook } from '../../../src/run/local-execution-book.js';

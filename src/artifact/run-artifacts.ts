@@ -1,18 +1,17 @@
 import { join } from 'node:path';
-import { closeOnFailure } from '../../component/close-on-failure.js';
-import { ArtifactError } from '../../store/artifact/artifact-error.js';
-import type { ArtifactPath } from '../../store/artifact/artifact-path.js';
+import { closeOnFailure } from '../component/close-on-failure.js';
+import type { TraceId } from '../record/ids.js';
+import { ArtifactError } from '../store/artifact/artifact-error.js';
+import { type ArtifactPath, telemetryPath, telemetryPlaceOf } from '../store/artifact/artifact-path.js';
 import type {
   Artifact,
   ArtifactKey,
   ArtifactStore,
   ByteRange,
   OpenArtifact,
-} from '../../store/artifact/artifact-store.js';
-import { describeFile, openRegularFile, readFileOf } from '../../store/artifact/regular-file.js';
-import type { CatalogInvocation, CatalogStep, RunCatalog } from '../../store/run-catalog.js';
-import type { TelemetryFiles } from './telemetry-files.js';
-import { telemetryPath, telemetryPlaceOf } from './telemetry-path.js';
+} from '../store/artifact/artifact-store.js';
+import { describeFile, openRegularFile, readFileOf } from '../store/artifact/regular-file.js';
+import type { CatalogInvocation, CatalogStep, RunCatalog } from '../store/run-catalog.js';
 
 /** What artifacts of runs are found with. */
 export interface RunArtifactsDeps {
@@ -98,4 +97,13 @@ function invocationOf(step: CatalogStep, path: ArtifactPath): CatalogInvocation 
 
 function keyOf({ runId, index }: CatalogStep, path: ArtifactPath): ArtifactKey {
   return { runId, stepIndex: index, path };
+}
+
+/** Finds Parquet files of runs' telemetry on this machine. */
+export interface TelemetryFiles {
+  /**
+   * @param name such as `telemetry.parquet`
+   * @returns its absolute path; with an HTTP entity tag where the file's own would not be the same elsewhere. `undefined` where there is none
+   */
+  find(traceId: TraceId, name: string): Promise<{ readonly path: string; readonly etag?: string } | undefined>;
 }

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
-import { API_PATH } from '../../run/api-path.js';
-import { envelopeSchema, errorAnswers, jsonAnswer } from '../openapi/answers.js';
-import { ARTIFACT_CONTENT_TYPES } from './content-type.js';
+import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
+import { API_PATH } from '../run/api-path.js';
+import { ARTIFACT_CONTENT_TYPES } from './downloads.js';
 
 const runId = z.string();
 const path = z.string().meta({ description: 'names with / between them: target/manifest.json' });

@@ -1,20 +1,18 @@
 import { type Request, type RequestHandler, Router } from 'express';
-import type { Guard } from '../../component/guard.js';
-import { letTakeItsTime } from '../../component/http-listener.js';
-import type { Logger } from '../../component/logger.js';
-import { API_PATH } from '../../run/api-path.js';
-import type { ArtifactKey, ArtifactStore } from '../../store/artifact/artifact-store.js';
-import { parseRunNumber } from '../../store/run-number.js';
-import { ApiError } from '../api-error.js';
-import { toArtifactApiError, tooLarge } from '../artifact/artifact-errors.js';
-import { readArtifactParameter } from '../artifact/artifact-parameter.js';
-import type { RunArtifacts } from '../artifact/run-artifacts.js';
-import { findStep, readStepParameter } from '../artifact/step-parameter.js';
-import { StepQuota, type StepQuotaConfig } from '../artifact/step-quota.js';
-import { telemetryPlaceOf } from '../artifact/telemetry-path.js';
-import { UploadSlots } from '../artifact/upload-slots.js';
-import { authorize, callerOf } from '../authenticate.js';
-import { success } from '../envelope.js';
+import { ApiError } from '../api/api-error.js';
+import { authorize, callerOf } from '../api/authenticate.js';
+import { success } from '../api/envelope.js';
+import type { Guard } from '../component/guard.js';
+import { letTakeItsTime } from '../component/http-listener.js';
+import type { Logger } from '../component/logger.js';
+import { readableBytes } from '../component/readable-bytes.js';
+import { API_PATH } from '../run/api-path.js';
+import { ArtifactError } from '../store/artifact/artifact-error.js';
+import { telemetryPlaceOf } from '../store/artifact/artifact-path.js';
+import type { ArtifactKey, ArtifactStore } from '../store/artifact/artifact-store.js';
+import { parseRunNumber } from '../store/run-number.js';
+import { findStep, readArtifactParameter, readStepParameter, toArtifactApiError, tooLarge } from './requests.js';
+import type { RunArtifacts } from './run-artifacts.js';
 
 /** What may be uploaded. */
 export interface UploadConfig extends StepQuotaConfig {
@@ -168,5 +166,95 @@ class SenderPace {
   came(byteCount: number): void {
     clearTimeout(this.timer);
     this.leftMs = Math.max(0, Math.min(this.leftMs - (performance.now() - this.sinceMs), WAIT_MS)) + byteCount;
+  }
+}
+
+/** What a step may have. */
+export interface StepQuotaConfig {
+  /** Artifacts. */
+  readonly maxCount: number;
+  /** All of them together, in bytes. */
+  readonly maxTotalBytes: number;
+}
+
+/** Steps whose artifacts are remembered; of more than these, the one that was asked about longest ago is counted again. */
+const MAX_STEPS = 500;
+
+/** What a step has. */
+interface Tally {
+  readonly sizes: Map<string, number>;
+  totalBytes: number;
+}
+
+/** Bounds what is uploaded for a step: its artifacts are counted once, and then as they come to this process. */
+export class StepQuota {
+  private readonly tallies = new Map<string, Promise<Tally>>();
+
+  constructor(
+    private readonly config: StepQuotaConfig,
+    private readonly openStore: () => Promise<Pick<ArtifactStore, 'list'>>,
+  ) {}
+
+  /** @throws ArtifactError `tooMany` where the step may not have so much more. */
+  async check(key: ArtifactKey, sizeBytes: number): Promise<void> {
+    const { sizes, totalBytes } = await this.tallyOf(key);
+    const { maxCount, maxTotalBytes } = this.config;
+    if (!sizes.has(key.path) && sizes.size >= maxCount) {
+      throw new ArtifactError('tooMany', `the step has ${maxCount} artifacts, which is all that one may have`);
+    }
+    if (totalBytes - (sizes.get(key.path) ?? 0) + sizeBytes > maxTotalBytes) {
+      const limit = readableBytes(maxTotalBytes);
+      throw new ArtifactError('tooMany', `with this, the step's artifacts would be larger than ${limit} together`);
+    }
+  }
+
+  /** One was kept. */
+  async add(key: ArtifactKey, sizeBytes: number): Promise<void> {
+    const tally = await this.tallyOf(key);
+    tally.totalBytes += sizeBytes - (tally.sizes.get(key.path) ?? 0);
+    tally.sizes.set(key.path, sizeBytes);
+  }
+
+  private tallyOf({ runId, stepIndex }: ArtifactKey): Promise<Tally> {
+    const name = `${runId}/${stepIndex}`;
+    const tally = this.tallies.get(name) ?? this.count(runId, stepIndex);
+    this.tallies.delete(name);
+    for (const oldest of this.tallies.keys()) {
+      if (this.tallies.size < MAX_STEPS) break;
+      this.tallies.delete(oldest);
+    }
+    this.tallies.set(name, tally);
+    // What could not be counted is counted the next time.
+    tally.catch(() => this.tallies.delete(name));
+    return tally;
+  }
+
+  private async count(runId: number, stepIndex: number): Promise<Tally> {
+    const artifacts = await (await this.openStore()).list(runId, stepIndex);
+    const sizes = new Map<string, number>(artifacts.map(({ path, sizeBytes }) => [path, sizeBytes]));
+    return { sizes, totalBytes: artifacts.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) };
+  }
+}
+
+/** Uploads that are read at a time: to a bucket, each takes up to 16 MiB of memory. Others wait, unread, on their connections. */
+const MAX_AT_A_TIME = 6;
+
+/** Lets in so many at a time, in the order in which they came. */
+export class UploadSlots {
+  private freeCount = MAX_AT_A_TIME;
+  private readonly waiting: (() => void)[] = [];
+
+  /** Runs what it is given when there is a place for it. */
+  async run<T>(action: () => Promise<T>): Promise<T> {
+    if (this.freeCount > 0) this.freeCount -= 1;
+    else await new Promise<void>((resolve) => this.waiting.push(resolve));
+    try {
+      return await action();
+    } finally {
+      const next = this.waiting.shift();
+      // Its place goes on to the next one.
+      if (next === undefined) this.freeCount += 1;
+      else next();
+    }
   }
 }

@@ -1,0 +1,168 @@
+import { extname } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { type Request, type Response, Router } from 'express';
+import { ApiError } from '../api/api-error.js';
+import { V2_PATH } from '../api/api-router.js';
+import { authorize, callerOf } from '../api/authenticate.js';
+import { success } from '../api/envelope.js';
+import type { Logger } from '../component/logger.js';
+import { type ArtifactPath, telemetryPlaceOf } from '../store/artifact/artifact-path.js';
+import type { Artifact, ByteRange, OpenArtifact } from '../store/artifact/artifact-store.js';
+import { parseRunNumber } from '../store/run-number.js';
+import { findStep, readArtifactParameter, readStepParameter, toArtifactApiError } from './requests.js';
+import type { RunArtifacts } from './run-artifacts.js';
+
+/** What the router works with. */
+export interface ArtifactRouterDeps {
+  readonly artifacts: RunArtifacts;
+  readonly logger: Logger;
+}
+
+/** `…/runs/{id}/artifacts/` and `…/runs/{id}/artifacts/{path}`: what a step left, by `?step=N`; the last step's without. */
+export function artifactRouter({ artifacts, logger }: ArtifactRouterDeps): Router {
+  const router = Router();
+  const base = `${V2_PATH}/accounts/:accountId/runs/:runId/artifacts`;
+  router.get(base, authorize('artifacts:read'), async (request, response) => {
+    const steps = await stepsOf(callerOf(response).accountId, request.params.runId);
+    const index = readStepParameter(request.query.step);
+    const step = findStep(steps, index);
+    // A run whose steps have not begun has nothing yet, and is no error.
+    if (step === undefined && index !== null) throw ApiError.notFound();
+    const paths = step === undefined ? [] : await artifacts.list(step).catch(fail);
+    response.json(success(paths.length === 0 ? null : paths));
+  });
+  router.get(`${base}/*path`, authorize('artifacts:read'), async (request, response) => {
+    const steps = await stepsOf(callerOf(response).accountId, request.params.runId);
+    const path = readArtifactParameter(request.params.path);
+    if (path === undefined) throw ApiError.notFound();
+    // Which step's telemetry is meant, its name says.
+    const index = readStepParameter(request.query.step) ?? telemetryPlaceOf(path)?.stepIndex ?? null;
+    const step = findStep(steps, index);
+    const artifact = step && (await artifacts.stat(step, path).catch(fail));
+    if (step === undefined || artifact === undefined) throw ApiError.notFound();
+    const open = (range?: Parameters<RunArtifacts['open']>[2]) => artifacts.open(step, path, range).catch(fail);
+    await sendArtifact(request, response, { artifact, open });
+  });
+  return router;
+
+  async function stepsOf(accountId: number, runId: unknown) {
+    const id = parseRunNumber(runId);
+    const steps = id === undefined ? undefined : await artifacts.stepsOf(accountId, id);
+    if (steps === undefined) throw ApiError.notFound();
+    return steps;
+  }
+
+  function fail(error: unknown): never {
+    throw toArtifactApiError(error, logger);
+  }
+}
+
+/** An artifact to answer with. */
+export interface SendableArtifact {
+  readonly artifact: Artifact;
+  /** Opens it, or a part of it; `undefined` where it has gone meanwhile. */
+  open(range?: ByteRange): Promise<OpenArtifact | undefined>;
+}
+
+/**
+ * Answers GET or HEAD with a file as it is: whole, or the one range that was asked for (206, 416), or 304 where the client
+ * has it. Several ranges are answered with the whole. The file is offered for saving, so that no browser runs what is in it.
+ * @throws ApiError
+ */
+export async function sendArtifact(request: Request, response: Response, sendable: SendableArtifact): Promise<void> {
+  const { artifact } = sendable;
+  describe(response, artifact);
+  if (request.fresh) {
+    response.status(304).end();
+    return;
+  }
+  const range = rangeIn(request, response, artifact);
+  if (request.method === 'HEAD') {
+    begin(response, artifact, range);
+    response.end();
+    return;
+  }
+  const opened = await sendable.open(range);
+  // Replaced since it was looked at, a range of it would be a piece of something else; the whole of it is as good.
+  const isReplaced = opened?.artifact.etag !== artifact.etag;
+  if (opened === undefined || (isReplaced && range !== undefined)) {
+    opened?.content.destroy();
+    throw new ApiError(503, 'The artifact is being replaced; ask again.', { 'Retry-After': '1' });
+  }
+  try {
+    if (isReplaced) describe(response, opened.artifact);
+    begin(response, opened.artifact, range);
+  } catch (error) {
+    opened.content.destroy();
+    throw error;
+  }
+  // Whoever went away in the middle is nobody to tell; an answer that broke off is cut off, by its length.
+  await pipeline(opened.content, response).catch(() => response.destroy());
+}
+
+function describe(response: Response, { path, etag, modifiedUnixMs }: Artifact): void {
+  response.attachment(nameOf(path));
+  response.set({
+    'Content-Type': contentTypeOf(path),
+    ETag: etag,
+    'Last-Modified': new Date(modifiedUnixMs).toUTCString(),
+    'Accept-Ranges': 'bytes',
+    'Cache-Control': 'private, no-cache',
+    'X-Content-Type-Options': 'nosniff',
+  });
+}
+
+function nameOf(path: ArtifactPath): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}
+
+/** @throws ApiError 416 */
+function rangeIn(request: Request, response: Response, { sizeBytes }: Artifact): ByteRange | undefined {
+  if (!isSameAsBefore(request, response)) return undefined;
+  const ranges = request.range(sizeBytes);
+  if (ranges === undefined || ranges === -2) return undefined;
+  if (ranges === -1) {
+    for (const name of ['Content-Disposition', 'ETag', 'Last-Modified']) response.removeHeader(name);
+    throw new ApiError(416, `The range lies outside the artifact, which has ${sizeBytes} bytes.`, {
+      'Content-Range': `bytes */${sizeBytes}`,
+    });
+  }
+  const [first, ...others] = ranges;
+  if (first === undefined || others.length > 0 || ranges.type !== 'bytes') return undefined;
+  return { from: first.start, to: first.end + 1 };
+}
+
+/** `If-Range`: the range counts only for the content that the client has the rest of. */
+function isSameAsBefore(request: Request, response: Response): boolean {
+  const before = request.get('If-Range');
+  return before === undefined || before === response.get('ETag') || before === response.get('Last-Modified');
+}
+
+function begin(response: Response, { sizeBytes }: Artifact, range: ByteRange | undefined): void {
+  const { from, to } = range ?? { from: 0, to: sizeBytes };
+  response.status(range === undefined ? 200 : 206).set('Content-Length', String(to - from));
+  if (range !== undefined) response.set('Content-Range', `bytes ${from}-${to - 1}/${sizeBytes}`);
+}
+
+const TEXT = 'text/plain; charset=utf-8';
+const TYPES: Readonly<Record<string, string>> = {
+  '.parquet': 'application/x-parquet',
+  '.json': 'application/json',
+  '.jsonl': 'application/x-ndjson',
+  '.sql': TEXT,
+  '.log': TEXT,
+  '.txt': TEXT,
+  '.yml': TEXT,
+  '.yaml': TEXT,
+  '.csv': 'text/csv; charset=utf-8',
+};
+
+const UNKNOWN = 'application/octet-stream';
+
+/** Every type that an artifact may have. */
+export const ARTIFACT_CONTENT_TYPES: readonly string[] = [...new Set([UNKNOWN, ...Object.values(TYPES)])];
+
+/** The type of an artifact by its name. What a browser would run (HTML, SVG, scripts) is bytes like everything unknown. */
+export function contentTypeOf(path: string): string {
+  return TYPES[extname(path).toLowerCase()] ?? UNKNOWN;
+}

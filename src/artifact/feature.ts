@@ -1,0 +1,78 @@
+import type { Router } from 'express';
+import type { Guard } from '../component/guard.js';
+import type { Logger } from '../component/logger.js';
+import type { Configuration } from '../config/configuration.js';
+import type { Feature } from '../feature.js';
+import { STEP_LIMITS } from '../source/artifact/artifact-limits.js';
+import type { ArtifactStore } from '../store/artifact/artifact-store.js';
+import type { RunCatalog } from '../store/run-catalog.js';
+import type { RunArtifacts, TelemetryFiles } from './run-artifacts.js';
+
+// The door of artifacts over HTTP: no other folder imports anything else of this one. The rest is loaded when somebody first asks.
+
+export type { TelemetryFiles } from './run-artifacts.js';
+
+/** What artifacts need of the program. */
+export interface ArtifactHost {
+  readonly catalog: RunCatalog;
+  readonly openStore: () => Promise<ArtifactStore>;
+  /** Looks at the disk before an upload. */
+  readonly guard: Guard;
+  /** Where Parquet files are not in the data folder. */
+  readonly telemetry: TelemetryFiles | undefined;
+  readonly logger: Logger;
+}
+
+/** Artifacts of a configuration. */
+export function createArtifacts(
+  config: Pick<Configuration, 'data-dir' | 'max-artifact-bytes'>,
+  host: ArtifactHost,
+): Artifacts {
+  return new Artifacts(config, host);
+}
+
+/** Downloads and uploads of what steps left. */
+export class Artifacts implements Feature {
+  readonly components = [];
+  private artifacts: Promise<RunArtifacts> | undefined;
+  private uploading: Promise<Router> | undefined;
+
+  constructor(
+    private readonly config: Parameters<typeof createArtifacts>[0],
+    private readonly host: ArtifactHost,
+  ) {}
+
+  readonly api: NonNullable<Feature['api']> = async () => {
+    const { artifactRouter } = await import('./downloads.js');
+    const { logger } = this.host;
+    return [artifactRouter({ artifacts: await this.open(), logger }), await this.uploads()];
+  };
+
+  readonly apiPaths: NonNullable<Feature['apiPaths']> = async () => (await import('./openapi.js')).ARTIFACT_PATHS;
+
+  /** Uploads, for the port that telemetry comes to as well: `--to` of `exec` may name either. Both ports have one router, with its limits. */
+  uploads(): Promise<Router> {
+    this.uploading ??= this.loadUploads();
+    return this.uploading;
+  }
+
+  /** What steps have to download. */
+  open(): Promise<RunArtifacts> {
+    this.artifacts ??= this.load();
+    return this.artifacts;
+  }
+
+  private async loadUploads(): Promise<Router> {
+    const { uploadRouter } = await import('./uploads.js');
+    const { openStore, guard, logger } = this.host;
+    const limits = { ...STEP_LIMITS, maxFileBytes: this.config['max-artifact-bytes'] };
+    return uploadRouter(limits, { artifacts: await this.open(), openStore, guard, logger });
+  }
+
+  private async load(): Promise<RunArtifacts> {
+    const { RunArtifacts: Found } = await import('./run-artifacts.js');
+    const { catalog, openStore, telemetry } = this.host;
+    const dataFolder = this.config['data-dir'];
+    return new Found({ catalog, openStore, dataFolder, ...(telemetry === undefined ? {} : { telemetry }) });
+  }
+}

@@ -1,0 +1,71 @@
+import { ApiError } from '../api/api-error.js';
+import type { Logger } from '../component/logger.js';
+import { readableBytes } from '../component/readable-bytes.js';
+import { ArtifactError } from '../store/artifact/artifact-error.js';
+import { type ArtifactPath, parseArtifactPath } from '../store/artifact/artifact-path.js';
+import type { CatalogStep } from '../store/run-catalog.js';
+
+/**
+ * An artifact's path as the router gives it: the names behind `artifacts/`, each decoded once. A slash that was encoded
+ * separates names like any other; a last one may be there or not. `undefined` for what is no safe path.
+ */
+export function readArtifactParameter(value: unknown): ArtifactPath | undefined {
+  const names: readonly unknown[] = Array.isArray(value) ? value : [value];
+  return parseArtifactPath(names.map(String).join('/').replace(/\/$/, ''));
+}
+
+/**
+ * Reads `?step=N`, from 1.
+ * @returns `null` where it is left out.
+ * @throws ApiError 400
+ */
+export function readStepParameter(value: unknown): number | null {
+  if (value === undefined || value === '') return null;
+  if (typeof value === 'string' && /^[1-9]\d{0,8}$/.test(value)) return Number(value);
+  throw new ApiError(400, 'step: must be one whole number from 1.');
+}
+
+/** The step of that position, or the last one; `undefined` where there is none. */
+export function findStep(steps: readonly CatalogStep[], index: number | null): CatalogStep | undefined {
+  return index === null ? steps.at(-1) : steps.find((step) => step.index === index);
+}
+
+/** When to try again, in seconds. */
+const RETRY_AFTER_S = '5';
+
+/** What an `ArtifactError` is to whoever asks; anything else as it is. What only the operator can put right is logged. */
+export function toArtifactApiError(error: unknown, logger: Logger): unknown {
+  if (!(error instanceof ArtifactError)) return error;
+  const { code, message } = error;
+  switch (code) {
+    case 'tooLarge':
+    case 'tooMany':
+      return new ApiError(413, sentence(message), {}, { cause: error });
+    case 'conflict':
+      return new ApiError(409, sentence(message), {}, { cause: error });
+    case 'full':
+      logger.error({ reason: message }, 'an artifact could not be kept');
+      return new ApiError(507, sentence(message), { 'Retry-After': RETRY_AFTER_S }, { cause: error });
+    case 'refused':
+    case 'unavailable':
+      logger.error({ reason: message }, 'artifacts cannot be read or kept');
+      return new ApiError(
+        503,
+        'Artifacts cannot be read or kept just now; the log of run-bridge says why.',
+        { 'Retry-After': RETRY_AFTER_S },
+        { cause: error },
+      );
+  }
+}
+
+/** One that is larger than artifacts may be. */
+export function tooLarge(maxBytes: number): ArtifactError {
+  return new ArtifactError(
+    'tooLarge',
+    `an artifact may have ${readableBytes(maxBytes)}: --max-artifact-bytes allows more`,
+  );
+}
+
+function sentence(message: string): string {
+  return `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;
+}
