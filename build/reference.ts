@@ -8,6 +8,7 @@ import { COMMANDS } from '../src/cli/run-cli.js';
 import { environmentName, SETTING_KEYS, SETTINGS } from '../src/config/settings.js';
 import { MAPPING_SWITCHES } from '../src/exporter/mapping/mapping-options.js';
 import { attributePolicyOf, KNOWN_EVENTS } from '../src/exporter/redaction/redaction-policy.js';
+import { JOB_RUN_PATHS } from '../src/job/routes.js';
 import type { MetricDefinition } from '../src/metric/metric-definition.js';
 import { METRICS } from '../src/metric/metrics.js';
 import type { AttributePolicy } from '../src/record/event-table.js';
@@ -134,6 +135,7 @@ function routes(): string {
   const paths = Object.entries({
     ...BRIDGE_PATHS,
     ...V2_PATHS,
+    ...JOB_RUN_PATHS,
     ...OWN_PATHS,
     ...WEBHOOK_PATHS,
     ...ARTIFACT_PATHS,
