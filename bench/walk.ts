@@ -57,7 +57,9 @@ const webhook: Walk = {
   flags: ['--parquet', 'off', '--webhook-allow', 'loopback'],
   environment: () => ({}),
   async drive(count, receiver, dataFolder) {
-    const token = readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim();
+    const tokenFile = join(dataFolder, 'admin-token');
+    await until(async () => isReadable(tokenFile));
+    const token = readFileSync(tokenFile, 'utf8').trim();
     // The API is loaded when it is first asked; that belongs to no webhook.
     await fetch(`${WEB_URL}/api/v3/accounts/10001/webhooks/subscriptions/`, {
       headers: { authorization: `Token ${token}` },
