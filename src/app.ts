@@ -12,7 +12,6 @@ import { createLimits } from './app/limits.js';
 import { type OpenParts, openParts } from './app/open-parts.js';
 import { originsOf, otlpDestinations } from './app/otlp-destinations.js';
 import { Ports } from './app/ports.js';
-import { retentionOf } from './app/retention-of.js';
 import { RunParts } from './app/run-parts.js';
 import { createArtifacts } from './artifact/feature.js';
 import type { Clock } from './component/clock.js';
@@ -27,6 +26,7 @@ import { ExportIntake } from './receiver/export-intake.js';
 import { WatchedConsumer } from './receiver/watched-consumer.js';
 import type { TraceId } from './record/ids.js';
 import type { RecordConsumer } from './record/record-batch.js';
+import { createRetention } from './retention/feature.js';
 import { LocalExecutionBook } from './run/local-execution-book.js';
 import { RowKeeper } from './run/row-keeper.js';
 import type { RunTracker } from './run/run-tracker.js';
@@ -39,7 +39,7 @@ import { Spool } from './source/spool.js';
 import { SPOOL_FOLDER } from './source/spool-folder.js';
 import type { PullStore } from './store/pull-store.js';
 import { platformHookOff } from './web/platform-hook-off.js';
-import { createWebhooks, type Webhooks } from './webhook/feature.js';
+import { createWebhooks, retainedDeliveries, type Webhooks } from './webhook/feature.js';
 
 /** The program without its command line: components made of a configuration and wired to each other. */
 export class App {
@@ -197,9 +197,12 @@ export class App {
       return new Leased(name, components, { leases: opened.state.leases, holder, clock, logger });
     };
     const destinations = this.destinations.map(([name]) => name);
-    const retention = retentionOf(configuration, purpose, {
-      ...{ state: opened.state, storage, recordLog, foreign, tracker: this.tracker, destinations, clock, logger },
+    const nowUnixMs = () => clock.nowUnixMs();
+    const retention = createRetention(configuration, purpose, {
+      ...{ state: opened.state, recordLog, foreign, tracker: this.tracker, destinations, clock, logger },
+      openArtifacts: () => storage.open(),
       sharedPlace: cluster?.place,
+      rows: [retainedDeliveries(configuration, { state: opened.state, nowUnixMs })],
     });
     const delivering = purpose === 'import' ? [] : this.webhooks.components;
     const rows = new RowKeeper(dataFolder, { store: opened.state.rows, clock, logger });

@@ -22,8 +22,7 @@ import type { Configuration } from '../config/configuration.js';
 import { MAX_QUERY_RUNS, PARQUET } from '../query/list-query-files.js';
 import type { QueryFiles } from '../query/query-files.js';
 import type { TraceId } from '../record/ids.js';
-import { TelemetryBucket } from '../retention/telemetry-bucket.js';
-import type { TelemetryPlace } from '../retention/telemetry-place.js';
+import { sharedTelemetry, type TelemetryPlace } from '../retention/feature.js';
 import type { RunListener, StepListener } from '../run/run-event.js';
 import type { RunSummary } from '../run/run-summary.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
@@ -113,7 +112,7 @@ export class Cluster {
 
   /** Where files of runs are, to be counted and removed. */
   get place(): TelemetryPlace {
-    return new TelemetryBucket({ openBucket: async () => this.bucket, traces: this.deps.state.cluster.traces });
+    return sharedTelemetry({ openBucket: async () => this.bucket, traces: this.deps.state.cluster.traces });
   }
 
   /** Has files of runs shared when they are written. @param parquet `null` where none is written */

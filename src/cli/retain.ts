@@ -6,20 +6,15 @@ import { DatabaseLease, SEVERAL } from '../app/database-lease.js';
 import { HeldLease } from '../app/held-lease.js';
 import { RETENTION_LEASE } from '../app/leased.js';
 import { openState } from '../app/open-state.js';
-import { type RetainedKinds, retainedKinds } from '../app/retained-kinds.js';
 import { SharedBucket } from '../app/shared-bucket.js';
 import { sharedPlaceProblems } from '../app/sharing-problems.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
-import { NO_HOLD } from '../retention/no-hold.js';
-import { Removals } from '../retention/removals.js';
-import type { RetainedKind } from '../retention/retained-kind.js';
-import { sweepKind } from '../retention/sweep-kind.js';
-import { TelemetryBucket } from '../retention/telemetry-bucket.js';
-import { TelemetryFolder } from '../retention/telemetry-folder.js';
+import { type RetainedKind, retainOnce, type SweepResult, sharedTelemetry } from '../retention/feature.js';
 import { ForeignSegments } from '../sink/foreign-segments.js';
 import type { State } from '../store/state.js';
 import { takeDataFolder } from '../store/take-data-folder.js';
+import { retainedDeliveries } from '../webhook/feature.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { EXIT, type ExitCode } from './exit-code.js';
@@ -54,7 +49,7 @@ export async function retain(invocation: Invocation): Promise<ExitCode> {
 }
 
 async function sweep(configuration: Configuration, context: ProcessContext, isDry: boolean): Promise<void> {
-  const { clock } = context;
+  const { clock, stop, stdout } = context;
   const state = await openState(configuration, clock);
   const storage = new ArtifactStorage(configuration);
   const bucket = new SharedBucket(configuration);
@@ -62,23 +57,20 @@ async function sweep(configuration: Configuration, context: ProcessContext, isDr
   let release = async () => {};
   try {
     if (!isDry) release = await takeTurn(configuration, context, state);
-    const isShared = configuration.processes === 'several';
-    const place = isShared
-      ? new TelemetryBucket({ openBucket: () => bucket.open(), traces: state.cluster.traces })
-      : new TelemetryFolder(configuration['data-dir']);
-    const removals = new Removals({ store: state.retention, place, openArtifacts: () => storage.open() });
-    if (!isDry) {
-      await removals.takeUp();
-      for (const removal of await removals.left()) await removals.end(removal);
-      if (!isShared) await foreign.start();
-    }
+    const sharedPlace =
+      configuration.processes === 'several'
+        ? sharedTelemetry({ openBucket: () => bucket.open(), traces: state.cluster.traces })
+        : undefined;
     const { destinations: named, environmentDestination } = configuration;
     const destinations = [...named, ...(environmentDestination === undefined ? [] : [environmentDestination])].map(
       ({ name }) => name,
     );
-    // Nobody else has the folder; of what several processes share, the database removes only what none of them has.
-    const parts = { state, storage, place, removals, foreign, clock, destinations, hold: NO_HOLD };
-    await sweepAll(retainedKinds(configuration, parts), isShared, isDry, context);
+    const nowUnixMs = () => clock.nowUnixMs();
+    const rows = [retainedDeliveries(configuration, { state, nowUnixMs })];
+    const openArtifacts = () => storage.open();
+    const host = { state, openArtifacts, sharedPlace, foreign, destinations, rows, clock };
+    const swept = retainOnce(configuration, host, { nowUnixMs: nowUnixMs(), isDry, signal: stop });
+    for await (const [kind, found] of swept) stdout.write(`${kind.name}: ${describe(kind, found, isDry)}\n`);
   } finally {
     await release();
     await foreign.close();
@@ -88,25 +80,16 @@ async function sweep(configuration: Configuration, context: ProcessContext, isDr
   }
 }
 
-async function sweepAll(
-  { runs, rows, own }: RetainedKinds,
-  isShared: boolean,
-  isDry: boolean,
-  { clock, stop: signal, stdout }: ProcessContext,
-): Promise<void> {
-  for (const kind of [...runs, ...rows, ...(isShared ? [] : own)]) {
-    const found = await sweepKind(kind, { nowUnixMs: clock.nowUnixMs(), isDry, signal });
-    const { count, fileCount, sizeBytes, excessBytes } = found;
-    const over =
-      excessBytes === 0
-        ? ''
-        : `; ${excessBytes} bytes more than there should be are under way, minutes old, or wait for a destination`;
-    const files = kind.noun === 'runs' ? `, ${fileCount} files` : '';
-    const what = limited(kind)
-      ? `${isDry ? 'would remove' : 'removed'} ${count} ${kind.noun}${files}, ${sizeBytes} bytes`
+/** What became of a kind, for people. */
+function describe({ noun, limits }: RetainedKind, found: SweepResult, isDry: boolean): string {
+  const { count, fileCount, sizeBytes, excessBytes } = found;
+  const files = noun === 'runs' ? `, ${fileCount} files` : '';
+  const what =
+    limits.maxAgeMs !== null || limits.maxBytes !== null
+      ? `${isDry ? 'would remove' : 'removed'} ${count} ${noun}${files}, ${sizeBytes} bytes`
       : 'no limit is set';
-    stdout.write(`${kind.name}: ${what}${over}\n`);
-  }
+  if (excessBytes === 0) return what;
+  return `${what}; ${excessBytes} bytes more than there should be are under way, minutes old, or wait for a destination`;
 }
 
 /** A server may be at work on the database. @returns what lets go of it @throws CliError, StoreError */
@@ -137,8 +120,4 @@ async function takeTurn(
     await turn.release();
     await lease.release();
   };
-}
-
-function limited({ limits }: RetainedKind): boolean {
-  return limits.maxAgeMs !== null || limits.maxBytes !== null;
 }

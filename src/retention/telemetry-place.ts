@@ -1,6 +1,21 @@
-import type { TraceId } from '../record/ids.js';
+import { rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errorCode } from '../component/error-code.js';
+import { readFolderSize } from '../component/folder-size.js';
+import { readFolderUsage } from '../component/folder-usage.js';
+import { makeFolderIn } from '../component/make-folder-in.js';
+import { parseTraceId, type TraceId } from '../record/ids.js';
+import { ROWS_FOLDER } from '../run/row-keeper.js';
+import type { ObjectStore } from '../store/bucket/object-store.js';
+import type { SharedTraceStore } from '../store/cluster/shared-trace-store.js';
+import { tracePrefix } from '../store/cluster/trace-prefix.js';
 import type { Removal } from '../store/retention-store.js';
-import type { RetainedSize } from './retained-kind.js';
+
+/** What something takes. */
+export interface RetainedSize {
+  readonly fileCount: number;
+  readonly sizeBytes: number;
+}
 
 /** Where files of traces are: they are counted and removed there. */
 export interface TelemetryPlace {
@@ -11,4 +26,90 @@ export interface TelemetryPlace {
   hide(removals: readonly Removal[]): Promise<void>;
   /** Removes files of a trace. False where they cannot be reached from here: they stay noted. May be done again. */
   remove(removal: Removal): Promise<boolean>;
+}
+
+/** Where folders of traces are while they are removed, in the data folder: out of the way of whoever lists runs. */
+const REMOVED_FOLDER = 'removed';
+
+/** Files of traces in the data folder of one process. */
+export class TelemetryFolder implements TelemetryPlace {
+  constructor(private readonly dataFolder: string) {}
+
+  totalBytes(signal: AbortSignal): Promise<number> {
+    return readFolderSize(join(this.dataFolder, 'runs'), signal);
+  }
+
+  async usageOf(traceIds: readonly TraceId[]): Promise<RetainedSize> {
+    let fileCount = 0;
+    let sizeBytes = 0;
+    for (const traceId of traceIds) {
+      const found = await readFolderUsage(join(this.dataFolder, 'runs', traceId));
+      fileCount += found.fileCount;
+      sizeBytes += found.sizeBytes;
+    }
+    return { fileCount, sizeBytes };
+  }
+
+  /** Nothing may have the folders open for writing. */
+  async hide(removals: readonly Removal[]): Promise<void> {
+    const { dataFolder } = this;
+    for (const { kind, id } of removals) {
+      if (kind === 'run') await rm(join(dataFolder, ROWS_FOLDER, `${id}.json`), { force: true });
+      if (kind !== 'trace') continue;
+      await makeFolderIn(dataFolder, REMOVED_FOLDER);
+      // One of the same name is what a removal of before has left.
+      await rm(this.hidden(id), { recursive: true, force: true });
+      await rename(join(dataFolder, 'runs', id), this.hidden(id)).catch((error: unknown) => {
+        if (errorCode(error) !== 'ENOENT') throw error;
+      });
+    }
+  }
+
+  async remove({ kind, id }: Removal): Promise<boolean> {
+    if (kind !== 'moved') return false;
+    await rm(this.hidden(id), { recursive: true, force: true });
+    return true;
+  }
+
+  private hidden(id: string): string {
+    return join(this.dataFolder, REMOVED_FOLDER, id);
+  }
+}
+
+/** What it works with. */
+export interface TelemetryBucketDeps {
+  readonly openBucket: () => Promise<Pick<ObjectStore, 'list' | 'remove'>>;
+  readonly traces: Pick<SharedTraceStore, 'find' | 'usage'>;
+}
+
+/** Files of traces in the bucket that several processes share. Nobody lists runs there: with its rows a run is gone. */
+export class TelemetryBucket implements TelemetryPlace {
+  constructor(private readonly deps: TelemetryBucketDeps) {}
+
+  async totalBytes(): Promise<number> {
+    return (await this.deps.traces.usage()).sizeBytes;
+  }
+
+  usageOf(traceIds: readonly TraceId[]): Promise<RetainedSize> {
+    return this.deps.traces.usage(traceIds);
+  }
+
+  async hide(): Promise<void> {}
+
+  async remove({ kind, id }: Removal): Promise<boolean> {
+    const bucket = await this.deps.openBucket();
+    if (kind === 'object') await bucket.remove([id]);
+    else await this.removeLeft(bucket, id);
+    return true;
+  }
+
+  /** What nothing ever named: processes that died while they uploaded left it. */
+  private async removeLeft(bucket: Pick<ObjectStore, 'list' | 'remove'>, id: string): Promise<void> {
+    const traceId = parseTraceId(id);
+    if (traceId === undefined) return;
+    const keys = await bucket.list(tracePrefix(traceId));
+    // Looked at after the list: what comes with a trace that is there again is not in it, or is not touched.
+    if (keys.length === 0 || (await this.deps.traces.find(traceId)) !== undefined) return;
+    await bucket.remove(keys);
+  }
 }

@@ -3,7 +3,7 @@ import type { Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Health } from '../component/health.js';
 import type { Feature } from '../feature.js';
-import type { RetainedKind, RetentionLimits } from '../retention/retained-kind.js';
+import { type RetainedKind, retentionLimits } from '../retention/feature.js';
 import type { State } from '../store/state.js';
 import type { WithState } from './command.js';
 import type { PartsConfig, PartsHost, WebhookParts } from './open-webhooks.js';
@@ -41,9 +41,10 @@ export function createWebhooks(config: WebhookConfig, host: WebhookHost): Webhoo
 
 /** What retention removes of webhooks: events, with the log of the attempts to deliver them. */
 export function retainedDeliveries(
-  limits: RetentionLimits,
+  config: { readonly 'retain-deliveries-age': number | 'off'; readonly 'retain-deliveries-size': number | 'off' },
   { state, nowUnixMs }: { readonly state: Pick<State, 'db'>; readonly nowUnixMs: () => number },
 ): RetainedKind {
+  const limits = retentionLimits(config['retain-deliveries-age'], config['retain-deliveries-size']);
   const open = async () => {
     const { DeliveryStore, RetainedDeliveries } = await import('./retained-deliveries.js');
     return new RetainedDeliveries(limits, { store: new DeliveryStore(state.db), nowUnixMs });

@@ -1,5 +1,5 @@
 import { type SqlBool, sql } from 'kysely';
-import type { Removable, RetainedKind, RetentionLimits } from '../retention/retained-kind.js';
+import type { Removable, RetainedKind, RetentionLimits } from '../retention/feature.js';
 import type { StateDb } from '../store/state-tables.js';
 import { changeWebhooks, type WebhookDb, type WebhookTables } from './tables.js';
 

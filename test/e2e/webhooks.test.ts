@@ -41,9 +41,14 @@ const events = () => receiver.deliveries.map(({ eventType, data }) => `${eventTy
 
 test('a run under exec is told of: started, errored, and completed once its telemetry can be downloaded', async () => {
   await exec(process.execPath, ENGINE, resolve(SAMPLES, 'build-mixed'));
-  await until('the end', () => receiver.deliveries.some(({ eventType }) => eventType === 'job.run.completed'));
-  // The stand-in's records are old and have no mark of the step, so their run is one of its own for a while.
-  const runId = receiver.deliveries.at(-1)?.data.runId;
+  // The stand-in's records are old and have no mark of the step, so their run is one of its own for a while: that of the command may end first.
+  const failed = await until('the run that failed', () =>
+    receiver.deliveries.find(({ eventType }) => eventType === 'job.run.errored'),
+  );
+  const { runId } = failed.data;
+  const completed = await until('its end', () =>
+    receiver.deliveries.find(({ eventType, data }) => eventType === 'job.run.completed' && data.runId === runId),
+  );
   const own = receiver.deliveries.filter(({ data }) => data.runId === runId);
   expect(own.map(({ eventType, data }) => [eventType, data.runStatus, data.runStatusCode])).toEqual([
     ['job.run.started', 'Running', 3],
@@ -51,7 +56,7 @@ test('a run under exec is told of: started, errored, and completed once its tele
     ['job.run.completed', 'Errored', 20],
   ]);
   expect(receiver.deliveries.every(({ isSigned }) => isSigned)).toBe(true);
-  const sizes = Object.entries(receiver.deliveries.at(-1)?.artifacts ?? {});
+  const sizes = Object.entries(completed.artifacts);
   expect(sizes.filter(([path]) => path.endsWith('.parquet'))).toHaveLength(1);
   expect(sizes.every(([, bytes]) => bytes > 0)).toBe(true);
 });

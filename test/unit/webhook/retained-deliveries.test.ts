@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type SweepResult, sweepKind } from '../../../src/retention/sweep-kind.js';
+import { type SweepResult, sweepKind } from '../../../src/retention/sweep.js';
 import { RetainedDeliveries } from '../../../src/webhook/retained-deliveries.js';
 import type { WebhookSubscription } from '../../../src/webhook/subscription.js';
 import { FakeClock } from '../../fake/fake-clock.js';

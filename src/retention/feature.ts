@@ -1,0 +1,150 @@
+import type { Clock } from '../component/clock.js';
+import type { Logger } from '../component/logger.js';
+import type { TraceId } from '../record/ids.js';
+import type { RunTracker } from '../run/run-tracker.js';
+import type { ForeignSegments } from '../sink/foreign-segments.js';
+import { JsonlRecordLog } from '../sink/jsonl-record-log.js';
+import type { ArtifactStore } from '../store/artifact/artifact-store.js';
+import type { State } from '../store/state.js';
+import { Removals } from './removals.js';
+import { NO_HOLD, RetainedArtifacts, RetainedForeign, RetainedTelemetry, type TraceHold } from './retained-kinds.js';
+import {
+  type RetainedKind,
+  Retention,
+  type RetentionLimits,
+  type SweepOptions,
+  type SweepResult,
+  sweepKind,
+} from './sweep.js';
+import { TelemetryBucket, type TelemetryBucketDeps, TelemetryFolder, type TelemetryPlace } from './telemetry-place.js';
+
+// The door of retention: no other folder imports anything else of this one.
+
+export type { Removable, RetainedKind, RetentionLimits, SweepResult } from './sweep.js';
+export type { TelemetryPlace } from './telemetry-place.js';
+
+/** Settings that retention goes by. Ages are milliseconds, sizes bytes. */
+export interface RetentionConfig {
+  readonly 'data-dir': string;
+  readonly 'retain-telemetry-age': number | 'off';
+  readonly 'retain-telemetry-size': number | 'off';
+  readonly 'retain-artifacts-age': number | 'off';
+  readonly 'retain-artifacts-size': number | 'off';
+  readonly 'max-backlog-age': number | 'off';
+}
+
+/** What retention needs of the program. */
+export interface RetentionHost {
+  readonly state: Pick<State, 'retention' | 'cursors'>;
+  readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'usage' | 'removeRun'>>;
+  /** Where files of runs are that several processes share. */
+  readonly sharedPlace: TelemetryPlace | undefined;
+  readonly foreign: ForeignSegments;
+  /** Names of the destinations that there are. */
+  readonly destinations: readonly string[];
+  /** What others keep for a while in the database. */
+  readonly rows: readonly RetainedKind[];
+  readonly clock: Clock;
+}
+
+/** A program at work: records may come while runs are removed. */
+export interface WorkingHost extends RetentionHost {
+  /** Where runs are written to: a record log in the data folder, or what several processes share. */
+  readonly recordLog: object;
+  readonly tracker: Pick<RunTracker, 'release'>;
+  readonly logger: Logger;
+}
+
+/** What removes what is too old or too much. */
+export interface RetentionParts {
+  /** Of several processes, one at a time runs it. */
+  readonly shared: Retention;
+  /** What each process has for itself. */
+  readonly own: Retention;
+}
+
+/**
+ * Retention of a program at work.
+ * @param purpose only `serve` looks which runs may go, an import for nothing; each start ends what a crash left half removed
+ */
+export function createRetention(
+  config: RetentionConfig,
+  purpose: 'serve' | 'follow' | 'import',
+  host: WorkingHost,
+): RetentionParts {
+  const { recordLog, tracker, clock, logger } = host;
+  // Of several processes: the database removes only rows of traces that none of them has, and lets none take one meanwhile.
+  const hold = recordLog instanceof JsonlRecordLog ? holdClosed(recordLog, tracker) : NO_HOLD;
+  const { removals, runs, own } = kindsOf(config, host, hold);
+  const looked = {
+    serve: { shared: [...runs, ...host.rows], own },
+    follow: { shared: host.rows, own: [] },
+    import: { shared: [], own: [] },
+  }[purpose];
+  return {
+    shared: new Retention({ kinds: looked.shared, removals, clock, logger }),
+    own: new Retention({ kinds: looked.own, removals: null, clock, logger }),
+  };
+}
+
+/**
+ * Removes at once, in a data folder or database that nobody else is at work on, what may go; kind by kind.
+ * @throws StoreError, ArtifactError; what the file system throws
+ */
+export async function* retainOnce(
+  config: RetentionConfig,
+  host: RetentionHost,
+  options: SweepOptions,
+): AsyncGenerator<readonly [RetainedKind, SweepResult]> {
+  const { removals, runs, own } = kindsOf(config, host, NO_HOLD);
+  const isShared = host.sharedPlace !== undefined;
+  if (!options.isDry) {
+    await removals.takeUp();
+    for (const removal of await removals.left()) await removals.end(removal);
+    if (!isShared) await host.foreign.start();
+  }
+  for (const kind of [...runs, ...host.rows, ...(isShared ? [] : own)]) yield [kind, await sweepKind(kind, options)];
+}
+
+/** Where the files of runs are that several processes share. */
+export function sharedTelemetry(deps: TelemetryBucketDeps): TelemetryPlace {
+  return new TelemetryBucket(deps);
+}
+
+/** The limits of a kind, as settings have them. */
+export function retentionLimits(age: number | 'off', size: number | 'off'): RetentionLimits {
+  return { maxAgeMs: age === 'off' ? null : age, maxBytes: size === 'off' ? null : size };
+}
+
+/** Kinds with their limits: `runs` are shared by several processes, `own` lies in the data folder of each. */
+function kindsOf(config: RetentionConfig, host: RetentionHost, hold: TraceHold) {
+  const { state, openArtifacts, foreign, destinations, clock } = host;
+  const place = host.sharedPlace ?? new TelemetryFolder(config['data-dir']);
+  const store = state.retention;
+  const removals = new Removals({ store, place, openArtifacts });
+  const nowUnixMs = () => clock.nowUnixMs();
+  const telemetry = retentionLimits(config['retain-telemetry-age'], config['retain-telemetry-size']);
+  const artifacts = retentionLimits(config['retain-artifacts-age'], config['retain-artifacts-size']);
+  const backlog = config['max-backlog-age'];
+  const maxBacklogMs = backlog === 'off' ? null : backlog;
+  const { cursors } = state;
+  return {
+    removals,
+    runs: [
+      new RetainedTelemetry(telemetry, { store, removals, place, destinations, hold, openArtifacts, nowUnixMs }),
+      new RetainedArtifacts(artifacts, { store, removals, openArtifacts, nowUnixMs }),
+    ],
+    own: [new RetainedForeign(telemetry, { segments: foreign, cursors, destinations, maxBacklogMs, nowUnixMs })],
+  };
+}
+
+/** Holds traces in a program at work: nothing is written to them, and the tracker knows nothing of them. */
+function holdClosed(recordLog: Pick<JsonlRecordLog, 'whileClosed'>, tracker: Pick<RunTracker, 'release'>): TraceHold {
+  return {
+    whileStill: (traceIds: readonly TraceId[], action) =>
+      recordLog.whileClosed(traceIds, async () => {
+        const isFree = traceIds.every((traceId) => tracker.release(traceId));
+        return isFree && (await action());
+      }),
+  };
+}

@@ -1,0 +1,220 @@
+import type { TraceId } from '../record/ids.js';
+import type { EndedSegment, ForeignSegments } from '../sink/foreign-segments.js';
+import type { ArtifactStore } from '../store/artifact/artifact-store.js';
+import type { CursorStore, ForeignCursor } from '../store/cursor-store.js';
+import type { EndedRun, Removal, RetentionStore, RunGroup } from '../store/retention-store.js';
+import type { Removals } from './removals.js';
+import type { Removable, RetainedKind, RetentionLimits } from './sweep.js';
+import type { RetainedSize, TelemetryPlace } from './telemetry-place.js';
+
+/** Keeps traces still while their files are moved away. */
+export interface TraceHold {
+  /**
+   * Runs an action while nothing of the traces is open or written; records that come for them meanwhile wait.
+   * @returns false where one of them is at work, and nothing was done.
+   */
+  whileStill(traceIds: readonly TraceId[], action: () => Promise<boolean>): Promise<boolean>;
+}
+
+/** Holds nothing: nobody else writes to the data folder, or the database removes only what nobody has. */
+export const NO_HOLD: TraceHold = { whileStill: (_traceIds, action) => action() };
+
+/** What it works with. */
+export interface RetainedTelemetryDeps {
+  readonly store: RetentionStore;
+  readonly removals: Removals;
+  readonly place: Pick<TelemetryPlace, 'totalBytes' | 'usageOf'>;
+  /** Names of the destinations that there are: what one of them waits for stays. */
+  readonly destinations: readonly string[];
+  readonly hold: TraceHold;
+  readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'usage'>>;
+  /** Wall-clock time in milliseconds. */
+  readonly nowUnixMs: () => number;
+}
+
+/** Runs with all that is kept of them: record logs, Parquet, rows, and artifacts, which are nothing without their run. */
+export class RetainedTelemetry implements RetainedKind {
+  readonly name = 'telemetry';
+  readonly noun = 'runs';
+
+  constructor(
+    readonly limits: RetentionLimits,
+    private readonly deps: RetainedTelemetryDeps,
+  ) {}
+
+  totalBytes(signal: AbortSignal): Promise<number> {
+    return this.deps.place.totalBytes(signal);
+  }
+
+  async *removables(endedUntilUnixMs: number): AsyncGenerator<Removable> {
+    const { store, destinations } = this.deps;
+    const seen = new Set<number>();
+    for await (const { runId } of endedRuns(store, 'telemetry', endedUntilUnixMs)) {
+      if (seen.has(runId)) continue;
+      const group = await store.groupOf(runId, destinations);
+      for (const one of group?.runIds ?? []) if (one !== runId) seen.add(one);
+      if (group === undefined || group.isLive || group.isPending || group.endedUnixMs > endedUntilUnixMs) continue;
+      yield {
+        count: group.runIds.length,
+        endedUnixMs: group.endedUnixMs,
+        measure: () => this.measure(group),
+        remove: () => this.remove(group),
+      };
+    }
+  }
+
+  private async measure({ traceIds, runIds }: RunGroup): Promise<RetainedSize> {
+    let { fileCount, sizeBytes } = await this.deps.place.usageOf(traceIds);
+    const artifacts = await this.deps.openArtifacts();
+    for (const runId of runIds) {
+      const used = await artifacts.usage(runId);
+      fileCount += used.count;
+      sizeBytes += used.sizeBytes;
+    }
+    return { fileCount, sizeBytes };
+  }
+
+  private async remove(group: RunGroup): Promise<boolean> {
+    const { store, removals, destinations, hold, nowUnixMs } = this.deps;
+    let noted: readonly Removal[] = [];
+    const isDone = await hold.whileStill(group.traceIds, async () => {
+      noted = (await store.removeRuns(group, destinations, nowUnixMs())) ?? [];
+      noted = await removals.hide(noted);
+      return noted.length > 0;
+    });
+    for (const removal of noted) await removals.end(removal);
+    return isDone;
+  }
+}
+
+/** What it works with. */
+export interface RetainedArtifactsDeps {
+  readonly store: RetentionStore;
+  readonly removals: Removals;
+  readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'usage'>>;
+  /** Wall-clock time in milliseconds. */
+  readonly nowUnixMs: () => number;
+}
+
+/** What commands left beside their telemetry. A run stays a run without it. */
+export class RetainedArtifacts implements RetainedKind {
+  readonly name = 'artifacts';
+  readonly noun = 'runs';
+
+  constructor(
+    readonly limits: RetentionLimits,
+    private readonly deps: RetainedArtifactsDeps,
+  ) {}
+
+  async totalBytes(): Promise<number> {
+    return (await (await this.deps.openArtifacts()).usage()).sizeBytes;
+  }
+
+  async *removables(endedUntilUnixMs: number): AsyncGenerator<Removable> {
+    for await (const { runId, finishedUnixMs } of endedRuns(this.deps.store, 'artifacts', endedUntilUnixMs)) {
+      yield {
+        count: 1,
+        endedUnixMs: finishedUnixMs,
+        measure: async () => {
+          const { count, sizeBytes } = await (await this.deps.openArtifacts()).usage(runId);
+          return { fileCount: count, sizeBytes };
+        },
+        remove: () => this.remove(runId),
+      };
+    }
+  }
+
+  private async remove(runId: number): Promise<boolean> {
+    const { store, removals, nowUnixMs } = this.deps;
+    const removal = await store.removeArtifacts(runId, nowUnixMs());
+    if (removal === undefined) return false;
+    await removals.end(removal);
+    return true;
+  }
+}
+
+/** What it works with. */
+export interface RetainedForeignDeps {
+  readonly segments: Pick<ForeignSegments, 'ended' | 'turn' | 'remove'>;
+  readonly cursors: Pick<CursorStore, 'findForeign'>;
+  /** Names of the destinations that there are. */
+  readonly destinations: readonly string[];
+  /** What a destination has not taken for so long is given up; `null` for never. In milliseconds. */
+  readonly maxBacklogMs: number | null;
+  /** Wall-clock time in milliseconds. */
+  readonly nowUnixMs: () => number;
+}
+
+/** A file holds no more than what came in so long, in milliseconds: else one that is hardly written to would be kept for years. */
+const SEGMENT_MS = 86_400_000;
+
+/** Telemetry of other services, in the files that it is in. */
+export class RetainedForeign implements RetainedKind {
+  readonly name = 'foreign';
+  readonly noun = 'files';
+
+  constructor(
+    readonly limits: RetentionLimits,
+    private readonly deps: RetainedForeignDeps,
+  ) {}
+
+  async totalBytes(): Promise<number> {
+    return (await this.deps.segments.ended()).reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  }
+
+  async *removables(endedUntilUnixMs: number): AsyncGenerator<Removable> {
+    const { segments, nowUnixMs } = this.deps;
+    await segments.turn(nowUnixMs() - SEGMENT_MS);
+    const cursors = await this.cursors();
+    for (const segment of await segments.ended()) {
+      if (segment.writtenUnixMs > endedUntilUnixMs || this.isWaitedFor(segment, cursors)) continue;
+      yield {
+        count: 1,
+        endedUnixMs: segment.writtenUnixMs,
+        measure: async () => ({ fileCount: 1, sizeBytes: segment.sizeBytes }),
+        remove: async () => {
+          await segments.remove(segment);
+          return true;
+        },
+      };
+    }
+  }
+
+  /** How far each destination is; asked once a sweep, in which they only go on. */
+  private cursors(): Promise<readonly (ForeignCursor | undefined)[]> {
+    const { cursors, destinations } = this.deps;
+    return Promise.all(destinations.map((destination) => cursors.findForeign(destination)));
+  }
+
+  /** Whether a destination has not got all of it. */
+  private isWaitedFor(
+    { segment, sizeBytes, writtenUnixMs }: EndedSegment,
+    cursors: readonly (ForeignCursor | undefined)[],
+  ): boolean {
+    const { maxBacklogMs, nowUnixMs } = this.deps;
+    if (maxBacklogMs !== null && writtenUnixMs <= nowUnixMs() - maxBacklogMs) return false;
+    return cursors.some((cursor) => {
+      // One that has none has begun with nothing.
+      const isBehind = cursor === undefined || cursor.segment < segment;
+      return isBehind || (cursor.segment === segment && cursor.offset < sizeBytes);
+    });
+  }
+}
+
+/** Runs that are looked up at a time. */
+const PAGE = 100;
+
+/** Runs that ended up to then, the oldest first, page by page: what is removed meanwhile disturbs nothing. */
+async function* endedRuns(
+  store: Pick<RetentionStore, 'listEnded'>,
+  what: 'telemetry' | 'artifacts',
+  untilUnixMs: number,
+): AsyncGenerator<EndedRun> {
+  let after: EndedRun | null = null;
+  for (;;) {
+    const page: readonly EndedRun[] = await store.listEnded(what, untilUnixMs, after, PAGE);
+    yield* page;
+    after = page.at(-1) ?? null;
+    if (page.length < PAGE) return;
+  }
+}

@@ -1,0 +1,170 @@
+import type { Clock, Timer } from '../component/clock.js';
+import type { Component } from '../component/component.js';
+import type { Logger } from '../component/logger.js';
+import { reasonOf } from '../component/reason-of.js';
+import type { Removals } from './removals.js';
+import type { RetainedSize } from './telemetry-place.js';
+
+/** How long and how much of a kind is kept. */
+export interface RetentionLimits {
+  /** What ended longer ago goes; `null` for no such limit. In milliseconds. */
+  readonly maxAgeMs: number | null;
+  /** While there is more, the oldest goes; `null` for no such limit. */
+  readonly maxBytes: number | null;
+}
+
+/** Something that may be removed as one. */
+export interface Removable {
+  /** How many of the kind's things. */
+  readonly count: number;
+  readonly endedUnixMs: number;
+  /** What is removed with it. */
+  measure(): Promise<RetainedSize>;
+  /** Removes it. False where it has turned out not to be over, and nothing was done. */
+  remove(): Promise<boolean>;
+}
+
+/** One kind of thing that is kept for a while, by limits of its own. Whoever adds a kind adds one of these. */
+export interface RetainedKind {
+  /** As settings and log lines name it, for example `telemetry`. */
+  readonly name: string;
+  /** What is counted, of artifacts the runs that they are of. */
+  readonly noun: 'runs' | 'deliveries' | 'files';
+  readonly limits: RetentionLimits;
+  /** What all of it takes, in bytes; asked for where there is a limit. */
+  totalBytes(signal: AbortSignal): Promise<number>;
+  /** What may go of what ended up to then, about the oldest first: nothing that is under way or that somebody waits for. */
+  removables(endedUntilUnixMs: number): AsyncIterable<Removable>;
+}
+
+/** What was removed of a kind, or would be. */
+export interface SweepResult {
+  readonly kind: string;
+  /** How many of the kind's things. */
+  readonly count: number;
+  readonly fileCount: number;
+  readonly sizeBytes: number;
+  /** What could not be brought below its limit of size, in bytes: all that is left is under way, too new or waited for. */
+  readonly excessBytes: number;
+}
+
+/** How a kind is gone through. */
+export interface SweepOptions {
+  readonly nowUnixMs: number;
+  /** Only counts. */
+  readonly isDry: boolean;
+  /** Ends it between two things. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * What ended so lately stays whatever its size, in milliseconds: late records of it may be on their way, and whoever waited
+ * for it should find it.
+ */
+export const KEPT_MS = 600_000;
+
+/** Removes of a kind what is too old, and of what is too much the oldest. */
+export async function sweepKind(kind: RetainedKind, options: SweepOptions): Promise<SweepResult> {
+  const { nowUnixMs, isDry, signal } = options;
+  const { maxAgeMs, maxBytes } = kind.limits;
+  const oldUnixMs = maxAgeMs === null ? Number.NEGATIVE_INFINITY : nowUnixMs - maxAgeMs;
+  let excessBytes = maxBytes === null ? 0 : (await kind.totalBytes(signal)) - maxBytes;
+  const total = { count: 0, fileCount: 0, sizeBytes: 0 };
+  const untilUnixMs = excessBytes > 0 ? Math.max(oldUnixMs, nowUnixMs - KEPT_MS) : oldUnixMs;
+  if (untilUnixMs === Number.NEGATIVE_INFINITY) return { kind: kind.name, ...total, excessBytes: 0 };
+  for await (const removable of kind.removables(untilUnixMs)) {
+    if (signal.aborted) break;
+    if (removable.endedUnixMs > oldUnixMs && excessBytes <= 0) continue;
+    const { fileCount, sizeBytes } = await removable.measure();
+    if (!isDry && !(await removable.remove())) continue;
+    excessBytes -= sizeBytes;
+    total.count += removable.count;
+    total.fileCount += fileCount;
+    total.sizeBytes += sizeBytes;
+  }
+  return { kind: kind.name, ...total, excessBytes: Math.max(0, excessBytes) };
+}
+
+/** What it works with. */
+export interface RetentionDeps {
+  readonly kinds: readonly RetainedKind[];
+  /** Ends what was left half removed; `null` where another one does. */
+  readonly removals: Removals | null;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** How often it is looked what may go, in milliseconds; and the first time after a start. */
+const INTERVAL_MS = 3_600_000;
+
+/**
+ * Removes what is older, or more, than it may be: at the start and each hour. What a crash left half removed is ended by the
+ * next start, limits or not; to be started before anything reads the data folder. May be started again after a shutdown.
+ */
+export class Retention implements Component {
+  readonly name = 'retention';
+  private stopping = new AbortController();
+  private timer: Timer | undefined;
+  private working: Promise<void> = Promise.resolve();
+
+  constructor(private readonly deps: RetentionDeps) {}
+
+  /** @throws StoreError; what the file system throws */
+  async start(): Promise<void> {
+    this.stopping = new AbortController();
+    await this.deps.removals?.takeUp();
+    this.working = this.look();
+  }
+
+  async shutdown(): Promise<void> {
+    this.stopping.abort();
+    this.timer?.cancel();
+    await this.working;
+  }
+
+  /** What a crash left, or a bucket that could not be reached. */
+  private async endLeft(removals: Removals): Promise<void> {
+    const { logger } = this.deps;
+    try {
+      let count = 0;
+      for (const removal of await removals.left()) {
+        if (this.stopping.signal.aborted) return;
+        if (await removals.end(removal)) count += 1;
+      }
+      if (count > 0) logger.info({ count }, 'what was left half removed is removed');
+    } catch (error) {
+      logger.error({ error: reasonOf(error) }, 'what was left half removed could not be removed; it is tried again');
+    }
+  }
+
+  private async look(): Promise<void> {
+    const { kinds, removals, clock, logger } = this.deps;
+    const { signal } = this.stopping;
+    if (removals !== null) await this.endLeft(removals);
+    for (const kind of kinds) {
+      if (signal.aborted) return;
+      try {
+        tell(await sweepKind(kind, { nowUnixMs: clock.nowUnixMs(), isDry: false, signal }), kind, logger);
+      } catch (error) {
+        logger.error(
+          { kind: kind.name, error: reasonOf(error) },
+          'what is to be kept no longer could not be removed; it is tried again in an hour',
+        );
+      }
+    }
+    const isLimited = kinds.some(({ limits }) => limits.maxAgeMs !== null || limits.maxBytes !== null);
+    if (signal.aborted || !isLimited) return;
+    this.timer = clock.after(INTERVAL_MS, () => {
+      this.working = this.look();
+    });
+  }
+}
+
+function tell({ kind, excessBytes, ...removed }: SweepResult, { noun, limits }: RetainedKind, logger: Logger): void {
+  if (removed.count > 0) logger.info({ kind, what: noun, ...removed }, 'what is to be kept no longer was removed');
+  if (excessBytes === 0) return;
+  logger.warn(
+    { kind, excessBytes, maxBytes: limits.maxBytes },
+    'more is kept than there should be: the rest is under way, minutes old, or waits for a destination',
+  );
+}
