@@ -32,7 +32,10 @@ if (names.includes('pace')) reports.push(await comparePace(values.dist, Number(v
 if (names.includes('rest')) reports.push(await compareRest(values.dist, Number(values.seconds)));
 if (compared.length > 0) {
   const heading = `${options.spanCount.toLocaleString('en')} spans a round, 4 connections, as fast as each answers:`;
-  report('collector', { text: `${heading}\n\n${workloadTable(compared)}`, goals: workloadGoals(compared) });
+  // Of lines that were measured apart, each time's are a section of their own.
+  const measured =
+    compared.length === WORKLOADS.length ? '' : `: ${names.filter((name) => !REST.includes(name)).join(', ')}`;
+  report(`collector${measured}`, { text: `${heading}\n\n${workloadTable(compared)}`, goals: workloadGoals(compared) });
 }
 if (reports.length > 0) {
   const text = reports.map((each) => each.text).join('\n\n');
