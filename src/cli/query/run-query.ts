@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { z } from 'zod';
 import { packageFile } from '../../component/package-file.js';
+import { textTable } from '../../component/text-table.js';
 import { parseDurationMs } from '../../config/duration.js';
 import { listQueryFiles, MAX_QUERY_RUNS } from '../../query/list-query-files.js';
 import { QueryEngine } from '../../query/query-engine.js';
@@ -172,21 +173,10 @@ function csvCell(cell: Cell): string {
 function table(names: readonly string[], rows: readonly (readonly Cell[])[], maxCellChars: number): string {
   const texts = rows.map((row) => row.map((cell) => tableCell(cell, maxCellChars)));
   const heads = names.map((name) => tableCell(name, maxCellChars));
-  const widths = heads.map((head, column) =>
-    texts.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), head.length),
-  );
-  const isNumber = names.map(
+  const isRight = names.map(
     (_, column) => rows.length > 0 && rows.every((row) => row[column] === null || typeof row[column] === 'number'),
   );
-  const line = (cells: readonly string[]) =>
-    cells
-      .map((cell, column) =>
-        isNumber[column] === true ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0),
-      )
-      .join('  ')
-      .trimEnd();
-  const rule = widths.map((width) => '-'.repeat(width)).join('  ');
-  return `${[line(heads), rule, ...texts.map(line)].join('\n')}\n`;
+  return `${textTable(heads, texts, { hasRule: true, isRight }).join('\n')}\n`;
 }
 
 /** In one line, without what a terminal would take for a command. */

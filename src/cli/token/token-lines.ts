@@ -1,16 +1,13 @@
+import { textTable } from '../../component/text-table.js';
 import type { TokenRow } from '../../store/token-store.js';
 
 const HEADINGS = ['ID', 'NAME', 'PERMISSION', 'USER', 'ACCOUNT', 'CREATED', 'LAST USED', 'STATE'];
 
 /** Tokens as a table, without the tokens themselves, of which nothing but hashes is kept. */
 export function tokenLines(tokens: readonly TokenRow[], nowUnixMs: number): readonly string[] {
-  const rows = [HEADINGS, ...tokens.map((token) => cells(token, nowUnixMs))];
-  const widths = HEADINGS.map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
+  return textTable(
+    HEADINGS,
+    tokens.map((token) => cells(token, nowUnixMs)),
   );
 }
 
