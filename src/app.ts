@@ -27,8 +27,8 @@ import { WatchedConsumer } from './receiver/watched-consumer.js';
 import type { TraceId } from './record/ids.js';
 import type { RecordConsumer } from './record/record-batch.js';
 import { createRetention } from './retention/feature.js';
-import { LocalExecutionBook } from './run/local-execution-book.js';
-import { RowKeeper } from './run/row-keeper.js';
+import { LocalStepRegistry } from './run/local-step-registry.js';
+import { RunRowBackup } from './run/run-row-backup.js';
 import type { RunTracker } from './run/run-tracker.js';
 import { GuardedConsumer } from './sink/guarded-consumer.js';
 import { JsonlOutput } from './sink/jsonl-output.js';
@@ -62,8 +62,8 @@ export class App {
   readonly consumer: RecordConsumer;
   readonly reader: RecordLogReader;
   readonly tracker: RunTracker;
-  /** Where whoever runs a command under this program says so. */
-  readonly book: LocalExecutionBook;
+  /** Registers the steps of runs, for commands that run under this program. */
+  readonly registry: LocalStepRegistry;
   /** Keeps artifacts of steps. */
   readonly artifacts: ArtifactSink;
   /** Hosted runs that are to be brought in, or were. */
@@ -109,7 +109,7 @@ export class App {
       webUrl: () => (purpose === 'serve' ? this.ports.webUrl : null),
     });
     const { executions: store, runs } = opened.state;
-    this.book = new LocalExecutionBook({
+    this.registry = new LocalStepRegistry({
       ...{ store, runs, listeners: [cluster?.steps ?? this.tracker] },
       ...{ places, clock, logger, isShared: cluster !== undefined, openArtifacts: () => storage.open() },
       areSpooled: (stepId) => existsSync(join(dataFolder, SPOOL_FOLDER, stepId)),
@@ -133,13 +133,13 @@ export class App {
       { ...decoding, consumer, guards, clock, logger },
     );
     const access = new Access(configuration['otlp-auth'], { tokens: opened.state.tokens, clock, logger });
-    const fromHosted = { ...deps, store: this.pulls, openConsumer: () => consumer, book: this.book, guards };
+    const fromHosted = { ...deps, store: this.pulls, openConsumer: () => consumer, registry: this.registry, guards };
     const hosted = opened.hostedRuns && new opened.hostedRuns.HostedRuns(configuration, fromHosted);
     const hook = hosted?.openHook(health) ?? platformHookOff(missingForHooks(configuration));
     const jobs = createJobs(configuration, {
       ...deps,
       state: opened.state,
-      book: this.book,
+      registry: this.registry,
       credentials: () => access.credentialsFor(configuration.http.host),
     });
     const artifacts = createArtifacts(configuration, {
@@ -151,7 +151,7 @@ export class App {
     });
     const features = [this.webhooks, jobs, artifacts];
     const api = new LateApi(configuration, {
-      ...{ state: opened.state, reader: parts.anyReader, tracker: parts.anyRuns, book: this.book, jobs },
+      ...{ state: opened.state, reader: parts.anyReader, tracker: parts.anyRuns, registry: this.registry, jobs },
       ...{ access, clock, logger, version: deps.version, stopping: this.stopping.signal, features },
       artifacts,
       measured: {
@@ -185,7 +185,7 @@ export class App {
     parts.listen({ appended: opened.exports, foreign: opened.exports, runs: opened.exports });
     this.spool = new Spool(dataFolder, null, {
       consumer: this.consumer,
-      book: this.book,
+      registry: this.registry,
       artifacts: this.artifacts,
       otlp: () => ({ codec: decoding.codecs.json, bodies: decoding.bodies.json }),
       clock,
@@ -205,7 +205,7 @@ export class App {
       rows: [retainedDeliveries(configuration, { state: opened.state, nowUnixMs })],
     });
     const delivering = purpose === 'import' ? [] : this.webhooks.components;
-    const rows = new RowKeeper(dataFolder, { store: opened.state.rows, clock, logger });
+    const rows = new RunRowBackup(dataFolder, { store: opened.state.rows, clock, logger });
     // Several processes have their rows in a database that all of them need anyway.
     const retaining =
       opened.cluster === undefined ? [retention.shared, rows] : [share(RETENTION_LEASE, [retention.shared])];
@@ -227,7 +227,7 @@ export class App {
     const inward = {
       serve: [
         this.tracker,
-        this.book,
+        this.registry,
         ...(cluster === undefined ? [] : [cluster.held]),
         recordLog,
         ...limits.guards,
@@ -237,7 +237,7 @@ export class App {
         this.spool,
         ...jobs.components,
       ],
-      follow: [this.tracker, this.book, recordLog, limits.disk, this.spool],
+      follow: [this.tracker, this.registry, recordLog, limits.disk, this.spool],
       import: [recordLog, limits.disk],
     };
     this.lifecycle = new Lifecycle([...outward, ...inward[purpose]]);

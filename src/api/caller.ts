@@ -5,11 +5,11 @@ import type { PermissionSet } from '../store/permission-set.js';
 export interface Caller {
   /** Nothing of another account is shown to them or changed by them. */
   readonly accountId: number;
-  /** 0 for who came without a token to an address that is open to senders. */
+  /** 0 for an anonymous sender. */
   readonly tokenId: number;
-  /** `sender`: came without a token to an address that is open to senders. */
+  /** `sender`: anonymous, on an address that takes telemetry without a token. */
   readonly permission: PermissionSet | 'sender';
 }
 
-/** Who came without a token to an address that takes telemetry without one. */
+/** An anonymous sender, on an address that takes telemetry without a token (a loopback address, by default). */
 export const SENDER: Caller = { accountId: FIRST_ACCOUNT_ID, tokenId: 0, permission: 'sender' };

@@ -1,9 +1,9 @@
 import type { Clock } from '../component/clock.js';
+import { FixedDelayTask } from '../component/fixed-delay-task.js';
 import type { Guard, Shortage } from '../component/guard.js';
 import type { HealthState } from '../component/health.js';
 import type { Logger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
-import { Repeated } from '../component/repeated.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { LEASE_MS, LEASE_RENEW_MS } from '../store/lease-times.js';
 import { StoreError } from '../store/store-error.js';
@@ -42,14 +42,14 @@ export class DatabaseLease implements Guard {
   }
 
   private isHeld = false;
-  private readonly renewal: Repeated;
+  private readonly renewal: FixedDelayTask;
 
   private constructor(
     private readonly leases: LeaseStore,
     private readonly holder: string,
     private readonly deps: DatabaseLeaseDeps,
   ) {
-    this.renewal = new Repeated(
+    this.renewal = new FixedDelayTask(
       LEASE_RENEW_MS,
       deps.clock,
       () => this.renewNow(),

@@ -1,7 +1,7 @@
 import type { Clock } from '../component/clock.js';
+import { FixedDelayTask } from '../component/fixed-delay-task.js';
 import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
-import { Repeated } from '../component/repeated.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { LEASE_MS, LEASE_RENEW_MS } from '../store/lease-times.js';
 
@@ -22,7 +22,7 @@ export class HeldLease {
     return lease;
   }
 
-  private readonly renewal: Repeated;
+  private readonly renewal: FixedDelayTask;
   private isHeld = true;
 
   private constructor(
@@ -33,7 +33,7 @@ export class HeldLease {
     const { clock, logger } = deps;
     const onError = (error: unknown) =>
       logger.warn({ what: name, error: reasonOf(error) }, 'the lease could not be renewed; it is tried again');
-    this.renewal = new Repeated(LEASE_RENEW_MS, clock, () => this.look(), onError);
+    this.renewal = new FixedDelayTask(LEASE_RENEW_MS, clock, () => this.look(), onError);
   }
 
   async release(): Promise<void> {

@@ -7,7 +7,7 @@ import type { Health } from '../component/health.js';
 import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../delivery/retry-policy.js';
-import type { ExecutionBook } from '../run/execution-book.js';
+import type { StepRegistry } from '../run/step-registry.js';
 import { DownloadFolder } from '../source/platform/download-folder.js';
 import { HostedSteps } from '../source/platform/hosted-steps.js';
 import { PlatformApi } from '../source/platform/platform-api.js';
@@ -26,7 +26,7 @@ export interface HostedRunsDeps {
   /** Gives what takes a step's records. */
   readonly openConsumer: () => StepConsumer;
   /** Gets the runs and their steps; `undefined` where a bridge elsewhere takes the records. */
-  readonly book: ExecutionBook | undefined;
+  readonly registry: StepRegistry | undefined;
   /** Asked before a download. */
   readonly guards: readonly Guard[];
   readonly clock: Clock;
@@ -56,7 +56,7 @@ export class HostedRuns {
     private readonly configuration: Configuration,
     private readonly deps: HostedRunsDeps,
   ) {
-    const { clock, logger, random, store, book } = deps;
+    const { clock, logger, random, store, registry } = deps;
     const { 'platform-url': platform, platformSecrets } = configuration;
     this.storeName = deps.storeName ?? platform;
     this.folder = new DownloadFolder(configuration['data-dir'], deps.pid, clock);
@@ -72,7 +72,7 @@ export class HostedRuns {
       folder: this.folder.path,
       maxFileBytes: configuration['platform-max-file'],
       openConsumer: deps.openConsumer,
-      ...(book === undefined ? {} : { steps: new HostedSteps(book, platform) }),
+      ...(registry === undefined ? {} : { steps: new HostedSteps(registry, platform) }),
       rejects: new RejectFile(join(configuration['data-dir'], REJECTS_FILE), clock, (reason) =>
         logger.error({}, reason),
       ),

@@ -5,7 +5,7 @@ import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Feature } from '../feature.js';
 import { API_PATH } from '../run/api-path.js';
-import type { LocalExecutionBook } from '../run/local-execution-book.js';
+import type { LocalStepRegistry } from '../run/local-step-registry.js';
 import { lazyRouter } from '../web/lazy-router.js';
 import { isForPages } from '../web/page/is-for-pages.js';
 import type { Access } from './access.js';
@@ -15,7 +15,7 @@ import type { MeasuredParts } from './create-metrics.js';
 /** What the API works with. */
 export interface LateApiDeps extends Omit<ApiRoutersDeps, 'dataFolder' | 'notes' | 'redaction'> {
   readonly access: Access;
-  readonly book: LocalExecutionBook;
+  readonly registry: LocalStepRegistry;
   readonly artifacts: Artifacts;
   /** Where telemetry is received; asked only after the start. */
   readonly otlpUrl: () => string;
@@ -36,8 +36,8 @@ export class LateApi {
   executions(host: string): Router {
     return lazyRouter(`${API_PATH}/executions`, async () => {
       const { executionRouter } = await import('../web/execution-router.js');
-      const { book, access, logger } = this.deps;
-      return executionRouter({ book, gate: access.gateAt(host), logger });
+      const { registry, access, logger } = this.deps;
+      return executionRouter({ registry, gate: access.gateAt(host), logger });
     });
   }
 

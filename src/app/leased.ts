@@ -1,8 +1,8 @@
 import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
+import { FixedDelayTask } from '../component/fixed-delay-task.js';
 import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
-import { Repeated } from '../component/repeated.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { LEASE_MS, LEASE_RENEW_MS } from '../store/lease-times.js';
 
@@ -24,7 +24,7 @@ export const RETENTION_LEASE = 'retention';
 export class Leased implements Component {
   readonly name: string;
   private state: 'waiting' | 'running' | 'over' = 'waiting';
-  private readonly renewal: Repeated;
+  private readonly renewal: FixedDelayTask;
 
   /** @param name of the lease @param parts the ones that others need first */
   constructor(
@@ -33,7 +33,7 @@ export class Leased implements Component {
     private readonly deps: LeasedDeps,
   ) {
     this.name = name;
-    this.renewal = new Repeated(
+    this.renewal = new FixedDelayTask(
       LEASE_RENEW_MS,
       deps.clock,
       () => this.renew(),

@@ -5,7 +5,7 @@ import type { Clock } from '../component/clock.js';
 import type { Logger } from '../component/logger.js';
 import { namesIn } from '../component/names-in.js';
 import type { Configuration } from '../config/configuration.js';
-import { ROWS_FOLDER } from '../run/row-keeper.js';
+import { ROWS_FOLDER } from '../run/run-row-backup.js';
 import { listTraces } from '../sink/record-log-files.js';
 import type { Fence } from '../store/fence.js';
 import { openSqliteState } from '../store/open-sqlite-state.js';

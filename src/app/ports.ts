@@ -1,11 +1,11 @@
 import type { Router } from 'express';
 import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
+import { ComponentGroup } from '../component/component-group.js';
 import type { ConnectionCounts } from '../component/connection-counts.js';
 import type { Health } from '../component/health.js';
 import { HostCheck } from '../component/host-check.js';
 import type { Logger } from '../component/logger.js';
-import { Together } from '../component/together.js';
 import type { Configuration } from '../config/configuration.js';
 import { aboutRouter } from '../receiver/about-router.js';
 import type { ExportIntake } from '../receiver/export-intake.js';
@@ -69,7 +69,7 @@ export class Ports {
             { ...grpc, hosts, isOptional: !configuration.chosen.has('grpc') },
             { intake, gate: access.gateAt(grpc.host), clock, logger, health, httpUrl },
           );
-    this.receivers = new Together('receivers', [this.http, ...(this.grpc === undefined ? [] : [this.grpc])]);
+    this.receivers = new ComponentGroup('receivers', [this.http, ...(this.grpc === undefined ? [] : [this.grpc])]);
     const routers = [
       aboutRouter(about, 'web'),
       api.executions(web.host),

@@ -5,7 +5,8 @@ import { EXEC_FLAGS, EXEC_SWITCHES } from './exec/exec-flags.js';
 export const execCommand: CliCommand = {
   name: 'exec',
   operands: '<COMMAND...>',
-  summary: "run a command that runs the engine, and keep the engine's telemetry; the command notices nothing",
+  summary:
+    "run a command that runs the engine, and keep the engine's telemetry, without changing how the command behaves",
   settings: [
     'data-dir',
     'database-url',

@@ -5,9 +5,9 @@ import { openState } from '../app/open-state.js';
 import { silentLogger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
 import type { Configuration } from '../config/configuration.js';
-import { type ExecutionBook, ExecutionBookError } from '../run/execution-book.js';
-import { LocalExecutionBook } from '../run/local-execution-book.js';
-import { HttpExecutionBook } from '../source/http-execution-book.js';
+import { LocalStepRegistry } from '../run/local-step-registry.js';
+import { type StepRegistry, StepRegistryError } from '../run/step-registry.js';
+import { HttpStepRegistry } from '../source/http-step-registry.js';
 import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import type { DataFolderLock } from '../store/data-folder-lock.js';
 import type { ExecutionRow, FinishResult } from '../store/execution-store.js';
@@ -55,21 +55,21 @@ async function finishHere(configuration: Configuration, runKey: string, context:
   const state = await openState(configuration, context.clock);
   const { executions: store, runs } = state;
   const { clock } = context;
-  const book = new LocalExecutionBook({ store, runs, listeners: [], clock, logger: silentLogger });
+  const registry = new LocalStepRegistry({ store, runs, listeners: [], clock, logger: silentLogger });
   try {
     // Whoever ran its steps has gone with the folder's lock: they do not keep it open.
-    await book.start();
-    return say(await ask(book, runKey), runKey, folder, context);
+    await registry.start();
+    return say(await ask(registry, runKey), runKey, folder, context);
   } finally {
-    await book.shutdown();
+    await registry.shutdown();
     await state.close();
   }
 }
 
 async function finishAt(url: string, runKey: string, context: ProcessContext): Promise<ExitCode> {
   const headers = bridgeHeaders(context.environment, url);
-  const book = new HttpExecutionBook(url, { clock: context.clock, signal: context.stop, headers });
-  return say(await ask(book, runKey), runKey, url, context);
+  const registry = new HttpStepRegistry(url, { clock: context.clock, signal: context.stop, headers });
+  return say(await ask(registry, runKey), runKey, url, context);
 }
 
 /** The folder's lock, or the address of the bridge that holds it. */
@@ -87,11 +87,11 @@ async function takeFolder(folder: string, { clock, pid, stop }: ProcessContext):
   }
 }
 
-async function ask(book: ExecutionBook, runKey: string): Promise<FinishResult> {
+async function ask(registry: StepRegistry, runKey: string): Promise<FinishResult> {
   try {
-    return await book.finish(runKey);
+    return await registry.finish(runKey);
   } catch (error) {
-    if (error instanceof ExecutionBookError) throw new CliError(EXIT.failed, error.message, { cause: error });
+    if (error instanceof StepRegistryError) throw new CliError(EXIT.failed, error.message, { cause: error });
     throw error;
   }
 }

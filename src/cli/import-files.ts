@@ -55,7 +55,7 @@ export async function importFiles(invocation: Invocation): Promise<ExitCode> {
   }
 }
 
-/** The records marked as those of an import, for the bridge that takes them to tell what is no news. */
+/** The records marked as those of an import, so that the bridge that takes them triggers no events for them. */
 function imported(delivery: Delivery, beganUnixMs: number): Delivery {
   const batches = delivery.batches.map(({ traceId, resource, records }) => ({
     ...{ traceId, records },

@@ -5,7 +5,7 @@ import { pause } from '../component/pause.js';
 import type { Configuration } from '../config/configuration.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import { HttpArtifactSink } from '../source/artifact/http-artifact-sink.js';
-import { HttpExecutionBook } from '../source/http-execution-book.js';
+import { HttpStepRegistry } from '../source/http-step-registry.js';
 import { Spool } from '../source/spool.js';
 import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import { appDeps } from './app-deps.js';
@@ -79,13 +79,21 @@ export async function openIntake(
     const headers = bridgeHeaders(context.environment, url);
     const consumer = new HttpConsumer(url, clock, stop, patient, headers);
     const takeInCommand = async (folder: string) => {
-      const book = new HttpExecutionBook(url, { clock, signal: stop, headers });
+      const registry = new HttpStepRegistry(url, { clock, signal: stop, headers });
       try {
         const artifacts = new HttpArtifactSink(url, headers);
-        const deps = { consumer, book, artifacts, otlp: otlpReading, settle: () => consumer.finish(), clock, logger };
+        const deps = {
+          consumer,
+          registry,
+          artifacts,
+          otlp: otlpReading,
+          settle: () => consumer.finish(),
+          clock,
+          logger,
+        };
         return await new Spool(configuration['data-dir'], null, { ...deps, pid: context.pid }).takeIn(folder);
       } finally {
-        book.close();
+        registry.close();
       }
     };
     return { consumer, app: undefined, url, takeInCommand, settle: () => consumer.finish(), shutdown: async () => {} };

@@ -5,7 +5,7 @@ export const reportCommand: CliCommand = {
   name: 'report',
   operands: '[RUN]',
   summary:
-    'say what a run came to: time by phase, slowest nodes, what it waited for, what failed and why; RUN is the number of a run, a trace or invocation id or how it begins, or a --run-id (default: the run of which records came last)',
+    'summarise a run: time by phase, slowest nodes, what it waited for, what failed and why; RUN is the number of a run, a trace or invocation id or how it begins, or a --run-id (default: the run of which records came last)',
   settings: ['data-dir'],
   flags: [['--json', 'print every node in every phase as JSON']],
   examples: [

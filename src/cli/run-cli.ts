@@ -3,7 +3,7 @@ import { ListenError } from '../component/listen-error.js';
 import { reasonOf } from '../component/reason-of.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { ConsumeError } from '../record/record-batch.js';
-import { ExecutionBookError } from '../run/execution-book.js';
+import { StepRegistryError } from '../run/step-registry.js';
 import { OutputError } from '../sink/jsonl-output.js';
 import { ConvertError } from '../source/convert-error.js';
 import { PlatformError } from '../source/platform/platform-error.js';
@@ -96,7 +96,7 @@ function explain(error: unknown): readonly [ExitCode, readonly string[]] {
     error instanceof ConvertError ||
     error instanceof ConsumeError ||
     error instanceof PlatformError ||
-    error instanceof ExecutionBookError;
+    error instanceof StepRegistryError;
   if (isFailure) return [EXIT.failed, [error.message]];
   if (isForeseen) return [EXIT.usage, [error.message]];
   const advice = SYSTEM_ADVICE[errorCode(error) ?? ''];

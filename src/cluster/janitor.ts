@@ -1,8 +1,8 @@
 import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
+import { FixedDelayTask } from '../component/fixed-delay-task.js';
 import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
-import { Repeated } from '../component/repeated.js';
 import type { ObjectStore } from '../store/bucket/object-store.js';
 import type { ClusterStores } from '../store/cluster/cluster-stores.js';
 
@@ -21,13 +21,13 @@ const OBJECTS_AT_A_TIME = 1_000;
 /** Removes from the bucket what nobody needs any more: objects of the journal whose parts are all stored, and those that dead processes never had counted. */
 export class Janitor implements Component {
   readonly name = 'janitor of the journal';
-  private readonly repeated: Repeated;
+  private readonly repeated: FixedDelayTask;
 
   constructor(private readonly deps: JanitorDeps) {
     const { clock, logger } = deps;
     const onError = (error: unknown) =>
       logger.warn({ error: reasonOf(error) }, 'the bucket could not be tidied; it is tried again');
-    this.repeated = new Repeated(CLEAN_MS, clock, () => this.clean(), onError);
+    this.repeated = new FixedDelayTask(CLEAN_MS, clock, () => this.clean(), onError);
   }
 
   async start(): Promise<void> {

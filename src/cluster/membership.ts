@@ -2,11 +2,11 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
+import { FixedDelayTask } from '../component/fixed-delay-task.js';
 import type { Guard, Shortage } from '../component/guard.js';
 import type { HealthState } from '../component/health.js';
 import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
-import { Repeated } from '../component/repeated.js';
 import type { MemberStore } from '../store/cluster/member-store.js';
 import { LEASE_MS, LEASE_RENEW_MS } from '../store/lease-times.js';
 import type { ProcessIdentity } from './process-identity.js';
@@ -35,13 +35,13 @@ export class Membership implements Component, Guard {
   readonly name = 'membership';
   private isMember = false;
   private renewedMs = Number.NEGATIVE_INFINITY;
-  private readonly renewal: Repeated;
-  private readonly burial: Repeated;
+  private readonly renewal: FixedDelayTask;
+  private readonly burial: FixedDelayTask;
   private isStopped = false;
 
   constructor(private readonly deps: MembershipDeps) {
     const { clock, logger } = deps;
-    this.renewal = new Repeated(
+    this.renewal = new FixedDelayTask(
       LEASE_RENEW_MS,
       clock,
       () => this.renew(),
@@ -49,7 +49,7 @@ export class Membership implements Component, Guard {
       (error) =>
         logger.warn({ error: reasonOf(error) }, 'the lease of this process could not be renewed; it is tried again'),
     );
-    this.burial = new Repeated(
+    this.burial = new FixedDelayTask(
       BURY_MS,
       clock,
       () => this.bury(),

@@ -1,8 +1,8 @@
 import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
+import { FixedDelayTask } from '../component/fixed-delay-task.js';
 import type { Logger } from '../component/logger.js';
 import { reasonOf } from '../component/reason-of.js';
-import { Repeated } from '../component/repeated.js';
 import type { TraceId } from '../record/ids.js';
 import type { SharedTraceStore } from '../store/cluster/shared-trace-store.js';
 
@@ -28,13 +28,13 @@ const LOOK_MS = 60_000;
 /** Removes copies on this machine of traces that were removed, by whichever process. Nobody is answered from them in any case. */
 export class RemovedCopies implements Component {
   readonly name = 'copies of what was removed';
-  private readonly repeated: Repeated;
+  private readonly repeated: FixedDelayTask;
 
   constructor(private readonly deps: RemovedCopiesDeps) {
     const { clock, logger } = deps;
     const onError = (error: unknown) =>
       logger.warn({ error: reasonOf(error) }, 'copies of removed runs are left; it is tried again');
-    this.repeated = new Repeated(LOOK_MS, clock, () => this.look(), onError);
+    this.repeated = new FixedDelayTask(LOOK_MS, clock, () => this.look(), onError);
   }
 
   async start(): Promise<void> {

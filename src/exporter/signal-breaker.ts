@@ -7,7 +7,7 @@ import type { SignalStatus } from './destination.js';
 
 /** Statuses by which a receiver says that it has no place for logs at all. */
 const NO_LOGS: ReadonlySet<number> = new Set([404, 415, 501]);
-/** So many failures in a row, over all requests, are no chance: the destination is left alone for a while. */
+/** The circuit breaker opens after this many failures in a row, over all requests: nothing is sent to the destination for a while. */
 const MAX_CHANCE_FAILURES = 4;
 /** Different statuses of refusal that are logged, each once. */
 const MAX_LOGGED_STATUSES = 20;

@@ -5,7 +5,7 @@ import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
 import { joinCommandLine } from '../config/jobs.js';
 import type { Feature } from '../feature.js';
-import type { LocalExecutionBook } from '../run/local-execution-book.js';
+import type { LocalStepRegistry } from '../run/local-step-registry.js';
 import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
 import type { CatalogJob } from '../store/run-catalog.js';
 import type { State } from '../store/state.js';
@@ -24,7 +24,7 @@ export type JobConfig = Pick<Configuration, 'data-dir' | 'jobs' | 'max-running-j
 /** What jobs need of the program. */
 export interface JobHost extends Pick<JobLauncherConfig, 'nodePath' | 'entryPath' | 'environment' | 'credentials'> {
   readonly state: Pick<State, 'db' | 'observer' | 'fence' | 'executions' | 'catalog'>;
-  readonly book: Pick<LocalExecutionBook, 'end'>;
+  readonly registry: Pick<LocalStepRegistry, 'end'>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -101,7 +101,7 @@ export class Jobs implements Feature, Component {
     const { JobLauncher } = await import('./launcher.js');
     const { JobRunner: Runner } = await import('./runner.js');
     const { JobService: Service } = await import('./service.js');
-    const { state, book, nodePath, entryPath, environment, credentials, clock, logger } = this.host;
+    const { state, registry, nodePath, entryPath, environment, credentials, clock, logger } = this.host;
     const { executions } = state;
     const queue = await this.store();
     const jobs = new Map(this.config.jobs.map((job) => [job.name, job]));
@@ -110,7 +110,7 @@ export class Jobs implements Feature, Component {
     const newId = () => randomUUID();
     const runner = new Runner(
       { maxRunning: this.config['max-running-jobs'], isShared: this.config.processes === 'several' },
-      { jobs, queue, executions, book, launcher, clock, logger, newId },
+      { jobs, queue, executions, registry, launcher, clock, logger, newId },
     );
     const service = new Service({ jobs, queue, executions, runner, clock, newId });
     await runner.start();

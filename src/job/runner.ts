@@ -8,7 +8,7 @@ import { signalProcesses } from '../component/signal-processes.js';
 import { whenAborted } from '../component/when-aborted.js';
 import type { JobDefinition } from '../config/jobs.js';
 import { sanitizeCommand } from '../exporter/redaction/sanitize-command.js';
-import type { LocalExecutionBook } from '../run/local-execution-book.js';
+import type { LocalStepRegistry } from '../run/local-step-registry.js';
 import type { CommandEnding } from '../store/command-ending.js';
 import type { ExecutionStore } from '../store/execution-store.js';
 import { digestOf, type JobRunRow, type JobRunStore, type StepOutput } from './job-run-store.js';
@@ -130,7 +130,7 @@ export class JobRunner implements Component {
     const steps = await executions.listSteps(run.runId);
     const doneCount = steps.filter(({ ending }) => ending?.kind === 'exited' && ending.exitCode === 0).length;
     for (const { stepId, ending } of steps) {
-      if (ending === null) await this.deps.book.end(stepId, { kind: 'unknown' }, clock.nowUnixMs());
+      if (ending === null) await this.deps.registry.end(stepId, { kind: 'unknown' }, clock.nowUnixMs());
     }
     const failure =
       'run-bridge went down while this run was under way; a retry goes on from the command that was not done';
@@ -223,7 +223,7 @@ export class RunCourse {
     private readonly deps: JobRunnerDeps,
   ) {}
 
-  /** Runs the commands that are left. @throws StoreError, ExecutionBookError */
+  /** Runs the commands that are left. @throws StoreError, StepRegistryError */
   async go(): Promise<RunEnd> {
     const { clock } = this.deps;
     const { timeoutMs } = this.job;
@@ -285,7 +285,7 @@ export class RunCourse {
     this.process = undefined;
     // `exec` has reported it, unless it could not be started or was killed.
     const step = await executions.findStep(stepId);
-    if (step?.ending === null) await deps.book.end(stepId, ending, clock.nowUnixMs());
+    if (step?.ending === null) await deps.registry.end(stepId, ending, clock.nowUnixMs());
     return ending;
   }
 
@@ -355,7 +355,7 @@ export interface JobRunnerDeps {
   readonly jobs: ReadonlyMap<string, JobDefinition>;
   readonly queue: JobRunStore;
   readonly executions: Pick<ExecutionStore, 'beginIn' | 'cancel' | 'findStep' | 'listSteps'>;
-  readonly book: Pick<LocalExecutionBook, 'end'>;
+  readonly registry: Pick<LocalStepRegistry, 'end'>;
   readonly launcher: Pick<JobLauncher, 'launch' | 'environmentOf'>;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -5,7 +5,7 @@ import { readFolderSize } from '../component/folder-size.js';
 import { readFolderUsage } from '../component/folder-usage.js';
 import { makeFolderIn } from '../component/make-folder-in.js';
 import { parseTraceId, type TraceId } from '../record/ids.js';
-import { ROWS_FOLDER } from '../run/row-keeper.js';
+import { ROWS_FOLDER } from '../run/run-row-backup.js';
 import type { ObjectStore } from '../store/bucket/object-store.js';
 import type { SharedTraceStore } from '../store/cluster/shared-trace-store.js';
 import { tracePrefix } from '../store/cluster/trace-prefix.js';

@@ -4,7 +4,7 @@ import type { ExecutionRow, FinishResult } from '../store/execution-store.js';
 import { DEFAULT_JOB, type StepPlace, type StepStart } from '../store/step-start.js';
 import { endingSchema } from './ending-schema.js';
 
-// What goes between a book over HTTP and the bridge that keeps it. Both sides are here, so that they cannot drift apart.
+// What goes between a registry over HTTP and the bridge that keeps it. Both sides are here, so that they cannot drift apart.
 
 /** The most bytes that a body of it may have: a command line is the longest thing in it. */
 export const MAX_API_BODY_BYTES = 256 * 1024;

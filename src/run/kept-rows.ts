@@ -4,7 +4,7 @@ import { errorCode } from '../component/error-code.js';
 import { slices } from '../component/slices.js';
 import { parseRunRows } from '../store/parse-run-rows.js';
 import type { RunRows } from '../store/run-rows.js';
-import { ROWS_FOLDER } from './row-keeper.js';
+import { ROWS_FOLDER } from './run-row-backup.js';
 
 /**
  * Rows of runs from their files, in the order of the runs' numbers, some at a time.

@@ -2,10 +2,10 @@ import { EarliestTimer } from '../component/earliest-timer.js';
 import type { TraceId } from '../record/ids.js';
 import type { Appended, AppendedPiece } from '../sink/appended.js';
 import type { RunRow } from '../store/run-store.js';
-import type { ParkedRun } from './parked-runs.js';
+import type { ParkedRun } from './evicted-runs.js';
 import { formatRun, formatStep } from './run-document.js';
 import type { RunEvent } from './run-event.js';
-import { type RunForecast, RunState } from './run-state.js';
+import { type PendingVerdict, RunState } from './run-state.js';
 import type { RunSummary } from './run-summary.js';
 import type { RunTrackerConfig, RunTrackerDeps } from './run-tracker-config.js';
 import { namesOf, TraceSteps } from './trace-steps.js';
@@ -23,7 +23,7 @@ const MAX_RETRY_MS = 60_000;
 export class OpenRun {
   private state: RunState | null;
   /** Stands for the state where that was dropped and nothing came since. */
-  private forecast: RunForecast | null = null;
+  private forecast: PendingVerdict | null = null;
   /** Bytes of the log that the state has taken in. */
   private loadedBytes = 0;
   /** Bytes of the log that are durable. */
@@ -183,7 +183,7 @@ export class OpenRun {
   }
 
   /** What the records add up to: as far as it is in memory, or as it was foretold. */
-  private get known(): RunState | RunForecast | null {
+  private get known(): RunState | PendingVerdict | null {
     return this.state ?? this.forecast;
   }
 
@@ -236,7 +236,7 @@ export class OpenRun {
   }
 
   /** Drops a forecast that was made of less than is known now. */
-  private async checkForecast({ logBytes }: RunForecast): Promise<void> {
+  private async checkForecast({ logBytes }: PendingVerdict): Promise<void> {
     await this.steps.refresh([]);
     const isRight = logBytes === this.knownBytes && this.steps.isEmpty;
     if (!isRight) this.forecast = null;
@@ -300,7 +300,7 @@ export class OpenRun {
   }
 
   /** Whether summing up is worth its time: nothing is said of a run that is known, as long as none of it is over. */
-  private mayHaveNews(known: RunState | RunForecast): boolean {
+  private mayHaveNews(known: RunState | PendingVerdict): boolean {
     const { count, overCount } = known.ending(this.deps.clock.monotonicMs(), this.steps);
     return count > 0 && (overCount > 0 || this.savedState !== 'open' || this.saidSteps !== this.steps.names);
   }
@@ -343,7 +343,7 @@ export class OpenRun {
     this.savedState = state;
   }
 
-  private summarize(known: RunState | RunForecast): { run: RunSummary; isOver: boolean } {
+  private summarize(known: RunState | PendingVerdict): { run: RunSummary; isOver: boolean } {
     const { invocations, nextEndMs } = known.judge(this.deps.clock.monotonicMs(), this.steps);
     const isOver = nextEndMs === null && invocations.length > 0;
     const run: RunSummary = {

@@ -71,7 +71,7 @@ export class RunState {
    * How it ends when no more records come and nothing is told of steps; `undefined` where that is not known: where
    * invocations end at different times, one after the other, or are of steps.
    */
-  forecast(logBytes: number): RunForecast | undefined {
+  forecast(logBytes: number): PendingVerdict | undefined {
     const { invocations } = this.assigner;
     const [first] = invocations;
     if (first === undefined || invocations.length > MAX_FORECAST) return undefined;
@@ -79,7 +79,7 @@ export class RunState {
     const isKnown = invocations.every((parts) => parts.stepId === null && this.endOf(parts, undefined, 0) === endMs);
     if (!isKnown) return undefined;
     const summaries = invocations.map((parts, position) => summarizeInvocation(parts, position + 1, true, null));
-    return new RunForecast(summaries, endMs, logBytes);
+    return new PendingVerdict(summaries, endMs, logBytes);
   }
 
   private endingOf(invocations: readonly InvocationParts[], nowMs: number, steps?: StepFinder): RunEnding {
@@ -139,7 +139,7 @@ export interface RunEnding {
  * How a run ends if no more records come: worked out when its records' sum is dropped from memory, so that its log need
  * not be read again only to say so. A kilobyte or two.
  */
-export class RunForecast {
+export class PendingVerdict {
   /**
    * @param invocations with their verdicts
    * @param endMs when all of them are over, in monotonic milliseconds

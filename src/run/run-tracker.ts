@@ -3,8 +3,8 @@ import type { Component } from '../component/component.js';
 import { whenAborted } from '../component/when-aborted.js';
 import type { TraceId } from '../record/ids.js';
 import type { Appended, AppendListener } from '../sink/appended.js';
+import { EvictedRuns, type ParkedRun } from './evicted-runs.js';
 import { OpenRun } from './open-run.js';
-import { type ParkedRun, ParkedRuns } from './parked-runs.js';
 import type { StepListener } from './run-event.js';
 import type { RunSummary } from './run-summary.js';
 import type { RunTrackerConfig, RunTrackerDeps } from './run-tracker-config.js';
@@ -23,7 +23,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
   private parkAtCount: number;
   /** Bytes of lines that were appended since memory was last looked at. */
   private appendedBytes = 0;
-  private readonly parked: ParkedRuns;
+  private readonly parked: EvictedRuns;
   private isStopped = false;
   private replaying: Promise<void> = Promise.resolve();
   /** Runs that are being read again since more is known of their steps. */
@@ -35,7 +35,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
     private readonly deps: RunTrackerDeps,
   ) {
     this.parkAtCount = config.maxOpenRuns;
-    this.parked = new ParkedRuns(deps.clock, (traceId, run) => this.resume(traceId, run));
+    this.parked = new EvictedRuns(deps.clock, (traceId, run) => this.resume(traceId, run));
   }
 
   /** Runs that are not over: those in memory, and those of which only the time of the last record is remembered. */

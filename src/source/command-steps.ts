@@ -5,17 +5,17 @@ import { SpanIdTable } from '../record/span-id-table.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import { eventName } from '../run/event-name.js';
-import type { ExecutionBook } from '../run/execution-book.js';
+import type { StepRegistry } from '../run/step-registry.js';
 import type { CommandEnding } from '../store/command-ending.js';
 import type { StepStart } from '../store/step-start.js';
 
 /** Where the records of a command go, and where its steps are told. */
 export interface StepsTarget {
   readonly consumer: RecordConsumer;
-  readonly book: StepsBook;
+  readonly registry: CommandStepRegistry;
 }
 
-type StepsBook = Pick<ExecutionBook, 'begin' | 'attach' | 'end'>;
+type CommandStepRegistry = Pick<StepRegistry, 'register' | 'attach' | 'end'>;
 
 /** One engine command of a command that may run several (make, a script). */
 export interface CommandStep {
@@ -92,19 +92,19 @@ export class CommandSteps implements RecordConsumer {
         ofSteps.set(step, [...(ofSteps.get(step) ?? []), this.named({ ...batch, records }, step)]);
       }
     }
-    const { consumer, book } = await this.open();
+    const { consumer, registry } = await this.open();
     let rest: Delivery = { batches: others, foreign };
     for (const [step, own] of ofSteps) {
-      step.consumer ??= await this.begin(step, consumer, book);
+      step.consumer ??= await this.begin(step, consumer, registry);
       // What is nobody's goes with the first: of a single engine command all is handed over at once.
       await step.consumer.consume({ ...rest, batches: [...own, ...rest.batches] });
       rest = { batches: [], foreign: [] };
     }
     if (ofSteps.size === 0) await consumer.consume(rest);
-    this.sayEnds(book);
+    this.sayEnds(registry);
   }
 
-  /** Says of each trace whose it is, where that was not said. @throws ExecutionBookError */
+  /** Says of each trace whose it is, where that was not said. @throws StepRegistryError */
   async attach(): Promise<void> {
     await this.saying;
     for (const { consumer, traceId } of this.all) await consumer?.attach([traceId]);
@@ -112,22 +112,26 @@ export class CommandSteps implements RecordConsumer {
 
   /**
    * Ends all that have not ended, in their order: the command's end is that of the last one, and those before it ended
-   * within it. All are begun by then, so that the run goes on until the last has ended. @throws ExecutionBookError
+   * within it. All are begun by then, so that the run goes on until the last has ended. @throws StepRegistryError
    */
-  async end(book: Pick<ExecutionBook, 'begin' | 'end'>, ending: CommandEnding, endedUnixMs: number): Promise<void> {
+  async end(
+    registry: Pick<StepRegistry, 'register' | 'end'>,
+    ending: CommandEnding,
+    endedUnixMs: number,
+  ): Promise<void> {
     await this.saying;
     // What was said in vain before is said again.
-    for (const { start, isEndSaid } of this.all.slice(1)) if (!isEndSaid) await book.begin(start);
+    for (const { start, isEndSaid } of this.all.slice(1)) if (!isEndSaid) await registry.register(start);
     for (const step of this.all.slice(0, -1)) {
       if (step.isEndSaid) continue;
-      await book.end(step.start.stepId, { kind: 'within' }, Math.min(endOf(step) ?? endedUnixMs, endedUnixMs));
+      await registry.end(step.start.stepId, { kind: 'within' }, Math.min(endOf(step) ?? endedUnixMs, endedUnixMs));
       step.isEndSaid = true;
     }
-    await book.end(this.all.at(-1)?.start.stepId ?? this.start.stepId, ending, endedUnixMs);
+    await registry.end(this.all.at(-1)?.start.stepId ?? this.start.stepId, ending, endedUnixMs);
   }
 
   /** Says the end of those that are over. Never the last one's: it keeps the run going, and the command's end is its own. */
-  private sayEnds(book: StepsBook): void {
+  private sayEnds(registry: CommandStepRegistry): void {
     const last = this.all.findLastIndex(({ hasBegun }) => hasBegun);
     for (const step of this.all.slice(0, Math.max(0, last))) {
       const { consumer, traceId, start } = step;
@@ -136,7 +140,7 @@ export class CommandSteps implements RecordConsumer {
       step.isEndSaid = true;
       const say = async () => {
         await consumer?.attach([traceId]);
-        await book.end(start.stepId, { kind: 'within' }, endedUnixMs);
+        await registry.end(start.stepId, { kind: 'within' }, endedUnixMs);
       };
       // What cannot be said now is said when the command has ended.
       this.saying = this.saying.then(say).catch(() => {
@@ -185,17 +189,17 @@ export class CommandSteps implements RecordConsumer {
     };
   }
 
-  private async begin(step: Step, consumer: RecordConsumer, book: StepsBook): Promise<AttachingConsumer> {
+  private async begin(step: Step, consumer: RecordConsumer, registry: CommandStepRegistry): Promise<AttachingConsumer> {
     const { start } = step;
     // The command's own step is begun by whoever opens the target.
     const isOwn = start.stepId === this.start.stepId;
-    const begun = isOwn ? Promise.resolve() : book.begin(start);
+    const begun = isOwn ? Promise.resolve() : registry.register(start);
     // The records are worth more; it is said again at the end.
     step.hasBegun = await begun.then(
       () => true,
       () => false,
     );
-    return new AttachingConsumer(consumer, book, start.stepId);
+    return new AttachingConsumer(consumer, registry, start.stepId);
   }
 }
 
@@ -338,7 +342,7 @@ export class AttachingConsumer implements RecordConsumer {
   /** @param stepId of the command whose records these are */
   constructor(
     private readonly target: RecordConsumer,
-    private readonly book: Pick<ExecutionBook, 'attach'>,
+    private readonly registry: Pick<StepRegistry, 'attach'>,
     private readonly stepId: string,
   ) {}
 
@@ -349,11 +353,11 @@ export class AttachingConsumer implements RecordConsumer {
     await this.target.consume(delivery);
   }
 
-  /** Says it of those of which it was not said yet. @throws ExecutionBookError */
+  /** Says it of those of which it was not said yet. @throws StepRegistryError */
   async attach(traceIds: Iterable<TraceId>): Promise<void> {
     for (const traceId of traceIds) {
       if (this.attached.has(traceId)) continue;
-      await this.book.attach(this.stepId, traceId);
+      await this.registry.attach(this.stepId, traceId);
       this.attached.add(traceId);
     }
   }

@@ -10,7 +10,7 @@ import { whenAborted } from '../component/when-aborted.js';
 import type { TraceId } from '../record/ids.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import { stepInEnvironment } from '../record/resource.js';
-import type { ExecutionBook } from '../run/execution-book.js';
+import type { StepRegistry } from '../run/step-registry.js';
 import { ArtifactError, type ArtifactErrorCode } from '../store/artifact/artifact-error.js';
 import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
 import { DataFolderLock } from '../store/data-folder-lock.js';
@@ -34,7 +34,7 @@ import { startPosition } from './start-position.js';
 /** What taking in spooled commands needs. */
 export interface SpoolDeps {
   readonly consumer: RecordConsumer;
-  readonly book: Pick<ExecutionBook, 'begin' | 'attach' | 'end' | 'expectArtifacts' | 'endArtifacts'>;
+  readonly registry: Pick<StepRegistry, 'register' | 'attach' | 'end' | 'expectArtifacts' | 'endArtifacts'>;
   readonly artifacts: ArtifactSink;
   readonly otlp: () => OtlpReading;
   /** Sends what the consumer holds back; called when a command's records were consumed. */
@@ -163,14 +163,14 @@ export class Spool implements Component {
 
   /** @param entry `undefined` where it was not written, or is damaged: then the records are taken, of no known step. */
   private async take(folder: string, entry: SpoolEntry | undefined): Promise<number> {
-    const { book, settle, clock } = this.deps;
+    const { registry, settle, clock } = this.deps;
     const { spooledArtifacts, spooledSteps } = await import('./artifact/spooled-artifacts.js');
     const patient = new PatientConsumer(this.deps.consumer, clock, this.stop.signal);
-    const steps = entry && new CommandSteps(async () => ({ consumer: patient, book }), entry.start);
+    const steps = entry && new CommandSteps(async () => ({ consumer: patient, registry }), entry.start);
     const consumer = steps ?? patient;
     const file = fileOf(folder, entry);
     const inJsonl = new Map<TraceId, JsonlKeys>();
-    const place = entry && (await book.begin(entry.start));
+    const place = entry && (await registry.register(entry.start));
     const recordCount =
       (await this.takeJsonl(file, entry?.resourceAttributes ?? '', consumer, inJsonl)) +
       (await this.takeOtlp(folder, consumer, inJsonl));
@@ -179,13 +179,17 @@ export class Spool implements Component {
       const uploads = [{ start: entry.start, place, artifacts: await spooledArtifacts(folder, null) }];
       for (const stepId of await spooledSteps(folder)) {
         const start = { ...entry.start, stepId, runOf: entry.start.stepId };
-        uploads.push({ start, place: await book.begin(start), artifacts: await spooledArtifacts(folder, stepId) });
+        uploads.push({
+          start,
+          place: await registry.register(start),
+          artifacts: await spooledArtifacts(folder, stepId),
+        });
       }
-      await announceUploads(book, uploads);
+      await announceUploads(registry, uploads);
       const { ending, endedUnixMs } = entry.end ?? { ending: { kind: 'unknown' }, endedUnixMs: clock.nowUnixMs() };
-      await steps.end(book, ending, endedUnixMs);
+      await steps.end(registry, ending, endedUnixMs);
       // Of those without records here that was told; where it was not, nothing but this is known of them.
-      for (const { start } of uploads.slice(1)) await book.end(start.stepId, { kind: 'within' }, endedUnixMs);
+      for (const { start } of uploads.slice(1)) await registry.end(start.stepId, { kind: 'within' }, endedUnixMs);
       for (const one of uploads) await this.upload(one, one.place, endedUnixMs);
     }
     return recordCount;
@@ -249,17 +253,17 @@ export class Spool implements Component {
 
   /** @throws ArtifactError when it is to be tried again; what will never be taken is left out, and noted on the run. */
   private async upload(one: Upload, place: StepPlace, endedUnixMs: number): Promise<void> {
-    const { logger, book, clock, artifacts: sink } = this.deps;
+    const { logger, registry, clock, artifacts: sink } = this.deps;
     const { signal } = this.stop;
     const keeping = { sink, clock, signal, patienceMs: 0, ownFaults: LEFT_OUT };
-    const { left, refused, reason } = await upload(book, one, place, keeping);
+    const { left, refused, reason } = await upload(registry, one, place, keeping);
     for (const { path } of refused) {
       logger.warn({ run: place.runId, step: place.stepIndex, path, reason }, 'an artifact was left out');
     }
     if (left.length === 0) return;
     // The run waits for them no longer, though they may still come.
     const isLost = clock.nowUnixMs() - endedUnixMs > MAX_UPLOAD_MS;
-    if (isLost && !signal.aborted) await book.endArtifacts(one.start.stepId, reason);
+    if (isLost && !signal.aborted) await registry.endArtifacts(one.start.stepId, reason);
     throw new ArtifactError('unavailable', `artifacts of step ${one.start.stepId} are not kept: ${reason}`);
   }
 

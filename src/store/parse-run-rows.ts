@@ -59,7 +59,7 @@ const rowsSchema = z.object({
   ),
 });
 
-/** Reads a run's rows as `RowKeeper` writes them; `undefined` for anything else. Unknown fields are left out. */
+/** Reads a run's rows as `RunRowBackup` writes them; `undefined` for anything else. Unknown fields are left out. */
 export function parseRunRows(text: string): RunRows | undefined {
   try {
     return rowsSchema.safeParse(JSON.parse(text)).data;

@@ -19,12 +19,12 @@ import {
   stepStartOf,
   stepStartSchema,
 } from '../run/execution-api.js';
-import { type ExecutionBook, ExecutionBookError, type ExecutionBookErrorCode } from '../run/execution-book.js';
-import type { LocalExecutionBook } from '../run/local-execution-book.js';
+import type { LocalStepRegistry } from '../run/local-step-registry.js';
+import { type StepRegistry, StepRegistryError, type StepRegistryErrorCode } from '../run/step-registry.js';
 
 /** What the router works with. */
 export interface ExecutionRouterDeps {
-  readonly book: Pick<LocalExecutionBook, keyof ExecutionBook>;
+  readonly registry: Pick<LocalStepRegistry, keyof StepRegistry>;
   readonly logger: Logger;
   /** Asked before anything is read; everybody may tell of runs, for the first account, where it is left out. */
   readonly gate?: SenderGate | undefined;
@@ -42,10 +42,10 @@ class ApiError extends Error {
   }
 }
 
-const STATUS: Readonly<Record<ExecutionBookErrorCode, number>> = { unknownStep: 404, refused: 400, unavailable: 503 };
+const STATUS: Readonly<Record<StepRegistryErrorCode, number>> = { unknownStep: 404, refused: 400, unavailable: 503 };
 
-/** The book over HTTP, for programs elsewhere that run commands: bodies and answers are JSON. */
-export function executionRouter({ book, logger, gate }: ExecutionRouterDeps): Router {
+/** The step registry over HTTP, for programs elsewhere that run commands: bodies and answers are JSON. */
+export function executionRouter({ registry, logger, gate }: ExecutionRouterDeps): Router {
   const router = Router();
   const json = express.json({ limit: MAX_API_BODY_BYTES });
   if (gate !== undefined) router.use(`${API_PATH}/executions`, senderGuard(gate));
@@ -55,35 +55,35 @@ export function executionRouter({ book, logger, gate }: ExecutionRouterDeps): Ro
     const accountId = senderAccountIn(response);
     const runOf = start.runOf === undefined ? {} : { runOf: stepIdFor(accountId, start.runOf) };
     const owned = accountId === null ? start : { ...start, ...runOf, accountId };
-    response.json(placeDocument(await book.begin(owned, 'remote')));
+    response.json(placeDocument(await registry.register(owned, 'remote')));
   });
   router.put(`${steps}/traces/:traceId`, async (request, response) => {
     const traceId = parseTraceId(String(request.params.traceId));
     if (traceId === undefined) throw new ApiError(400, 'invalid', 'the trace id must be 32 hexadecimal characters');
-    await book.attach(stepIdIn(request, response), traceId);
+    await registry.attach(stepIdIn(request, response), traceId);
     response.status(204).end();
   });
   router.put(`${steps}/end`, json, async (request, response) => {
     const { ending, ended_unix_ms } = parsed(stepEndSchema, bodyOf(request));
-    await book.end(stepIdIn(request, response), ending, ended_unix_ms);
+    await registry.end(stepIdIn(request, response), ending, ended_unix_ms);
     response.status(204).end();
   });
   router.put(`${steps}/artifacts`, express.json({ limit: MAX_ARTIFACT_LIST_BYTES }), async (request, response) => {
     const { paths } = parsed(expectedArtifactsSchema, bodyOf(request));
-    await book.expectArtifacts(stepIdIn(request, response), paths);
+    await registry.expectArtifacts(stepIdIn(request, response), paths);
     response.status(204).end();
   });
   router.put(`${steps}/artifacts/end`, json, async (request, response) => {
     const { reason } = parsed(artifactsEndSchema, bodyOf(request));
-    await book.endArtifacts(stepIdIn(request, response), reason);
+    await registry.endArtifacts(stepIdIn(request, response), reason);
     response.status(204).end();
   });
   router.get(`${steps}/cancellation`, async (request, response) => {
-    response.json({ cancelled: await book.isCancelled(stepIdIn(request, response)) });
+    response.json({ cancelled: await registry.isCancelled(stepIdIn(request, response)) });
   });
   router.post(`${API_PATH}/executions/finish`, json, async (request, response) => {
     const { run_key } = parsed(finishSchema, bodyOf(request));
-    const result = await book.finish(run_key, senderAccountIn(response) ?? undefined);
+    const result = await registry.finish(run_key, senderAccountIn(response) ?? undefined);
     if (result.kind === 'unknownRun')
       throw new ApiError(404, 'unknown_run', `no run ${JSON.stringify(run_key)} is known`);
     response.json(finishDocument(result));
@@ -130,7 +130,7 @@ function refuse(error: unknown, response: Response, logger: Logger): void {
 
 function toApiError(error: unknown): Pick<ApiError, 'status' | 'code' | 'message'> {
   if (error instanceof ApiError) return error;
-  if (error instanceof ExecutionBookError) {
+  if (error instanceof StepRegistryError) {
     const code = error.code === 'unknownStep' ? 'unknown_step' : error.code;
     return { status: STATUS[error.code], code, message: error.message };
   }

@@ -5,7 +5,7 @@ import type { InvocationNote, TraceNote } from '../../src/store/invocation-store
 import type { CatalogRun, RunQuery } from '../../src/store/run-catalog.js';
 import { RUN_STATUS } from '../../src/store/run-status.js';
 import type { State } from '../../src/store/state.js';
-import { stepStart } from './execution-book.contract.js';
+import { stepStart } from './step-registry.contract.js';
 
 const ALL: RunQuery = { orderBy: 'id', isDescending: false, limit: 100, offset: 0 };
 const ENDED = { kind: 'exited', exitCode: 0 } as const;

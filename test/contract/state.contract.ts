@@ -1,11 +1,10 @@
 import { systemClock } from '../../src/component/clock.js';
 import { silentLogger } from '../../src/component/logger.js';
-import { LocalExecutionBook } from '../../src/run/local-execution-book.js';
+import { LocalStepRegistry } from '../../src/run/local-step-registry.js';
 import type { State } from '../../src/store/state.js';
 import { type FeatureState, withFeatureStores } from '../fake/webhook-facts.js';
 import { clusterStoresContract } from './cluster-stores.contract.js';
 import { cursorStoreContract } from './cursor-store.contract.js';
-import { executionBookContract } from './execution-book.contract.js';
 import { jobRunStoreContract } from './job/job-run-store.contract.js';
 import { leaseStoreContract } from './lease-store.contract.js';
 import { pullStoreContract } from './pull-store.contract.js';
@@ -13,6 +12,7 @@ import { retentionStoreContract } from './retention-store.contract.js';
 import { rowStoreContract } from './row-store.contract.js';
 import { runCatalogContract } from './run-catalog.contract.js';
 import { runStoreContract } from './run-store.contract.js';
+import { stepRegistryContract } from './step-registry.contract.js';
 import { tokenStoreContract } from './token-store.contract.js';
 import { unusualValuesContract } from './unusual-values.contract.js';
 import { deliveryStoreContract } from './webhook/delivery-store.contract.js';
@@ -41,15 +41,15 @@ export function stateContract(withState: (body: (state: State) => Promise<void>)
   webhookOverviewStoreContract(withFeatures);
   deliveryStoreContract(withFeatures);
   unusualValuesContract(withFeatures);
-  executionBookContract('the book of a state', (body) =>
+  stepRegistryContract('the registry of a state', (body) =>
     withState(async ({ executions, runs }) => {
       const deps = { store: executions, runs, listeners: [], clock: systemClock, logger: silentLogger };
-      const book = new LocalExecutionBook(deps);
-      await book.start();
+      const registry = new LocalStepRegistry(deps);
+      await registry.start();
       try {
-        await body(book, executions);
+        await body(registry, executions);
       } finally {
-        await book.shutdown();
+        await registry.shutdown();
       }
     }),
   );

@@ -25,7 +25,7 @@ beforeAll(async () => {
   const token = { name: 'test', userName: null, permission: 'admin', createdUnixMs: 1, expiresUnixMs: null } as const;
   await state.tokens.add({ ...token, accountId: FIRST_ACCOUNT_ID, hash: hashOf(TOKEN).toString('hex') });
   await state.close();
-  // The jobs' own telemetry and book need a token as well.
+  // The jobs' own telemetry and registry need a token as well.
   const args = ['--config', join(folder, 'run-bridge.yaml'), '--otlp-auth', 'token'];
   bridge = await BridgeProcess.start({ dataFolder: folder, args });
 });

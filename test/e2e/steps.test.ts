@@ -4,8 +4,8 @@ import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/component/clock.js';
 import { parseTraceId, type TraceId } from '../../src/record/ids.js';
 import { askBridge } from '../../src/source/ask-bridge.js';
-import { HttpExecutionBook } from '../../src/source/http-execution-book.js';
-import { stepStart } from '../contract/execution-book.contract.js';
+import { HttpStepRegistry } from '../../src/source/http-step-registry.js';
+import { stepStart } from '../contract/step-registry.contract.js';
 import { SAMPLES } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { until } from '../tool/until.js';
@@ -17,9 +17,9 @@ const traceId = parseTraceId(
 ) as TraceId;
 
 const started: BridgeProcess[] = [];
-const books: HttpExecutionBook[] = [];
+const books: HttpStepRegistry[] = [];
 afterEach(async () => {
-  for (const book of books.splice(0)) book.close();
+  for (const registry of books.splice(0)) registry.close();
   await Promise.all(started.splice(0).map((bridge) => bridge.remove()));
 });
 
@@ -30,10 +30,10 @@ async function serve(dataFolder?: string): Promise<BridgeProcess> {
   return bridge;
 }
 
-function bookAt(url: string): HttpExecutionBook {
-  const book = new HttpExecutionBook(url, { clock: systemClock, signal: new AbortController().signal });
-  books.push(book);
-  return book;
+function bookAt(url: string): HttpStepRegistry {
+  const registry = new HttpStepRegistry(url, { clock: systemClock, signal: new AbortController().signal });
+  books.push(registry);
+  return registry;
 }
 
 /** The logs alone: neither of the roots ends, as after a kill. */
@@ -64,11 +64,11 @@ test('a bridge is found by both of its ports', async () => {
 
 test('a run is judged at once by the signal that killed its command, and its job stands in run.json and in the log', async () => {
   const bridge = await serve();
-  const book = bookAt(bridge.otlpUrl);
-  await book.begin(stepStart('a', { job: 'nightly', runKey: 'night 7', startedUnixMs: 0 }));
-  await book.attach('a', traceId);
+  const registry = bookAt(bridge.otlpUrl);
+  await registry.register(stepStart('a', { job: 'nightly', runKey: 'night 7', startedUnixMs: 0 }));
+  await registry.attach('a', traceId);
   await sendLogs(bridge.otlpUrl);
-  await book.end('a', { kind: 'killed', signal: 'SIGKILL' }, Date.now());
+  await registry.end('a', { kind: 'killed', signal: 'SIGKILL' }, Date.now());
   await until('run.json', () => readdirSync(bridge.runFolder(traceId)).includes('run.json'));
   expect(JSON.parse(readFileSync(join(bridge.runFolder(traceId), 'run.json'), 'utf8'))).toMatchObject({
     state: 'finished',
@@ -93,9 +93,9 @@ test('a run is judged at once by the signal that killed its command, and its job
 
 test('a command goes on while its bridge is killed and started anew, and its end is taken then', async () => {
   const bridge = await serve();
-  const book = bookAt(bridge.webUrl);
-  await book.begin(stepStart('a', { runKey: 'night', startedUnixMs: 0 }));
-  await book.attach('a', traceId);
+  const registry = bookAt(bridge.webUrl);
+  await registry.register(stepStart('a', { runKey: 'night', startedUnixMs: 0 }));
+  await registry.attach('a', traceId);
   await sendLogs(bridge.otlpUrl);
   await bridge.stop('SIGKILL');
   const again = await serve(bridge.dataFolder);

@@ -7,8 +7,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { systemClock } from '../../src/component/clock.js';
 import { STEP_ATTRIBUTE } from '../../src/record/resource.js';
-import { HttpExecutionBook } from '../../src/source/http-execution-book.js';
-import { stepStart } from '../contract/execution-book.contract.js';
+import { HttpStepRegistry } from '../../src/source/http-step-registry.js';
+import { stepStart } from '../contract/step-registry.contract.js';
 import { SAMPLES } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { FetchingReceiver } from '../tool/fetching-receiver.js';
@@ -142,9 +142,9 @@ test('a command that dies without a word has errored, and one that succeeds has 
 test('a run whose telemetry is there before the command is told of is told of once', async () => {
   await sendMarked(bridge.otlpUrl, 'late');
   await until('a run of its own', async () => (await countRuns()) === 1);
-  const book = new HttpExecutionBook(bridge.otlpUrl, { clock: systemClock, signal: new AbortController().signal });
-  const { runId } = await book.begin(stepStart('late', { startedUnixMs: Date.now() }));
-  await book.end('late', { kind: 'exited', exitCode: 0 }, Date.now());
+  const registry = new HttpStepRegistry(bridge.otlpUrl, { clock: systemClock, signal: new AbortController().signal });
+  const { runId } = await registry.register(stepStart('late', { startedUnixMs: Date.now() }));
+  await registry.end('late', { kind: 'exited', exitCode: 0 }, Date.now());
   await until('the end', () => receiver.deliveries.some(({ eventType }) => eventType === 'job.run.completed'));
   expect(events()).toEqual(['started Running', 'completed Success']);
   expect(receiver.deliveries.map(({ data }) => data.runId)).toEqual([String(runId), String(runId)]);

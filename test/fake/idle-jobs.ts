@@ -9,5 +9,5 @@ export function idleJobs(state: State, clock: Clock, jobs: readonly JobDefinitio
   const notHere = () => Promise.reject(new Error('nothing is run here'));
   const config = { 'data-dir': '', jobs, 'max-running-jobs': 1, processes: 'one', redaction: 'literals' } as const;
   const launching = { nodePath: '', entryPath: '', environment: {}, credentials: () => ({}) };
-  return createJobs(config, { ...launching, state, book: { end: notHere }, clock, logger: silentLogger });
+  return createJobs(config, { ...launching, state, registry: { end: notHere }, clock, logger: silentLogger });
 }

@@ -65,8 +65,8 @@ describe('the description of the API', () => {
       throw new Error('not asked');
     };
     const about = { version: '', otlpAddress: nothing, webAddress: nothing, exportsTo: [] };
-    const book = {
-      ...{ begin: nothing, attach: nothing, end: nothing, finish: nothing, isCancelled: nothing },
+    const registry = {
+      ...{ register: nothing, attach: nothing, end: nothing, finish: nothing, isCancelled: nothing },
       ...{ expectArtifacts: nothing, endArtifacts: nothing },
     };
     const { logger, state } = api.server;
@@ -75,7 +75,7 @@ describe('the description of the API', () => {
     const limits = { ...STEP_LIMITS, maxFileBytes: 1 };
     const beside = [
       aboutRouter(about, 'web'),
-      executionRouter({ book, logger }),
+      executionRouter({ registry, logger }),
       artifactRouter({ artifacts, logger }),
       uploadRouter(limits, { artifacts, openStore: nothing, guard, logger }),
     ];

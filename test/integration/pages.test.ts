@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseTraceId } from '../../src/record/ids.js';
 import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
 import { PERMISSION_SETS, type PermissionSet } from '../../src/store/permission-set.js';
-import { readRunSight } from '../../src/web/page/run-sight.js';
+import { readRunPageModel } from '../../src/web/page/run-page-model.js';
 import { endpointsOf, PAGE_TABLE } from '../fake/endpoint-table.js';
 import { PageServer } from '../fake/page-server.js';
 import { until } from '../fake/until.js';
@@ -152,7 +152,7 @@ describe('the page of a run', () => {
       if (run === undefined) throw new Error(`no run ${runId}`);
       const caller = { permission, accountId: FIRST_ACCOUNT_ID, tokenId: 1 };
       const own = steps.filter((step) => step.runId === runId);
-      const { statusMessage, errors, messages } = await readRunSight(run, own, caller, {
+      const { statusMessage, errors, messages } = await readRunPageModel(run, own, caller, {
         ...reading,
         redaction: 'literals',
       });

@@ -36,7 +36,7 @@ const problems = {
 const security = [{}, { token: [] }, { bearer: [] }];
 const body = (schema: z.ZodType) => ({ required: true, content: { 'application/json': { schema } } });
 
-/** What is answered without a token or outside of the guarded API: who answers, and the book of commands. */
+/** What is answered without a token or outside of the guarded API: who answers, and the registry of commands. */
 export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
   '/api/openapi.json': {
     get: {

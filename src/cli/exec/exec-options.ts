@@ -29,7 +29,7 @@ export interface ExecOptions {
 }
 
 const DEFAULT_FLUSH_TIMEOUT = '10s';
-/** As the book takes it. Without `..`: the id names the command's private folder, too. */
+/** As the registry takes it. Without `..`: the id names the command's private folder, too. */
 const STEP_ID = /^(?!\.+$)[\w.:-]{1,100}$/;
 
 /** Reads the options: flag before variable. @throws CliError for a value that is none. */

@@ -1,12 +1,12 @@
 import type { TraceId } from '../../record/ids.js';
 import type { RecordConsumer } from '../../record/record-batch.js';
-import type { ExecutionBook } from '../../run/execution-book.js';
+import type { StepRegistry } from '../../run/step-registry.js';
 import type { ArtifactSink } from '../../source/artifact/artifact-sink.js';
 
 /** Where a wrapped command's step is told. */
 export interface StepTarget {
   /** Where runs and their steps are told. */
-  readonly book: ExecutionBook;
+  readonly registry: StepRegistry;
   /** The `--to` by which a later start takes in what is left behind; `null` for the next start on the data folder. */
   readonly spoolTo: string | null;
   /** Where the runs are, in words. */
@@ -14,7 +14,7 @@ export interface StepTarget {
   /** Sends what is held back until a span ends: everything was consumed. */
   settle(): Promise<void>;
   /**
-   * The command has ended and the book was told: judges the runs and passes on what is to be passed on, as far as that goes before `deadline`.
+   * The command has ended and the registry was told: judges the runs and passes on what is to be passed on, as far as that goes before `deadline`.
    * @returns what is left to do, or to know, as a sentence; `null` when nothing is.
    */
   finish(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<string | null>;

@@ -3,7 +3,7 @@ import type { Configuration } from '../../config/configuration.js';
 import type { Delivery } from '../../record/record-batch.js';
 import { HttpArtifactSink } from '../../source/artifact/http-artifact-sink.js';
 import { askBridge, type FoundBridge } from '../../source/ask-bridge.js';
-import { HttpExecutionBook } from '../../source/http-execution-book.js';
+import { HttpStepRegistry } from '../../source/http-step-registry.js';
 import { Spool } from '../../source/spool.js';
 import { bridgeHeaders } from '../bridge-headers.js';
 import { HttpConsumer } from '../http-consumer.js';
@@ -25,11 +25,20 @@ export async function handOverTo(
   const headers = bridgeHeaders(context.environment, baseUrl);
   const isBridge = hasAnswered || undefined;
   const consumer = new HttpConsumer(baseUrl, clock, giveUp, patience, headers, isBridge);
-  const book = new HttpExecutionBook(baseUrl, { clock, signal: giveUp, headers });
+  const registry = new HttpStepRegistry(baseUrl, { clock, signal: giveUp, headers });
   const artifacts = new HttpArtifactSink(baseUrl, headers);
   const spooled = new HttpConsumer(baseUrl, clock, giveUp, { ...patience, onWaiting() {} }, headers);
   const spool = new Spool(configuration['data-dir'], to ?? null, {
-    ...{ consumer: spooled, book, artifacts, otlp: otlpReading, settle: () => spooled.finish(), clock, logger, pid },
+    ...{
+      consumer: spooled,
+      registry,
+      artifacts,
+      otlp: otlpReading,
+      settle: () => spooled.finish(),
+      clock,
+      logger,
+      pid,
+    },
   });
   // Without `--to` the bridge that has the folder takes it in itself.
   if (to !== undefined) await spool.start();
@@ -41,7 +50,7 @@ export async function handOverTo(
         return consumer.consume(delivery);
       },
     },
-    book,
+    registry,
     artifacts,
     // The bridge of the user's own endpoint has another data folder than the one in which things are left.
     spoolTo: to ?? userEndpoint ?? null,
@@ -54,7 +63,7 @@ export async function handOverTo(
     settle: () => consumer.finish(),
     async close() {
       await spool.shutdown();
-      book.close();
+      registry.close();
     },
   };
 }

@@ -17,7 +17,7 @@ import type { TargetChoice } from './target-choice.js';
 export class LateTarget {
   private readonly bridge: Promise<ExecTarget | undefined>;
   private store: Promise<ExecTarget> | undefined;
-  private book: Promise<StepTarget> | undefined;
+  private registry: Promise<StepTarget> | undefined;
 
   constructor(
     private readonly choice: TargetChoice,
@@ -41,8 +41,8 @@ export class LateTarget {
   /** Opens it to note the step's end; no records come any more. @throws as `open` */
   openForEnd(): Promise<StepTarget> {
     if (this.store !== undefined || this.hasLeftovers()) return this.open();
-    this.book ??= this.openBook();
-    return this.book;
+    this.registry ??= this.openRegistry();
+    return this.registry;
   }
 
   /**
@@ -58,7 +58,7 @@ export class LateTarget {
 
   /** Closes what was opened. */
   async close(deadline: AbortSignal): Promise<void> {
-    const opened = await (this.store ?? this.book ?? this.bridge).catch(() => undefined);
+    const opened = await (this.store ?? this.registry ?? this.bridge).catch(() => undefined);
     await opened?.close(deadline);
   }
 
@@ -70,17 +70,17 @@ export class LateTarget {
     return this.begun(await openFolder(this.choice, () => openOwnStore(configuration, context, this.choice)));
   }
 
-  private async openBook(): Promise<StepTarget> {
+  private async openRegistry(): Promise<StepTarget> {
     const bridge = await this.bridge;
     if (bridge !== undefined) return bridge;
     const { configuration, context } = this.choice;
-    const { openOwnBook } = await import('./own-book.js');
-    return this.begun(await openFolder(this.choice, () => openOwnBook(configuration, context)));
+    const { openOwnRegistry } = await import('./own-registry.js');
+    return this.begun(await openFolder(this.choice, () => openOwnRegistry(configuration, context)));
   }
 
   /** Where it fails, the end says it, once more with the beginning. */
   private async begun<Target extends StepTarget>(target: Target): Promise<Target> {
-    await target.book.begin(this.start).catch(() => undefined);
+    await target.registry.register(this.start).catch(() => undefined);
     return target;
   }
 

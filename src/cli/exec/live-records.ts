@@ -254,12 +254,15 @@ export class LiveRecords {
   }
 
   /** What was not said of the traces before is said now. */
-  private async tellEnd({ book }: StepTarget, { ending, endedUnixMs }: NonNullable<SpoolEntry['end']>): Promise<void> {
+  private async tellEnd(
+    { registry }: StepTarget,
+    { ending, endedUnixMs }: NonNullable<SpoolEntry['end']>,
+  ): Promise<void> {
     const { notices } = this.facts;
     try {
       await this.steps.attach();
-      await this.artifacts.announce(book);
-      await this.steps.end(book, ending, endedUnixMs);
+      await this.artifacts.announce(registry);
+      await this.steps.end(registry, ending, endedUnixMs);
     } catch (error) {
       this.isTroubleSaid = true;
       notices.say(reasonOf(error));
@@ -267,10 +270,10 @@ export class LiveRecords {
   }
 
   /** @returns whether the command's folder is needed for them. */
-  private leaveArtifacts({ book, spoolTo: to }: StepTarget, end: NonNullable<SpoolEntry['end']>): Promise<boolean> {
+  private leaveArtifacts({ registry, spoolTo: to }: StepTarget, end: NonNullable<SpoolEntry['end']>): Promise<boolean> {
     const { folder } = this.facts;
     const next = `${this.nextStart(folder, to)} takes them in`;
-    return this.artifacts.leave(folder, next, book, async () => {
+    return this.artifacts.leave(folder, next, registry, async () => {
       if (folder !== undefined) writeSpoolEntry(folder, { ...spoolEntryOf(this.facts, end), to, file: null });
     });
   }

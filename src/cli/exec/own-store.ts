@@ -30,7 +30,7 @@ export async function openOwnStore(
   };
   return {
     consumer: new PatientConsumer(watched, context.clock, giveUp),
-    book: app.book,
+    registry: app.registry,
     artifacts: app.artifacts,
     spoolTo: null,
     where: `${configuration['data-dir']}/runs`,

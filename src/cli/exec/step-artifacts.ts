@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import type { SingleBar } from 'cli-progress';
 import { errorCode } from '../../component/error-code.js';
 import { reasonOf } from '../../component/reason-of.js';
-import type { ExecutionBook } from '../../run/execution-book.js';
+import type { StepRegistry } from '../../run/step-registry.js';
 import { STEP_LIMITS } from '../../source/artifact/artifact-limits.js';
 import type { FoundArtifact } from '../../source/artifact/found-artifact.js';
 import { announceUploads, type Upload, upload } from '../../source/artifact/keep-artifacts.js';
@@ -61,17 +61,17 @@ export class StepArtifacts {
     });
   }
 
-  /** Says which they are: the run is not over before they can be downloaded. @throws ExecutionBookError */
-  async announce(book: ExecutionBook): Promise<void> {
+  /** Says which they are: the run is not over before they can be downloaded. @throws StepRegistryError */
+  async announce(registry: StepRegistry): Promise<void> {
     for (const { start } of this.waiting) {
       // It has begun already, unless that was said in vain.
-      if (start.stepId !== this.facts.stepId) await book.begin(start);
+      if (start.stepId !== this.facts.stepId) await registry.register(start);
     }
-    await announceUploads(book, this.waiting);
+    await announceUploads(registry, this.waiting);
   }
 
   /** Brings them to where the records went, as long as that goes on, and says when all are there. */
-  async keep({ book, artifacts: sink }: ExecTarget, signal: AbortSignal): Promise<void> {
+  async keep({ registry, artifacts: sink }: ExecTarget, signal: AbortSignal): Promise<void> {
     if (this.count === 0) return;
     const { context, options, notices } = this.facts;
     const { clock } = context;
@@ -81,7 +81,7 @@ export class StepArtifacts {
     for (const one of this.waiting) {
       try {
         // It has begun already, and says the same again.
-        const place = await book.begin(one.start);
+        const place = await registry.register(one.start);
         // Where nothing could be kept of one step, the next is tried once.
         const patienceMs = left.length === 0 ? options.flushTimeoutMs : 0;
         const before = doneCount;
@@ -89,7 +89,7 @@ export class StepArtifacts {
           doneCount = before + count;
           progress.show(doneCount);
         };
-        const kept = await upload(book, one, place, { sink, clock, signal, patienceMs, onProgress });
+        const kept = await upload(registry, one, place, { sink, clock, signal, patienceMs, onProgress });
         if (kept.left.length > 0) left.push({ ...one, artifacts: kept.left });
         if (kept.reason !== null) this.reason = kept.reason;
         const [first] = kept.refused;
@@ -122,7 +122,7 @@ export class StepArtifacts {
   async leave(
     folder: string | undefined,
     next: string,
-    book: ExecutionBook,
+    registry: StepRegistry,
     writeEntry: () => Promise<void>,
   ): Promise<boolean> {
     const { notices } = this.facts;
@@ -138,7 +138,8 @@ export class StepArtifacts {
     } catch {
       notices.say(what);
       // Nobody has them any more: the run waits for them no longer.
-      for (const { start } of this.waiting) await book.endArtifacts(start.stepId, this.reason).catch(() => undefined);
+      for (const { start } of this.waiting)
+        await registry.endArtifacts(start.stepId, this.reason).catch(() => undefined);
       return false;
     }
   }

@@ -5,7 +5,7 @@ import { DEFAULT_JOB, type StepStart } from '../../store/step-start.js';
 import type { ChildEnding } from './child-ending.js';
 import type { CommandFacts } from './command-facts.js';
 
-/** What the book of runs is told of a command that begins. */
+/** What the registry of steps is told of a command that begins. */
 export function stepStartOf({ stepId, startedUnixMs, command, options }: CommandFacts): StepStart {
   const { runKey, job, environment, project, reason, isLast } = options.run;
   return {
@@ -22,7 +22,7 @@ export function spoolEntryOf(facts: CommandFacts, end: SpoolEntry['end']): Spool
   return { start: stepStartOf(facts), to: options.to ?? null, file: file ?? null, resourceAttributes, end };
 }
 
-/** What the book of runs is told of a command that ended. */
+/** What the registry of steps is told of a command that ended. */
 export function toCommandEnding(ending: ChildEnding): CommandEnding {
   switch (ending.kind) {
     case 'exited':

@@ -14,17 +14,17 @@ export interface CancellationWatch {
   readonly onCancelled: () => void;
 }
 
-/** Asks the book, while a command is under way, whether its run was cancelled. Never fails: a book that cannot tell is asked again. */
+/** Asks the registry, while a command is under way, whether its run was cancelled. Never fails: a registry that cannot tell is asked again. */
 export async function watchCancellation(
-  target: Promise<Pick<ExecTarget, 'book'>>,
+  target: Promise<Pick<ExecTarget, 'registry'>>,
   { stepId, clock, hasEnded, onCancelled }: CancellationWatch,
 ): Promise<void> {
-  const book = await target.then(
-    (found) => found.book,
+  const registry = await target.then(
+    (found) => found.registry,
     () => undefined,
   );
-  while (book !== undefined && !hasEnded.aborted) {
-    const isCancelled = await book.isCancelled(stepId).catch(() => false);
+  while (registry !== undefined && !hasEnded.aborted) {
+    const isCancelled = await registry.isCancelled(stepId).catch(() => false);
     if (isCancelled === null || hasEnded.aborted) return;
     if (isCancelled) {
       onCancelled();

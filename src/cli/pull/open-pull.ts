@@ -5,7 +5,7 @@ import { createFolder } from '../../component/create-folder.js';
 import type { Logger } from '../../component/logger.js';
 import type { Configuration } from '../../config/configuration.js';
 import { askBridge } from '../../source/ask-bridge.js';
-import { HttpExecutionBook } from '../../source/http-execution-book.js';
+import { HttpStepRegistry } from '../../source/http-step-registry.js';
 import type { PullStore } from '../../store/pull-store.js';
 import type { State } from '../../store/state.js';
 import { bridgeHeaders } from '../bridge-headers.js';
@@ -45,13 +45,13 @@ export async function openPull(
     const store = (intake.app ?? own)?.pulls;
     if (store === undefined) throw new Error('neither the parts nor the state are open');
     const { consumer } = intake;
-    const remoteBook = intake.url === undefined ? undefined : await bookOf(intake.url, context);
+    const remoteRegistry = intake.url === undefined ? undefined : await registryOf(intake.url, context);
     const hosted = new HostedRuns(configuration, {
       store,
       // What one bridge has got, another one has not.
       ...(flags.to === undefined ? {} : { storeName: `${configuration['platform-url']} to ${flags.to}` }),
       openConsumer: () => ({ consume: (delivery) => consumer.consume(delivery), finish: () => intake.settle() }),
-      book: intake.app?.book ?? remoteBook,
+      registry: intake.app?.registry ?? remoteRegistry,
       guards: [],
       clock,
       logger,
@@ -61,7 +61,7 @@ export async function openPull(
     });
     await hosted.folder.start();
     const close = async () => {
-      remoteBook?.close();
+      remoteRegistry?.close();
       await hosted.folder.shutdown();
       await intake.shutdown();
       await own?.close();
@@ -74,12 +74,12 @@ export async function openPull(
   }
 }
 
-/** The book of the bridge that takes the records; `undefined` where something else takes them. */
-async function bookOf(
+/** The registry of the bridge that takes the records; `undefined` where something else takes them. */
+async function registryOf(
   url: string,
   { clock, stop, environment }: Invocation['context'],
-): Promise<HttpExecutionBook | undefined> {
+): Promise<HttpStepRegistry | undefined> {
   const isBridge = (await askBridge(url)) !== undefined;
   const headers = bridgeHeaders(environment, url);
-  return isBridge ? new HttpExecutionBook(url, { clock, signal: stop, headers }) : undefined;
+  return isBridge ? new HttpStepRegistry(url, { clock, signal: stop, headers }) : undefined;
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../component/clock.js';
 import { pause } from '../../component/pause.js';
 import { reasonOf } from '../../component/reason-of.js';
-import type { ExecutionBook } from '../../run/execution-book.js';
+import type { StepRegistry } from '../../run/step-registry.js';
 import { ArtifactError, type ArtifactErrorCode } from '../../store/artifact/artifact-error.js';
 import type { StepPlace, StepStart } from '../../store/step-start.js';
 import type { ArtifactSink } from './artifact-sink.js';
@@ -46,30 +46,30 @@ const OWN_FAULTS: ReadonlySet<ArtifactErrorCode> = new Set(['tooLarge', 'conflic
 
 /**
  * Says which artifacts come. To be said before the end of their steps: the run is not over before they can be downloaded.
- * @throws ExecutionBookError
+ * @throws StepRegistryError
  */
 export async function announceUploads(
-  book: Pick<ExecutionBook, 'expectArtifacts'>,
+  registry: Pick<StepRegistry, 'expectArtifacts'>,
   uploads: readonly Upload[],
 ): Promise<void> {
   for (const { start, artifacts } of uploads) {
     const paths = artifacts.map(({ path }) => path);
-    if (paths.length > 0) await book.expectArtifacts(start.stepId, paths);
+    if (paths.length > 0) await registry.expectArtifacts(start.stepId, paths);
   }
 }
 
 /**
  * Uploads what was announced, and says when no more comes; where some are left, they may still come, and whoever brings
- * them says it. @throws ExecutionBookError
+ * them says it. @throws StepRegistryError
  */
 export async function upload(
-  book: Pick<ExecutionBook, 'endArtifacts'>,
+  registry: Pick<StepRegistry, 'endArtifacts'>,
   { start, artifacts }: Upload,
   place: StepPlace,
   options: KeepingOptions,
 ): Promise<KeptArtifacts> {
   const kept = await keepArtifacts(place, artifacts, options);
-  if (kept.left.length === 0) await book.endArtifacts(start.stepId, kept.reason);
+  if (kept.left.length === 0) await registry.endArtifacts(start.stepId, kept.reason);
   return kept;
 }
 

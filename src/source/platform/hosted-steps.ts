@@ -1,33 +1,33 @@
 import { createHash } from 'node:crypto';
 import type { TraceId } from '../../record/ids.js';
-import type { ExecutionBook } from '../../run/execution-book.js';
+import type { StepRegistry } from '../../run/step-registry.js';
 import type { CommandEnding } from '../../store/command-ending.js';
 import type { PlatformRun, PlatformStep } from './platform-run.js';
 
-/** The longest names and reasons that the book takes. */
+/** The longest names and reasons that the registry takes. */
 const MAX_NAME_LENGTH = 200;
 const MAX_REASON_LENGTH = 2_000;
 
-/** Enters hosted runs into the book of runs: a run with all its steps at the same positions, their commands and ends. */
+/** Enters hosted runs into the registry of steps: a run with all its steps at the same positions, their commands and ends. */
 export class HostedSteps {
   private readonly host: string;
   private readonly digest: string;
 
   /** @param platform base URL, which tells equal numbers of two platforms apart */
   constructor(
-    private readonly book: ExecutionBook,
+    private readonly registry: StepRegistry,
     platform: string,
   ) {
     this.host = new URL(platform).host;
     this.digest = createHash('sha256').update(platform).digest('hex').slice(0, 12);
   }
 
-  /** Begins every step of a run; what is known already stays. @throws ExecutionBookError */
+  /** Begins every step of a run; what is known already stays. @throws StepRegistryError */
   async begin(accountId: string, run: PlatformRun): Promise<void> {
     let startedUnixMs = run.startedUnixMs ?? run.createdUnixMs ?? 0;
     for (const step of run.steps) {
       startedUnixMs = step.startedUnixMs ?? startedUnixMs;
-      await this.book.begin({
+      await this.registry.register({
         stepId: this.stepId(accountId, run, step),
         runKey: nameOf(`${this.host}/${accountId}/${run.runId}`),
         job: nameOf(run.jobName ?? run.jobId) ?? `account ${accountId}`,
@@ -46,12 +46,12 @@ export class HostedSteps {
     return `hosted:${this.digest}:${accountId}:${runId}:${index}`;
   }
 
-  /** A step has ended, and its records are there as far as there are any. @throws ExecutionBookError */
+  /** A step has ended, and its records are there as far as there are any. @throws StepRegistryError */
   async end(accountId: string, run: PlatformRun, step: PlatformStep, traceIds: readonly TraceId[]): Promise<void> {
     const stepId = this.stepId(accountId, run, step);
-    for (const traceId of traceIds) await this.book.attach(stepId, traceId);
+    for (const traceId of traceIds) await this.registry.attach(stepId, traceId);
     const endedUnixMs = step.finishedUnixMs ?? run.finishedUnixMs ?? step.startedUnixMs ?? run.createdUnixMs ?? 0;
-    await this.book.end(stepId, endingOf(step), endedUnixMs);
+    await this.registry.end(stepId, endingOf(step), endedUnixMs);
   }
 }
 

@@ -58,7 +58,7 @@ export class RunPuller {
   constructor(private readonly deps: RunPullerDeps) {}
 
   /**
-   * @throws PlatformError for the run itself, ConsumeError when records are not taken, ExecutionBookError, what `signal`
+   * @throws PlatformError for the run itself, ConsumeError when records are not taken, StepRegistryError, what `signal`
    * aborts with.
    */
   async pull(api: PlatformApi, runId: string, options: PullOptions, signal: AbortSignal): Promise<PulledRun> {
@@ -167,7 +167,7 @@ export interface PlacedStep {
   readonly accountId: string;
   readonly run: PlatformRun;
   readonly step: PlatformStep;
-  /** The step's id in the book of runs; `null` where it is not entered there. */
+  /** The step's id in the registry of steps; `null` where it is not entered there. */
   readonly stepId: string | null;
 }
 

@@ -6,7 +6,7 @@ import { RunDownloads } from './run-download-list.js';
 import type { Download } from './run-downloads.js';
 import { RunFacts } from './run-facts.js';
 import { RunMark } from './run-mark.js';
-import type { RunSight } from './run-sight.js';
+import type { RunPageModel } from './run-page-model.js';
 import { RunSteps } from './run-steps.js';
 import { RunTroubles } from './run-troubles.js';
 import { RunVerdict } from './run-verdict.js';
@@ -16,7 +16,7 @@ import { SlowestNodes } from './slowest-nodes.js';
 export interface SeenRun {
   readonly run: CatalogRun;
   readonly steps: readonly CatalogStep[];
-  readonly sight: RunSight;
+  readonly sight: RunPageModel;
   readonly downloads: readonly Download[] | 'unreadable' | null;
 }
 

@@ -8,7 +8,7 @@ import { parseRunNumber } from '../../store/run-number.js';
 import type { PageDeps } from './page-deps.js';
 import { runDownloads } from './run-downloads.js';
 import { RunPage } from './run-page.js';
-import { readRunSight } from './run-sight.js';
+import { readRunPageModel } from './run-page-model.js';
 import { sendPage } from './send-page.js';
 
 /** `/runs/{id}`: one run. */
@@ -23,7 +23,7 @@ export function runRouter(deps: PageDeps): Router {
     if (run === undefined) throw ApiError.notFound();
     const steps = await catalog.stepsOf(caller.accountId, [run.id]);
     // Whole record logs are read, so not for all at once.
-    const sight = await inPlace(places, response, () => readRunSight(run, steps, caller, deps), tooMany);
+    const sight = await inPlace(places, response, () => readRunPageModel(run, steps, caller, deps), tooMany);
     const downloads = await runDownloads(caller, steps, deps);
     const seen = { run, steps, sight, downloads };
     await sendPage(response, <RunPage caller={caller} seen={seen} nowUnixMs={clock.nowUnixMs()} version={version} />);

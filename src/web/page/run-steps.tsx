@@ -1,14 +1,14 @@
 import type { CatalogStep } from '../../store/run-catalog.js';
 import { lengthText } from './length-text.js';
 import { RunMark } from './run-mark.js';
-import type { RunSight } from './run-sight.js';
+import type { RunPageModel } from './run-page-model.js';
 import { ScrollTable } from './scroll-table.js';
 
 /** The commands of a run. */
 export function RunSteps(props: {
   readonly steps: readonly CatalogStep[];
   /** Why steps did not end well, and what of commands is shown. */
-  readonly sight: Pick<RunSight, 'stepMessages' | 'redactor'>;
+  readonly sight: Pick<RunPageModel, 'stepMessages' | 'redactor'>;
   readonly nowUnixMs: number;
 }) {
   const { steps, sight, nowUnixMs } = props;

@@ -1,10 +1,10 @@
 import { ageText } from '../../run/measures/age-text.js';
 import { countText } from './count-text.js';
-import type { RunSight, SkippedNode, Some, StaleSource, TroubledNode } from './run-sight.js';
+import type { RunPageModel, SkippedNode, Some, StaleSource, TroubledNode } from './run-page-model.js';
 import { ScrollTable } from './scroll-table.js';
 
 /** What went wrong in a run: errors, failed tests, and what was skipped for them. Nothing where all is well. */
-export function RunTroubles(props: { readonly sight: RunSight; readonly runId: number }) {
+export function RunTroubles(props: { readonly sight: RunPageModel; readonly runId: number }) {
   const { sight, runId } = props;
   const { errors, failedTests, staleSources, otherOutcomes, skipped, messages } = sight;
   const hasTexts = errors.items.length > 0 || messages.length > 0;

@@ -4,7 +4,7 @@ import { isFinal, RUN_STATUS } from '../../store/run-status.js';
 import { countText } from './count-text.js';
 import { lengthText } from './length-text.js';
 import { runLengthMs } from './run-length.js';
-import type { RunSight } from './run-sight.js';
+import type { RunPageModel } from './run-page-model.js';
 
 /** In the order in which people want to know it. */
 const WORDS: readonly (readonly [verdict: KnownVerdict, one: string, many: string])[] = [
@@ -18,7 +18,11 @@ const WORDS: readonly (readonly [verdict: KnownVerdict, one: string, many: strin
 ];
 
 /** How a run ended, why, and what became of its nodes. */
-export function RunVerdict(props: { readonly run: CatalogRun; readonly sight: RunSight; readonly nowUnixMs: number }) {
+export function RunVerdict(props: {
+  readonly run: CatalogRun;
+  readonly sight: RunPageModel;
+  readonly nowUnixMs: number;
+}) {
   const { run, sight, nowUnixMs } = props;
   const lengthMs = runLengthMs(run, nowUnixMs);
   const after = lengthMs === null ? '' : ` after ${lengthText(lengthMs)}`;
@@ -45,7 +49,7 @@ export function RunVerdict(props: { readonly run: CatalogRun; readonly sight: Ru
 }
 
 /** Counts of nodes with their words, in the order in which people want to know them; an outcome of a newer engine in its own word. */
-function countedWords({ counts, noOpCount }: RunSight) {
+function countedWords({ counts, noOpCount }: RunPageModel) {
   const known: readonly string[] = WORDS.map(([verdict]) => verdict);
   const words = [
     ...WORDS.map(

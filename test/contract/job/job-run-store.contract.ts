@@ -4,7 +4,7 @@ import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
 import type { CatalogRun } from '../../../src/store/run-catalog.js';
 import { RUN_STATUS } from '../../../src/store/run-status.js';
 import type { FeatureState } from '../../fake/webhook-facts.js';
-import { stepStart } from '../execution-book.contract.js';
+import { stepStart } from '../step-registry.contract.js';
 
 const LIMITS = { perJob: 3, total: 4 };
 let count = 0;

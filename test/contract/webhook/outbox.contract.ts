@@ -3,7 +3,7 @@ import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
 import type { InvocationNote } from '../../../src/store/invocation-store.js';
 import { NO_FILTER, type WebhookFilter } from '../../../src/webhook/subscription.js';
 import { commandNote, eventsOf, type FeatureState, subscription } from '../../fake/webhook-facts.js';
-import { stepStart } from '../execution-book.contract.js';
+import { stepStart } from '../step-registry.contract.js';
 
 const ACCOUNT = FIRST_ACCOUNT_ID;
 const RUNNING = { verdict: null, isSaved: false } as const;

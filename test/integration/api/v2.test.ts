@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { toUnixMs, type UnixNano } from '../../../src/record/unix-nano.js';
 import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
 import type { State } from '../../../src/store/state.js';
-import { stepStart } from '../../contract/execution-book.contract.js';
+import { stepStart } from '../../contract/step-registry.contract.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { runInProcess } from '../../fake/run-in-process.js';
 import { sampleFolder, sampleRecords } from '../../fake/sample-run.js';

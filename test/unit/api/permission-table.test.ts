@@ -10,7 +10,7 @@ import { RunArtifacts } from '../../../src/artifact/run-artifacts.js';
 import { uploadRouter } from '../../../src/artifact/uploads.js';
 import { metricRouter } from '../../../src/metric/metric-router.js';
 import type { SenderGate } from '../../../src/receiver/sender-gate.js';
-import { LocalExecutionBook } from '../../../src/run/local-execution-book.js';
+import { LocalStepRegistry } from '../../../src/run/local-step-registry.js';
 import { RecordLogFiles } from '../../../src/sink/record-log-files.js';
 import { STEP_LIMITS } from '../../../src/source/artifact/artifact-limits.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
@@ -101,7 +101,11 @@ afterAll(async () => {
 
 function executions({ state, clock, logger }: ApiServer, gate: SenderGate): Router {
   const { executions: store, runs } = state;
-  return executionRouter({ book: new LocalExecutionBook({ store, runs, listeners: [], clock, logger }), logger, gate });
+  return executionRouter({
+    registry: new LocalStepRegistry({ store, runs, listeners: [], clock, logger }),
+    logger,
+    gate,
+  });
 }
 
 function runOf({ body }: ApiAnswer): number {

@@ -16,7 +16,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseTraceId } from '../../../src/record/ids.js';
 import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
 import { takeDataFolder } from '../../../src/store/take-data-folder.js';
-import { stepStart } from '../../contract/execution-book.contract.js';
+import { stepStart } from '../../contract/step-registry.contract.js';
 import { runInProcess } from '../../fake/run-in-process.js';
 
 const TRACE = 'a'.repeat(32);

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/component/clock.js';
 import { silentLogger } from '../../../src/component/logger.js';
-import { LocalExecutionBook } from '../../../src/run/local-execution-book.js';
+import { LocalStepRegistry } from '../../../src/run/local-step-registry.js';
 import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
 import { takeDataFolder } from '../../../src/store/take-data-folder.js';
-import { stepStart } from '../../contract/execution-book.contract.js';
-import { BookServer } from '../../fake/book-server.js';
+import { stepStart } from '../../contract/step-registry.contract.js';
+import { RegistryServer } from '../../fake/registry-server.js';
 import { runInProcess } from '../../fake/run-in-process.js';
 
 let dir: string;
@@ -20,21 +20,21 @@ afterEach(() => rmSync(dir, { recursive: true }));
 const finish = (args: readonly string[], environment: Readonly<Record<string, string>> = {}) =>
   runInProcess(['finish', ...args], dir, { environment });
 
-async function inFolder(body: (book: LocalExecutionBook) => Promise<void>): Promise<void> {
+async function inFolder(body: (registry: LocalStepRegistry) => Promise<void>): Promise<void> {
   const state = await openSqliteState(join(dir, 'state.db'));
   const { executions: store, runs } = state;
-  await body(new LocalExecutionBook({ store, runs, listeners: [], clock: systemClock, logger: silentLogger }));
+  await body(new LocalStepRegistry({ store, runs, listeners: [], clock: systemClock, logger: silentLogger }));
   await state.close();
 }
 
 describe('run-bridge finish', () => {
   it('finishes a run of the data folder, and says what it was', async () => {
     const startedUnixMs = Date.now();
-    await inFolder(async (book) => {
-      await book.begin(stepStart('a', { runKey: 'night 7', job: 'nightly', startedUnixMs }));
-      await book.end('a', { kind: 'exited', exitCode: 0 }, startedUnixMs);
-      await book.begin(stepStart('b', { runKey: 'night 7', startedUnixMs }));
-      await book.end('b', { kind: 'exited', exitCode: 2 }, startedUnixMs);
+    await inFolder(async (registry) => {
+      await registry.register(stepStart('a', { runKey: 'night 7', job: 'nightly', startedUnixMs }));
+      await registry.end('a', { kind: 'exited', exitCode: 0 }, startedUnixMs);
+      await registry.register(stepStart('b', { runKey: 'night 7', startedUnixMs }));
+      await registry.end('b', { kind: 'exited', exitCode: 2 }, startedUnixMs);
     });
     const line = 'run 1001 ("night 7", job nightly) is finished: 2 steps, 1 of them failed\n';
     expect(await finish(['night 7', '--data-dir', dir])).toEqual({ exitCode: 0, stdout: '', stderr: line });
@@ -43,8 +43,8 @@ describe('run-bridge finish', () => {
   });
 
   it('finishes a run whose step was left by an exec that was killed', async () => {
-    await inFolder(async (book) => {
-      await book.begin(stepStart('a', { runKey: 'night', startedUnixMs: Date.now() }));
+    await inFolder(async (registry) => {
+      await registry.register(stepStart('a', { runKey: 'night', startedUnixMs: Date.now() }));
     });
     expect(await finish(['night', '--data-dir', dir])).toMatchObject({
       exitCode: 0,
@@ -53,12 +53,12 @@ describe('run-bridge finish', () => {
   });
 
   it('asks the bridge that holds the data folder, or the one that is named', async () => {
-    const server = await BookServer.open();
+    const server = await RegistryServer.open();
     const lock = takeDataFolder(dir, 1, 0);
     try {
       lock.announce(server.url);
       await inFolder(async () => {});
-      await server.book.begin(stepStart('a', { runKey: 'night', job: 'nightly' }));
+      await server.registry.register(stepStart('a', { runKey: 'night', job: 'nightly' }));
       const line =
         'run 1001 ("night", job nightly) takes no more steps; it is finished when the step that is under way has ended\n';
       expect(await finish(['night', '--data-dir', dir])).toMatchObject({ exitCode: 0, stderr: line });

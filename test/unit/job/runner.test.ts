@@ -7,7 +7,7 @@ import type { JobDefinition } from '../../../src/config/jobs.js';
 import { StepProcess } from '../../../src/job/launcher.js';
 import { JobRunner } from '../../../src/job/runner.js';
 import { JobService } from '../../../src/job/service.js';
-import { LocalExecutionBook } from '../../../src/run/local-execution-book.js';
+import { LocalStepRegistry } from '../../../src/run/local-step-registry.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
 import type { CatalogRun } from '../../../src/store/run-catalog.js';
 import { isFinal, RUN_STATUS } from '../../../src/store/run-status.js';
@@ -20,7 +20,7 @@ let folder: string;
 let state: FeatureState;
 let runner: JobRunner;
 let service: JobService;
-let book: LocalExecutionBook;
+let registry: LocalStepRegistry;
 const logger = new RecordingLogger();
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'run-bridge-jobs-'));
@@ -28,7 +28,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await runner.shutdown(AbortSignal.timeout(5_000));
-  await book.shutdown();
+  await registry.shutdown();
   await state.close();
   rmSync(folder, { recursive: true, force: true });
 });
@@ -49,15 +49,15 @@ async function begin(jobs: readonly JobDefinition[], maxRunning = 1): Promise<vo
   const byName = new Map(jobs.map((one) => [one.name, one]));
   const { executions, jobRuns: queue, runs } = state;
   const clock = systemClock;
-  book = new LocalExecutionBook({ store: executions, runs, listeners: [], clock, logger });
-  await book.start();
+  registry = new LocalStepRegistry({ store: executions, runs, listeners: [], clock, logger });
+  await registry.start();
   const environmentOf = (one: JobDefinition) => ({ PATH: process.env.PATH, ...one.variables });
   const launcher = {
     environmentOf,
     launch: ({ job: one, command: [program = '', ...args] }: { job: JobDefinition; command: readonly string[] }) =>
       new StepProcess({ program, args, workingDir: one.workingDir, environment: environmentOf(one) }, clock),
   };
-  runner = new JobRunner({ maxRunning }, { jobs: byName, queue, executions, book, launcher, clock, logger, newId });
+  runner = new JobRunner({ maxRunning }, { jobs: byName, queue, executions, registry, launcher, clock, logger, newId });
   service = new JobService({ jobs: byName, queue, executions, runner, clock, newId });
   await runner.start();
 }
@@ -263,7 +263,7 @@ describe('when the program ends', () => {
       statusMessage: 'run-bridge was stopped when command 2 of 2 was interrupted; a retry goes on from there',
     });
     expect(await state.jobRuns.find(first)).toMatchObject({ stoppedAt: 1 });
-    await book.shutdown();
+    await registry.shutdown();
     await begin(jobs);
     expect(await over(second)).toMatchObject({ status: RUN_STATUS.success });
   });
@@ -301,7 +301,7 @@ describe('after the program was killed', () => {
       await state.executions.beginIn(runId, { ...place, stepId, command: ['x'], startedUnixMs }, 'local');
       if (ending !== null) await state.executions.end(stepId, ending, Date.now());
     }
-    await book.shutdown();
+    await registry.shutdown();
     await begin(jobs);
     expect(await over(runId)).toMatchObject({
       status: RUN_STATUS.error,
@@ -318,7 +318,7 @@ describe('after the program was killed', () => {
     await begin([job('a', [sh('true')])]);
     await runner.shutdown(AbortSignal.timeout(1_000));
     const runId = await start('a');
-    await book.shutdown();
+    await registry.shutdown();
     await begin([]);
     expect(await over(runId)).toMatchObject({
       status: RUN_STATUS.error,

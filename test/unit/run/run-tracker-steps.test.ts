@@ -5,7 +5,7 @@ import type { TraceId } from '../../../src/record/ids.js';
 import { ofAccount, type Resource, STEP_ATTRIBUTE, UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import { RunLog } from '../../../src/run/run-log.js';
 import type { LoggedRecord } from '../../../src/sink/record-log.js';
-import { stepStart } from '../../contract/execution-book.contract.js';
+import { stepStart } from '../../contract/step-registry.contract.js';
 import { fromJsonl } from './logged-samples.js';
 import { asTrace, TrackerBench } from './tracker-bench.js';
 
@@ -44,14 +44,14 @@ async function runFile() {
 
 describe('a run whose command somebody runs', () => {
   beforeEach(async () => {
-    await bench.book.begin(stepStart('a', { job: 'nightly', startedUnixMs: 0 }));
-    await bench.book.attach('a', TRACE);
+    await bench.registry.register(stepStart('a', { job: 'nightly', startedUnixMs: 0 }));
+    await bench.registry.attach('a', TRACE);
   });
 
   it('is judged at once when its command ends, with what ended it', async () => {
     await bench.append(cutOff(RECORDS));
     expect(bench.listener.story).toEqual(['started']);
-    await bench.book.end('a', SIGKILL, Date.UTC(2030, 0));
+    await bench.registry.end('a', SIGKILL, Date.UTC(2030, 0));
     await bench.tracker.idle();
     expect(bench.listener.story).toEqual(['started', 'ended 1 error', 'finished']);
     const run = await bench.tracker.find(TRACE);
@@ -67,7 +67,7 @@ describe('a run whose command somebody runs', () => {
     for (let hour = 0; hour < 3; hour++) await bench.pass(3_600_000);
     expect(bench.listener.story).toEqual(['started']);
     await bench.append(RECORDS.slice(cutOff(RECORDS).length));
-    await bench.book.end('a', EXIT_0, Date.UTC(2030, 0));
+    await bench.registry.end('a', EXIT_0, Date.UTC(2030, 0));
     await bench.tracker.idle();
     expect(bench.listener.story).toEqual(['started', 'ended 1 success', 'finished']);
   });
@@ -75,11 +75,11 @@ describe('a run whose command somebody runs', () => {
   it('is told of again while it goes on, when a step is told of only after its first records', async () => {
     await bench.append(ofStep(cutOff(RECORDS), 'late'));
     expect(stepsTold()).toEqual([[undefined]]);
-    await bench.book.begin(stepStart('late', { startedUnixMs: 0 }));
-    await bench.book.attach('late', TRACE);
+    await bench.registry.register(stepStart('late', { startedUnixMs: 0 }));
+    await bench.registry.attach('late', TRACE);
     await bench.tracker.idle();
     expect(stepsTold()).toEqual([[undefined], ['late']]);
-    await bench.book.attach('late', TRACE);
+    await bench.registry.attach('late', TRACE);
     await bench.tracker.idle();
     expect(bench.listener.story).toEqual(['started', 'started']);
   });
@@ -87,9 +87,9 @@ describe('a run whose command somebody runs', () => {
   it('has job, step and exit code in run.json and in the log', async () => {
     bench.furtherListeners.push(new RunLog(bench.logger));
     await bench.restart();
-    await bench.book.begin(stepStart('b', { job: 'nightly', environment: 'prod', startedUnixMs: 0 }));
+    await bench.registry.register(stepStart('b', { job: 'nightly', environment: 'prod', startedUnixMs: 0 }));
     await bench.append(ofStep(RECORDS, 'b'));
-    await bench.book.end('b', EXIT_0, Date.UTC(2030, 0));
+    await bench.registry.end('b', EXIT_0, Date.UTC(2030, 0));
     await bench.tracker.idle();
     const details = { run_id: 1002, run_key: null, environment: 'prod', project: null, reason: null };
     expect(await runFile()).toMatchObject({
@@ -109,7 +109,7 @@ describe('a run whose command somebody runs', () => {
     await bench.pass(500);
     expect(bench.listener.story).toEqual(['started', 'ended 1 success', 'finished']);
     await bench.pass(300_000);
-    await bench.book.end('a', { kind: 'exited', exitCode: 3 }, Date.UTC(2030, 0));
+    await bench.registry.end('a', { kind: 'exited', exitCode: 3 }, Date.UTC(2030, 0));
     expect(await bench.tracker.isSettled(TRACE)).toBe(false);
     await bench.tracker.idle();
     expect(bench.listener.story.slice(3)).toEqual(['revised 1 error', 'finished']);
@@ -120,7 +120,7 @@ describe('a run whose command somebody runs', () => {
 
   it('is judged after a restart where its command ended just before the process died', async () => {
     await bench.appendUnseen(cutOff(RECORDS));
-    await bench.book.end('a', SIGKILL, Date.UTC(2030, 0));
+    await bench.registry.end('a', SIGKILL, Date.UTC(2030, 0));
     await bench.restart(true);
     expect(bench.listener.story).toEqual(['started', 'ended 1 error', 'finished']);
   });
@@ -149,8 +149,8 @@ describe('commands that share a trace', () => {
   const second = asTrace(fromJsonl('build-mixed'), TRACE);
 
   it('are told apart by their step from the first record on, and each has its own ending', async () => {
-    await bench.book.begin(stepStart('a', { runKey: 'night', startedUnixMs: 0 }));
-    await bench.book.begin(stepStart('b', { runKey: 'night', startedUnixMs: 0 }));
+    await bench.registry.register(stepStart('a', { runKey: 'night', startedUnixMs: 0 }));
+    await bench.registry.register(stepStart('b', { runKey: 'night', startedUnixMs: 0 }));
     const root = (name: string) => (logged: LoggedRecord) => logged.record.eventType.endsWith(`.${name}`);
     // Of the second command nothing came yet that says that it is one: a query below a span that never came.
     const stray = second.filter(root('QueryExecuted')).slice(0, 2);
@@ -163,9 +163,9 @@ describe('commands that share a trace', () => {
       ),
       ...ofStep(first.slice(50), 'a'),
     ]);
-    await bench.book.end('a', EXIT_0, Date.UTC(2030, 0));
+    await bench.registry.end('a', EXIT_0, Date.UTC(2030, 0));
     await bench.tracker.idle();
-    await bench.book.end('b', { kind: 'exited', exitCode: 1 }, Date.UTC(2030, 0));
+    await bench.registry.end('b', { kind: 'exited', exitCode: 1 }, Date.UTC(2030, 0));
     await bench.tracker.idle();
     const run = await bench.tracker.find(TRACE);
     expect(run?.invocations).toMatchObject([
@@ -175,11 +175,11 @@ describe('commands that share a trace', () => {
   });
 
   it('belong to the step that was under way where their resource names none', async () => {
-    await bench.book.begin(stepStart('a', { runKey: 'night', startedUnixMs: 0 }));
-    await bench.book.attach('a', TRACE);
-    await bench.book.end('a', EXIT_0, 1_000);
-    await bench.book.begin(stepStart('b', { runKey: 'night', startedUnixMs: 2_000 }));
-    await bench.book.attach('b', TRACE);
+    await bench.registry.register(stepStart('a', { runKey: 'night', startedUnixMs: 0 }));
+    await bench.registry.attach('a', TRACE);
+    await bench.registry.end('a', EXIT_0, 1_000);
+    await bench.registry.register(stepStart('b', { runKey: 'night', startedUnixMs: 2_000 }));
+    await bench.registry.attach('b', TRACE);
     await bench.append(RECORDS);
     expect((await bench.tracker.find(TRACE))?.invocations[0]?.step).toMatchObject({ stepId: 'b' });
   });
@@ -187,11 +187,11 @@ describe('commands that share a trace', () => {
 
 describe('a run of an account', () => {
   beforeEach(async () => {
-    await bench.book.begin(stepStart('10002/b', { accountId: 10_002, startedUnixMs: 0 }));
+    await bench.registry.register(stepStart('10002/b', { accountId: 10_002, startedUnixMs: 0 }));
   });
 
   it('is no step of another account, whoever attached its trace to one', async () => {
-    await bench.book.attach('10002/b', TRACE);
+    await bench.registry.attach('10002/b', TRACE);
     await bench.append(RECORDS);
     await bench.tracker.idle();
     expect((await bench.tracker.find(TRACE))?.invocations).toMatchObject([{ step: null }]);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TraceId } from '../../../src/record/ids.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
-import { LocalExecutionBook } from '../../../src/run/local-execution-book.js';
+import { LocalStepRegistry } from '../../../src/run/local-step-registry.js';
 import { RunFile } from '../../../src/run/run-document.js';
 import type { RunEvent, RunListener } from '../../../src/run/run-event.js';
 import { RunTracker } from '../../../src/run/run-tracker.js';
@@ -54,7 +54,7 @@ export class TrackerBench {
   private state: State | undefined;
   private log: JsonlRecordLog | undefined;
   private current: RunTracker | undefined;
-  private currentBook: LocalExecutionBook | undefined;
+  private currentBook: LocalStepRegistry | undefined;
 
   private constructor(
     readonly folder: string,
@@ -67,7 +67,7 @@ export class TrackerBench {
   }
 
   /** Where commands are said to begin and end. */
-  get book(): LocalExecutionBook {
+  get registry(): LocalStepRegistry {
     if (this.currentBook === undefined) throw new Error('the bench is not open');
     return this.currentBook;
   }
@@ -102,7 +102,7 @@ export class TrackerBench {
   async restart(isCrash = false): Promise<void> {
     if (!isCrash) await this.tracker.shutdown(new AbortController().signal);
     await this.log?.shutdown(new AbortController().signal);
-    await this.book.shutdown();
+    await this.registry.shutdown();
     await this.state?.close();
     this.listener = new RecordingListener();
     await this.begin();
@@ -111,7 +111,7 @@ export class TrackerBench {
   async close(): Promise<void> {
     await this.tracker.shutdown(new AbortController().signal);
     await this.log?.shutdown(new AbortController().signal);
-    await this.book.shutdown();
+    await this.registry.shutdown();
     await this.state?.close();
     await rm(this.folder, { recursive: true, force: true });
   }
@@ -145,7 +145,7 @@ export class TrackerBench {
     });
     const { executions, runs } = this.state;
     const { current } = this;
-    this.currentBook = new LocalExecutionBook({ store: executions, runs, listeners: [current], clock, logger });
+    this.currentBook = new LocalStepRegistry({ store: executions, runs, listeners: [current], clock, logger });
     this.log = new JsonlRecordLog(
       { dataFolder: folder, durability: 'os', maxOpenLogs: 256, maxQueuedRecords: 200_000, nameHoldMs: 6_000 },
       {

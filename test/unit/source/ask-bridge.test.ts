@@ -2,11 +2,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { askBridge } from '../../../src/source/ask-bridge.js';
-import { BookServer } from '../../fake/book-server.js';
 import { send } from '../../fake/http-client.js';
+import { RegistryServer } from '../../fake/registry-server.js';
 
 it('finds a bridge by one of its ports, and learns where the other one is', async () => {
-  const server = await BookServer.open();
+  const server = await RegistryServer.open();
   try {
     expect(await askBridge(`${server.url}/`)).toEqual({
       version: '1.2.3',
@@ -20,7 +20,7 @@ it('finds a bridge by one of its ports, and learns where the other one is', asyn
 });
 
 it('is told the address by which it came where the bridge listens everywhere', async () => {
-  const server = await BookServer.open('0.0.0.0');
+  const server = await RegistryServer.open('0.0.0.0');
   try {
     expect((await askBridge(server.url))?.otlpUrl).toBe('http://127.0.0.1:4318');
     const headers = { Host: 'bridge.example:8080' };

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { parseTraceId } from '../../../src/record/ids.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
-import { ExecutionBookError } from '../../../src/run/execution-book.js';
+import { StepRegistryError } from '../../../src/run/step-registry.js';
 import { AttachingConsumer } from '../../../src/source/command-steps.js';
 
 /** Records of a trace. @param stepId that their resource names */
@@ -12,15 +12,15 @@ function batch(number: number, stepId?: string) {
   return { traceId, resource, records: [] };
 }
 
-/** What happened, in order; the book fails as often as is said. */
+/** What happened, in order; the registry fails as often as is said. */
 function attaching(failureCount = 0) {
   const happened: string[] = [];
   let failuresLeft = failureCount;
-  const book = {
+  const registry = {
     async attach(stepId: string, traceId: string) {
       happened.push(`${stepId} has ${traceId.at(-1)}`);
       failuresLeft -= 1;
-      if (failuresLeft >= 0) throw new ExecutionBookError('unavailable', 'nobody answers');
+      if (failuresLeft >= 0) throw new StepRegistryError('unavailable', 'nobody answers');
     },
   };
   const target = {
@@ -28,7 +28,7 @@ function attaching(failureCount = 0) {
       happened.push(`consumed ${batches.map(({ traceId }) => traceId.at(-1))}`);
     },
   };
-  return { happened, consumer: new AttachingConsumer(target, book, 's') };
+  return { happened, consumer: new AttachingConsumer(target, registry, 's') };
 }
 
 it('says whose each trace is before its records, once, unless they say it themselves', async () => {

@@ -4,7 +4,7 @@ import type { RecordBatch } from '../../../src/record/record-batch.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
 import { CommandSteps } from '../../../src/source/command-steps.js';
-import { stepStart } from '../../contract/execution-book.contract.js';
+import { stepStart } from '../../contract/step-registry.contract.js';
 import { sampleDeliveriesOfRecords } from '../../fake/sample-deliveries.js';
 import { SMALL_SAMPLES, sampleRecords, WITHOUT_BODIES } from '../../fake/sample-run.js';
 
@@ -18,8 +18,8 @@ function batch(number: number, stepId = 's') {
 /** What happened, in order. */
 function tracked() {
   const happened: string[] = [];
-  const book = {
-    async begin({ stepId, runOf }: { readonly stepId: string; readonly runOf?: string }) {
+  const registry = {
+    async register({ stepId, runOf }: { readonly stepId: string; readonly runOf?: string }) {
       happened.push(`${stepId} begins, of the run of ${runOf}`);
       return { runId: 1, stepIndex: 1, job: 'adhoc' };
     },
@@ -35,12 +35,12 @@ function tracked() {
       }
     },
   };
-  const steps = new CommandSteps(async () => ({ consumer: consumer as never, book }), stepStart('s', {}));
-  return { happened, book, steps };
+  const steps = new CommandSteps(async () => ({ consumer: consumer as never, registry }), stepStart('s', {}));
+  return { happened, registry, steps };
 }
 
 it('makes the second trace of a command a step of the same run, told before its records, which name it', async () => {
-  const { happened, book, steps } = tracked();
+  const { happened, registry, steps } = tracked();
   await steps.consume({ batches: [batch(1)], foreign: [] });
   await steps.consume({ batches: [batch(2), batch(1)], foreign: [] });
   await steps.consume({ batches: [batch(2)], foreign: [] });
@@ -53,14 +53,14 @@ it('makes the second trace of a command a step of the same run, told before its 
     `2 of ${second}`,
   ]);
   happened.length = 0;
-  await steps.end(book, { kind: 'exited', exitCode: 0 }, 2_000);
+  await steps.end(registry, { kind: 'exited', exitCode: 0 }, 2_000);
   expect(happened).toEqual([`${second} begins, of the run of s`, 's ends: within', `${second} ends: exited`]);
 });
 
 it('leaves records alone that name a step of another command, and ends a command without any', async () => {
-  const { happened, book, steps } = tracked();
+  const { happened, registry, steps } = tracked();
   await steps.consume({ batches: [batch(1, 'other')], foreign: [] });
-  await steps.end(book, { kind: 'exited', exitCode: 0 }, 2_000);
+  await steps.end(registry, { kind: 'exited', exitCode: 0 }, 2_000);
   expect([happened, steps.steps]).toEqual([['1 of other', 's ends: exited'], []]);
 });
 
@@ -69,8 +69,8 @@ describe('engine commands in one trace', () => {
   async function divided(batches: Iterable<RecordBatch>) {
     const spans = new Map<unknown, Set<string | null>>();
     const said: string[] = [];
-    const book = {
-      async begin({ stepId }: { readonly stepId: string }) {
+    const registry = {
+      async register({ stepId }: { readonly stepId: string }) {
         said.push(`${stepId} begins`);
         return { runId: 1, stepIndex: 1, job: 'adhoc' };
       },
@@ -88,10 +88,10 @@ describe('engine commands in one trace', () => {
         }
       },
     };
-    const steps = new CommandSteps(async () => ({ consumer, book }), stepStart('s', {}));
+    const steps = new CommandSteps(async () => ({ consumer, registry }), stepStart('s', {}));
     for (const one of batches) await steps.consume({ batches: [one], foreign: [] });
     await steps.attach();
-    return { spans, said, steps, book };
+    return { spans, said, steps, registry };
   }
   const resource = { ...UNKNOWN_RESOURCE, attributes: { 'run_bridge.step.id': 's' } };
   const inTraceOf = ([first]: readonly TelemetryRecord[], records: readonly TelemetryRecord[], shiftNano = 0n) =>
@@ -131,9 +131,9 @@ describe('engine commands in one trace', () => {
   });
 
   it('say no end twice, and the last one ends with the command', async () => {
-    const { said, steps, book } = await divided(oneByOne([...joined, ...next]));
+    const { said, steps, registry } = await divided(oneByOne([...joined, ...next]));
     said.length = 0;
-    await steps.end(book, { kind: 'exited', exitCode: 1 }, 9_000);
+    await steps.end(registry, { kind: 'exited', exitCode: 1 }, 9_000);
     const second = `s.${processOf(next)}`;
     expect(said).toEqual([`${second} begins`, `${second} ends: exited, 9000`]);
   });

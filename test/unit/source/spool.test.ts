@@ -58,8 +58,8 @@ async function look(to: string | null = null): Promise<void> {
         for (const { records } of batches) taken += records.length;
       },
     },
-    book: {
-      async begin({ stepId }) {
+    registry: {
+      async register({ stepId }) {
         told.push([stepId, 'begun']);
         return { runId: 1, stepIndex: 1, job: 'nightly' };
       },

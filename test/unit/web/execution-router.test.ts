@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { BookServer } from '../../fake/book-server.js';
 import { send } from '../../fake/http-client.js';
+import { RegistryServer } from '../../fake/registry-server.js';
 
 const STEP = '/api/run-bridge/v1/executions/steps/a';
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const START = { command: ['dbt', 'build'], started_unix_ms: 1_000 };
 
-let server: BookServer;
+let server: RegistryServer;
 beforeEach(async () => {
-  server = await BookServer.open();
+  server = await RegistryServer.open();
 });
 afterEach(() => server.close());
 

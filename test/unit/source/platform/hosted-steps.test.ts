@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { LocalExecutionBook } from '../../../../src/run/local-execution-book.js';
+import { LocalStepRegistry } from '../../../../src/run/local-step-registry.js';
 import { HostedSteps } from '../../../../src/source/platform/hosted-steps.js';
 import { RunPuller } from '../../../../src/source/platform/run-puller.js';
 import { openSqliteState } from '../../../../src/store/open-sqlite-state.js';
@@ -11,7 +11,7 @@ import { Asking } from './asking.js';
 
 const asking = Asking.forEachTest();
 
-it('a hosted run is in the book with all of its steps, their commands, ends and traces; once, however often it is pulled', async () => {
+it('a hosted run is in the registry with all of its steps, their commands, ends and traces; once, however often it is pulled', async () => {
   asking.server.runs = [
     {
       id: 1,
@@ -27,10 +27,10 @@ it('a hosted run is in the book with all of its steps, their commands, ends and 
   const state = await openSqliteState(join(asking.folder, 'state.db'));
   const clock = new FakeClock(Date.UTC(2026, 0, 3));
   const { executions: store, runs } = state;
-  const book = new LocalExecutionBook({ store, runs, listeners: [], clock, logger: asking.logger });
+  const registry = new LocalStepRegistry({ store, runs, listeners: [], clock, logger: asking.logger });
   const consumer = new MemoryConsumer();
   const deps = { folder: asking.folder, maxFileBytes: 1e6, openConsumer: () => consumer, clock };
-  const puller = new RunPuller({ ...deps, steps: new HostedSteps(book, 'https://platform.example') });
+  const puller = new RunPuller({ ...deps, steps: new HostedSteps(registry, 'https://platform.example') });
   for (let times = 0; times < 2; times++) await puller.pull(asking.api(), '1', {}, asking.running);
   const [step] = await store.stepsOf(sampleTraceId('build-mixed'));
   const steps = await store.listSteps(step?.run.runId ?? 0);

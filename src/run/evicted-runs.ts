@@ -1,7 +1,7 @@
 import type { Clock } from '../component/clock.js';
 import { EarliestTimer } from '../component/earliest-timer.js';
 import type { TraceId } from '../record/ids.js';
-import type { RunForecast } from './run-state.js';
+import type { PendingVerdict } from './run-state.js';
 
 /** What is remembered of a run that has no end and was dropped from memory. */
 export interface ParkedRun {
@@ -11,7 +11,7 @@ export interface ParkedRun {
   readonly lastArrivalMs: number;
   readonly lastSeenUnixMs: number;
   /** How it ends if no more records come, where that is known. */
-  readonly forecast: RunForecast | undefined;
+  readonly forecast: PendingVerdict | undefined;
 }
 
 /** Runs that are remembered, about 150 bytes each; one that comes on top is judged at the next start. */
@@ -26,7 +26,7 @@ const NEXT_WAKE_MS = 50;
  * Open runs that were dropped from memory, and when each is to be looked at again. Somebody who sends ever new trace ids
  * fills this list and nothing else.
  */
-export class ParkedRuns {
+export class EvictedRuns {
   private readonly runs = new Map<TraceId, ParkedRun>();
   private readonly timer: EarliestTimer;
   private forecastCount = 0;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Health } from '../../src/component/health.js';
 import { aboutRouter } from '../../src/receiver/about-router.js';
-import { LocalExecutionBook } from '../../src/run/local-execution-book.js';
+import { LocalStepRegistry } from '../../src/run/local-step-registry.js';
 import type { ExecutionStore } from '../../src/store/execution-store.js';
 import { openSqliteState } from '../../src/store/open-sqlite-state.js';
 import type { State } from '../../src/store/state.js';
@@ -12,19 +12,19 @@ import { WebServer } from '../../src/web/web-server.js';
 import { FakeClock } from './fake-clock.js';
 import { RecordingLogger } from './recording-logger.js';
 
-/** A bridge's book behind a real port, in a folder of its own. */
-export class BookServer {
-  static async open(host = '127.0.0.1', port = 0): Promise<BookServer> {
-    const folder = await mkdtemp(join(tmpdir(), 'run-bridge-book-'));
+/** A bridge's registry behind a real port, in a folder of its own. */
+export class RegistryServer {
+  static async open(host = '127.0.0.1', port = 0): Promise<RegistryServer> {
+    const folder = await mkdtemp(join(tmpdir(), 'run-bridge-registry-'));
     const state = await openSqliteState(join(folder, 'state.db'));
-    const opened = new BookServer(folder, state, host, port);
+    const opened = new RegistryServer(folder, state, host, port);
     await opened.web.start();
     return opened;
   }
 
   readonly clock = new FakeClock();
   readonly logger = new RecordingLogger();
-  readonly book: LocalExecutionBook;
+  readonly registry: LocalStepRegistry;
   private readonly web: WebServer;
 
   private constructor(
@@ -34,7 +34,7 @@ export class BookServer {
     port: number,
   ) {
     const { clock, logger } = this;
-    this.book = new LocalExecutionBook({ store: state.executions, runs: state.runs, listeners: [], clock, logger });
+    this.registry = new LocalStepRegistry({ store: state.executions, runs: state.runs, listeners: [], clock, logger });
     const otlpAddress = { host, port: 4318, url: `http://${host}:4318` };
     const about = {
       version: '1.2.3',
@@ -42,7 +42,7 @@ export class BookServer {
       webAddress: () => this.web.address,
       exportsTo: ['https://tempo:4318'],
     };
-    const routers = [aboutRouter(about, 'web'), executionRouter({ book: this.book, logger })];
+    const routers = [aboutRouter(about, 'web'), executionRouter({ registry: this.registry, logger })];
     this.web = new WebServer({ host, port }, { logger, health: new Health(), routers });
   }
 
@@ -60,7 +60,7 @@ export class BookServer {
 
   async close(): Promise<void> {
     await this.web.shutdown(AbortSignal.abort());
-    await this.book.shutdown();
+    await this.registry.shutdown();
     await this.state.close();
     await rm(this.folder, { recursive: true, force: true });
   }

@@ -11,12 +11,12 @@ import {
   placeSchema,
   stepStartDocument,
 } from '../run/execution-api.js';
-import { type ExecutionBook, ExecutionBookError } from '../run/execution-book.js';
+import { type StepRegistry, StepRegistryError } from '../run/step-registry.js';
 import type { CommandEnding } from '../store/command-ending.js';
 import type { FinishResult } from '../store/execution-store.js';
 import type { StepPlace, StepStart } from '../store/step-start.js';
 
-/** What a book over HTTP works with. */
+/** What a registry over HTTP needs. */
 export interface HttpExecutionBookDeps {
   readonly clock: Clock;
   /** Ends all waiting. */
@@ -43,8 +43,8 @@ interface Refusal {
   readonly message: string;
 }
 
-/** The book of a bridge that runs elsewhere. A step under way is told of again every minute, until it ends or `close()`. */
-export class HttpExecutionBook implements ExecutionBook {
+/** The registry of a bridge that runs elsewhere. A step under way is told of again every minute, until it ends or `close()`. */
+export class HttpStepRegistry implements StepRegistry {
   private readonly begun = new Map<string, StepStart>();
   /** Steps that say that they are alive until their artifacts are uploaded, beyond their end. */
   private readonly uploading = new Set<string>();
@@ -56,7 +56,7 @@ export class HttpExecutionBook implements ExecutionBook {
     private readonly deps: HttpExecutionBookDeps,
   ) {}
 
-  async begin(start: StepStart): Promise<StepPlace> {
+  async register(start: StepStart): Promise<StepPlace> {
     this.begun.set(start.stepId, start);
     this.sayAgainLater(start);
     const answer = await this.ask('PUT', stepPath(start.stepId), stepStartDocument(start));
@@ -139,7 +139,7 @@ export class HttpExecutionBook implements ExecutionBook {
     this.timers.set(start.stepId, timer);
   }
 
-  /** Asks again where the bridge cannot be reached, or cannot do it just now. @throws ExecutionBookError when it never could. */
+  /** Asks again where the bridge cannot be reached, or cannot do it just now. @throws StepRegistryError when it never could. */
   private async ask(method: 'PUT' | 'POST', path: string, body?: object): Promise<{ ok: unknown } | Refusal> {
     const { clock, signal } = this.deps;
     let pauseMs = FIRST_PAUSE_MS;
@@ -151,7 +151,7 @@ export class HttpExecutionBook implements ExecutionBook {
       } catch (cause) {
         if (isLast) {
           const message = `the bridge at ${this.baseUrl} cannot be reached; check that it runs and that --to is right`;
-          throw new ExecutionBookError('unavailable', message, { cause });
+          throw new StepRegistryError('unavailable', message, { cause });
         }
       }
       await pause(clock, pauseMs, signal);
@@ -187,16 +187,16 @@ function stepPath(stepId: string): string {
   return `/executions/steps/${encodeURIComponent(stepId)}`;
 }
 
-function toError({ status, code, message }: Refusal): ExecutionBookError {
-  if (code === 'unknown_step') return new ExecutionBookError('unknownStep', message);
-  return new ExecutionBookError(status >= 500 ? 'unavailable' : 'refused', message);
+function toError({ status, code, message }: Refusal): StepRegistryError {
+  if (code === 'unknown_step') return new StepRegistryError('unknownStep', message);
+  return new StepRegistryError(status >= 500 ? 'unavailable' : 'refused', message);
 }
 
-/** @throws ExecutionBookError for what no run-bridge answers. */
+/** @throws StepRegistryError for what no run-bridge answers. */
 function read<T>(schema: { safeParse(value: unknown): { data?: T | undefined } }, value: unknown): T {
   const { data } = schema.safeParse(value);
   if (data !== undefined) return data;
-  throw new ExecutionBookError('refused', 'the answer is none of a run-bridge of this version');
+  throw new StepRegistryError('refused', 'the answer is none of a run-bridge of this version');
 }
 
 function parseJson(text: string): unknown {

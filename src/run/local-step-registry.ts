@@ -17,11 +17,11 @@ import type {
 import type { RunStore } from '../store/run-store.js';
 import { DEFAULT_JOB, type StepPlace, type StepStart } from '../store/step-start.js';
 import { StoreError } from '../store/store-error.js';
-import { type ExecutionBook, ExecutionBookError } from './execution-book.js';
 import type { PlaceFinder } from './place-finder.js';
 import type { StepListener } from './run-event.js';
+import { type StepRegistry, StepRegistryError } from './step-registry.js';
 
-/** What a book works with. */
+/** What a registry works with. */
 export interface LocalExecutionBookDeps {
   readonly store: ExecutionStore;
   /** Says when a trace's last record came. */
@@ -35,7 +35,7 @@ export interface LocalExecutionBookDeps {
   readonly places?: PlaceFinder;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Whether several processes keep the book: who was heard of is then noted in the store. Default: false. */
+  /** Whether several processes keep the registry: who was heard of is then noted in the store. Default: false. */
   readonly isShared?: boolean;
 }
 
@@ -48,11 +48,11 @@ const SWEEP_MS = 60_000;
 const SENDER_GONE = 'whoever uploaded them went away';
 
 /**
- * The book of a data folder, kept by the program that holds the folder. Steps whose teller has died do not stay open:
+ * The registry of a data folder, kept by the program that holds the folder. Steps whose teller has died do not stay open:
  * those of an earlier process of this folder end at the start, those of programs elsewhere when they have been silent.
  */
-export class LocalExecutionBook implements ExecutionBook, Component {
-  readonly name = 'execution book';
+export class LocalStepRegistry implements StepRegistry, Component {
+  readonly name = 'step registry';
   /** When each step told from elsewhere was heard of, in monotonic milliseconds. */
   private readonly heardOf = new Map<string, number>();
   /** Steps whose artifacts are being uploaded. */
@@ -84,7 +84,7 @@ export class LocalExecutionBook implements ExecutionBook, Component {
   }
 
   /** @param teller who will say how it ends; default: this program itself */
-  async begin(start: StepStart, teller: StepTeller = 'local'): Promise<StepPlace> {
+  async register(start: StepStart, teller: StepTeller = 'local'): Promise<StepPlace> {
     const isUploading = this.uploading.has(start.stepId);
     if ((teller === 'remote' || isUploading) && this.deps.isShared !== true)
       this.heardOf.set(start.stepId, this.deps.clock.monotonicMs());
@@ -161,7 +161,7 @@ export class LocalExecutionBook implements ExecutionBook, Component {
       const { runId: run, stepIndex: step, paths } = expected;
       const kept = await this.listKept(expected).catch((cause: unknown) => {
         if (unreadable === 'missing') return new Set<string>();
-        throw new ExecutionBookError('unavailable', `artifacts cannot be listed: ${reasonOf(cause)}`, { cause });
+        throw new StepRegistryError('unavailable', `artifacts cannot be listed: ${reasonOf(cause)}`, { cause });
       });
       const missing = paths.filter((path) => !kept.has(path));
       if (missing.length === 0) {
@@ -256,11 +256,11 @@ export class LocalExecutionBook implements ExecutionBook, Component {
     } catch (cause) {
       if (!(cause instanceof StoreError)) throw cause;
       const code = cause.code === 'unstorable' ? 'refused' : 'unavailable';
-      throw new ExecutionBookError(code, `the step could not be noted: ${cause.message}`, { cause });
+      throw new StepRegistryError(code, `the step could not be noted: ${cause.message}`, { cause });
     }
   }
 }
 
-function unknownStep(stepId: string): ExecutionBookError {
-  return new ExecutionBookError('unknownStep', `no step ${stepId} has begun here; begin it first`);
+function unknownStep(stepId: string): StepRegistryError {
+  return new StepRegistryError('unknownStep', `no step ${stepId} has begun here; begin it first`);
 }

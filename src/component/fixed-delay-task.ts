@@ -1,7 +1,7 @@
 import type { Clock, Timer } from './clock.js';
 
-/** Something that is done again and again: each time so long after the last time was over, however that went. */
-export class Repeated {
+/** Runs an action again and again, each time a fixed delay after the last one ended, whether it failed or not. */
+export class FixedDelayTask {
   private timer: Timer | undefined;
   private turn: Promise<void> = Promise.resolve();
   private isGoingOn = false;

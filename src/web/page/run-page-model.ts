@@ -44,7 +44,7 @@ export interface SkippedNode {
 }
 
 /** What a page shows of the inside of a run. */
-export interface RunSight {
+export interface RunPageModel {
   /** Why it did not end well. */
   readonly statusMessage: string | null;
   /** The same of steps, by their ids. */
@@ -80,12 +80,12 @@ const MAX_SLOWEST = 10;
  * Reads what a page shows a visitor of a run from its record logs, as far as they came.
  * @throws what the reader throws when a log cannot be read
  */
-export async function readRunSight(
+export async function readRunPageModel(
   run: CatalogRun,
   steps: readonly CatalogStep[],
   caller: Caller,
   deps: Pick<PageDeps, 'tracker' | 'reader' | 'redaction'>,
-): Promise<RunSight> {
+): Promise<RunPageModel> {
   const redactor = textRedactor(caller, deps.redaction);
   const measured = await readStepMeasures(steps, deps, (record) => learnNames(record, redactor));
   return runSight(run, steps, measured, redactor);
@@ -96,7 +96,7 @@ function runSight(
   steps: readonly CatalogStep[],
   measured: readonly StepMeasures[],
   redactor: Redactor,
-): RunSight {
+): RunPageModel {
   const commands = measured.map(({ command }) => command);
   const nodes = commands.flatMap((command) => command.nodes);
   const having = (verdict: NodeVerdict) => nodes.filter((node) => node.verdict === verdict);

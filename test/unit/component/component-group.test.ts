@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Component } from '../../../src/component/component.js';
-import { Together } from '../../../src/component/together.js';
+import { ComponentGroup } from '../../../src/component/component-group.js';
 
 const NEVER = new AbortController().signal;
 
@@ -16,7 +16,7 @@ test('components side by side start in their order and end without waiting for e
   const waiting = new Promise<void>((resolve) => {
     letGo = resolve;
   });
-  const both = new Together('both', [component('a', log, { shutdown: () => waiting }), component('b', log)]);
+  const both = new ComponentGroup('both', [component('a', log, { shutdown: () => waiting }), component('b', log)]);
   await both.start();
   const down = both.shutdown(NEVER);
   await Promise.resolve();
@@ -28,7 +28,7 @@ test('components side by side start in their order and end without waiting for e
 test('where one cannot start, the others end again', async () => {
   const log: string[] = [];
   const start = () => Promise.reject(new Error('no port'));
-  const both = new Together('both', [component('a', log), component('b', log, { start })]);
+  const both = new ComponentGroup('both', [component('a', log), component('b', log, { start })]);
   await expect(both.start()).rejects.toThrow('no port');
   expect(log).toEqual(['a starts', 'a ends', 'b ends']);
 });
@@ -36,7 +36,7 @@ test('where one cannot start, the others end again', async () => {
 test('one that does not end well is told, after the others have ended', async () => {
   const log: string[] = [];
   const shutdown = () => Promise.reject(new Error('stuck'));
-  const both = new Together('both', [component('a', log, { shutdown }), component('b', log)]);
+  const both = new ComponentGroup('both', [component('a', log, { shutdown }), component('b', log)]);
   await expect(both.shutdown(NEVER)).rejects.toThrow(/stuck/);
   expect(log).toEqual(['b ends']);
 });

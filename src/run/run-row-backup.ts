@@ -11,7 +11,7 @@ import type { RowStore } from '../store/row-store.js';
 export const ROWS_FOLDER = 'rows';
 
 /** What the keeper works with. */
-export interface RowKeeperDeps {
+export interface RunRowBackupDeps {
   readonly store: Pick<RowStore, 'listUnkept' | 'noteKept'>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -28,7 +28,7 @@ const TOLD_BY_OTHERS: ReadonlySet<string> = new Set(['ENOENT', 'ENOSPC', 'EDQUOT
  * steps without telemetry, what commands wrote. From there a lost database is made anew. A file appears by renaming; it is
  * not synced, since the database has it all as long as that is there.
  */
-export class RowKeeper implements Component {
+export class RunRowBackup implements Component {
   readonly name = 'rows of runs';
   private timer: Timer | undefined;
   private working: Promise<void> = Promise.resolve();
@@ -39,7 +39,7 @@ export class RowKeeper implements Component {
   /** @param dataFolder the data folder */
   constructor(
     private readonly dataFolder: string,
-    private readonly deps: RowKeeperDeps,
+    private readonly deps: RunRowBackupDeps,
   ) {}
 
   async start(): Promise<void> {

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { openState } from '../../app/open-state.js';
 import { silentLogger } from '../../component/logger.js';
 import type { Configuration } from '../../config/configuration.js';
-import { LocalExecutionBook } from '../../run/local-execution-book.js';
+import { LocalStepRegistry } from '../../run/local-step-registry.js';
 import { takeDataFolder } from '../../store/take-data-folder.js';
 import type { ProcessContext } from '../process-context.js';
 import type { StepTarget } from './exec-target.js';
@@ -12,7 +12,10 @@ import type { StepTarget } from './exec-target.js';
  * telemetry needs.
  * @throws DataFolderInUseError, StoreError
  */
-export async function openOwnBook(configuration: Configuration, { clock, pid }: ProcessContext): Promise<StepTarget> {
+export async function openOwnRegistry(
+  configuration: Configuration,
+  { clock, pid }: ProcessContext,
+): Promise<StepTarget> {
   const folder = configuration['data-dir'];
   const lock = takeDataFolder(folder, pid, clock.nowUnixMs());
   try {
@@ -21,7 +24,7 @@ export async function openOwnBook(configuration: Configuration, { clock, pid }: 
     await state.places.declare(configuration, clock.nowUnixMs());
     const { executions: store, runs } = state;
     return {
-      book: new LocalExecutionBook({ store, runs, listeners: [], clock, logger: silentLogger }),
+      registry: new LocalStepRegistry({ store, runs, listeners: [], clock, logger: silentLogger }),
       spoolTo: null,
       where: join(folder, 'runs'),
       settle: async () => {},

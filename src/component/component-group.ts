@@ -1,7 +1,7 @@
 import type { Component } from './component.js';
 
-/** Components side by side: none of them hands anything to another, so they end at the same time. */
-export class Together implements Component {
+/** Components that do not depend on each other: they are shut down at the same time. */
+export class ComponentGroup implements Component {
   constructor(
     readonly name: string,
     private readonly components: readonly Component[],

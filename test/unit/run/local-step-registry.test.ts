@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
 import {
-  LocalExecutionBook,
   type LocalExecutionBookDeps,
+  LocalStepRegistry,
   TELLER_LEASE_MS,
-} from '../../../src/run/local-execution-book.js';
+} from '../../../src/run/local-step-registry.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
 import { parseArtifactPath } from '../../../src/store/artifact/artifact-path.js';
 import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
 import type { State } from '../../../src/store/state.js';
-import { stepStart } from '../../contract/execution-book.contract.js';
+import { stepStart } from '../../contract/step-registry.contract.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 import { commandNote } from '../../fake/webhook-facts.js';
@@ -24,61 +24,61 @@ let clock: FakeClock;
 let logger: RecordingLogger;
 let changed: TraceId[];
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'run-bridge-book-'));
+  folder = await mkdtemp(join(tmpdir(), 'run-bridge-registry-'));
   clock = new FakeClock();
   logger = new RecordingLogger();
   changed = [];
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-async function withBook(
-  body: (book: LocalExecutionBook, state: State) => Promise<void>,
+async function withRegistry(
+  body: (registry: LocalStepRegistry, state: State) => Promise<void>,
   artifacts: Partial<Pick<LocalExecutionBookDeps, 'openArtifacts' | 'areSpooled'>> = {},
 ): Promise<void> {
   const state = await openSqliteState(join(folder, 'state.db'));
   const listeners = [{ onStepChanged: (traceIds: readonly TraceId[]) => void changed.push(...traceIds) }];
-  const book = new LocalExecutionBook({
+  const registry = new LocalStepRegistry({
     ...{ store: state.executions, runs: state.runs, listeners, clock, logger },
     ...artifacts,
   });
-  await book.start();
+  await registry.start();
   try {
-    await body(book, state);
+    await body(registry, state);
   } finally {
-    await book.shutdown();
+    await registry.shutdown();
     await state.close();
   }
 }
 
-describe('the book of a data folder', () => {
+describe('the registry of a data folder', () => {
   const TRACE = parseTraceId('0af7651916cd43dd8448eb211c80319c') as TraceId;
 
   it('tells at once that a trace belongs to a step, and that the step ended', () =>
-    withBook(async (book) => {
-      await book.begin(stepStart('a', {}));
-      await book.attach('a', TRACE);
+    withRegistry(async (registry) => {
+      await registry.register(stepStart('a', {}));
+      await registry.attach('a', TRACE);
       expect(changed).toEqual([TRACE]);
-      await book.end('a', { kind: 'exited', exitCode: 0 }, 2_000);
+      await registry.end('a', { kind: 'exited', exitCode: 0 }, 2_000);
       expect(changed).toEqual([TRACE, TRACE]);
     }));
 
   it('tells at once that a step has begun whose telemetry is there already', () =>
-    withBook(async (book, state) => {
+    withRegistry(async (registry, state) => {
       const note = commandNote(1, { verdict: null, isSaved: false, namedStepId: 'a' });
       await state.invocations.note([note], 1_000);
-      await book.begin(stepStart('a', {}));
+      await registry.register(stepStart('a', {}));
       expect(changed).toEqual([note.traceId]);
     }));
 
   it('closes at the start what a process left open that died, as of its last sign of life', async () => {
-    await withBook(async (book, state) => {
-      await book.begin(stepStart('a', {}));
-      await book.begin(stepStart('b', {}));
-      await book.attach('b', TRACE);
+    await withRegistry(async (registry, state) => {
+      await registry.register(stepStart('a', {}));
+      await registry.register(stepStart('b', {}));
+      await registry.attach('b', TRACE);
       const row = { firstSeenUnixMs: 1_100, state: 'open', logBytes: 5, summary: '', parquetBytes: null } as const;
       await state.runs.save([{ ...row, traceId: TRACE, lastSeenUnixMs: 7_000 }]);
     });
-    await withBook(async (_, { executions }) => {
+    await withRegistry(async (_, { executions }) => {
       expect(await executions.listRunning()).toEqual([]);
       expect(await executions.findStep('a')).toMatchObject({ ending: { kind: 'unknown' }, endedUnixMs: 1_000 });
       expect(await executions.findStep('b')).toMatchObject({ endedUnixMs: 7_000, run: { state: 'finished' } });
@@ -86,11 +86,11 @@ describe('the book of a data folder', () => {
   });
 
   it('leaves what programs elsewhere run open over a restart, until they are silent', async () => {
-    await withBook((book) => book.begin(stepStart('a', {}), 'remote').then(() => undefined));
-    await withBook(async (book, { executions }) => {
+    await withRegistry((registry) => registry.register(stepStart('a', {}), 'remote').then(() => undefined));
+    await withRegistry(async (registry, { executions }) => {
       clock.advance(TELLER_LEASE_MS - 60_000);
       await swept();
-      await book.begin(stepStart('a', {}), 'remote');
+      await registry.register(stepStart('a', {}), 'remote');
       clock.advance(TELLER_LEASE_MS - 60_000);
       await swept();
       expect((await executions.findStep('a'))?.ending).toBeNull();
@@ -98,17 +98,17 @@ describe('the book of a data folder', () => {
       await swept();
       expect((await executions.findStep('a'))?.ending).toEqual({ kind: 'unknown' });
       // It was cut off from the bridge, not dead.
-      await book.end('a', { kind: 'exited', exitCode: 1 }, 9_000);
+      await registry.end('a', { kind: 'exited', exitCode: 1 }, 9_000);
       expect(await executions.findStep('a')).toMatchObject({ ending: { exitCode: 1 }, endedUnixMs: 9_000 });
     });
   });
 
   it('finishes a run that nobody finished a day after its last step', () =>
-    withBook(async (book, { executions }) => {
+    withRegistry(async (registry, { executions }) => {
       const startedUnixMs = clock.nowUnixMs();
-      await book.begin(stepStart('a', { runKey: 'night', startedUnixMs }));
-      await book.begin(stepStart('b', { runKey: 'long', startedUnixMs }));
-      await book.end('a', { kind: 'exited', exitCode: 0 }, startedUnixMs);
+      await registry.register(stepStart('a', { runKey: 'night', startedUnixMs }));
+      await registry.register(stepStart('b', { runKey: 'long', startedUnixMs }));
+      await registry.end('a', { kind: 'exited', exitCode: 0 }, startedUnixMs);
       for (const forMs of [DAY_MS, 60_000]) {
         clock.advance(forMs);
         await swept();
@@ -139,13 +139,13 @@ describe('the book of a data folder', () => {
         [BOTH, null],
         [['manifest.json'], 'incomplete'],
       ] as const) {
-        await withBook(
-          async (book, state) => {
-            const { runId } = await book.begin(stepStart(kept.join(), {}));
-            await book.expectArtifacts(kept.join(), BOTH);
-            await book.end(kept.join(), { kind: 'exited', exitCode: 0 }, 2_000);
+        await withRegistry(
+          async (registry, state) => {
+            const { runId } = await registry.register(stepStart(kept.join(), {}));
+            await registry.expectArtifacts(kept.join(), BOTH);
+            await registry.end(kept.join(), { kind: 'exited', exitCode: 0 }, 2_000);
             expect(await statusOf(state, runId)).toBeLessThan(10);
-            await book.endArtifacts(kept.join(), null);
+            await registry.endArtifacts(kept.join(), null);
             expect(await statusOf(state, runId)).toBe(10);
             expect((await artifactsOf(state, runId))?.state ?? null).toBe(status);
           },
@@ -155,14 +155,14 @@ describe('the book of a data folder', () => {
     });
 
     it('waits for a sender elsewhere as long as it is heard of, and notes what is missing when it has gone', () =>
-      withBook(async (book, state) => {
-        const { runId } = await book.begin(stepStart('a', {}), 'remote');
-        await book.expectArtifacts('a', BOTH);
-        await book.end('a', { kind: 'exited', exitCode: 0 }, 2_000);
+      withRegistry(async (registry, state) => {
+        const { runId } = await registry.register(stepStart('a', {}), 'remote');
+        await registry.expectArtifacts('a', BOTH);
+        await registry.end('a', { kind: 'exited', exitCode: 0 }, 2_000);
         for (let hours = 0; hours < 3; hours += 1) {
           for (let minute = 0; minute < 60; minute += 5) {
             clock.advance(300_000);
-            await book.begin(stepStart('a', {}), 'remote');
+            await registry.register(stepStart('a', {}), 'remote');
           }
         }
         expect(await statusOf(state, runId)).toBeLessThan(10);
@@ -176,15 +176,18 @@ describe('the book of a data folder', () => {
 
     it('leaves those of an earlier process to what takes in its folder, and gives others up', async () => {
       let runIds: readonly number[] = [];
-      await withBook(async (book) => {
-        const places = [await book.begin(stepStart('spooled', {})), await book.begin(stepStart('gone', {}))];
+      await withRegistry(async (registry) => {
+        const places = [
+          await registry.register(stepStart('spooled', {})),
+          await registry.register(stepStart('gone', {})),
+        ];
         runIds = places.map(({ runId }) => runId);
         for (const stepId of ['spooled', 'gone']) {
-          await book.expectArtifacts(stepId, BOTH);
-          await book.end(stepId, { kind: 'exited', exitCode: 0 }, 2_000);
+          await registry.expectArtifacts(stepId, BOTH);
+          await registry.end(stepId, { kind: 'exited', exitCode: 0 }, 2_000);
         }
       });
-      await withBook(
+      await withRegistry(
         async (_book, state) => {
           const [spooled = 0, gone = 0] = runIds;
           await until('one is given up', async () => (await statusOf(state, gone)) === 10);
@@ -196,14 +199,14 @@ describe('the book of a data folder', () => {
     });
 
     it('asks to be told again where nobody can say just now what is kept', () =>
-      withBook(
-        async (book, state) => {
-          const { runId } = await book.begin(stepStart('a', {}));
-          await book.expectArtifacts('a', BOTH);
-          await book.end('a', { kind: 'exited', exitCode: 0 }, 2_000);
-          await expect(book.endArtifacts('a', null)).rejects.toMatchObject({ code: 'unavailable' });
+      withRegistry(
+        async (registry, state) => {
+          const { runId } = await registry.register(stepStart('a', {}));
+          await registry.expectArtifacts('a', BOTH);
+          await registry.end('a', { kind: 'exited', exitCode: 0 }, 2_000);
+          await expect(registry.endArtifacts('a', null)).rejects.toMatchObject({ code: 'unavailable' });
           expect(await statusOf(state, runId)).toBeLessThan(10);
-          await book.endArtifacts('a', 'the bucket is gone for good');
+          await registry.endArtifacts('a', 'the bucket is gone for good');
           expect(await artifactsOf(state, runId)).toMatchObject({
             missing: BOTH,
             reason: 'the bucket is gone for good',
