@@ -42,7 +42,7 @@ test('an archived subscription says why; mended, it is reactivated, and what it 
   await browser.signIn(page, bridge);
   await page.getByRole('link', { name: 'Webhooks' }).click();
   await page.getByRole('link', { name: 'pager' }).click();
-  await page.getByText('Nothing has happened').waitFor();
+  await page.getByText('No events yet').waitFor();
   await sendSample(bridge.otlpUrl, 'build-clean');
   // The log follows by itself.
   await page.getByRole('cell', { name: /answered 410 after/ }).waitFor();
