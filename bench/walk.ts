@@ -10,6 +10,7 @@ import { rolldown } from 'rolldown';
 import { splitRequest } from '../src/decode/wire/request-piece.js';
 import { SentRun } from '../test/tool/sent-run.js';
 import { subscribe } from '../test/tool/subscribe.js';
+import { until } from '../test/tool/until.js';
 import { PORTS } from './ports.js';
 
 /** Spans of a real run, one a request. */
@@ -42,7 +43,7 @@ const span: Walk = {
       const before = receiver.requestCount();
       const headers = { 'content-type': 'application/x-protobuf' };
       await fetch(`${HTTP_URL}/v1/traces`, { method: 'POST', headers, body });
-      await until(async () => receiver.requestCount() > before);
+      await until('the export of a span', () => receiver.requestCount() > before);
     }
   },
 };
@@ -58,7 +59,7 @@ const webhook: Walk = {
   environment: () => ({}),
   async drive(count, receiver, dataFolder) {
     const tokenFile = join(dataFolder, 'admin-token');
-    await until(async () => isReadable(tokenFile));
+    await until('the first token', () => isReadable(tokenFile));
     const token = readFileSync(tokenFile, 'utf8').trim();
     // The API is loaded when it is first asked; that belongs to no webhook.
     await fetch(`${WEB_URL}/api/v3/accounts/10001/webhooks/subscriptions/`, {
@@ -69,7 +70,10 @@ const webhook: Walk = {
       const run = new SentRun();
       await run.send(HTTP_URL);
       const summary = join(dataFolder, 'runs', run.traceId, 'run.json');
-      await until(async () => isReadable(summary) && receiver.requestCount() === (count > 0 ? index + 1 : 0));
+      await until(
+        'the end of a run',
+        () => isReadable(summary) && receiver.requestCount() === (count > 0 ? index + 1 : 0),
+      );
     }
   },
 };
@@ -133,7 +137,7 @@ async function callsOf({ flags, environment, drive }: Walk, count: number): Prom
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   try {
-    await until(async () => (await fetch(`${HTTP_URL}/readyz`).catch(() => undefined))?.ok === true);
+    await until('the server', async () => (await fetch(`${HTTP_URL}/readyz`).catch(() => undefined))?.ok === true);
     await drive(count, receiver, dataFolder);
   } finally {
     child.kill('SIGTERM');
@@ -211,12 +215,4 @@ function isReadable(path: string): boolean {
   } catch {
     return false;
   }
-}
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + 60_000; Date.now() < end; ) {
-    if (await isSo()) return;
-    await new Promise((done) => setTimeout(done, 5));
-  }
-  throw new Error('it did not come to that within a minute');
 }

@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { alignedRows } from '../component/aligned-rows.js';
 import { SETTINGS, type SettingKey } from '../config/settings.js';
 import { type CommandExit, EXIT, type ExitCode } from './exit-code.js';
 import type { ProcessContext } from './process-context.js';
@@ -116,8 +117,7 @@ function settingHelp(key: SettingKey): string {
 }
 
 function examples(lines: readonly (readonly [string, string])[]): string {
-  const width = Math.max(0, ...lines.map(([command]) => command.length));
-  return ['\nExamples:', ...lines.map(([command, what]) => `  ${command.padEnd(width)}  ${what}`), ''].join('\n');
+  return ['\nExamples:', ...alignedRows(lines).map((line) => `  ${line}`), ''].join('\n');
 }
 
 function sentence(text: string): string {

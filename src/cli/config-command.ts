@@ -1,3 +1,4 @@
+import { alignedRows } from '../component/aligned-rows.js';
 import { SETTING_KEYS } from '../config/settings.js';
 import type { CliCommand } from './command-line.js';
 import { EXIT } from './exit-code.js';
@@ -24,11 +25,8 @@ export const configCommand: CliCommand = {
       return EXIT.ok;
     }
     stdout.write(`# configuration file: ${file ?? 'none'}\n`);
-    const nameWidth = Math.max(...rows.map((row) => row.name.length));
-    const valueWidth = Math.max(...rows.map((row) => row.value.length));
-    for (const { name, value, origin } of rows) {
-      stdout.write(`${name.padEnd(nameWidth)}  ${value.padEnd(valueWidth)}  ${origin}\n`);
-    }
+    for (const line of alignedRows(rows.map(({ name, value, origin }) => [name, value, origin])))
+      stdout.write(`${line}\n`);
     return EXIT.ok;
   },
 };

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { STATE_FILE } from '../app/limits.js';
 import { openState } from '../app/open-state.js';
+import { counted } from '../component/counted.js';
 import { silentLogger } from '../component/logger.js';
 import { pause } from '../component/pause.js';
 import type { Configuration } from '../config/configuration.js';
@@ -130,7 +131,7 @@ function named({ runId, runKey, job }: ExecutionRow): string {
 }
 
 function steps({ stepCount, failedStepCount }: ExecutionRow): string {
-  const all = stepCount === 1 ? '1 step' : `${stepCount} steps`;
+  const all = counted(stepCount, 'step');
   if (failedStepCount === 0) return all;
   return stepCount === 1 ? `${all}, which failed` : `${all}, ${failedStepCount} of them failed`;
 }

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { counted } from '../component/counted.js';
 import { readableBytes } from '../component/readable-bytes.js';
 import type { Configuration } from '../config/configuration.js';
 import type { TraceId } from '../record/ids.js';
@@ -124,6 +125,6 @@ export function describeRate({ fileCount, recordCount, byteCount, elapsedMs }: R
   const seconds = Math.max(0.1, elapsedMs / 1000);
   const perSecond = Math.round(recordCount / seconds).toLocaleString('en');
   const bytes = byteCount === 0 ? '' : ` and ${readableBytes(Math.round(byteCount / seconds))}`;
-  const files = fileCount === 1 ? '1 file' : `${fileCount} files`;
+  const files = counted(fileCount, 'file');
   return `from ${files} in ${seconds.toFixed(1)} s (${perSecond} records${bytes} a second)`;
 }

@@ -2,16 +2,17 @@ import { existsSync, statSync } from 'node:fs';
 import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { STATE_FILE } from '../app/limits.js';
+import { counted } from '../component/counted.js';
 import { errorCode } from '../component/error-code.js';
 import { namesIn } from '../component/names-in.js';
 import { reasonOf } from '../component/reason-of.js';
 import { LOG_FILE } from '../sink/trace-log.js';
 import { checkSqliteState, type NotedLog } from '../store/backup-sqlite-state.js';
-import { type Copied, copyDataFolder } from '../store/copy-data-folder.js';
+import { copyDataFolder } from '../store/copy-data-folder.js';
 import { DataFolderLock, LOCK_FILE } from '../store/data-folder-lock.js';
 import { StoreError } from '../store/store-error.js';
 import { takeDataFolder } from '../store/take-data-folder.js';
-import { counted } from './back-up.js';
+import { copiedText } from './back-up.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { EXIT, type ExitCode } from './exit-code.js';
@@ -115,7 +116,10 @@ async function fill(backup: string, folder: string): Promise<readonly string[]> 
     );
     for (const name of names) await rename(join(partial, name), join(folder, name));
     await rm(partial, { recursive: true });
-    return [told(folder, hasState, copied), ...(missing.length === 0 ? [] : [missingLine(missing)])];
+    return [
+      `restored ${copiedText(folder, hasState, copied)}`,
+      ...(missing.length === 0 ? [] : [missingLine(missing)]),
+    ];
   } catch (error) {
     await rm(partial, { recursive: true, force: true }).catch(() => undefined);
     throw failed(error, backup);
@@ -138,11 +142,6 @@ function isWhole(folder: string, { traceId, logBytes }: NotedLog): boolean {
 function missingLine(missing: readonly NotedLog[]): string {
   const some = missing.slice(0, 3).map(({ traceId }) => traceId);
   return `run-bridge: the backup lacks records of ${counted(missing.length, 'run')} that its state knows: ${some.join(', ')}${missing.length > 3 ? ' …' : ''}`;
-}
-
-function told(folder: string, hasState: boolean, { runCount, fileCount, byteCount }: Copied): string {
-  const state = hasState ? `${STATE_FILE}, ` : '';
-  return `restored ${folder}: ${state}${counted(runCount, 'run')} in ${counted(fileCount, 'file')}, ${(byteCount / 1e6).toFixed(1)} MB`;
 }
 
 function failed(error: unknown, backup: string): CliError {

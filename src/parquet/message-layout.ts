@@ -28,7 +28,10 @@ export interface MessageLayout {
   readonly payloadIs: 'always' | 'any';
   /** Names of the fields that are in one of the lists. */
   readonly fields: ReadonlySet<string>;
-  /** The message's field of type `map<string, DebugValue>` that is the payload itself. */
+  /**
+   * The message's field of type `map<string, DebugValue>` that is the payload itself. A field that the message does not
+   * know stands beside its entries; one that is named like an entry takes its place.
+   */
   readonly payloadMap?: string;
   /** A column that holds the same text for every message of this type. */
   readonly constant?: { readonly column: AttributeColumn; readonly text: string };

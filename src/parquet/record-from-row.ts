@@ -212,12 +212,13 @@ function fromColumns(layout: MessageLayout, cells: AttributeCells, attributes: R
 
 function fromPayload(layout: MessageLayout, payload: JsonObject, attributes: Record<string, JsonValue>): void {
   const map: Record<string, JsonValue> = {};
+  const hasOneof = layout.fields.has(ONEOF_FIELD);
   for (const [key, value] of Object.entries(payload)) {
     if (layout.payloadMap !== undefined && isDebugValue(value)) {
       setOwn(map, key, value);
-    } else if (key === ONEOF_FIELD && isJsonObject(value)) {
+    } else if (hasOneof && key === ONEOF_FIELD && isJsonObject(value)) {
       unwrapOneof(value, attributes);
-    } else if (MEMBERS_BY_VARIANT.has(key)) {
+    } else if (hasOneof && MEMBERS_BY_VARIANT.has(key)) {
       // Older engines wrote the member itself as the payload.
       unwrapOneof({ [key]: value }, attributes);
     } else {

@@ -1,3 +1,4 @@
+import { counted } from '../component/counted.js';
 import type { SpanStatus } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { CommandEnding } from '../store/command-ending.js';
@@ -107,10 +108,6 @@ function cutShort({ canceled, unfinished }: VerdictEvidence['nodeCounts']): stri
   return `${counted(canceled, 'node')} canceled, ${unfinished} not finished`;
 }
 
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
-}
-
 /** What is known of the command that an invocation was part of. */
 export interface EndedCommand {
   readonly ending: CommandEnding;
@@ -165,14 +162,14 @@ function endedWithoutProof(
     const unfinished = atWork({ nodeCounts });
     return { verdict: 'lost', statusMessage: `${statusMessage ?? ''}; ${unfinished}; ${lowerFirst(command)}` };
   }
-  const nodes = failedCount === 1 ? '1 node' : `${failedCount} nodes`;
+  const nodes = counted(failedCount, 'node');
   const rest = 'the end of its telemetry was not seen';
   return { verdict: 'error', statusMessage: `${nodes} failed; ${lowerFirst(command)}, ${rest}` };
 }
 
 function atWork({ nodeCounts: { unfinished } }: Pick<VerdictEvidence, 'nodeCounts'>): string {
   if (unfinished === 0) return 'no node was at work';
-  return unfinished === 1 ? '1 node had not ended' : `${unfinished} nodes had not ended`;
+  return `${counted(unfinished, 'node')} had not ended`;
 }
 
 function lowerFirst(text: string): string {

@@ -2,7 +2,7 @@ import { CliError } from '../cli/cli-error.js';
 import type { Invocation } from '../cli/command-line.js';
 import { EXIT, type ExitCode } from '../cli/exit-code.js';
 import { dateOf } from '../cli/token/token-lines.js';
-import { textTable } from '../component/text-table.js';
+import { alignedRows } from '../component/aligned-rows.js';
 import { parseDurationMs } from '../config/duration.js';
 import { nearestName } from '../config/suggestion.js';
 import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
@@ -145,7 +145,7 @@ export function subscriptionLines(subscriptions: readonly WebhookSubscription[])
     one.dispatchedUnixMs === null ? 'never' : dateOf(one.dispatchedUnixMs),
     one.archiveReason ?? (one.failedCount > 0 ? `${one.failedCount} failed in a row` : ''),
   ]);
-  return textTable(['ID', 'NAME', 'TYPE', 'STATE', 'LAST', 'DISPATCHED', 'TROUBLE'], rows);
+  return alignedRows([['ID', 'NAME', 'TYPE', 'STATE', 'LAST', 'DISPATCHED', 'TROUBLE'], ...rows]);
 }
 
 /** Events as a table. */
@@ -159,5 +159,5 @@ export function eventLines(events: readonly WebhookEvent[]): readonly string[] {
     String(one.attemptCount),
     one.httpStatusCode === null ? '-' : String(one.httpStatusCode),
   ]);
-  return textTable(['ID', 'CREATED', 'EVENT', 'RUN', 'STATE', 'ATTEMPTS', 'LAST'], rows);
+  return alignedRows([['ID', 'CREATED', 'EVENT', 'RUN', 'STATE', 'ATTEMPTS', 'LAST'], ...rows]);
 }

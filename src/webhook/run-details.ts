@@ -1,3 +1,4 @@
+import { counted } from '../component/counted.js';
 import { type RedactionLevel, redactionFor } from '../exporter/redaction/redaction-policy.js';
 import { learnNames, Redactor, statusText } from '../exporter/redaction/redactor.js';
 import { TextCache } from '../exporter/redaction/text-cache.js';
@@ -171,6 +172,6 @@ function sourceOf({ uniqueId, freshness }: NodeMeasure): NodeTrouble {
 
 /** A test whose query failed counts as one failing row: its message says what was wrong. */
 function testOf({ uniqueId, failingRows, message }: NodeMeasure, redactor: Redactor): NodeTrouble {
-  const rows = failingRows === null ? '' : `${failingRows} failing ${failingRows === 1 ? 'row' : 'rows'}`;
+  const rows = failingRows === null ? '' : counted(failingRows, 'failing row');
   return { uniqueId, reason: [rows, redactor.text(message ?? '')].filter((part) => part !== '').join('; ') };
 }

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { MAX_WAITING_RUNS } from '../../app/hosted-runs.js';
+import { counted } from '../../component/counted.js';
 import { isLoopback } from '../../component/is-loopback.js';
 import type { Logger } from '../../component/logger.js';
 import { formatDuration } from '../../config/duration.js';
@@ -143,7 +144,7 @@ export class PullReport {
       if (outcome === 'broken') this.brokenCount += 1;
       if (outcome === 'failed') this.failedCount += 1;
       this.rejectCount += rejectCount;
-      const rejects = rejectCount > 0 ? [`${count(rejectCount, 'record')} could not be read`] : [];
+      const rejects = rejectCount > 0 ? [`${counted(rejectCount, 'record')} could not be read`] : [];
       const parts = [...(reason === null ? [] : [reason]), ...rejects];
       return parts.length === 0 ? [] : [`  step ${step.index}: ${parts.join('; ')}`];
     });
@@ -152,7 +153,7 @@ export class PullReport {
       return [`${name}: no telemetry${pulled.isFinal ? '' : ' yet; it may come within some minutes'}`];
     }
     this.counts.taken += 1;
-    return [`${name}: ${count(recordCount, 'record')} of ${count(taken.length, 'step')}`, ...troubles];
+    return [`${name}: ${counted(recordCount, 'record')} of ${counted(taken.length, 'step')}`, ...troubles];
   }
 
   /** A run was brought in before. */
@@ -175,7 +176,7 @@ export class PullReport {
       [gone, 'gone'],
     ] as const;
     const further = rest.filter(([number]) => number > 0).map(([number, what]) => `${number} ${what}`);
-    return [`${where}: ${count(taken, 'run')}, ${count(this.recordCount, 'record')}`, ...further].join('; ');
+    return [`${where}: ${counted(taken, 'run')}, ${counted(this.recordCount, 'record')}`, ...further].join('; ');
   }
 
   /** @param isOne whether a single run was asked for, which then is to be there */
@@ -183,10 +184,6 @@ export class PullReport {
     if (this.failedCount > 0 || (isOne && this.counts.incomplete + this.counts.gone > 0)) return EXIT.failed;
     return this.brokenCount + this.rejectCount > 0 ? EXIT.unreadable : EXIT.ok;
   }
-}
-
-function count(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? '' : 's'}`;
 }
 
 /** A plan to watch. */

@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { z } from 'zod';
+import { alignedRows } from '../../component/aligned-rows.js';
 import { packageFile } from '../../component/package-file.js';
-import { textTable } from '../../component/text-table.js';
 import { parseDurationMs } from '../../config/duration.js';
 import { listQueryFiles, MAX_QUERY_RUNS } from '../../query/list-query-files.js';
 import { QueryEngine } from '../../query/query-engine.js';
@@ -173,10 +173,10 @@ function csvCell(cell: Cell): string {
 function table(names: readonly string[], rows: readonly (readonly Cell[])[], maxCellChars: number): string {
   const texts = rows.map((row) => row.map((cell) => tableCell(cell, maxCellChars)));
   const heads = names.map((name) => tableCell(name, maxCellChars));
-  const isRight = names.map(
+  const isNumber = names.map(
     (_, column) => rows.length > 0 && rows.every((row) => row[column] === null || typeof row[column] === 'number'),
   );
-  return `${textTable(heads, texts, { hasRule: true, isRight }).join('\n')}\n`;
+  return `${alignedRows([heads, ...texts], { hasRule: true, isRight: (column) => isNumber[column] === true }).join('\n')}\n`;
 }
 
 /** In one line, without what a terminal would take for a command. */

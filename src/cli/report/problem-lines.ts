@@ -1,3 +1,4 @@
+import { counted } from '../../component/counted.js';
 import { ageText } from '../../run/measures/age-text.js';
 import type { CommandMeasures } from '../../run/measures/command-measures.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
@@ -82,7 +83,7 @@ function testDetail({ failingRows, diffTable, message }: NodeMeasure): string {
   const said = message === null ? '' : `\n${message}`;
   if (diffTable !== null) return `expected and actual rows differ\n${diffTable}${said}`;
   if (failingRows === null) return `no row count came with it${said}`;
-  return `${failingRows} failing ${failingRows === 1 ? 'row' : 'rows'}${said}`;
+  return `${counted(failingRows, 'failing row')}${said}`;
 }
 
 function skipDetail({ skipReason, skipUpstream }: NodeMeasure): string {

@@ -1,3 +1,5 @@
+import { alignedRows } from '../../component/aligned-rows.js';
+import { counted } from '../../component/counted.js';
 import { invocationIdOf, type TraceId } from '../../record/ids.js';
 import type { CommandMeasures } from '../../run/measures/command-measures.js';
 import type { Comparison } from '../../run/measures/comparison.js';
@@ -59,7 +61,7 @@ function splitLines({ totals, split, omittedNodeCount }: CommandMeasures): reado
     ['phases in which no node was worked on', split.phasesNano],
     ['the rest', split.restNano],
   ] as const;
-  const queries = `${queryCount} ${queryCount === 1 ? 'query' : 'queries'}`;
+  const queries = counted(queryCount, 'query', 'queries');
   const shown = shares.filter(([, nano]) => nano > 0n);
   return [
     '',
@@ -83,7 +85,7 @@ function comparisonLines(comparison: Comparison | null): readonly string[] {
   const { count, medianMs, p95Ms, ratio, isSlow } = comparison;
   const times = ratio === null ? '' : `, ${ratio.toFixed(2)} times the median`;
   const slow = isSlow ? '; slower than 95 of 100' : '';
-  const those = count === 1 ? '1 earlier success' : `${count} earlier successes`;
+  const those = counted(count, 'earlier success', 'earlier successes');
   return [`beside ${those}: median ${length(medianMs)}, p95 ${length(p95Ms)}${times}${slow}`];
 }
 
@@ -159,8 +161,5 @@ function length(milliseconds: number): string {
 
 /** The first column to the left, the others to the right. */
 function table(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) =>
-    `  ${row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0))).join('  ')}`.trimEnd(),
-  );
+  return alignedRows(rows, { isRight: (column) => column > 0 }).map((row) => `  ${row}`);
 }

@@ -1,14 +1,11 @@
-import { textTable } from '../../component/text-table.js';
+import { alignedRows } from '../../component/aligned-rows.js';
 import type { TokenRow } from '../../store/token-store.js';
 
 const HEADINGS = ['ID', 'NAME', 'PERMISSION', 'USER', 'ACCOUNT', 'CREATED', 'LAST USED', 'STATE'];
 
 /** Tokens as a table, without the tokens themselves, of which nothing but hashes is kept. */
 export function tokenLines(tokens: readonly TokenRow[], nowUnixMs: number): readonly string[] {
-  return textTable(
-    HEADINGS,
-    tokens.map((token) => cells(token, nowUnixMs)),
-  );
+  return alignedRows([HEADINGS, ...tokens.map((token) => cells(token, nowUnixMs))]);
 }
 
 /** A time for people: `2026-01-31 12:34 UTC`. */

@@ -7,6 +7,7 @@ import {
   CICD_PIPELINE_RESULT_VALUE_FAILURE,
   CICD_PIPELINE_RESULT_VALUE_SUCCESS,
 } from '@opentelemetry/semantic-conventions/incubating';
+import { counted } from '../../component/counted.js';
 import { Attributes } from '../../record/attributes.js';
 import type { JsonValue } from '../../record/json.js';
 import {
@@ -170,7 +171,7 @@ export class SpanOutcomes {
   private testFailure(span: LineReader, verdict: 'failed' | 'warned'): Failure {
     const detail = span.attributes.object('node_test_detail') ?? {};
     const rows = detail.failing_rows;
-    const count = typeof rows === 'number' ? `: ${rows} failing row${rows === 1 ? '' : 's'}` : '';
+    const count = typeof rows === 'number' ? `: ${counted(rows, 'failing row')}` : '';
     const headline = `${detail.diff_table === undefined ? 'test' : 'unit test'} ${verdict}${count}`;
     const error = this.errorOf(span);
     const diffTable = detail.diff_table;

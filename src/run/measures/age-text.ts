@@ -1,3 +1,5 @@
+import { counted } from '../../component/counted.js';
+
 const DAY_S = 86_400;
 const HOUR_S = 3_600;
 const MINUTE_S = 60;
@@ -7,7 +9,7 @@ export function ageText(seconds: number): string {
   const days = Math.floor(seconds / DAY_S);
   const hours = Math.floor((seconds % DAY_S) / HOUR_S);
   const minutes = Math.floor((seconds % HOUR_S) / MINUTE_S);
-  if (days > 0) return `${days === 1 ? '1 day' : `${days} days`}${hours > 0 ? ` ${hours} h` : ''}`;
+  if (days > 0) return `${counted(days, 'day')}${hours > 0 ? ` ${hours} h` : ''}`;
   if (hours > 0) return `${hours} h${minutes > 0 ? ` ${minutes} min` : ''}`;
   return minutes > 0 ? `${minutes} min` : `${Math.floor(seconds)} s`;
 }

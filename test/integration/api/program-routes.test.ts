@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Router } from 'express';
@@ -79,5 +79,10 @@ describe('the program', () => {
       .filter((one) => one.includes(' /api/'))
       .map((one) => one.replaceAll(/[:*]([A-Za-z]+)/g, '{$1}'));
     expect([...described].sort()).toEqual(answered.sort());
+  });
+
+  it('has all of that in the reference of the documentation', () => {
+    const reference = readFileSync('docs/reference/api.md', 'utf8');
+    expect(described.filter((one) => !reference.includes(`| \`${one}\` |`))).toEqual([]);
   });
 });

@@ -78,6 +78,11 @@ function isZero(value: unknown): boolean {
   );
 }
 
+/** Whether every key of an object is a key of another too. */
+function areNamesOf(value: unknown, other: object): boolean {
+  return typeof value === 'object' && value !== null && Object.keys(value).every((key) => Object.hasOwn(other, key));
+}
+
 describe('lines written as rows', () => {
   it.each(SAMPLES_WITH_PARQUET)('are taken as they stand, all lines of %s', async (sample) => {
     const { reasons } = await throughParquet(
@@ -101,9 +106,13 @@ describe('lines written as rows', () => {
           const kept = found.records[index]?.attributes;
           // Attributes that are kept as they stand keep their spelling too: a name may be written with \u00e9.
           const respelled = JSON.stringify(kept?.value);
-          if (!MESSAGE_LAYOUTS.has(eventType)) expect(kept?.value).toEqual(attributes.value);
+          const layout = MESSAGE_LAYOUTS.get(eventType);
+          if (layout === undefined) expect(kept?.value).toEqual(attributes.value);
           for (const [name, value] of Object.entries(attributes.value)) {
-            if (!isZero(value) && name !== ONEOF_FIELD) expect(respelled).toContain(JSON.stringify(name).slice(1, -1));
+            // A field named like an entry of the map that is the payload takes its place.
+            const isReplaced = name === layout?.payloadMap && areNamesOf(value, attributes.value);
+            if (isZero(value) || isReplaced || name === ONEOF_FIELD) continue;
+            expect(respelled).toContain(JSON.stringify(name).slice(1, -1));
           }
         }
       }),
