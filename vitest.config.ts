@@ -105,5 +105,6 @@ export default defineConfig({
 /** @param options say how many test files run at once; projects that differ in that do not run at the same time */
 function project(name: string, options: TestOptions & { readonly maxWorkers: number }): TestProjectInlineConfiguration {
   const sequence = { groupOrder: options.maxWorkers };
-  return { test: { name, pool: 'forks', testTimeout: 30_000, hookTimeout: 30_000, sequence, ...options } };
+  const setupFiles = ['test/tool/property-seed.ts'];
+  return { test: { name, pool: 'forks', setupFiles, testTimeout: 30_000, hookTimeout: 30_000, sequence, ...options } };
 }
