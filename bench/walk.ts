@@ -78,9 +78,47 @@ const webhook: Walk = {
   },
 };
 
-const WALKS: Readonly<Record<string, Walk>> = { span, webhook };
+/** One request for the address that `pathOf` makes of a run's number. */
+function reading(noun: string, pathOf: (runId: number) => string): Walk {
+  return {
+    noun,
+    // What is loaded for the first answer belongs to no other.
+    counts: [5, 45],
+    flags: ['--parquet', 'off'],
+    environment: () => ({}),
+    async drive(count, _receiver, dataFolder) {
+      const tokenFile = join(dataFolder, 'admin-token');
+      await until('the first token', () => isReadable(tokenFile));
+      const headers = { authorization: `Token ${readFileSync(tokenFile, 'utf8').trim()}` };
+      const run = new SentRun();
+      await run.send(HTTP_URL);
+      await until('the end of a run', () => isReadable(join(dataFolder, 'runs', run.traceId, 'run.json')));
+      const url = `${WEB_URL}${pathOf(await onlyRunId(headers))}`;
+      for (let index = 0; index < count; index += 1) {
+        const answer = await fetch(url, { headers });
+        if (!answer.ok) throw new Error(`${url} is answered ${answer.status}`);
+        await answer.arrayBuffer();
+      }
+    },
+  };
+}
 
-// Prints the files of src/ that run for one span, or for one webhook, as Node's coverage counts calls of functions: those
+async function onlyRunId(headers: Readonly<Record<string, string>>): Promise<number> {
+  const answer = await fetch(`${WEB_URL}/api/v2/accounts/10001/runs/`, { headers });
+  const { data } = (await answer.json()) as { readonly data: readonly { readonly id: number }[] };
+  const [run] = data;
+  if (run === undefined) throw new Error('there is no run');
+  return run.id;
+}
+
+const WALKS: Readonly<Record<string, Walk>> = {
+  span,
+  webhook,
+  api: reading('answer to GET /api/v2/accounts/{id}/runs/{id}/', (id) => `/api/v2/accounts/10001/runs/${id}/`),
+  page: reading('page of a run', (id) => `/runs/${id}`),
+};
+
+// Prints the files of src/ that run for one span, webhook, answer or page, as Node's coverage counts calls of functions: those
 // that are called oftener, by more than half of the further ones, where more of them are done.
 const name = process.argv[2] ?? 'span';
 const walk = WALKS[name];
