@@ -11,6 +11,7 @@ import { attributePolicyOf, KNOWN_EVENTS } from '../src/exporter/redaction/redac
 import { JOB_RUN_PATHS } from '../src/job/routes.js';
 import type { MetricDefinition } from '../src/metric/metric-definition.js';
 import { METRICS } from '../src/metric/metrics.js';
+import { QUERY_PATHS } from '../src/query/routes.js';
 import type { AttributePolicy } from '../src/record/event-table.js';
 import { eventName } from '../src/run/event-name.js';
 import type { Field, FieldType, MessageType } from '../src/schema/message-type.js';
@@ -137,6 +138,7 @@ function routes(): string {
     ...V2_PATHS,
     ...JOB_RUN_PATHS,
     ...OWN_PATHS,
+    ...QUERY_PATHS,
     ...WEBHOOK_PATHS,
     ...ARTIFACT_PATHS,
   });

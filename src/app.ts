@@ -22,6 +22,7 @@ import { pause } from './component/pause.js';
 import type { Configuration } from './config/configuration.js';
 import { missingForHooks } from './config/missing-for-hooks.js';
 import { createJobs } from './job/feature.js';
+import { createQueries } from './query/feature.js';
 import { ExportIntake } from './receiver/export-intake.js';
 import { WatchedConsumer } from './receiver/watched-consumer.js';
 import type { TraceId } from './record/ids.js';
@@ -149,7 +150,13 @@ export class App {
       telemetry: cluster?.telemetry,
       logger,
     });
-    const features = [this.webhooks, jobs, artifacts];
+    const queries = createQueries(configuration, {
+      state: opened.state,
+      shared: cluster?.telemetry,
+      clock,
+      stopping: this.stopping.signal,
+    });
+    const features = [this.webhooks, jobs, artifacts, queries];
     const api = new LateApi(configuration, {
       ...{ state: opened.state, reader: parts.anyReader, tracker: parts.anyRuns, registry: this.registry, jobs },
       ...{ access, clock, logger, version: deps.version, stopping: this.stopping.signal, features },
@@ -161,7 +168,6 @@ export class App {
         startedUnixMs: clock.nowUnixMs(),
       },
       otlpUrl: () => this.ports.otlpUrl,
-      ...(cluster && { queryFiles: cluster.queryFiles.bind(cluster) }),
     });
     this.ports = new Ports(configuration, {
       ...{ intake, access, api, hook, health, clock, logger, version: deps.version, ownHosts: deps.ownHosts },

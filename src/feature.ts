@@ -1,7 +1,11 @@
 import type { Router } from 'express';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
+import type { ProcessContext } from './cli/process-context.js';
+import type { Clock } from './component/clock.js';
 import type { Component } from './component/component.js';
+import type { Configuration } from './config/configuration.js';
 import type { MetricSource } from './metric/metric-source.js';
+import type { State } from './store/state.js';
 
 /** What a feature adds to the program. What is a function is called when somebody first asks for it, so that a start loads none of it. */
 export interface Feature {
@@ -14,4 +18,19 @@ export interface Feature {
   /** Pages, with whole paths; they stand behind the sign-in. */
   readonly pages?: () => Promise<Router>;
   readonly metrics?: () => Promise<MetricSource>;
+}
+
+/** What commands of features need of a program that is not at work. Each function loads what it does when it is called. */
+export interface CommandHost {
+  /**
+   * Asks the state of a data folder what no other file tells, such as numbers of runs. A bridge may be at work on it.
+   * @returns `undefined` where there is no state, or none that can be read
+   */
+  askState<Answer>(
+    configuration: Pick<Configuration, 'data-dir' | 'database-url'>,
+    clock: Clock,
+    ask: (state: State) => Promise<Answer>,
+  ): Promise<Answer | undefined>;
+  /** Finishes the runs of a command whose `exec` was killed, so that a command that reads files finds them whole. */
+  finishLeftovers(configuration: Configuration, context: ProcessContext): Promise<void>;
 }

@@ -6,19 +6,14 @@ import { accountRouter } from '../api/v2/account-router.js';
 import { jobRouter } from '../api/v2/job-router.js';
 import { runRouter } from '../api/v2/run-router.js';
 import { StepLogReader } from '../api/v2/step-log-reader.js';
-import { packageFile } from '../component/package-file.js';
 import type { Feature } from '../feature.js';
 import type { Jobs, StepOutput } from '../job/feature.js';
-import { QueryEngine } from '../query/query-engine.js';
 import type { CatalogStep } from '../store/run-catalog.js';
 import type { State } from '../store/state.js';
 
 /** What the API's routers are made of. */
 export interface ApiRoutersDeps
-  extends Pick<
-    OwnApiDeps,
-    'dataFolder' | 'notes' | 'reader' | 'tracker' | 'redaction' | 'clock' | 'stopping' | 'queryFiles'
-  > {
+  extends Pick<OwnApiDeps, 'notes' | 'reader' | 'tracker' | 'redaction' | 'clock' | 'stopping'> {
   readonly state: State;
   readonly jobs: Pick<Jobs, 'factsOf' | 'outputOf'>;
   /** What adds routers of its own. */
@@ -35,7 +30,7 @@ export async function apiRouters({
   version,
   ...own
 }: ApiRoutersDeps): Promise<readonly Router[]> {
-  const { reader, redaction, clock, stopping } = own;
+  const { reader, redaction, clock } = own;
   const logs = new StepLogReader(reader);
   const deps = {
     catalog: state.catalog,
@@ -48,7 +43,6 @@ export async function apiRouters({
     redaction,
     clock,
   };
-  const queries = new QueryEngine({ entry: packageFile('dist/query-process.js'), clock, stopping });
   const added = await Promise.all(features.map(({ api }) => api?.() ?? []));
   const paths = await Promise.all(features.map(({ apiPaths }) => apiPaths?.() ?? {}));
   return [
@@ -57,7 +51,7 @@ export async function apiRouters({
     runRouter(deps),
     jobRouter(deps),
     ...added.flat(),
-    ownRouter({ ...own, catalog: state.catalog, traces: state.traces, queries }),
+    ownRouter({ ...own, catalog: state.catalog, traces: state.traces }),
   ];
 }
 

@@ -19,8 +19,6 @@ import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
-import { MAX_QUERY_RUNS, PARQUET } from '../query/list-query-files.js';
-import type { QueryFiles } from '../query/query-files.js';
 import type { TraceId } from '../record/ids.js';
 import { sharedTelemetry, type TelemetryPlace } from '../retention/feature.js';
 import type { RunListener, StepListener } from '../run/run-event.js';
@@ -30,7 +28,6 @@ import type { ForeignSegments } from '../sink/foreign-segments.js';
 import type { RecordLogReader } from '../sink/record-log.js';
 import { S3ObjectStore } from '../store/bucket/s3-object-store.js';
 import type { State } from '../store/state.js';
-import type { UnnamedRun } from '../store/trace-catalog.js';
 import { sharedBucketOf } from './bucket-of.js';
 import { clusterFolder } from './cluster-folder.js';
 
@@ -120,24 +117,9 @@ export class Cluster {
     return new SharedRunFiles(parquet, this.files);
   }
 
-  /** Parquet files of runs, on this machine. */
-  get telemetry(): Pick<FileCopies, 'find'> {
+  /** Files of runs, copied to this machine when they are asked for. */
+  get telemetry(): Pick<FileCopies, 'find' | 'bringAll'> {
     return this.fileCopies;
-  }
-
-  /** The files that a query sees. */
-  async queryFiles(traceIds: readonly TraceId[], unnamed: readonly UnnamedRun[]): Promise<QueryFiles> {
-    const isWanted = (name: string) => PARQUET.test(name) || name === 'run.json';
-    const { folder, paths, leftOutCount } = await this.fileCopies.bringAll(traceIds, MAX_QUERY_RUNS, isWanted);
-    const isSummary = (path: string) => path.endsWith('/run.json');
-    const seen = new Set(paths.map((path) => path.split('/', 1)[0]));
-    return {
-      runsFolder: folder,
-      parquet: paths.filter((path) => !isSummary(path)),
-      summaries: paths.filter(isSummary),
-      unnamed: unnamed.filter(({ traceId }) => seen.has(traceId)),
-      leftOutCount,
-    };
   }
 
   /** Finds any run. @param own runs that this process has */

@@ -13,7 +13,7 @@ import type { ApiRoutersDeps } from './api-routers.js';
 import type { MeasuredParts } from './create-metrics.js';
 
 /** What the API works with. */
-export interface LateApiDeps extends Omit<ApiRoutersDeps, 'dataFolder' | 'notes' | 'redaction'> {
+export interface LateApiDeps extends Omit<ApiRoutersDeps, 'notes' | 'redaction'> {
   readonly access: Access;
   readonly registry: LocalStepRegistry;
   readonly artifacts: Artifacts;
@@ -53,8 +53,8 @@ export class LateApi {
     return lazyRouter('/api/', async () => {
       const { configuration, deps } = this;
       const { apiRouters } = await import('./api-routers.js');
-      const { redaction, 'data-dir': dataFolder } = configuration;
-      const own = await apiRouters({ ...deps, notes: deps.measured.notes, redaction, dataFolder });
+      const { redaction } = configuration;
+      const own = await apiRouters({ ...deps, notes: deps.measured.notes, redaction });
       return this.behindTokens(configuration.web.host, own);
     });
   }

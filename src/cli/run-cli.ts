@@ -2,6 +2,8 @@ import { errorCode } from '../component/error-code.js';
 import { ListenError } from '../component/listen-error.js';
 import { reasonOf } from '../component/reason-of.js';
 import { ConfigurationError } from '../config/configuration-error.js';
+import type { CommandHost } from '../feature.js';
+import { queryCommand } from '../query/feature.js';
 import { ConsumeError } from '../record/record-batch.js';
 import { StepRegistryError } from '../run/step-registry.js';
 import { OutputError } from '../sink/jsonl-output.js';
@@ -26,7 +28,6 @@ import { packageVersion } from './package-info.js';
 import { pipeCommand } from './pipe-command.js';
 import type { ProcessContext } from './process-context.js';
 import { pullCommand } from './pull-command.js';
-import { queryCommand } from './query-command.js';
 import { rebuildCommand } from './rebuild-command.js';
 import { reportCommand } from './report-command.js';
 import { retainCommand } from './retain-command.js';
@@ -34,13 +35,19 @@ import { serveCommand } from './serve-command.js';
 import { tokenCommand } from './token-command.js';
 import { versionCommand } from './version-command.js';
 
+/** What commands of features do with the program, each loaded when it is called. */
+const COMMAND_HOST: CommandHost = {
+  askState: async (...of) => (await import('./folder-state.js')).askFolderState(...of),
+  finishLeftovers: async (...of) => (await import('./finish-leftovers.js')).finishLeftovers(...of),
+};
+
 /** Every command, in the order of help texts. */
 export const COMMANDS: readonly CliCommand[] = [
   serveCommand,
   execCommand,
   finishCommand,
   reportCommand,
-  queryCommand,
+  queryCommand(COMMAND_HOST),
   demoCommand,
   followCommand,
   pipeCommand,

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Router } from 'express';
 import { type ApiRoutersDeps, apiRouters } from '../../src/app/api-routers.js';
 import { ARTIFACT_PATHS } from '../../src/artifact/openapi.js';
+import { createQueries } from '../../src/query/feature.js';
 import type { TraceId } from '../../src/record/ids.js';
 import { InvocationNotes } from '../../src/run/invocation-notes.js';
 import { parseRun } from '../../src/run/parse-run.js';
@@ -62,14 +63,17 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
   const { clock, logger } = server;
   const notes = new InvocationNotes({ store: server.state.invocations, files: null, places, clock, logger });
   const jobs = idleJobs(server.state, clock);
+  const queries = createQueries(
+    { 'data-dir': dataFolder },
+    { state: server.state, shared: undefined, clock: server.clock, stopping: stopping.signal },
+  );
   const routers = await apiRouters({
     state: server.state,
     notes,
-    dataFolder,
     reader,
     tracker,
     jobs,
-    features: [jobs, webhookParts(server.state, server.clock), { apiPaths: async () => ARTIFACT_PATHS }],
+    features: [jobs, webhookParts(server.state, server.clock), queries, { apiPaths: async () => ARTIFACT_PATHS }],
     redaction: 'literals',
     clock: server.clock,
     stopping: stopping.signal,

@@ -3,7 +3,6 @@ import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { API_PATH } from '../../run/api-path.js';
 import { envelopeSchema, errorAnswers, jsonAnswer } from '../openapi/answers.js';
 import { measuresSchema, nodesSchema } from './measures-answer.js';
-import { queryAnswerSchema, querySchema } from './query-answer.js';
 import { recordFilterSchema } from './record-filter.js';
 import { recordPageSchema } from './record-pages.js';
 import { runSchema, setAsideSchema } from './run-document.js';
@@ -97,17 +96,6 @@ export const OWN_PATHS: ZodOpenApiPathsObject = {
       responses: {
         200: jsonAnswer(envelopeSchema(z.array(setAsideSchema)), 'Mostly there is none.'),
         ...errorAnswers(),
-      },
-    },
-  },
-  [`${API_PATH}/query`]: {
-    post: {
-      tags: ['run-bridge: SQL'],
-      summary: "SQL over the account's runs: one SELECT over the views runs, steps, nodes, tests, queries, records",
-      requestBody: { required: true, content: { 'application/json': { schema: querySchema } } },
-      responses: {
-        200: jsonAnswer(envelopeSchema(queryAnswerSchema), 'The rows.'),
-        ...errorAnswers(408, 413, 415, 501),
       },
     },
   },

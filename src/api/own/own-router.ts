@@ -1,42 +1,36 @@
-import express, { type Request, type Response, Router } from 'express';
+import { type Request, type Response, Router } from 'express';
 import type { z } from 'zod';
 import { pause } from '../../component/pause.js';
 import { redactionFor } from '../../exporter/redaction/redaction-policy.js';
 import { Redactor } from '../../exporter/redaction/redactor.js';
-import { QueryPlaces } from '../../query/query-places.js';
 import { formatRecordLine } from '../../record/record-line.js';
 import { API_PATH } from '../../run/api-path.js';
 import { isFinal } from '../../store/run-status.js';
 import { ApiError } from '../api-error.js';
 import { authorize, callerOf } from '../authenticate.js';
 import { success } from '../envelope.js';
-import { goneOf } from '../gone-of.js';
-import { inPlace } from '../in-place.js';
+import { Permits, withPermit } from '../permits.js';
 import { textRedactor } from '../text-redactor.js';
 import { formatPlace, type LogPlace, movedPlace, parsePlace } from './log-place.js';
 import { commandMeasures, comparisonOf } from './measures-answer.js';
 import type { OwnApiDeps } from './own-api-deps.js';
-import { answerQuery, querySchema, toApiError } from './query-answer.js';
 import { parsedParameters, recordFilter, recordFilterSchema } from './record-filter.js';
 import { recordPageSchema, sendRecordPage } from './record-pages.js';
 import { runDocument, setAsideDocument, statusName } from './run-document.js';
 import { type FoundRun, RunFinder } from './run-finder.js';
 import { writeOut } from './write-out.js';
 
-/** The largest body of `POST /query`: the longest SQL, each character four bytes. */
-const MAX_QUERY_BYTES = 512 * 1024;
-
 /** The API of run-bridge's own: what the hosted platform's shapes have no place for. */
 export function ownRouter(deps: OwnApiDeps): Router {
   const router = Router();
   const finder = new RunFinder(deps);
   const streams = new RunStreams(finder, deps);
-  const places = new QueryPlaces('requests for measures');
+  const permits = new Permits('requests for measures');
   const found = (request: Request, response: Response) =>
     finder.find(callerOf(response).accountId, String(request.params.id));
   const redactorFor = (response: Response) => textRedactor(callerOf(response), deps.redaction);
   const measuresOf = (the: FoundRun, response: Response, redactor: Redactor) =>
-    inPlace(places, response, () => commandMeasures(the, deps, redactor), toApiError);
+    withPermit(permits, response, () => commandMeasures(the, deps, redactor));
   const run = `${API_PATH}/runs/:id`;
 
   router.get(`${API_PATH}/set-aside-runs`, authorize('runs:read'), async (_request, response) => {
@@ -81,15 +75,6 @@ export function ownRouter(deps: OwnApiDeps): Router {
     const { accountId } = callerOf(response);
     await streams.follow(accountId, String(request.params.id), filter, request.get('Last-Event-ID'), response);
   });
-  router.post(
-    `${API_PATH}/query`,
-    authorize('query'),
-    express.json({ limit: MAX_QUERY_BYTES }),
-    async (request, response) => {
-      const body = parsedParameters(querySchema, request.body ?? {});
-      response.json(success(await answerQuery(callerOf(response).accountId, body, deps, goneOf(response))));
-    },
-  );
   return router;
 }
 

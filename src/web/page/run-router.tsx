@@ -1,9 +1,7 @@
 import { Router } from 'express';
 import { ApiError } from '../../api/api-error.js';
 import { authorize, callerOf } from '../../api/authenticate.js';
-import { inPlace } from '../../api/in-place.js';
-import type { QueryError } from '../../query/query-error.js';
-import { QueryPlaces } from '../../query/query-places.js';
+import { Permits, withPermit } from '../../api/permits.js';
 import { parseRunNumber } from '../../store/run-number.js';
 import type { PageDeps } from './page-deps.js';
 import { runDownloads } from './run-downloads.js';
@@ -14,7 +12,7 @@ import { sendPage } from './send-page.js';
 /** `/runs/{id}`: one run. */
 export function runRouter(deps: PageDeps): Router {
   const { catalog, clock, version } = deps;
-  const places = new QueryPlaces('requests for runs');
+  const permits = new Permits('requests for runs');
   const router = Router();
   router.get('/runs/:runId', authorize('runs:read'), async (request, response) => {
     const caller = callerOf(response);
@@ -23,7 +21,7 @@ export function runRouter(deps: PageDeps): Router {
     if (run === undefined) throw ApiError.notFound();
     const steps = await catalog.stepsOf(caller.accountId, [run.id]);
     // Whole record logs are read, so not for all at once.
-    const sight = await inPlace(places, response, () => readRunPageModel(run, steps, caller, deps), tooMany);
+    const sight = await withPermit(permits, response, () => readRunPageModel(run, steps, caller, deps), tooMany);
     const downloads = await runDownloads(caller, steps, deps);
     const seen = { run, steps, sight, downloads };
     await sendPage(response, <RunPage caller={caller} seen={seen} nowUnixMs={clock.nowUnixMs()} version={version} />);
@@ -31,6 +29,6 @@ export function runRouter(deps: PageDeps): Router {
   return router;
 }
 
-function tooMany({ message }: QueryError): ApiError {
-  return new ApiError(503, `Many are looking at runs just now: ${message}.`, { 'Retry-After': '2' });
+function tooMany(reason: string): string {
+  return `Many are looking at runs just now: ${reason}.`;
 }

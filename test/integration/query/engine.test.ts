@@ -3,18 +3,18 @@ import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/component/clock.js';
-import { listQueryFiles } from '../../src/query/list-query-files.js';
-import { type QueryAnswer, QueryEngine } from '../../src/query/query-engine.js';
-import { QueryError } from '../../src/query/query-error.js';
-import { API_QUERY_LIMITS } from '../../src/query/query-limits.js';
-import type { TraceId } from '../../src/record/ids.js';
-import { queryFolder } from '../fake/query-folder.js';
-import { compileSource } from '../tool/compiled-source.js';
+import { systemClock } from '../../../src/component/clock.js';
+import { type QueryAnswer, QueryEngine } from '../../../src/query/engine.js';
+import { listQueryFiles } from '../../../src/query/files.js';
+import { QueryError } from '../../../src/query/protocol.js';
+import { API_QUERY_LIMITS } from '../../../src/query/routes.js';
+import type { TraceId } from '../../../src/record/ids.js';
+import { queryFolder } from '../../fake/query-folder.js';
+import { compileSource } from '../../tool/compiled-source.js';
 
 const { dataFolder, traceIds } = queryFolder(['build-mixed', 'fail-fast'], afterAll);
 const engine = new QueryEngine({
-  entry: new URL('../../dist/query-process.js', import.meta.url),
+  entry: new URL('../../../dist/query-process.js', import.meta.url),
   clock: systemClock,
   stopping: new AbortController().signal,
 });
@@ -41,7 +41,7 @@ async function codeOf(asked: Promise<unknown>): Promise<string | undefined> {
 /** Asks where no more files can be opened, and says what came of it once the time of the query is over. */
 const WITHOUT_FILES = `
 import { openSync } from 'node:fs';
-import { QueryEngine } from './query-engine.js';
+import { QueryEngine } from './engine.js';
 const after = (delayMs, callback) => ({ cancel: clearTimeout.bind(null, setTimeout(callback, delayMs)) });
 const engine = new QueryEngine({ entry: import.meta.url, clock: { after }, stopping: new AbortController().signal });
 try { for (;;) openSync('/dev/null'); } catch {}
@@ -54,7 +54,7 @@ setTimeout(() => process.stdout.write(reason.message), 300);
 
 describe('a query in a process of its own', () => {
   it('is refused where no more files can be opened, and nothing is killed for it', async () => {
-    const folder = join(await compileSource('query/query-engine'), 'query');
+    const folder = join(await compileSource('query/engine'), 'query');
     onTestFinished(() => rmSync(join(folder, '..'), { recursive: true }));
     writeFileSync(join(folder, 'without-files.js'), WITHOUT_FILES);
     // In a process group of its own, which is what would be killed.

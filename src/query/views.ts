@@ -1,6 +1,6 @@
-import { NODE_VERDICTS } from '../../run/run-summary.js';
-import type { UnnamedRun } from '../../store/trace-catalog.js';
-import type { QueryFiles } from '../query-files.js';
+import { NODE_VERDICTS } from '../run/run-summary.js';
+import type { UnnamedRun } from '../store/trace-catalog.js';
+import type { QueryFiles } from './files.js';
 
 /** The views that queries are made of; docs/see.md lists their columns. */
 export const VIEW_NAMES = ['runs', 'steps', 'nodes', 'tests', 'queries', 'records'] as const;

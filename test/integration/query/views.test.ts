@@ -1,11 +1,11 @@
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { listQueryFiles } from '../../src/query/list-query-files.js';
-import { openSandbox } from '../../src/query/process/open-sandbox.js';
-import { RECORD_COLUMNS } from '../../src/query/process/view-sql.js';
-import { queryFolder } from '../fake/query-folder.js';
-import { LARGE_SAMPLES } from '../tool/large-samples.js';
-import { sampleMeasures } from '../unit/run/measures/sample-measures.js';
+import { listQueryFiles } from '../../../src/query/files.js';
+import { openSandbox } from '../../../src/query/sandbox.js';
+import { RECORD_COLUMNS } from '../../../src/query/views.js';
+import { queryFolder } from '../../fake/query-folder.js';
+import { LARGE_SAMPLES } from '../../tool/large-samples.js';
+import { sampleMeasures } from '../../unit/run/measures/sample-measures.js';
 
 const SAMPLES = [
   'build-mixed',

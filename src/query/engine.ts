@@ -1,12 +1,17 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { NoPermitError, Permits } from '../api/permits.js';
 import type { Clock } from '../component/clock.js';
-import { QueryError, type QueryErrorCode } from './query-error.js';
-import type { QueryFiles } from './query-files.js';
-import type { QueryLimits } from './query-limits.js';
-import { type QueryMessage, queryMessageSchema } from './query-messages.js';
-import { QueryPlaces } from './query-places.js';
+import { packageFile } from '../component/package-file.js';
+import type { QueryFiles } from './files.js';
+import {
+  QueryError,
+  type QueryErrorCode,
+  type QueryLimits,
+  type QueryMessage,
+  queryMessageSchema,
+} from './protocol.js';
 
 /** What comes of a query, in this order: its columns, rows in parts, whether there are more. */
 export type QueryAnswer = Extract<QueryMessage, { type: 'columns' | 'rows' | 'end' }>;
@@ -21,8 +26,8 @@ export interface QueryRequest {
 
 /** What the engine works with. */
 export interface QueryEngineDeps {
-  /** The program of a query's process, compiled. */
-  readonly entry: URL;
+  /** The program of a query's process, compiled; default the package's. */
+  readonly entry?: URL;
   readonly clock: Clock;
   /** Aborts when the program is stopping: queries end with it. */
   readonly stopping: AbortSignal;
@@ -36,7 +41,7 @@ const MAX_STDERR_CHARS = 2_000;
  * nothing else down. Two run at a time and eight wait; more are refused as `busy`.
  */
 export class QueryEngine {
-  private readonly places = new QueryPlaces('queries');
+  private readonly permits = new Permits('queries');
 
   constructor(private readonly deps: QueryEngineDeps) {}
 
@@ -46,7 +51,7 @@ export class QueryEngine {
    */
   async *run(request: QueryRequest, signal: AbortSignal): AsyncGenerator<QueryAnswer, void, undefined> {
     const stop = AbortSignal.any([signal, this.deps.stopping]);
-    const leave = await this.places.take(stop);
+    const release = await this.permit(stop);
     try {
       for (let isRetry = false; ; isRetry = true) {
         const answers = this.once(request, stop);
@@ -59,7 +64,16 @@ export class QueryEngine {
         return;
       }
     } finally {
-      leave();
+      release();
+    }
+  }
+
+  /** @throws QueryError `busy`, `stopped` */
+  private async permit(stop: AbortSignal): Promise<() => void> {
+    try {
+      return await this.permits.take(stop);
+    } catch (error) {
+      throw error instanceof NoPermitError ? new QueryError(error.code, error.message, { cause: error }) : error;
     }
   }
 
@@ -118,7 +132,8 @@ export class QueryEngine {
     // Where there is no file yet, the folder may be missing.
     const cwd = parquet.length + summaries.length > 0 ? runsFolder : undefined;
     // No environment: nothing of it could be read by a query, and nothing of it changes how files are read.
-    return fork(fileURLToPath(this.deps.entry), { cwd, env: {}, execArgv: [], stdio: ['pipe', 'pipe', 'pipe', 'ipc'] });
+    const { entry = packageFile('dist/query-process.js') } = this.deps;
+    return fork(fileURLToPath(entry), { cwd, env: {}, execArgv: [], stdio: ['pipe', 'pipe', 'pipe', 'ipc'] });
   }
 }
 

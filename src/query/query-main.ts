@@ -1,10 +1,9 @@
 // The program of the process that runs one query; `QueryEngine` starts it, with an empty environment, in the folder of runs.
 // Like main.ts it is a program of its own, so it may touch the process.
 import { text } from 'node:stream/consumers';
-import { errorCode } from '../../component/error-code.js';
-import { reasonOf } from '../../component/reason-of.js';
-import { QueryError, type QueryErrorCode } from '../query-error.js';
-import type { QueryMessage, QueryTask } from '../query-messages.js';
+import { errorCode } from '../component/error-code.js';
+import { reasonOf } from '../component/reason-of.js';
+import { QueryError, type QueryErrorCode, type QueryMessage, type QueryTask } from './protocol.js';
 
 /** Memory of the process beside the database engine's own limit, in bytes: the program, and rows that are given away. */
 const OTHER_MEMORY_BYTES = 400 * 1024 * 1024;
@@ -50,10 +49,7 @@ try {
   setInterval(() => {
     if (process.memoryUsage.rss() > maxBytes) endWith(new Error('Out of Memory Error: the process grew too large'));
   }, MEMORY_WATCH_MS);
-  const [{ openSandbox }, { runStatement }] = await Promise.all([
-    import('./open-sandbox.js'),
-    import('./run-statement.js'),
-  ]);
+  const { openSandbox, runStatement } = await import('./sandbox.js');
   await runStatement(await openSandbox(files, limits), sql, limits, post);
   process.stdout.write('', () => process.kill(process.pid, 'SIGKILL'));
 } catch (error) {

@@ -2,11 +2,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { listQueryFiles } from '../../src/query/list-query-files.js';
-import { openSandbox } from '../../src/query/process/open-sandbox.js';
-import { checkStatement, runStatement } from '../../src/query/process/run-statement.js';
-import type { QueryMessage } from '../../src/query/query-messages.js';
-import { queryFolder } from '../fake/query-folder.js';
+import { listQueryFiles } from '../../../src/query/files.js';
+import type { QueryMessage } from '../../../src/query/protocol.js';
+import { checkStatement, openSandbox, runStatement } from '../../../src/query/sandbox.js';
+import { queryFolder } from '../../fake/query-folder.js';
 
 const { dataFolder, traceIds } = queryFolder(['build-mixed', 'build-clean'], afterAll);
 const [own, foreign] = traceIds;

@@ -1,5 +1,6 @@
 import {
   type DuckDBConnection,
+  DuckDBInstance,
   type DuckDBPreparedStatement,
   type DuckDBValueConverter,
   type Json,
@@ -7,10 +8,44 @@ import {
   StatementType,
 } from '@duckdb/node-api';
 import { z } from 'zod';
-import { QueryError } from '../query-error.js';
-import type { QueryLimits } from '../query-limits.js';
-import type { QueryMessage } from '../query-messages.js';
-import { VIEW_NAMES } from './view-sql.js';
+import type { QueryFiles } from './files.js';
+import { QueryError, type QueryLimits, type QueryMessage } from './protocol.js';
+import { textList, VIEW_NAMES, viewStatements } from './views.js';
+
+/** What is set before anything else: nothing is fetched, nothing is loaded, nothing is written beside memory. */
+const CLOSED = {
+  autoinstall_known_extensions: 'false',
+  autoload_known_extensions: 'false',
+  allow_community_extensions: 'false',
+  allow_unsigned_extensions: 'false',
+  allow_persistent_secrets: 'false',
+  temp_directory: '',
+  max_temp_directory_size: '0B',
+};
+
+/**
+ * Opens a database in memory with the views over these files. From then on it reads those files and no others, and no
+ * statement can change that: external access is off, and the configuration is locked. The process must stand in the runs'
+ * folder.
+ */
+export async function openSandbox(
+  files: QueryFiles,
+  limits: Pick<QueryLimits, 'memoryMegabytes' | 'threads'>,
+): Promise<DuckDBConnection> {
+  const instance = await DuckDBInstance.create(':memory:', {
+    ...CLOSED,
+    memory_limit: `${limits.memoryMegabytes}MB`,
+    threads: String(limits.threads),
+  });
+  const connection = await instance.connect();
+  await connection.run("SET TimeZone = 'UTC'");
+  for (const statement of viewStatements(files)) await connection.run(statement);
+  // Allowed files could be written, too: `checkStatement` lets nothing through that writes.
+  await connection.run(`SET allowed_paths = ${textList([...files.parquet, ...files.summaries])}`);
+  await connection.run('SET enable_external_access = false');
+  await connection.run('SET lock_configuration = true');
+  return connection;
+}
 
 /**
  * Runs one SELECT and gives its rows away as they come, as many as the limits allow.

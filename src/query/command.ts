@@ -3,21 +3,21 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { z } from 'zod';
-import { alignedRows } from '../../component/aligned-rows.js';
-import { packageFile } from '../../component/package-file.js';
-import { parseDurationMs } from '../../config/duration.js';
-import { listQueryFiles, MAX_QUERY_RUNS } from '../../query/list-query-files.js';
-import { QueryEngine } from '../../query/query-engine.js';
-import { QueryError } from '../../query/query-error.js';
-import type { QueryLimits } from '../../query/query-limits.js';
-import { listTraces } from '../../sink/record-log-files.js';
-import { CliError } from '../cli-error.js';
-import type { Invocation } from '../command-line.js';
-import { EXIT, type ExitCode } from '../exit-code.js';
-import { finishLeftovers } from '../finish-leftovers.js';
-import { askFolderState } from '../folder-state.js';
-import { refuseShared } from '../refuse-shared.js';
-import { resolveForCommand } from '../resolve-for-command.js';
+import { CliError } from '../cli/cli-error.js';
+import type { Invocation } from '../cli/command-line.js';
+import { EXIT, type ExitCode } from '../cli/exit-code.js';
+import { refuseShared } from '../cli/refuse-shared.js';
+import { resolveForCommand } from '../cli/resolve-for-command.js';
+import { alignedRows } from '../component/aligned-rows.js';
+import { parseDurationMs } from '../config/duration.js';
+import type { CommandHost } from '../feature.js';
+import { listTraces } from '../sink/record-log-files.js';
+import { QueryEngine } from './engine.js';
+import { listQueryFiles, MAX_QUERY_RUNS } from './files.js';
+import { QueryError, type QueryLimits } from './protocol.js';
+
+/** What the command needs of the program. */
+export type QueryCommandHost = Pick<CommandHost, 'finishLeftovers' | 'askState'>;
 
 const DEFAULT_TIMEOUT_MS = 5 * 60_000;
 /** Rows of a table, unless `--limit` says otherwise: they are kept until the widths are known. */
@@ -32,7 +32,7 @@ const THREADS = 4;
  * folder; what a killed `exec` left there is finished first.
  * @throws CliError, ConfigurationError
  */
-export async function runQuery(invocation: Invocation): Promise<ExitCode> {
+export async function runQuery(invocation: Invocation, host: QueryCommandHost): Promise<ExitCode> {
   const { context, switches, flags } = invocation;
   const { stdout, stderr, stop } = context;
   const isTable = !switches.has('json') && !switches.has('csv');
@@ -48,19 +48,19 @@ export async function runQuery(invocation: Invocation): Promise<ExitCode> {
   for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);
   const folder = configuration['data-dir'];
   refuseShared(configuration, 'ask any of the processes with POST /api/run-bridge/v1/query');
-  await finishLeftovers(configuration, context);
+  await host.finishLeftovers(configuration, context);
   if (!existsSync(join(folder, 'runs'))) {
     throw new CliError(EXIT.failed, `no run is in ${folder}; --data-dir says where runs are`);
   }
   const sql = await sqlOf(invocation);
   let leftOutCount = 0;
-  const unnamed = (await askFolderState(configuration, context.clock, ({ traces }) => traces.listUnnamed())) ?? [];
+  const unnamed = (await host.askState(configuration, context.clock, ({ traces }) => traces.listUnnamed())) ?? [];
   const files = async () => {
     const listed = await listQueryFiles(folder, await listTraces(folder), { unnamed });
     leftOutCount = listed.leftOutCount;
     return listed;
   };
-  const engine = new QueryEngine({ entry: packageFile('dist/query-process.js'), clock: context.clock, stopping: stop });
+  const engine = new QueryEngine({ clock: context.clock, stopping: stop });
   const writer: RowWriter = switches.has('json')
     ? jsonRows()
     : switches.has('csv')

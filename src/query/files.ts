@@ -5,14 +5,27 @@ import { namesIn } from '../component/names-in.js';
 import { slices } from '../component/slices.js';
 import type { TraceId } from '../record/ids.js';
 import type { UnnamedRun } from '../store/trace-catalog.js';
-import type { QueryFiles } from './query-files.js';
+
+/** The files that a query sees, and nothing else; paths are relative to the folder of runs. */
+export interface QueryFiles {
+  /** Folder of the runs, absolute. */
+  readonly runsFolder: string;
+  /** `<trace id>/telemetry.parquet`, `<trace id>/telemetry-2.parquet` … */
+  readonly parquet: readonly string[];
+  /** `<trace id>/run.json` */
+  readonly summaries: readonly string[];
+  /** Runs of commands that nobody named: their `run.json` does not tell the number. */
+  readonly unnamed: readonly UnnamedRun[];
+  /** Runs beyond the limit of files, which the query does not see: those written to longest ago. */
+  readonly leftOutCount: number;
+}
 
 /** Runs that one query sees at most; of more, those written to last. */
 export const MAX_QUERY_RUNS = 20_000;
 /** Folders that are looked at at once. */
 const AT_ONCE = 64;
 /** The name of a run's Parquet file. */
-export const PARQUET = /^telemetry(-[1-9][0-9]*)?\.parquet$/;
+const PARQUET = /^telemetry(-[1-9][0-9]*)?\.parquet$/;
 
 /**
  * Finds the files of runs. A run that has none yet is not missed, and one that is removed meanwhile is passed over.
@@ -28,21 +41,55 @@ export async function listQueryFiles(
   const runsFolder = join(dataFolder, 'runs');
   const seen = traceIds.length <= maxRuns ? traceIds : await newest(runsFolder, traceIds, maxRuns);
   const isSeen = new Set(seen);
-  const parquet: string[] = [];
-  const summaries: string[] = [];
+  const paths: string[] = [];
   await eachSome(seen, async (traceId) => {
     for (const name of await namesIn(join(runsFolder, traceId))) {
-      if (PARQUET.test(name)) parquet.push(`${traceId}/${name}`);
-      else if (name === 'run.json') summaries.push(`${traceId}/${name}`);
+      if (isQueried(name)) paths.push(`${traceId}/${name}`);
     }
   });
   return {
     runsFolder,
-    parquet: parquet.sort(),
-    summaries: summaries.sort(),
+    ...byKind(paths),
     unnamed: unnamed.filter(({ traceId }) => isSeen.has(traceId)),
     leftOutCount: traceIds.length - seen.length,
   };
+}
+
+/** Copies of files of runs that are in a bucket. */
+export interface SharedFiles {
+  /** @returns `folder` of the runs, and paths in it; of the runs written to last as many as there is room for */
+  bringAll(
+    traceIds: readonly TraceId[],
+    maxRuns: number,
+    isWanted: (name: string) => boolean,
+  ): Promise<{ readonly folder: string; readonly paths: readonly string[]; readonly leftOutCount: number }>;
+}
+
+/** The same, of runs whose files several processes share. */
+export async function fetchQueryFiles(
+  shared: SharedFiles,
+  traceIds: readonly TraceId[],
+  unnamed: readonly UnnamedRun[],
+): Promise<QueryFiles> {
+  const { folder, paths, leftOutCount } = await shared.bringAll(traceIds, MAX_QUERY_RUNS, isQueried);
+  const seen = new Set(paths.map((path) => path.split('/', 1)[0]));
+  return {
+    runsFolder: folder,
+    ...byKind(paths),
+    unnamed: unnamed.filter(({ traceId }) => seen.has(traceId)),
+    leftOutCount,
+  };
+}
+
+function isQueried(name: string): boolean {
+  return PARQUET.test(name) || name === 'run.json';
+}
+
+/** @param paths of files that are queried */
+function byKind(paths: readonly string[]): Pick<QueryFiles, 'parquet' | 'summaries'> {
+  const sorted = [...paths].sort();
+  const isSummary = (path: string) => path.endsWith('/run.json');
+  return { parquet: sorted.filter((path) => !isSummary(path)), summaries: sorted.filter(isSummary) };
 }
 
 async function newest(folder: string, traceIds: readonly TraceId[], count: number): Promise<readonly TraceId[]> {

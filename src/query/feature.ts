@@ -1,0 +1,72 @@
+import type { CliCommand } from '../cli/command-line.js';
+import type { Clock } from '../component/clock.js';
+import type { Configuration } from '../config/configuration.js';
+import type { Feature } from '../feature.js';
+import type { State } from '../store/state.js';
+import type { QueryCommandHost } from './command.js';
+import type { SharedFiles } from './files.js';
+
+// The door of queries: no other folder imports anything else of this one. It imports nothing at run time: what asks DuckDB is loaded when somebody asks.
+
+/** What queries need of the program. */
+export interface QueryHost {
+  readonly state: Pick<State, 'traces'>;
+  /** Files of runs that several processes share; `undefined` where runs are in the data folder. */
+  readonly shared: SharedFiles | undefined;
+  readonly clock: Clock;
+  /** Aborts when the program is stopping. */
+  readonly stopping: AbortSignal;
+}
+
+/** Answers SQL over the runs of an account, over the API. */
+export function createQueries(config: Pick<Configuration, 'data-dir'>, host: QueryHost): Feature {
+  return {
+    components: [],
+    api: async () => {
+      const { queryRouter } = await import('./routes.js');
+      const { QueryEngine } = await import('./engine.js');
+      const { fetchQueryFiles, listQueryFiles } = await import('./files.js');
+      const { state, shared, clock, stopping } = host;
+      return [
+        queryRouter({
+          traces: state.traces,
+          queries: new QueryEngine({ clock, stopping }),
+          listFiles: (traceIds, unnamed) =>
+            shared === undefined
+              ? listQueryFiles(config['data-dir'], traceIds, { unnamed })
+              : fetchQueryFiles(shared, traceIds, unnamed),
+        }),
+      ];
+    },
+    apiPaths: async () => (await import('./routes.js')).QUERY_PATHS,
+  };
+}
+
+/** `run-bridge query "SELECT …"` */
+export function queryCommand(host: QueryCommandHost): CliCommand {
+  return {
+    name: 'query',
+    operands: '[SQL]',
+    summary:
+      'ask the runs with SQL (DuckDB, read-only); the views are runs, steps, nodes, tests, queries and records, docs/see.md has their columns; without SQL, or with -, it is read from standard input',
+    settings: ['data-dir', 'database-url'],
+    flags: [
+      ['--json', 'print an array of objects'],
+      ['--csv', 'print comma-separated values'],
+      ['--limit <N>', 'print so many rows at most (default: 1000 as a table, else all)'],
+      ['--timeout <DURATION>', 'give up after this time (default: 5m)'],
+    ],
+    examples: [
+      [
+        'run-bridge query "SELECT unique_id, duration_ms FROM nodes ORDER BY 2 DESC NULLS LAST LIMIT 10"',
+        'the slowest nodes',
+      ],
+      ['run-bridge query "DESCRIBE nodes"', 'the columns of a view'],
+      ['run-bridge query --csv < report.sql > report.csv', 'for a spreadsheet'],
+    ],
+    async run(invocation) {
+      const { runQuery } = await import('./command.js');
+      return runQuery(invocation, host);
+    },
+  };
+}
