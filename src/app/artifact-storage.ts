@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import type { Component } from '../component/component.js';
+import { type Lazy, lazy } from '../component/lazy.js';
 import type { Configuration } from '../config/configuration.js';
 import type { ArtifactStore } from '../store/artifact/artifact-store.js';
 import { bucketOf } from './bucket-of.js';
 
-/** Folder of artifacts in the data folder. */
 /** The folder of artifacts in the data folder, where they are not in a bucket. */
 export const ARTIFACTS_FOLDER = 'artifacts';
 
@@ -17,25 +17,21 @@ interface Opened {
 /** The artifact store of a configuration; opened when it is first asked for, so that a start does not wait for it. */
 export class ArtifactStorage implements Component {
   readonly name = 'artifacts';
-  private opening: Promise<Opened> | undefined;
+  private readonly opened: Lazy<Opened>;
 
-  constructor(private readonly configuration: Configuration) {}
+  constructor(configuration: Configuration) {
+    this.opened = lazy(() => openStore(configuration));
+  }
 
   async start(): Promise<void> {}
 
   /** @throws ArtifactError */
   async open(): Promise<ArtifactStore> {
-    this.opening ??= openStore(this.configuration);
-    try {
-      return (await this.opening).store;
-    } catch (error) {
-      this.opening = undefined;
-      throw error;
-    }
+    return (await this.opened.get()).store;
   }
 
   async shutdown(): Promise<void> {
-    (await this.opening?.catch(() => undefined))?.close();
+    (await this.opened.ifNeeded())?.close();
   }
 }
 

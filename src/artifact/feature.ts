@@ -1,5 +1,6 @@
 import type { Router } from 'express';
 import type { Guard } from '../component/guard.js';
+import { lazy } from '../component/lazy.js';
 import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Feature } from '../feature.js';
@@ -34,8 +35,8 @@ export function createArtifacts(
 /** Downloads and uploads of what steps left. */
 export class Artifacts implements Feature {
   readonly components = [];
-  private artifacts: Promise<RunArtifacts> | undefined;
-  private uploading: Promise<Router> | undefined;
+  private readonly artifacts = lazy(() => this.load());
+  private readonly uploading = lazy(() => this.loadUploads());
 
   constructor(
     private readonly config: Parameters<typeof createArtifacts>[0],
@@ -52,14 +53,12 @@ export class Artifacts implements Feature {
 
   /** Uploads, for the port that telemetry comes to as well: `--to` of `exec` may name either. Both ports have one router, with its limits. */
   uploads(): Promise<Router> {
-    this.uploading ??= this.loadUploads();
-    return this.uploading;
+    return this.uploading.get();
   }
 
   /** What steps have to download. */
   open(): Promise<RunArtifacts> {
-    this.artifacts ??= this.load();
-    return this.artifacts;
+    return this.artifacts.get();
   }
 
   private async loadUploads(): Promise<Router> {

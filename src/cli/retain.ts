@@ -6,7 +6,7 @@ import { DatabaseLease, SEVERAL } from '../app/database-lease.js';
 import { HeldLease } from '../app/held-lease.js';
 import { RETENTION_LEASE } from '../app/leased.js';
 import { openState } from '../app/open-state.js';
-import { SharedBucket } from '../app/shared-bucket.js';
+import { sharedBucket } from '../app/shared-bucket.js';
 import { sharedPlaceProblems } from '../app/sharing-problems.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
@@ -52,14 +52,14 @@ async function sweep(configuration: Configuration, context: ProcessContext, isDr
   const { clock, stop, stdout } = context;
   const state = await openState(configuration, clock);
   const storage = new ArtifactStorage(configuration);
-  const bucket = new SharedBucket(configuration);
+  const bucket = sharedBucket(configuration);
   const foreign = new ForeignSegments(join(configuration['data-dir'], 'foreign'), { isSynced: true, listeners: [] });
   let release = async () => {};
   try {
     if (!isDry) release = await takeTurn(configuration, context, state);
     const sharedPlace =
       configuration.processes === 'several'
-        ? sharedTelemetry({ openBucket: () => bucket.open(), traces: state.cluster.traces })
+        ? sharedTelemetry({ openBucket: () => bucket.get(), traces: state.cluster.traces })
         : undefined;
     const { destinations: named, environmentDestination } = configuration;
     const destinations = [...named, ...(environmentDestination === undefined ? [] : [environmentDestination])].map(
@@ -75,7 +75,7 @@ async function sweep(configuration: Configuration, context: ProcessContext, isDr
     await release();
     await foreign.close();
     await storage.shutdown();
-    await bucket.close();
+    (await bucket.ifNeeded())?.close();
     await state.close();
   }
 }

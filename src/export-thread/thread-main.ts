@@ -3,12 +3,12 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { createWorker, type OpenedExport, openExports } from '../app/exports.js';
 import { openState } from '../app/open-state.js';
 import { type Clock, systemClock, type Timer } from '../component/clock.js';
+import { lazy } from '../component/lazy.js';
 import type { Logger } from '../component/logger.js';
 import { systemMachine } from '../component/machine.js';
 import { reasonOf } from '../component/reason-of.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import type { ExportWorker } from '../exporter/export-worker.js';
-import type { OtlpDestinationDeps } from '../exporter/otlp-destination.js';
 import { RecordLogLines } from '../exporter/record-log-lines.js';
 import type { TraceId } from '../record/ids.js';
 import { type Resource, resourceKey } from '../record/resource.js';
@@ -67,7 +67,7 @@ class ThreadExports {
   /** Opens the destinations and says how it went. */
   async open(): Promise<void> {
     const { configuration, ownHosts, version } = this.setup;
-    const deps = { codecs: loadCodecs, clock: systemClock, userAgent: `run-bridge/${version}` };
+    const deps = { codecs: codecs.get, clock: systemClock, userAgent: `run-bridge/${version}` };
     try {
       this.opened = await openExports(configuration, ownHosts, deps);
       const destinations = this.opened.map(({ destination, where }) => [destination.name, where] as const);
@@ -212,14 +212,11 @@ class ThreadExports {
 }
 
 /** Loaded where they are needed: most exports are of the engine's telemetry alone. */
-function loadCodecs(): ReturnType<OtlpDestinationDeps['codecs']> {
-  codecs ??= Promise.all([import('../otlp/json-codec.js'), import('../otlp/protobuf-codec.js')]).then(
-    ([{ JsonCodec }, { ProtobufCodec }]) => ({ json: new JsonCodec(), protobuf: new ProtobufCodec() }),
-  );
-  return codecs;
-}
-
-let codecs: ReturnType<OtlpDestinationDeps['codecs']> | undefined;
+const codecs = lazy(async () => {
+  const { JsonCodec } = await import('../otlp/json-codec.js');
+  const { ProtobufCodec } = await import('../otlp/protobuf-codec.js');
+  return { json: new JsonCodec(), protobuf: new ProtobufCodec() };
+});
 
 function loggerTo(post: (message: FromThread) => void): Logger {
   const at =

@@ -1,6 +1,7 @@
 import type { JobFacts } from '../api/v2/job-document.js';
 import type { Clock } from '../component/clock.js';
 import type { Component } from '../component/component.js';
+import { lazy } from '../component/lazy.js';
 import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
 import { joinCommandLine } from '../config/jobs.js';
@@ -45,7 +46,7 @@ export class Jobs implements Feature, Component {
   readonly name = 'jobs';
   readonly components = [this];
   private readonly facts: ReadonlyMap<string, JobFacts>;
-  private opening: Promise<JobParts> | undefined;
+  private readonly parts = lazy(() => this.load());
 
   constructor(
     private readonly config: JobConfig,
@@ -61,11 +62,11 @@ export class Jobs implements Feature, Component {
 
   async start(): Promise<void> {
     const isDeclared = this.config.jobs.some(({ commands }) => commands.length > 0);
-    if (isDeclared || (await (await this.store()).hasWork())) await this.open();
+    if (isDeclared || (await (await this.store()).hasWork())) await this.parts.get();
   }
 
   async shutdown(deadline: AbortSignal): Promise<void> {
-    await (await this.opening)?.runner.shutdown(deadline);
+    await (await this.parts.ifNeeded())?.runner.shutdown(deadline);
   }
 
   /** What the configuration says of an account's job; `undefined` where it does not declare it for that account. */
@@ -75,7 +76,7 @@ export class Jobs implements Feature, Component {
 
   /** The output of a step's command, as far as it is kept. @throws StoreError */
   async outputOf(stepId: string): Promise<StepOutput | undefined> {
-    const live = (await this.opening)?.runner.outputOf(stepId);
+    const live = (await this.parts.ifNeeded())?.runner.outputOf(stepId);
     return live ?? (await (await this.store()).outputsOf([stepId])).get(stepId);
   }
 
@@ -83,7 +84,7 @@ export class Jobs implements Feature, Component {
     const { jobRunRouter } = await import('./routes.js');
     const { state, clock } = this.host;
     const { factsOf } = this;
-    const openService = async () => (await this.open()).service;
+    const openService = async () => (await this.parts.get()).service;
     const { redaction } = this.config;
     return [jobRunRouter({ catalog: state.catalog, factsOf, redaction, clock, openService })];
   };
@@ -91,11 +92,6 @@ export class Jobs implements Feature, Component {
   readonly apiPaths: NonNullable<Feature['apiPaths']> = async () => (await import('./routes.js')).JOB_RUN_PATHS;
 
   /** @throws StoreError */
-  private open(): Promise<JobParts> {
-    this.opening ??= this.load();
-    return this.opening;
-  }
-
   private async load(): Promise<JobParts> {
     const { randomUUID } = await import('node:crypto');
     const { JobLauncher } = await import('./launcher.js');

@@ -28,8 +28,8 @@ export interface HeldRequestsOptions {
   readonly path: string;
   /** What bodies may take in memory, in bytes; beyond it the new ones go to the file. */
   readonly maxMemoryBytes: number;
-  /** How requests are read and written; asked for once the first one has come. */
-  readonly codecs: () => { readonly protobuf: OtlpCodec; readonly json: OtlpCodec };
+  /** How requests are read and written; asked for when one goes to the file. */
+  readonly codecs: () => Promise<{ readonly protobuf: OtlpCodec; readonly json: OtlpCodec }>;
 }
 
 const LINE_FEED = '\n';
@@ -88,7 +88,7 @@ export class HeldRequests {
     const { bytes } = entry;
     if (bytes === undefined) return;
     const written = this.writing.then(async () => {
-      const { protobuf, json } = this.options.codecs();
+      const { protobuf, json } = await this.options.codecs();
       const request = protobuf.decode(entry.request.signal, bytes);
       const line = Buffer.concat([json.encode(request), Buffer.from(LINE_FEED)]);
       // What a failed write left is written over.
@@ -105,7 +105,7 @@ export class HeldRequests {
 
   private async read({ request, bytes, offset, byteCount }: Entry): Promise<Uint8Array> {
     if (bytes !== undefined) return bytes;
-    const { protobuf, json } = this.options.codecs();
+    const { protobuf, json } = await this.options.codecs();
     const buffer = Buffer.alloc(byteCount);
     await this.file?.read(buffer, 0, byteCount, offset);
     return protobuf.encode(json.decode(request.signal, buffer));

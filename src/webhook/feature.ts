@@ -2,6 +2,7 @@ import type { CliCommand } from '../cli/command-line.js';
 import type { Timer } from '../component/clock.js';
 import type { Component } from '../component/component.js';
 import type { Health } from '../component/health.js';
+import { lazy } from '../component/lazy.js';
 import type { Feature } from '../feature.js';
 import { type RetainedKind, retentionLimits } from '../retention/feature.js';
 import type { State } from '../store/state.js';
@@ -91,8 +92,7 @@ const POLL_MS = 5_000;
 export class Webhooks implements Feature, Component {
   readonly name = 'webhooks';
   readonly components = [this];
-  private opening: Promise<WebhookParts> | undefined;
-  private opened: WebhookParts | undefined;
+  private readonly parts = lazy(() => this.load());
   private timer: Timer | undefined;
   private isStopped = false;
 
@@ -110,12 +110,12 @@ export class Webhooks implements Feature, Component {
   async shutdown(deadline: AbortSignal): Promise<void> {
     this.isStopped = true;
     this.timer?.cancel();
-    await (await this.opening)?.shutdown(deadline);
+    await (await this.parts.ifNeeded())?.shutdown(deadline);
   }
 
   /** Waits until everything that is due was attempted, or until the signal aborts. */
   async flush(deadline: AbortSignal): Promise<void> {
-    await (await this.opening)?.dispatcher.flush(deadline);
+    await (await this.parts.ifNeeded())?.dispatcher.flush(deadline);
   }
 
   readonly api: NonNullable<Feature['api']> = async () => {
@@ -133,7 +133,11 @@ export class Webhooks implements Feature, Component {
   readonly metrics: NonNullable<Feature['metrics']> = async () => {
     const { webhookMetrics } = await import('./metrics.js');
     const { subscriptions } = await this.stores();
-    return webhookMetrics({ subscriptions, tallies: () => this.opened?.dispatcher.tallies, clock: this.host.clock });
+    return webhookMetrics({
+      subscriptions,
+      tallies: () => this.parts.value?.dispatcher.tallies,
+      clock: this.host.clock,
+    });
   };
 
   /** Something may be due. */
@@ -148,11 +152,7 @@ export class Webhooks implements Feature, Component {
   /** @throws StoreError */
   private open(): Promise<WebhookParts> {
     this.timer?.cancel();
-    this.opening ??= this.load().catch((error: unknown) => {
-      this.opening = undefined;
-      throw error;
-    });
-    return this.opening;
+    return this.parts.get();
   }
 
   private async look(): Promise<void> {
@@ -163,7 +163,7 @@ export class Webhooks implements Feature, Component {
     } catch (error) {
       logger.error({ error: String(error) }, 'failed to start delivering webhooks; retrying');
     }
-    if (this.opening !== undefined || this.isStopped) return;
+    if (this.parts.isNeeded || this.isStopped) return;
     this.timer = clock.after(POLL_MS, () => void this.look());
   }
 
@@ -171,7 +171,6 @@ export class Webhooks implements Feature, Component {
     const { WebhookParts: Parts } = await import('./open-webhooks.js');
     const parts = new Parts(this.config, { ...this.host, ...(await this.stores()), webUrl: this.webUrl });
     await parts.start();
-    this.opened = parts;
     this.host.health.register(this.name, () => ({ ready: true, details: { ...parts.dispatcher.counts } }));
     return parts;
   }

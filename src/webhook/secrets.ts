@@ -2,6 +2,7 @@ import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes }
 import { chmod, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../component/error-code.js';
+import { lazy } from '../component/lazy.js';
 import type { Logger } from '../component/logger.js';
 import type { WebhookKind, WebhookSubscription } from './subscription.js';
 
@@ -59,16 +60,8 @@ export class SecretBox {
 
 /** Opens the box when it is first asked for, once; after a failure the next one who asks has it tried again. */
 export function boxOpener(readKey: () => Promise<Uint8Array>): () => Promise<SecretBox> {
-  let box: Promise<SecretBox> | undefined;
-  return () => {
-    box ??= readKey()
-      .then((key) => new SecretBox(key))
-      .catch((error: unknown) => {
-        box = undefined;
-        throw error;
-      });
-    return box;
-  };
+  const box = lazy(async () => new SecretBox(await readKey()));
+  return () => box.get();
 }
 
 /** The secrets of a subscription, opened. */

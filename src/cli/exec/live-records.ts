@@ -1,13 +1,10 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
-import type { Decoding } from '../../app/create-decoding.js';
 import type { Clock, Timer } from '../../component/clock.js';
-import type { Logger } from '../../component/logger.js';
+import { type Lazy, lazy } from '../../component/lazy.js';
 import { isInheritedByOthers, isWrittenByOthers } from '../../component/process-tree.js';
 import { reasonOf } from '../../component/reason-of.js';
-import type { DecodedRequest } from '../../decode/request-decoder.js';
 import { ConsumeError, type Delivery, type Signal } from '../../record/record-batch.js';
 import { stepInEnvironment } from '../../record/resource.js';
 import { CommandRecords } from '../../source/command-records.js';
@@ -26,12 +23,12 @@ import type { DataFolderLock } from '../../store/data-folder-lock.js';
 import type { ChildEnding } from './child-ending.js';
 import type { CommandFacts } from './command-facts.js';
 import { type CommandSpan, toForeignBatch } from './command-span.js';
+import { CommandTarget } from './command-target.js';
 import type { EndedEngine } from './engine-snapshots.js';
 import { mayRunSeveral } from './engine-switches.js';
 import type { StepTarget } from './exec-target.js';
-import { LateTarget } from './late-target.js';
 import type { Notices } from './notices.js';
-import type { OtlpTap, TapListener } from './otlp-tap.js';
+import type { OtlpTap } from './otlp-tap.js';
 import { removePrivateFolder } from './private-folder.js';
 import { StepArtifacts } from './step-artifacts.js';
 import { spoolEntryOf, stepStartOf, toCommandEnding } from './step-facts.js';
@@ -48,6 +45,8 @@ const CLOSE_MS = 2_000;
 const MIN_CLOSE_MS = 200;
 /** What is there when the command has ended is brought in for at least this long, in milliseconds, however short exports are kept. */
 const MIN_BRING_IN_MS = 2_000;
+/** A command that has run for so long gets its decoders loaded, so that no request, and not its end, need wait for that; in milliseconds. */
+const WARM_UP_MS = 150;
 
 /** The records of a command under way: from its file and its port to where they belong. */
 export class LiveRecords {
@@ -57,8 +56,10 @@ export class LiveRecords {
   private readonly tail: Promise<JsonlTail>;
   private readonly held: HeldRequests;
   private readonly rejects: CommandRejects;
-  private readonly tap: LateTap;
-  private readonly target: LateTarget;
+  /** Of the command's port; a command that is over at once and sends nothing does without. */
+  private readonly tap: Lazy<OtlpTap>;
+  private readonly warmUp: Timer;
+  private readonly target: CommandTarget;
   private readonly steps: CommandSteps;
   private readonly running: Promise<void>;
   private readonly artifacts: StepArtifacts;
@@ -85,15 +86,23 @@ export class LiveRecords {
     const { clock } = context;
     this.artifacts = new StepArtifacts(facts);
     this.steps = new CommandSteps(() => this.target.open(), stepStartOf(facts));
-    this.tap = new LateTap({ clock, logger }, async (decoded, signal, bytes) => {
-      await (await this.records).hold(decoded, signal, bytes);
+    this.tap = lazy(async () => {
+      const { OtlpTap: Tap } = await import('./otlp-tap.js');
+      return new Tap({ clock, logger }, async (decoded, signal, bytes) => {
+        await (await this.records).hold(decoded, signal, bytes);
+      });
     });
-    inlet.answerWith(this.tap.answer);
+    // Whoever sends is told why it cannot be loaded.
+    this.warmUp = clock.after(WARM_UP_MS, () => void this.tap.get().catch(() => undefined));
+    inlet.answerWith((request, response) => {
+      const answered = this.tap.get().then((tap) => tap.answer(request, response));
+      answered.catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
+    });
     inlet.parked.handOverTo((signal, bytes) => this.takeAnswered(signal, bytes));
     this.held = new HeldRequests({
       path: join(folder ?? context.tempDir, SPOOLED_OTLP_FILE),
       maxMemoryBytes: MAX_HELD_BYTES,
-      codecs: () => this.tap.codecs,
+      codecs: async () => (await this.tap.get()).codecs,
     });
     this.rejects = new CommandRejects(join(facts.configuration['data-dir'], REJECTS_FILE), clock, facts.notices);
     this.target = this.chooseTarget();
@@ -109,7 +118,7 @@ export class LiveRecords {
           lines: file === undefined ? [] : tail.chunks(this.giveUp.signal),
           held: this.held,
           hasUnreadLines: (taken) => this.hasUnreadLines(taken),
-          decode: (signal, bytes) => this.tap.decode(signal, bytes),
+          decode: async (signal, bytes) => (await this.tap.get()).decode(signal, bytes),
           onRejects: (rejects) => this.rejects.addLines(file?.path ?? '', rejects),
           target: { consume: (delivery) => this.consume(delivery) },
           guessResource: (first) => guessResource(first, facts.environment.OTEL_RESOURCE_ATTRIBUTES ?? ''),
@@ -144,7 +153,7 @@ export class LiveRecords {
     const { clock } = context;
     this.hasEnded.abort();
     const endedUnixMs = clock.nowUnixMs();
-    this.tap.end();
+    this.warmUp.cancel();
     const deadline = new AbortController();
     const giveUp = () => this.giveUp.abort();
     const bringInMs = Math.max(options.flushTimeoutMs, MIN_BRING_IN_MS);
@@ -242,10 +251,11 @@ export class LiveRecords {
   /** What turns out to be no OTLP cannot be refused any more. @throws ConsumeError */
   private async takeAnswered(signal: Signal, bytes: Uint8Array): Promise<void> {
     try {
-      await this.tap.takeAnswered(signal, bytes);
+      const tap = await this.tap.get();
+      await tap.takeAnswered(signal, bytes);
       const { snapshots } = this.artifacts;
       if (!snapshots.has(bytes)) return;
-      const { delivery } = await this.tap.decode(signal, bytes);
+      const { delivery } = await tap.decode(signal, bytes);
       for (const engine of endedEngines(delivery)) snapshots.bind(bytes, engine);
     } catch (error) {
       if (error instanceof ConsumeError) throw error;
@@ -329,7 +339,7 @@ export class LiveRecords {
     }
   }
 
-  private chooseTarget(): LateTarget {
+  private chooseTarget(): CommandTarget {
     const { options, context } = this.facts;
     const choice = {
       ...this.facts,
@@ -340,7 +350,7 @@ export class LiveRecords {
         this.trouble = message;
       },
     };
-    return new LateTarget(choice, stepStartOf(this.facts));
+    return new CommandTarget(choice, stepStartOf(this.facts));
   }
 }
 
@@ -392,68 +402,5 @@ export class CommandRejects {
   say(): void {
     if (this.count === 0) return;
     this.notices.say(`lines or requests of telemetry that cannot be read: ${this.count}, kept in ${this.file.path}`);
-  }
-}
-
-/** A command that has run for so long gets its decoders loaded, so that no request, and not its end, need wait for that; in milliseconds. */
-const WARM_UP_MS = 150;
-
-/** The tap of a command's port, loaded when it is needed: a command that is over at once and sends nothing does without. */
-export class LateTap {
-  private readonly warmUp: Timer;
-  private loading: Promise<OtlpTap> | undefined;
-  private loaded: OtlpTap | undefined;
-
-  constructor(
-    private readonly deps: { readonly clock: Clock; readonly logger: Logger },
-    private readonly listener: TapListener,
-  ) {
-    this.warmUp = deps.clock.after(WARM_UP_MS, () => {
-      // Whoever sends is told.
-      this.load().catch(() => undefined);
-    });
-  }
-
-  /** Answers requests that were not parked, the first one when the receiver is loaded. */
-  readonly answer: RequestListener = (request, response) => {
-    const receiver = this.load().then((tap) => tap.receiver());
-    receiver.then(
-      ({ answer }) => answer(request, response),
-      (error: unknown) => response.destroy(error instanceof Error ? error : undefined),
-    );
-  };
-
-  /** Takes a request that was answered before. @throws OtlpDecodeError, ConsumeError */
-  async takeAnswered(signal: Signal, bytes: Uint8Array): Promise<void> {
-    const tap = await this.load();
-    await tap.takeAnswered(signal, bytes);
-  }
-
-  /** Of requests that came. */
-  get codecs(): Decoding['codecs'] {
-    return this.tap.codecs;
-  }
-
-  /** The records of a request that came. @param bytes in protobuf */
-  decode(signal: Signal, bytes: Uint8Array): Promise<DecodedRequest> {
-    return this.tap.decode(signal, bytes);
-  }
-
-  /** The command has ended: nothing is loaded any more that no request asks for. */
-  end(): void {
-    this.warmUp.cancel();
-  }
-
-  private get tap(): OtlpTap {
-    if (this.loaded === undefined) throw new Error('no request has come yet');
-    return this.loaded;
-  }
-
-  private load(): Promise<OtlpTap> {
-    this.loading ??= import('./otlp-tap.js').then(({ OtlpTap: Tap }) => {
-      this.loaded = new Tap(this.deps, this.listener);
-      return this.loaded;
-    });
-    return this.loading;
   }
 }

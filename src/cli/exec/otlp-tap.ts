@@ -1,6 +1,8 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createDecoding, type Decoding } from '../../app/create-decoding.js';
 import type { Clock } from '../../component/clock.js';
 import { Health } from '../../component/health.js';
+import { type Lazy, lazy } from '../../component/lazy.js';
 import type { Logger } from '../../component/logger.js';
 import type { BodyDecoder, DecodedRequest } from '../../decode/request-decoder.js';
 import type { OtlpEncoding } from '../../otlp/otlp-codec.js';
@@ -15,16 +17,16 @@ export type TapListener = (decoded: DecodedRequest, signal: Signal, bytes: Uint8
 /** The bridge's receiver, which keeps each request's bytes for whoever wants to decode it later. */
 export class OtlpTap {
   readonly codecs: Decoding['codecs'];
-  private receiving: Promise<OtlpHttpReceiver> | undefined;
+  /** Answers requests that were not parked. It is loaded for the first of them: what engines send is parked. */
+  private readonly receiver: Lazy<OtlpHttpReceiver>;
   private readonly bodies: Decoding['bodies'];
   private readonly intake: ExportIntake;
   private readonly received = new WeakMap<Delivery, Received>();
 
   constructor(
-    private readonly deps: { readonly clock: Clock; readonly logger: Logger },
+    { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
     private readonly listener: TapListener,
   ) {
-    const { clock, logger } = deps;
     const { codecs, bodies } = createDecoding(PublicSchema.load());
     this.codecs = codecs;
     this.bodies = bodies;
@@ -38,16 +40,16 @@ export class OtlpTap {
         logger,
       },
     );
-  }
-
-  /** Answers requests that were not parked. It is loaded for the first of them: what engines send is parked. */
-  receiver(): Promise<OtlpHttpReceiver> {
-    const { logger } = this.deps;
-    this.receiving ??= import('../../receiver/otlp-http-receiver.js').then(({ OtlpHttpReceiver: Receiver }) => {
+    this.receiver = lazy(async () => {
+      const { OtlpHttpReceiver: Receiver } = await import('../../receiver/otlp-http-receiver.js');
       // Its own listener is never started.
       return new Receiver({ host: '127.0.0.1', port: 0 }, { intake: this.intake, logger, health: new Health() });
     });
-    return this.receiving;
+  }
+
+  /** Answers a request that was not parked. */
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    (await this.receiver.get()).answer(request, response);
   }
 
   /** Takes a request that was answered before. @throws OtlpDecodeError, ConsumeError */

@@ -2,6 +2,7 @@ import { open, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { SingleBar } from 'cli-progress';
 import { errorCode } from '../../component/error-code.js';
+import { lazy } from '../../component/lazy.js';
 import { reasonOf } from '../../component/reason-of.js';
 import type { StepRegistry } from '../../run/step-registry.js';
 import { STEP_LIMITS } from '../../source/artifact/artifact-limits.js';
@@ -158,7 +159,7 @@ const LINE_MS = 15_000;
 class UploadProgress {
   private readonly startMs: number;
   private saidMs: number;
-  private bar: Promise<SingleBar> | undefined;
+  private readonly bar = lazy(() => this.begin());
   private doneCount = 0;
 
   constructor(
@@ -175,9 +176,11 @@ class UploadProgress {
     this.doneCount = doneCount;
     if (options.isQuiet || nowMs - this.startMs < FIRST_LINE_MS) return;
     if (context.isStderrTerminal) {
-      this.bar ??= this.begin();
       // Whatever keeps it from being shown, the upload goes on.
-      this.bar.then((bar) => bar.update(this.doneCount)).catch(() => undefined);
+      this.bar
+        .get()
+        .then((bar) => bar.update(this.doneCount))
+        .catch(() => undefined);
     } else if (nowMs - this.saidMs >= (this.saidMs === this.startMs ? FIRST_LINE_MS : LINE_MS)) {
       this.saidMs = nowMs;
       notices.say(`uploading artifacts: ${doneCount} of ${this.totalCount}`);
@@ -186,7 +189,7 @@ class UploadProgress {
 
   /** Removes the bar. */
   end(): void {
-    this.bar?.then((bar) => bar.stop()).catch(() => undefined);
+    void this.bar.ifNeeded().then((bar) => bar?.stop());
   }
 
   private async begin(): Promise<SingleBar> {

@@ -4,13 +4,13 @@ import type { Component } from '../../component/component.js';
 import type { ConnectionCounts } from '../../component/connection-counts.js';
 import { DroppedConnections } from '../../component/dropped-connections.js';
 import type { Health, HealthState } from '../../component/health.js';
+import { lazy } from '../../component/lazy.js';
 import { ListenError } from '../../component/listen-error.js';
 import type { Logger } from '../../component/logger.js';
 import { type ListenAddress, openPort } from '../../component/open-port.js';
 import type { ExportIntake } from '../export-intake.js';
 import { RequestError } from '../refusal.js';
 import type { SenderGate } from '../sender-gate.js';
-import type { GrpcServices } from './grpc-services.js';
 import type { OtlpGrpcReceiverConfig } from './otlp-grpc-receiver-config.js';
 
 /** A sender has so long to close a connection that was ended, in milliseconds. */
@@ -43,7 +43,10 @@ export class OtlpGrpcReceiver implements Component {
   private readonly connections = new Set<Socket>();
   /** Those whose protocol is not known yet. */
   private readonly strangers = new Set<Socket>();
-  private services: Promise<GrpcServices> | undefined;
+  private readonly services = lazy(async () => {
+    const { GrpcServices } = await import('./grpc-services.js');
+    return new GrpcServices(this.config, this.deps);
+  });
   private boundAddress: ListenAddress | undefined;
   private whyOff = '';
   private isClosing = false;
@@ -90,7 +93,7 @@ export class OtlpGrpcReceiver implements Component {
     deadline.addEventListener('abort', cutOff);
     if (deadline.aborted) cutOff();
     destroyAll(this.strangers);
-    (await this.services?.catch(() => undefined))?.drain();
+    (await this.services.ifNeeded())?.drain();
     await closed;
     deadline.removeEventListener('abort', cutOff);
   }
@@ -130,9 +133,8 @@ export class OtlpGrpcReceiver implements Component {
   }
 
   private take(socket: Socket): void {
-    const { deps, config } = this;
-    this.services ??= import('./grpc-services.js').then(({ GrpcServices }) => new GrpcServices(config, deps));
-    this.services.then(
+    const { deps } = this;
+    this.services.get().then(
       (services) => {
         if (this.isClosing || socket.destroyed) socket.destroy();
         else services.take(socket);

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { type RequestHandler, Router } from 'express';
 import { ApiError } from '../../api/api-error.js';
+import { lazy } from '../../component/lazy.js';
 import { packageFile } from '../../component/package-file.js';
 import { admitVisitor } from './admit-visitor.js';
 import type { PageDeps } from './page-deps.js';
@@ -37,16 +38,15 @@ const TYPES = {
 export function assetRouter(): Router {
   const router = Router();
   for (const [name, type] of Object.entries(TYPES)) {
-    let read: Promise<Buffer> | undefined;
+    const read = lazy(() => readFile(packageFile(`pages/${name}`)));
     router.get(`/pages/${name}`, async (_request, response) => {
-      read ??= readFile(packageFile(`pages/${name}`));
       // Pages name them with the program's version.
       response.set({
         'Cache-Control': 'public, max-age=86400',
         'X-Content-Type-Options': 'nosniff',
         'Content-Type': type,
       });
-      response.send(await read);
+      response.send(await read.get());
     });
   }
   return router;

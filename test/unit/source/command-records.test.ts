@@ -94,7 +94,7 @@ async function bringIn(
   const held = new HeldRequests({
     path: join(folder, 'held.otlp.jsonl'),
     maxMemoryBytes,
-    codecs: () => ({ protobuf, json }),
+    codecs: async () => ({ protobuf, json }),
   });
   const records = new CommandRecords({
     lines: live,
@@ -193,7 +193,7 @@ describe('requests of which the JSONL has brought everything', () => {
     const [lines, bodies] = [linesOf('build-clean'), bodiesOf('build-clean')];
     const live = new LiveLines();
     const path = join(folder, 'held.otlp.jsonl');
-    const held = new HeldRequests({ path, maxMemoryBytes: 10_000_000, codecs: () => ({ protobuf, json }) });
+    const held = new HeldRequests({ path, maxMemoryBytes: 10_000_000, codecs: async () => ({ protobuf, json }) });
     const target = new MemoryConsumer();
     const records = new CommandRecords({
       ...{ lines: live, held, target, clock: new FakeClock(), isOtlpExpected: false },
@@ -259,7 +259,7 @@ it('is not taken from its OTLP while lines of its JSONL wait to be read, however
   const target = new MemoryConsumer();
   const live = new LiveLines();
   const path = join(folder, 'held.otlp.jsonl');
-  const held = new HeldRequests({ path, maxMemoryBytes: 1_000_000, codecs: () => ({ protobuf, json }) });
+  const held = new HeldRequests({ path, maxMemoryBytes: 1_000_000, codecs: async () => ({ protobuf, json }) });
   const clock = new FakeClock();
   let isUnread = true;
   const records = new CommandRecords({

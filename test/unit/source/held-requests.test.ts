@@ -20,7 +20,7 @@ let held: HeldRequests;
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'run-bridge-held-'));
   path = join(dir, 'held.jsonl');
-  held = new HeldRequests({ path, maxMemoryBytes: body.length * 2, codecs: () => ({ protobuf, json }) });
+  held = new HeldRequests({ path, maxMemoryBytes: body.length * 2, codecs: async () => ({ protobuf, json }) });
 });
 afterEach(async () => {
   await held.close();

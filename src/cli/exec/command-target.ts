@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { lazy } from '../../component/lazy.js';
 import { pause } from '../../component/pause.js';
 import { askBridge } from '../../source/ask-bridge.js';
 import { SPOOL_FOLDER } from '../../source/spool-folder.js';
@@ -14,10 +15,10 @@ import type { TargetChoice } from './target-choice.js';
  * Where the records of a command go. A bridge that runs is told at once that the command has begun; the data folder is
  * opened when the first records come. Of a command that had none, its step alone is noted there.
  */
-export class LateTarget {
+export class CommandTarget {
   private readonly bridge: Promise<ExecTarget | undefined>;
-  private store: Promise<ExecTarget> | undefined;
-  private registry: Promise<StepTarget> | undefined;
+  private readonly store = lazy(() => this.openStore());
+  private readonly registry = lazy(() => this.openRegistry());
 
   constructor(
     private readonly choice: TargetChoice,
@@ -34,15 +35,13 @@ export class LateTarget {
 
   /** Opens it for records. @throws StoreError, ConfigurationError, DataFolderInUseError */
   open(): Promise<ExecTarget> {
-    this.store ??= this.openStore();
-    return this.store;
+    return this.store.get();
   }
 
   /** Opens it to note the step's end; no records come any more. @throws as `open` */
   openForEnd(): Promise<StepTarget> {
-    if (this.store !== undefined || this.hasLeftovers()) return this.open();
-    this.registry ??= this.openRegistry();
-    return this.registry;
+    if (this.store.isNeeded || this.hasLeftovers()) return this.open();
+    return this.registry.get();
   }
 
   /**
@@ -58,8 +57,8 @@ export class LateTarget {
 
   /** Closes what was opened. */
   async close(deadline: AbortSignal): Promise<void> {
-    const opened = await (this.store ?? this.registry ?? this.bridge).catch(() => undefined);
-    await opened?.close(deadline);
+    const opened = (await this.store.ifNeeded()) ?? (await this.registry.ifNeeded());
+    await (opened ?? (await this.bridge.catch(() => undefined)))?.close(deadline);
   }
 
   private async openStore(): Promise<ExecTarget> {

@@ -1,0 +1,44 @@
+/** Something that is made when it is first needed. */
+export interface Lazy<Value> {
+  /** Makes it on the first call; further calls get the same one. After a failure the next call tries again. */
+  get(): Promise<Value>;
+  /** What was made, waiting for one that is being made; `undefined` where nobody needed it, or it could not be made. */
+  ifNeeded(): Promise<Value | undefined>;
+  /** What was made; `undefined` until then. */
+  readonly value: Value | undefined;
+  /** Whether it is there or being made. */
+  readonly isNeeded: boolean;
+}
+
+/**
+ * Loads or opens something when it is first needed, so that a start does not wait for it.
+ * @param make usually imports a module with `import()`; never called while an earlier call is under way or has succeeded
+ */
+export function lazy<Value>(make: () => Promise<Value>): Lazy<Value> {
+  let making: Promise<Value> | undefined;
+  let value: Value | undefined;
+  const begin = async () => {
+    try {
+      value = await make();
+      return value;
+    } catch (error) {
+      making = undefined;
+      throw error;
+    }
+  };
+  return {
+    get() {
+      making ??= begin();
+      return making;
+    },
+    async ifNeeded() {
+      return await making?.catch(() => undefined);
+    },
+    get value() {
+      return value;
+    },
+    get isNeeded() {
+      return making !== undefined;
+    },
+  };
+}
