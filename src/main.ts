@@ -79,7 +79,7 @@ for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
       return;
     }
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    process.stderr.write(`run-bridge: a fault in run-bridge itself; please report it with this: ${text}\n`);
+    process.stderr.write(`run-bridge: internal error; please report it with this: ${text}\n`);
     process.exit(1);
   });
 }
@@ -117,7 +117,7 @@ const ending = await runCli(process.argv.slice(2), {
       process.exitCode = known.exitCode;
       // Nothing keeps the process alive, and the promise below is not settled: Node would end it with 13.
       process.on('beforeExit', () => {
-        reportFault(taken, new Error('it waits for what never comes'));
+        reportFault(taken, new Error('it waits forever'));
         endAs(known);
       });
     };

@@ -25,7 +25,7 @@ export function authenticate(authenticator: Authenticator, isOpen: boolean): Req
         throw new ApiError(401, 'Invalid token.', CHALLENGE);
       case 'limited': {
         const seconds = Math.ceil(admission.retryAfterMs / 1_000);
-        throw new ApiError(429, `Too many requests with tokens that are not good; try again in ${seconds} s.`, {
+        throw new ApiError(429, `Too many requests with invalid tokens; try again in ${seconds} s.`, {
           'Retry-After': String(seconds),
         });
       }
@@ -57,7 +57,7 @@ export function authorize(right: Right | null): Guard {
     if (right !== null && !may(caller, right)) {
       throw new ApiError(
         403,
-        `This token may not do that: it is ${caller.permission}, and ${right} is not part of it.`,
+        `This token is not allowed to do that: its permission set ${caller.permission} does not include ${right}.`,
       );
     }
     next();
@@ -68,6 +68,6 @@ export function authorize(right: Right | null): Guard {
 /** Who is asking, behind `authenticate`. */
 export function callerOf(response: Response): Caller {
   const { caller }: { readonly caller?: Caller } = response.locals;
-  if (caller === undefined) throw new Error('this route stands before authenticate()');
+  if (caller === undefined) throw new Error('this route is mounted before authenticate()');
   return caller;
 }

@@ -127,7 +127,7 @@ export class Authenticator {
       // Nobody waits for it, and a use that goes unnoted is no reason to refuse it.
       tokens
         .noteUse(row.id, nowUnixMs)
-        .catch((error: unknown) => logger.debug({ reason: String(error) }, 'the use of a token could not be noted'));
+        .catch((error: unknown) => logger.debug({ reason: String(error) }, 'failed to save the last use of a token'));
     }
     return caller;
   }

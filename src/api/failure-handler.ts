@@ -18,7 +18,7 @@ export function failureHandler(
     if (response.headersSent) {
       // Its client sees that it is not whole.
       response.destroy();
-      logger.error({ stack: stackOf(error) }, 'an answer that had begun was cut off');
+      logger.error({ stack: stackOf(error) }, 'closed a connection in the middle of a response');
       return;
     }
     const failure = toApiError(error);
@@ -37,10 +37,10 @@ function stackOf(error: unknown): string {
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof StoreError && error.code === 'unstorable') {
-    return new ApiError(400, 'The request has a value that cannot be kept: a number or a text is too large.');
+    return new ApiError(400, 'The request has a value that cannot be stored: a number or a text is too large.');
   }
   if (error instanceof StoreError) {
-    return new ApiError(503, 'The state cannot be read or written just now; the log of run-bridge says why.', {
+    return new ApiError(503, 'The state cannot be read or written at the moment; see the log of run-bridge.', {
       'Retry-After': '1',
     });
   }
@@ -49,5 +49,5 @@ export function toApiError(error: unknown): ApiError {
   if (typeof status === 'number' && status >= 400 && status < 500) {
     return new ApiError(status, `The request cannot be read: ${error instanceof Error ? error.message : status}.`);
   }
-  return new ApiError(500, 'run-bridge failed on this request; its log says why.');
+  return new ApiError(500, 'run-bridge failed on this request; see its log.');
 }

@@ -55,7 +55,7 @@ function readSecret(path: string): string | null {
   const text = readText(path);
   if (text === null || text === '') return null;
   if (isWholeSecret(text)) return text;
-  throw new Error(`${path} holds no token, and is left as it is: remove it`);
+  throw new Error(`${path} contains no token and was not changed: remove it`);
 }
 
 function readText(path: string): string | null {

@@ -17,6 +17,6 @@ export async function lookUp<T>(ask: () => Promise<T>): Promise<T> {
     return await ask();
   } catch (cause) {
     if (!(cause instanceof StoreError)) throw cause;
-    throw new ConsumeError('unavailable', 'Tokens cannot be looked up just now.', RETRY_AFTER_MS, { cause });
+    throw new ConsumeError('unavailable', 'Tokens cannot be looked up at the moment.', RETRY_AFTER_MS, { cause });
   }
 }

@@ -15,7 +15,7 @@ export class TokenGate implements SenderGate {
         if (may(admission.caller, 'telemetry:write')) return senderAccountOf(admission.caller);
         throw new RequestError(
           'forbidden',
-          `This token may not send telemetry: it is ${admission.caller.permission}, and telemetry:write is not part of it.`,
+          `This token is not allowed to send telemetry: its permission set ${admission.caller.permission} does not include telemetry:write.`,
         );
       case 'missing':
         throw new RequestError(
@@ -25,7 +25,7 @@ export class TokenGate implements SenderGate {
       case 'invalid':
         throw new RequestError('unauthenticated', 'Invalid token.');
       case 'limited':
-        throw new RequestError('too_many_tries', 'Too many requests with tokens that are not good came from there.');
+        throw new RequestError('too_many_tries', 'Too many requests with invalid tokens from this address.');
     }
   }
 }

@@ -22,7 +22,7 @@ export function readArtifactParameter(value: unknown): ArtifactPath | undefined 
 export function readStepParameter(value: unknown): number | null {
   if (value === undefined || value === '') return null;
   if (typeof value === 'string' && /^[1-9]\d{0,8}$/.test(value)) return Number(value);
-  throw new ApiError(400, 'step: must be one whole number from 1.');
+  throw new ApiError(400, 'step: must be a positive integer.');
 }
 
 /** The step of that position, or the last one; `undefined` where there is none. */
@@ -44,14 +44,14 @@ export function toArtifactApiError(error: unknown, logger: Logger): unknown {
     case 'conflict':
       return new ApiError(409, sentence(message), {}, { cause: error });
     case 'full':
-      logger.error({ reason: message }, 'an artifact could not be kept');
+      logger.error({ reason: message }, 'failed to store an artifact');
       return new ApiError(507, sentence(message), { 'Retry-After': RETRY_AFTER_S }, { cause: error });
     case 'refused':
     case 'unavailable':
-      logger.error({ reason: message }, 'artifacts cannot be read or kept');
+      logger.error({ reason: message }, 'artifacts cannot be read or stored');
       return new ApiError(
         503,
-        'Artifacts cannot be read or kept just now; the log of run-bridge says why.',
+        'Artifacts cannot be read or stored at the moment; see the log of run-bridge.',
         { 'Retry-After': RETRY_AFTER_S },
         { cause: error },
       );

@@ -75,7 +75,7 @@ export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard
       throw new ApiError(415, 'Send the artifact as it is, without a Content-Encoding.');
     }
     const index = readStepParameter(request.query.step);
-    if (index === null) throw new ApiError(400, 'step: say whose artifact it is, such as ?step=1.');
+    if (index === null) throw new ApiError(400, 'step: must name the step of the artifact, for example ?step=1.');
     const runId = parseRunNumber(request.params.runId);
     if (runId === undefined || !(await known.has(accountId, runId, index))) throw ApiError.notFound();
     return { runId, stepIndex: index, path };
@@ -200,7 +200,7 @@ export class StepQuota {
     const { sizes, totalBytes } = await this.tallyOf(key);
     const { maxCount, maxTotalBytes } = this.config;
     if (!sizes.has(key.path) && sizes.size >= maxCount) {
-      throw new ArtifactError('tooMany', `the step has ${maxCount} artifacts, which is all that one may have`);
+      throw new ArtifactError('tooMany', `the step has ${maxCount} artifacts, the maximum`);
     }
     if (totalBytes - (sizes.get(key.path) ?? 0) + sizeBytes > maxTotalBytes) {
       const limit = readableBytes(maxTotalBytes);

@@ -46,13 +46,13 @@ export async function backUp(invocation: Invocation): Promise<ExitCode> {
 /** @throws CliError */
 function check(folder: string, target: string): void {
   if (!existsSync(folder)) {
-    throw new CliError(EXIT.failed, `${folder}: there is no data folder to back up; --data-dir says where it is`);
+    throw new CliError(EXIT.failed, `${folder}: the data folder to back up does not exist; set it with --data-dir`);
   }
   if (existsSync(target)) {
-    throw new CliError(EXIT.failed, `${target}: is there already, and a backup overwrites nothing; name a new folder`);
+    throw new CliError(EXIT.failed, `${target}: already exists, and a backup never overwrites; name a new folder`);
   }
   if (!relative(folder, target).startsWith('..')) {
-    throw new CliError(EXIT.failed, `${target}: lies in the data folder itself; name a folder elsewhere`);
+    throw new CliError(EXIT.failed, `${target}: is inside the data folder; name a folder elsewhere`);
   }
 }
 
@@ -60,7 +60,7 @@ function failed(error: unknown, target: string): CliError {
   const code = errorCode(error);
   const isFull = code === 'ENOSPC' || (error instanceof StoreError && error.code === 'full');
   const reason = isFull ? 'the disk is full; free some space' : reasonOf(error);
-  return new CliError(EXIT.failed, `${target}: the backup could not be written, and nothing of it is left: ${reason}`, {
+  return new CliError(EXIT.failed, `${target}: the backup could not be written; its files were removed: ${reason}`, {
     cause: error,
   });
 }

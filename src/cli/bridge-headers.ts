@@ -16,10 +16,7 @@ export function bridgeHeaders(environment: Environment, bridgeUrl: string): Read
   const token = nonEmpty(environment[VARIABLE])?.trim();
   if (token !== undefined) {
     if (/^[\x21-\x7e]+$/.test(token)) return { authorization: `Bearer ${token}` };
-    throw new CliError(
-      EXIT.usage,
-      `${VARIABLE}: holds a space or a line break, which no token has; set the token alone`,
-    );
+    throw new CliError(EXIT.usage, `${VARIABLE}: contains a space or a line break; set it to the token alone`);
   }
   const endpoint = nonEmpty(environment.OTEL_EXPORTER_OTLP_ENDPOINT)?.trim();
   if (endpoint !== undefined && hostOf(endpoint) !== hostOf(bridgeUrl)) return {};

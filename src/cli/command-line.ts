@@ -41,7 +41,7 @@ Exit codes:
   0  done
   1  could not be done, or not all of it
   2  wrong command line or configuration; a port or folder that cannot be used
-  3  done, but some records could not be read and were left out`;
+  3  done, but some records could not be read and were skipped`;
 
 /**
  * Parses the command line and runs the command. What is wrong with the line is told in one line on standard error.

@@ -12,7 +12,7 @@ export const configCommand: CliCommand = {
   flags: [['--json', 'print JSON']],
   examples: [
     ['run-bridge config', 'check a configuration before it is used'],
-    ['run-bridge config --config prod.yaml --json', 'the same for a program to read'],
+    ['run-bridge config --config prod.yaml --json', 'the same as JSON'],
   ],
   async run(invocation) {
     const { resolveForCommand } = await import('./resolve-for-command.js');

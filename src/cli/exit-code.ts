@@ -9,7 +9,7 @@ export const EXIT = {
   failed: 1,
   /** The command line or the configuration is wrong, or a port or folder cannot be used: nothing was begun. */
   usage: 2,
-  /** Done, but some records could not be read and were left out. */
+  /** Done, but some records could not be read and were skipped. */
   unreadable: 3,
 } as const;
 

@@ -32,7 +32,7 @@ export async function finishRun(invocation: Invocation): Promise<ExitCode> {
   const { context, operands, flags } = invocation;
   const runKey = (operands[0] ?? context.environment.RUN_BRIDGE_RUN_ID ?? '').trim();
   if (runKey === '') {
-    throw new CliError(EXIT.usage, 'which run? Give the --run-id of its exec commands, or set RUN_BRIDGE_RUN_ID');
+    throw new CliError(EXIT.usage, 'no run given: pass the --run-id of its exec commands, or set RUN_BRIDGE_RUN_ID');
   }
   if (flags.to !== undefined) return await finishAt(checkBaseUrl(flags.to), runKey, context);
   const { configuration, warnings } = await resolveForCommand(invocation);
@@ -106,10 +106,10 @@ function say(result: FinishResult, runKey: string, where: string, { stderr }: Pr
       stderr.write(`${named(result.run)} is finished: ${steps(result.run)}\n`);
       return EXIT.ok;
     case 'closing':
-      stderr.write(`${named(result.run)} takes no more steps; it is finished when ${underWay(result.runningCount)}\n`);
+      stderr.write(`${named(result.run)} accepts no more steps; it finishes when ${underWay(result.runningCount)}\n`);
       return EXIT.ok;
     case 'alreadyFinished':
-      stderr.write(`${named(result.run)} was finished already: ${steps(result.run)}\n`);
+      stderr.write(`${named(result.run)} was already finished: ${steps(result.run)}\n`);
       return EXIT.ok;
   }
 }

@@ -53,7 +53,7 @@ export async function withState(
   refuseElsewhere(configuration);
   const { 'data-dir': folder, 'database-url': url } = configuration;
   if (url === 'off' && !existsSync(join(folder, STATE_FILE))) {
-    throw new CliError(EXIT.failed, `${folder} has no ${noun}: nothing has been kept there; is --data-dir right?`);
+    throw new CliError(EXIT.failed, `${folder} has no ${noun}: nothing has been stored there; is --data-dir right?`);
   }
   const state = await openState(configuration, context.clock);
   try {

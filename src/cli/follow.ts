@@ -40,9 +40,9 @@ export async function follow(invocation: Invocation): Promise<ExitCode> {
         await rejectFile.add(path, rejects);
         const [first] = rejects;
         if (first === undefined) return;
-        logger.warn({ path, place: first.place, count: rejects.length }, 'lines could not be read and were left out');
+        logger.warn({ path, place: first.place, count: rejects.length }, 'skipped lines that could not be read');
       },
-      onTrouble: (reason) => logger.warn({ reason }, 'a file is not followed just now'),
+      onTrouble: (reason) => logger.warn({ reason }, 'paused following a file'),
     });
     await follower.run(stop);
   } finally {

@@ -94,7 +94,7 @@ export class HttpConsumer implements RecordConsumer {
     }
     throw new CliError(
       EXIT.failed,
-      `${this.baseUrl} takes no more; send the same again later, nothing is written twice`,
+      `${this.baseUrl} is overloaded; send the same again later, nothing is written twice`,
     );
   }
 

@@ -48,7 +48,7 @@ export async function importFiles(invocation: Invocation): Promise<ExitCode> {
     if (!stop.aborted) await intake.settle();
     const { app } = intake;
     if (app !== undefined && !(await app.finishImport(traceIds, stop, EXPORT_MS)) && app.destinations.length > 0) {
-      stderr.write('run-bridge: some of it is not exported yet; the next run-bridge serve goes on with it\n');
+      stderr.write('run-bridge: not everything is exported yet; the next run-bridge serve continues\n');
     }
     return stop.aborted ? EXIT.failed : exitCode;
   } finally {
@@ -104,7 +104,7 @@ async function takeIn(folder: string, intake: Pick<Intake, 'takeInCommand'>): Pr
     return await intake.takeInCommand(folder);
   } catch (error) {
     if (!(error instanceof DataFolderInUseError)) throw error;
-    throw new CliError(EXIT.failed, `${folder} belongs to a command that is at work; its exec brings it in`, {
+    throw new CliError(EXIT.failed, `${folder} belongs to a running command; its exec imports it`, {
       cause: error,
     });
   }

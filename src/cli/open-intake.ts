@@ -106,11 +106,11 @@ function patience(logger: Logger, maxWaitMs: number): Patience {
   return {
     maxWaitMs,
     onWaiting(reason) {
-      if (!isWaiting) logger.warn({ reason }, 'the bridge takes nothing just now: waiting until it does');
+      if (!isWaiting) logger.warn({ reason }, 'the bridge refuses records; waiting until it accepts them');
       isWaiting = true;
     },
     onGoingOn() {
-      if (isWaiting) logger.info({}, 'the bridge takes records again');
+      if (isWaiting) logger.info({}, 'the bridge accepts records again');
       isWaiting = false;
     },
   };

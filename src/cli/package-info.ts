@@ -8,5 +8,5 @@ export function packageVersion(packageDir: string): string {
   if (typeof manifest === 'object' && manifest !== null && 'version' in manifest) {
     if (typeof manifest.version === 'string') return manifest.version;
   }
-  throw new Error(`${path} says no version; install run-bridge anew`);
+  throw new Error(`${path} contains no version; reinstall run-bridge`);
 }

@@ -31,10 +31,13 @@ const INPUT = 'standard input';
 export async function pipe(invocation: Invocation): Promise<ExitCode | CommandExit> {
   const { context } = invocation;
   if (context.isStdinTerminal) {
-    throw new CliError(EXIT.usage, 'nothing comes in; use it as in: dbt build --log-format otel | run-bridge pipe');
+    throw new CliError(
+      EXIT.usage,
+      'standard input is a terminal; use it like this: dbt build --log-format otel | run-bridge pipe',
+    );
   }
   const output = new PassOn(context.stdout);
-  const input = new PipeInput(context, (error) => complain(context, `a fault in run-bridge itself: ${String(error)}`));
+  const input = new PipeInput(context, (error) => complain(context, `internal error: ${String(error)}`));
   const passAll = async () => {
     for await (const bytes of input.bytes()) await output.write(bytes);
     await output.end();
@@ -46,7 +49,8 @@ export async function pipe(invocation: Invocation): Promise<ExitCode | CommandEx
       return await keepRecords(invocation, configuration, input, output);
     } catch (error) {
       const problems = error instanceof ConfigurationError ? error.problems : [reasonOf(error)];
-      for (const problem of problems) complain(context, `${problem}; nothing more is kept, all is passed on`);
+      for (const problem of problems)
+        complain(context, `${problem}; nothing more is recorded, everything is passed on`);
       await passAll();
       return error instanceof ConfigurationError ? EXIT.usage : EXIT.ok;
     }
@@ -111,7 +115,7 @@ async function finish({ context }: Invocation, intake: Intake, { store }: Record
   try {
     if (app === undefined) await intake.settle();
     else if (!(await app.finishImport(store.traceIds, new AbortController().signal, EXPORT_MS))) {
-      context.stderr.write('run-bridge: some of it is not exported yet; the next run-bridge serve goes on with it\n');
+      context.stderr.write('run-bridge: not everything is exported yet; the next run-bridge serve continues\n');
     }
   } finally {
     await intake.shutdown();

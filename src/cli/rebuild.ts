@@ -29,7 +29,8 @@ export async function rebuild(invocation: Invocation): Promise<ExitCode> {
   for (const warning of warnings) say(`run-bridge: ${warning}`);
   const folder = configuration['data-dir'];
   refuseShared(configuration, 'restore the database from a pg_dump');
-  if (!existsSync(folder)) throw new CliError(EXIT.failed, `${folder}: there is no data folder to make the state from`);
+  if (!existsSync(folder))
+    throw new CliError(EXIT.failed, `${folder}: there is no data folder to rebuild the state from`);
   const lock = takeDataFolder(folder, context.pid, context.clock.nowUnixMs());
   try {
     const lines: string[] = [];
@@ -40,7 +41,7 @@ export async function rebuild(invocation: Invocation): Promise<ExitCode> {
       if (!(await state.rows.isEmpty())) {
         throw new CliError(
           EXIT.failed,
-          'the database holds runs already, and is left as it is: name an empty one, and drop the other when all is well',
+          'the database already holds runs and was not changed: use an empty one, and drop the other once the new one is complete',
         );
       }
       lines.push(...(await putBack(state.rows, folder, context.stop)));

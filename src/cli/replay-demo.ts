@@ -75,7 +75,7 @@ async function replayHere(invocation: Invocation, traceId: TraceId, bodies: read
 async function describe(app: App, traceId: TraceId): Promise<readonly string[]> {
   const run = await app.tracker.find(traceId);
   const [command] = run === undefined ? [] : await readMeasures(app.reader, run);
-  if (command === undefined) throw new CliError(EXIT.failed, 'the run was sent, yet no command was seen in it');
+  if (command === undefined) throw new CliError(EXIT.failed, 'the run was sent, but it contains no command');
   return [
     `sent a recorded run to ${app.ports.otlpUrl}: invocation ${invocationIdOf(traceId)}`,
     '',
@@ -112,7 +112,7 @@ function readBodies({ packageDir, clock }: ProcessContext, to: TraceId): readonl
   const from = parseTraceId(
     requests.find(({ resources }) => resources.length > 0)?.resources[0]?.scopes[0]?.records[0]?.traceId ?? '',
   );
-  if (from === undefined) throw new CliError(EXIT.failed, `${folder} holds no run; install run-bridge anew`);
+  if (from === undefined) throw new CliError(EXIT.failed, `${folder} contains no run; reinstall run-bridge`);
   const shiftNano = BigInt(clock.nowUnixMs()) * 1_000_000n - latestTime(requests);
   return requests.map((request) => ({
     signal: request.signal,
@@ -128,7 +128,7 @@ async function send(
 ): Promise<void> {
   for (const body of bodies) {
     const waitMs = await postOtlp(baseUrl, body, clock, undefined, headers);
-    if (waitMs !== null) throw new CliError(EXIT.failed, `${baseUrl} takes no more just now; try again in a moment`);
+    if (waitMs !== null) throw new CliError(EXIT.failed, `${baseUrl} is overloaded; try again shortly`);
   }
 }
 

@@ -22,7 +22,7 @@ export function reportReading(result: ReadingResult, words: ReadingWords, stderr
   stderr.write(`${done}: ${recordCount} records${foreign}${rate && ` ${rate}`}\n`);
   if (rejectCount === 0) return true;
   const kept = rejectsPath === undefined ? '' : `, and are kept in ${rejectsPath}`;
-  stderr.write(`run-bridge: ${rejectCount} could not be read and were left out${kept}:\n`);
+  stderr.write(`run-bridge: ${rejectCount} could not be read and were skipped${kept}:\n`);
   for (const { place, reason } of rejects.slice(0, MAX_LISTED)) stderr.write(`  ${place}: ${reason}\n`);
   if (rejects.length > MAX_LISTED) stderr.write('  …\n');
   return false;

@@ -62,8 +62,9 @@ export async function restore(invocation: Invocation): Promise<ExitCode> {
 /** @throws CliError */
 async function checkBackup(backup: string, folder: string, isFile: boolean): Promise<void> {
   const refuse = (reason: string) => new CliError(EXIT.failed, `${backup}: ${reason}`);
-  if (!(statSync(backup, { throwIfNoEntry: false })?.isDirectory() ?? false)) throw refuse('there is no backup here');
-  if (backup.endsWith('.partial')) throw refuse('this backup was cut off before it was whole; use another one');
+  if (!(statSync(backup, { throwIfNoEntry: false })?.isDirectory() ?? false))
+    throw refuse('this folder is not a backup');
+  if (backup.endsWith('.partial')) throw refuse('this backup is incomplete; use another one');
   const names = await namesIn(backup);
   if (!names.includes(STATE_FILE) && !names.includes('runs')) {
     throw refuse('this is no backup: it has neither state.db nor runs');

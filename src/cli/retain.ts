@@ -38,7 +38,7 @@ export async function retain(invocation: Invocation): Promise<ExitCode> {
     return EXIT.ok;
   }
   const folder = configuration['data-dir'];
-  if (!existsSync(folder)) throw new CliError(EXIT.failed, `${folder}: there is no data folder; nothing is kept`);
+  if (!existsSync(folder)) throw new CliError(EXIT.failed, `${folder}: the data folder does not exist`);
   const lock = isDry ? undefined : takeDataFolder(folder, context.pid, context.clock.nowUnixMs());
   try {
     await sweep(configuration, context, isDry);
@@ -113,7 +113,7 @@ async function takeTurn(
     await lease.release();
     throw new CliError(
       EXIT.usage,
-      'one of the processes that share the database removes what is old, at its start and each hour: give them the retain- settings; --dry-run says what would go',
+      'the processes that share the database remove old data themselves, at their start and each hour: give them the retain- settings; --dry-run shows what would be removed',
     );
   }
   return async () => {

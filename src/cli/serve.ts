@@ -45,12 +45,12 @@ export async function serve(invocation: Invocation): Promise<ExitCode> {
   });
   for (const line of [...lines, ...hookLines(configuration, app.ports.webUrl)]) context.stderr.write(`${line}\n`);
   await stopped(context.stop);
-  logger.info({}, 'stopping: finishing what was accepted');
+  logger.info({}, 'stopping; finishing accepted requests');
   const isEnded = new AbortController();
   const shutdown = app.shutdown(AbortSignal.timeout(DRAIN_MS)).then(
     () => EXIT.ok,
     (error: unknown) => {
-      logger.error({ error: String(error) }, 'not everything ended cleanly; the next start takes it up');
+      logger.error({ error: String(error) }, 'not everything ended cleanly; the next start continues it');
       return EXIT.failed;
     },
   );
@@ -72,7 +72,10 @@ async function makeFirstToken(app: App, logger: Logger): Promise<string | null> 
   try {
     return await app.makeFirstToken();
   } catch (error) {
-    logger.error({ reason: String(error) }, 'no first token could be made; make one with run-bridge token create');
+    logger.error(
+      { reason: String(error) },
+      'failed to create the first token; create one with run-bridge token create',
+    );
     return null;
   }
 }

@@ -16,9 +16,12 @@ export const tokenCommand: CliCommand = {
     ['--new-account <NAME>', 'create: makes an account, whose token it is; its runs are its own'],
   ],
   examples: [
-    ['run-bridge token create --name airflow --permission admin --expires 90d', 'prints the token, this once'],
+    [
+      'run-bridge token create --name airflow --permission admin --expires 90d',
+      'prints the token; it is shown only once',
+    ],
     ['run-bridge token create --name ci --permission developer --new-account finance', 'for runs of its own'],
-    ['run-bridge token list', 'all of them, without the tokens themselves'],
+    ['run-bridge token list', 'list all tokens, without their values'],
     ['run-bridge token revoke 1002', 'refused within five seconds'],
   ],
   async run(invocation) {

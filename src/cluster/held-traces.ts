@@ -101,14 +101,11 @@ export class HeldTraces implements Component {
     this.isWoken = false;
     try {
       await this.lookOnce();
-      if (this.isFailing) logger.info({}, 'the traces of this process can be looked after again');
+      if (this.isFailing) logger.info({}, 'the traces of this process are processed again');
       this.isFailing = false;
     } catch (error) {
       if (!this.isFailing) {
-        logger.error(
-          { error: reasonOf(error) },
-          'the traces of this process could not be looked at; it is tried again',
-        );
+        logger.error({ error: reasonOf(error) }, 'failed to process the traces of this process; retrying');
       }
       this.isFailing = true;
     }
@@ -170,10 +167,7 @@ export class HeldTraces implements Component {
       if (isReleased) await this.forget(traceId, held);
     } catch (error) {
       this.retryMs.set(traceId, this.deps.clock.monotonicMs() + RETRY_MS);
-      this.deps.logger.error(
-        { traceId, error: reasonOf(error) },
-        'a trace could not be brought up to date; it is tried again',
-      );
+      this.deps.logger.error({ traceId, error: reasonOf(error) }, 'failed to update a trace; retrying');
       if (!held.isFollowed || held.copy.isThere) return;
       // What follows it begins anew as well: it was told of a log that is no more.
       await this.forget(traceId, held);
@@ -204,7 +198,7 @@ export class HeldTraces implements Component {
   private track(traceId: TraceId, work: Promise<void>): void {
     const tracked = work
       .catch((error: unknown) => {
-        this.deps.logger.error({ traceId, error: reasonOf(error) }, 'a trace could not be let go of');
+        this.deps.logger.error({ traceId, error: reasonOf(error) }, 'failed to release a trace');
       })
       .then(() => {
         if (this.atWork.get(traceId) === tracked) this.atWork.delete(traceId);

@@ -26,7 +26,7 @@ export class Janitor implements Component {
   constructor(private readonly deps: JanitorDeps) {
     const { clock, logger } = deps;
     const onError = (error: unknown) =>
-      logger.warn({ error: reasonOf(error) }, 'the bucket could not be tidied; it is tried again');
+      logger.warn({ error: reasonOf(error) }, 'failed to clean up the bucket; retrying');
     this.repeated = new FixedDelayTask(CLEAN_MS, clock, () => this.clean(), onError);
   }
 

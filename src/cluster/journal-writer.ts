@@ -60,7 +60,11 @@ export class JournalWriter implements Component, RecordConsumer {
 
   async consume(delivery: Delivery): Promise<void> {
     if (this.isStopped) {
-      throw new ConsumeError('unavailable', 'run-bridge is shutting down; send this again shortly', RETRY_AFTER_MS);
+      throw new ConsumeError(
+        'unavailable',
+        'run-bridge is shutting down; send the request again shortly',
+        RETRY_AFTER_MS,
+      );
     }
     // What a delivery lends is read before anything is waited for.
     const parts = partsOf(delivery);
@@ -78,7 +82,11 @@ export class JournalWriter implements Component, RecordConsumer {
     if (parts.length === 0) return;
     const byteCount = parts.reduce((sum, { bytes }) => sum + bytes.length, 0);
     if (this.queuedBytes > 0 && this.queuedBytes + byteCount > MAX_QUEUED_BYTES) {
-      throw new ConsumeError('overloaded', 'too much waits for the bucket; send this again shortly', RETRY_AFTER_MS);
+      throw new ConsumeError(
+        'overloaded',
+        'too many records wait for the bucket; send the request again shortly',
+        RETRY_AFTER_MS,
+      );
     }
     this.queuedBytes += byteCount;
     try {
@@ -152,7 +160,7 @@ export class JournalWriter implements Component, RecordConsumer {
     if (isFailing && !this.isFailing) {
       this.deps.logger.error(
         { error: reasonOf(cause) },
-        'telemetry could not be written to the bucket and the database; senders are told to try again',
+        'failed to write telemetry to the bucket and the database; senders are asked to retry',
       );
     } else if (!isFailing && this.isFailing) {
       this.deps.logger.info({}, 'telemetry is written to the bucket and the database again');

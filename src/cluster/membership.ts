@@ -46,14 +46,13 @@ export class Membership implements Component, Guard {
       clock,
       () => this.renew(),
       // While nobody reaches the database, nobody can take anything over either.
-      (error) =>
-        logger.warn({ error: reasonOf(error) }, 'the lease of this process could not be renewed; it is tried again'),
+      (error) => logger.warn({ error: reasonOf(error) }, 'failed to renew the lease of this process; retrying'),
     );
     this.burial = new FixedDelayTask(
       BURY_MS,
       clock,
       () => this.bury(),
-      (error) => logger.debug({ error: reasonOf(error) }, 'the other processes could not be looked at'),
+      (error) => logger.debug({ error: reasonOf(error) }, 'failed to read the leases of the other processes'),
     );
   }
 
@@ -76,7 +75,10 @@ export class Membership implements Component, Guard {
     try {
       await this.deps.members.leave(this.deps.identity.processId);
     } catch (error) {
-      this.deps.logger.warn({ error: reasonOf(error) }, 'what this process had is free in a few seconds only');
+      this.deps.logger.warn(
+        { error: reasonOf(error) },
+        'failed to release the leases of this process; they expire in a few seconds',
+      );
     }
   }
 
@@ -106,7 +108,7 @@ export class Membership implements Component, Guard {
       this.renewedMs = startedMs;
     } else if (!this.isStopped) {
       if (this.isMember) {
-        logger.warn({}, 'this process was not heard of for longer than its lease; others go on with its runs');
+        logger.warn({}, 'this process failed to renew its lease in time; others continue its runs');
         this.isMember = false;
         identity.beginAnew();
         onReborn();
@@ -122,8 +124,7 @@ export class Membership implements Component, Guard {
   }
 }
 
-const NOT_A_MEMBER =
-  'this process was not heard of for longer than its lease and is just coming back; send this again shortly';
+const NOT_A_MEMBER = 'this process did not renew its lease in time and is recovering; send the request again shortly';
 
 function readIfThere(path: string): string | undefined {
   try {

@@ -46,7 +46,7 @@ export function decodePart(traceId: RecordBatch['traceId'], bytes: Buffer): read
       continue;
     }
     const last = batches.at(-1);
-    if (last === undefined) throw new Error('a part of the journal does not say whose its records are');
+    if (last === undefined) throw new Error('a part of the journal has no resource for its records');
     last.records.push(text.startsWith(NAMELESS) ? withoutLine(parseRecordLine(text.slice(1))) : parseRecordLine(text));
   }
   return batches;
@@ -67,7 +67,7 @@ function parseResource(text: string): Resource {
   const value = JSON.parse(text) as JsonValue;
   const resource = isJsonObject(value) ? value.resource : undefined;
   if (!isJsonObject(resource) || !isJsonObject(resource.attributes) || !isJsonObject(resource.scope)) {
-    throw new Error('a part of the journal names a resource that is none');
+    throw new Error('a part of the journal has an invalid resource');
   }
   return resource as unknown as Resource;
 }

@@ -33,7 +33,7 @@ export class RemovedCopies implements Component {
   constructor(private readonly deps: RemovedCopiesDeps) {
     const { clock, logger } = deps;
     const onError = (error: unknown) =>
-      logger.warn({ error: reasonOf(error) }, 'copies of removed runs are left; it is tried again');
+      logger.warn({ error: reasonOf(error) }, 'failed to delete copies of removed runs; retrying');
     this.repeated = new FixedDelayTask(LOOK_MS, clock, () => this.look(), onError);
   }
 

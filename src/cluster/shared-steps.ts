@@ -23,7 +23,7 @@ export class SharedSteps implements StepListener {
     traces.noteSteps(processId(), traceIds).then(onNoted, (error: unknown) => {
       logger.error(
         { error: reasonOf(error) },
-        'that more is known of steps could not be told on; their runs may be judged late',
+        'failed to report updated steps; the verdicts of their runs may be late',
       );
     });
   }

@@ -56,7 +56,7 @@ function watch(worker: Worker & MeasuredWorker, maxHeapMib: number, clock: Clock
       timer = clock.after(LOOK_MS, look);
       return;
     }
-    worker.emit('error', new Error(`it took more memory than the ${maxHeapMib} MiB that it may`));
+    worker.emit('error', new Error(`it used more memory than its limit of ${maxHeapMib} MiB`));
     await worker.terminate();
   };
   let timer = clock.after(LOOK_MS, look);

@@ -11,7 +11,7 @@ export class DroppedConnections {
       // At 1, 10, 100 …: a flood of connections is no flood of lines.
       if (!/^10*$/.test(String(this.dropped))) return;
       const fields = { droppedConnectionCount: this.dropped, maxConnections: server.maxConnections };
-      logger.warn(fields, 'connection closed at once: too many are open');
+      logger.warn(fields, 'refused a connection: too many are open');
     });
   }
 

@@ -116,7 +116,7 @@ export class HttpListener {
   async start(): Promise<void> {
     this.boundAddress = await openPort(this.server, this.config);
     this.slowTimer = setInterval(() => this.cutOffSlow(), this.checkMs).unref();
-    this.server.on('error', (error) => this.logger.error({ reason: error.message }, 'connection could not be taken'));
+    this.server.on('error', (error) => this.logger.error({ reason: error.message }, 'failed to accept a connection'));
   }
 
   /** Takes no more connections, closes the idle ones soon, lets requests in flight finish; on abort cuts off the rest. */

@@ -152,6 +152,6 @@ export class MemoryGuard implements Guard, Component {
 
   private message(): string {
     const used = `${readableBytes(this.usedBytes)} of ${readableBytes(this.maxBytes)}`;
-    return `run-bridge is short of memory (${used} are taken): send this again shortly; --max-memory sets the limit.`;
+    return `run-bridge is short of memory (${used} are taken): send the request again shortly; --max-memory sets the limit.`;
   }
 }

@@ -10,7 +10,7 @@ export function packageFile(path: string): URL {
   let folder = new URL('.', import.meta.url);
   while (!existsSync(new URL('package.json', folder))) {
     const above = new URL('..', folder);
-    if (above.href === folder.href) throw new Error('run-bridge is not where its package is; install it anew');
+    if (above.href === folder.href) throw new Error('files of the run-bridge package are missing; reinstall it');
     folder = above;
   }
   return new URL(path, folder);

@@ -73,7 +73,7 @@ export function destinationSchema(settingContext: SettingContext, mapping: z.Zod
     .superRefine((value, context) => {
       const endpoints = [value.endpoint, value['traces-endpoint'], value['logs-endpoint']].filter((one) => one != null);
       if (value.exporter != null && endpoints.length > 0) {
-        context.addIssue({ code: 'custom', message: 'has an exporter and an endpoint; keep one of them' });
+        context.addIssue({ code: 'custom', message: 'has both an exporter and an endpoint; remove one of them' });
       }
       if (value.exporter == null && endpoints.length === 0) {
         context.addIssue({

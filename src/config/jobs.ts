@@ -37,7 +37,7 @@ export function splitCommandLine(line: string): SplitLine {
       at = quoted.end;
     } else if (char === '\\') {
       at += 1;
-      if (at === line.length) return { problem: 'ends in a backslash with nothing behind it' };
+      if (at === line.length) return { problem: 'ends with a backslash' };
       if (line[at] !== '\n') word = (word ?? '') + line.charAt(at);
     } else if (/\s/.test(char)) {
       if (word !== undefined) words.push(word);
@@ -55,8 +55,8 @@ export function splitCommandLine(line: string): SplitLine {
 /** Says what is wrong with the words of a command; `undefined` where nothing is. */
 export function problemOfWords(words: readonly string[]): string | undefined {
   const [program = ''] = words;
-  if (program === '') return 'names no program';
-  if (words.some((word) => word.includes('\0'))) return 'holds a zero byte, which no argument can';
+  if (program === '') return 'has no program';
+  if (words.some((word) => word.includes('\0'))) return 'contains a zero byte, which is not possible in an argument';
   return undefined;
 }
 

@@ -26,7 +26,7 @@ export function readPlatformSecrets(environment: Environment): {
   ];
   return {
     secrets: { token, hookSecret },
-    problems: isToken ? [] : [`${TOKEN}: holds what no token has, a space or a line break; set it to the token alone`],
+    problems: isToken ? [] : [`${TOKEN}: contains a space or a line break; set it to the token alone`],
     rows: rows.filter(({ origin }) => nonEmpty(environment[origin]) !== undefined),
   };
 }

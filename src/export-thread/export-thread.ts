@@ -171,7 +171,7 @@ export class ExportThread implements Exports {
     try {
       await Promise.race([link.request('shutdown', deadline), isOver()]);
     } catch (error) {
-      this.deps.logger.warn({ error: reasonOf(error) }, 'exports did not end cleanly; the next start takes them up');
+      this.deps.logger.warn({ error: reasonOf(error) }, 'exports did not end cleanly; the next start continues them');
     } finally {
       over.abort();
       await link.terminate();
@@ -239,7 +239,7 @@ export class ExportThread implements Exports {
       value = what === 'run' ? await sources?.findRun(traceId) : await sources?.lengthBytes(traceId);
     } catch (error) {
       // As if nothing were known of it; the run is asked for again when more of it comes.
-      this.deps.logger.warn({ traceId, error: reasonOf(error) }, 'an export could not be told of its run');
+      this.deps.logger.warn({ traceId, error: reasonOf(error) }, 'failed to notify an export of its run');
     }
     link.post({ type: 'answer', id, value });
   }
@@ -260,7 +260,7 @@ export class ExportThread implements Exports {
     const error = reasonOf(reason);
     logger.error(
       { error, delayMs },
-      'the thread that exports ended unexpectedly; it is started anew and goes on where it was, nothing is lost',
+      'the export thread ended unexpectedly; restarting it where it stopped, no data is lost',
     );
     this.latest = this.latest.map((status) => ({ ...status, state: 'waiting', lastError: error }));
     this.restartTimer = clock.after(delayMs, () => void this.restart());
@@ -273,7 +273,7 @@ export class ExportThread implements Exports {
       // From here on the new thread hears of everything; what came before it finds in the state, or hears now.
       this.mailbox.renew();
       if (this.isStarted) await this.startWorkers();
-      this.deps.logger.info({}, 'the thread that exports is back');
+      this.deps.logger.info({}, 'the export thread is running again');
     } catch (error) {
       // One that is still there could not begin its work; its end is what starts the next one.
       if (this.link !== undefined) await this.link.terminate();

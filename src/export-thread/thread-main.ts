@@ -130,7 +130,7 @@ class ThreadExports {
   }
 
   private damaged(traceId: string, offset: number, reason: string): void {
-    this.logger.warn({ traceId, offset, reason }, 'a damaged line was passed over');
+    this.logger.warn({ traceId, offset, reason }, 'skipped a damaged line');
   }
 
   private async perform({ type, id }: TaskMessage): Promise<void> {
@@ -338,7 +338,8 @@ class StatusReport {
 }
 
 // This file is the program of the export thread, which `ExportThread` starts.
-if (parentPort === null) throw new Error('this is the program of a thread; start run-bridge with dist/main.js');
+if (parentPort === null)
+  throw new Error('this file is the program of a worker thread; start run-bridge with dist/main.js');
 const port = parentPort;
 const exports = new ThreadExports(workerData as ThreadSetup, (message: FromThread) => port.postMessage(message));
 port.on('message', (message: ToThread) => exports.take(message));

@@ -149,7 +149,7 @@ function runIdOf(result: RetryResult, job: string): number {
     case 'noCommands':
       throw new ApiError(
         409,
-        `The job ${JSON.stringify(job)} has no commands that could be run: declare them in run-bridge.yaml under jobs, and start run-bridge anew.`,
+        `The job ${JSON.stringify(job)} has no commands that could be run: declare them in run-bridge.yaml under jobs, and restart run-bridge.`,
       );
     case 'full':
       throw new ApiError(
@@ -158,7 +158,7 @@ function runIdOf(result: RetryResult, job: string): number {
         { 'Retry-After': RETRY_AFTER_S },
       );
     case 'notOver':
-      throw new ApiError(409, 'The run is not over: cancel it, or wait for its end.');
+      throw new ApiError(409, 'The run has not ended: cancel it, or wait for its end.');
     case 'succeeded':
       throw new ApiError(409, 'The run succeeded, so there is nothing to retry; POST to jobs/{id}/run/ for a new one.');
   }

@@ -95,12 +95,12 @@ export class JobRunner implements Component {
   private async follow(course: RunCourse): Promise<void> {
     const { run } = course;
     const { logger } = this.deps;
-    logger.info({ run: run.runId, job: run.job }, 'a run of a job is begun');
+    logger.info({ run: run.runId, job: run.job }, 'started a run of a job');
     try {
       const end = await course.go().catch((error: unknown) => {
         course.kill();
         logger.error({ run: run.runId, job: run.job, error: String(error) }, 'failed to continue a run of a job');
-        return { stoppedAt: null, failure: 'run-bridge could not go on with it; its log says why' };
+        return { stoppedAt: null, failure: 'run-bridge could not process it; see its log' };
       });
       await this.end(run, end);
     } finally {
@@ -112,7 +112,7 @@ export class JobRunner implements Component {
   private async end(run: JobRunRow, end: RunEnd): Promise<void> {
     const { queue, clock, logger } = this.deps;
     await queue.end(run.runId, { ...end, nowUnixMs: clock.nowUnixMs() });
-    logger.info({ run: run.runId, job: run.job, reason: end.failure }, 'a run of a job is over');
+    logger.info({ run: run.runId, job: run.job, reason: end.failure }, 'a run of a job ended');
   }
 
   /** A run that was under way when the last process went away. Its command may still be there, alone. */
@@ -133,11 +133,11 @@ export class JobRunner implements Component {
       if (ending === null) await this.deps.registry.end(stepId, { kind: 'unknown' }, clock.nowUnixMs());
     }
     const failure =
-      'run-bridge went down while this run was under way; a retry goes on from the command that was not done';
+      'run-bridge stopped while this run was in progress; a retry continues with the command that did not finish';
     await queue.end(run.runId, { stoppedAt: run.firstCommand + doneCount, failure, nowUnixMs: clock.nowUnixMs() });
     this.deps.logger.warn(
       { run: run.runId, job: run.job },
-      'a run was under way when the last process ended: it failed',
+      'a run was in progress when the previous process ended; marked it as failed',
     );
     this.wake();
   }
@@ -179,7 +179,7 @@ const ORPHAN_POLL_MS = 100;
 /** Why a run cannot be run as it was requested: the configuration may have changed while it waited. */
 function problemOf(run: JobRunRow, job: JobDefinition | undefined): string | undefined {
   if (job === undefined || job.commands.length === 0) {
-    return 'The configuration has no commands for this job any more';
+    return 'The configuration no longer has commands for this job';
   }
   if (run.firstCommand === 0 || run.commandsDigest === digestOf(job.commands)) return undefined;
   return 'The commands of the job were changed while this retry waited; run the job anew';
@@ -307,12 +307,12 @@ export class RunCourse {
     const { executions, clock, logger } = this.deps;
     const { accountId, runId, job } = this.run;
     this.failure = 'The run took longer than the timeout of its job';
-    logger.warn({ run: runId, job }, 'a run takes longer than the timeout of its job: it is interrupted');
+    logger.warn({ run: runId, job }, 'a run exceeds the timeout of its job; interrupting it');
     try {
       await executions.cancel(accountId, runId, clock.nowUnixMs());
       this.onCancelled();
     } catch (error) {
-      logger.error({ run: runId, error: String(error) }, 'a run that takes too long could not be cancelled');
+      logger.error({ run: runId, error: String(error) }, 'failed to cancel a run that exceeds the timeout of its job');
       this.process?.signalOffspring('SIGTERM');
     }
   }

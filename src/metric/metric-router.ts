@@ -28,7 +28,7 @@ export function metricRouter(scrape: Pick<Scrape, 'read'>): Router {
   const router = Router();
   router.get(METRICS_PATH, authorize('metrics:read'), async (request, response) => {
     if (callerOf(response).accountId !== FIRST_ACCOUNT_ID) {
-      throw new ApiError(403, 'Metrics are of the whole program: they need a token of its first account.');
+      throw new ApiError(403, 'Metrics cover the whole program and require a token of the first account.');
     }
     const accepted = request.accepts(OFFERED) || '';
     const format = accepted.startsWith('application/openmetrics-text') ? 'openmetrics' : 'prometheus';

@@ -72,6 +72,6 @@ export class Scrape {
   private say(source: MetricSource, error: unknown): void {
     if (this.failing.has(source)) return;
     this.failing.add(source);
-    this.deps.logger.warn({ source: source.name, reason: reasonOf(error) }, 'metrics could not be read');
+    this.deps.logger.warn({ source: source.name, reason: reasonOf(error) }, 'failed to collect metrics');
   }
 }

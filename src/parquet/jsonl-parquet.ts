@@ -175,7 +175,7 @@ class StretchThread {
       else this.running?.onStep(answer);
     });
     this.worker.on('error', (error) => this.settle()?.reject(error));
-    this.worker.on('exit', () => this.settle()?.reject(new Error('the thread that writes Parquet has ended')));
+    this.worker.on('exit', () => this.settle()?.reject(new Error('the Parquet thread has ended')));
   }
 
   /**

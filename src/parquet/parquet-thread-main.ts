@@ -8,7 +8,8 @@ import { InvocationFiles } from './invocation-files.js';
 import { writeLogAsParquet } from './log-parquet.js';
 import type { FromParquetThread, LinePlace, ParquetThreadSetup, ToParquetThread } from './parquet-thread.js';
 
-if (parentPort === null) throw new Error('this is the program of a thread; start run-bridge with dist/main.js');
+if (parentPort === null)
+  throw new Error('this file is the program of a worker thread; start run-bridge with dist/main.js');
 const port = parentPort;
 const post = (message: FromParquetThread) => port.postMessage(message);
 const damaged = (traceId: string, at: LinePlace, reason: string) => post({ type: 'damaged', traceId, at, reason });

@@ -78,14 +78,14 @@ export class ParquetThread implements Component, ParquetJobWriter {
     this.worker = worker;
     worker.on('message', (message: FromParquetThread) => this.take(message));
     worker.on('error', (error) => this.lost(worker, error instanceof Error ? error : new Error(String(error))));
-    worker.on('exit', () => this.lost(worker, new Error('the thread that writes Parquet has ended')));
+    worker.on('exit', () => this.lost(worker, new Error('the Parquet thread has ended')));
     return worker;
   }
 
   private take(message: FromParquetThread): void {
     if (message.type === 'damaged') {
       const { traceId, at, reason } = message;
-      this.deps.logger.warn({ traceId, ...at, reason }, 'a damaged line was passed over');
+      this.deps.logger.warn({ traceId, ...at, reason }, 'skipped a damaged line');
     } else if (message.error === null) {
       this.running?.resolve();
     } else {

@@ -155,7 +155,7 @@ function time(row: Row, name: string): UnixNano {
 
 function text(row: Row, name: string): string {
   const value = row[name];
-  if (typeof value !== 'string') throw new RowParseError(`${name} must be a text`);
+  if (typeof value !== 'string') throw new RowParseError(`${name} must be a string`);
   return value;
 }
 

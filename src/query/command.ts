@@ -50,7 +50,7 @@ export async function runQuery(invocation: Invocation, host: QueryCommandHost): 
   refuseShared(configuration, 'ask any of the processes with POST /api/run-bridge/v1/query');
   await host.finishLeftovers(configuration, context);
   if (!existsSync(join(folder, 'runs'))) {
-    throw new CliError(EXIT.failed, `no run is in ${folder}; --data-dir says where runs are`);
+    throw new CliError(EXIT.failed, `no run is in ${folder}; set the folder with --data-dir`);
   }
   const sql = await sqlOf(invocation);
   let leftOutCount = 0;
@@ -75,7 +75,7 @@ export async function runQuery(invocation: Invocation, host: QueryCommandHost): 
       else if (answer.type === 'rows') await write(writer.rows(answer.rows));
       else await write(writer.end());
       if (answer.type === 'end' && answer.isTruncated) {
-        stderr.write(`run-bridge: there are more than ${limits.maxRows} rows; --limit says how many to print\n`);
+        stderr.write(`run-bridge: there are more than ${limits.maxRows} rows; set the number to print with --limit\n`);
       }
     }
   } catch (error) {
@@ -83,7 +83,9 @@ export async function runQuery(invocation: Invocation, host: QueryCommandHost): 
     throw new CliError(EXIT.failed, error.message, { cause: error });
   }
   if (leftOutCount > 0) {
-    stderr.write(`run-bridge: only the ${MAX_QUERY_RUNS} runs written to last were asked, ${leftOutCount} were not\n`);
+    stderr.write(
+      `run-bridge: the query covers the ${MAX_QUERY_RUNS} runs written to last; ${leftOutCount} were left out\n`,
+    );
   }
   return EXIT.ok;
 }
@@ -92,7 +94,7 @@ async function sqlOf({ context, operands }: Invocation): Promise<string> {
   const [operand] = operands;
   if (operand !== undefined && operand !== '-') return operand;
   if (operand === undefined && context.isStdinTerminal) {
-    throw new CliError(EXIT.usage, 'what to ask? For example: run-bridge query "SELECT * FROM runs"');
+    throw new CliError(EXIT.usage, 'no SQL given; for example: run-bridge query "SELECT * FROM runs"');
   }
   return await text(context.stdin);
 }
@@ -142,7 +144,7 @@ export function jsonRows(): RowWriter {
   };
 }
 
-/** Comma-separated values as RFC 4180 has them, with line feeds; what is no text or number is JSON, and null is empty. */
+/** Comma-separated values as RFC 4180 has them, with line feeds; what must be a string or number is JSON, and null is empty. */
 export function csvRows(): RowWriter {
   const line = (cells: readonly Cell[]) => `${cells.map(csvCell).join(',')}\n`;
   return { columns: line, rows: (rows) => rows.map(line).join(''), end: () => '' };

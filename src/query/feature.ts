@@ -53,7 +53,7 @@ export function queryCommand(host: QueryCommandHost): CliCommand {
     flags: [
       ['--json', 'print an array of objects'],
       ['--csv', 'print comma-separated values'],
-      ['--limit <N>', 'print so many rows at most (default: 1000 as a table, else all)'],
+      ['--limit <N>', 'print at most this many rows (default: 1000 as a table, else all)'],
       ['--timeout <DURATION>', 'give up after this time (default: 5m)'],
     ],
     examples: [

@@ -131,7 +131,7 @@ export async function checkStatement(connection: DuckDBConnection, sql: string):
   if (sql.trim() === '') throw new QueryError('invalid', 'there is no SQL; for example: SELECT * FROM runs');
   const statements = await connection.extractStatements(sql);
   if (statements.count !== 1) {
-    const what = statements.count === 0 ? 'there is no statement in it' : 'it is more than one statement';
+    const what = statements.count === 0 ? 'it contains no statement' : 'it is more than one statement';
     throw new QueryError('invalid', `${what}; a query is one SELECT (a PIVOT needs its values listed: ON x IN (…))`);
   }
   const tree = await parse(connection, sql);
@@ -175,5 +175,5 @@ function functionName(node: z.core.util.JSONType | undefined): string {
 }
 
 function notSelect(): QueryError {
-  return new QueryError('refused', 'only SELECT is possible: nothing can be written, loaded, attached or set here');
+  return new QueryError('refused', 'only SELECT is allowed: statements that write, load, attach or set are refused');
 }

@@ -74,7 +74,7 @@ export class OtlpHttpReceiver implements Component {
     app.post('/v1/traces', (request, response) => this.handler.handle('traces', request, response));
     app.post('/v1/logs', (request, response) => this.handler.handle('logs', request, response));
     app.all(['/v1/traces', '/v1/logs'], (request) => {
-      throw new RequestError('method', `${request.path} takes POST alone, not ${request.method}.`);
+      throw new RequestError('method', `${request.path} accepts only POST, not ${request.method}.`);
     });
     app.use(healthRouter(this.deps.health));
     for (const router of this.deps.routers ?? []) app.use(router);

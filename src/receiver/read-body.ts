@@ -94,7 +94,7 @@ export function readBody(request: Readable, shape: BodyShape, room: BodyRoom): P
     }
 
     function onAbort(): void {
-      fail(new RequestError('aborted', 'The sender went away before its body had arrived.'));
+      fail(new RequestError('aborted', 'The sender closed the connection before its whole body arrived.'));
     }
 
     function onStop(): void {
@@ -140,7 +140,7 @@ function tooLarge(room: BodyRoom): RequestError {
 function otherLength(announcedBytes: number, what: string): RequestError {
   return new RequestError(
     'malformed',
-    `The message has not the length that it announces: ${announcedBytes} bytes, ${what}.`,
+    `The message does not have the length that its header announces: ${announcedBytes} bytes, ${what}.`,
   );
 }
 

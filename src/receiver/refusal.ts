@@ -54,7 +54,7 @@ export function refusalOf(error: unknown): Refusal {
   if (error instanceof ConsumeError) return fromConsumeError(error);
   // Express's own: a path that is not percent-encoded correctly.
   if (error instanceof URIError) return refuse(400, INVALID_ARGUMENT, 'malformed', 'The path cannot be read.');
-  return refuse(500, INTERNAL, 'internal', 'run-bridge failed on this request; its log says why.');
+  return refuse(500, INTERNAL, 'internal', 'run-bridge failed on this request; see its log.');
 }
 
 function fromRequestError(error: RequestError): Refusal {
@@ -196,14 +196,14 @@ export class RefusalLog {
     if (refusal.status === 500) {
       const stack = cause instanceof Error ? cause.stack : String(cause);
       this.logger.error({ ...fields, stack }, 'request failed');
-    } else if (TOLD_ELSEWHERE.has(refusal.reason)) this.logger.debug(fields, 'request not taken');
-    else this.logger.warn(fields, 'request not taken');
+    } else if (TOLD_ELSEWHERE.has(refusal.reason)) this.logger.debug(fields, 'request refused');
+    else this.logger.warn(fields, 'request refused');
   }
 
   /** A request was taken less some records, which few senders ever tell their user. */
   addPartial(rejectedCount: number, detail: string): void {
     const unloggedCount = this.count('partial');
-    if (unloggedCount !== undefined) this.logger.warn({ rejectedCount, detail, unloggedCount }, 'records not taken');
+    if (unloggedCount !== undefined) this.logger.warn({ rejectedCount, detail, unloggedCount }, 'records refused');
   }
 
   /** How often the reason went unlogged; `undefined` while it is still too early to log it again. */

@@ -25,7 +25,7 @@ export function parseEncoding(headers: IncomingHttpHeaders): OtlpEncoding {
   const given = headers['content-type'];
   throw new RequestError(
     'unsupported_type',
-    `${given === undefined ? 'A request without Content-Type' : `Content-Type ${quote(given)}`} is not taken; send ${MEDIA_TYPES.protobuf} or ${MEDIA_TYPES.json}.`,
+    `${given === undefined ? 'A request without Content-Type' : `Content-Type ${quote(given)}`} is not supported; send ${MEDIA_TYPES.protobuf} or ${MEDIA_TYPES.json}.`,
   );
 }
 
@@ -43,7 +43,7 @@ export function parseContentCoding(given = ''): ContentCoding {
     default:
       throw new RequestError(
         'unsupported_encoding',
-        `The encoding ${quote(given)} is not taken; send gzip, deflate or no compression.`,
+        `The encoding ${quote(given)} is not supported; send gzip, deflate or no compression.`,
       );
   }
 }

@@ -131,9 +131,9 @@ export class Retention implements Component {
         if (this.stopping.signal.aborted) return;
         if (await removals.end(removal)) count += 1;
       }
-      if (count > 0) logger.info({ count }, 'what was left half removed is removed');
+      if (count > 0) logger.info({ count }, 'finished interrupted removals');
     } catch (error) {
-      logger.error({ error: reasonOf(error) }, 'what was left half removed could not be removed; it is tried again');
+      logger.error({ error: reasonOf(error) }, 'failed to finish an interrupted removal; retrying');
     }
   }
 
@@ -146,10 +146,7 @@ export class Retention implements Component {
       try {
         tell(await sweepKind(kind, { nowUnixMs: clock.nowUnixMs(), isDry: false, signal }), kind, logger);
       } catch (error) {
-        logger.error(
-          { kind: kind.name, error: reasonOf(error) },
-          'what is to be kept no longer could not be removed; it is tried again in an hour',
-        );
+        logger.error({ kind: kind.name, error: reasonOf(error) }, 'failed to remove expired data; retrying in an hour');
       }
     }
     const isLimited = kinds.some(({ limits }) => limits.maxAgeMs !== null || limits.maxBytes !== null);
@@ -161,10 +158,10 @@ export class Retention implements Component {
 }
 
 function tell({ kind, excessBytes, ...removed }: SweepResult, { noun, limits }: RetainedKind, logger: Logger): void {
-  if (removed.count > 0) logger.info({ kind, what: noun, ...removed }, 'what is to be kept no longer was removed');
+  if (removed.count > 0) logger.info({ kind, what: noun, ...removed }, 'removed expired data');
   if (excessBytes === 0) return;
   logger.warn(
     { kind, excessBytes, maxBytes: limits.maxBytes },
-    'more is kept than there should be: the rest is under way, minutes old, or waits for a destination',
+    'retention limits are exceeded: the remaining runs are in progress, minutes old, or not exported yet',
   );
 }

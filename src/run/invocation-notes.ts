@@ -87,10 +87,7 @@ export class InvocationNotes implements RunListener, Component {
     this.looking = looking
       .then(() => this.noteEarlier())
       .catch((error: unknown) => {
-        this.deps.logger.error(
-          { error: String(error) },
-          'runs of before could not be noted; the next start tries again',
-        );
+        this.deps.logger.error({ error: String(error) }, 'failed to save earlier runs; the next start tries again');
       });
   }
 
@@ -182,12 +179,12 @@ export class InvocationNotes implements RunListener, Component {
     for (const { traceId, invocations } of notes) {
       try {
         await store.note([{ traceId, invocations: invocations.map(bareNote) }], nowUnixMs);
-        logger.warn({ traceId }, 'the database cannot keep all that is known of a run; its bare facts were noted');
+        logger.warn({ traceId }, 'the database cannot store the details of a run; only its summary was saved');
       } catch (error) {
         if (!isUnstorable(error)) throw error;
         await store.setAside([traceId]);
         this.setAsideCount += 1;
-        logger.error({ traceId, reason: error.message }, 'a run cannot be kept in the database and was set aside');
+        logger.error({ traceId, reason: error.message }, 'a run cannot be stored in the database; it was skipped');
       }
     }
   }
@@ -199,7 +196,7 @@ export class InvocationNotes implements RunListener, Component {
     this.timer?.cancel();
     this.timer = this.deps.clock.after(this.waiting.size < MAX_WAITING ? GATHER_MS : 0, () => {
       this.flush().catch((error: unknown) => {
-        this.deps.logger.error({ error: String(error) }, 'runs could not be noted; it is tried again with the next');
+        this.deps.logger.error({ error: String(error) }, 'failed to save runs; retrying with the next batch');
       });
     });
   }

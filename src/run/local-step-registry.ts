@@ -161,7 +161,7 @@ export class LocalStepRegistry implements StepRegistry, Component {
       const { runId: run, stepIndex: step, paths } = expected;
       const kept = await this.listKept(expected).catch((cause: unknown) => {
         if (unreadable === 'missing') return new Set<string>();
-        throw new StepRegistryError('unavailable', `artifacts cannot be listed: ${reasonOf(cause)}`, { cause });
+        throw new StepRegistryError('unavailable', `failed to list artifacts: ${reasonOf(cause)}`, { cause });
       });
       const missing = paths.filter((path) => !kept.has(path));
       if (missing.length === 0) {
@@ -171,7 +171,7 @@ export class LocalStepRegistry implements StepRegistry, Component {
       const why = reason ?? 'they were not uploaded';
       await store.endArtifacts(stepId, { paths: missing, reason: why }, clock.nowUnixMs());
       const counts = { expected: paths.length, missing: missing.length };
-      logger.warn({ run, step, ...counts, reason: why }, 'a run is over without all of its artifacts');
+      logger.warn({ run, step, ...counts, reason: why }, 'a run ended before all of its artifacts were stored');
     });
     this.uploading.delete(stepId);
     this.heardOf.delete(stepId);
@@ -204,7 +204,7 @@ export class LocalStepRegistry implements StepRegistry, Component {
   }
 
   private sayFinished({ runId, runKey, job, stepCount }: ExecutionRow): void {
-    this.deps.logger.info({ run: runId, runKey, job, stepCount }, 'a run has no more steps: it is finished');
+    this.deps.logger.info({ run: runId, runKey, job, stepCount }, 'a run has no more steps; finishing it');
   }
 
   private sweepLater(): void {
@@ -218,7 +218,7 @@ export class LocalStepRegistry implements StepRegistry, Component {
 
   private reportSweep(error: unknown): void {
     if (this.isStopped) return;
-    this.deps.logger.error({ error: String(error) }, 'steps that nobody ends could not be closed; it is tried again');
+    this.deps.logger.error({ error: String(error) }, 'failed to close abandoned steps; retrying');
   }
 
   private async sweep(): Promise<void> {
@@ -256,11 +256,11 @@ export class LocalStepRegistry implements StepRegistry, Component {
     } catch (cause) {
       if (!(cause instanceof StoreError)) throw cause;
       const code = cause.code === 'unstorable' ? 'refused' : 'unavailable';
-      throw new StepRegistryError(code, `the step could not be noted: ${cause.message}`, { cause });
+      throw new StepRegistryError(code, `the step could not be saved: ${cause.message}`, { cause });
     }
   }
 }
 
 function unknownStep(stepId: string): StepRegistryError {
-  return new StepRegistryError('unknownStep', `no step ${stepId} has begun here; begin it first`);
+  return new StepRegistryError('unknownStep', `step ${stepId} is not registered; register it first`);
 }

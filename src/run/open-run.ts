@@ -203,10 +203,7 @@ export class OpenRun {
       }
     } catch (error) {
       this.hasFailed = true;
-      this.deps.logger.error(
-        { traceId: this.traceId, error: String(error) },
-        'A run could not be brought up to date; it is tried again',
-      );
+      this.deps.logger.error({ traceId: this.traceId, error: String(error) }, 'failed to update a run; retrying');
     }
     this.working = null;
     if (!this.isStopped) this.sleep();
@@ -396,7 +393,7 @@ export async function announce(
       isAccepted = false;
       deps.logger.error(
         { traceId: event.run.traceId, event: event.type, error: String(error) },
-        'A listener failed on a run; it is told again in a while',
+        'a listener of run changes failed; it is notified again later',
       );
     }
   }
@@ -410,7 +407,7 @@ async function writeFile(run: RunSummary, { file, logger }: Pick<RunTrackerDeps,
   } catch (error) {
     logger.error(
       { traceId: run.traceId, error: String(error) },
-      'run.json could not be written, which is tried again; check that the data folder is writable and has space',
+      'failed to write run.json; retrying; check that the data folder is writable and has space',
     );
     return false;
   }

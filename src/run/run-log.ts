@@ -21,7 +21,7 @@ export class RunLog implements RunListener {
         return;
       }
       case 'finished':
-        if (event.isRepeated !== true) this.logger.info({ traceId, ...stepsOf(event.run) }, 'a run is finished');
+        if (event.isRepeated !== true) this.logger.info({ traceId, ...stepsOf(event.run) }, 'finished a run');
         return;
     }
   }

@@ -78,10 +78,7 @@ export class RunRowBackup implements Component {
       const isNew = !this.isFailing;
       this.isFailing = true;
       if (!isNew || TOLD_BY_OTHERS.has(errorCode(error) ?? '')) return;
-      logger.warn(
-        { error: String(error) },
-        'what the database knows of runs could not be written to files; it is tried again',
-      );
+      logger.warn({ error: String(error) }, 'failed to back up rows of runs to files; retrying');
     }
   }
 

@@ -157,10 +157,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
         if (!this.isStopped && !this.runs.has(traceId) && (await this.isBehind(traceId))) await this.replay(traceId);
       }
     } catch (error) {
-      this.deps.logger.error(
-        { error: String(error) },
-        'The record logs could not be looked through for unfinished runs',
-      );
+      this.deps.logger.error({ error: String(error) }, 'failed to search the record logs for unfinished runs');
     }
   }
 
@@ -172,7 +169,10 @@ export class RunTracker implements Component, AppendListener, StepListener {
       run.noteLength(await this.deps.reader.lengthBytes(traceId));
       await run.work();
     } catch (error) {
-      this.deps.logger.error({ traceId, error: String(error) }, 'A run could not be read again after the restart');
+      this.deps.logger.error(
+        { traceId, error: String(error) },
+        'failed to restore a run from its record log after the restart',
+      );
     }
     this.noteActive(run);
   }
@@ -195,7 +195,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
     try {
       return (await this.deps.reader.lengthBytes(traceId)) > 0;
     } catch (error) {
-      this.deps.logger.error({ traceId, error: String(error) }, 'A run could not be read again');
+      this.deps.logger.error({ traceId, error: String(error) }, 'failed to restore a run from its record log');
       return false;
     }
   }
@@ -231,7 +231,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
     } catch (error) {
       this.deps.logger.error(
         { traceId: run.traceId, error: String(error) },
-        'A run could not be saved; it is read again from its record log at the next start',
+        'failed to save a run; the next start restores it from its record log',
       );
     }
   }

@@ -35,7 +35,10 @@ export class JsonlOutput implements Component, AppendListener {
       if (this.isEnded) return;
       this.isEnded = true;
       this.waiting.clear();
-      this.deps.logger.warn({ reason }, 'the JSONL stream was closed by its reader; records go on to the data folder');
+      this.deps.logger.warn(
+        { reason },
+        'the reader closed the JSONL stream; records are still written to the data folder',
+      );
     };
     this.stream.on('error', (error) => end(error.message));
     this.stream.on('close', () => end('closed'));
@@ -60,7 +63,7 @@ export class JsonlOutput implements Component, AppendListener {
     try {
       for (let next = this.takeNext(); next !== undefined; next = this.takeNext()) await this.stretch(...next);
     } catch (error) {
-      this.deps.logger.error({ error: String(error) }, 'records could not be read back for the JSONL stream');
+      this.deps.logger.error({ error: String(error) }, 'failed to read records back for the JSONL stream');
     }
     this.running = undefined;
   }

@@ -94,7 +94,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     if (this.queuedRecords > 0 && this.queuedRecords + recordCount > this.config.maxQueuedRecords) {
       throw new ConsumeError(
         'overloaded',
-        'too many records wait for the disk; send this again shortly',
+        'too many records wait for the disk; send the request again shortly',
         RETRY_AFTER_MS,
       );
     }
@@ -108,7 +108,11 @@ export class JsonlRecordLog implements Component, RecordConsumer {
 
   private enqueue(delivery: Delivery): Promise<void> {
     if (this.isStopped) {
-      throw new ConsumeError('unavailable', 'run-bridge is shutting down; send this again shortly', RETRY_AFTER_MS);
+      throw new ConsumeError(
+        'unavailable',
+        'run-bridge is shutting down; send the request again shortly',
+        RETRY_AFTER_MS,
+      );
     }
     return new Promise((resolve, reject) => {
       this.queue.push({ delivery, resolve, reject });
@@ -176,7 +180,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       const [where, error] = first;
       this.deps.logger.error(
         { where, failedCount: failures.size, error: String(error) },
-        'telemetry could not be written to the data folder; senders are told to try again',
+        'failed to write telemetry to the data folder; senders are asked to retry',
       );
     } else if (first === undefined && this.isFailing) {
       this.deps.logger.info({}, 'telemetry is written to the data folder again');
@@ -282,7 +286,10 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       }
     } catch (error) {
       if (this.isStopped) return;
-      this.deps.logger.error({ error: String(error) }, 'log records that waited at the last end could not be taken up');
+      this.deps.logger.error(
+        { error: String(error) },
+        'failed to restore the log records that were pending at the last shutdown',
+      );
     }
   }
 
@@ -293,7 +300,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
       this.pendingTimer = undefined;
       if (this.isStopped) return;
       this.flushPending().catch((error: unknown) =>
-        this.deps.logger.error({ error: String(error) }, 'waiting log records could not be written'),
+        this.deps.logger.error({ error: String(error) }, 'failed to write pending log records'),
       );
     });
   }

@@ -196,7 +196,7 @@ function toError({ status, code, message }: Refusal): StepRegistryError {
 function read<T>(schema: { safeParse(value: unknown): { data?: T | undefined } }, value: unknown): T {
   const { data } = schema.safeParse(value);
   if (data !== undefined) return data;
-  throw new StepRegistryError('refused', 'the answer is none of a run-bridge of this version');
+  throw new StepRegistryError('refused', 'the response is not from a run-bridge of this version');
 }
 
 function parseJson(text: string): unknown {

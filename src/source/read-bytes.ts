@@ -163,7 +163,7 @@ export class ZstdFrames {
     const windowBytes = isSingleSegment ? this.number(sizeAt, sizeBytes) : windowOf(head[5] ?? 0);
     if (windowBytes > MAX_WINDOW_BYTES) {
       const mib = Math.round(windowBytes / 2 ** 20);
-      throw new Error(`it needs a window of ${mib} MiB, and 32 are taken. Pack it without --long and --ultra`);
+      throw new Error(`it needs a window of ${mib} MiB; at most 32 are supported. Pack it without --long and --ultra`);
     }
     this.checksumBytes = (flags & 4) === 0 ? 0 : 4;
     this.isInFrame = true;

@@ -112,7 +112,7 @@ export class Spool implements Component {
   private look(): void {
     this.working = this.takeAll().catch((error: unknown) => {
       if (this.stop.signal.aborted) return;
-      this.deps.logger.error({ error: String(error) }, 'spooled telemetry could not be taken in; it is tried again');
+      this.deps.logger.error({ error: String(error) }, 'failed to read spooled telemetry; retrying');
     });
     this.timer = this.deps.clock.after(LOOK_MS, () => void this.working.then(() => this.look()));
   }
@@ -258,7 +258,7 @@ export class Spool implements Component {
     const keeping = { sink, clock, signal, patienceMs: 0, ownFaults: LEFT_OUT };
     const { left, refused, reason } = await upload(registry, one, place, keeping);
     for (const { path } of refused) {
-      logger.warn({ run: place.runId, step: place.stepIndex, path, reason }, 'an artifact was left out');
+      logger.warn({ run: place.runId, step: place.stepIndex, path, reason }, 'skipped an artifact');
     }
     if (left.length === 0) return;
     // The run waits for them no longer, though they may still come.
@@ -270,7 +270,7 @@ export class Spool implements Component {
   private async keepRejects(path: string, rejects: readonly Reject[]): Promise<void> {
     if (rejects.length === 0) return;
     const { path: kept } = this.rejectFile;
-    this.deps.logger.warn({ path, count: rejects.length, kept }, 'lines could not be read and were left out');
+    this.deps.logger.warn({ path, count: rejects.length, kept }, 'skipped lines that could not be read');
     await this.rejectFile.add(path, rejects);
   }
 }

@@ -91,7 +91,7 @@ const ADVICE: Readonly<Record<SqliteErrorCode, string>> = {
   readOnly: 'the database cannot be written; give this user write access to the file and its folder',
   full: 'the disk is full; free some space',
   corrupt:
-    'the file is damaged or is no SQLite database; run-bridge rebuild makes it anew from the rest of the data folder and keeps this one',
+    'the file is damaged or is not an SQLite database; run-bridge rebuild creates a new one from the rest of the data folder and keeps this one',
   unstorable: 'the database cannot keep a value: it is too large',
   unavailable: 'the database cannot be used; check that its folder exists and can be written',
 };

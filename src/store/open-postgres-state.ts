@@ -303,7 +303,7 @@ const UNREACHABLE: Explanation = [
   'unreachable',
   'the server cannot be reached; check that it runs, and host and port in DATABASE_URL',
 ];
-const LOST: Explanation = ['unreachable', 'the connection was lost; it is tried again'];
+const LOST: Explanation = ['unreachable', 'the connection was lost; retrying'];
 const NOT_LET_IN: Explanation = [
   'refused',
   'the server does not let this user in; check user and password in DATABASE_URL, and pg_hba.conf on the server',
@@ -341,7 +341,7 @@ const EXPLANATIONS: readonly (readonly [RegExp, Explanation])[] = [
   // Data exceptions, and limits of the server, as of an index's key.
   [/^(22...|54...)$/, ['unstorable', 'the database cannot keep a value']],
   [/^XX00[12]$/, ['corrupt', 'the database is damaged; restore it from a backup']],
-  [/^(40001|40P01|55P03)$/, ['locked', 'another program holds what is to be written; it is tried again']],
+  [/^(40001|40P01|55P03)$/, ['locked', 'another program holds what is to be written; retrying']],
   [/(CERT|SIGNATURE|ISSUER|ALTNAME)/, UNTRUSTED],
 ];
 

@@ -32,7 +32,7 @@ function checkWritable(folder: string): void {
   } catch (cause) {
     const code = errorCode(cause) ?? String(cause);
     if (code === 'ENOENT') return;
-    throw new StoreError('readOnly', `${folder}: this user cannot write there (${code}); give it the folder`, {
+    throw new StoreError('readOnly', `${folder}: this user cannot write to it (${code}); give it the folder`, {
       cause,
     });
   }

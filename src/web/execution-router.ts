@@ -89,7 +89,7 @@ export function executionRouter({ registry, logger, gate }: ExecutionRouterDeps)
     response.json(finishDocument(result));
   });
   router.use(`${API_PATH}/executions`, (request) => {
-    throw new ApiError(404, 'unknown_path', `${request.method} ${request.originalUrl} is nothing that this API has`);
+    throw new ApiError(404, 'unknown_path', `${request.method} ${request.originalUrl} is not a route of this API`);
   });
   router.use(API_PATH, (error: unknown, _request: Request, response: Response, next: NextFunction) => {
     // Whoever gave up meanwhile is nobody to answer, and no fault of this program.
@@ -142,7 +142,7 @@ function toApiError(error: unknown): Pick<ApiError, 'status' | 'code' | 'message
   if (typeof status === 'number' && status >= 400 && status < 500) {
     return { status, code: 'invalid', message: `the request cannot be read: ${String(error)}` };
   }
-  return { status: 500, code: 'failed', message: 'run-bridge failed on this request; its log says why' };
+  return { status: 500, code: 'failed', message: 'run-bridge failed on this request; see its log' };
 }
 
 /** Stands before the API of runs: who may send telemetry may tell of runs. Answers as that API does. */

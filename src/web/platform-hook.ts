@@ -66,7 +66,7 @@ export function platformHook(config: PlatformHookConfig, deps: PlatformHookDeps)
         refusedCount += 1;
         // At 1, 10, 100 …: whoever guesses fills no disk.
         if (/^10*$/.test(String(refusedCount)))
-          deps.logger.warn({ refusedCount }, 'a webhook is not signed as it should');
+          deps.logger.warn({ refusedCount }, 'rejected a webhook with an invalid signature');
         say(
           response,
           401,
@@ -96,8 +96,11 @@ export function platformHook(config: PlatformHookConfig, deps: PlatformHookDeps)
         return later(response, `${config.maxWaiting} runs wait to be brought in; that is all there is room for.`);
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
-      deps.logger.error({ reason: error.message }, 'a webhook could not be noted; the platform sends it again');
-      return later(response, 'The run cannot be noted just now; the log of run-bridge says why.');
+      deps.logger.error(
+        { reason: error.message },
+        'failed to save a webhook of the platform; the platform sends it again',
+      );
+      return later(response, 'The run cannot be saved at the moment; see the log of run-bridge.');
     }
     deps.onNoted();
     say(response, 202, 'The run is noted and will be brought in.');

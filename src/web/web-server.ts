@@ -98,8 +98,7 @@ export class WebServer implements Component {
       response.destroy();
       return;
     }
-    const text =
-      status === 500 ? 'run-bridge failed on this request; its log says why.' : 'This request cannot be read.';
+    const text = status === 500 ? 'run-bridge failed on this request; see its log.' : 'This request cannot be read.';
     response.status(status).type('text/plain').send(`${text}\n`);
   }
 }

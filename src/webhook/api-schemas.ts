@@ -25,7 +25,7 @@ const jobId = z
     'is no number of a job',
   )
   .meta({ description: "a job's number" });
-const name = z.string('is no text').trim().min(1, 'is empty').max(255, 'is longer than 255 characters');
+const name = z.string('must be a string').trim().min(1, 'is empty').max(255, 'is longer than 255 characters');
 
 /** What the hosted platform takes. Clients send an empty `id`, and what they do not know as null. */
 const platformInputSchema = z.object({
@@ -34,9 +34,9 @@ const platformInputSchema = z.object({
     .min(1, `is empty; give one or more of ${WEBHOOK_EVENT_TYPES.join(', ')}`)
     .transform((types) => [...new Set(types)]),
   name,
-  client_url: z.string('is no text').max(2_000, 'is longer than 2,000 characters'),
+  client_url: z.string('must be a string').max(2_000, 'is longer than 2,000 characters'),
   active: z.boolean('is neither true nor false'),
-  description: z.string('is no text').max(2_000, 'is longer than 2,000 characters').nullable(),
+  description: z.string('must be a string').max(2_000, 'is longer than 2,000 characters').nullable(),
   job_ids: z
     .union([jobId.transform((one) => [one]), z.array(jobId).max(MAX_LIST)], 'is no list of numbers of jobs')
     .nullable(),
@@ -97,7 +97,7 @@ export const replaySchema = z.union(
     z.strictObject({ event_id: z.string() }),
     z.strictObject({
       since: z.iso
-        .datetime({ offset: true, error: 'is no time such as 2026-01-31T12:00:00Z' })
+        .datetime({ offset: true, error: 'must be a time, for example 2026-01-31T12:00:00Z' })
         .meta({ description: 'all that failed or were skipped from then on' }),
       webhook_id: z.string().optional(),
     }),
@@ -179,14 +179,14 @@ function checkedUrl(text: string, kind: WebhookKind): string {
   }
   if (kind === 'email') {
     if (/^mailto:[^\s@,;]+@[^\s@,;]+(,[^\s@,;]+@[^\s@,;]+){0,49}$/.test(text)) return text;
-    throw new ApiError(400, 'client_url: is no mailto:name@host, or several addresses with commas between them.');
+    throw new ApiError(400, 'client_url: must be mailto:name@host, or several addresses separated by commas.');
   }
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-    throw new ApiError(400, 'client_url: is no URL that begins with http:// or https://.');
+    throw new ApiError(400, 'client_url: must be a URL that begins with http:// or https://.');
   }
   if (url.username !== '' || url.password !== '') {
-    throw new ApiError(400, 'client_url: holds a user or a password; put what the endpoint asks for into a header.');
+    throw new ApiError(400, 'client_url: contains a user name or password; send credentials in a header.');
   }
   return text;
 }

@@ -84,7 +84,7 @@ export async function runWebhookCommand(invocation: Invocation, withState: WithS
     }
     const count = await events.replay(accountId, scope, context.clock.nowUnixMs());
     if (count === 0 && 'eventId' in scope) {
-      throw new CliError(EXIT.failed, `there is no event ${scope.eventId} that could be replayed; ${NOT_REPLAYABLE}`);
+      throw new CliError(EXIT.failed, `there is no event ${scope.eventId} to replay; ${NOT_REPLAYABLE}`);
     }
     const what = count === 1 ? '1 event is' : `${count} events are`;
     context.stderr.write(`${what} due again: the server delivers them, or the next one that is started\n`);
@@ -107,19 +107,22 @@ function readAction(text: string): (typeof ACTIONS)[number] {
   if (action !== undefined) return action;
   const meant = nearestName(text, ACTIONS);
   const hint = meant === undefined ? `choose ${ACTIONS.join(', ')}` : `did you mean ${meant}?`;
-  throw new CliError(EXIT.usage, `webhook ${JSON.stringify(text)} is nothing that can be done; ${hint}`);
+  throw new CliError(EXIT.usage, `webhook ${JSON.stringify(text)} is not a known action; ${hint}`);
 }
 
 function readSubscription(id: string | undefined): string {
   if (id !== undefined && /^wsu_\w+$/.test(id)) return id;
-  throw new CliError(EXIT.usage, 'of which subscription? Give its id, wsu_…, which run-bridge webhook list shows');
+  throw new CliError(EXIT.usage, 'no subscription given: give its id, wsu_…, as run-bridge webhook list shows it');
 }
 
 function readScope(id: string | undefined, { flags, context }: Invocation): ReplayScope {
   const { since, subscription } = flags;
   if (id !== undefined && /^wev_\w+$/.test(id) && since === undefined) return { eventId: id };
   if (id !== undefined || since === undefined) {
-    throw new CliError(EXIT.usage, 'replay what? Give the id of an event, wev_…, or --since, for example --since 2h');
+    throw new CliError(
+      EXIT.usage,
+      'nothing to replay: give the id of an event, wev_…, or --since, for example --since 2h',
+    );
   }
   const ageMs = parseDurationMs(since, MAX_SINCE_MS);
   if (ageMs === undefined)

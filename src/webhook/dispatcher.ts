@@ -272,7 +272,7 @@ export class WebhookDispatcher implements Component {
     if (hasNext) return;
     this.counts.failed += 1;
     const fields = { event: id, subscription: subscriptionId, eventType, run: facts.runId, reason: sent.error };
-    this.deps.logger.warn(fields, 'a webhook was not delivered in any attempt; it can be replayed');
+    this.deps.logger.warn(fields, 'every attempt to deliver a webhook failed; it can be redelivered');
   }
 
   private logArchived(archived: ArchivedSubscription): void {
@@ -281,7 +281,7 @@ export class WebhookDispatcher implements Component {
     this.tallies.archive(archived);
     this.deps.logger.error(
       { subscription: id, name, reason },
-      'a webhook subscription was archived: nothing more is sent to it until it is set active or gets a new URL',
+      'archived a webhook subscription; nothing more is sent to it until it is set active or gets a new URL',
     );
   }
 }

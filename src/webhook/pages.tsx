@@ -140,7 +140,7 @@ function replayForm(body: unknown): ReplayForm {
   const since = fields.get('since');
   const isTime = typeof since === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?$/.test(since);
   const sinceUnixMs = isTime ? Date.parse(`${since}Z`) : Number.NaN;
-  if (Number.isNaN(sinceUnixMs)) throw new ApiError(400, 'Since when is no time such as 2026-01-31T12:00.');
+  if (Number.isNaN(sinceUnixMs)) throw new ApiError(400, '"Since" must be a time, for example 2026-01-31T12:00.');
   return { sinceUnixMs };
 }
 

@@ -122,7 +122,7 @@ function nativeRouter(deps: WebhookApiDeps): Router {
     }
     const count = await events.replay(accountId, scope, clock.nowUnixMs());
     if (count === 0 && 'eventId' in scope) {
-      throw new ApiError(404, `There is no event ${scope.eventId} that could be replayed; ${NOT_REPLAYABLE}.`);
+      throw new ApiError(404, `There is no event ${scope.eventId} to replay; ${NOT_REPLAYABLE}.`);
     }
     wake();
     response.json(success({ replayed_count: count }));
@@ -131,7 +131,7 @@ function nativeRouter(deps: WebhookApiDeps): Router {
     const { id, accountId, kind } = await foundSubscription(request, response, deps);
     const input = parseInput(bodySchemas.native.change, request.body);
     if (input.type !== undefined && input.type !== kind) {
-      throw new ApiError(400, 'type: cannot be changed; make another subscription.');
+      throw new ApiError(400, 'type: cannot be changed; create another subscription.');
     }
     const changed = await (await openService()).change(accountId, id, await toDraft(input, kind, accountId, jobs));
     if (changed === undefined) throw ApiError.notFound();

@@ -181,7 +181,7 @@ export async function readWebhookKeyFile(
     }
     if (((await stat(path)).mode & 0o077) !== 0) {
       await chmod(path, PRIVATE_MODE);
-      logger.warn({ path }, 'the key of webhooks was readable by others; its permissions were corrected');
+      logger.warn({ path }, 'the webhook key was readable by other users; corrected its permissions');
     }
     return key;
   } catch (error) {

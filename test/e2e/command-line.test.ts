@@ -171,7 +171,7 @@ describe('convert and import', () => {
     writeFileSync(join(dir, 'cut.jsonl'), `${readFileSync(sample, 'utf8')}{"record_type":\n`);
     const { exitCode, stderr } = await run(['convert', 'cut.jsonl', 'cut.parquet']);
     expect(exitCode).toBe(3);
-    expect(stderr).toMatch(/1 could not be read and were left out:\n {2}line \d+: /);
+    expect(stderr).toMatch(/1 could not be read and were skipped:\n {2}line \d+: /);
   });
 
   test('a file that is not there is one line and exit code 1', async () => {

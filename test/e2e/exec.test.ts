@@ -132,7 +132,7 @@ describe('the exit code stands once the command has ended', () => {
   test('where what the bridge waits for is never settled and keeps nothing alive', async () => {
     const { ended, stderr } = withFault('unsettled', NEVER);
     expect(await ended).toEqual([3, null]);
-    expect(stderr()).toMatch(/^run-bridge: .*waits for what never comes\n$/);
+    expect(stderr()).toMatch(/^run-bridge: .*waits forever\n$/);
   });
 
   test('where something throws that nobody catches', async () => {

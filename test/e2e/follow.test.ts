@@ -133,7 +133,7 @@ describe('follow', () => {
       const port = new URL(bridge.otlpUrl).port;
       await bridge.stop();
       append(100);
-      await until('the waiting', () => command.stderr.includes('the bridge takes nothing just now'));
+      await until('the waiting', () => command.stderr.includes('the bridge refuses records'));
       bridge = await BridgeProcess.start({ dataFolder: data(), args: ['--http', `127.0.0.1:${port}`] });
       await untilRecorded(lines.length);
       expect(await command.stop()).toBe(0);

@@ -132,7 +132,7 @@ describe('pipe', () => {
     command.child.stdin.end(sample);
     expect(await command.ended()).toBe(2);
     expect(command.stdout.equals(sample)).toBe(true);
-    expect(command.stderr).toMatch(/parquet.*nothing more is kept, all is passed on/);
+    expect(command.stderr).toMatch(/parquet.*nothing more is recorded, everything is passed on/);
   });
 });
 

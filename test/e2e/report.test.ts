@@ -141,7 +141,7 @@ test('what the disk damaged is left out and told', async () => {
   appendFileSync(join(dir, 'data/runs', trace_id, 'telemetry.jsonl'), '{"record_type":\u0000\n');
   const damaged = await report('--json');
   expect(damaged.exitCode).toBe(3);
-  expect(damaged.stderr).toMatch(/^run-bridge: lines of the record log that are no records were left out/);
+  expect(damaged.stderr).toMatch(/^run-bridge: skipped lines of the record log/);
   expect(JSON.parse(damaged.stdout).commands[0].totals).toEqual(totals);
 });
 
@@ -173,13 +173,13 @@ test('a run that is not there, and one that may be several, are told in one line
   expect(await report()).toMatchObject({
     exitCode: 1,
     stdout: '',
-    stderr: expect.stringMatching(/^run-bridge: no run is in \S+; --data-dir says where runs are\n$/),
+    stderr: expect.stringMatching(/^run-bridge: no run is in \S+; set the folder with --data-dir\n$/),
   });
   await importSamples('build-mixed-fusion', 'build-clean');
   expect((await report('nightly')).stderr).toMatch(
     /^run-bridge: no run "nightly" is in \S+; check the spelling; .*\n$/,
   );
   expect((await report('01a1fb8e')).stderr).toMatch(
-    /^run-bridge: 01a1fb8e may be any of 2 runs; give more of its id: .*\n$/,
+    /^run-bridge: 01a1fb8e matches 2 runs; give more characters of its id: .*\n$/,
   );
 });

@@ -76,7 +76,7 @@ describe('serve', () => {
     bridge.child.stdout?.destroy();
     await sendSample(bridge.otlpUrl, RUN);
     await bridge.finished(traceId);
-    expect(bridge.stderr).toContain('the JSONL stream was closed by its reader');
+    expect(bridge.stderr).toContain('the reader closed the JSONL stream');
     expect(await bridge.stop()).toBe(0);
   });
 

@@ -61,8 +61,12 @@ async function runIdsAt(bridge: BridgeProcess): Promise<readonly number[]> {
 describe('a data folder', () => {
   it.each([
     ['empty', () => truncateSync(state(), 0), 'the file is empty, although the data folder holds runs; '],
-    ['cut off', () => truncateSync(state(), 5_000), 'the file is damaged or is no SQLite database; '],
-    ['no database', () => writeFileSync(state(), 'x'.repeat(20_000)), 'the file is damaged or is no SQLite database; '],
+    ['cut off', () => truncateSync(state(), 5_000), 'the file is damaged or is not an SQLite database; '],
+    [
+      'no database',
+      () => writeFileSync(state(), 'x'.repeat(20_000)),
+      'the file is damaged or is not an SQLite database; ',
+    ],
   ])(
     'whose state is %s is not begun anew, and rebuild brings its runs and its token back',
     async (_how, spoil, what) => {
@@ -70,7 +74,7 @@ describe('a data folder', () => {
       expect(await start()).toEqual({
         exitCode: 2,
         stdout: '',
-        stderr: `run-bridge: ${state()}: ${what}run-bridge rebuild makes it anew from the rest of the data folder and keeps this one\n`,
+        stderr: `run-bridge: ${state()}: ${what}run-bridge rebuild creates a new one from the rest of the data folder and keeps this one\n`,
       });
       expect(readFileSync(join(folder, 'admin-token'), 'utf8')).toBe(token);
       expect((await runBridge(['rebuild', '--data-dir', folder], { cwd: folder })).exitCode).toBe(0);
@@ -96,7 +100,7 @@ describe('a data folder', () => {
     for (const suffix of ['', '-wal', '-shm']) rmSync(state() + suffix, { force: true });
     writeFileSync(join(folder, 'admin-token'), 'what somebody else keeps here\n');
     const bridge = await BridgeProcess.start({ dataFolder: folder });
-    expect(bridge.stderr).toContain('holds no token, and is left as it is');
+    expect(bridge.stderr).toContain('contains no token and was not changed');
     expect(readFileSync(join(folder, 'admin-token'), 'utf8')).toBe('what somebody else keeps here\n');
     await bridge.stop();
   });

@@ -62,6 +62,6 @@ test('runs that are finished are not read again, not even for a destination that
   await sendSample(bridge.otlpUrl, OTHER_SAMPLE);
   await bridge.finished(bridge.traceIds().find((id) => id !== traceId) ?? '');
   expect(await bridge.stop()).toBe(0);
-  expect(bridge.stderr).toContain('a run is finished');
+  expect(bridge.stderr).toContain('finished a run');
   expect(bridge.stderr).not.toContain('damaged');
 });

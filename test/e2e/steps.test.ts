@@ -82,7 +82,7 @@ test('a run is judged at once by the signal that killed its command, and its job
     ],
   });
   const finished = await until('the end of the run', () =>
-    logLines(bridge).find(({ msg }) => msg === 'a run is finished'),
+    logLines(bridge).find(({ msg }) => msg === 'finished a run'),
   );
   expect(finished).toMatchObject({ traceId, job: 'nightly', run: 1001, step: '1' });
   expect(await runBridge(['finish', 'night 7', '--data-dir', bridge.dataFolder], { cwd: '/tmp' })).toMatchObject({

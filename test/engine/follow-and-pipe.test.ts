@@ -53,7 +53,7 @@ describe.each<EngineBuild>(['core', 'fusion'])('a real run of the %s build', (bu
   it('is followed to the record log line by line', async () => {
     const following = follow();
     await engine.run(BUILD, {});
-    await until('the verdict', () => following.stderr.includes('a run is finished'));
+    await until('the verdict', () => following.stderr.includes('finished a run'));
     expect(await following.stop('SIGINT')).toBe(0);
     expect(recorded()).toEqual(engine.jsonlLines());
     expect(verdict()).toBe('error');
@@ -66,7 +66,7 @@ describe.each<EngineBuild>(['core', 'fusion'])('a real run of the %s build', (bu
     await following.stop('SIGKILL');
     following = follow();
     await running;
-    await until('the verdict', () => following.stderr.includes('a run is finished'));
+    await until('the verdict', () => following.stderr.includes('finished a run'));
     expect(await following.stop('SIGINT')).toBe(0);
     expect(recorded()).toEqual(engine.jsonlLines());
   });

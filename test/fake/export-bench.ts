@@ -119,7 +119,7 @@ export class ExportBench {
     this.log.listeners.splice(this.log.listeners.indexOf(worker), 1);
   }
 
-  /** Takes down that a run is finished, and tells the workers. */
+  /** Takes down the end of a run and notifies the workers. */
   async finish(traceId: TraceId, ...workers: readonly ExportWorker[]): Promise<void> {
     const run = await this.saveRun(traceId, 'finished');
     for (const worker of workers) await worker.onRunEvent({ type: 'finished', run });

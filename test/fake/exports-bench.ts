@@ -101,7 +101,7 @@ export class ExportsBench {
     await this.log.consume({ batches: [], foreign: [{ signal: 'traces', body, recordCount: 1 }] });
   }
 
-  /** Takes down that a run is finished, and tells the exports. */
+  /** Takes down the end of a run and notifies the exports. */
   async finish(traceId: TraceId): Promise<void> {
     const run = await this.saveRun(traceId, 'finished');
     await this.exports?.onRunEvent({ type: 'finished', run });

@@ -109,7 +109,7 @@ it('fails the job in which its thread dies, and writes it with another one', asy
   );
   thread = withProgram(program);
   const job = jobOf('parse');
-  await expect(thread.write(job)).rejects.toThrow('the thread that writes Parquet has ended');
+  await expect(thread.write(job)).rejects.toThrow('the Parquet thread has ended');
   expect(existsSync(death)).toBe(true);
   await thread.write(job);
   expect(await rowCount(job)).toBe(sampleLines('parse').length);

@@ -38,7 +38,7 @@ afterEach(async () => {
     expect(run.compare(bridge.runFolder(run.traceId))).toEqual({ missingCount: 0, addedCount: 0 });
     await bridge.finished(run.traceId);
   }
-  const faults = bridge.stderr.match(/a fault in run-bridge itself.*/g);
+  const faults = bridge.stderr.match(/internal error.*/g);
   await bridge.remove();
   expect(faults).toBeNull();
 });
@@ -91,10 +91,10 @@ const DISK_BEGAN = 'the disk takes no more: nothing is taken in until it does';
 const DISK_ENDED = 'the disk takes more again: records are taken in';
 /** Who numbers runs looks into the folder as well, and a run that has just ended has its summary written. */
 const TRIED_AGAIN = [
-  'A listener failed on a run; it is told again in a while',
-  'run.json could not be written, which is tried again; check that the data folder is writable and has space',
+  'a listener of run changes failed; it is notified again later',
+  'failed to write run.json; retrying; check that the data folder is writable and has space',
 ];
-const WRITE_BEGAN = 'telemetry could not be written to the data folder; senders are told to try again';
+const WRITE_BEGAN = 'failed to write telemetry to the data folder; senders are asked to retry';
 const WRITE_ENDED = 'telemetry is written to the data folder again';
 
 const mounted = MountedFolder.mount(48);

@@ -80,7 +80,7 @@ describe.skipIf(mounted === undefined)('a disk that fills while the command runs
       const folder = /telemetry of the command is left in (\S+): run-bridge import takes it/.exec(stderr)?.[1];
       if (folder === undefined) {
         // The records had come in before the disk was full, and at most the command's end could not be noted.
-        expect(stderr).toMatch(/^(run-bridge: the step could not be noted: [^\n]*\n)?$/);
+        expect(stderr).toMatch(/^(run-bridge: the step could not be saved: [^\n]*\n)?$/);
         expect(wholeLines().sort()).toEqual([...lines].sort());
         return;
       }

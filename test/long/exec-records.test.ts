@@ -107,7 +107,7 @@ describe('a command alone', () => {
     const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' };
     const { exitCode, stderr } = await exec(engine(), endpoint, ['--flush-timeout', '300ms']);
     expect(exitCode).toBe(0);
-    expect(stderr).toBe('run-bridge: some of it is not exported yet; the next start of run-bridge goes on with it\n');
+    expect(stderr).toBe('run-bridge: not everything is exported yet; the next start of run-bridge continues\n');
     expect(logIn(data)).toBe(jsonl);
   });
 

@@ -162,7 +162,7 @@ describe('pull says what is wrong and what to do', () => {
         'run-bridge: --base-url is missing: name the platform, such as https://cloud.example.com',
         "run-bridge: --account is missing: name the account's number (it is in the platform's addresses)",
         'run-bridge: RUN_BRIDGE_PLATFORM_TOKEN is not set: set it to a token of the platform that may read the account',
-        'run-bridge: say which runs: --run ID, --since TIME (such as 24h), or --watch; --job ID goes with the last two',
+        'run-bridge: no runs given: pass --run ID, --since TIME (such as 24h), or --watch; --job ID goes with the last two',
         '',
       ].join('\n'),
     });
@@ -173,7 +173,7 @@ describe('pull says what is wrong and what to do', () => {
     [['--run', '1', '--job', '2', '--watch'], '--run is one run: leave out --job and --watch'],
     [
       ['--job', '2'],
-      'say which runs: --run ID, --since TIME (such as 24h), or --watch; --job ID goes with the last two',
+      'no runs given: pass --run ID, --since TIME (such as 24h), or --watch; --job ID goes with the last two',
     ],
     [['--since', '2999-01-01'], '--since: "2999-01-01" is not a time in the past such as 24h or 2026-01-31T08:00Z'],
     [['--run', 'x1'], '--run: "x1" is not a number of the platform'],

@@ -95,7 +95,7 @@ describe('retention by age', () => {
   test('is done by a server, which says so; a run of which more comes is there anew', async () => {
     const bridge = await serve(['--retain-telemetry-age', '1d']);
     const [line] = await until('the removal', () => {
-      const found = lines(bridge, 'what is to be kept no longer was removed');
+      const found = lines(bridge, 'removed expired data');
       return found.length > 0 && found;
     });
     expect(line).toMatchObject({ kind: 'telemetry', count: 3, fileCount: 15 });
@@ -113,7 +113,7 @@ describe('retention by age', () => {
 
   test('takes artifacts away and leaves their run', async () => {
     const bridge = await serve(['--retain-artifacts-age', '36h']);
-    const found = await until('the removal', () => lines(bridge, 'what is to be kept no longer was removed')[0]);
+    const found = await until('the removal', () => lines(bridge, 'removed expired data')[0]);
     expect(found).toMatchObject({ kind: 'artifacts', count: 2, fileCount: 2, sizeBytes: 16 });
     expect([kept(), keptArtifacts(), await listRuns(bridge)]).toEqual([RUNS, ['1003'], [1001, 1002, 1003]]);
   });
@@ -133,13 +133,13 @@ describe('retention by age', () => {
     database.prepare('update executions set finished_unix_ms = ? where id = 1004').run(oldUnixMs);
     database.close();
     const second = await serve(args, endpoint);
-    await until('the removal', () => lines(second, 'what is to be kept no longer was removed').length > 0);
+    await until('the removal', () => lines(second, 'removed expired data').length > 0);
     // The others were there before the destination was.
     expect(await listRuns(second)).toEqual([1004]);
     expect(existsSync(join(data, 'runs', traceId))).toBe(true);
     await second.stop();
     const third = await serve(args);
-    await until('the removal', () => lines(third, 'what is to be kept no longer was removed').length > 0);
+    await until('the removal', () => lines(third, 'removed expired data').length > 0);
     expect(existsSync(join(data, 'runs', traceId))).toBe(false);
   });
 });
@@ -186,7 +186,7 @@ describe('a program that is killed between rows and files', () => {
     await state.close();
     expect([kept(), keptArtifacts()]).toEqual([RUNS, ['1001', '1002', '1003']]);
     const bridge = await serve([]);
-    await until('the removal', () => lines(bridge, 'what was left half removed is removed').length > 0);
+    await until('the removal', () => lines(bridge, 'finished interrupted removals').length > 0);
     expect([kept(), keptArtifacts()]).toEqual([
       ['build-mixed', 'parse'],
       ['1002', '1003'],
@@ -216,7 +216,7 @@ describe('retention with the state in PostgreSQL', () => {
       await database.tell(`insert into removals (kind, id, noted_unix_ms) values ('trace', '${'a'.repeat(32)}', 1)`);
       mkdirSync(join(data, 'runs', 'a'.repeat(32)));
       const again = await serve(['--retain-telemetry-age', '1d'], env);
-      const line = await until('the removal', () => lines(again, 'what is to be kept no longer was removed')[0]);
+      const line = await until('the removal', () => lines(again, 'removed expired data')[0]);
       expect(line).toMatchObject({ kind: 'telemetry', count: 1 });
       expect(await listRuns(again)).toEqual([1002]);
       expect(readdirSync(join(data, 'runs'))).toEqual([sampleTraceId('parse')]);

@@ -84,8 +84,7 @@ describe('retention of three processes on one database and one bucket', () => {
     await until('the rest', async () => (await stage.count('executions where status >= 10')) === 0, TAKE_OVER_MS);
     await until('an end of the removals', async () => (await stage.count('removals')) === 0);
     // It is said once the removals have gone from the database, which a look at that may be quicker than.
-    const said = () =>
-      processes.flatMap(saidOf).filter(({ msg }) => msg === 'what is to be kept no longer was removed');
+    const said = () => processes.flatMap(saidOf).filter(({ msg }) => msg === 'removed expired data');
     if (leftCount > 0) {
       await until('the word of it', async () => said().length > 0);
       expect(said()[0]).toMatchObject({ kind: 'telemetry', what: 'runs', count: leftCount });

@@ -90,7 +90,7 @@ export class BridgeProcess {
     return existsSync(runs) ? readdirSync(runs) : [];
   }
 
-  /** Waits until a run is finished and its Parquet written. */
+  /** Waits until the run is finished and its Parquet is written. */
   finished(traceId: string, timeoutMs = 30_000): Promise<RunFile> {
     return until(`the end of run ${traceId}`, () => this.finishedRun(traceId), timeoutMs);
   }

@@ -23,8 +23,8 @@ const path = z.object({ stepId });
 
 const problems = {
   400: jsonAnswer(apiErrorSchema, 'What is wrong with the request.'),
-  401: jsonAnswer(apiErrorSchema, 'A token is needed at this address, and none that is good came.'),
-  403: jsonAnswer(apiErrorSchema, 'The token may not send telemetry, and so not tell of runs.'),
+  401: jsonAnswer(apiErrorSchema, 'This address requires a valid token.'),
+  403: jsonAnswer(apiErrorSchema, 'The token may not send telemetry, so it may not report runs either.'),
   404: jsonAnswer(apiErrorSchema, 'Not known.'),
   413: jsonAnswer(apiErrorSchema, 'The body is larger than it may be.'),
   415: jsonAnswer(apiErrorSchema, 'The body is no JSON.'),

@@ -12,7 +12,7 @@ export function formatPlace(place: LogPlace): string {
 export function parsePlace(text: string, traceCount: number): LogPlace {
   const place = text.split('.').map(Number);
   if (!/^[0-9]{1,15}(\.[0-9]{1,15})*$/.test(text) || place.length > Math.max(traceCount, 1)) {
-    throw new ApiError(400, 'cursor: is none that this run gave; leave it out to begin at the first record.');
+    throw new ApiError(400, 'cursor: is not a cursor of this run; leave it out to begin at the first record.');
   }
   return place;
 }

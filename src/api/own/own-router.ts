@@ -122,7 +122,9 @@ export class RunStreams {
     }
     const place = lastEventId === undefined || lastEventId === '' ? [] : parsePlace(lastEventId, found.traceIds.length);
     if (this.clientCount >= MAX_CLIENTS) {
-      throw new ApiError(503, `${MAX_CLIENTS} clients follow runs already; try again later.`, { 'Retry-After': '5' });
+      throw new ApiError(503, `${MAX_CLIENTS} clients are already following runs; try again later.`, {
+        'Retry-After': '5',
+      });
     }
     this.clientCount += 1;
     const gone = new AbortController();

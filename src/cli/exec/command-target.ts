@@ -51,7 +51,7 @@ export class CommandTarget {
   async forCancellation(): Promise<StepTarget> {
     const bridge = await this.bridge;
     if (bridge !== undefined) return bridge;
-    if (this.choice.configuration['database-url'] === 'off') throw new Error('nobody else has the data folder');
+    if (this.choice.configuration['database-url'] === 'off') throw new Error('no other process uses the data folder');
     return await this.open();
   }
 

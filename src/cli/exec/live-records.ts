@@ -176,7 +176,7 @@ export class LiveRecords {
       await this.running;
       this.rejects.say();
       if (await isWrittenByOthers(this.facts.file?.path ?? '', context.pid)) {
-        throw new Error('an engine that the command has started is still at work');
+        throw new Error('an engine process that the command started is still running');
       }
       if (span !== undefined) {
         const { consumer } = await this.target.open();

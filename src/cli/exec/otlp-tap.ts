@@ -69,7 +69,7 @@ export class OtlpTap {
     try {
       await this.listener(received.decoded, received.signal, received.bytes);
     } catch (cause) {
-      throw new ConsumeError('unavailable', `the request cannot be kept: ${String(cause)}`, RETRY_MS, { cause });
+      throw new ConsumeError('unavailable', `the request cannot be stored: ${String(cause)}`, RETRY_MS, { cause });
     }
   }
 

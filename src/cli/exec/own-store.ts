@@ -38,7 +38,7 @@ export async function openOwnStore(
     async finish(traceIds, deadline) {
       const isExported = await app.finishCommand(traceIds, deadline);
       if (isExported || app.destinations.length === 0) return null;
-      return 'some of it is not exported yet; the next start of run-bridge goes on with it';
+      return 'not everything is exported yet; the next start of run-bridge continues';
     },
     close: (deadline) => app.shutdown(deadline),
   };

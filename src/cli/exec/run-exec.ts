@@ -63,8 +63,7 @@ export async function runExec(invocation: Invocation): Promise<CommandExit> {
       else if (child === undefined) early.push(signal);
       else if (isForwarded(signal, () => isInTerminalForeground(context.isStderrTerminal))) child.signal(signal);
     },
-    onFault: (error) =>
-      notices.say(`a fault in run-bridge itself, which the command does not notice: ${String(error)}`),
+    onFault: (error) => notices.say(`internal error, which the command does not notice: ${String(error)}`),
   });
   const bridge = await bridgeFor(invocation, options, notices);
   child = startChild(command, bridge?.environment ?? context.environment);

@@ -130,7 +130,7 @@ export class StepArtifacts {
     if (this.count === 0) return false;
     const what = `artifacts of the command that are not kept: ${this.count} (${this.reason})`;
     try {
-      if (folder === undefined) throw new Error('there is no folder to leave them in');
+      if (folder === undefined) throw new Error('there is no folder to store them in');
       await this.spool(folder);
       await writeEntry();
       for (const name of [ENGINE_FILE, SPOOLED_OTLP_FILE]) await rm(join(folder, name), { force: true });

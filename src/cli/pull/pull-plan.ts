@@ -68,7 +68,7 @@ export function planPull({ context, flags, switches }: Invocation, resolved: Con
     }
     if (!isWatch && flags.since === undefined) {
       problems.push(
-        'say which runs: --run ID, --since TIME (such as 24h), or --watch; --job ID goes with the last two',
+        'no runs given: pass --run ID, --since TIME (such as 24h), or --watch; --job ID goes with the last two',
       );
     }
     const defaultSince = context.clock.nowUnixMs() - WATCH_BACK_MS;

@@ -61,7 +61,7 @@ export async function pullOnce(invocation: Invocation, plan: PullPlan, logger: L
       // What was taken is finished even where the rest failed.
       const isExported = (await intake.app?.finishImport(traceIds, context.stop, EXPORT_MS)) ?? true;
       if (!isExported && (intake.app?.destinations.length ?? 0) > 0) {
-        context.stderr.write('run-bridge: some of it is not exported yet; the next run-bridge serve goes on with it\n');
+        context.stderr.write('run-bridge: not everything is exported yet; the next run-bridge serve continues\n');
       }
     }
   } finally {

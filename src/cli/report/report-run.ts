@@ -61,7 +61,7 @@ export async function reportRun(invocation: Invocation): Promise<ExitCode> {
   // Of one log read twice, each damaged line was told twice: only whether there are any is said.
   if (damagedCount > 0) {
     context.stderr.write(
-      'run-bridge: lines of the record log that are no records were left out; the disk damaged them\n',
+      'run-bridge: skipped lines of the record log that are not valid records; the disk damaged them\n',
     );
   }
   if (switches.has('json')) {
@@ -169,7 +169,7 @@ const MAX_NAMED = 5;
 /**
  * The traces of the run that is meant, in the order in which they began.
  * @param named the number of a run, a trace or invocation id, its first characters (four at least), or the `--run-id` of a run
- *   of several commands; the run of which records came last when left out
+ *   of several commands; the run that received records last when left out
  * @param recent the runs among which names are looked for, newest first
  * @param tracesOf asks the state for the traces of a run by its number
  * @throws CliError when there is none, or more than one that begins so.
@@ -182,7 +182,7 @@ export async function findRuns(
 ): Promise<readonly TraceId[]> {
   const [latest] = recent;
   if (latest === undefined) {
-    throw new CliError(EXIT.failed, `no run is in ${files.dataFolder}; --data-dir says where runs are`);
+    throw new CliError(EXIT.failed, `no run is in ${files.dataFolder}; set the folder with --data-dir`);
   }
   if (named === undefined) return [latest];
   const numbered = await keptTracesOf(named, files, tracesOf);
@@ -195,7 +195,7 @@ export async function findRuns(
     const more = matches.length > MAX_NAMED ? ` and ${matches.length - MAX_NAMED} more` : '';
     throw new CliError(
       EXIT.failed,
-      `${named} may be any of ${matches.length} runs; give more of its id: ${some}${more}`,
+      `${named} matches ${matches.length} runs; give more characters of its id: ${some}${more}`,
     );
   }
   if (matches.length === 1) return matches;
@@ -258,7 +258,7 @@ export async function readRun(traceId: TraceId, files: RunFiles, reader: RecordL
   if (invocations.length === 0) {
     throw new CliError(
       EXIT.failed,
-      `no record of ${traceId} is in ${files.dataFolder}; it was begun just now, or damaged`,
+      `no record of ${traceId} is in ${files.dataFolder}; it has just started, or its record log is damaged`,
     );
   }
   const isFinished = invocations.every(({ verdict }) => verdict !== null);

@@ -60,7 +60,7 @@ export async function runTokenCommand(invocation: Invocation): Promise<ExitCode>
   function withKnownState(body: (state: State) => Promise<ExitCode>): Promise<ExitCode> {
     const { 'data-dir': folder, 'database-url': url } = configuration;
     if (url !== 'off' || existsSync(join(folder, STATE_FILE))) return withState(body);
-    throw new CliError(EXIT.failed, `${folder} has no tokens: nothing has been kept there; is --data-dir right?`);
+    throw new CliError(EXIT.failed, `${folder} has no tokens: nothing has been stored there; is --data-dir right?`);
   }
 
   async function withState(body: (state: State) => Promise<ExitCode>): Promise<ExitCode> {
@@ -93,7 +93,7 @@ async function revoke(
   if (result.kind === 'unknown')
     throw new CliError(EXIT.failed, `there is no token ${id}; run-bridge token list shows all`);
   const { name } = result.token;
-  const what = result.kind === 'revoked' ? 'is revoked: it is refused within five seconds' : 'was revoked already';
+  const what = result.kind === 'revoked' ? 'is revoked: it is rejected within five seconds' : 'was already revoked';
   context.stderr.write(`token ${id} (${name}) ${what}\n`);
   const removed = removeFirstToken(dataFolder, result.token.hash);
   if (removed !== null) context.stderr.write(`removed ${removed}, which held it\n`);
@@ -105,11 +105,12 @@ function readAction(text: string): (typeof ACTIONS)[number] {
   if (action !== undefined) return action;
   const meant = nearestName(text, ACTIONS);
   const hint = meant === undefined ? `choose ${ACTIONS.join(', ')}` : `did you mean ${meant}?`;
-  throw new CliError(EXIT.usage, `token ${JSON.stringify(text)} is nothing that can be done; ${hint}`);
+  throw new CliError(EXIT.usage, `token ${JSON.stringify(text)} is not a known action; ${hint}`);
 }
 
 function readId(text: string | undefined): number {
-  if (text === undefined) throw new CliError(EXIT.usage, 'which token? Give its id, which run-bridge token list shows');
+  if (text === undefined)
+    throw new CliError(EXIT.usage, 'no token given: give its id, as run-bridge token list shows it');
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new CliError(EXIT.usage, 'a token is revoked by its id, a number that run-bridge token list shows');
 }
@@ -127,7 +128,7 @@ export async function createToken(
   const whose = token.userName === null ? 'a service token' : `a token of ${token.userName}`;
   const until = token.expiresUnixMs === null ? 'until it is revoked' : `until ${dateOf(token.expiresUnixMs)}`;
   stderr.write(
-    `token ${token.id} (${token.name}): ${whose} with ${token.permission} for account ${token.accountId}, good ${until}; it is shown this once:\n`,
+    `token ${token.id} (${token.name}): ${whose} with ${token.permission} for account ${token.accountId}, valid ${until}; it is shown only once:\n`,
   );
   stdout.write(`${secret}\n`);
   return EXIT.ok;

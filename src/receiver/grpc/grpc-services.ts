@@ -329,9 +329,9 @@ export async function readMessage(
   const prefix = await readPrefix(stream, stop);
   const isCompressed = prefix.readUInt8(0) === 1;
   const announcedBytes = prefix.readUInt32BE(1);
-  if (prefix.readUInt8(0) > 1) throw new RequestError('malformed', 'What came is not a message of gRPC.');
+  if (prefix.readUInt8(0) > 1) throw new RequestError('malformed', 'The request is not a gRPC message.');
   if (isCompressed && coding === 'identity') {
-    throw new RequestError('malformed', 'The message says that it is compressed, but no grpc-encoding says how.');
+    throw new RequestError('malformed', 'The message is marked as compressed, but there is no grpc-encoding header.');
   }
   const shape = { coding: isCompressed ? coding : 'identity', announcedBytes, isExact: true, stop } as const;
   const body = readBody(stream, shape, makeRoom(announcedBytes));
@@ -367,7 +367,7 @@ function readPrefix(stream: Duplex, stop: AbortSignal): Promise<Buffer> {
     }
 
     function onAborted(): void {
-      fail(new RequestError('aborted', 'The sender went away before its message had arrived.'));
+      fail(new RequestError('aborted', 'The sender closed the connection before its whole message arrived.'));
     }
 
     function onStop(): void {

@@ -81,7 +81,7 @@ export class OtlpGrpcReceiver implements Component {
       logger.warn({ reason: error.message }, 'OTLP over gRPC is not received');
       return;
     }
-    this.server.on('error', (error) => logger.error({ reason: error.message }, 'connection could not be taken'));
+    this.server.on('error', (error) => logger.error({ reason: error.message }, 'failed to accept a connection'));
   }
 
   /** Takes no more connections and calls, lets calls under way finish; on abort cuts off the rest. */
@@ -140,7 +140,7 @@ export class OtlpGrpcReceiver implements Component {
         else services.take(socket);
       },
       (error: unknown) => {
-        deps.logger.error({ reason: String(error) }, 'gRPC could not be loaded');
+        deps.logger.error({ reason: String(error) }, 'failed to load gRPC');
         socket.destroy();
       },
     );

@@ -71,7 +71,10 @@ export class PlatformHttp {
         throw new PlatformError('unavailable', `${where(url)}: ${message}. ${this.advice(attempt)}`);
       }
       const waitMs = this.deps.retryPolicy.delayMs(attempt, retryAfterMs);
-      this.deps.logger.info({ url: where(url), reason: message, waitMs }, 'the platform is asked again after a while');
+      this.deps.logger.info(
+        { url: where(url), reason: message, waitMs },
+        'retrying a request to the platform after a delay',
+      );
       await pause(this.deps.clock, waitMs, signal);
     }
   }

@@ -142,13 +142,13 @@ export class PullWorker implements Component {
     if (isOld(row, nowUnixMs)) return this.giveUp(row, reason);
     const attemptCount = row.attemptCount + 1;
     const waitMs = retryPolicy.delayMs(attemptCount, null);
-    logger.warn({ ...idsOf(row), reason, waitMs }, 'a hosted run could not be brought in; it is tried again');
+    logger.warn({ ...idsOf(row), reason, waitMs }, 'failed to pull a hosted run; retrying');
     await store.save([{ ...row, attemptCount, dueUnixMs: nowUnixMs + waitMs }]);
   }
 
   private async giveUp(row: HostedRunRow, reason: string): Promise<void> {
     this.counted = { ...this.counted, givenUpCount: this.counted.givenUpCount + 1 };
-    this.deps.logger.error({ ...idsOf(row), reason }, 'a hosted run is given up; run-bridge pull --run tries it again');
+    this.deps.logger.error({ ...idsOf(row), reason }, 'gave up on a hosted run; pull it with run-bridge pull --run');
     await this.deps.store.save([{ ...row, state: 'failed' }]);
   }
 
@@ -161,7 +161,7 @@ export class PullWorker implements Component {
       unreadable += rejectCount + (outcome === 'broken' ? 1 : 0);
       if (outcome !== 'broken' && rejectCount === 0) continue;
       const fields = { ...idsOf(row), step: step.index, rejectCount, reason };
-      this.deps.logger.warn(fields, 'telemetry of a hosted run cannot be read, or not all of it');
+      this.deps.logger.warn(fields, 'failed to read all telemetry of a hosted run');
     }
     this.counted = {
       ...this.counted,
@@ -172,7 +172,7 @@ export class PullWorker implements Component {
     };
     if (!isFinal) return;
     const fields = { ...idsOf(row), status: run.status, stepCount: taken, recordCount: records };
-    this.deps.logger.info(fields, 'a hosted run was brought in');
+    this.deps.logger.info(fields, 'pulled a hosted run');
   }
 
   /** After a failure that the next run would meet as well. */
@@ -180,7 +180,7 @@ export class PullWorker implements Component {
     this.failureCount += 1;
     this.lastError = reasonOf(error);
     if (!(error instanceof PlatformError)) {
-      this.deps.logger.warn({ reason: this.lastError }, 'hosted runs cannot be brought in just now; it is tried again');
+      this.deps.logger.warn({ reason: this.lastError }, 'failed to pull hosted runs; retrying');
     }
     await pause(this.deps.clock, this.deps.retryPolicy.delayMs(this.failureCount, null), this.stop.signal);
   }

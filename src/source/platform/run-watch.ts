@@ -73,7 +73,7 @@ export class RunWatch implements Component {
       } catch (error) {
         if (this.stop.signal.aborted) return;
         const reason = reasonOf(error);
-        this.deps.logger.warn({ reason }, 'the platform could not be asked for new runs; it is asked again');
+        this.deps.logger.warn({ reason }, 'failed to ask the platform for new runs; retrying');
       }
     }
   }
@@ -91,7 +91,7 @@ export class RunWatch implements Component {
     for await (const runs of api.listRuns(query, this.stop.signal)) {
       const keys = runs.map(({ runId }) => ({ platform: scope.platform, accountId: scope.accountId, runId }));
       if (!(await store.add(keys, nowUnixMs, maxWaiting))) {
-        logger.info({ maxWaiting }, 'so many hosted runs wait that no more are looked for until some are done');
+        logger.info({ maxWaiting }, 'too many hosted runs are waiting; the search for new ones is paused');
         break;
       }
       onNoted();

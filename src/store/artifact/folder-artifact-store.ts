@@ -231,9 +231,13 @@ function toArtifactError(cause: unknown, folder: string): ArtifactError {
     return new ArtifactError('full', `the disk of ${folder} is full: free some space`, { cause });
   }
   if (code === 'EISDIR' || code === 'ENOTDIR' || code === 'ENOTEMPTY' || code === 'EEXIST') {
-    return new ArtifactError('conflict', 'there is an artifact with this name, and one below it: rename one of them', {
-      cause,
-    });
+    return new ArtifactError(
+      'conflict',
+      'an artifact has this name, and another one uses it as a folder: rename one of them',
+      {
+        cause,
+      },
+    );
   }
   const reason = code || String(cause);
   return new ArtifactError('unavailable', `${folder} cannot be read or written (${reason}): check it`, { cause });

@@ -142,6 +142,6 @@ export class SqlJournalStore implements JournalStore {
       .where('process_id', '=', processId)
       .where('is_dead', '=', 0);
     const alive = await (this.database.hasRowLocks ? query.forShare() : query).executeTakeFirst();
-    if (alive === undefined) throw new StoreError('locked', 'this process was not heard of for longer than its lease');
+    if (alive === undefined) throw new StoreError('locked', 'this process did not renew its lease in time');
   }
 }

@@ -19,7 +19,7 @@ export function admitVisitor(authenticator: Pick<Authenticator, 'admit'>, sessio
         break;
       case 'invalid':
         session.forget(request, response);
-        throw new ApiError(401, 'That token is not good any more: it was revoked, or its time is over.');
+        throw new ApiError(401, 'That token is no longer valid: it was revoked or has expired.');
       case 'limited':
         throw tooManyTries(admission.retryAfterMs);
     }
@@ -30,7 +30,7 @@ export function admitVisitor(authenticator: Pick<Authenticator, 'admit'>, sessio
 /** What is answered where an address has tried too often. */
 export function tooManyTries(retryAfterMs: number): ApiError {
   const seconds = Math.ceil(retryAfterMs / 1_000);
-  return new ApiError(429, `Too many tokens from your address were not good; try again in ${seconds} s.`, {
+  return new ApiError(429, `Too many invalid tokens from your address; try again in ${seconds} s.`, {
     'Retry-After': String(seconds),
   });
 }

@@ -31,7 +31,7 @@ export async function runDownloads(
     );
   } catch (error) {
     // The run is shown all the same.
-    logger.error({ error: String(error) }, 'artifacts cannot be listed');
+    logger.error({ error: String(error) }, 'failed to list artifacts');
     return 'unreadable';
   }
 }

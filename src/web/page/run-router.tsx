@@ -30,5 +30,5 @@ export function runRouter(deps: PageDeps): Router {
 }
 
 function tooMany(reason: string): string {
-  return `Many are looking at runs just now: ${reason}.`;
+  return `Too many clients are reading runs at the moment: ${reason}.`;
 }

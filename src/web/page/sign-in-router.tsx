@@ -38,7 +38,7 @@ export function signInRouter(
         throw tooManyTries(admission.retryAfterMs);
       case 'missing':
       case 'invalid': {
-        const problem = 'That token is not good: unknown, revoked, or its time is over.';
+        const problem = 'That token is not valid: it is unknown, revoked or expired.';
         await sendPage(response, <SignInPage to={to} problem={problem} version={version} />, 401);
       }
     }

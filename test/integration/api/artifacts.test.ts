@@ -286,7 +286,7 @@ describe('an upload', () => {
   });
 
   it.each([
-    ['a.json', 400, /^step: say whose artifact it is/],
+    ['a.json', 400, /^step: must name the step of the artifact/],
     ['a.json?step=x', 400, /^step: must be/],
     ['..%2Fa.json?step=1', 400, /^path: must be names/],
     ['metadata/telemetry-1-otel.parquet?step=1', 400, /run-bridge makes itself/],
@@ -319,7 +319,7 @@ describe('an upload', () => {
     expect((await put('c?step=1', Buffer.alloc(50))).status).toBe(201);
     expect((await put('c?step=1', Buffer.alloc(49))).status).toBe(201);
     const many = await put('d?step=1', Buffer.alloc(1));
-    expect(jsonOf(many).status.user_message).toBe('The step has 3 artifacts, which is all that one may have.');
+    expect(jsonOf(many).status.user_message).toBe('The step has 3 artifacts, the maximum.');
   });
 
   it('is 507 in the words of the disk guard while the disk takes no more', async () => {

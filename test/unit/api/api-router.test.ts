@@ -70,13 +70,16 @@ describe('the API behind its tokens', () => {
 
   it('says which right a token lacks', async () => {
     const token = await server.token('read_only');
-    const lacking = refused(403, 'This token may not do that: it is read_only, and jobs:run is not part of it.');
+    const lacking = refused(
+      403,
+      'This token is not allowed to do that: its permission set read_only does not include jobs:run.',
+    );
     expect(await server.ask('POST', '/api/run-bridge/v1/things', token, {})).toMatchObject(lacking);
   });
 
   it('keeps the reason of a failure to its own log', async () => {
     const answer = await server.ask('GET', '/api/run-bridge/v1/failure', await server.token());
-    expect(answer).toMatchObject(refused(500, 'run-bridge failed on this request; its log says why.'));
+    expect(answer).toMatchObject(refused(500, 'run-bridge failed on this request; see its log.'));
     expect(String(server.logger.lines.at(-1)?.fields.stack)).toContain('a bug');
   });
 

@@ -69,14 +69,14 @@ describe('run-bridge backup', () => {
     const { exitCode, stderr } = await backUp('copy');
     expect([exitCode, stderr]).toEqual([
       1,
-      `run-bridge: ${join(dir, 'copy')}: is there already, and a backup overwrites nothing; name a new folder\n`,
+      `run-bridge: ${join(dir, 'copy')}: already exists, and a backup never overwrites; name a new folder\n`,
     ]);
   });
 
   it('is not written into the data folder, nor of one that is not there', async () => {
-    expect((await backUp(join(data, 'copy'))).stderr).toContain('lies in the data folder itself');
+    expect((await backUp(join(data, 'copy'))).stderr).toContain('is inside the data folder');
     rmSync(data, { recursive: true });
-    expect((await backUp('copy')).stderr).toContain('there is no data folder to back up');
+    expect((await backUp('copy')).stderr).toContain('the data folder to back up does not exist');
     expect(existsSync(data)).toBe(false);
   });
 
@@ -84,7 +84,7 @@ describe('run-bridge backup', () => {
     writeFileSync(join(data, 'state.db'), 'no database, whatever it is called');
     const { exitCode, stderr } = await backUp('copy');
     expect(exitCode).toBe(1);
-    expect(stderr).toMatch(/could not be written, and nothing of it is left: .*damaged/);
+    expect(stderr).toMatch(/could not be written; its files were removed: .*damaged/);
     expect(readdirSync(dir)).toEqual(['data']);
   });
 });
@@ -162,9 +162,9 @@ describe('run-bridge restore', () => {
   });
 
   it.each([
-    ['nothing', 'there is no backup here', () => undefined],
+    ['nothing', 'this folder is not a backup', () => undefined],
     ['empty', 'this is no backup', () => mkdirSync(join(dir, 'empty'))],
-    ['copy.partial', 'cut off before it was whole', () => renameSync(join(dir, 'copy'), join(dir, 'copy.partial'))],
+    ['copy.partial', 'this backup is incomplete', () => renameSync(join(dir, 'copy'), join(dir, 'copy.partial'))],
     [
       'copy',
       'its state.db is damaged',

@@ -26,7 +26,7 @@ describe('what a request to a bridge carries', () => {
 
   it('is refused where it can be no token', () => {
     expect(() => bridgeHeaders({ RUN_BRIDGE_TOKEN: 'Bearer rbt_a' }, BRIDGE)).toThrow(
-      'RUN_BRIDGE_TOKEN: holds a space or a line break, which no token has; set the token alone',
+      'RUN_BRIDGE_TOKEN: contains a space or a line break; set it to the token alone',
     );
   });
 });

@@ -38,7 +38,7 @@ describe('run-bridge finish', () => {
     });
     const line = 'run 1001 ("night 7", job nightly) is finished: 2 steps, 1 of them failed\n';
     expect(await finish(['night 7', '--data-dir', dir])).toEqual({ exitCode: 0, stdout: '', stderr: line });
-    const again = line.replace('is finished', 'was finished already');
+    const again = line.replace('is finished', 'was already finished');
     expect(await finish(['--data-dir', dir], { RUN_BRIDGE_RUN_ID: 'night 7' })).toMatchObject({ stderr: again });
   });
 
@@ -60,7 +60,7 @@ describe('run-bridge finish', () => {
       await inFolder(async () => {});
       await server.registry.register(stepStart('a', { runKey: 'night', job: 'nightly' }));
       const line =
-        'run 1001 ("night", job nightly) takes no more steps; it is finished when the step that is under way has ended\n';
+        'run 1001 ("night", job nightly) accepts no more steps; it finishes when the step that is under way has ended\n';
       expect(await finish(['night', '--data-dir', dir])).toMatchObject({ exitCode: 0, stderr: line });
       expect(await finish(['night', '--to', server.url])).toMatchObject({ exitCode: 0, stderr: line });
       expect(await finish(['noon', '--to', server.url])).toMatchObject({
@@ -79,7 +79,7 @@ describe('run-bridge finish', () => {
       exitCode: 1,
       stderr: expect.stringContaining(`no run "night" is known in ${folder}`),
     });
-    expect(await finish([])).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('which run?') });
+    expect(await finish([])).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('no run given') });
     expect(await finish(['night', '--to', 'bridge:4318'])).toMatchObject({
       exitCode: 2,
       stderr: expect.stringContaining('--to: "bridge:4318" is not a URL'),

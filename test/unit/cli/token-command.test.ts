@@ -28,7 +28,7 @@ describe('run-bridge token', () => {
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(/^rbt_[\w-]{43}\n$/);
     expect(stderr).toMatch(
-      /^token 1001 \(airflow\): a token of anna with read_only for account 10001, good until 20.{14} UTC; it is shown this once:\n$/,
+      /^token 1001 \(airflow\): a token of anna with read_only for account 10001, valid until 20.{14} UTC; it is shown only once:\n$/,
     );
     const state = await openSqliteState(join(dir, 'data', 'state.db'));
     const row = await state.tokens.findGood(hashOf(stdout.trim()).toString('hex'), 0);
@@ -58,9 +58,9 @@ describe('run-bridge token', () => {
     expect(await token('revoke', '1001')).toEqual({
       exitCode: 0,
       stdout: '',
-      stderr: 'token 1001 (airflow) is revoked: it is refused within five seconds\n',
+      stderr: 'token 1001 (airflow) is revoked: it is rejected within five seconds\n',
     });
-    expect((await token('revoke', '1001')).stderr).toBe('token 1001 (airflow) was revoked already\n');
+    expect((await token('revoke', '1001')).stderr).toBe('token 1001 (airflow) was already revoked\n');
     const { stdout } = await token('list');
     expect(stdout).toMatch(
       /^ID +NAME +PERMISSION +USER +ACCOUNT +CREATED +LAST USED +STATE\n1001 +airflow +admin +- +10001 .* never +revoked .* UTC\n1002 +dagster +developer .* good until .* UTC\n$/,
@@ -86,11 +86,11 @@ describe('run-bridge token', () => {
       /no account 1; there is 10001, and --new-account NAME makes another$/,
     ],
     [['create', '--name', 'a', '--permission', 'admin', '--account', 'x'], 2, /"x" is not the number of an account$/],
-    [['craete'], 2, 'token "craete" is nothing that can be done; did you mean create?'],
+    [['craete'], 2, 'token "craete" is not a known action; did you mean create?'],
     [['list', '--name', 'a'], 2, '--name belongs to run-bridge token create, not to list'],
     [['list', '4'], 2, 'run-bridge token list takes no "4"'],
-    [['list'], 1, /data has no tokens: nothing has been kept there; is --data-dir right\?$/],
-    [['revoke'], 2, 'which token? Give its id, which run-bridge token list shows'],
+    [['list'], 1, /data has no tokens: nothing has been stored there; is --data-dir right\?$/],
+    [['revoke'], 2, 'no token given: give its id, as run-bridge token list shows it'],
     [['revoke', 'airflow'], 2, 'a token is revoked by its id, a number that run-bridge token list shows'],
   ])('says of %j what is wrong', async (args, exitCode, message) => {
     const ended = await token(...args);

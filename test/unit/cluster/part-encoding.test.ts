@@ -33,7 +33,7 @@ describe('a part of the journal', () => {
   it.each([
     ['without an end', '{"resource":{"attributes":{},"scope":{"name":"","version":""}}}'],
     ['whose resource is none', '{"resource":{}}\n'],
-    ['that does not say whose its records are', '{"record_type":"SpanStart"}\n'],
+    ['without a resource for its records', '{"record_type":"SpanStart"}\n'],
   ])('is refused where it is one %s', (_what, text) => {
     const [delivery] = sampleDeliveries('parse');
     const traceId = delivery?.batches[0]?.traceId;

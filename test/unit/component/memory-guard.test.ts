@@ -116,7 +116,7 @@ test('the answer says what is short, which setting changes it and when to come b
   clock.advance(100);
   expect(guard.findShortage(0)).toEqual({
     message:
-      'run-bridge is short of memory (950 MiB of 1000 MiB are taken): send this again shortly; --max-memory sets the limit.',
+      'run-bridge is short of memory (950 MiB of 1000 MiB are taken): send the request again shortly; --max-memory sets the limit.',
     retryAfterMs: 2_000,
   });
 });

@@ -54,13 +54,13 @@ describe('what only a shell could do is refused', () => {
 });
 
 test.each([
-  ['', 'names no program'],
-  ['   ', 'names no program'],
-  ["'' build", 'names no program'],
+  ['', 'has no program'],
+  ['   ', 'has no program'],
+  ["'' build", 'has no program'],
   ["dbt 'build", "has a ' that is not closed"],
   ['dbt "build', 'has a " that is not closed'],
-  ['dbt build \\', 'ends in a backslash with nothing behind it'],
-  ['dbt \0', 'holds a zero byte, which no argument can'],
+  ['dbt build \\', 'ends with a backslash'],
+  ['dbt \0', 'contains a zero byte, which is not possible in an argument'],
 ])('%j is no command', (line, problem) => {
   expect(wordsOf(line)).toBe(problem);
 });

@@ -379,7 +379,7 @@ describe('the hosted platform', () => {
 
   test('has no token with a space in it, which is not repeated', () => {
     expect(problemsOf({ environment: { RUN_BRIDGE_PLATFORM_TOKEN: 'Token abc' } })).toEqual([
-      'RUN_BRIDGE_PLATFORM_TOKEN: holds what no token has, a space or a line break; set it to the token alone',
+      'RUN_BRIDGE_PLATFORM_TOKEN: contains a space or a line break; set it to the token alone',
     ]);
   });
 });
@@ -459,7 +459,7 @@ jobs:
       expect.stringMatching(
         /^run-bridge.yaml:3: jobs.a.command "dbt seed && dbt run" has a & outside of single quotes/,
       ),
-      'run-bridge.yaml:4: jobs.b.command.1 names no program',
+      'run-bridge.yaml:4: jobs.b.command.1 has no program',
       `run-bridge.yaml:4: jobs.b.command.2 "x 'y" has a ' that is not closed`,
       'run-bridge.yaml:4: jobs.b.command.3 is not a line such as "dbt build" or a list of arguments',
       'run-bridge.yaml:5: jobs.c.env is not a list of variables',

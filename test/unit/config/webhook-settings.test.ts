@@ -51,7 +51,7 @@ describe('settings of webhooks', () => {
   });
 });
 
-describe('the key of webhooks', () => {
+describe('the webhook key', () => {
   it.each(['base64', 'hex'] as const)('is 32 bytes in %s, and is never shown', (encoding) => {
     const key = Buffer.alloc(32, 7);
     const read = readWebhookKey({ RUN_BRIDGE_WEBHOOK_KEY: key.toString(encoding) });

@@ -306,7 +306,7 @@ describe('after the program was killed', () => {
     expect(await over(runId)).toMatchObject({
       status: RUN_STATUS.error,
       statusMessage:
-        'run-bridge went down while this run was under way; a retry goes on from the command that was not done',
+        'run-bridge stopped while this run was in progress; a retry continues with the command that did not finish',
     });
     const retried = await service.retry(await toChange(runId), null);
     service.goOn();
@@ -322,7 +322,7 @@ describe('after the program was killed', () => {
     await begin([]);
     expect(await over(runId)).toMatchObject({
       status: RUN_STATUS.error,
-      statusMessage: 'The configuration has no commands for this job any more',
+      statusMessage: 'The configuration no longer has commands for this job',
     });
   });
 });

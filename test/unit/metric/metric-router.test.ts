@@ -49,5 +49,5 @@ it.each([
 it('tells nothing to tokens of other accounts, whatever they may do there', async () => {
   const answer = await get(await server.token('account_admin', { accountId: 20_002 }));
   expect(answer.status).toBe(403);
-  expect(answer.body.toString()).toContain('need a token of its first account');
+  expect(answer.body.toString()).toContain('require a token of the first account');
 });

@@ -30,7 +30,7 @@ it('leaves out a part that fails, and logs it once until it answers again', asyn
     {
       level: 'warn',
       fields: { source: 'a', reason: 'the database is away' },
-      message: 'metrics could not be read',
+      message: 'failed to collect metrics',
     },
   ]);
   isBroken = false;

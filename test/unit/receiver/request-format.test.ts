@@ -14,7 +14,9 @@ test.each([undefined, '', 'text/plain', 'application/jsonx', 'application/grpc']
   'Content-Type %s is not taken',
   (contentType) => {
     const headers = contentType === undefined ? {} : { 'content-type': contentType };
-    expect(() => parseEncoding(headers)).toThrow(/is not taken; send application\/x-protobuf or application\/json\.$/);
+    expect(() => parseEncoding(headers)).toThrow(
+      /is not supported; send application\/x-protobuf or application\/json\.$/,
+    );
   },
 );
 
@@ -30,7 +32,7 @@ test.each([
 });
 
 test.each(['br', 'zstd', 'gzip, gzip', 'compress'])('Content-Encoding %s is not taken', (contentEncoding) => {
-  expect(() => parseContentCoding(contentEncoding)).toThrow(/is not taken; send gzip, deflate/);
+  expect(() => parseContentCoding(contentEncoding)).toThrow(/is not supported; send gzip, deflate/);
 });
 
 test('a very long header is quoted in part', () => {

@@ -59,7 +59,7 @@ describe('what was left half removed', () => {
   it('is out of the way when a start has resolved, and gone when it was ended', async () => {
     await removeRows();
     const retention = new Retention({ kinds: [], removals: removals(), clock: new FakeClock(), logger });
-    const said = logger.next(({ message }) => message === 'what was left half removed is removed');
+    const said = logger.next(({ message }) => message === 'finished interrupted removals');
     await retention.start();
     expect(existsSync(runFolder())).toBe(false);
     expect((await said).fields).toEqual({ count: 2 });

@@ -173,8 +173,8 @@ it('holds nothing up for a run that the database can never keep, and counts it',
     expect(await postgres.invocations.countSetAside()).toBe(1);
     expect(await postgres.invocations.listUnnoted(9)).toEqual([]);
     expect(logger.lines.map(({ message }) => message)).toEqual([
-      'the database cannot keep all that is known of a run; its bare facts were noted',
-      'a run cannot be kept in the database and was set aside',
+      'the database cannot store the details of a run; only its summary was saved',
+      'a run cannot be stored in the database; it was skipped',
     ]);
   } finally {
     await postgres.close();

@@ -99,7 +99,7 @@ describe('a run whose command somebody runs', () => {
       ],
     });
     const told = bench.logger.lines.filter(({ fields }) => fields.traceId === TRACE);
-    expect(told.map(({ message }) => message)).toEqual(['a run started', 'a command ended', 'a run is finished']);
+    expect(told.map(({ message }) => message)).toEqual(['a run started', 'a command ended', 'finished a run']);
     expect(told[1]?.fields).toMatchObject({ job: 'nightly', run: 1002, step: 1, exitCode: 0 });
     expect(told[2]?.fields).toMatchObject({ job: 'nightly', run: 1002, step: '1' });
   });

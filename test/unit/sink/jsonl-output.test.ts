@@ -78,7 +78,7 @@ describe('the JSONL stream', () => {
     stream.destroy(new Error('EPIPE'));
     await output.shutdown(AbortSignal.timeout(1_000));
     output.onAppended(appended(5, 10));
-    expect(warnings).toEqual(['the JSONL stream was closed by its reader; records go on to the data folder']);
+    expect(warnings).toEqual(['the reader closed the JSONL stream; records are still written to the data folder']);
   });
 
   test('gives up at the deadline when its reader does not read', async () => {

@@ -56,7 +56,7 @@ describe('readBytes', () => {
     [
       'wide.jsonl.zst',
       Buffer.from('28b52ffd04a8010000', 'hex'),
-      'zstd: it needs a window of 2048 MiB, and 32 are taken',
+      'zstd: it needs a window of 2048 MiB; at most 32 are supported',
     ],
     ['bad.jsonl.zst', Buffer.from('no zstd at all, whatever its name'), 'zstd: invalid zstd data'],
   ])('says what is wrong with %s', async (name, bytes, reason) => {

@@ -66,7 +66,7 @@ describe('the API of runs', () => {
       /larger than 262144 bytes/,
     ],
     ['a trace id that is none', 'PUT', `${STEP}/traces/xyz`, undefined, 400, /32 hexadecimal/],
-    ['a step that never began', 'PUT', `${STEP}/traces/${TRACE_ID}`, undefined, 404, /^no step a has begun here/],
+    ['a step that never began', 'PUT', `${STEP}/traces/${TRACE_ID}`, undefined, 404, /^step a is not registered/],
     [
       'an ending of no known kind',
       'PUT',
@@ -75,7 +75,7 @@ describe('the API of runs', () => {
       400,
       /^ending\.kind: /,
     ],
-    ['another path', 'GET', '/api/run-bridge/v1/executions/7', undefined, 404, /is nothing that this API has$/],
+    ['another path', 'GET', '/api/run-bridge/v1/executions/7', undefined, 404, /is not a route of this API$/],
   ] as const)('refuses %s, and says why', async (_what, method, path, body, status, message) => {
     const type = body === 'a=b' ? 'application/x-www-form-urlencoded' : 'application/json';
     const answer = await ask(method, path, body, type);

@@ -82,8 +82,8 @@ describe('webhook subscriptions over the platform API', () => {
   it.each([
     [{ name: '' }, 'name'],
     [{ name: undefined }, 'name: is missing'],
-    [{ name: 7 }, 'name: is no text.'],
-    [{ name: null }, 'name: is no text.'],
+    [{ name: 7 }, 'name: must be a string.'],
+    [{ name: null }, 'name: must be a string.'],
     [{ client_url: undefined }, 'client_url: is missing'],
     [{ client_url: 'ftp://x/' }, 'client_url'],
     [{ client_url: 'nowhere' }, 'client_url'],
@@ -437,7 +437,7 @@ describe('webhooks of run-bridge’s own', () => {
       [{}, 'The body has neither an event_id nor a since'],
       [both, 'The body has neither an event_id nor a since'],
       [{ event_id: 1 }, 'event_id'],
-      [{ since: 'yesterday' }, 'since: is no time such as 2026-01-31T12:00:00Z.'],
+      [{ since: 'yesterday' }, 'since: must be a time, for example 2026-01-31T12:00:00Z.'],
     ] as const) {
       const refused = await replay(body);
       expect([refused.status, refused.body]).toMatchObject([
@@ -456,7 +456,7 @@ describe('webhooks of run-bridge’s own', () => {
       const { status, body } = await replay({ event_id });
       expect([status, body]).toMatchObject([
         404,
-        { status: { code: 404, user_message: expect.stringContaining(`no event ${event_id} that could be replayed`) } },
+        { status: { code: 404, user_message: expect.stringContaining(`no event ${event_id} to replay`) } },
       ]);
     }
     const { status } = await replay({ since: '2026-01-01T00:00:00Z', webhook_id: 'wsu_x' });

@@ -26,10 +26,10 @@ test.each([
   ['a prefix alone', frame(Buffer.alloc(0), 0, 10), {}, /10 bytes, 0 came/],
   ['a message that is cut off', frame(Buffer.alloc(10), 0, 4_000_000), {}, /4000000 bytes, 10 came/],
   ['a message that is longer than it says', frame(Buffer.alloc(10), 0, 9), {}, /9 bytes, more came/],
-  ['no message of gRPC', Buffer.from('{"resourceSpans":[]}'), {}, /not a message of gRPC/],
+  ['no message of gRPC', Buffer.from('{"resourceSpans":[]}'), {}, /not a gRPC message/],
   ['bytes that are not compressed as they say', frame(Buffer.from('garbage'), 1), GZIP, /valid gzip/],
   ['compressed bytes that are cut off', frame(gzipSync(paddedBody(5_000)).subarray(0, 20), 1), GZIP, /valid gzip/],
-  ['a compression that is not named', frame(gzipSync(paddedBody(100)), 1), {}, /no grpc-encoding says how/],
+  ['a compression that is not named', frame(gzipSync(paddedBody(100)), 1), {}, /no grpc-encoding header/],
 ])('%s: INVALID_ARGUMENT, and the connection serves on', async (_name, bytes, headers, message) => {
   const client = bench.client();
   expect(await client.call(bytes, TRACES_PATH, headers)).toMatchObject({

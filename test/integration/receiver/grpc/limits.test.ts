@@ -58,7 +58,10 @@ test('a second message is refused, also where both come in one piece', async () 
   bench = await GrpcBench.start({ maxBodyBytes: MIB });
   const bomb = frame(gzipSync(paddedBody(MIB)), 1);
   const answer = await bench.client().call(Buffer.concat([bomb, bomb]), TRACES_PATH, GZIP);
-  expect(answer).toMatchObject({ code: 3, message: expect.stringMatching(/has not the length that it announces/) });
+  expect(answer).toMatchObject({
+    code: 3,
+    message: expect.stringMatching(/does not have the length that its header announces/),
+  });
 });
 
 test('a message that finds no room is UNAVAILABLE before it is read, and welcome later', async () => {
