@@ -9,8 +9,7 @@ import { environmentName, SETTING_KEYS, SETTINGS } from '../src/config/settings.
 import { MAPPING_SWITCHES } from '../src/exporter/mapping/mapping-options.js';
 import { attributePolicyOf, KNOWN_EVENTS } from '../src/exporter/redaction/redaction-policy.js';
 import { JOB_RUN_PATHS } from '../src/job/routes.js';
-import type { MetricDefinition } from '../src/metric/metric-definition.js';
-import { METRICS } from '../src/metric/metrics.js';
+import { METRICS, type MetricDefinition } from '../src/metric/metrics.js';
 import { QUERY_PATHS } from '../src/query/routes.js';
 import type { AttributePolicy } from '../src/record/event-table.js';
 import { eventName } from '../src/run/event-name.js';

@@ -21,7 +21,9 @@ import { Lifecycle } from './component/lifecycle.js';
 import { pause } from './component/pause.js';
 import type { Configuration } from './config/configuration.js';
 import { missingForHooks } from './config/missing-for-hooks.js';
+import type { Feature } from './feature.js';
 import { createJobs } from './job/feature.js';
+import { createMetrics } from './metric/feature.js';
 import { createQueries } from './query/feature.js';
 import { ExportIntake } from './receiver/export-intake.js';
 import { WatchedConsumer } from './receiver/watched-consumer.js';
@@ -156,17 +158,19 @@ export class App {
       clock,
       stopping: this.stopping.signal,
     });
-    const features = [this.webhooks, jobs, artifacts, queries];
+    const features: readonly Feature[] = [this.webhooks, jobs, artifacts, queries];
+    const metrics = createMetrics({
+      ...{ health, intake, memory: limits.memory, disk: limits.disk, runs: this.tracker, notes: parts.notes },
+      ...{ exports: opened.exports, clock, logger, version: deps.version, startedUnixMs: clock.nowUnixMs() },
+      connections: () => this.ports.connectionCounts,
+      added: features.flatMap((feature) => feature.metrics ?? []),
+    });
     const api = new LateApi(configuration, {
       ...{ state: opened.state, reader: parts.anyReader, tracker: parts.anyRuns, registry: this.registry, jobs },
       ...{ access, clock, logger, version: deps.version, stopping: this.stopping.signal, features },
       artifacts,
-      measured: {
-        ...{ health, intake, memory: limits.memory, disk: limits.disk, runs: this.tracker, exports: opened.exports },
-        notes: parts.notes,
-        connections: () => this.ports.connectionCounts,
-        startedUnixMs: clock.nowUnixMs(),
-      },
+      metrics,
+      notes: parts.notes,
       otlpUrl: () => this.ports.otlpUrl,
     });
     this.ports = new Ports(configuration, {

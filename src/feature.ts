@@ -4,7 +4,7 @@ import type { ProcessContext } from './cli/process-context.js';
 import type { Clock } from './component/clock.js';
 import type { Component } from './component/component.js';
 import type { Configuration } from './config/configuration.js';
-import type { MetricSource } from './metric/metric-source.js';
+import type { MetricSource } from './metric/feature.js';
 import type { State } from './store/state.js';
 
 /** What a feature adds to the program. What is a function is called when somebody first asks for it, so that a start loads none of it. */

@@ -4,23 +4,22 @@ import type { Artifacts } from '../artifact/feature.js';
 import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Feature } from '../feature.js';
+import type { Metrics } from '../metric/feature.js';
 import { API_PATH } from '../run/api-path.js';
 import type { LocalStepRegistry } from '../run/local-step-registry.js';
 import { lazyRouter } from '../web/lazy-router.js';
 import { isForPages } from '../web/page/is-for-pages.js';
 import type { Access } from './access.js';
 import type { ApiRoutersDeps } from './api-routers.js';
-import type { MeasuredParts } from './create-metrics.js';
 
 /** What the API works with. */
-export interface LateApiDeps extends Omit<ApiRoutersDeps, 'notes' | 'redaction'> {
+export interface LateApiDeps extends Omit<ApiRoutersDeps, 'redaction'> {
   readonly access: Access;
   readonly registry: LocalStepRegistry;
   readonly artifacts: Artifacts;
   /** Where telemetry is received; asked only after the start. */
   readonly otlpUrl: () => string;
-  /** What metrics are read from, beside what is here anyway. */
-  readonly measured: MeasuredParts & { readonly notes: ApiRoutersDeps['notes'] };
+  readonly metrics: Metrics;
   readonly features: readonly Feature[];
   readonly logger: Logger;
 }
@@ -54,27 +53,23 @@ export class LateApi {
       const { configuration, deps } = this;
       const { apiRouters } = await import('./api-routers.js');
       const { redaction } = configuration;
-      const own = await apiRouters({ ...deps, notes: deps.measured.notes, redaction });
+      const own = await apiRouters({ ...deps, redaction });
       return this.behindTokens(configuration.web.host, own);
     });
   }
 
   /** Metrics, on the port for people and tools. */
   metrics(): Router {
-    return lazyRouter(METRICS_PATH, async () => {
-      const { measured, features, clock, logger, version } = this.deps;
-      const { createMetrics } = await import('./create-metrics.js');
-      const added = await Promise.all(features.map(({ metrics }) => metrics?.() ?? []));
-      const router = createMetrics({ ...measured, added: added.flat(), clock, logger, version });
-      return this.behindTokens(this.configuration.web.host, [router]);
-    });
+    return lazyRouter(METRICS_PATH, async () =>
+      this.behindTokens(this.configuration.web.host, [await this.deps.metrics.router()]),
+    );
   }
 
   /** The pages, for the port for people and tools; mounted before the API, which their links lead to. */
   pages(): Router {
     return lazyRouter(isForPages, async () => {
       const [{ openPages }, artifacts] = await Promise.all([import('./open-pages.js'), this.deps.artifacts.open()]);
-      return openPages(this.configuration, { ...this.deps, notes: this.deps.measured.notes, artifacts });
+      return openPages(this.configuration, { ...this.deps, artifacts });
     });
   }
 

@@ -1,5 +1,3 @@
-import type { MetricDefinition } from './metric-definition.js';
-
 const SUBSCRIPTION = ['account', 'subscription'] as const;
 
 /** Every metric that there is, in the order in which they are answered; docs/reference/metrics.md shows them as tables. */
@@ -126,4 +124,14 @@ function counter<const L extends readonly string[]>(help: string, ...labels: L) 
 
 function gauge<const L extends readonly string[]>(help: string, ...labels: L) {
   return { kind: 'gauge', help, labels } as const;
+}
+
+/** What is known of a metric before anybody reads it. */
+export interface MetricDefinition {
+  /** A counter begins at 0 with the process and only grows; a gauge is how things are now. */
+  readonly kind: 'counter' | 'gauge';
+  /** One sentence; scrapers show it. */
+  readonly help: string;
+  /** Names of its labels, all of which every sample has. Each label's values are a bounded set. */
+  readonly labels: readonly string[];
 }

@@ -1,9 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../component/clock.js';
 import { slices } from '../component/slices.js';
-import type { MetricSource } from '../metric/metric-source.js';
-import type { Sample } from '../metric/sample.js';
-import { stateSamples } from '../metric/state-samples.js';
+import { type MetricSource, type Sample, stateSamples } from '../metric/feature.js';
 import { archiveReasonOf } from './circuit-breaker.js';
 import type { DeliveryTallies, DeliveryTally } from './dispatcher.js';
 import type { SubscriptionOverview, SubscriptionStore } from './subscription-store.js';

@@ -31,7 +31,6 @@ export class V2Server {
     const features = [jobs, webhookParts(state, clock)];
     const tracker = { find: async () => undefined };
     const own = {
-      dataFolder,
       tracker,
       notes: { listSetAside: async () => [] },
       redaction: 'literals',

@@ -8,7 +8,8 @@ import { apiRouters } from '../../../src/app/api-routers.js';
 import { artifactRouter } from '../../../src/artifact/downloads.js';
 import { RunArtifacts } from '../../../src/artifact/run-artifacts.js';
 import { uploadRouter } from '../../../src/artifact/uploads.js';
-import { metricRouter } from '../../../src/metric/metric-router.js';
+import { metricRouter } from '../../../src/metric/routes.js';
+import { createQueries } from '../../../src/query/feature.js';
 import type { SenderGate } from '../../../src/receiver/sender-gate.js';
 import { LocalStepRegistry } from '../../../src/run/local-step-registry.js';
 import { RecordLogFiles } from '../../../src/sink/record-log-files.js';
@@ -62,14 +63,15 @@ beforeAll(async () => {
   const { state, folder, clock } = server;
   const reader = new RecordLogFiles(folder, () => {});
   const jobs = idleJobs(state, clock);
-  const features = [jobs, webhookParts(state, clock)];
+  const stopping = new AbortController().signal;
+  const queries = createQueries({ 'data-dir': folder }, { state, shared: undefined, clock, stopping });
+  const features = [jobs, webhookParts(state, clock), queries];
   const tracker = { find: async () => undefined };
   const own = {
     notes: { listSetAside: async () => [] },
-    dataFolder: folder,
     tracker,
     redaction: 'literals',
-    stopping: new AbortController().signal,
+    stopping,
     version: '0.0.0',
   } as const;
   const openStore = async () => new FolderArtifactStore(folder);

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { MetricDefinition } from '../../../src/metric/metric-definition.js';
-import { writeExposition } from '../../../src/metric/metric-router.js';
-import { METRICS } from '../../../src/metric/metrics.js';
-import type { Sample } from '../../../src/metric/sample.js';
+import { METRICS, type MetricDefinition } from '../../../src/metric/metrics.js';
+import { writeExposition } from '../../../src/metric/routes.js';
+import type { Sample } from '../../../src/metric/samples.js';
 import { ParsedMetrics } from '../../tool/parsed-metrics.js';
 
 const DEFINITIONS: readonly (readonly [string, MetricDefinition])[] = Object.entries(METRICS);

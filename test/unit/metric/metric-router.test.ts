@@ -1,6 +1,6 @@
 import { Router } from 'express';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { metricRouter } from '../../../src/metric/metric-router.js';
+import { metricRouter } from '../../../src/metric/routes.js';
 import { ApiServer } from '../../fake/api-server.js';
 import { type Answer, send } from '../../fake/http-client.js';
 

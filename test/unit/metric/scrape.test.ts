@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
-import type { MetricSource } from '../../../src/metric/metric-source.js';
-import type { Sample } from '../../../src/metric/sample.js';
-import { Scrape } from '../../../src/metric/scrape.js';
+import { Scrape } from '../../../src/metric/routes.js';
+import type { MetricSource, Sample } from '../../../src/metric/samples.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { writeExposition } from '../../../src/metric/metric-router.js';
+import { writeExposition } from '../../../src/metric/routes.js';
 import { DEFAULT_BREAKER_LIMITS } from '../../../src/webhook/circuit-breaker.js';
 import { webhookMetrics } from '../../../src/webhook/metrics.js';
 import { WebhookBench } from '../../fake/webhook-bench.js';

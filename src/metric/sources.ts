@@ -1,0 +1,169 @@
+import type { ConnectionCounts } from '../component/connection-counts.js';
+import type { DiskUsage } from '../component/disk-guard.js';
+import type { Health } from '../component/health.js';
+import type { MemoryUsage } from '../component/memory-guard.js';
+import type { DestinationStatus, SignalStatus } from '../exporter/destination.js';
+import type { IntakeCounts } from '../receiver/export-intake.js';
+import { type MetricSource, type Sample, stateSamples } from './samples.js';
+
+/** What is known of the process. */
+export interface ProcessMetricsDeps {
+  /** The program's version. */
+  readonly version: string;
+  readonly startedUnixMs: number;
+  readonly memory: { readonly usage: MemoryUsage };
+  readonly disk: { readonly usage: DiskUsage };
+  /** Of runs, those that are not over. */
+  readonly runs: { readonly openCount: number };
+  readonly notes: { readonly setAsideCount: number };
+}
+
+/** Memory, disk and what is at work in this process. */
+export function processMetrics({
+  version,
+  startedUnixMs,
+  memory,
+  disk,
+  runs,
+  notes,
+}: ProcessMetricsDeps): MetricSource {
+  return { name: 'process', read };
+
+  function read(): readonly Sample[] {
+    const { usedBytes, residentBytes, limitBytes } = memory.usage;
+    const space = disk.usage;
+    const labels = {};
+    return [
+      { name: 'run_bridge_build_info', value: 1, labels: { version } },
+      { name: 'run_bridge_start_time_seconds', value: startedUnixMs / 1_000, labels },
+      { name: 'run_bridge_open_runs', value: runs.openCount, labels },
+      { name: 'run_bridge_runs_set_aside', value: notes.setAsideCount, labels },
+      { name: 'run_bridge_memory_used_bytes', value: usedBytes, labels },
+      { name: 'run_bridge_memory_resident_bytes', value: residentBytes, labels },
+      { name: 'run_bridge_memory_limit_bytes', value: limitBytes, labels },
+      { name: 'run_bridge_disk_free_bytes', value: space.freeBytes, labels },
+      { name: 'run_bridge_disk_size_bytes', value: space.totalBytes, labels },
+      { name: 'run_bridge_disk_reserve_bytes', value: space.reserveBytes, labels },
+      ...ifKnown('run_bridge_data_folder_used_bytes', space.usedBytes),
+      ...ifKnown('run_bridge_data_folder_limit_bytes', space.limitBytes),
+    ];
+  }
+}
+
+function ifKnown(
+  name: 'run_bridge_data_folder_used_bytes' | 'run_bridge_data_folder_limit_bytes',
+  value: number | undefined,
+): readonly Sample[] {
+  return value === undefined ? [] : [{ name, value, labels: {} }];
+}
+
+/** What `/readyz` says: of all, and of each part. */
+export function healthMetrics(health: Pick<Health, 'report'>): MetricSource {
+  return { name: 'health', read };
+
+  function read(): readonly Sample[] {
+    const { ready, checks } = health.report();
+    return [
+      { name: 'run_bridge_ready', value: Number(ready), labels: {} },
+      ...checks.map(
+        ({ name: check, state }): Sample => ({
+          name: 'run_bridge_check_ready',
+          value: Number(state.ready),
+          labels: { check },
+        }),
+      ),
+    ];
+  }
+}
+
+/** What is known of telemetry that comes in. */
+export interface ReceiverMetricsDeps {
+  readonly intake: { readonly counts: IntakeCounts; readonly inFlightBytes: number };
+  /** By the port's name. */
+  readonly connections: () => Readonly<Record<string, ConnectionCounts>>;
+}
+
+/** What receivers took and what they did not. */
+export function receiverMetrics({ intake, connections }: ReceiverMetricsDeps): MetricSource {
+  return { name: 'receiver', read };
+
+  function read(): readonly Sample[] {
+    const { accepted, refused } = intake.counts;
+    return [
+      ...Object.entries(connections()).flatMap(([port, counts]) => connectionSamples(port, counts)),
+      ...Object.entries(accepted).flatMap(([signal, one]): readonly Sample[] => [
+        { name: 'run_bridge_receiver_accepted_requests_total', value: one.requestCount, labels: { signal } },
+        { name: 'run_bridge_receiver_accepted_items_total', value: one.itemCount, labels: { signal } },
+        { name: 'run_bridge_receiver_accepted_bytes_total', value: one.bodyBytes, labels: { signal } },
+        { name: 'run_bridge_receiver_rejected_items_total', value: one.rejectedCount, labels: { signal } },
+      ]),
+      ...[...refused].map(
+        ([reason, value]): Sample => ({
+          name: 'run_bridge_receiver_refused_requests_total',
+          value,
+          labels: { reason },
+        }),
+      ),
+      { name: 'run_bridge_receiver_in_flight_bytes', value: intake.inFlightBytes, labels: {} },
+    ];
+  }
+}
+
+function connectionSamples(port: string, { openCount, droppedCount }: ConnectionCounts): readonly Sample[] {
+  return [
+    { name: 'run_bridge_connections', value: openCount, labels: { port } },
+    { name: 'run_bridge_dropped_connections_total', value: droppedCount, labels: { port } },
+  ];
+}
+
+const STATES: readonly DestinationStatus['state'][] = ['idle', 'sending', 'waiting', 'stopped'];
+const SIGNAL_STATES: readonly SignalStatus['state'][] = ['ready', 'waiting', 'off'];
+
+/** How far each destination has got, as it was a moment ago. */
+export function destinationMetrics(statuses: () => readonly DestinationStatus[]): MetricSource {
+  return { name: 'destinations', read: () => statuses().flatMap(samplesOf) };
+}
+
+function samplesOf(status: DestinationStatus): readonly Sample[] {
+  const { name: destination, signals } = status;
+  const labels = { destination };
+  return [
+    ...stateSamples(
+      STATES,
+      status.state,
+      (state, value): Sample => ({ name: 'run_bridge_destination_state', value, labels: { destination, state } }),
+    ),
+    { name: 'run_bridge_destination_pending_runs', value: status.pendingRuns, labels },
+    { name: 'run_bridge_destination_lag_bytes', value: status.lagBytes, labels },
+    { name: 'run_bridge_destination_oldest_unsent_age_seconds', value: status.oldestUnsentSeconds, labels },
+    { name: 'run_bridge_destination_given_up_runs_total', value: status.givenUpRunCount, labels },
+    ...signalSamples(destination, 'traces', signals.traces, status.givenUpSpanCount),
+    ...signalSamples(destination, 'logs', signals.logs, status.givenUpLogCount),
+  ];
+}
+
+function signalSamples(
+  destination: string,
+  signal: string,
+  status: SignalStatus,
+  givenUpCount: number,
+): readonly Sample[] {
+  const labels = { destination, signal };
+  return [
+    ...stateSamples(
+      SIGNAL_STATES,
+      status.state,
+      (state, value): Sample => ({
+        name: 'run_bridge_destination_signal_state',
+        value,
+        labels: { ...labels, state },
+      }),
+    ),
+    { name: 'run_bridge_destination_sent_items_total', value: status.sentCount, labels },
+    { name: 'run_bridge_destination_forwarded_messages_total', value: status.forwardedCount, labels },
+    { name: 'run_bridge_destination_refused_items_total', value: status.refusedCount, labels },
+    { name: 'run_bridge_destination_rejected_items_total', value: status.rejectedCount, labels },
+    { name: 'run_bridge_destination_failed_attempts_total', value: status.failedAttemptCount, labels },
+    { name: 'run_bridge_destination_given_up_items_total', value: givenUpCount, labels },
+  ];
+}
