@@ -2,7 +2,7 @@
 const features = ['webhook', 'job', 'artifact', 'retention', 'query', 'metric'];
 // The layers of src/, lowest first: a folder may import itself and what stands in a row above it, never below.
 const layers = [
-  ['component', 'record'],
+  ['core', 'record'],
   ['schema', 'otlp'],
   ['decode'],
   ['sink', 'store', 'delivery'],

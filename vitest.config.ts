@@ -37,7 +37,7 @@ export default defineConfig({
       project('newest', {
         include: [
           'test/e2e/{query,hostile-senders}.test.ts',
-          'test/unit/component/bounded-thread.test.ts',
+          'test/unit/core/bounded-thread.test.ts',
           'test/long/export-thread.test.ts',
         ],
         globalSetup: POSTGRES,

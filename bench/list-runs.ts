@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runListQuery } from '../src/api/v2/run-router.js';
-import { systemClock } from '../src/component/clock.js';
+import { systemClock } from '../src/core/clock.js';
 import { FIRST_ACCOUNT_ID } from '../src/store/account-store.js';
 import type { TraceNote } from '../src/store/invocation-store.js';
 import { openPostgresState } from '../src/store/open-postgres-state.js';

@@ -1,9 +1,9 @@
 import type { Router } from 'express';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import type { ProcessContext } from './cli/process-context.js';
-import type { Clock } from './component/clock.js';
-import type { Component } from './component/component.js';
 import type { Configuration } from './config/configuration.js';
+import type { Clock } from './core/clock.js';
+import type { Component } from './core/component.js';
 import type { MetricSource } from './metric/feature.js';
 import type { State } from './store/state.js';
 

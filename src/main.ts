@@ -41,10 +41,10 @@ const [
 ] = await Promise.all([
   import('node:os'),
   import('node:url'),
-  import('./component/clock.js'),
-  import('./component/file-mask.js'),
-  import('./component/host-check.js'),
-  import('./component/package-file.js'),
+  import('./core/clock.js'),
+  import('./core/file-mask.js'),
+  import('./core/host-check.js'),
+  import('./core/package-file.js'),
   import('./cli/run-cli.js'),
 ]);
 

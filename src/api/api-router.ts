@@ -1,5 +1,5 @@
 import { type ErrorRequestHandler, Router } from 'express';
-import type { Logger } from '../component/logger.js';
+import type { Logger } from '../core/logger.js';
 import { API_PATH } from '../run/api-path.js';
 import { ApiError } from './api-error.js';
 import { authenticate, callerOf, tokenNeeded } from './authenticate.js';

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { Clock } from '../component/clock.js';
-import type { Logger } from '../component/logger.js';
+import type { Clock } from '../core/clock.js';
+import type { Logger } from '../core/logger.js';
 import type { TokenRow, TokenStore } from '../store/token-store.js';
 import type { Caller } from './caller.js';
 import type { FailedTries } from './failed-tries.js';

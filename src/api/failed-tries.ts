@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net';
-import type { Clock } from '../component/clock.js';
+import type { Clock } from '../core/clock.js';
 
 /** So many tries an address may fail one after the other; then one more with every `TRY_BACK_MS`. */
 const MAX_TRIES = 20;

@@ -1,5 +1,5 @@
 import type { ErrorRequestHandler, Request, Response } from 'express';
-import type { Logger } from '../component/logger.js';
+import type { Logger } from '../core/logger.js';
 import { StoreError } from '../store/store-error.js';
 import { ApiError } from './api-error.js';
 

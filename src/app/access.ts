@@ -4,10 +4,10 @@ import { FailedTries } from '../api/failed-tries.js';
 import { OpenGate } from '../api/open-gate.js';
 import { TokenGate } from '../api/token-gate.js';
 import { newSecret } from '../api/token-secret.js';
-import type { Clock } from '../component/clock.js';
-import { isLoopback } from '../component/is-loopback.js';
-import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
+import type { Clock } from '../core/clock.js';
+import { isLoopback } from '../core/is-loopback.js';
+import type { Logger } from '../core/logger.js';
 import type { SenderGate } from '../receiver/sender-gate.js';
 import type { TokenStore } from '../store/token-store.js';
 

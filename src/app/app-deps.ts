@@ -1,8 +1,8 @@
 import type { Writable } from 'node:stream';
-import type { Clock } from '../component/clock.js';
-import type { Logger } from '../component/logger.js';
-import type { Machine } from '../component/machine.js';
 import type { Environment } from '../config/environment.js';
+import type { Clock } from '../core/clock.js';
+import type { Logger } from '../core/logger.js';
+import type { Machine } from '../core/machine.js';
 
 /** What the program gets from outside. */
 export interface AppDeps {

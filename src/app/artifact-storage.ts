@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import type { Component } from '../component/component.js';
-import { type Lazy, lazy } from '../component/lazy.js';
 import type { Configuration } from '../config/configuration.js';
+import type { Component } from '../core/component.js';
+import { type Lazy, lazy } from '../core/lazy.js';
 import type { ArtifactStore } from '../store/artifact/artifact-store.js';
 import { bucketOf } from './bucket-of.js';
 

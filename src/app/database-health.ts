@@ -1,4 +1,4 @@
-import type { Health, HealthState } from '../component/health.js';
+import type { Health, HealthState } from '../core/health.js';
 import type { OpenParts } from './open-parts.js';
 
 /** What may say that a database on a server is not to be had. */

@@ -1,9 +1,9 @@
-import type { Clock } from '../component/clock.js';
-import { FixedDelayTask } from '../component/fixed-delay-task.js';
-import type { Guard, Shortage } from '../component/guard.js';
-import type { HealthState } from '../component/health.js';
-import type { Logger } from '../component/logger.js';
-import { pause } from '../component/pause.js';
+import type { Clock } from '../core/clock.js';
+import { FixedDelayTask } from '../core/fixed-delay-task.js';
+import type { Guard, Shortage } from '../core/guard.js';
+import type { HealthState } from '../core/health.js';
+import type { Logger } from '../core/logger.js';
+import { pause } from '../core/pause.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { LEASE_MS, LEASE_RENEW_MS } from '../store/lease-times.js';
 import { StoreError } from '../store/store-error.js';

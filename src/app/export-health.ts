@@ -1,4 +1,4 @@
-import type { HealthState } from '../component/health.js';
+import type { HealthState } from '../core/health.js';
 import type { DestinationStatus } from '../exporter/destination.js';
 
 /** What `/readyz` says of a destination. One that is down is no reason to send telemetry elsewhere: the bridge keeps it. */

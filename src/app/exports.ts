@@ -1,9 +1,9 @@
-import type { Clock } from '../component/clock.js';
-import type { Logger } from '../component/logger.js';
-import { reasonOf } from '../component/reason-of.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import type { DestinationSettings } from '../config/destination-settings.js';
+import type { Clock } from '../core/clock.js';
+import type { Logger } from '../core/logger.js';
+import { reasonOf } from '../core/reason-of.js';
 import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../delivery/retry-policy.js';
 import { loadExporterModule, SpanExporterDestination } from '../exporter/custom-exporter.js';
 import type { Destination } from '../exporter/destination.js';

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import type { Router } from 'express';
-import type { Clock } from '../component/clock.js';
-import type { Component } from '../component/component.js';
-import type { Guard } from '../component/guard.js';
-import type { Health } from '../component/health.js';
-import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
+import type { Clock } from '../core/clock.js';
+import type { Component } from '../core/component.js';
+import type { Guard } from '../core/guard.js';
+import type { Health } from '../core/health.js';
+import type { Logger } from '../core/logger.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../delivery/retry-policy.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import { DownloadFolder } from '../source/platform/download-folder.js';

@@ -1,8 +1,8 @@
 import type { Router } from 'express';
 import { METRICS_PATH } from '../api/metrics-path.js';
 import type { Artifacts } from '../artifact/feature.js';
-import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
+import type { Logger } from '../core/logger.js';
 import type { Feature } from '../feature.js';
 import type { Metrics } from '../metric/feature.js';
 import { API_PATH } from '../run/api-path.js';

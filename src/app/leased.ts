@@ -1,8 +1,8 @@
-import type { Clock } from '../component/clock.js';
-import type { Component } from '../component/component.js';
-import { FixedDelayTask } from '../component/fixed-delay-task.js';
-import type { Logger } from '../component/logger.js';
-import { reasonOf } from '../component/reason-of.js';
+import type { Clock } from '../core/clock.js';
+import type { Component } from '../core/component.js';
+import { FixedDelayTask } from '../core/fixed-delay-task.js';
+import type { Logger } from '../core/logger.js';
+import { reasonOf } from '../core/reason-of.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { LEASE_MS, LEASE_RENEW_MS } from '../store/lease-times.js';
 

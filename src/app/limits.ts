@@ -1,16 +1,16 @@
 import { join } from 'node:path';
-import type { Clock } from '../component/clock.js';
-import type { Component } from '../component/component.js';
-import { DataFolderOnDisk } from '../component/data-folder.js';
-import { DiskGuard } from '../component/disk-guard.js';
-import type { Guard } from '../component/guard.js';
-import type { Health } from '../component/health.js';
-import type { Logger } from '../component/logger.js';
-import type { Machine } from '../component/machine.js';
-import { MemoryGuard } from '../component/memory-guard.js';
-import { probeFolder } from '../component/probe-folder.js';
-import { WriteWatch } from '../component/write-watch.js';
 import type { Configuration } from '../config/configuration.js';
+import type { Clock } from '../core/clock.js';
+import type { Component } from '../core/component.js';
+import { DataFolderOnDisk } from '../core/data-folder.js';
+import { DiskGuard } from '../core/disk-guard.js';
+import type { Guard } from '../core/guard.js';
+import type { Health } from '../core/health.js';
+import type { Logger } from '../core/logger.js';
+import type { Machine } from '../core/machine.js';
+import { MemoryGuard } from '../core/memory-guard.js';
+import { probeFolder } from '../core/probe-folder.js';
+import { WriteWatch } from '../core/write-watch.js';
 import { inFlightLimit } from '../receiver/export-intake.js';
 import { LOCK_FILE } from '../store/data-folder-lock.js';
 

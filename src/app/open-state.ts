@@ -1,10 +1,10 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { FIRST_TOKEN_FILE } from '../api/first-token.js';
-import type { Clock } from '../component/clock.js';
-import type { Logger } from '../component/logger.js';
-import { namesIn } from '../component/names-in.js';
 import type { Configuration } from '../config/configuration.js';
+import type { Clock } from '../core/clock.js';
+import type { Logger } from '../core/logger.js';
+import { namesIn } from '../core/names-in.js';
 import { ROWS_FOLDER } from '../run/run-row-backup.js';
 import { listTraces } from '../sink/record-log-files.js';
 import type { Fence } from '../store/fence.js';

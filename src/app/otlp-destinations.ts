@@ -1,8 +1,8 @@
-import { reasonOf } from '../component/reason-of.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { maskUrl } from '../config/mask.js';
 import { toDestinationConfig } from '../config/to-destination-config.js';
+import { reasonOf } from '../core/reason-of.js';
 import type { DestinationConfig } from '../exporter/destination-config.js';
 import { findLoops, loadTls } from '../exporter/destination-config.js';
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { SharedRunReader } from '../cluster/shared-run-reader.js';
-import { packageFile } from '../component/package-file.js';
 import type { Configuration } from '../config/configuration.js';
+import { packageFile } from '../core/package-file.js';
 import { ParquetThread } from '../parquet/parquet-thread.js';
 import { InvocationParquet } from '../parquet/run-parquet.js';
 import type { TraceId } from '../record/ids.js';

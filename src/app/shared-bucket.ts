@@ -1,5 +1,5 @@
-import { type Lazy, lazy } from '../component/lazy.js';
 import type { Configuration } from '../config/configuration.js';
+import { type Lazy, lazy } from '../core/lazy.js';
 import type { S3ObjectStore } from '../store/bucket/s3-object-store.js';
 import { sharedBucketOf } from './bucket-of.js';
 

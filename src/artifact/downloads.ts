@@ -5,7 +5,7 @@ import { ApiError } from '../api/api-error.js';
 import { V2_PATH } from '../api/api-router.js';
 import { authorize, callerOf } from '../api/authenticate.js';
 import { success } from '../api/envelope.js';
-import type { Logger } from '../component/logger.js';
+import type { Logger } from '../core/logger.js';
 import { type ArtifactPath, telemetryPlaceOf } from '../store/artifact/artifact-path.js';
 import type { Artifact, ByteRange, OpenArtifact } from '../store/artifact/artifact-store.js';
 import { parseRunNumber } from '../store/run-number.js';

@@ -1,8 +1,8 @@
 import type { Router } from 'express';
-import type { Guard } from '../component/guard.js';
-import { lazy } from '../component/lazy.js';
-import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
+import type { Guard } from '../core/guard.js';
+import { lazy } from '../core/lazy.js';
+import type { Logger } from '../core/logger.js';
 import type { Feature } from '../feature.js';
 import { STEP_LIMITS } from '../source/artifact/artifact-limits.js';
 import type { ArtifactStore } from '../store/artifact/artifact-store.js';

@@ -1,6 +1,6 @@
 import { ApiError } from '../api/api-error.js';
-import type { Logger } from '../component/logger.js';
-import { readableBytes } from '../component/readable-bytes.js';
+import type { Logger } from '../core/logger.js';
+import { readableBytes } from '../core/readable-bytes.js';
 import { ArtifactError } from '../store/artifact/artifact-error.js';
 import { type ArtifactPath, parseArtifactPath } from '../store/artifact/artifact-path.js';
 import type { CatalogStep } from '../store/run-catalog.js';

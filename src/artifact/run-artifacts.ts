@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { closeOnFailure } from '../component/close-on-failure.js';
+import { closeOnFailure } from '../core/close-on-failure.js';
 import type { TraceId } from '../record/ids.js';
 import { ArtifactError } from '../store/artifact/artifact-error.js';
 import { type ArtifactPath, telemetryPath, telemetryPlaceOf } from '../store/artifact/artifact-path.js';

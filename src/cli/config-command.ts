@@ -1,5 +1,5 @@
-import { alignedRows } from '../component/aligned-rows.js';
 import { SETTING_KEYS } from '../config/settings.js';
+import { alignedRows } from '../core/aligned-rows.js';
 import type { CliCommand } from './command-line.js';
 import { EXIT } from './exit-code.js';
 

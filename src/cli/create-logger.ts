@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream';
 import { type DestinationStream, type Logger as PinoLogger, pino } from 'pino';
-import type { Logger } from '../component/logger.js';
 import type { SettingValues } from '../config/settings.js';
+import type { Logger } from '../core/logger.js';
 
 /** How the program's own log is written. */
 export interface LoggerOptions {

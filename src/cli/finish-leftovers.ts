@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { App } from '../app.js';
-import { silentLogger } from '../component/logger.js';
-import { namesIn } from '../component/names-in.js';
 import type { Configuration } from '../config/configuration.js';
+import { silentLogger } from '../core/logger.js';
+import { namesIn } from '../core/names-in.js';
 import { SPOOL_FOLDER } from '../source/spool-folder.js';
 import { appDeps } from './app-deps.js';
 import type { ProcessContext } from './process-context.js';

@@ -1,5 +1,5 @@
-import type { Clock } from '../component/clock.js';
-import { pause } from '../component/pause.js';
+import type { Clock } from '../core/clock.js';
+import { pause } from '../core/pause.js';
 import { isWholeLine, linesRequest, RecordsToRequests } from '../decode/records-to-request.js';
 import type { ExportRequest } from '../otlp/export-request.js';
 import { JsonCodec } from '../otlp/json-codec.js';

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { counted } from '../component/counted.js';
-import { readableBytes } from '../component/readable-bytes.js';
 import type { Configuration } from '../config/configuration.js';
+import { counted } from '../core/counted.js';
+import { readableBytes } from '../core/readable-bytes.js';
 import type { TraceId } from '../record/ids.js';
 import type { Delivery, RecordConsumer } from '../record/record-batch.js';
 import { asImported } from '../record/resource.js';

@@ -1,5 +1,5 @@
-import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
+import type { Logger } from '../core/logger.js';
 import { createLogger } from './create-logger.js';
 import type { ProcessContext } from './process-context.js';
 

@@ -1,8 +1,8 @@
 import type { AppPurpose } from '../app/app-deps.js';
 import { App } from '../app.js';
-import type { Logger } from '../component/logger.js';
-import { pause } from '../component/pause.js';
 import type { Configuration } from '../config/configuration.js';
+import type { Logger } from '../core/logger.js';
+import { pause } from '../core/pause.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import { HttpArtifactSink } from '../source/artifact/http-artifact-sink.js';
 import { HttpStepRegistry } from '../source/http-step-registry.js';

@@ -1,10 +1,10 @@
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
-import type { Logger } from '../component/logger.js';
-import { reasonOf } from '../component/reason-of.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
+import type { Logger } from '../core/logger.js';
+import { reasonOf } from '../core/reason-of.js';
 import { ReadingTally } from '../source/reading-tally.js';
 import { RecordPipe } from '../source/record-pipe.js';
 import { REJECTS_FILE, RejectFile } from '../source/reject-file.js';

@@ -1,5 +1,5 @@
-import type { Clock } from '../component/clock.js';
 import { quoted } from '../config/mask.js';
+import type { Clock } from '../core/clock.js';
 import { parseRetryAfterMs } from '../delivery/retry-after.js';
 import type { Signal } from '../record/record-batch.js';
 import { CliError } from './cli-error.js';

@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
-import type { Clock } from '../component/clock.js';
 import type { Environment } from '../config/environment.js';
+import type { Clock } from '../core/clock.js';
 import type { CommandExit } from './exit-code.js';
 
 /** What commands see of the process; `src/main.ts` makes it, tests make their own. */

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { App } from '../app.js';
-import type { Clock } from '../component/clock.js';
-import { pause } from '../component/pause.js';
+import type { Clock } from '../core/clock.js';
+import { pause } from '../core/pause.js';
 import type {
   AnyValue,
   ExportRequest,

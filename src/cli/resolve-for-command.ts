@@ -1,8 +1,8 @@
-import { systemMachine } from '../component/machine.js';
 import type { ResolvedConfiguration } from '../config/configuration.js';
 import { defaultMaxMemoryBytes } from '../config/default-max-memory.js';
 import { findConfigurationFile } from '../config/find-configuration-file.js';
 import { resolveConfiguration } from '../config/resolve-configuration.js';
+import { systemMachine } from '../core/machine.js';
 import { DEFAULT_MAPPING_SWITCHES } from '../exporter/mapping/mapping-options.js';
 import type { Invocation } from './command-line.js';
 

@@ -1,7 +1,7 @@
-import { errorCode } from '../component/error-code.js';
-import { ListenError } from '../component/listen-error.js';
-import { reasonOf } from '../component/reason-of.js';
 import { ConfigurationError } from '../config/configuration-error.js';
+import { errorCode } from '../core/error-code.js';
+import { ListenError } from '../core/listen-error.js';
+import { reasonOf } from '../core/reason-of.js';
 import type { CommandHost } from '../feature.js';
 import { queryCommand } from '../query/feature.js';
 import { ConsumeError } from '../record/record-batch.js';

@@ -1,5 +1,5 @@
-import { youngGeneration } from '../component/young-generation.js';
 import { SETTING_KEYS } from '../config/settings.js';
+import { youngGeneration } from '../core/young-generation.js';
 import type { CliCommand } from './command-line.js';
 
 /** `run-bridge serve`: receive, keep and pass on until SIGTERM or SIGINT. */

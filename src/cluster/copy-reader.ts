@@ -1,7 +1,7 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '../component/clock.js';
-import type { Component } from '../component/component.js';
+import type { Clock } from '../core/clock.js';
+import type { Component } from '../core/component.js';
 import type { TraceId } from '../record/ids.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from '../sink/record-log.js';
 import { type DamageReport, RecordLogFiles } from '../sink/record-log-files.js';

@@ -1,4 +1,4 @@
-import type { Clock } from '../component/clock.js';
+import type { Clock } from '../core/clock.js';
 import type { Appended } from '../sink/appended.js';
 import type { ClusterStores } from '../store/cluster/cluster-stores.js';
 import type { SharedTrace } from '../store/cluster/shared-trace-store.js';

@@ -1,9 +1,9 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Timer } from '../component/clock.js';
-import type { Component } from '../component/component.js';
-import type { Logger } from '../component/logger.js';
-import { reasonOf } from '../component/reason-of.js';
+import type { Timer } from '../core/clock.js';
+import type { Component } from '../core/component.js';
+import type { Logger } from '../core/logger.js';
+import { reasonOf } from '../core/reason-of.js';
 import type { TraceId } from '../record/ids.js';
 import type { SharedTrace } from '../store/cluster/shared-trace-store.js';
 import { HeldTrace, type HeldTraceDeps } from './held-trace.js';

@@ -1,7 +1,7 @@
-import type { Component } from '../component/component.js';
-import { groupBy } from '../component/group-by.js';
-import type { Logger } from '../component/logger.js';
-import { reasonOf } from '../component/reason-of.js';
+import type { Component } from '../core/component.js';
+import { groupBy } from '../core/group-by.js';
+import type { Logger } from '../core/logger.js';
+import { reasonOf } from '../core/reason-of.js';
 import type { TraceId } from '../record/ids.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 import { recordCountOf } from '../record/record-page.js';

@@ -1,8 +1,8 @@
-import type { Clock } from '../component/clock.js';
-import type { Component } from '../component/component.js';
-import { FixedDelayTask } from '../component/fixed-delay-task.js';
-import type { Logger } from '../component/logger.js';
-import { reasonOf } from '../component/reason-of.js';
+import type { Clock } from '../core/clock.js';
+import type { Component } from '../core/component.js';
+import { FixedDelayTask } from '../core/fixed-delay-task.js';
+import type { Logger } from '../core/logger.js';
+import { reasonOf } from '../core/reason-of.js';
 import type { TraceId } from '../record/ids.js';
 import type { SharedTraceStore } from '../store/cluster/shared-trace-store.js';
 

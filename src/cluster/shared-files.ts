@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from '../component/error-code.js';
+import { errorCode } from '../core/error-code.js';
 import type { TraceId } from '../record/ids.js';
 import type { ObjectStore } from '../store/bucket/object-store.js';
 import type { ClusterStores } from '../store/cluster/cluster-stores.js';

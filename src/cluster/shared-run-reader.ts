@@ -1,4 +1,4 @@
-import type { Clock } from '../component/clock.js';
+import type { Clock } from '../core/clock.js';
 import type { TraceId } from '../record/ids.js';
 import { parseRun } from '../run/parse-run.js';
 import { type EndingTimes, RunState } from '../run/run-state.js';

@@ -1,5 +1,5 @@
-import type { Logger } from '../component/logger.js';
-import { reasonOf } from '../component/reason-of.js';
+import type { Logger } from '../core/logger.js';
+import { reasonOf } from '../core/reason-of.js';
 import type { TraceId } from '../record/ids.js';
 import type { StepListener } from '../run/run-event.js';
 import type { SharedTraceStore } from '../store/cluster/shared-trace-store.js';

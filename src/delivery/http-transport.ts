@@ -2,7 +2,7 @@ import http from 'node:http';
 import https from 'node:https';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { Clock } from '../component/clock.js';
+import type { Clock } from '../core/clock.js';
 import { exchange, exchangeErrorText, type HttpAnswer } from './http-exchange.js';
 import { parseRetryAfterMs } from './retry-after.js';
 import type { SendResult, Transport } from './transport.js';

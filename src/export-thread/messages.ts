@@ -1,5 +1,5 @@
-import type { LogFields, Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
+import type { LogFields, Logger } from '../core/logger.js';
 import type { DestinationStatus } from '../exporter/destination.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunEvent } from '../run/run-event.js';

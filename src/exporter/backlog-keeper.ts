@@ -1,5 +1,5 @@
-import type { Clock, Timer } from '../component/clock.js';
-import type { Logger } from '../component/logger.js';
+import type { Clock, Timer } from '../core/clock.js';
+import type { Logger } from '../core/logger.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { RecordLogReader } from '../sink/record-log.js';

@@ -1,7 +1,7 @@
-import type { Clock } from '../component/clock.js';
-import type { Logger } from '../component/logger.js';
-import { pause } from '../component/pause.js';
-import { reasonOf } from '../component/reason-of.js';
+import type { Clock } from '../core/clock.js';
+import type { Logger } from '../core/logger.js';
+import { pause } from '../core/pause.js';
+import { reasonOf } from '../core/reason-of.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { TraceId } from '../record/ids.js';
 import type { CursorStore, ExportCursor } from '../store/cursor-store.js';

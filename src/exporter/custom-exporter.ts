@@ -1,8 +1,8 @@
 import { pathToFileURL } from 'node:url';
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
 import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace-base';
-import type { Clock } from '../component/clock.js';
-import { reasonOf } from '../component/reason-of.js';
+import type { Clock } from '../core/clock.js';
+import { reasonOf } from '../core/reason-of.js';
 import type { SendResult } from '../delivery/transport.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
 

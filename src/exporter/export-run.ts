@@ -1,4 +1,4 @@
-import type { Timer } from '../component/clock.js';
+import type { Timer } from '../core/clock.js';
 import type { TraceId } from '../record/ids.js';
 import type { Signal } from '../record/record-batch.js';
 import type { RunSummary } from '../run/run-summary.js';

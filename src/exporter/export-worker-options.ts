@@ -1,5 +1,5 @@
-import type { Clock } from '../component/clock.js';
-import type { Logger } from '../component/logger.js';
+import type { Clock } from '../core/clock.js';
+import type { Logger } from '../core/logger.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunSummary } from '../run/run-summary.js';

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Timer } from '../component/clock.js';
-import type { Component } from '../component/component.js';
-import { reasonOf } from '../component/reason-of.js';
+import type { Timer } from '../core/clock.js';
+import type { Component } from '../core/component.js';
+import { reasonOf } from '../core/reason-of.js';
 import type { TraceId } from '../record/ids.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';

@@ -1,6 +1,6 @@
-import type { Clock, Timer } from '../component/clock.js';
-import type { Logger } from '../component/logger.js';
-import { reasonOf } from '../component/reason-of.js';
+import type { Clock, Timer } from '../core/clock.js';
+import type { Logger } from '../core/logger.js';
+import { reasonOf } from '../core/reason-of.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { Signal } from '../record/record-batch.js';
 import type { ForeignLogReader } from '../sink/foreign-segments.js';

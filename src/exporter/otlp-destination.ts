@@ -1,6 +1,6 @@
 import { JsonLogsSerializer, JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
 import protobuf from 'protobufjs/minimal.js';
-import type { Clock } from '../component/clock.js';
+import type { Clock } from '../core/clock.js';
 import { HttpTransport } from '../delivery/http-transport.js';
 import type { SendResult } from '../delivery/transport.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readFileSync, readSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { errorCode } from '../component/error-code.js';
+import { errorCode } from '../core/error-code.js';
 import type { TraceId } from '../record/ids.js';
 import type { Resource } from '../record/resource.js';
 import { ResourceIndex } from '../sink/resource-index.js';

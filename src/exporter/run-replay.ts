@@ -1,4 +1,4 @@
-import type { Clock } from '../component/clock.js';
+import type { Clock } from '../core/clock.js';
 import type { TraceId } from '../record/ids.js';
 import type { Signal } from '../record/record-batch.js';
 import type { RunSummary } from '../run/run-summary.js';

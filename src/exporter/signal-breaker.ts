@@ -1,5 +1,5 @@
-import type { Clock, Timer } from '../component/clock.js';
-import type { Logger } from '../component/logger.js';
+import type { Clock, Timer } from '../core/clock.js';
+import type { Logger } from '../core/logger.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { SendResult } from '../delivery/transport.js';
 import type { Signal } from '../record/record-batch.js';

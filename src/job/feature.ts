@@ -1,10 +1,10 @@
 import type { JobFacts } from '../api/v2/job-document.js';
-import type { Clock } from '../component/clock.js';
-import type { Component } from '../component/component.js';
-import { lazy } from '../component/lazy.js';
-import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
 import { joinCommandLine } from '../config/jobs.js';
+import type { Clock } from '../core/clock.js';
+import type { Component } from '../core/component.js';
+import { lazy } from '../core/lazy.js';
+import type { Logger } from '../core/logger.js';
 import type { Feature } from '../feature.js';
 import type { LocalStepRegistry } from '../run/local-step-registry.js';
 import { FIRST_ACCOUNT_ID } from '../store/account-store.js';

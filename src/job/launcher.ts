@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { devNull } from 'node:os';
-import type { Clock } from '../component/clock.js';
-import { errorCode } from '../component/error-code.js';
-import { fileMask } from '../component/file-mask.js';
-import { pause } from '../component/pause.js';
-import { processTree } from '../component/process-tree.js';
-import { signalProcesses } from '../component/signal-processes.js';
 import type { JobDefinition } from '../config/jobs.js';
+import type { Clock } from '../core/clock.js';
+import { errorCode } from '../core/error-code.js';
+import { fileMask } from '../core/file-mask.js';
+import { pause } from '../core/pause.js';
+import { processTree } from '../core/process-tree.js';
+import { signalProcesses } from '../core/signal-processes.js';
 import type { CommandEnding } from '../store/command-ending.js';
 import type { JobRunRow } from './job-run-store.js';
 

@@ -1,5 +1,5 @@
-import type { Clock } from '../component/clock.js';
 import type { JobDefinition } from '../config/jobs.js';
+import type { Clock } from '../core/clock.js';
 import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
 import type { ExecutionStore } from '../store/execution-store.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../store/run-status.js';

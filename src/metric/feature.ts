@@ -1,7 +1,7 @@
 import type { Router } from 'express';
-import type { Clock } from '../component/clock.js';
-import type { Health } from '../component/health.js';
-import type { Logger } from '../component/logger.js';
+import type { Clock } from '../core/clock.js';
+import type { Health } from '../core/health.js';
+import type { Logger } from '../core/logger.js';
 import type { DestinationStatus } from '../exporter/destination.js';
 import type { MetricSource } from './samples.js';
 import type { ProcessMetricsDeps, ReceiverMetricsDeps } from './sources.js';

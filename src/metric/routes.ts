@@ -4,10 +4,10 @@ import { Counter, Gauge, Registry, type RegistryContentType } from 'prom-client'
 import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticate.js';
 import { METRICS_PATH } from '../api/metrics-path.js';
-import type { Clock, Timer } from '../component/clock.js';
-import { groupBy } from '../component/group-by.js';
-import type { Logger } from '../component/logger.js';
-import { reasonOf } from '../component/reason-of.js';
+import type { Clock, Timer } from '../core/clock.js';
+import { groupBy } from '../core/group-by.js';
+import type { Logger } from '../core/logger.js';
+import { reasonOf } from '../core/reason-of.js';
 import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
 import { METRICS, type MetricDefinition } from './metrics.js';
 import type { MetricSource, Sample } from './samples.js';

@@ -1,7 +1,7 @@
-import type { ConnectionCounts } from '../component/connection-counts.js';
-import type { DiskUsage } from '../component/disk-guard.js';
-import type { Health } from '../component/health.js';
-import type { MemoryUsage } from '../component/memory-guard.js';
+import type { ConnectionCounts } from '../core/connection-counts.js';
+import type { DiskUsage } from '../core/disk-guard.js';
+import type { Health } from '../core/health.js';
+import type { MemoryUsage } from '../core/memory-guard.js';
 import type { DestinationStatus, SignalStatus } from '../exporter/destination.js';
 import type { IntakeCounts } from '../receiver/export-intake.js';
 import { type MetricSource, type Sample, stateSamples } from './samples.js';

@@ -1,5 +1,5 @@
 import protobuf from 'protobufjs';
-import { reasonOf } from '../component/reason-of.js';
+import { reasonOf } from '../core/reason-of.js';
 import type { Signal } from '../record/record-batch.js';
 import { loadProtoFiles } from '../schema/proto-files.js';
 import type {

@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
-import { startBoundedThread } from '../component/bounded-thread.js';
-import { systemClock } from '../component/clock.js';
-import { packageFile } from '../component/package-file.js';
+import { startBoundedThread } from '../core/bounded-thread.js';
+import { systemClock } from '../core/clock.js';
+import { packageFile } from '../core/package-file.js';
 import { type LineReject, type Stretch, StretchEncoder, type StretchLimits, type StretchStep } from './line-encoder.js';
 import type { LineRowsOptions } from './line-rows.js';
 import type { ParquetOutput } from './parquet-writer.js';

@@ -1,7 +1,7 @@
 // The program of the thread that writes Parquet; `ParquetThread` starts it.
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
-import { reasonOf } from '../component/reason-of.js';
+import { reasonOf } from '../core/reason-of.js';
 import { RecordLogFiles } from '../sink/record-log-files.js';
 import { LOG_FILE } from '../sink/trace-log.js';
 import { InvocationFiles } from './invocation-files.js';

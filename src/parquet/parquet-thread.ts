@@ -1,8 +1,8 @@
 import type { Worker } from 'node:worker_threads';
-import { startBoundedThread } from '../component/bounded-thread.js';
-import type { Clock, Timer } from '../component/clock.js';
-import type { Component } from '../component/component.js';
-import type { Logger } from '../component/logger.js';
+import { startBoundedThread } from '../core/bounded-thread.js';
+import type { Clock, Timer } from '../core/clock.js';
+import type { Component } from '../core/component.js';
+import type { Logger } from '../core/logger.js';
 import type { ParquetJob, ParquetJobWriter } from './run-parquet.js';
 
 /** What the thread's owner works with. */

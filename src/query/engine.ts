@@ -2,8 +2,8 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { NoPermitError, Permits } from '../api/permits.js';
-import type { Clock } from '../component/clock.js';
-import { packageFile } from '../component/package-file.js';
+import type { Clock } from '../core/clock.js';
+import { packageFile } from '../core/package-file.js';
 import type { QueryFiles } from './files.js';
 import {
   QueryError,

@@ -1,6 +1,6 @@
 import type { CliCommand } from '../cli/command-line.js';
-import type { Clock } from '../component/clock.js';
 import type { Configuration } from '../config/configuration.js';
+import type { Clock } from '../core/clock.js';
 import type { Feature } from '../feature.js';
 import type { State } from '../store/state.js';
 import type { QueryCommandHost } from './command.js';

@@ -1,5 +1,5 @@
 import { Router } from 'express';
-import type { ListenAddress } from '../component/open-port.js';
+import type { ListenAddress } from '../core/open-port.js';
 import { API_PATH } from '../run/api-path.js';
 
 /** What a bridge says of itself at `GET /api/run-bridge/v1`. */

@@ -1,7 +1,7 @@
-import type { Clock } from '../component/clock.js';
-import type { Guard } from '../component/guard.js';
-import type { Logger } from '../component/logger.js';
-import { MEMORY_PER_BODY_BYTE } from '../component/memory-guard.js';
+import type { Clock } from '../core/clock.js';
+import type { Guard } from '../core/guard.js';
+import type { Logger } from '../core/logger.js';
+import { MEMORY_PER_BODY_BYTE } from '../core/memory-guard.js';
 import type { BodyDecoder, DecodedRequest } from '../decode/request-decoder.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Delivery, RecordConsumer, Signal } from '../record/record-batch.js';

@@ -1,11 +1,11 @@
 import type { RequestListener } from 'node:http';
 import express, { type Express, type NextFunction, type Request, type Response, type Router } from 'express';
-import type { Component } from '../component/component.js';
-import type { ConnectionCounts } from '../component/connection-counts.js';
-import type { Health, HealthState } from '../component/health.js';
-import { HttpListener, type HttpListenerConfig } from '../component/http-listener.js';
-import type { Logger } from '../component/logger.js';
-import type { ListenAddress } from '../component/open-port.js';
+import type { Component } from '../core/component.js';
+import type { ConnectionCounts } from '../core/connection-counts.js';
+import type { Health, HealthState } from '../core/health.js';
+import { HttpListener, type HttpListenerConfig } from '../core/http-listener.js';
+import type { Logger } from '../core/logger.js';
+import type { ListenAddress } from '../core/open-port.js';
 import type { Signal } from '../record/record-batch.js';
 import type { ExportIntake } from './export-intake.js';
 import { healthRouter } from './health-router.js';

@@ -1,6 +1,6 @@
-import type { Clock } from '../component/clock.js';
-import type { Shortage } from '../component/guard.js';
-import type { Logger } from '../component/logger.js';
+import type { Clock } from '../core/clock.js';
+import type { Shortage } from '../core/guard.js';
+import type { Logger } from '../core/logger.js';
 import { OtlpDecodeError } from '../otlp/otlp-codec.js';
 import { ConsumeError } from '../record/record-batch.js';
 

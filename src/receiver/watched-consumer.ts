@@ -1,4 +1,4 @@
-import type { WriteWatch } from '../component/write-watch.js';
+import type { WriteWatch } from '../core/write-watch.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 
 /** Hands deliveries on, and tells a watch whether they could be written. */

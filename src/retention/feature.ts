@@ -1,5 +1,5 @@
-import type { Clock } from '../component/clock.js';
-import type { Logger } from '../component/logger.js';
+import type { Clock } from '../core/clock.js';
+import type { Logger } from '../core/logger.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunTracker } from '../run/run-tracker.js';
 import type { ForeignSegments } from '../sink/foreign-segments.js';

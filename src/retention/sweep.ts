@@ -1,7 +1,7 @@
-import type { Clock, Timer } from '../component/clock.js';
-import type { Component } from '../component/component.js';
-import type { Logger } from '../component/logger.js';
-import { reasonOf } from '../component/reason-of.js';
+import type { Clock, Timer } from '../core/clock.js';
+import type { Component } from '../core/component.js';
+import type { Logger } from '../core/logger.js';
+import { reasonOf } from '../core/reason-of.js';
 import type { Removals } from './removals.js';
 import type { RetainedSize } from './telemetry-place.js';
 

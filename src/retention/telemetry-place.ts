@@ -1,9 +1,9 @@
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from '../component/error-code.js';
-import { readFolderSize } from '../component/folder-size.js';
-import { readFolderUsage } from '../component/folder-usage.js';
-import { makeFolderIn } from '../component/make-folder-in.js';
+import { errorCode } from '../core/error-code.js';
+import { readFolderSize } from '../core/folder-size.js';
+import { readFolderUsage } from '../core/folder-usage.js';
+import { makeFolderIn } from '../core/make-folder-in.js';
 import { parseTraceId, type TraceId } from '../record/ids.js';
 import { ROWS_FOLDER } from '../run/run-row-backup.js';
 import type { ObjectStore } from '../store/bucket/object-store.js';

@@ -1,5 +1,5 @@
-import type { Clock } from '../component/clock.js';
-import { EarliestTimer } from '../component/earliest-timer.js';
+import type { Clock } from '../core/clock.js';
+import { EarliestTimer } from '../core/earliest-timer.js';
 import type { TraceId } from '../record/ids.js';
 import type { PendingVerdict } from './run-state.js';
 

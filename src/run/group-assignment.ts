@@ -1,4 +1,4 @@
-import { groupBy } from '../component/group-by.js';
+import { groupBy } from '../core/group-by.js';
 import type { SpanId } from '../record/ids.js';
 import { resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
 import type { UnixNano } from '../record/unix-nano.js';

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from '../component/error-code.js';
-import { slices } from '../component/slices.js';
+import { errorCode } from '../core/error-code.js';
+import { slices } from '../core/slices.js';
 import { parseRunRows } from '../store/parse-run-rows.js';
 import type { RunRows } from '../store/run-rows.js';
 import { ROWS_FOLDER } from './run-row-backup.js';

@@ -1,4 +1,4 @@
-import { EarliestTimer } from '../component/earliest-timer.js';
+import { EarliestTimer } from '../core/earliest-timer.js';
 import type { TraceId } from '../record/ids.js';
 import type { Appended, AppendedPiece } from '../sink/appended.js';
 import type { RunRow } from '../store/run-store.js';

@@ -1,4 +1,4 @@
-import type { LogFields, Logger } from '../component/logger.js';
+import type { LogFields, Logger } from '../core/logger.js';
 import type { RunEvent, RunListener } from './run-event.js';
 import type { InvocationSummary, RunSummary } from './run-summary.js';
 

@@ -1,5 +1,5 @@
-import type { Clock } from '../component/clock.js';
-import type { Logger } from '../component/logger.js';
+import type { Clock } from '../core/clock.js';
+import type { Logger } from '../core/logger.js';
 import type { TraceId } from '../record/ids.js';
 import type { RecordLogReader } from '../sink/record-log.js';
 import type { RunStore } from '../store/run-store.js';

@@ -1,6 +1,6 @@
-import type { Timer } from '../component/clock.js';
-import type { Component } from '../component/component.js';
-import { whenAborted } from '../component/when-aborted.js';
+import type { Timer } from '../core/clock.js';
+import type { Component } from '../core/component.js';
+import { whenAborted } from '../core/when-aborted.js';
 import type { TraceId } from '../record/ids.js';
 import type { Appended, AppendListener } from '../sink/appended.js';
 import { EvictedRuns, type ParkedRun } from './evicted-runs.js';

@@ -1,4 +1,4 @@
-import { counted } from '../component/counted.js';
+import { counted } from '../core/counted.js';
 import type { SpanStatus } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { CommandEnding } from '../store/command-ending.js';

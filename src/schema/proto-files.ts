@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import protobuf from 'protobufjs';
-import { packageFile } from '../component/package-file.js';
+import { packageFile } from '../core/package-file.js';
 
 /** The package's `proto/` folder. */
 export const PROTO_FOLDER = fileURLToPath(packageFile('proto/'));

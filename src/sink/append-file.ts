@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { closeOnFailure } from '../component/close-on-failure.js';
-import { errorCode } from '../component/error-code.js';
+import { closeOnFailure } from '../core/close-on-failure.js';
+import { errorCode } from '../core/error-code.js';
 
 /** How many bytes at the end of a file are read at a time to find its last line break. */
 const TAIL_BYTES = 64 * 1024;

@@ -1,7 +1,7 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { closeOnFailure } from '../component/close-on-failure.js';
-import { errorCode } from '../component/error-code.js';
+import { closeOnFailure } from '../core/close-on-failure.js';
+import { errorCode } from '../core/error-code.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
 import { AppendFile, makeFolder } from './append-file.js';
 import { readLines } from './line-reader.js';

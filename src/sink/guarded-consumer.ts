@@ -1,4 +1,4 @@
-import type { Guard } from '../component/guard.js';
+import type { Guard } from '../core/guard.js';
 import { ConsumeError, type ConsumeErrorCode, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 
 /** A record that has no text yet, as it is reckoned, in bytes. */

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
-import type { Component } from '../component/component.js';
-import { errorCode } from '../component/error-code.js';
-import type { Logger } from '../component/logger.js';
+import type { Component } from '../core/component.js';
+import { errorCode } from '../core/error-code.js';
+import type { Logger } from '../core/logger.js';
 import type { TraceId } from '../record/ids.js';
 import { formatRecordLine } from '../record/record-line.js';
 import type { Appended, AppendListener } from './appended.js';

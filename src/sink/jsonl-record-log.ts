@@ -1,11 +1,11 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock, Timer } from '../component/clock.js';
-import type { Component } from '../component/component.js';
-import { groupBy } from '../component/group-by.js';
-import type { Logger } from '../component/logger.js';
-import { reasonOf } from '../component/reason-of.js';
-import { slices } from '../component/slices.js';
+import type { Clock, Timer } from '../core/clock.js';
+import type { Component } from '../core/component.js';
+import { groupBy } from '../core/group-by.js';
+import type { Logger } from '../core/logger.js';
+import { reasonOf } from '../core/reason-of.js';
+import { slices } from '../core/slices.js';
 import type { TraceId } from '../record/ids.js';
 import { ConsumeError, type Delivery, type RecordBatch, type RecordConsumer } from '../record/record-batch.js';
 import { PagePool, recordCountOf } from '../record/record-page.js';

@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from '../component/error-code.js';
+import { errorCode } from '../core/error-code.js';
 import { parseTraceId, type TraceId } from '../record/ids.js';
 import { parseRecordLine, RecordParseError } from '../record/record-line.js';
 import { type FileLine, readLines } from './line-reader.js';

@@ -1,6 +1,6 @@
 import { readFile, truncate } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { closeOnFailure } from '../component/close-on-failure.js';
+import { closeOnFailure } from '../core/close-on-failure.js';
 import { inferLogSpanName } from '../decode/span-event-type.js';
 import type { TraceId } from '../record/ids.js';
 import { isJsonObject, type JsonValue } from '../record/json.js';

@@ -1,6 +1,6 @@
-import type { Clock } from '../component/clock.js';
-import { groupBy } from '../component/group-by.js';
-import { pause } from '../component/pause.js';
+import type { Clock } from '../core/clock.js';
+import { groupBy } from '../core/group-by.js';
+import { pause } from '../core/pause.js';
 import type { DecodedRequest } from '../decode/request-decoder.js';
 import type { TraceId } from '../record/ids.js';
 import type { Delivery, RecordBatch, RecordConsumer, Signal } from '../record/record-batch.js';

@@ -1,5 +1,5 @@
 import { open, stat } from 'node:fs/promises';
-import { reasonOf } from '../component/reason-of.js';
+import { reasonOf } from '../core/reason-of.js';
 import { modernRecord } from '../decode/spelling.js';
 import { jsonlToParquet } from '../parquet/jsonl-parquet.js';
 import { ParquetDeliveryWriter, ParquetOutput } from '../parquet/parquet-writer.js';

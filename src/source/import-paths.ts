@@ -1,5 +1,5 @@
-import type { Clock } from '../component/clock.js';
-import { pause } from '../component/pause.js';
+import type { Clock } from '../core/clock.js';
+import { pause } from '../core/pause.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 import { findPaths } from './find-paths.js';
 import { joinBatches } from './join-batches.js';

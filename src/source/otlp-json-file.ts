@@ -1,4 +1,4 @@
-import { reasonOf } from '../component/reason-of.js';
+import { reasonOf } from '../core/reason-of.js';
 import type { BodyDecoder } from '../decode/request-decoder.js';
 import { type OtlpCodec, OtlpDecodeError } from '../otlp/otlp-codec.js';
 import { isJsonObject, type JsonValue } from '../record/json.js';

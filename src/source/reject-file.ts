@@ -1,7 +1,7 @@
 import { appendFile, mkdir, rename, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Clock } from '../component/clock.js';
-import { reasonOf } from '../component/reason-of.js';
+import type { Clock } from '../core/clock.js';
+import { reasonOf } from '../core/reason-of.js';
 import type { Reject } from './record-source.js';
 
 /** Name of the file in the data folder. */

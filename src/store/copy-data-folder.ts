@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
 import { chmod, copyFile, lstat, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from '../component/error-code.js';
-import { namesIn } from '../component/names-in.js';
+import { errorCode } from '../core/error-code.js';
+import { namesIn } from '../core/names-in.js';
 import { copyWholeLines } from './copy-whole-lines.js';
 
 /** What was copied. */

@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'libsql';
-import { errorCode } from '../component/error-code.js';
+import { errorCode } from '../core/error-code.js';
 import { DataFolderInUseError } from './data-folder-in-use-error.js';
 import { holderPath, type LockHolder, readHolder } from './lock-holder.js';
 import { StoreError } from './store-error.js';

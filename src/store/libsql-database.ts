@@ -1,7 +1,7 @@
 import type { SqliteDatabase, SqliteStatement } from 'kysely';
 import Database from 'libsql';
-import { errorCode } from '../component/error-code.js';
-import { reasonOf } from '../component/reason-of.js';
+import { errorCode } from '../core/error-code.js';
+import { reasonOf } from '../core/reason-of.js';
 import { storableValues } from './storable-values.js';
 import { StoreError, type StoreErrorCode } from './store-error.js';
 

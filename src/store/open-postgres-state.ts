@@ -11,10 +11,10 @@ import {
   type TransactionSettings,
 } from 'kysely';
 import { type CustomTypesConfig, Pool, types } from 'pg';
-import type { Clock } from '../component/clock.js';
-import { errorCode } from '../component/error-code.js';
-import { pause } from '../component/pause.js';
-import { reasonOf } from '../component/reason-of.js';
+import type { Clock } from '../core/clock.js';
+import { errorCode } from '../core/error-code.js';
+import { pause } from '../core/pause.js';
+import { reasonOf } from '../core/reason-of.js';
 import type { Fence } from './fence.js';
 import { migrateToLatest } from './migrations.js';
 import type { SchemaSteps } from './schema.js';

@@ -1,5 +1,5 @@
 import { type Insertable, sql, type Transaction } from 'kysely';
-import { slices } from '../component/slices.js';
+import { slices } from '../core/slices.js';
 import type { TraceId } from '../record/ids.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
 import { changeState, nextIds } from './change-state.js';

@@ -1,5 +1,5 @@
 import { type SqlBool, sql, type Transaction } from 'kysely';
-import { slices } from '../component/slices.js';
+import { slices } from '../core/slices.js';
 import { parseTraceId } from '../record/ids.js';
 import { changeState } from './change-state.js';
 import type { DatabaseTraits } from './database-traits.js';

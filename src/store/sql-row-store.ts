@@ -1,5 +1,5 @@
 import { sql, type Transaction } from 'kysely';
-import { slices } from '../component/slices.js';
+import { slices } from '../core/slices.js';
 import { parseTraceId, type TraceId } from '../record/ids.js';
 import { accountOfStep } from '../record/resource.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';

@@ -1,5 +1,5 @@
 import { type ExpressionBuilder, type RawBuilder, type Selectable, sql } from 'kysely';
-import { slices } from '../component/slices.js';
+import { slices } from '../core/slices.js';
 import { parseTraceId } from '../record/ids.js';
 import type {
   CatalogArtifacts,

@@ -1,5 +1,5 @@
 import { type Insertable, type Selectable, sql } from 'kysely';
-import { slices } from '../component/slices.js';
+import { slices } from '../core/slices.js';
 import type { TraceId } from '../record/ids.js';
 import { type Fence, ownTraces } from './fence.js';
 import type { RunRow, RunStore } from './run-store.js';

@@ -1,7 +1,7 @@
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
-import { createFolder } from '../component/create-folder.js';
-import { errorCode } from '../component/error-code.js';
+import { createFolder } from '../core/create-folder.js';
+import { errorCode } from '../core/error-code.js';
 import { DataFolderLock } from './data-folder-lock.js';
 import { StoreError } from './store-error.js';
 

@@ -1,6 +1,6 @@
 import express, { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express';
 import type { z } from 'zod';
-import type { Logger } from '../component/logger.js';
+import type { Logger } from '../core/logger.js';
 import { refusalOf } from '../receiver/refusal.js';
 import type { SenderGate } from '../receiver/sender-gate.js';
 import { parseTraceId } from '../record/ids.js';

@@ -1,5 +1,5 @@
 import { type Request, Router } from 'express';
-import { lazy } from '../component/lazy.js';
+import { lazy } from '../core/lazy.js';
 
 /**
  * A router that is made when the first request for it comes: what it takes to read bodies is no reason for a start to wait.

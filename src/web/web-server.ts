@@ -1,10 +1,10 @@
 import express, { type Express, type NextFunction, type Request, type Response, type Router } from 'express';
-import type { Component } from '../component/component.js';
-import type { ConnectionCounts } from '../component/connection-counts.js';
-import type { Health } from '../component/health.js';
-import { HttpListener, type HttpListenerConfig } from '../component/http-listener.js';
-import type { Logger } from '../component/logger.js';
-import type { ListenAddress } from '../component/open-port.js';
+import type { Component } from '../core/component.js';
+import type { ConnectionCounts } from '../core/connection-counts.js';
+import type { Health } from '../core/health.js';
+import { HttpListener, type HttpListenerConfig } from '../core/http-listener.js';
+import type { Logger } from '../core/logger.js';
+import type { ListenAddress } from '../core/open-port.js';
 import { healthRouter } from '../receiver/health-router.js';
 
 /** The web server's address; time-outs and connections as in `HttpListenerConfig`. */

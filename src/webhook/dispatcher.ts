@@ -1,10 +1,10 @@
 import { setMaxListeners } from 'node:events';
-import type { Clock } from '../component/clock.js';
-import type { Component } from '../component/component.js';
-import { EarliestTimer } from '../component/earliest-timer.js';
-import type { Logger } from '../component/logger.js';
-import { pause } from '../component/pause.js';
-import { whenAborted } from '../component/when-aborted.js';
+import type { Clock } from '../core/clock.js';
+import type { Component } from '../core/component.js';
+import { EarliestTimer } from '../core/earliest-timer.js';
+import type { Logger } from '../core/logger.js';
+import { pause } from '../core/pause.js';
+import { whenAborted } from '../core/when-aborted.js';
 import {
   type ArchiveReason,
   type AttemptSchedule,

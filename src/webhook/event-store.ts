@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { groupBy } from '../component/group-by.js';
+import { groupBy } from '../core/group-by.js';
 import type { Page } from '../store/run-catalog.js';
 import type { StateDb } from '../store/state-tables.js';
 import type { CircuitBreaker } from './circuit-breaker.js';

@@ -1,9 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
-import type { Clock } from '../component/clock.js';
-import { ksuid } from '../component/ksuid.js';
-import type { Logger } from '../component/logger.js';
 import type { Configuration } from '../config/configuration.js';
+import type { Clock } from '../core/clock.js';
+import { ksuid } from '../core/ksuid.js';
+import type { Logger } from '../core/logger.js';
 import type { State } from '../store/state.js';
 import { DEFAULT_ATTEMPT_SCHEDULE, DEFAULT_BREAKER_LIMITS } from './circuit-breaker.js';
 import { DISPATCHER_DEFAULTS, WebhookDispatcher } from './dispatcher.js';

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { sql, type Transaction } from 'kysely';
-import { type Clock, systemClock } from '../component/clock.js';
-import { ksuid } from '../component/ksuid.js';
-import { slices } from '../component/slices.js';
+import { type Clock, systemClock } from '../core/clock.js';
+import { ksuid } from '../core/ksuid.js';
+import { slices } from '../core/slices.js';
 import { nextIds } from '../store/change-state.js';
 import type { CatalogRun } from '../store/run-catalog.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../store/run-status.js';

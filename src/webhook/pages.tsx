@@ -3,7 +3,7 @@ import { ApiError } from '../api/api-error.js';
 import { authorize, callerOf } from '../api/authenticate.js';
 import type { Caller } from '../api/caller.js';
 import { goneOf } from '../api/gone-of.js';
-import type { Clock } from '../component/clock.js';
+import type { Clock } from '../core/clock.js';
 import { countText } from '../web/page/count-text.js';
 import { Layout } from '../web/page/layout.js';
 import { Moment } from '../web/page/moment.js';

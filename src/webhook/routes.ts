@@ -7,7 +7,7 @@ import { success, successList } from '../api/envelope.js';
 import { goneOf } from '../api/gone-of.js';
 import { may } from '../api/permissions.js';
 import { numberOf, type Parameters, refused } from '../api/v2/query-values.js';
-import type { Clock } from '../component/clock.js';
+import type { Clock } from '../core/clock.js';
 import { API_PATH } from '../run/api-path.js';
 import type { JobCatalog } from '../store/run-catalog.js';
 import { RUN_STATUS, type RunStatus } from '../store/run-status.js';

@@ -1,4 +1,4 @@
-import { counted } from '../component/counted.js';
+import { counted } from '../core/counted.js';
 import { type RedactionLevel, redactionFor } from '../exporter/redaction/redaction-policy.js';
 import { learnNames, Redactor, statusText } from '../exporter/redaction/redactor.js';
 import { TextCache } from '../exporter/redaction/text-cache.js';

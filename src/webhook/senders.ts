@@ -1,5 +1,5 @@
-import type { Clock } from '../component/clock.js';
-import { reasonOf } from '../component/reason-of.js';
+import type { Clock } from '../core/clock.js';
+import { reasonOf } from '../core/reason-of.js';
 import { parseRetryAfterMs } from '../delivery/retry-after.js';
 import { RUN_STATUS, type RunStatus } from '../store/run-status.js';
 import type { OutgoingEvent } from './event.js';

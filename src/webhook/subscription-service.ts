@@ -1,4 +1,4 @@
-import type { Clock } from '../component/clock.js';
+import type { Clock } from '../core/clock.js';
 import type { CatalogRun, RunCatalog } from '../store/run-catalog.js';
 import { RUN_STATUS } from '../store/run-status.js';
 import type { OutgoingEvent, RunFacts } from './event.js';

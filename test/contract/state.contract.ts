@@ -1,5 +1,5 @@
-import { systemClock } from '../../src/component/clock.js';
-import { silentLogger } from '../../src/component/logger.js';
+import { systemClock } from '../../src/core/clock.js';
+import { silentLogger } from '../../src/core/logger.js';
 import { LocalStepRegistry } from '../../src/run/local-step-registry.js';
 import type { State } from '../../src/store/state.js';
 import { type FeatureState, withFeatureStores } from '../fake/webhook-facts.js';

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { processTree } from '../../src/component/process-tree.js';
+import { processTree } from '../../src/core/process-tree.js';
 import { sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { sendSample } from '../tool/send-sample.js';

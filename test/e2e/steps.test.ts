@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { systemClock } from '../../src/component/clock.js';
+import { systemClock } from '../../src/core/clock.js';
 import { parseTraceId, type TraceId } from '../../src/record/ids.js';
 import { askBridge } from '../../src/source/ask-bridge.js';
 import { HttpStepRegistry } from '../../src/source/http-step-registry.js';

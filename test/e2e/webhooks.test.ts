@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
-import { systemClock } from '../../src/component/clock.js';
+import { systemClock } from '../../src/core/clock.js';
 import { STEP_ATTRIBUTE } from '../../src/record/resource.js';
 import { HttpStepRegistry } from '../../src/source/http-step-registry.js';
 import { stepStart } from '../contract/step-registry.contract.js';

@@ -6,7 +6,7 @@ import { apiRouter } from '../../src/api/api-router.js';
 import { Authenticator } from '../../src/api/authenticator.js';
 import { FailedTries } from '../../src/api/failed-tries.js';
 import { hashOf, newSecret } from '../../src/api/token-secret.js';
-import { Health } from '../../src/component/health.js';
+import { Health } from '../../src/core/health.js';
 import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
 import type { PermissionSet } from '../../src/store/permission-set.js';
 import type { NewToken } from '../../src/store/token-store.js';

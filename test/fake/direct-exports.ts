@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { createWorker, type OpenedExport, openExports } from '../../src/app/exports.js';
-import { type Clock, systemClock } from '../../src/component/clock.js';
-import type { Logger } from '../../src/component/logger.js';
+import { type Clock, systemClock } from '../../src/core/clock.js';
+import type { Logger } from '../../src/core/logger.js';
 import type { Exports, ExportThreadSources } from '../../src/export-thread/export-thread.js';
 import type { ThreadSetup } from '../../src/export-thread/messages.js';
 import type { DestinationStatus } from '../../src/exporter/destination.js';

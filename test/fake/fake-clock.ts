@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../src/component/clock.js';
+import type { Clock, Timer } from '../../src/core/clock.js';
 
 interface PendingTimer {
   readonly dueMs: number;

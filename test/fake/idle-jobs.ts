@@ -1,6 +1,6 @@
-import type { Clock } from '../../src/component/clock.js';
-import { silentLogger } from '../../src/component/logger.js';
 import type { JobDefinition } from '../../src/config/jobs.js';
+import type { Clock } from '../../src/core/clock.js';
+import { silentLogger } from '../../src/core/logger.js';
 import { createJobs, type Jobs } from '../../src/job/feature.js';
 import type { State } from '../../src/store/state.js';
 

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../../src/component/clock.js';
+import { type Clock, systemClock } from '../../src/core/clock.js';
 
 const HOUR_MS = 3_600_000;
 

@@ -1,6 +1,6 @@
-import { systemClock } from '../../src/component/clock.js';
-import type { Guard } from '../../src/component/guard.js';
-import { Health } from '../../src/component/health.js';
+import { systemClock } from '../../src/core/clock.js';
+import type { Guard } from '../../src/core/guard.js';
+import { Health } from '../../src/core/health.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { ExportIntake, type ExportIntakeConfig } from '../../src/receiver/export-intake.js';

@@ -1,4 +1,4 @@
-import type { LogFields, Logger } from '../../src/component/logger.js';
+import type { LogFields, Logger } from '../../src/core/logger.js';
 
 /** A line that was logged. */
 export interface LoggedLine {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Health } from '../../src/component/health.js';
+import { Health } from '../../src/core/health.js';
 import { aboutRouter } from '../../src/receiver/about-router.js';
 import { LocalStepRegistry } from '../../src/run/local-step-registry.js';
 import type { ExecutionStore } from '../../src/store/execution-store.js';

@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { ProcessContext } from '../../src/cli/process-context.js';
 import { runCli } from '../../src/cli/run-cli.js';
-import { systemClock } from '../../src/component/clock.js';
+import { systemClock } from '../../src/core/clock.js';
 import { bufferedText } from './buffered-text.js';
 
 /** What differs from an empty environment, in which nobody stops anything. */

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../../src/component/clock.js';
+import { type Clock, systemClock } from '../../src/core/clock.js';
 import { JobRunStore } from '../../src/job/job-run-store.js';
 import { parseTraceId } from '../../src/record/ids.js';
 import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';

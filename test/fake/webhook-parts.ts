@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../src/component/clock.js';
-import { ksuid } from '../../src/component/ksuid.js';
+import type { Clock } from '../../src/core/clock.js';
+import { ksuid } from '../../src/core/ksuid.js';
 import type { State } from '../../src/store/state.js';
 import { AddressRules, parseAllowed, WebhookHttp } from '../../src/webhook/http.js';
 import { slackMessage, teamsMessage } from '../../src/webhook/messages.js';

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { LateExports } from '../../src/app/open-parts.js';
 import { checkDestinations } from '../../src/app/otlp-destinations.js';
-import { systemClock } from '../../src/component/clock.js';
+import { systemClock } from '../../src/core/clock.js';
 import { RetryPolicy } from '../../src/delivery/retry-policy.js';
 import { ExportThread } from '../../src/export-thread/export-thread.js';
 import { exportsContract } from '../contract/exports.contract.js';

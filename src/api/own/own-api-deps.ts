@@ -1,4 +1,4 @@
-import type { Clock } from '../../component/clock.js';
+import type { Clock } from '../../core/clock.js';
 import type { RedactionLevel } from '../../exporter/redaction/redaction-policy.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';

@@ -1,6 +1,6 @@
 import { type Request, type Response, Router } from 'express';
 import type { z } from 'zod';
-import { pause } from '../../component/pause.js';
+import { pause } from '../../core/pause.js';
 import { redactionFor } from '../../exporter/redaction/redaction-policy.js';
 import { Redactor } from '../../exporter/redaction/redactor.js';
 import { formatRecordLine } from '../../record/record-line.js';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../component/clock.js';
+import type { Clock } from '../../core/clock.js';
 import type { RedactionLevel } from '../../exporter/redaction/redaction-policy.js';
 import type { AccountStore } from '../../store/account-store.js';
 import type { CatalogJob, CatalogStep, JobCatalog, RunCatalog } from '../../store/run-catalog.js';

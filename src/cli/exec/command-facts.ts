@@ -1,6 +1,6 @@
-import type { Logger } from '../../component/logger.js';
 import type { Configuration } from '../../config/configuration.js';
 import type { Environment } from '../../config/environment.js';
+import type { Logger } from '../../core/logger.js';
 import type { ProcessContext } from '../process-context.js';
 import type { ExecOptions } from './exec-options.js';
 import type { Notices } from './notices.js';

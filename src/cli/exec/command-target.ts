@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { lazy } from '../../component/lazy.js';
-import { pause } from '../../component/pause.js';
+import { lazy } from '../../core/lazy.js';
+import { pause } from '../../core/pause.js';
 import { askBridge } from '../../source/ask-bridge.js';
 import { SPOOL_FOLDER } from '../../source/spool-folder.js';
 import { DataFolderInUseError } from '../../store/data-folder-in-use-error.js';

@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
 import { copyFile, lstat, mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { groupBy } from '../../component/group-by.js';
-import { slices } from '../../component/slices.js';
+import { groupBy } from '../../core/group-by.js';
+import { slices } from '../../core/slices.js';
 import { invocationIdOf } from '../../record/ids.js';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import { STEP_LIMITS } from '../../source/artifact/artifact-limits.js';

@@ -1,7 +1,7 @@
 import type { Dirent } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from '../../component/error-code.js';
+import { errorCode } from '../../core/error-code.js';
 import type { ArtifactLimits } from '../../source/artifact/artifact-limits.js';
 import type { FoundArtifact } from '../../source/artifact/found-artifact.js';
 import { artifactPathIn } from '../../store/artifact/artifact-path.js';

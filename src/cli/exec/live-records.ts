@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock, Timer } from '../../component/clock.js';
-import { type Lazy, lazy } from '../../component/lazy.js';
-import { isInheritedByOthers, isWrittenByOthers } from '../../component/process-tree.js';
-import { reasonOf } from '../../component/reason-of.js';
+import type { Clock, Timer } from '../../core/clock.js';
+import { type Lazy, lazy } from '../../core/lazy.js';
+import { isInheritedByOthers, isWrittenByOthers } from '../../core/process-tree.js';
+import { reasonOf } from '../../core/reason-of.js';
 import { ConsumeError, type Delivery, type Signal } from '../../record/record-batch.js';
 import { stepInEnvironment } from '../../record/resource.js';
 import { CommandRecords } from '../../source/command-records.js';

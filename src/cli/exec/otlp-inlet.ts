@@ -1,9 +1,9 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
-import type { Clock, Timer } from '../../component/clock.js';
-import { HostCheck } from '../../component/host-check.js';
-import { HttpListener } from '../../component/http-listener.js';
-import type { Logger } from '../../component/logger.js';
+import type { Clock, Timer } from '../../core/clock.js';
+import { HostCheck } from '../../core/host-check.js';
+import { HttpListener } from '../../core/http-listener.js';
+import type { Logger } from '../../core/logger.js';
 import { BodyPool, ByteBudget, type Reservation, readBody } from '../../receiver/read-body.js';
 import { findEncoding, MEDIA_TYPES, parseContentLength } from '../../receiver/request-format.js';
 import type { Signal } from '../../record/record-batch.js';

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createDecoding, type Decoding } from '../../app/create-decoding.js';
-import type { Clock } from '../../component/clock.js';
-import { Health } from '../../component/health.js';
-import { type Lazy, lazy } from '../../component/lazy.js';
-import type { Logger } from '../../component/logger.js';
+import type { Clock } from '../../core/clock.js';
+import { Health } from '../../core/health.js';
+import { type Lazy, lazy } from '../../core/lazy.js';
+import type { Logger } from '../../core/logger.js';
 import type { BodyDecoder, DecodedRequest } from '../../decode/request-decoder.js';
 import type { OtlpEncoding } from '../../otlp/otlp-codec.js';
 import { ExportIntake } from '../../receiver/export-intake.js';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { openState } from '../../app/open-state.js';
-import { silentLogger } from '../../component/logger.js';
 import type { Configuration } from '../../config/configuration.js';
+import { silentLogger } from '../../core/logger.js';
 import { LocalStepRegistry } from '../../run/local-step-registry.js';
 import { takeDataFolder } from '../../store/take-data-folder.js';
 import type { ProcessContext } from '../process-context.js';

@@ -1,6 +1,6 @@
 import { App } from '../../app.js';
-import type { Logger } from '../../component/logger.js';
 import type { Configuration } from '../../config/configuration.js';
+import type { Logger } from '../../core/logger.js';
 import { ConsumeError, type RecordConsumer } from '../../record/record-batch.js';
 import { PatientConsumer } from '../../source/patient-consumer.js';
 import { appDeps } from '../app-deps.js';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import type { Clock, Timer } from '../../component/clock.js';
-import { processTree } from '../../component/process-tree.js';
+import type { Clock, Timer } from '../../core/clock.js';
+import { processTree } from '../../core/process-tree.js';
 
 /** How often the memory of a command is looked at, in milliseconds. */
 const SAMPLE_MS = 250;

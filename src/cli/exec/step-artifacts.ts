@@ -1,9 +1,9 @@
 import { open, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { SingleBar } from 'cli-progress';
-import { errorCode } from '../../component/error-code.js';
-import { lazy } from '../../component/lazy.js';
-import { reasonOf } from '../../component/reason-of.js';
+import { errorCode } from '../../core/error-code.js';
+import { lazy } from '../../core/lazy.js';
+import { reasonOf } from '../../core/reason-of.js';
 import type { StepRegistry } from '../../run/step-registry.js';
 import { STEP_LIMITS } from '../../source/artifact/artifact-limits.js';
 import type { FoundArtifact } from '../../source/artifact/found-artifact.js';

@@ -1,5 +1,5 @@
-import type { Clock } from '../../component/clock.js';
-import { pause } from '../../component/pause.js';
+import type { Clock } from '../../core/clock.js';
+import { pause } from '../../core/pause.js';
 import type { ExecTarget } from './exec-target.js';
 
 /** How often it is asked whether the run was cancelled, in milliseconds. */

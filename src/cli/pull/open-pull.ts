@@ -1,9 +1,9 @@
 import type { AppPurpose } from '../../app/app-deps.js';
 import { HostedRuns } from '../../app/hosted-runs.js';
 import { openState } from '../../app/open-state.js';
-import { createFolder } from '../../component/create-folder.js';
-import type { Logger } from '../../component/logger.js';
 import type { Configuration } from '../../config/configuration.js';
+import { createFolder } from '../../core/create-folder.js';
+import type { Logger } from '../../core/logger.js';
 import { askBridge } from '../../source/ask-bridge.js';
 import { HttpStepRegistry } from '../../source/http-step-registry.js';
 import type { PullStore } from '../../store/pull-store.js';

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { MAX_WAITING_RUNS } from '../../app/hosted-runs.js';
-import { counted } from '../../component/counted.js';
-import { isLoopback } from '../../component/is-loopback.js';
-import type { Logger } from '../../component/logger.js';
 import { formatDuration } from '../../config/duration.js';
+import { counted } from '../../core/counted.js';
+import { isLoopback } from '../../core/is-loopback.js';
+import type { Logger } from '../../core/logger.js';
 import type { TraceId } from '../../record/ids.js';
 import type { PlatformApi } from '../../source/platform/platform-api.js';
 import { PlatformError } from '../../source/platform/platform-error.js';

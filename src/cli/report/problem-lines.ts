@@ -1,4 +1,4 @@
-import { counted } from '../../component/counted.js';
+import { counted } from '../../core/counted.js';
 import { ageText } from '../../run/measures/age-text.js';
 import type { CommandMeasures } from '../../run/measures/command-measures.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';

@@ -1,5 +1,5 @@
-import { alignedRows } from '../../component/aligned-rows.js';
-import { counted } from '../../component/counted.js';
+import { alignedRows } from '../../core/aligned-rows.js';
+import { counted } from '../../core/counted.js';
 import { invocationIdOf, type TraceId } from '../../record/ids.js';
 import type { CommandMeasures } from '../../run/measures/command-measures.js';
 import type { Comparison } from '../../run/measures/comparison.js';

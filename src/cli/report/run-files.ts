@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from '../../component/error-code.js';
-import { slices } from '../../component/slices.js';
+import { errorCode } from '../../core/error-code.js';
+import { slices } from '../../core/slices.js';
 import type { TraceId } from '../../record/ids.js';
 import { parseRun } from '../../run/parse-run.js';
 import type { RunSummary } from '../../run/run-summary.js';

@@ -1,4 +1,4 @@
-import { alignedRows } from '../../component/aligned-rows.js';
+import { alignedRows } from '../../core/aligned-rows.js';
 import type { TokenRow } from '../../store/token-store.js';
 
 const HEADINGS = ['ID', 'NAME', 'PERMISSION', 'USER', 'ACCOUNT', 'CREATED', 'LAST USED', 'STATE'];

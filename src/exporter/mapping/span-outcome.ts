@@ -7,7 +7,7 @@ import {
   CICD_PIPELINE_RESULT_VALUE_FAILURE,
   CICD_PIPELINE_RESULT_VALUE_SUCCESS,
 } from '@opentelemetry/semantic-conventions/incubating';
-import { counted } from '../../component/counted.js';
+import { counted } from '../../core/counted.js';
 import { Attributes } from '../../record/attributes.js';
 import type { JsonValue } from '../../record/json.js';
 import {

@@ -15,7 +15,7 @@ import {
   type sendUnaryData,
   status,
 } from '@grpc/grpc-js';
-import type { Clock, Timer } from '../../component/clock.js';
+import type { Clock, Timer } from '../../core/clock.js';
 import type { OtlpCodec } from '../../otlp/otlp-codec.js';
 import type { Signal } from '../../record/record-batch.js';
 import type { ExportIntake } from '../export-intake.js';

@@ -1,4 +1,4 @@
-import type { HostCheck } from '../../component/host-check.js';
+import type { HostCheck } from '../../core/host-check.js';
 
 /** The receiver's address and limits. */
 export interface OtlpGrpcReceiverConfig {

@@ -1,6 +1,6 @@
-import type { Clock } from '../../component/clock.js';
-import { pause } from '../../component/pause.js';
-import { reasonOf } from '../../component/reason-of.js';
+import type { Clock } from '../../core/clock.js';
+import { pause } from '../../core/pause.js';
+import { reasonOf } from '../../core/reason-of.js';
 import type { StepRegistry } from '../../run/step-registry.js';
 import { ArtifactError, type ArtifactErrorCode } from '../../store/artifact/artifact-error.js';
 import type { StepPlace, StepStart } from '../../store/step-start.js';

@@ -1,7 +1,7 @@
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '../../component/clock.js';
-import type { Component } from '../../component/component.js';
+import type { Clock } from '../../core/clock.js';
+import type { Component } from '../../core/component.js';
 
 /** What a process that died has left is removed after so long, in milliseconds: a day. */
 const LEFT_MS = 86_400_000;

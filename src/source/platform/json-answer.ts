@@ -1,4 +1,4 @@
-import { readableBytes } from '../../component/readable-bytes.js';
+import { readableBytes } from '../../core/readable-bytes.js';
 import type { PlatformAnswer } from './platform-answer.js';
 import { PlatformError } from './platform-error.js';
 

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import { ZodError } from 'zod';
-import { errorCode } from '../../component/error-code.js';
-import { readableBytes } from '../../component/readable-bytes.js';
+import { errorCode } from '../../core/error-code.js';
+import { readableBytes } from '../../core/readable-bytes.js';
 import { readJson } from './json-answer.js';
 import { isNullAnswer, type PlatformPage, parseEnvelope, parsePageAnswer, parseRunAnswer } from './parse-platform.js';
 import type { PlatformAnswer } from './platform-answer.js';

@@ -1,8 +1,8 @@
-import type { Clock, Timer } from '../../component/clock.js';
-import { errorCode } from '../../component/error-code.js';
-import type { Logger } from '../../component/logger.js';
-import { pause } from '../../component/pause.js';
-import { reasonOf } from '../../component/reason-of.js';
+import type { Clock, Timer } from '../../core/clock.js';
+import { errorCode } from '../../core/error-code.js';
+import type { Logger } from '../../core/logger.js';
+import { pause } from '../../core/pause.js';
+import { reasonOf } from '../../core/reason-of.js';
 import { parseRetryAfterMs } from '../../delivery/retry-after.js';
 import type { RetryPolicy } from '../../delivery/retry-policy.js';
 import { readJson } from './json-answer.js';

@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '../../component/clock.js';
-import type { Guard } from '../../component/guard.js';
-import { pause } from '../../component/pause.js';
+import type { Clock } from '../../core/clock.js';
+import type { Guard } from '../../core/guard.js';
+import { pause } from '../../core/pause.js';
 import type { TraceId } from '../../record/ids.js';
 import type { RecordConsumer } from '../../record/record-batch.js';
 import type { Resource, ResourceValue } from '../../record/resource.js';

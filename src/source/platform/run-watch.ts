@@ -1,8 +1,8 @@
-import type { Clock } from '../../component/clock.js';
-import type { Component } from '../../component/component.js';
-import type { Logger } from '../../component/logger.js';
-import { pause } from '../../component/pause.js';
-import { reasonOf } from '../../component/reason-of.js';
+import type { Clock } from '../../core/clock.js';
+import type { Component } from '../../core/component.js';
+import type { Logger } from '../../core/logger.js';
+import { pause } from '../../core/pause.js';
+import { reasonOf } from '../../core/reason-of.js';
 import type { PullStore, WatchScope } from '../../store/pull-store.js';
 import type { PlatformApi } from './platform-api.js';
 

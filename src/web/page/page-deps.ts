@@ -1,7 +1,7 @@
 import type { Router } from 'express';
 import type { Authenticator } from '../../api/authenticator.js';
-import type { Clock } from '../../component/clock.js';
-import type { Logger } from '../../component/logger.js';
+import type { Clock } from '../../core/clock.js';
+import type { Logger } from '../../core/logger.js';
 import type { RedactionLevel } from '../../exporter/redaction/redaction-policy.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { type RequestHandler, Router } from 'express';
 import { ApiError } from '../../api/api-error.js';
-import { lazy } from '../../component/lazy.js';
-import { packageFile } from '../../component/package-file.js';
+import { lazy } from '../../core/lazy.js';
+import { packageFile } from '../../core/package-file.js';
 import { admitVisitor } from './admit-visitor.js';
 import type { PageDeps } from './page-deps.js';
 import { pageFailures } from './page-failures.js';

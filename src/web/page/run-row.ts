@@ -1,4 +1,4 @@
-import { groupBy } from '../../component/group-by.js';
+import { groupBy } from '../../core/group-by.js';
 import type { CatalogRun, CatalogStep } from '../../store/run-catalog.js';
 import type { PageDeps } from './page-deps.js';
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../../src/component/clock.js';
+import { systemClock } from '../../../src/core/clock.js';
 import { type QueryAnswer, QueryEngine } from '../../../src/query/engine.js';
 import { listQueryFiles } from '../../../src/query/files.js';
 import { QueryError } from '../../../src/query/protocol.js';

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { afterEach, expect, test } from 'vitest';
-import type { Guard, Shortage } from '../../../src/component/guard.js';
+import type { Guard, Shortage } from '../../../src/core/guard.js';
 import { paddedBody } from '../../fake/padded-body.js';
 import { ReceiverBench } from '../../fake/receiver-bench.js';
 

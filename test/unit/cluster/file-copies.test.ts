@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { FileCopies } from '../../../src/cluster/file-copies.js';
-import { systemClock } from '../../../src/component/clock.js';
+import { systemClock } from '../../../src/core/clock.js';
 import { traceIdOf } from '../../fake/memory-record-log.js';
 
 const RUN = traceIdOf(1);

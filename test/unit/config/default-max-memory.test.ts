@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { systemMachine } from '../../../src/component/machine.js';
 import { defaultMaxMemoryBytes } from '../../../src/config/default-max-memory.js';
+import { systemMachine } from '../../../src/core/machine.js';
 
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { silentLogger } from '../../../src/component/logger.js';
+import { silentLogger } from '../../../src/core/logger.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../../../src/delivery/retry-policy.js';
 import { CursorSaver } from '../../../src/exporter/cursor-saver.js';
 import { parseTraceId } from '../../../src/record/ids.js';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { Health } from '../../../src/component/health.js';
-import { WriteWatch } from '../../../src/component/write-watch.js';
+import { Health } from '../../../src/core/health.js';
+import { WriteWatch } from '../../../src/core/write-watch.js';
 import { WatchedConsumer } from '../../../src/receiver/watched-consumer.js';
 import { ConsumeError } from '../../../src/record/record-batch.js';
 import { FakeClock } from '../../fake/fake-clock.js';

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { systemClock } from '../../../src/component/clock.js';
+import { systemClock } from '../../../src/core/clock.js';
 import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
 import { STEP_ATTRIBUTE } from '../../../src/record/resource.js';
 import { toUnixMs, type UnixNano } from '../../../src/record/unix-nano.js';

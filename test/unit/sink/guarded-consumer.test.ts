@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Guard, Shortage } from '../../../src/component/guard.js';
+import type { Guard, Shortage } from '../../../src/core/guard.js';
 import { parseTraceId } from '../../../src/record/ids.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';

@@ -1,6 +1,6 @@
 import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { silentLogger } from '../../../src/component/logger.js';
+import { silentLogger } from '../../../src/core/logger.js';
 import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';

@@ -1,6 +1,6 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/component/clock.js';
+import { systemClock } from '../../../src/core/clock.js';
 import { formatRecordLine } from '../../../src/record/record-line.js';
 import { feedTail, type TakenStretch } from '../../../src/source/file-follower.js';
 import { JsonlTail } from '../../../src/source/jsonl-tail.js';

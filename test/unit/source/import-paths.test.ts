@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import type { Clock } from '../../../src/component/clock.js';
+import type { Clock } from '../../../src/core/clock.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../../../src/record/record-batch.js';
 import { formatRecordLine } from '../../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Clock, systemClock } from '../../../src/component/clock.js';
+import { type Clock, systemClock } from '../../../src/core/clock.js';
 import { JsonlTail, type JsonlTailOptions, type TailChunk } from '../../../src/source/jsonl-tail.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { until } from '../../fake/until.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/component/clock.js';
+import { systemClock } from '../../../src/core/clock.js';
 import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
 import { openPostgresState } from '../../../src/store/open-postgres-state.js';
 import type { State } from '../../../src/store/state.js';

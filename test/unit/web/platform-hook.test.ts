@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Health } from '../../../src/component/health.js';
+import { Health } from '../../../src/core/health.js';
 import type { HostedRunKey, PullStore } from '../../../src/store/pull-store.js';
 import { StoreError } from '../../../src/store/store-error.js';
 import { platformHook } from '../../../src/web/platform-hook.js';

@@ -1,6 +1,6 @@
 import { Router } from 'express';
 import { afterEach, expect, test } from 'vitest';
-import { Health } from '../../../src/component/health.js';
+import { Health } from '../../../src/core/health.js';
 import { WebServer } from '../../../src/web/web-server.js';
 import { type Answer, send } from '../../fake/http-client.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/component/clock.js';
+import { systemClock } from '../../../src/core/clock.js';
 import { AddressRules, parseAllowed, type ResolveAll, WebhookHttp } from '../../../src/webhook/http.js';
 
 /** Spellings of forbidden addresses in a URL, and a word of the rule that refuses each. */

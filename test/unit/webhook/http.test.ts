@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import https from 'node:https';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Clock, systemClock } from '../../../src/component/clock.js';
+import { type Clock, systemClock } from '../../../src/core/clock.js';
 import { AddressRules, parseAllowed, WebhookHttp } from '../../../src/webhook/http.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { until } from '../../tool/until.js';

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { afterEach, expect, test } from 'vitest';
-import type { Guard } from '../../../../src/component/guard.js';
+import type { Guard } from '../../../../src/core/guard.js';
 import { GrpcBench } from '../../../fake/grpc-bench.js';
 import { endlessHeader, frame, GrpcClient, TRACES_PATH } from '../../../fake/grpc-client.js';
 import { paddedBody } from '../../../fake/padded-body.js';

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { afterEach, expect, it } from 'vitest';
 import { OtlpTap } from '../../../../src/cli/exec/otlp-tap.js';
-import { silentLogger } from '../../../../src/component/logger.js';
+import { silentLogger } from '../../../../src/core/logger.js';
 import { FakeClock } from '../../../fake/fake-clock.js';
 
 const closers: (() => void)[] = [];

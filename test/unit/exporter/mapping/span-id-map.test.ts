@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { systemMachine } from '../../../../src/component/machine.js';
+import { systemMachine } from '../../../../src/core/machine.js';
 import { SpanIdMap } from '../../../../src/exporter/mapping/ids-and-times.js';
 
 const SEED = 7;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { systemClock } from '../../../../src/component/clock.js';
+import { systemClock } from '../../../../src/core/clock.js';
 import { keepArtifacts } from '../../../../src/source/artifact/keep-artifacts.js';
 import { ArtifactError } from '../../../../src/store/artifact/artifact-error.js';
 import { parseArtifactPath } from '../../../../src/store/artifact/artifact-path.js';

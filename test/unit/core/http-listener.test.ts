@@ -1,8 +1,8 @@
 import { Agent, type RequestListener } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { HttpListener, type HttpListenerConfig, letTakeItsTime } from '../../../src/component/http-listener.js';
-import { silentLogger } from '../../../src/component/logger.js';
+import { HttpListener, type HttpListenerConfig, letTakeItsTime } from '../../../src/core/http-listener.js';
+import { silentLogger } from '../../../src/core/logger.js';
 import { RawConnection, send } from '../../fake/http-client.js';
 
 const NEVER = new AbortController().signal;

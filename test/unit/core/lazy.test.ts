@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { lazy } from '../../../src/component/lazy.js';
+import { lazy } from '../../../src/core/lazy.js';
 
 it('makes a lazy value when it is first needed, once for all who ask', async () => {
   let count = 0;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Component } from '../../../src/component/component.js';
-import { ComponentGroup } from '../../../src/component/component-group.js';
+import type { Component } from '../../../src/core/component.js';
+import { ComponentGroup } from '../../../src/core/component-group.js';
 
 const NEVER = new AbortController().signal;
 

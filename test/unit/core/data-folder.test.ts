@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { DataFolderOnDisk } from '../../../src/component/data-folder.js';
-import { probeFolder } from '../../../src/component/probe-folder.js';
+import { DataFolderOnDisk } from '../../../src/core/data-folder.js';
+import { probeFolder } from '../../../src/core/probe-folder.js';
 
 const NEVER = new AbortController().signal;
 

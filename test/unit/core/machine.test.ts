@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { systemMachine } from '../../../src/component/machine.js';
+import { systemMachine } from '../../../src/core/machine.js';
 
 test("the machine's memory is a number that a machine may have", () => {
   expect(systemMachine.memoryBytes).toBeGreaterThan(100 * 2 ** 20);

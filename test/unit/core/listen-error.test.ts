@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import { expect, test } from 'vitest';
-import { HttpListener } from '../../../src/component/http-listener.js';
-import { ListenError } from '../../../src/component/listen-error.js';
-import { silentLogger } from '../../../src/component/logger.js';
+import { HttpListener } from '../../../src/core/http-listener.js';
+import { ListenError } from '../../../src/core/listen-error.js';
+import { silentLogger } from '../../../src/core/logger.js';
 
 const OPTION = '--http HOST:PORT';
 

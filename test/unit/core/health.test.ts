@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Health } from '../../../src/component/health.js';
+import { Health } from '../../../src/core/health.js';
 
 test('a process without checks is ready', () => {
   expect(new Health().report()).toEqual({ ready: true, checks: [] });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Component } from '../../../src/component/component.js';
-import { Lifecycle } from '../../../src/component/lifecycle.js';
+import type { Component } from '../../../src/core/component.js';
+import { Lifecycle } from '../../../src/core/lifecycle.js';
 
 function components(failing: { start?: string; shutdown?: string } = {}) {
   const events: string[] = [];
