@@ -5,7 +5,7 @@ const layers = [
   ['core', 'record'],
   ['schema', 'otlp'],
   ['decode'],
-  ['sink', 'store', 'delivery'],
+  ['log', 'store', 'delivery'],
   ['run'],
   ['parquet'],
   ['receiver', 'source', 'exporter', 'cluster'],

@@ -21,10 +21,10 @@ import { OtlpDestination, type OtlpDestinationDeps } from '../exporter/otlp-dest
 import type { LineSource } from '../exporter/record-log-lines.js';
 import { SharedTexts } from '../exporter/redaction/prose-cache.js';
 import { redactionFor } from '../exporter/redaction/redaction-policy.js';
+import type { ForeignLogReader } from '../log/foreign-segments.js';
+import type { RecordLogReader } from '../log/record-log.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunSummary } from '../run/run-summary.js';
-import type { ForeignLogReader } from '../sink/foreign-segments.js';
-import type { RecordLogReader } from '../sink/record-log.js';
 import type { CursorStore } from '../store/cursor-store.js';
 import type { TraceCatalog } from '../store/trace-catalog.js';
 import { otlpDestinations, placeOf } from './otlp-destinations.js';

@@ -6,7 +6,7 @@ import { counted } from '../core/counted.js';
 import { errorCode } from '../core/error-code.js';
 import { namesIn } from '../core/names-in.js';
 import { reasonOf } from '../core/reason-of.js';
-import { LOG_FILE } from '../sink/trace-log.js';
+import { LOG_FILE } from '../log/trace-log.js';
 import { checkSqliteState, type NotedLog } from '../store/backup-sqlite-state.js';
 import { copyDataFolder } from '../store/copy-data-folder.js';
 import { DataFolderLock, LOCK_FILE } from '../store/data-folder-lock.js';

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.js';
-import type { Appended } from '../sink/appended.js';
+import type { Appended } from '../log/appended.js';
 import type { ClusterStores } from '../store/cluster/cluster-stores.js';
 import type { SharedTrace } from '../store/cluster/shared-trace-store.js';
 import type { SharedFiles } from './shared-files.js';

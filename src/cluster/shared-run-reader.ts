@@ -1,10 +1,10 @@
 import type { Clock } from '../core/clock.js';
+import type { RecordLogReader } from '../log/record-log.js';
 import type { TraceId } from '../record/ids.js';
 import { parseRun } from '../run/parse-run.js';
 import { type EndingTimes, RunState } from '../run/run-state.js';
 import type { RunSummary } from '../run/run-summary.js';
 import { type StepReader, TraceSteps } from '../run/trace-steps.js';
-import type { RecordLogReader } from '../sink/record-log.js';
 import type { RunStore } from '../store/run-store.js';
 
 /** What runs are read with. */

@@ -1,5 +1,5 @@
+import type { Appended } from '../log/appended.js';
 import type { TraceId } from '../record/ids.js';
-import type { Appended } from '../sink/appended.js';
 
 /** What follows the logs of the traces that this process has. */
 export interface TraceFollower {

@@ -9,12 +9,12 @@ import { reasonOf } from '../core/reason-of.js';
 import { whenAborted } from '../core/when-aborted.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { DestinationStatus } from '../exporter/destination.js';
+import type { Appended, AppendListener } from '../log/appended.js';
+import type { ForeignListener, ForeignLogReader } from '../log/foreign-segments.js';
 import type { TraceId } from '../record/ids.js';
 import type { ForeignBatch } from '../record/record-batch.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';
 import type { RunSummary } from '../run/run-summary.js';
-import type { Appended, AppendListener } from '../sink/appended.js';
-import type { ForeignListener, ForeignLogReader } from '../sink/foreign-segments.js';
 import type { FromThread, TaskMessage, ThreadSetup, ToThread } from './messages.js';
 import { ThreadMailbox } from './thread-mailbox.js';
 

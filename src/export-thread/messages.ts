@@ -1,10 +1,10 @@
 import type { Configuration } from '../config/configuration.js';
 import type { LogFields, Logger } from '../core/logger.js';
 import type { DestinationStatus } from '../exporter/destination.js';
+import type { ForeignPlace } from '../log/foreign-segments.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunEvent } from '../run/run-event.js';
 import type { RunSummary } from '../run/run-summary.js';
-import type { ForeignPlace } from '../sink/foreign-segments.js';
 import type { Fence } from '../store/fence.js';
 
 /** What the thread is started with. */

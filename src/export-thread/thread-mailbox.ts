@@ -1,6 +1,6 @@
+import type { Appended } from '../log/appended.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunEvent } from '../run/run-event.js';
-import type { Appended } from '../sink/appended.js';
 import type { RunMessage, ToThread } from './messages.js';
 
 /** Messages that the thread has not acknowledged; beyond it, only the latest of each run is kept. */

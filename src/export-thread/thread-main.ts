@@ -10,16 +10,16 @@ import { systemMachine } from '../core/machine.js';
 import { reasonOf } from '../core/reason-of.js';
 import type { ExportWorker } from '../exporter/export-worker.js';
 import { RecordLogLines } from '../exporter/record-log-lines.js';
-import type { TraceId } from '../record/ids.js';
-import { type Resource, resourceKey } from '../record/resource.js';
-import type { RunSummary } from '../run/run-summary.js';
 import {
   type ForeignEntry,
   type ForeignLogReader,
   type ForeignPlace,
   ForeignSegments,
-} from '../sink/foreign-segments.js';
-import { RecordLogFiles } from '../sink/record-log-files.js';
+} from '../log/foreign-segments.js';
+import { RecordLogFiles } from '../log/record-log-files.js';
+import type { TraceId } from '../record/ids.js';
+import { type Resource, resourceKey } from '../record/resource.js';
+import type { RunSummary } from '../run/run-summary.js';
 import type { Fence } from '../store/fence.js';
 import type { State } from '../store/state.js';
 import type { FromThread, TaskMessage, ThreadSetup, ToThread } from './messages.js';

@@ -1,10 +1,10 @@
 import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
+import type { ForeignLogReader } from '../log/foreign-segments.js';
+import type { RecordLogReader } from '../log/record-log.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunSummary } from '../run/run-summary.js';
-import type { ForeignLogReader } from '../sink/foreign-segments.js';
-import type { RecordLogReader } from '../sink/record-log.js';
 import type { CursorStore } from '../store/cursor-store.js';
 import type { TraceCatalog } from '../store/trace-catalog.js';
 import type { Destination } from './destination.js';

@@ -2,10 +2,10 @@ import { closeSync, openSync, readFileSync, readSync, type Stats, statSync } fro
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { errorCode } from '../core/error-code.js';
+import { ResourceIndex } from '../log/resource-index.js';
+import { LOG_FILE, RESOURCES_FILE } from '../log/trace-log.js';
 import type { TraceId } from '../record/ids.js';
 import type { Resource } from '../record/resource.js';
-import { ResourceIndex } from '../sink/resource-index.js';
-import { LOG_FILE, RESOURCES_FILE } from '../sink/trace-log.js';
 import type { LoggedLines } from './run-mapper.js';
 
 /** Reads record logs as they stand, line by line, without making records of them. */

@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { LogRange, RecordLogReader } from '../log/record-log.js';
+import { LOG_FILE } from '../log/trace-log.js';
 import type { TraceId } from '../record/ids.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { InvocationAssigner } from '../run/invocation-assigner.js';
 import { recordDigest } from '../run/span-group.js';
-import type { LogRange, RecordLogReader } from '../sink/record-log.js';
-import { LOG_FILE } from '../sink/trace-log.js';
 import { PickedParquet, type PickedPart } from './log-parquet.js';
 
 import type { ParquetJob, ParquetJobWriter } from './run-parquet.js';

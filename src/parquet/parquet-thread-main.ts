@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { reasonOf } from '../core/reason-of.js';
-import { RecordLogFiles } from '../sink/record-log-files.js';
-import { LOG_FILE } from '../sink/trace-log.js';
+import { RecordLogFiles } from '../log/record-log-files.js';
+import { LOG_FILE } from '../log/trace-log.js';
 import { InvocationFiles } from './invocation-files.js';
 import { writeLogAsParquet } from './log-parquet.js';
 import type { FromParquetThread, LinePlace, ParquetThreadSetup, ToParquetThread } from './parquet-thread.js';

@@ -3,9 +3,9 @@ import type { ColumnChunk, FileMetaData, RowGroup } from 'hyparquet';
 import { ByteWriter } from 'hyparquet-writer';
 import { writeIndexes } from 'hyparquet-writer/src/indexes.js';
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
+import { type DeliveryWriter, ReplacingFile } from '../log/delivery-writer.js';
 import type { Delivery } from '../record/record-batch.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
-import { type DeliveryWriter, ReplacingFile } from '../sink/delivery-writer.js';
 import { LineRows } from './line-rows.js';
 import { columnChunkAt, pageLocations } from './page.js';
 import {

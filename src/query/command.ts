@@ -11,7 +11,7 @@ import { resolveForCommand } from '../cli/resolve-for-command.js';
 import { parseDurationMs } from '../config/duration.js';
 import { alignedRows } from '../core/aligned-rows.js';
 import type { CommandHost } from '../feature.js';
-import { listTraces } from '../sink/record-log-files.js';
+import { listTraces } from '../log/record-log-files.js';
 import { QueryEngine } from './engine.js';
 import { listQueryFiles, MAX_QUERY_RUNS } from './files.js';
 import { QueryError, type QueryLimits } from './protocol.js';

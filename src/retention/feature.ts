@@ -1,9 +1,9 @@
 import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
+import type { ForeignSegments } from '../log/foreign-segments.js';
+import { JsonlRecordLog } from '../log/jsonl-record-log.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunTracker } from '../run/run-tracker.js';
-import type { ForeignSegments } from '../sink/foreign-segments.js';
-import { JsonlRecordLog } from '../sink/jsonl-record-log.js';
 import type { ArtifactStore } from '../store/artifact/artifact-store.js';
 import type { State } from '../store/state.js';
 import { Removals } from './removals.js';

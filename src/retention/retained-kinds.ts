@@ -1,5 +1,5 @@
+import type { EndedSegment, ForeignSegments } from '../log/foreign-segments.js';
 import type { TraceId } from '../record/ids.js';
-import type { EndedSegment, ForeignSegments } from '../sink/foreign-segments.js';
 import type { ArtifactStore } from '../store/artifact/artifact-store.js';
 import type { CursorStore, ForeignCursor } from '../store/cursor-store.js';
 import type { EndedRun, Removal, RetentionStore, RunGroup } from '../store/retention-store.js';

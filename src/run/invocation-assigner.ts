@@ -1,9 +1,9 @@
+import type { LoggedRecord } from '../log/record-log.js';
 import type { SpanId } from '../record/ids.js';
 import { CELL, type PageBatch, type RecordPage } from '../record/record-page.js';
 import { resourceKey } from '../record/resource.js';
 import { SpanIdTable } from '../record/span-id-table.js';
 import type { LogRecord, SpanEnd, SpanStart } from '../record/telemetry-record.js';
-import type { LoggedRecord } from '../sink/record-log.js';
 import { eventName } from './event-name.js';
 import { assignGroups } from './group-assignment.js';
 import type { InvocationParts } from './invocation-parts.js';

@@ -1,8 +1,8 @@
 import type { Timer } from '../core/clock.js';
 import type { Component } from '../core/component.js';
 import { whenAborted } from '../core/when-aborted.js';
+import type { Appended, AppendListener } from '../log/appended.js';
 import type { TraceId } from '../record/ids.js';
-import type { Appended, AppendListener } from '../sink/appended.js';
 import { EvictedRuns, type ParkedRun } from './evicted-runs.js';
 import { OpenRun } from './open-run.js';
 import type { StepListener } from './run-event.js';

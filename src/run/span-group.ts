@@ -1,3 +1,4 @@
+import type { LoggedRecord } from '../log/record-log.js';
 import type { SpanId } from '../record/ids.js';
 import { isJsonObject, type JsonValue } from '../record/json.js';
 import { ownText } from '../record/own-text.js';
@@ -13,7 +14,6 @@ import {
 } from '../record/resource.js';
 import type { SpanEnd, SpanStart, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
-import type { LoggedRecord } from '../sink/record-log.js';
 import { eventName } from './event-name.js';
 import { ROW_KIND, type RowPlace } from './node-end-reader.js';
 import { isSelected, NodeFacts, nodeEndOf } from './node-facts.js';

@@ -1,10 +1,10 @@
 import { open, stat } from 'node:fs/promises';
 import { reasonOf } from '../core/reason-of.js';
 import { modernRecord } from '../decode/spelling.js';
+import { type DeliveryWriter, JsonlWriter, OtlpJsonWriter } from '../log/delivery-writer.js';
 import { jsonlToParquet } from '../parquet/jsonl-parquet.js';
 import { ParquetDeliveryWriter, ParquetOutput } from '../parquet/parquet-writer.js';
 import { DEFAULT_LIMITS } from '../parquet/row-group.js';
-import { type DeliveryWriter, JsonlWriter, OtlpJsonWriter } from '../sink/delivery-writer.js';
 import { compressionOf } from './compression.js';
 import { ConvertError } from './convert-error.js';
 import { type FileFormat, formatByEnding } from './file-format.js';

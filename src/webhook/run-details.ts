@@ -2,12 +2,12 @@ import { counted } from '../core/counted.js';
 import { type RedactionLevel, redactionFor } from '../exporter/redaction/redaction-policy.js';
 import { learnNames, Redactor, statusText } from '../exporter/redaction/redactor.js';
 import { TextCache } from '../exporter/redaction/text-cache.js';
+import type { RecordLogReader } from '../log/record-log.js';
 import { ageText } from '../run/measures/age-text.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { readStepMeasures } from '../run/measures/read-step-measures.js';
 import { hasOwnWord } from '../run/run-summary.js';
 import type { RunTracker } from '../run/run-tracker.js';
-import type { RecordLogReader } from '../sink/record-log.js';
 import type { CatalogStep, RunCatalog } from '../store/run-catalog.js';
 
 /** A node that failed, or came to another outcome worth a message, and why. */

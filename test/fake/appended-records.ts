@@ -1,8 +1,8 @@
+import { Appended } from '../../src/log/appended.js';
+import type { LoggedRecord } from '../../src/log/record-log.js';
 import type { TraceId } from '../../src/record/ids.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../src/record/resource.js';
-import { Appended } from '../../src/sink/appended.js';
-import type { LoggedRecord } from '../../src/sink/record-log.js';
 
 /** What a record log says of records that it has just appended. */
 export function appendedRecords(traceId: TraceId, logged: readonly LoggedRecord[], lengthBytes: number): Appended {

@@ -7,14 +7,14 @@ import type { ThreadSetup } from '../../src/export-thread/messages.js';
 import type { DestinationStatus } from '../../src/exporter/destination.js';
 import type { ExportWorker } from '../../src/exporter/export-worker.js';
 import { RecordLogLines } from '../../src/exporter/record-log-lines.js';
+import type { Appended } from '../../src/log/appended.js';
+import type { ForeignLogReader } from '../../src/log/foreign-segments.js';
+import { RecordLogFiles } from '../../src/log/record-log-files.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import type { TraceId } from '../../src/record/ids.js';
 import type { ForeignBatch } from '../../src/record/record-batch.js';
 import type { RunEvent } from '../../src/run/run-event.js';
-import type { Appended } from '../../src/sink/appended.js';
-import type { ForeignLogReader } from '../../src/sink/foreign-segments.js';
-import { RecordLogFiles } from '../../src/sink/record-log-files.js';
 import type { CursorStore } from '../../src/store/cursor-store.js';
 
 /** What exports without a thread work with. */

@@ -1,5 +1,5 @@
+import type { ForeignEntry, ForeignLogReader, ForeignPlace } from '../../src/log/foreign-segments.js';
 import type { Signal } from '../../src/record/record-batch.js';
-import type { ForeignEntry, ForeignLogReader, ForeignPlace } from '../../src/sink/foreign-segments.js';
 
 const SEGMENT = 'foreign.jsonl';
 

@@ -1,11 +1,11 @@
 import type { LineSource } from '../../src/exporter/record-log-lines.js';
+import type { Appended, AppendListener } from '../../src/log/appended.js';
+import type { LoggedRecord, LogRange, RecordLogReader } from '../../src/log/record-log.js';
 import { Attributes } from '../../src/record/attributes.js';
 import { parseSpanId, parseTraceId, type SpanId, type TraceId } from '../../src/record/ids.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../src/record/resource.js';
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
-import type { Appended, AppendListener } from '../../src/sink/appended.js';
-import type { LoggedRecord, LogRange, RecordLogReader } from '../../src/sink/record-log.js';
 import { appendedRecords } from './appended-records.js';
 
 /** Every record of the fake takes this many bytes of its log; a longer one is refused. */

@@ -5,7 +5,7 @@ import { apiRouters } from '../../src/app/api-routers.js';
 import type { JobDefinition } from '../../src/config/jobs.js';
 import type { Clock } from '../../src/core/clock.js';
 import { Health } from '../../src/core/health.js';
-import { RecordLogFiles } from '../../src/sink/record-log-files.js';
+import { RecordLogFiles } from '../../src/log/record-log-files.js';
 import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
 import type { State } from '../../src/store/state.js';
 import { WebServer } from '../../src/web/web-server.js';

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { beforeAll, describe, expect, it } from 'vitest';
+import type { LoggedRecord } from '../../src/log/record-log.js';
 import type { CommandMeasures } from '../../src/run/measures/command-measures.js';
 import { compareWithEarlier } from '../../src/run/measures/comparison.js';
-import type { LoggedRecord } from '../../src/sink/record-log.js';
 import { sampleFolder } from '../fake/sample-run.js';
 import { fromJsonl, fromOtlp } from '../unit/run/logged-samples.js';
 import { measuresOf } from '../unit/run/measures/sample-measures.js';

@@ -3,8 +3,8 @@ import { DEFAULT_MAPPING_OPTIONS } from '../../src/exporter/mapping/mapping-opti
 import { OtelRunMapper } from '../../src/exporter/mapping/otel-run-mapper.js';
 import { OtlpEncoder } from '../../src/exporter/otlp-destination.js';
 import type { RedactionLevel } from '../../src/exporter/redaction/redaction-policy.js';
+import type { LoggedRecord } from '../../src/log/record-log.js';
 import type { OtlpEncoding } from '../../src/otlp/otlp-codec.js';
-import type { LoggedRecord } from '../../src/sink/record-log.js';
 import { decodeBody } from '../fake/decode-at-once.js';
 import { bodiesIn } from '../fake/sample-run.js';
 import { pushRecords } from '../unit/exporter/mapping/mapped-run.js';

@@ -1,8 +1,8 @@
 import type { Clock } from '../../core/clock.js';
 import type { RedactionLevel } from '../../exporter/redaction/redaction-policy.js';
+import type { RecordLogReader } from '../../log/record-log.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
-import type { RecordLogReader } from '../../sink/record-log.js';
 import type { RunCatalog } from '../../store/run-catalog.js';
 import type { TraceCatalog } from '../../store/trace-catalog.js';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { LoggedRecord } from '../../sink/record-log.js';
+import type { LoggedRecord } from '../../log/record-log.js';
 import { ApiError } from '../api-error.js';
 
 const SEVERITIES = { trace: 1, debug: 5, info: 9, warn: 13, error: 17 } as const;

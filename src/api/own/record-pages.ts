@@ -1,7 +1,7 @@
 import type { Response } from 'express';
 import { z } from 'zod';
+import type { RecordLogReader } from '../../log/record-log.js';
 import { formatRecordLine } from '../../record/record-line.js';
-import type { RecordLogReader } from '../../sink/record-log.js';
 import { success } from '../envelope.js';
 import { formatPlace, type LogPlace, movedPlace, parsePlace } from './log-place.js';
 import { recordFilter, recordFilterSchema } from './record-filter.js';

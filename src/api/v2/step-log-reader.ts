@@ -1,6 +1,6 @@
+import type { RecordLogReader } from '../../log/record-log.js';
 import type { LogRecord } from '../../record/telemetry-record.js';
 import { toUnixMs } from '../../record/unix-nano.js';
-import type { RecordLogReader } from '../../sink/record-log.js';
 import type { CatalogInvocation, CatalogStep } from '../../store/run-catalog.js';
 import { NO_LOGS, type StepLogs } from './step-document.js';
 

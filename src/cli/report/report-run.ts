@@ -1,3 +1,5 @@
+import type { RecordLogReader } from '../../log/record-log.js';
+import { RecordLogFiles } from '../../log/record-log-files.js';
 import type { TraceId } from '../../record/ids.js';
 import type { CommandMeasures } from '../../run/measures/command-measures.js';
 import { compareWithEarlier } from '../../run/measures/comparison.js';
@@ -6,8 +8,6 @@ import { readMeasures } from '../../run/measures/read-measures.js';
 import { RunState } from '../../run/run-state.js';
 import type { InvocationSummary, RunSummary } from '../../run/run-summary.js';
 import { RUN_TRACKER_DEFAULTS } from '../../run/run-tracker-config.js';
-import type { RecordLogReader } from '../../sink/record-log.js';
-import { RecordLogFiles } from '../../sink/record-log-files.js';
 import { parseRunNumber } from '../../store/run-number.js';
 import type { State } from '../../store/state.js';
 import type { UnnamedRun } from '../../store/trace-catalog.js';

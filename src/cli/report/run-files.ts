@@ -2,10 +2,10 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../../core/error-code.js';
 import { slices } from '../../core/slices.js';
+import { listTraces } from '../../log/record-log-files.js';
 import type { TraceId } from '../../record/ids.js';
 import { parseRun } from '../../run/parse-run.js';
 import type { RunSummary } from '../../run/run-summary.js';
-import { listTraces } from '../../sink/record-log-files.js';
 
 /** Runs whose summaries are looked at for names and earlier lengths. */
 const MAX_RECENT = 500;

@@ -1,7 +1,7 @@
+import type { RecordLogReader } from '../../log/record-log.js';
 import { ownText } from '../../record/own-text.js';
 import type { SpanEnd, SpanStart, TelemetryRecord } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
-import type { RecordLogReader } from '../../sink/record-log.js';
 import { selectedNodes } from '../count-verdicts.js';
 import { eventName } from '../event-name.js';
 import { InvocationAssigner } from '../invocation-assigner.js';

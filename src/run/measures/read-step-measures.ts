@@ -1,6 +1,6 @@
+import type { RecordLogReader } from '../../log/record-log.js';
 import type { TraceId } from '../../record/ids.js';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
-import type { RecordLogReader } from '../../sink/record-log.js';
 import type { CatalogStep } from '../../store/run-catalog.js';
 import type { RunTracker } from '../run-tracker.js';
 import type { CommandMeasures } from './command-measures.js';

@@ -5,7 +5,7 @@ import { dirname, join, relative, sep } from 'node:path';
 import { closeOnFailure } from '../../core/close-on-failure.js';
 import { errorCode } from '../../core/error-code.js';
 import { readFolderUsage } from '../../core/folder-usage.js';
-import { FolderSync } from '../../sink/jsonl-record-log.js';
+import { FolderSync } from '../../log/jsonl-record-log.js';
 import { ArtifactError } from './artifact-error.js';
 import { type ArtifactPath, artifactPathIn } from './artifact-path.js';
 import type { Artifact, ArtifactKey, ArtifactStore, ArtifactUsage, ByteRange, OpenArtifact } from './artifact-store.js';

@@ -3,9 +3,9 @@ import type { Authenticator } from '../../api/authenticator.js';
 import type { Clock } from '../../core/clock.js';
 import type { Logger } from '../../core/logger.js';
 import type { RedactionLevel } from '../../exporter/redaction/redaction-policy.js';
+import type { RecordLogReader } from '../../log/record-log.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
-import type { RecordLogReader } from '../../sink/record-log.js';
 import type { ArtifactPath } from '../../store/artifact/artifact-path.js';
 import type { CatalogStep, RunCatalog } from '../../store/run-catalog.js';
 

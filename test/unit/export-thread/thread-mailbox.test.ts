@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { ToThread } from '../../../src/export-thread/messages.js';
 import { ThreadMailbox } from '../../../src/export-thread/thread-mailbox.js';
+import { Appended } from '../../../src/log/appended.js';
 import type { TraceId } from '../../../src/record/ids.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import type { RunEvent } from '../../../src/run/run-event.js';
-import { Appended } from '../../../src/sink/appended.js';
 import { traceIdOf } from '../../fake/memory-record-log.js';
 
 const RUN = traceIdOf(1);

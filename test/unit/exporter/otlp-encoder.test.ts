@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { OtlpEncoder } from '../../../src/exporter/otlp-destination.js';
+import { loggedRecords } from '../../../src/log/appended.js';
 import { JsonCodec } from '../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
-import { loggedRecords } from '../../../src/sink/appended.js';
 import { logRecord, MemoryRecordLog, spanEnd, traceIdOf } from '../../fake/memory-record-log.js';
 import { SimpleRunMapper } from '../../fake/simple-run-mapper.js';
 

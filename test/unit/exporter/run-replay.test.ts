@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { OtelRunMapper } from '../../../src/exporter/mapping/otel-run-mapper.js';
 import type { LoggedLines, MappedItem } from '../../../src/exporter/run-mapper.js';
 import { RunReplay } from '../../../src/exporter/run-replay.js';
+import type { LoggedRecord } from '../../../src/log/record-log.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import type { RunSummary } from '../../../src/run/run-summary.js';
-import type { LoggedRecord } from '../../../src/sink/record-log.js';
 import type { ExportCursor } from '../../../src/store/cursor-store.js';
 import { sampleLines, sampleTraceId } from '../../fake/sample-run.js';
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { parquetMetadata } from 'hyparquet';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { LoggedRecord } from '../../../src/log/record-log.js';
 import { InvocationFiles } from '../../../src/parquet/invocation-files.js';
 import { writeLogAsParquet } from '../../../src/parquet/log-parquet.js';
 import { readParquetRows } from '../../../src/parquet/parquet-reader.js';
@@ -11,7 +12,6 @@ import { recordFromRow } from '../../../src/parquet/record-from-row.js';
 import { InvocationParquet } from '../../../src/parquet/run-parquet.js';
 import type { TraceId } from '../../../src/record/ids.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
-import type { LoggedRecord } from '../../../src/sink/record-log.js';
 import { fromJsonl, fromOtlp } from '../run/logged-samples.js';
 import { TrackerBench } from '../run/tracker-bench.js';
 

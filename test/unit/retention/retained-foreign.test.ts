@@ -2,9 +2,9 @@ import { mkdtemp, readdir, rm, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ForeignSegments } from '../../../src/log/foreign-segments.js';
 import { RetainedForeign } from '../../../src/retention/retained-kinds.js';
 import { type SweepResult, sweepKind } from '../../../src/retention/sweep.js';
-import { ForeignSegments } from '../../../src/sink/foreign-segments.js';
 import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
 import type { State } from '../../../src/store/state.js';
 

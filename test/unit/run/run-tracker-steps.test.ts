@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { LoggedRecord } from '../../../src/log/record-log.js';
 import type { TraceId } from '../../../src/record/ids.js';
 import { ofAccount, type Resource, STEP_ATTRIBUTE, UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import { RunLog } from '../../../src/run/run-log.js';
-import type { LoggedRecord } from '../../../src/sink/record-log.js';
 import { stepStart } from '../../contract/step-registry.contract.js';
 import { fromJsonl } from './logged-samples.js';
 import { asTrace, TrackerBench } from './tracker-bench.js';

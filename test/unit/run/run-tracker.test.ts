@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { LoggedRecord } from '../../../src/log/record-log.js';
 import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
-import type { LoggedRecord } from '../../../src/sink/record-log.js';
 import { fromJsonl, fromOtlp } from './logged-samples.js';
 import { asTrace, TrackerBench } from './tracker-bench.js';
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { RedactionLevel } from '../../../src/exporter/redaction/redaction-policy.js';
+import type { LoggedRecord } from '../../../src/log/record-log.js';
 import { RunState } from '../../../src/run/run-state.js';
 import type { RunSummary } from '../../../src/run/run-summary.js';
 import { RUN_TRACKER_DEFAULTS } from '../../../src/run/run-tracker-config.js';
-import type { LoggedRecord } from '../../../src/sink/record-log.js';
 import { type RunDetails, RunDetailsReader } from '../../../src/webhook/run-details.js';
 import { ERROR_MARKERS, type ErrorCase, type ErrorDatabase } from '../../tool/error-cases.js';
 import { casesOf, recordedErrors, traceOfCase } from '../../tool/error-runs.js';

@@ -3,10 +3,10 @@ import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from '../../../../src/exporter/mapping/mapping-options.js';
 import { OtelRunMapper } from '../../../../src/exporter/mapping/otel-run-mapper.js';
 import type { MappedItem } from '../../../../src/exporter/run-mapper.js';
+import type { LoggedRecord } from '../../../../src/log/record-log.js';
 import { parseSpanId, parseTraceId, type SpanId } from '../../../../src/record/ids.js';
 import { formatRecordLine } from '../../../../src/record/record-line.js';
 import type { InvocationSummary, RunSummary } from '../../../../src/run/run-summary.js';
-import type { LoggedRecord } from '../../../../src/sink/record-log.js';
 import { ENGINE } from './read-sample.js';
 
 /** What a mapper made of a whole log. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
+import type { LoggedRecord } from '../../../../src/log/record-log.js';
 import { parseRecordLine } from '../../../../src/record/record-line.js';
 import type { Resource } from '../../../../src/record/resource.js';
-import type { LoggedRecord } from '../../../../src/sink/record-log.js';
 
 /** The resource that the samples' OTLP bodies carry. */
 export const ENGINE: Resource = {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_MAPPING_SWITCHES } from '../../../../src/exporter/mapping/mapping-options.js';
 import type { RedactionLevel } from '../../../../src/exporter/redaction/redaction-policy.js';
-import type { LoggedRecord } from '../../../../src/sink/record-log.js';
+import type { LoggedRecord } from '../../../../src/log/record-log.js';
 import { mapRun } from '../mapping/mapped-run.js';
 import { asOtlp, readLog } from '../mapping/read-sample.js';
 

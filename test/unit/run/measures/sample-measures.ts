@@ -1,9 +1,9 @@
+import type { LoggedRecord } from '../../../../src/log/record-log.js';
 import type { CommandMeasures } from '../../../../src/run/measures/command-measures.js';
 import type { NodeMeasure } from '../../../../src/run/measures/node-measure.js';
 import { readMeasures } from '../../../../src/run/measures/read-measures.js';
 import { RunState } from '../../../../src/run/run-state.js';
 import { RUN_TRACKER_DEFAULTS } from '../../../../src/run/run-tracker-config.js';
-import type { LoggedRecord } from '../../../../src/sink/record-log.js';
 import { fromJsonl } from '../logged-samples.js';
 
 /** Long after every command has ended, or is taken for lost. */

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { LoggedRecord } from '../../../../src/log/record-log.js';
 import { Attributes } from '../../../../src/record/attributes.js';
 import type { JsonObject } from '../../../../src/record/json.js';
 import type { CommandMeasures } from '../../../../src/run/measures/command-measures.js';
 import { slowestNodes } from '../../../../src/run/measures/slowest-nodes.js';
-import type { LoggedRecord } from '../../../../src/sink/record-log.js';
 import { SAMPLES as SAMPLE_FOLDER } from '../../../fake/sample-run.js';
 import { engineSummary, measuredNodes, runResultNodes, summaryOf } from '../../../tool/engine-summary.js';
 import { LARGE_SAMPLES } from '../../../tool/large-samples.js';

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { RecordKeys } from '../../../src/log/record-keys.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
-import { RecordKeys } from '../../../src/sink/record-keys.js';
 
 /** A log record that is equal to all others but for its event id. */
 function log(eventId: string | null, body = 'hello'): TelemetryRecord {

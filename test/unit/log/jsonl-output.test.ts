@@ -1,12 +1,12 @@
 import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { silentLogger } from '../../../src/core/logger.js';
+import type { Appended } from '../../../src/log/appended.js';
+import { JsonlOutput } from '../../../src/log/jsonl-output.js';
+import type { LoggedRecord, LogRange, RecordLogReader } from '../../../src/log/record-log.js';
 import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
-import type { Appended } from '../../../src/sink/appended.js';
-import { JsonlOutput } from '../../../src/sink/jsonl-output.js';
-import type { LoggedRecord, LogRange, RecordLogReader } from '../../../src/sink/record-log.js';
 import { appendedRecords } from '../../fake/appended-records.js';
 import { bufferedText } from '../../fake/buffered-text.js';
 
