@@ -5,7 +5,7 @@ const layers = [
   ['core', 'record'],
   ['schema', 'otlp'],
   ['decode'],
-  ['log', 'store', 'delivery'],
+  ['log', 'storage', 'delivery'],
   ['run'],
   ['parquet'],
   ['receiver', 'source', 'exporter', 'cluster'],

@@ -9,9 +9,9 @@ import { FailedTries } from '../src/api/failed-tries.js';
 import { hashOf, newSecret } from '../src/api/token-secret.js';
 import { systemClock } from '../src/core/clock.js';
 import { Health } from '../src/core/health.js';
-import { FIRST_ACCOUNT_ID } from '../src/store/account-store.js';
-import { openPostgresState } from '../src/store/open-postgres-state.js';
-import { openSqliteState } from '../src/store/open-sqlite-state.js';
+import { FIRST_ACCOUNT_ID } from '../src/storage/account-store.js';
+import { openPostgresState } from '../src/storage/open-postgres-state.js';
+import { openSqliteState } from '../src/storage/open-sqlite-state.js';
 import { WebServer } from '../src/web/web-server.js';
 
 const { values } = parseArgs({

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runListQuery } from '../src/api/v2/run-router.js';
 import { systemClock } from '../src/core/clock.js';
-import { FIRST_ACCOUNT_ID } from '../src/store/account-store.js';
-import type { TraceNote } from '../src/store/invocation-store.js';
-import { openPostgresState } from '../src/store/open-postgres-state.js';
-import { openSqliteState } from '../src/store/open-sqlite-state.js';
+import { FIRST_ACCOUNT_ID } from '../src/storage/account-store.js';
+import type { TraceNote } from '../src/storage/invocation-store.js';
+import { openPostgresState } from '../src/storage/open-postgres-state.js';
+import { openSqliteState } from '../src/storage/open-sqlite-state.js';
 import { notedCommand } from './noted-command.js';
 import { formatSpread, spreadOf } from './spread.js';
 

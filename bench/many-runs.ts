@@ -1,9 +1,9 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseTraceId, type TraceId } from '../src/record/ids.js';
-import { openSqliteState } from '../src/store/open-sqlite-state.js';
-import type { RunRow } from '../src/store/run-store.js';
-import type { State } from '../src/store/state.js';
+import { openSqliteState } from '../src/storage/open-sqlite-state.js';
+import type { RunRow } from '../src/storage/run-store.js';
+import type { State } from '../src/storage/state.js';
 import { measureNode } from './measured-process.js';
 
 const SAMPLE = 'test/fixture/samples/build-clean/otel.jsonl';

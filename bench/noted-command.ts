@@ -1,5 +1,5 @@
 import { parseTraceId } from '../src/record/ids.js';
-import type { InvocationNote, TraceNote } from '../src/store/invocation-store.js';
+import type { InvocationNote, TraceNote } from '../src/storage/invocation-store.js';
 
 /**
  * What is noted of a trace with one command of nobody's step: `dbt build` of dbt 2.0.0.

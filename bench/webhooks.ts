@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../src/core/clock.js';
 import { silentLogger } from '../src/core/logger.js';
-import { FIRST_ACCOUNT_ID } from '../src/store/account-store.js';
+import { FIRST_ACCOUNT_ID } from '../src/storage/account-store.js';
 import { DEFAULT_ATTEMPT_SCHEDULE, DEFAULT_BREAKER_LIMITS } from '../src/webhook/circuit-breaker.js';
 import { DISPATCHER_DEFAULTS, WebhookDispatcher } from '../src/webhook/dispatcher.js';
 import { AddressRules, parseAllowed, WebhookHttp } from '../src/webhook/http.js';

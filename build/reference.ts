@@ -15,7 +15,7 @@ import type { AttributePolicy } from '../src/record/event-table.js';
 import { eventName } from '../src/run/event-name.js';
 import type { Field, FieldType, MessageType } from '../src/schema/message-type.js';
 import { PublicSchema } from '../src/schema/public-schema.js';
-import { PERMISSION_SETS } from '../src/store/permission-set.js';
+import { PERMISSION_SETS } from '../src/storage/permission-set.js';
 import { WEBHOOK_PATHS } from '../src/webhook/openapi.js';
 
 /**

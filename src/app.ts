@@ -40,7 +40,7 @@ import type { ArtifactSink } from './source/artifact/artifact-sink.js';
 import { StoreArtifactSink } from './source/artifact/store-artifact-sink.js';
 import { Spool } from './source/spool.js';
 import { SPOOL_FOLDER } from './source/spool-folder.js';
-import type { PullStore } from './store/pull-store.js';
+import type { PullStore } from './storage/pull-store.js';
 import { platformHookOff } from './web/platform-hook-off.js';
 import { createWebhooks, retainedDeliveries, type Webhooks } from './webhook/feature.js';
 

@@ -5,7 +5,7 @@ import type { Configuration } from './config/configuration.js';
 import type { Clock } from './core/clock.js';
 import type { Component } from './core/component.js';
 import type { MetricSource } from './metric/feature.js';
-import type { State } from './store/state.js';
+import type { State } from './storage/state.js';
 
 /** What a feature adds to the program. What is a function is called when somebody first asks for it, so that a start loads none of it. */
 export interface Feature {

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
-import type { TokenRow, TokenStore } from '../store/token-store.js';
+import type { TokenRow, TokenStore } from '../storage/token-store.js';
 import type { Caller } from './caller.js';
 import type { FailedTries } from './failed-tries.js';
 import { hashOf, isSecret } from './token-secret.js';

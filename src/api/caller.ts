@@ -1,5 +1,5 @@
-import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
-import type { PermissionSet } from '../store/permission-set.js';
+import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
+import type { PermissionSet } from '../storage/permission-set.js';
 
 /** Who is asking. */
 export interface Caller {

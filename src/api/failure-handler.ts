@@ -1,6 +1,6 @@
 import type { ErrorRequestHandler, Request, Response } from 'express';
 import type { Logger } from '../core/logger.js';
-import { StoreError } from '../store/store-error.js';
+import { StoreError } from '../storage/store-error.js';
 import { ApiError } from './api-error.js';
 
 /**

@@ -1,6 +1,6 @@
 import { ConsumeError } from '../record/record-batch.js';
-import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
-import { StoreError } from '../store/store-error.js';
+import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
+import { StoreError } from '../storage/store-error.js';
 import type { Caller } from './caller.js';
 
 /** When to come back while tokens cannot be looked up, in milliseconds. */

@@ -8,8 +8,8 @@ import { runRouter } from '../api/v2/run-router.js';
 import { StepLogReader } from '../api/v2/step-log-reader.js';
 import type { Feature } from '../feature.js';
 import type { Jobs, StepOutput } from '../job/feature.js';
-import type { CatalogStep } from '../store/run-catalog.js';
-import type { State } from '../store/state.js';
+import type { CatalogStep } from '../storage/run-catalog.js';
+import type { State } from '../storage/state.js';
 
 /** What the API's routers are made of. */
 export interface ApiRoutersDeps

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Configuration } from '../config/configuration.js';
 import type { Component } from '../core/component.js';
 import { type Lazy, lazy } from '../core/lazy.js';
-import type { ArtifactStore } from '../store/artifact/artifact-store.js';
+import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
 import { bucketOf } from './bucket-of.js';
 
 /** The folder of artifacts in the data folder, where they are not in a bucket. */
@@ -38,11 +38,11 @@ export class ArtifactStorage implements Component {
 async function openStore(configuration: Configuration): Promise<Opened> {
   const location = bucketOf(configuration);
   if (location !== null) {
-    const { S3ArtifactStore } = await import('../store/artifact/s3-artifact-store.js');
+    const { S3ArtifactStore } = await import('../storage/artifact/s3-artifact-store.js');
     const store = new S3ArtifactStore(location);
     return { store, close: () => store.close() };
   }
-  const { FolderArtifactStore } = await import('../store/artifact/folder-artifact-store.js');
+  const { FolderArtifactStore } = await import('../storage/artifact/folder-artifact-store.js');
   const folder = join(configuration['data-dir'], ARTIFACTS_FOLDER);
   const store = new FolderArtifactStore(folder, configuration.durability === 'fsync');
   await store.removeUnfinished();

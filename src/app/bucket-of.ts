@@ -1,6 +1,6 @@
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
-import type { S3Location } from '../store/bucket/s3-location.js';
+import type { S3Location } from '../storage/bucket/s3-location.js';
 
 /** The bucket of a configuration; `null` where things are kept in the data folder. */
 export function bucketOf(configuration: Configuration): S3Location | null {

@@ -26,8 +26,8 @@ import { sharedTelemetry, type TelemetryPlace } from '../retention/feature.js';
 import type { RunListener, StepListener } from '../run/run-event.js';
 import type { RunSummary } from '../run/run-summary.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
-import { S3ObjectStore } from '../store/bucket/s3-object-store.js';
-import type { State } from '../store/state.js';
+import { S3ObjectStore } from '../storage/bucket/s3-object-store.js';
+import type { State } from '../storage/state.js';
 import { sharedBucketOf } from './bucket-of.js';
 import { clusterFolder } from './cluster-folder.js';
 

@@ -4,9 +4,9 @@ import type { Guard, Shortage } from '../core/guard.js';
 import type { HealthState } from '../core/health.js';
 import type { Logger } from '../core/logger.js';
 import { pause } from '../core/pause.js';
-import type { LeaseStore } from '../store/lease-store.js';
-import { LEASE_MS, LEASE_RENEW_MS } from '../store/lease-times.js';
-import { StoreError } from '../store/store-error.js';
+import type { LeaseStore } from '../storage/lease-store.js';
+import { LEASE_MS, LEASE_RENEW_MS } from '../storage/lease-times.js';
+import { StoreError } from '../storage/store-error.js';
 
 /** What a lease is taken with. */
 export interface DatabaseLeaseDeps {

@@ -25,8 +25,8 @@ import type { ForeignLogReader } from '../log/foreign-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunSummary } from '../run/run-summary.js';
-import type { CursorStore } from '../store/cursor-store.js';
-import type { TraceCatalog } from '../store/trace-catalog.js';
+import type { CursorStore } from '../storage/cursor-store.js';
+import type { TraceCatalog } from '../storage/trace-catalog.js';
 import { otlpDestinations, placeOf } from './otlp-destinations.js';
 
 /** A destination that is ready to be sent to, and how runs are mapped for it. */

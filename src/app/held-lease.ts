@@ -2,8 +2,8 @@ import type { Clock } from '../core/clock.js';
 import { FixedDelayTask } from '../core/fixed-delay-task.js';
 import type { Logger } from '../core/logger.js';
 import { reasonOf } from '../core/reason-of.js';
-import type { LeaseStore } from '../store/lease-store.js';
-import { LEASE_MS, LEASE_RENEW_MS } from '../store/lease-times.js';
+import type { LeaseStore } from '../storage/lease-store.js';
+import { LEASE_MS, LEASE_RENEW_MS } from '../storage/lease-times.js';
 
 /** What a lease is held with. */
 export interface HeldLeaseDeps {

@@ -15,7 +15,7 @@ import { PlatformHttp } from '../source/platform/platform-http.js';
 import { PullWorker } from '../source/platform/pull-worker.js';
 import { RunPuller, type StepConsumer } from '../source/platform/run-puller.js';
 import { REJECTS_FILE, RejectFile } from '../source/reject-file.js';
-import type { PullStore } from '../store/pull-store.js';
+import type { PullStore } from '../storage/pull-store.js';
 import { platformHook } from '../web/platform-hook.js';
 
 /** What bringing in hosted runs takes from outside. */

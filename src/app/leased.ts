@@ -3,8 +3,8 @@ import type { Component } from '../core/component.js';
 import { FixedDelayTask } from '../core/fixed-delay-task.js';
 import type { Logger } from '../core/logger.js';
 import { reasonOf } from '../core/reason-of.js';
-import type { LeaseStore } from '../store/lease-store.js';
-import { LEASE_MS, LEASE_RENEW_MS } from '../store/lease-times.js';
+import type { LeaseStore } from '../storage/lease-store.js';
+import { LEASE_MS, LEASE_RENEW_MS } from '../storage/lease-times.js';
 
 /** What a leased part works with. */
 export interface LeasedDeps {

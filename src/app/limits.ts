@@ -12,7 +12,7 @@ import { MemoryGuard } from '../core/memory-guard.js';
 import { probeFolder } from '../core/probe-folder.js';
 import { WriteWatch } from '../core/write-watch.js';
 import { inFlightLimit } from '../receiver/export-intake.js';
-import { LOCK_FILE } from '../store/data-folder-lock.js';
+import { LOCK_FILE } from '../storage/data-folder-lock.js';
 
 /** The file of runs and cursors in the data folder; open as long as the program runs. */
 export const STATE_FILE = 'state.db';

@@ -1,7 +1,7 @@
 import type { Router } from 'express';
 import type { Configuration } from '../config/configuration.js';
 import type { Feature } from '../feature.js';
-import type { State } from '../store/state.js';
+import type { State } from '../storage/state.js';
 import type { PageDeps } from '../web/page/page-deps.js';
 import { pageRouter } from '../web/page/page-router.js';
 import type { Access } from './access.js';

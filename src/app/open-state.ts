@@ -7,10 +7,10 @@ import type { Logger } from '../core/logger.js';
 import { namesIn } from '../core/names-in.js';
 import { listTraces } from '../log/record-log-files.js';
 import { ROWS_FOLDER } from '../run/run-row-backup.js';
-import type { Fence } from '../store/fence.js';
-import { openSqliteState } from '../store/open-sqlite-state.js';
-import type { State } from '../store/state.js';
-import { StoreError } from '../store/store-error.js';
+import type { Fence } from '../storage/fence.js';
+import { openSqliteState } from '../storage/open-sqlite-state.js';
+import type { State } from '../storage/state.js';
+import { StoreError } from '../storage/store-error.js';
 import { openOutbox, type WebhookOutbox } from '../webhook/feature.js';
 import { ARTIFACTS_FOLDER } from './artifact-storage.js';
 import { STATE_FILE } from './limits.js';
@@ -33,7 +33,7 @@ export async function openState(
     await refuseEmptied(dataFolder);
     return await openSqliteState(join(dataFolder, STATE_FILE), undefined, observer);
   }
-  const { openPostgresState } = await import('../store/open-postgres-state.js');
+  const { openPostgresState } = await import('../storage/open-postgres-state.js');
   return await openPostgresState(url, clock, undefined, observer, fence);
 }
 

@@ -17,7 +17,7 @@ import type { RunListener } from '../run/run-event.js';
 import { RunLog } from '../run/run-log.js';
 import { RunTracker } from '../run/run-tracker.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
-import type { RunStore } from '../store/run-store.js';
+import type { RunStore } from '../storage/run-store.js';
 import type { AppDeps, AppPurpose } from './app-deps.js';
 import type { Cluster } from './cluster.js';
 import { clusterFolder } from './cluster-folder.js';

@@ -6,9 +6,9 @@ import { V2_PATH } from '../api/api-router.js';
 import { authorize, callerOf } from '../api/authenticate.js';
 import { success } from '../api/envelope.js';
 import type { Logger } from '../core/logger.js';
-import { type ArtifactPath, telemetryPlaceOf } from '../store/artifact/artifact-path.js';
-import type { Artifact, ByteRange, OpenArtifact } from '../store/artifact/artifact-store.js';
-import { parseRunNumber } from '../store/run-number.js';
+import { type ArtifactPath, telemetryPlaceOf } from '../storage/artifact/artifact-path.js';
+import type { Artifact, ByteRange, OpenArtifact } from '../storage/artifact/artifact-store.js';
+import { parseRunNumber } from '../storage/run-number.js';
 import { findStep, readArtifactParameter, readStepParameter, toArtifactApiError } from './requests.js';
 import type { RunArtifacts } from './run-artifacts.js';
 

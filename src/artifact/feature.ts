@@ -5,8 +5,8 @@ import { lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
 import type { Feature } from '../feature.js';
 import { STEP_LIMITS } from '../source/artifact/artifact-limits.js';
-import type { ArtifactStore } from '../store/artifact/artifact-store.js';
-import type { RunCatalog } from '../store/run-catalog.js';
+import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
+import type { RunCatalog } from '../storage/run-catalog.js';
 import type { RunArtifacts, TelemetryFiles } from './run-artifacts.js';
 
 // The door of artifacts over HTTP: no other folder imports anything else of this one. The rest is loaded when somebody first asks.

@@ -1,9 +1,9 @@
 import { ApiError } from '../api/api-error.js';
 import type { Logger } from '../core/logger.js';
 import { readableBytes } from '../core/readable-bytes.js';
-import { ArtifactError } from '../store/artifact/artifact-error.js';
-import { type ArtifactPath, parseArtifactPath } from '../store/artifact/artifact-path.js';
-import type { CatalogStep } from '../store/run-catalog.js';
+import { ArtifactError } from '../storage/artifact/artifact-error.js';
+import { type ArtifactPath, parseArtifactPath } from '../storage/artifact/artifact-path.js';
+import type { CatalogStep } from '../storage/run-catalog.js';
 
 /**
  * An artifact's path as the router gives it: the names behind `artifacts/`, each decoded once. A slash that was encoded

@@ -1,17 +1,17 @@
 import { join } from 'node:path';
 import { closeOnFailure } from '../core/close-on-failure.js';
 import type { TraceId } from '../record/ids.js';
-import { ArtifactError } from '../store/artifact/artifact-error.js';
-import { type ArtifactPath, telemetryPath, telemetryPlaceOf } from '../store/artifact/artifact-path.js';
+import { ArtifactError } from '../storage/artifact/artifact-error.js';
+import { type ArtifactPath, telemetryPath, telemetryPlaceOf } from '../storage/artifact/artifact-path.js';
 import type {
   Artifact,
   ArtifactKey,
   ArtifactStore,
   ByteRange,
   OpenArtifact,
-} from '../store/artifact/artifact-store.js';
-import { describeFile, openRegularFile, readFileOf } from '../store/artifact/regular-file.js';
-import type { CatalogInvocation, CatalogStep, RunCatalog } from '../store/run-catalog.js';
+} from '../storage/artifact/artifact-store.js';
+import { describeFile, openRegularFile, readFileOf } from '../storage/artifact/regular-file.js';
+import type { CatalogInvocation, CatalogStep, RunCatalog } from '../storage/run-catalog.js';
 
 /** What artifacts of runs are found with. */
 export interface RunArtifactsDeps {

@@ -7,10 +7,10 @@ import { letTakeItsTime } from '../core/http-listener.js';
 import type { Logger } from '../core/logger.js';
 import { readableBytes } from '../core/readable-bytes.js';
 import { API_PATH } from '../run/api-path.js';
-import { ArtifactError } from '../store/artifact/artifact-error.js';
-import { telemetryPlaceOf } from '../store/artifact/artifact-path.js';
-import type { ArtifactKey, ArtifactStore } from '../store/artifact/artifact-store.js';
-import { parseRunNumber } from '../store/run-number.js';
+import { ArtifactError } from '../storage/artifact/artifact-error.js';
+import { telemetryPlaceOf } from '../storage/artifact/artifact-path.js';
+import type { ArtifactKey, ArtifactStore } from '../storage/artifact/artifact-store.js';
+import { parseRunNumber } from '../storage/run-number.js';
 import { findStep, readArtifactParameter, readStepParameter, toArtifactApiError, tooLarge } from './requests.js';
 import type { RunArtifacts } from './run-artifacts.js';
 

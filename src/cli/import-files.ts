@@ -9,7 +9,7 @@ import { asImported } from '../record/resource.js';
 import { importPaths } from '../source/import-paths.js';
 import { REJECTS_FILE, RejectFile } from '../source/reject-file.js';
 import { ENTRY_FILE } from '../source/spool-folder.js';
-import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
+import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
 import { CliError } from './cli-error.js';
 import type { Invocation } from './command-line.js';
 import { EXIT, type ExitCode } from './exit-code.js';

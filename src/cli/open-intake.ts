@@ -7,7 +7,7 @@ import type { RecordConsumer } from '../record/record-batch.js';
 import { HttpArtifactSink } from '../source/artifact/http-artifact-sink.js';
 import { HttpStepRegistry } from '../source/http-step-registry.js';
 import { Spool } from '../source/spool.js';
-import { DataFolderInUseError } from '../store/data-folder-in-use-error.js';
+import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
 import { appDeps } from './app-deps.js';
 import { bridgeHeaders } from './bridge-headers.js';
 import { CliError } from './cli-error.js';

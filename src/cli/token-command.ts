@@ -1,4 +1,4 @@
-import { PERMISSION_SETS } from '../store/permission-set.js';
+import { PERMISSION_SETS } from '../storage/permission-set.js';
 import type { CliCommand } from './command-line.js';
 
 /** `run-bridge token create|list|revoke` */

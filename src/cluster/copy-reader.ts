@@ -5,7 +5,7 @@ import type { Component } from '../core/component.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from '../log/record-log.js';
 import { type DamageReport, RecordLogFiles } from '../log/record-log-files.js';
 import type { TraceId } from '../record/ids.js';
-import type { SharedTraceStore } from '../store/cluster/shared-trace-store.js';
+import type { SharedTraceStore } from '../storage/cluster/shared-trace-store.js';
 import type { TraceCopies } from './removed-copies.js';
 import { TraceCopy, type TraceCopyDeps } from './trace-copy.js';
 

@@ -6,8 +6,8 @@ import { pipeline } from 'node:stream/promises';
 import type { Clock } from '../core/clock.js';
 import type { Component } from '../core/component.js';
 import type { TraceId } from '../record/ids.js';
-import type { ObjectStore } from '../store/bucket/object-store.js';
-import type { SharedFile, SharedTraceStore } from '../store/cluster/shared-trace-store.js';
+import type { ObjectStore } from '../storage/bucket/object-store.js';
+import type { SharedFile, SharedTraceStore } from '../storage/cluster/shared-trace-store.js';
 import type { TraceCopies } from './removed-copies.js';
 
 /** What copies of files are made with. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import type { Appended } from '../log/appended.js';
-import type { ClusterStores } from '../store/cluster/cluster-stores.js';
-import type { SharedTrace } from '../store/cluster/shared-trace-store.js';
+import type { ClusterStores } from '../storage/cluster/cluster-stores.js';
+import type { SharedTrace } from '../storage/cluster/shared-trace-store.js';
 import type { SharedFiles } from './shared-files.js';
 import { STORED_LOG_FILES, type TraceCopy } from './trace-copy.js';
 import type { TraceFollower } from './trace-follower.js';

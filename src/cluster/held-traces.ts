@@ -5,7 +5,7 @@ import type { Component } from '../core/component.js';
 import type { Logger } from '../core/logger.js';
 import { reasonOf } from '../core/reason-of.js';
 import type { TraceId } from '../record/ids.js';
-import type { SharedTrace } from '../store/cluster/shared-trace-store.js';
+import type { SharedTrace } from '../storage/cluster/shared-trace-store.js';
 import { HeldTrace, type HeldTraceDeps } from './held-trace.js';
 import { TraceCopy, type TraceCopyDeps } from './trace-copy.js';
 

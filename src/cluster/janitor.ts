@@ -3,8 +3,8 @@ import type { Component } from '../core/component.js';
 import { FixedDelayTask } from '../core/fixed-delay-task.js';
 import type { Logger } from '../core/logger.js';
 import { reasonOf } from '../core/reason-of.js';
-import type { ObjectStore } from '../store/bucket/object-store.js';
-import type { ClusterStores } from '../store/cluster/cluster-stores.js';
+import type { ObjectStore } from '../storage/bucket/object-store.js';
+import type { ClusterStores } from '../storage/cluster/cluster-stores.js';
 
 /** What the janitor works with. */
 export interface JanitorDeps {

@@ -1,4 +1,4 @@
-import type { ObjectStore } from '../store/bucket/object-store.js';
+import type { ObjectStore } from '../storage/bucket/object-store.js';
 
 /** What objects may take in memory, in bytes. */
 const MAX_HELD_BYTES = 32 * 1024 * 1024;

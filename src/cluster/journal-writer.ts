@@ -6,8 +6,8 @@ import type { ForeignSegments } from '../log/foreign-segments.js';
 import type { TraceId } from '../record/ids.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 import { recordCountOf } from '../record/record-page.js';
-import type { ObjectStore } from '../store/bucket/object-store.js';
-import type { JournalStore, NewPart } from '../store/cluster/journal-store.js';
+import type { ObjectStore } from '../storage/bucket/object-store.js';
+import type { JournalStore, NewPart } from '../storage/cluster/journal-store.js';
 import type { JournalObjects } from './journal-objects.js';
 import { encodePart } from './part-encoding.js';
 

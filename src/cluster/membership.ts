@@ -7,8 +7,8 @@ import type { Guard, Shortage } from '../core/guard.js';
 import type { HealthState } from '../core/health.js';
 import type { Logger } from '../core/logger.js';
 import { reasonOf } from '../core/reason-of.js';
-import type { MemberStore } from '../store/cluster/member-store.js';
-import { LEASE_MS, LEASE_RENEW_MS } from '../store/lease-times.js';
+import type { MemberStore } from '../storage/cluster/member-store.js';
+import { LEASE_MS, LEASE_RENEW_MS } from '../storage/lease-times.js';
 import type { ProcessIdentity } from './process-identity.js';
 
 /** What a membership works with. */

@@ -1,4 +1,4 @@
-import type { Fence } from '../store/fence.js';
+import type { Fence } from '../storage/fence.js';
 
 /** Who this process is among those that share a database: another one after it counted as dead. */
 export class ProcessIdentity implements Fence {

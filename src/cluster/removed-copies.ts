@@ -4,7 +4,7 @@ import { FixedDelayTask } from '../core/fixed-delay-task.js';
 import type { Logger } from '../core/logger.js';
 import { reasonOf } from '../core/reason-of.js';
 import type { TraceId } from '../record/ids.js';
-import type { SharedTraceStore } from '../store/cluster/shared-trace-store.js';
+import type { SharedTraceStore } from '../storage/cluster/shared-trace-store.js';
 
 /** Copies of what is in the bucket, by traces. */
 export interface TraceCopies {

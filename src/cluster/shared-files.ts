@@ -2,10 +2,10 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../core/error-code.js';
 import type { TraceId } from '../record/ids.js';
-import type { ObjectStore } from '../store/bucket/object-store.js';
-import type { ClusterStores } from '../store/cluster/cluster-stores.js';
-import type { SharedFile } from '../store/cluster/shared-trace-store.js';
-import { tracePrefix } from '../store/cluster/trace-prefix.js';
+import type { ObjectStore } from '../storage/bucket/object-store.js';
+import type { ClusterStores } from '../storage/cluster/cluster-stores.js';
+import type { SharedFile } from '../storage/cluster/shared-trace-store.js';
+import { tracePrefix } from '../storage/cluster/trace-prefix.js';
 
 /** What files are shared with. */
 export interface SharedFilesDeps {

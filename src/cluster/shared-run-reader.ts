@@ -5,7 +5,7 @@ import { parseRun } from '../run/parse-run.js';
 import { type EndingTimes, RunState } from '../run/run-state.js';
 import type { RunSummary } from '../run/run-summary.js';
 import { type StepReader, TraceSteps } from '../run/trace-steps.js';
-import type { RunStore } from '../store/run-store.js';
+import type { RunStore } from '../storage/run-store.js';
 
 /** What runs are read with. */
 export interface SharedRunReaderDeps {

@@ -2,7 +2,7 @@ import type { Logger } from '../core/logger.js';
 import { reasonOf } from '../core/reason-of.js';
 import type { TraceId } from '../record/ids.js';
 import type { StepListener } from '../run/run-event.js';
-import type { SharedTraceStore } from '../store/cluster/shared-trace-store.js';
+import type { SharedTraceStore } from '../storage/cluster/shared-trace-store.js';
 
 /** What steps are told on with. */
 export interface SharedStepsDeps {

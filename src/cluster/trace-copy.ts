@@ -7,9 +7,9 @@ import type { Appended } from '../log/appended.js';
 import { LOG_FILE, RESOURCES_FILE, TraceLog, type TraceLogOptions } from '../log/trace-log.js';
 import type { TraceId } from '../record/ids.js';
 import { PagePool } from '../record/record-page.js';
-import type { ObjectStore } from '../store/bucket/object-store.js';
-import type { JournalPart, JournalStore } from '../store/cluster/journal-store.js';
-import type { SharedTrace, SharedTraceStore } from '../store/cluster/shared-trace-store.js';
+import type { ObjectStore } from '../storage/bucket/object-store.js';
+import type { JournalPart, JournalStore } from '../storage/cluster/journal-store.js';
+import type { SharedTrace, SharedTraceStore } from '../storage/cluster/shared-trace-store.js';
 import type { JournalObjects } from './journal-objects.js';
 import { decodePart } from './part-encoding.js';
 

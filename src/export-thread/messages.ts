@@ -5,7 +5,7 @@ import type { ForeignPlace } from '../log/foreign-segments.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunEvent } from '../run/run-event.js';
 import type { RunSummary } from '../run/run-summary.js';
-import type { Fence } from '../store/fence.js';
+import type { Fence } from '../storage/fence.js';
 
 /** What the thread is started with. */
 export interface ThreadSetup {

@@ -20,8 +20,8 @@ import { RecordLogFiles } from '../log/record-log-files.js';
 import type { TraceId } from '../record/ids.js';
 import { type Resource, resourceKey } from '../record/resource.js';
 import type { RunSummary } from '../run/run-summary.js';
-import type { Fence } from '../store/fence.js';
-import type { State } from '../store/state.js';
+import type { Fence } from '../storage/fence.js';
+import type { State } from '../storage/state.js';
 import type { FromThread, TaskMessage, ThreadSetup, ToThread } from './messages.js';
 
 /** The part of the program's memory that open runs may take, over all destinations; more than the bytes below is not of use. */

@@ -4,7 +4,7 @@ import { pause } from '../core/pause.js';
 import { reasonOf } from '../core/reason-of.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { TraceId } from '../record/ids.js';
-import type { CursorStore, ExportCursor } from '../store/cursor-store.js';
+import type { CursorStore, ExportCursor } from '../storage/cursor-store.js';
 
 /**
  * Saves cursors until the state takes them. Whoever waits for it sends nothing more meanwhile, so that a state that cannot

@@ -2,7 +2,7 @@ import type { Timer } from '../core/clock.js';
 import type { TraceId } from '../record/ids.js';
 import type { Signal } from '../record/record-batch.js';
 import type { RunSummary } from '../run/run-summary.js';
-import type { ExportCursor } from '../store/cursor-store.js';
+import type { ExportCursor } from '../storage/cursor-store.js';
 import type { MappedItem } from './run-mapper.js';
 import type { RunReplay } from './run-replay.js';
 import { SignalProgress, type SignalQueue } from './signal-queue.js';

@@ -7,7 +7,7 @@ import type { ForeignListener } from '../log/foreign-segments.js';
 import type { TraceId } from '../record/ids.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';
-import type { ExportCursor } from '../store/cursor-store.js';
+import type { ExportCursor } from '../storage/cursor-store.js';
 import { BacklogKeeper } from './backlog-keeper.js';
 import { CursorSaver } from './cursor-saver.js';
 import type { DestinationStatus } from './destination.js';

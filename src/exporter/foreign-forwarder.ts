@@ -4,7 +4,7 @@ import { reasonOf } from '../core/reason-of.js';
 import type { RetryPolicy } from '../delivery/retry-policy.js';
 import type { ForeignLogReader } from '../log/foreign-segments.js';
 import type { Signal } from '../record/record-batch.js';
-import type { CursorStore, ForeignCursor } from '../store/cursor-store.js';
+import type { CursorStore, ForeignCursor } from '../storage/cursor-store.js';
 import type { Destination } from './destination.js';
 import type { SignalBreaker } from './signal-breaker.js';
 

@@ -1,6 +1,6 @@
 import type { TraceId } from '../record/ids.js';
 import type { RunSummary } from '../run/run-summary.js';
-import type { ExportCursor } from '../store/cursor-store.js';
+import type { ExportCursor } from '../storage/cursor-store.js';
 import type { ExportRun } from './export-run.js';
 import type { ExportWorkerDeps } from './export-worker-options.js';
 import type { MappedItem } from './run-mapper.js';

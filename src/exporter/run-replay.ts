@@ -2,8 +2,8 @@ import type { Clock } from '../core/clock.js';
 import type { TraceId } from '../record/ids.js';
 import type { Signal } from '../record/record-batch.js';
 import type { RunSummary } from '../run/run-summary.js';
-import type { ExportCursor } from '../store/cursor-store.js';
-import type { RunOrigin } from '../store/trace-catalog.js';
+import type { ExportCursor } from '../storage/cursor-store.js';
+import type { RunOrigin } from '../storage/trace-catalog.js';
 import type { LoggedLines, MappedItem, RunMapper } from './run-mapper.js';
 
 const LINE_BREAK = 0x0a;

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
-import { addRun } from '../store/add-run.js';
-import { changeState } from '../store/change-state.js';
-import type { Fence } from '../store/fence.js';
-import { closeRun, finishIfOver } from '../store/finish-run.js';
-import type { RunStatus } from '../store/run-status.js';
-import { type RunObserver, settleRuns } from '../store/settle-runs.js';
-import type { StateDb } from '../store/state-tables.js';
-import { touched } from '../store/touch-rows.js';
+import { addRun } from '../storage/add-run.js';
+import { changeState } from '../storage/change-state.js';
+import type { Fence } from '../storage/fence.js';
+import { closeRun, finishIfOver } from '../storage/finish-run.js';
+import type { RunStatus } from '../storage/run-status.js';
+import { type RunObserver, settleRuns } from '../storage/settle-runs.js';
+import type { StateDb } from '../storage/state-tables.js';
+import { touched } from '../storage/touch-rows.js';
 
 /** Whether a run waits for its turn, is under way, or neither any more. */
 export type JobRunState = 'queued' | 'running' | 'ended';

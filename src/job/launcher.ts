@@ -8,7 +8,7 @@ import { fileMask } from '../core/file-mask.js';
 import { pause } from '../core/pause.js';
 import { processTree } from '../core/process-tree.js';
 import { signalProcesses } from '../core/signal-processes.js';
-import type { CommandEnding } from '../store/command-ending.js';
+import type { CommandEnding } from '../storage/command-ending.js';
 import type { JobRunRow } from './job-run-store.js';
 
 /** What it takes to run a command under `exec`. */

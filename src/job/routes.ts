@@ -11,7 +11,7 @@ import { runContext } from '../api/v2/run-context.js';
 import { runDocument } from '../api/v2/run-document.js';
 import type { V2Deps } from '../api/v2/v2-deps.js';
 import { runSchema } from '../api/v2/v2-paths.js';
-import type { CatalogJob, CatalogRun } from '../store/run-catalog.js';
+import type { CatalogJob, CatalogRun } from '../storage/run-catalog.js';
 import type { JobService, RetryResult } from './service.js';
 
 /** What the router works with. */

@@ -9,8 +9,8 @@ import { signalProcesses } from '../core/signal-processes.js';
 import { whenAborted } from '../core/when-aborted.js';
 import { sanitizeCommand } from '../exporter/redaction/sanitize-command.js';
 import type { LocalStepRegistry } from '../run/local-step-registry.js';
-import type { CommandEnding } from '../store/command-ending.js';
-import type { ExecutionStore } from '../store/execution-store.js';
+import type { CommandEnding } from '../storage/command-ending.js';
+import type { ExecutionStore } from '../storage/execution-store.js';
 import { digestOf, type JobRunRow, type JobRunStore, type StepOutput } from './job-run-store.js';
 import type { JobLauncher, StepProcess } from './launcher.js';
 

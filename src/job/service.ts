@@ -1,8 +1,8 @@
 import type { JobDefinition } from '../config/jobs.js';
 import type { Clock } from '../core/clock.js';
-import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
-import type { ExecutionStore } from '../store/execution-store.js';
-import { isFinal, RUN_STATUS, type RunStatus } from '../store/run-status.js';
+import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
+import type { ExecutionStore } from '../storage/execution-store.js';
+import { isFinal, RUN_STATUS, type RunStatus } from '../storage/run-status.js';
 import { type AddedJobRun, digestOf, type JobRunStore, type QueueLimits } from './job-run-store.js';
 import type { JobRunner } from './runner.js';
 

@@ -8,7 +8,7 @@ import type { Clock, Timer } from '../core/clock.js';
 import { groupBy } from '../core/group-by.js';
 import type { Logger } from '../core/logger.js';
 import { reasonOf } from '../core/reason-of.js';
-import { FIRST_ACCOUNT_ID } from '../store/account-store.js';
+import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import { METRICS, type MetricDefinition } from './metrics.js';
 import type { MetricSource, Sample } from './samples.js';
 

@@ -2,7 +2,7 @@ import type { CliCommand } from '../cli/command-line.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
 import type { Feature } from '../feature.js';
-import type { State } from '../store/state.js';
+import type { State } from '../storage/state.js';
 import type { QueryCommandHost } from './command.js';
 import type { SharedFiles } from './files.js';
 

@@ -4,7 +4,7 @@ import { errorCode } from '../core/error-code.js';
 import { namesIn } from '../core/names-in.js';
 import { slices } from '../core/slices.js';
 import type { TraceId } from '../record/ids.js';
-import type { UnnamedRun } from '../store/trace-catalog.js';
+import type { UnnamedRun } from '../storage/trace-catalog.js';
 
 /** The files that a query sees, and nothing else; paths are relative to the folder of runs. */
 export interface QueryFiles {

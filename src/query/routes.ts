@@ -9,7 +9,7 @@ import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers
 import { parsedParameters } from '../api/own/record-filter.js';
 import type { TraceId } from '../record/ids.js';
 import { API_PATH } from '../run/api-path.js';
-import type { TraceCatalog, UnnamedRun } from '../store/trace-catalog.js';
+import type { TraceCatalog, UnnamedRun } from '../storage/trace-catalog.js';
 import type { QueryEngine } from './engine.js';
 import type { QueryFiles } from './files.js';
 import { QueryError, type QueryErrorCode, type QueryLimits } from './protocol.js';

@@ -1,5 +1,5 @@
 import { NODE_VERDICTS } from '../run/run-summary.js';
-import type { UnnamedRun } from '../store/trace-catalog.js';
+import type { UnnamedRun } from '../storage/trace-catalog.js';
 import type { QueryFiles } from './files.js';
 
 /** The views that queries are made of; docs/see.md lists their columns. */

@@ -4,8 +4,8 @@ import type { ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlRecordLog } from '../log/jsonl-record-log.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunTracker } from '../run/run-tracker.js';
-import type { ArtifactStore } from '../store/artifact/artifact-store.js';
-import type { State } from '../store/state.js';
+import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
+import type { State } from '../storage/state.js';
 import { Removals } from './removals.js';
 import { NO_HOLD, RetainedArtifacts, RetainedForeign, RetainedTelemetry, type TraceHold } from './retained-kinds.js';
 import {

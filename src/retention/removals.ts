@@ -1,5 +1,5 @@
-import type { ArtifactStore } from '../store/artifact/artifact-store.js';
-import type { Removal, RetentionStore } from '../store/retention-store.js';
+import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
+import type { Removal, RetentionStore } from '../storage/retention-store.js';
 import type { TelemetryPlace } from './telemetry-place.js';
 
 /** What removals are ended with. */

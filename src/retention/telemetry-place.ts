@@ -6,10 +6,10 @@ import { readFolderUsage } from '../core/folder-usage.js';
 import { makeFolderIn } from '../core/make-folder-in.js';
 import { parseTraceId, type TraceId } from '../record/ids.js';
 import { ROWS_FOLDER } from '../run/run-row-backup.js';
-import type { ObjectStore } from '../store/bucket/object-store.js';
-import type { SharedTraceStore } from '../store/cluster/shared-trace-store.js';
-import { tracePrefix } from '../store/cluster/trace-prefix.js';
-import type { Removal } from '../store/retention-store.js';
+import type { ObjectStore } from '../storage/bucket/object-store.js';
+import type { SharedTraceStore } from '../storage/cluster/shared-trace-store.js';
+import { tracePrefix } from '../storage/cluster/trace-prefix.js';
+import type { Removal } from '../storage/retention-store.js';
 
 /** What something takes. */
 export interface RetainedSize {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { CommandEnding } from '../store/command-ending.js';
+import type { CommandEnding } from '../storage/command-ending.js';
 
 /** How a command ended, as `run.json` and the API spell it. */
 export const endingSchema = z

@@ -2,8 +2,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../core/error-code.js';
 import { slices } from '../core/slices.js';
-import { parseRunRows } from '../store/parse-run-rows.js';
-import type { RunRows } from '../store/run-rows.js';
+import { parseRunRows } from '../storage/parse-run-rows.js';
+import type { RunRows } from '../storage/run-rows.js';
 import { ROWS_FOLDER } from './run-row-backup.js';
 
 /**

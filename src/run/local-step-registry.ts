@@ -4,8 +4,8 @@ import type { Logger } from '../core/logger.js';
 import { reasonOf } from '../core/reason-of.js';
 import type { TraceId } from '../record/ids.js';
 import { UNKNOWN_RESOURCE } from '../record/resource.js';
-import type { ArtifactStore } from '../store/artifact/artifact-store.js';
-import type { CommandEnding } from '../store/command-ending.js';
+import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
+import type { CommandEnding } from '../storage/command-ending.js';
 import type {
   ExecutionRow,
   ExecutionStore,
@@ -13,10 +13,10 @@ import type {
   FinishResult,
   StepRow,
   StepTeller,
-} from '../store/execution-store.js';
-import type { RunStore } from '../store/run-store.js';
-import { DEFAULT_JOB, type StepPlace, type StepStart } from '../store/step-start.js';
-import { StoreError } from '../store/store-error.js';
+} from '../storage/execution-store.js';
+import type { RunStore } from '../storage/run-store.js';
+import { DEFAULT_JOB, type StepPlace, type StepStart } from '../storage/step-start.js';
+import { StoreError } from '../storage/store-error.js';
 import type { PlaceFinder } from './place-finder.js';
 import type { StepListener } from './run-event.js';
 import { type StepRegistry, StepRegistryError } from './step-registry.js';

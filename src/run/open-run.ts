@@ -1,7 +1,7 @@
 import { EarliestTimer } from '../core/earliest-timer.js';
 import type { Appended, AppendedPiece } from '../log/appended.js';
 import type { TraceId } from '../record/ids.js';
-import type { RunRow } from '../store/run-store.js';
+import type { RunRow } from '../storage/run-store.js';
 import type { ParkedRun } from './evicted-runs.js';
 import { formatRun, formatStep } from './run-document.js';
 import type { RunEvent } from './run-event.js';

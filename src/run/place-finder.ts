@@ -1,6 +1,6 @@
 import type { Resource } from '../record/resource.js';
-import type { RunPlace } from '../store/invocation-store.js';
-import { DEFAULT_JOB } from '../store/step-start.js';
+import type { RunPlace } from '../storage/invocation-store.js';
+import { DEFAULT_JOB } from '../storage/step-start.js';
 
 /** What is known of an invocation that somebody may have meant by a rule. */
 export interface PlacedCommand {

@@ -5,7 +5,7 @@ import type { Component } from '../core/component.js';
 import { errorCode } from '../core/error-code.js';
 import type { Logger } from '../core/logger.js';
 import { makeFolderIn } from '../core/make-folder-in.js';
-import type { RowStore } from '../store/row-store.js';
+import type { RowStore } from '../storage/row-store.js';
 
 /** The folder of runs' rows in the data folder, a file a run by its number. */
 export const ROWS_FOLDER = 'rows';

@@ -2,7 +2,7 @@ import { type AppendedPiece, loggedRecords } from '../log/appended.js';
 import type { LoggedRecord } from '../log/record-log.js';
 import { accountOf } from '../record/resource.js';
 import type { UnixNano } from '../record/unix-nano.js';
-import type { StepRow } from '../store/execution-store.js';
+import type { StepRow } from '../storage/execution-store.js';
 import { countVerdicts, selectedNodes } from './count-verdicts.js';
 import { InvocationAssigner } from './invocation-assigner.js';
 import type { InvocationParts } from './invocation-parts.js';

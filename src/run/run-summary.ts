@@ -1,7 +1,7 @@
 import type { SpanId, TraceId } from '../record/ids.js';
 import type { Resource } from '../record/resource.js';
 import type { UnixNano } from '../record/unix-nano.js';
-import type { CommandEnding } from '../store/command-ending.js';
+import type { CommandEnding } from '../storage/command-ending.js';
 
 /** How an invocation ended; `lost` means that no end was seen. */
 export type Verdict = 'success' | 'error' | 'canceled' | 'lost';

@@ -1,7 +1,7 @@
 import type { TraceId } from '../record/ids.js';
-import type { CommandEnding } from '../store/command-ending.js';
-import type { FinishResult } from '../store/execution-store.js';
-import type { StepPlace, StepStart } from '../store/step-start.js';
+import type { CommandEnding } from '../storage/command-ending.js';
+import type { FinishResult } from '../storage/execution-store.js';
+import type { StepPlace, StepStart } from '../storage/step-start.js';
 
 /**
  * Registers the steps of runs: which run a command is a step of, which traces its telemetry has, and how it ended.

@@ -1,7 +1,7 @@
 import type { TraceId } from '../record/ids.js';
 import { accountOfStep } from '../record/resource.js';
 import type { UnixNano } from '../record/unix-nano.js';
-import type { ExecutionStore, StepRow } from '../store/execution-store.js';
+import type { ExecutionStore, StepRow } from '../storage/execution-store.js';
 
 /** What is asked of an execution store about a trace. */
 export type StepReader = Pick<ExecutionStore, 'stepsOf' | 'findStep' | 'attach'>;

@@ -1,7 +1,7 @@
 import { counted } from '../core/counted.js';
 import type { SpanStatus } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
-import type { CommandEnding } from '../store/command-ending.js';
+import type { CommandEnding } from '../storage/command-ending.js';
 import type { NodeCounts, Verdict } from './run-summary.js';
 
 const SPAN_STATUS_ERROR = 2;

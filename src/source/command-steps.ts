@@ -6,8 +6,8 @@ import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import { eventName } from '../run/event-name.js';
 import type { StepRegistry } from '../run/step-registry.js';
-import type { CommandEnding } from '../store/command-ending.js';
-import type { StepStart } from '../store/step-start.js';
+import type { CommandEnding } from '../storage/command-ending.js';
+import type { StepStart } from '../storage/step-start.js';
 
 /** Where the records of a command go, and where its steps are told. */
 export interface StepsTarget {

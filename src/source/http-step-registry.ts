@@ -12,9 +12,9 @@ import {
   stepStartDocument,
 } from '../run/execution-api.js';
 import { type StepRegistry, StepRegistryError } from '../run/step-registry.js';
-import type { CommandEnding } from '../store/command-ending.js';
-import type { FinishResult } from '../store/execution-store.js';
-import type { StepPlace, StepStart } from '../store/step-start.js';
+import type { CommandEnding } from '../storage/command-ending.js';
+import type { FinishResult } from '../storage/execution-store.js';
+import type { StepPlace, StepStart } from '../storage/step-start.js';
 
 /** What a registry over HTTP needs. */
 export interface HttpExecutionBookDeps {

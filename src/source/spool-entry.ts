@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { endingSchema } from '../run/ending-schema.js';
 import { stepStartOf, stepStartSchema } from '../run/execution-api.js';
-import type { CommandEnding } from '../store/command-ending.js';
-import type { StepStart } from '../store/step-start.js';
+import type { CommandEnding } from '../storage/command-ending.js';
+import type { StepStart } from '../storage/step-start.js';
 import { ENTRY_FILE } from './spool-folder.js';
 
 /** A command whose records are not, or not all, where they belong. */

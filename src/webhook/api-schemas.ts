@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ApiError } from '../api/api-error.js';
-import type { JobCatalog } from '../store/run-catalog.js';
-import { RUN_STATUS } from '../store/run-status.js';
+import type { JobCatalog } from '../storage/run-catalog.js';
+import { RUN_STATUS } from '../storage/run-status.js';
 import { MASKED_PART } from './secrets.js';
 import {
   NO_FILTER,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { groupBy } from '../core/group-by.js';
-import type { Page } from '../store/run-catalog.js';
-import type { StateDb } from '../store/state-tables.js';
+import type { Page } from '../storage/run-catalog.js';
+import type { StateDb } from '../storage/state-tables.js';
 import type { CircuitBreaker } from './circuit-breaker.js';
 import type { ArchivedSubscription, AttemptResult, RunFacts, WebhookAttempt, WebhookEvent } from './event.js';
 import type { WebhookSubscription } from './subscription.js';

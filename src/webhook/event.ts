@@ -1,4 +1,4 @@
-import type { RunStatus } from '../store/run-status.js';
+import type { RunStatus } from '../storage/run-status.js';
 import type { WebhookEventType, WebhookSubscription } from './subscription.js';
 
 /**

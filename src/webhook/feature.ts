@@ -5,7 +5,7 @@ import type { Health } from '../core/health.js';
 import { lazy } from '../core/lazy.js';
 import type { Feature } from '../feature.js';
 import { type RetainedKind, retentionLimits } from '../retention/feature.js';
-import type { State } from '../store/state.js';
+import type { State } from '../storage/state.js';
 import type { WithState } from './command.js';
 import type { PartsConfig, PartsHost, WebhookParts } from './open-webhooks.js';
 import type { OutboxOptions, WebhookOutbox } from './outbox.js';

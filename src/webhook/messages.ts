@@ -1,4 +1,4 @@
-import { RUN_STATUS } from '../store/run-status.js';
+import { RUN_STATUS } from '../storage/run-status.js';
 import type { OutgoingEvent } from './event.js';
 import type { NodeTrouble, RunDetails, RunDetailsReader } from './run-details.js';
 import type { WebhookSubscription } from './subscription.js';

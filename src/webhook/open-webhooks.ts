@@ -4,7 +4,7 @@ import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
 import { ksuid } from '../core/ksuid.js';
 import type { Logger } from '../core/logger.js';
-import type { State } from '../store/state.js';
+import type { State } from '../storage/state.js';
 import { DEFAULT_ATTEMPT_SCHEDULE, DEFAULT_BREAKER_LIMITS } from './circuit-breaker.js';
 import { DISPATCHER_DEFAULTS, WebhookDispatcher } from './dispatcher.js';
 import type { WebhookEventStore } from './event-store.js';

@@ -1,6 +1,6 @@
 import { type SqlBool, sql } from 'kysely';
 import type { Removable, RetainedKind, RetentionLimits } from '../retention/feature.js';
-import type { StateDb } from '../store/state-tables.js';
+import type { StateDb } from '../storage/state-tables.js';
 import { changeWebhooks, type WebhookDb, type WebhookTables } from './tables.js';
 
 /** What it works with. */

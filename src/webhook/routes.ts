@@ -9,8 +9,8 @@ import { may } from '../api/permissions.js';
 import { numberOf, type Parameters, refused } from '../api/v2/query-values.js';
 import type { Clock } from '../core/clock.js';
 import { API_PATH } from '../run/api-path.js';
-import type { JobCatalog } from '../store/run-catalog.js';
-import { RUN_STATUS, type RunStatus } from '../store/run-status.js';
+import type { JobCatalog } from '../storage/run-catalog.js';
+import { RUN_STATUS, type RunStatus } from '../storage/run-status.js';
 import {
   bodySchemas,
   DRAFT_DEFAULTS,

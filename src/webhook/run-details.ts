@@ -8,7 +8,7 @@ import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { readStepMeasures } from '../run/measures/read-step-measures.js';
 import { hasOwnWord } from '../run/run-summary.js';
 import type { RunTracker } from '../run/run-tracker.js';
-import type { CatalogStep, RunCatalog } from '../store/run-catalog.js';
+import type { CatalogStep, RunCatalog } from '../storage/run-catalog.js';
 
 /** A node that failed, or came to another outcome worth a message, and why. */
 export interface NodeTrouble {

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import { reasonOf } from '../core/reason-of.js';
 import { parseRetryAfterMs } from '../delivery/retry-after.js';
-import { RUN_STATUS, type RunStatus } from '../store/run-status.js';
+import { RUN_STATUS, type RunStatus } from '../storage/run-status.js';
 import type { OutgoingEvent } from './event.js';
 import type { HttpOutcome, WebhookHttp } from './http.js';
 import { mailMessage, messageOf, type RunMessage } from './messages.js';

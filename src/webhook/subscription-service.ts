@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.js';
-import type { CatalogRun, RunCatalog } from '../store/run-catalog.js';
-import { RUN_STATUS } from '../store/run-status.js';
+import type { CatalogRun, RunCatalog } from '../storage/run-catalog.js';
+import { RUN_STATUS } from '../storage/run-status.js';
 import type { OutgoingEvent, RunFacts } from './event.js';
 import { newWebhookSecret, type SecretBox, SecretBoxError, sealHeaders, sealUrl } from './secrets.js';
 import { type EventSender, type Sent, sendEvent } from './senders.js';

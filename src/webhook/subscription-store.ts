@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
-import type { Page } from '../store/run-catalog.js';
-import type { StateDb } from '../store/state-tables.js';
+import type { Page } from '../storage/run-catalog.js';
+import type { StateDb } from '../storage/state-tables.js';
 import { skipPending } from './event-store.js';
 import { FRESH_STANDING, type WebhookSettings, type WebhookState, type WebhookSubscription } from './subscription.js';
 import {

@@ -1,6 +1,6 @@
 import type { Kysely, Transaction } from 'kysely';
-import { changeState } from '../store/change-state.js';
-import type { StateDb, StateTables } from '../store/state-tables.js';
+import { changeState } from '../storage/change-state.js';
+import type { StateDb, StateTables } from '../storage/state-tables.js';
 import type { WebhookEventState } from './event.js';
 import type {
   WebhookEventType,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseTraceId, type TraceId } from '../../src/record/ids.js';
-import type { State } from '../../src/store/state.js';
+import type { State } from '../../src/storage/state.js';
 
 const LEASE_MS = 60_000;
 const ALL = ['a', 'b', 'c', ...Array.from({ length: 8 }, (_, index) => `p${index}`)];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseTraceId, type TraceId } from '../../src/record/ids.js';
-import type { CursorStore, ExportCursor } from '../../src/store/cursor-store.js';
-import type { RunRow, RunStore } from '../../src/store/run-store.js';
+import type { CursorStore, ExportCursor } from '../../src/storage/cursor-store.js';
+import type { RunRow, RunStore } from '../../src/storage/run-store.js';
 
 /** The two stores of one database. */
 export interface CursorStoreFixture {

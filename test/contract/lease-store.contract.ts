@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { LeaseStore } from '../../src/store/lease-store.js';
+import type { LeaseStore } from '../../src/storage/lease-store.js';
 
 /** What every LeaseStore does. `withStore` gives the body an empty store and clears it away afterwards. */
 export function leaseStoreContract(withStore: (body: (store: LeaseStore) => Promise<void>) => Promise<void>): void {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { ObjectStore } from '../../src/store/bucket/object-store.js';
+import type { ObjectStore } from '../../src/storage/bucket/object-store.js';
 
 /** What every ObjectStore does. `withStore` gives the body an empty one and clears it away afterwards. */
 export function objectStoreContract(withStore: (body: (store: ObjectStore) => Promise<void>) => Promise<void>): void {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseTraceId, type TraceId } from '../../src/record/ids.js';
-import type { State } from '../../src/store/state.js';
+import type { State } from '../../src/storage/state.js';
 import { noteOf, rowOf } from '../fake/noted-run.js';
 
 const ACCOUNT = 10_001;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseTraceId, type TraceId } from '../../src/record/ids.js';
-import { parseRunRows } from '../../src/store/parse-run-rows.js';
-import type { State } from '../../src/store/state.js';
+import { parseRunRows } from '../../src/storage/parse-run-rows.js';
+import type { State } from '../../src/storage/state.js';
 import { noteOf, rowOf } from '../fake/noted-run.js';
 
 const ACCOUNT = 10_001;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseTraceId, type TraceId } from '../../src/record/ids.js';
-import type { RunRow, RunStore } from '../../src/store/run-store.js';
+import type { RunRow, RunStore } from '../../src/storage/run-store.js';
 
 /** What every RunStore does. `withStore` gives the body an empty store and clears it away afterwards. */
 export function runStoreContract(withStore: (body: (store: RunStore) => Promise<void>) => Promise<void>): void {

@@ -1,7 +1,7 @@
 import { systemClock } from '../../src/core/clock.js';
 import { silentLogger } from '../../src/core/logger.js';
 import { LocalStepRegistry } from '../../src/run/local-step-registry.js';
-import type { State } from '../../src/store/state.js';
+import type { State } from '../../src/storage/state.js';
 import { type FeatureState, withFeatureStores } from '../fake/webhook-facts.js';
 import { clusterStoresContract } from './cluster-stores.contract.js';
 import { cursorStoreContract } from './cursor-store.contract.js';

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { parseTraceId, type TraceId } from '../../src/record/ids.js';
 import type { StepRegistry } from '../../src/run/step-registry.js';
-import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
-import type { ExecutionStore, StepRow } from '../../src/store/execution-store.js';
-import { DEFAULT_JOB, type StepStart } from '../../src/store/step-start.js';
+import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
+import type { ExecutionStore, StepRow } from '../../src/storage/execution-store.js';
+import { DEFAULT_JOB, type StepStart } from '../../src/storage/step-start.js';
 
 /**
  * What every StepRegistry does. `withRegistry` gives the body an empty registry with the store that it fills, and clears both

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { S3ObjectStore } from '../../src/store/bucket/s3-object-store.js';
+import { S3ObjectStore } from '../../src/storage/bucket/s3-object-store.js';
 import { nativePostgres } from '../tool/native-postgres.js';
 import { PostgresServer } from '../tool/postgres-server.js';
 import { S3Server } from '../tool/s3-server.js';

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { hashOf } from '../../src/api/token-secret.js';
-import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
-import { openSqliteState } from '../../src/store/open-sqlite-state.js';
+import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
+import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { until } from '../tool/until.js';
 

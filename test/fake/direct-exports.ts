@@ -15,7 +15,7 @@ import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import type { TraceId } from '../../src/record/ids.js';
 import type { ForeignBatch } from '../../src/record/record-batch.js';
 import type { RunEvent } from '../../src/run/run-event.js';
-import type { CursorStore } from '../../src/store/cursor-store.js';
+import type { CursorStore } from '../../src/storage/cursor-store.js';
 
 /** What exports without a thread work with. */
 export interface DirectExportsDeps {

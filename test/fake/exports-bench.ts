@@ -17,8 +17,8 @@ import { RecordLogFiles } from '../../src/log/record-log-files.js';
 import type { TraceId } from '../../src/record/ids.js';
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
 import type { RunSummary } from '../../src/run/run-summary.js';
-import { openSqliteState } from '../../src/store/open-sqlite-state.js';
-import type { State } from '../../src/store/state.js';
+import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
+import type { State } from '../../src/storage/state.js';
 import { OtlpReceiver } from './otlp-receiver.js';
 import { RecordingLogger } from './recording-logger.js';
 

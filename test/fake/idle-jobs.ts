@@ -2,7 +2,7 @@ import type { JobDefinition } from '../../src/config/jobs.js';
 import type { Clock } from '../../src/core/clock.js';
 import { silentLogger } from '../../src/core/logger.js';
 import { createJobs, type Jobs } from '../../src/job/feature.js';
-import type { State } from '../../src/store/state.js';
+import type { State } from '../../src/storage/state.js';
 
 /** Jobs of which nothing is run. */
 export function idleJobs(state: State, clock: Clock, jobs: readonly JobDefinition[] = []): Jobs {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
-import type { ObjectStore } from '../../src/store/bucket/object-store.js';
+import type { ObjectStore } from '../../src/storage/bucket/object-store.js';
 
 /** A bucket in memory. */
 export class MemoryObjectStore implements ObjectStore {

@@ -1,6 +1,6 @@
 import type { TraceId } from '../../src/record/ids.js';
-import type { TraceNote } from '../../src/store/invocation-store.js';
-import type { RunRow } from '../../src/store/run-store.js';
+import type { TraceNote } from '../../src/storage/invocation-store.js';
+import type { RunRow } from '../../src/storage/run-store.js';
 
 /** The row of a trace whose log has 10 bytes. */
 export function rowOf(traceId: TraceId, seenUnixMs: number, isOpen = false): RunRow {

@@ -10,7 +10,7 @@ import { InvocationNotes } from '../../src/run/invocation-notes.js';
 import { parseRun } from '../../src/run/parse-run.js';
 import { PlaceFinder } from '../../src/run/place-finder.js';
 import type { RunSummary } from '../../src/run/run-summary.js';
-import type { State } from '../../src/store/state.js';
+import type { State } from '../../src/storage/state.js';
 import { ApiServer } from './api-server.js';
 import { idleJobs } from './idle-jobs.js';
 import { queryFolder } from './query-folder.js';

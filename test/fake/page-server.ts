@@ -1,5 +1,5 @@
 import { RunArtifacts } from '../../src/artifact/run-artifacts.js';
-import { FolderArtifactStore } from '../../src/store/artifact/folder-artifact-store.js';
+import { FolderArtifactStore } from '../../src/storage/artifact/folder-artifact-store.js';
 import { pageRouter } from '../../src/web/page/page-router.js';
 import { type Answer, send } from './http-client.js';
 import { type OwnApi, openOwnApi } from './own-api.js';

@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
+import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
 import { DEFAULT_ATTEMPT_SCHEDULE, DEFAULT_BREAKER_LIMITS } from '../../src/webhook/circuit-breaker.js';
 import { DISPATCHER_DEFAULTS, type DispatcherConfig, WebhookDispatcher } from '../../src/webhook/dispatcher.js';
 import type { WebhookEvent } from '../../src/webhook/event.js';

@@ -1,10 +1,10 @@
 import { type Clock, systemClock } from '../../src/core/clock.js';
 import { JobRunStore } from '../../src/job/job-run-store.js';
 import { parseTraceId } from '../../src/record/ids.js';
-import { FIRST_ACCOUNT_ID } from '../../src/store/account-store.js';
-import type { InvocationNote, TraceNote } from '../../src/store/invocation-store.js';
-import { openSqliteState } from '../../src/store/open-sqlite-state.js';
-import type { State } from '../../src/store/state.js';
+import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
+import type { InvocationNote, TraceNote } from '../../src/storage/invocation-store.js';
+import { openSqliteState } from '../../src/storage/open-sqlite-state.js';
+import type { State } from '../../src/storage/state.js';
 import type { AttemptResult, WebhookEvent } from '../../src/webhook/event.js';
 import { WebhookEventStore } from '../../src/webhook/event-store.js';
 import { WebhookOutbox } from '../../src/webhook/outbox.js';

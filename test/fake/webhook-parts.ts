@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../src/core/clock.js';
 import { ksuid } from '../../src/core/ksuid.js';
-import type { State } from '../../src/store/state.js';
+import type { State } from '../../src/storage/state.js';
 import { AddressRules, parseAllowed, WebhookHttp } from '../../src/webhook/http.js';
 import { slackMessage, teamsMessage } from '../../src/webhook/messages.js';
 import { WEBHOOK_PATHS } from '../../src/webhook/openapi.js';

@@ -3,8 +3,8 @@ import { learnNames, type Redactor } from '../../exporter/redaction/redactor.js'
 import { type Comparison, compareWithEarlier } from '../../run/measures/comparison.js';
 import { measuresDocument } from '../../run/measures/measures-document.js';
 import { readStepMeasures } from '../../run/measures/read-step-measures.js';
-import type { CatalogStep } from '../../store/run-catalog.js';
-import { RUN_STATUS } from '../../store/run-status.js';
+import type { CatalogStep } from '../../storage/run-catalog.js';
+import { RUN_STATUS } from '../../storage/run-status.js';
 import type { OwnApiDeps } from './own-api-deps.js';
 import type { FoundRun } from './run-finder.js';
 

@@ -3,8 +3,8 @@ import type { RedactionLevel } from '../../exporter/redaction/redaction-policy.j
 import type { RecordLogReader } from '../../log/record-log.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
-import type { RunCatalog } from '../../store/run-catalog.js';
-import type { TraceCatalog } from '../../store/trace-catalog.js';
+import type { RunCatalog } from '../../storage/run-catalog.js';
+import type { TraceCatalog } from '../../storage/trace-catalog.js';
 
 /** What the API of run-bridge's own works with. */
 export interface OwnApiDeps {

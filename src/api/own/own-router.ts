@@ -5,7 +5,7 @@ import { redactionFor } from '../../exporter/redaction/redaction-policy.js';
 import { Redactor } from '../../exporter/redaction/redactor.js';
 import { formatRecordLine } from '../../record/record-line.js';
 import { API_PATH } from '../../run/api-path.js';
-import { isFinal } from '../../store/run-status.js';
+import { isFinal } from '../../storage/run-status.js';
 import { ApiError } from '../api-error.js';
 import { authorize, callerOf } from '../authenticate.js';
 import { success } from '../envelope.js';

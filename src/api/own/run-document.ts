@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { type Redactor, statusText } from '../../exporter/redaction/redactor.js';
 import { invocationIdOf } from '../../record/ids.js';
 import type { SetAsideRun } from '../../run/invocation-notes.js';
-import type { CatalogStep } from '../../store/run-catalog.js';
-import { RUN_STATUS, type RunStatus } from '../../store/run-status.js';
+import type { CatalogStep } from '../../storage/run-catalog.js';
+import { RUN_STATUS, type RunStatus } from '../../storage/run-status.js';
 import type { FoundRun } from './run-finder.js';
 
 const statusSchema = z.enum(['queued', 'starting', 'running', 'success', 'error', 'cancelled']);

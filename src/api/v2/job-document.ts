@@ -1,4 +1,4 @@
-import type { CatalogJob } from '../../store/run-catalog.js';
+import type { CatalogJob } from '../../storage/run-catalog.js';
 import { formatTime } from './platform-time.js';
 
 /** What the configuration says of a job. */

@@ -1,5 +1,5 @@
 import { Router } from 'express';
-import type { JobQuery } from '../../store/run-catalog.js';
+import type { JobQuery } from '../../storage/run-catalog.js';
 import { ApiError } from '../api-error.js';
 import { V2_PATH } from '../api-router.js';
 import { authorize, callerOf } from '../authenticate.js';

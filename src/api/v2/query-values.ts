@@ -1,4 +1,4 @@
-import type { TimeRange } from '../../store/run-catalog.js';
+import type { TimeRange } from '../../storage/run-catalog.js';
 import { ApiError } from '../api-error.js';
 
 /** Parameters of a request as Express gives them: a text, or a list of them where one came several times. */

@@ -1,6 +1,6 @@
 import { type Redactor, statusText } from '../../exporter/redaction/redactor.js';
-import type { CatalogRun } from '../../store/run-catalog.js';
-import { isFinal, RUN_STATUS } from '../../store/run-status.js';
+import type { CatalogRun } from '../../storage/run-catalog.js';
+import { isFinal, RUN_STATUS } from '../../storage/run-status.js';
 import type { JobDocument } from './job-document.js';
 import { formatDuration, formatTime, formatTimeOrNull, humanAge, humanDuration } from './platform-time.js';
 import { statusWord } from './status-words.js';

@@ -1,6 +1,6 @@
 import { type Request, type Response, Router } from 'express';
-import type { CatalogRun, CatalogStep, RunQuery } from '../../store/run-catalog.js';
-import type { RunStatus } from '../../store/run-status.js';
+import type { CatalogRun, CatalogStep, RunQuery } from '../../storage/run-catalog.js';
+import type { RunStatus } from '../../storage/run-status.js';
 import { ApiError } from '../api-error.js';
 import { V2_PATH } from '../api-router.js';
 import { authorize, callerOf } from '../authenticate.js';

@@ -1,4 +1,4 @@
-import { RUN_STATUS, type RunStatus } from '../../store/run-status.js';
+import { RUN_STATUS, type RunStatus } from '../../storage/run-status.js';
 
 const WORDS: Readonly<Record<RunStatus, readonly [word: string, color: string]>> = {
   [RUN_STATUS.queued]: ['Queued', '#9e9e9e'],

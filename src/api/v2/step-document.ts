@@ -1,6 +1,6 @@
 import { type Redactor, statusText } from '../../exporter/redaction/redactor.js';
-import type { CatalogStep } from '../../store/run-catalog.js';
-import { isFinal, RUN_STATUS } from '../../store/run-status.js';
+import type { CatalogStep } from '../../storage/run-catalog.js';
+import { isFinal, RUN_STATUS } from '../../storage/run-status.js';
 import { formatDuration, formatTime, formatTimeOrNull, humanDuration } from './platform-time.js';
 import { statusColor, statusWord } from './status-words.js';
 

@@ -1,7 +1,7 @@
 import type { RecordLogReader } from '../../log/record-log.js';
 import type { LogRecord } from '../../record/telemetry-record.js';
 import { toUnixMs } from '../../record/unix-nano.js';
-import type { CatalogInvocation, CatalogStep } from '../../store/run-catalog.js';
+import type { CatalogInvocation, CatalogStep } from '../../storage/run-catalog.js';
 import { NO_LOGS, type StepLogs } from './step-document.js';
 
 /** What is read of a record log for a step's text, the end of it, in bytes. */

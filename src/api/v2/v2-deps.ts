@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import type { RedactionLevel } from '../../exporter/redaction/redaction-policy.js';
-import type { AccountStore } from '../../store/account-store.js';
-import type { CatalogJob, CatalogStep, JobCatalog, RunCatalog } from '../../store/run-catalog.js';
+import type { AccountStore } from '../../storage/account-store.js';
+import type { CatalogJob, CatalogStep, JobCatalog, RunCatalog } from '../../storage/run-catalog.js';
 import type { JobFacts } from './job-document.js';
 import type { StepLogs } from './step-document.js';
 

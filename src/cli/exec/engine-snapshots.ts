@@ -8,7 +8,7 @@ import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import { STEP_LIMITS } from '../../source/artifact/artifact-limits.js';
 import type { FoundArtifact } from '../../source/artifact/found-artifact.js';
 import type { CommandStep } from '../../source/command-steps.js';
-import { openRegularFile } from '../../store/artifact/regular-file.js';
+import { openRegularFile } from '../../storage/artifact/regular-file.js';
 import type { CommandFacts } from './command-facts.js';
 import { findArtifacts } from './find-artifacts.js';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { errorCode } from '../../core/error-code.js';
 import type { ArtifactLimits } from '../../source/artifact/artifact-limits.js';
 import type { FoundArtifact } from '../../source/artifact/found-artifact.js';
-import { artifactPathIn } from '../../store/artifact/artifact-path.js';
+import { artifactPathIn } from '../../storage/artifact/artifact-path.js';
 
 /** What a command left in the engine's target folder. */
 export interface FoundArtifacts {

@@ -19,7 +19,7 @@ import { SPOOL_FOLDER, SPOOLED_OTLP_FILE } from '../../source/spool-folder.js';
 import { startPosition } from '../../source/start-position.js';
 import type { TailPosition } from '../../source/tail-position.js';
 import { writeSpoolEntry } from '../../source/write-spool-entry.js';
-import type { DataFolderLock } from '../../store/data-folder-lock.js';
+import type { DataFolderLock } from '../../storage/data-folder-lock.js';
 import type { ChildEnding } from './child-ending.js';
 import type { CommandFacts } from './command-facts.js';
 import { type CommandSpan, toForeignBatch } from './command-span.js';

@@ -3,7 +3,7 @@ import { openState } from '../../app/open-state.js';
 import type { Configuration } from '../../config/configuration.js';
 import { silentLogger } from '../../core/logger.js';
 import { LocalStepRegistry } from '../../run/local-step-registry.js';
-import { takeDataFolder } from '../../store/take-data-folder.js';
+import { takeDataFolder } from '../../storage/take-data-folder.js';
 import type { ProcessContext } from '../process-context.js';
 import type { StepTarget } from './exec-target.js';
 

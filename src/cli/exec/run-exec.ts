@@ -18,7 +18,7 @@ import { invocationIdOf } from '../../record/ids.js';
 import { STEP_ATTRIBUTE } from '../../record/resource.js';
 import { ENGINE_FILE, SPOOL_FOLDER } from '../../source/spool-folder.js';
 import { writeSpoolEntry } from '../../source/write-spool-entry.js';
-import type { DataFolderLock } from '../../store/data-folder-lock.js';
+import type { DataFolderLock } from '../../storage/data-folder-lock.js';
 import type { Invocation } from '../command-line.js';
 import { ENGINE_QUEUES } from '../engine-queues.js';
 import type { CommandExit } from '../exit-code.js';
@@ -359,7 +359,7 @@ function callersTrace(environment: Environment, notices: Notices): TraceContext 
 
 /** The kernel takes it back when this process dies in whatever way. @throws what keeps the folder from being locked. */
 async function lockFolder(folder: string, { context: { pid }, startedUnixMs }: CommandFacts): Promise<DataFolderLock> {
-  const { DataFolderLock } = await import('../../store/data-folder-lock.js');
+  const { DataFolderLock } = await import('../../storage/data-folder-lock.js');
   return DataFolderLock.acquire(folder, { pid, since: new Date(startedUnixMs).toISOString(), address: null });
 }
 

@@ -1,7 +1,7 @@
 import { sanitizeCommand } from '../../exporter/redaction/sanitize-command.js';
 import type { SpoolEntry } from '../../source/spool-entry.js';
-import type { CommandEnding } from '../../store/command-ending.js';
-import { DEFAULT_JOB, type StepStart } from '../../store/step-start.js';
+import type { CommandEnding } from '../../storage/command-ending.js';
+import { DEFAULT_JOB, type StepStart } from '../../storage/step-start.js';
 import type { ChildEnding } from './child-ending.js';
 import type { CommandFacts } from './command-facts.js';
 

@@ -9,7 +9,7 @@ import type { PlatformApi } from '../../source/platform/platform-api.js';
 import { PlatformError } from '../../source/platform/platform-error.js';
 import type { PulledRun } from '../../source/platform/pulled-run.js';
 import { RunWatch } from '../../source/platform/run-watch.js';
-import type { HostedRunKey } from '../../store/pull-store.js';
+import type { HostedRunKey } from '../../storage/pull-store.js';
 import type { Invocation } from '../command-line.js';
 import { EXIT, type ExitCode } from '../exit-code.js';
 import { loggerOf } from '../logger-of.js';

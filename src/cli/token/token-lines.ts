@@ -1,5 +1,5 @@
 import { alignedRows } from '../../core/aligned-rows.js';
-import type { TokenRow } from '../../store/token-store.js';
+import type { TokenRow } from '../../storage/token-store.js';
 
 const HEADINGS = ['ID', 'NAME', 'PERMISSION', 'USER', 'ACCOUNT', 'CREATED', 'LAST USED', 'STATE'];
 

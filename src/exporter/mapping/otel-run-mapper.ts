@@ -1,6 +1,6 @@
 import type { Resource } from '../../record/resource.js';
 import type { RunSummary } from '../../run/run-summary.js';
-import type { RunOrigin } from '../../store/trace-catalog.js';
+import type { RunOrigin } from '../../storage/trace-catalog.js';
 import { EventMappings } from '../lines/event-mappings.js';
 import { HeldSpans } from '../lines/held-lines.js';
 import { LineIntake, type LineStart } from '../lines/line-intake.js';

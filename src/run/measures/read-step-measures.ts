@@ -1,7 +1,7 @@
 import type { RecordLogReader } from '../../log/record-log.js';
 import type { TraceId } from '../../record/ids.js';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
-import type { CatalogStep } from '../../store/run-catalog.js';
+import type { CatalogStep } from '../../storage/run-catalog.js';
 import type { RunTracker } from '../run-tracker.js';
 import type { CommandMeasures } from './command-measures.js';
 import { readMeasures } from './read-measures.js';

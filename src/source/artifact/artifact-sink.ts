@@ -1,4 +1,4 @@
-import type { ArtifactKey } from '../../store/artifact/artifact-store.js';
+import type { ArtifactKey } from '../../storage/artifact/artifact-store.js';
 
 /** Where artifacts of steps are brought to: a store of this process's own, or a bridge that runs. */
 export interface ArtifactSink {

@@ -2,9 +2,9 @@ import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { z } from 'zod';
 import { API_PATH } from '../../run/api-path.js';
-import { ArtifactError, type ArtifactErrorCode } from '../../store/artifact/artifact-error.js';
-import { encodedArtifactPath } from '../../store/artifact/artifact-path.js';
-import type { ArtifactKey } from '../../store/artifact/artifact-store.js';
+import { ArtifactError, type ArtifactErrorCode } from '../../storage/artifact/artifact-error.js';
+import { encodedArtifactPath } from '../../storage/artifact/artifact-path.js';
+import type { ArtifactKey } from '../../storage/artifact/artifact-store.js';
 import type { ArtifactSink } from './artifact-sink.js';
 
 /** How often one artifact is sent. */

@@ -2,8 +2,8 @@ import type { Clock } from '../../core/clock.js';
 import { pause } from '../../core/pause.js';
 import { reasonOf } from '../../core/reason-of.js';
 import type { StepRegistry } from '../../run/step-registry.js';
-import { ArtifactError, type ArtifactErrorCode } from '../../store/artifact/artifact-error.js';
-import type { StepPlace, StepStart } from '../../store/step-start.js';
+import { ArtifactError, type ArtifactErrorCode } from '../../storage/artifact/artifact-error.js';
+import type { StepPlace, StepStart } from '../../storage/step-start.js';
 import type { ArtifactSink } from './artifact-sink.js';
 import type { FoundArtifact } from './found-artifact.js';
 

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import type { ArtifactKey, ArtifactStore } from '../../store/artifact/artifact-store.js';
+import type { ArtifactKey, ArtifactStore } from '../../storage/artifact/artifact-store.js';
 import type { ArtifactSink } from './artifact-sink.js';
 
 /** Brings artifacts to a store of this process. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { TraceId } from '../../record/ids.js';
 import type { StepRegistry } from '../../run/step-registry.js';
-import type { CommandEnding } from '../../store/command-ending.js';
+import type { CommandEnding } from '../../storage/command-ending.js';
 import type { PlatformRun, PlatformStep } from './platform-run.js';
 
 /** The longest names and reasons that the registry takes. */

@@ -3,7 +3,7 @@ import type { Component } from '../../core/component.js';
 import type { Logger } from '../../core/logger.js';
 import { pause } from '../../core/pause.js';
 import { reasonOf } from '../../core/reason-of.js';
-import type { PullStore, WatchScope } from '../../store/pull-store.js';
+import type { PullStore, WatchScope } from '../../storage/pull-store.js';
 import type { PlatformApi } from './platform-api.js';
 
 /** What a watch looks for. */

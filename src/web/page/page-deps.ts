@@ -6,8 +6,8 @@ import type { RedactionLevel } from '../../exporter/redaction/redaction-policy.j
 import type { RecordLogReader } from '../../log/record-log.js';
 import type { InvocationNotes } from '../../run/invocation-notes.js';
 import type { RunTracker } from '../../run/run-tracker.js';
-import type { ArtifactPath } from '../../store/artifact/artifact-path.js';
-import type { CatalogStep, RunCatalog } from '../../store/run-catalog.js';
+import type { ArtifactPath } from '../../storage/artifact/artifact-path.js';
+import type { CatalogStep, RunCatalog } from '../../storage/run-catalog.js';
 
 /** What the pages read. */
 export interface PageDeps {

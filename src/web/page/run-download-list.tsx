@@ -1,5 +1,5 @@
-import { telemetryPlaceOf } from '../../store/artifact/artifact-path.js';
-import type { CatalogStep } from '../../store/run-catalog.js';
+import { telemetryPlaceOf } from '../../storage/artifact/artifact-path.js';
+import type { CatalogStep } from '../../storage/run-catalog.js';
 import { countText } from './count-text.js';
 import type { Download } from './run-downloads.js';
 

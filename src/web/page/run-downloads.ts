@@ -1,7 +1,7 @@
 import type { Caller } from '../../api/caller.js';
 import { may } from '../../api/permissions.js';
-import { encodedArtifactPath } from '../../store/artifact/artifact-path.js';
-import type { CatalogStep } from '../../store/run-catalog.js';
+import { encodedArtifactPath } from '../../storage/artifact/artifact-path.js';
+import type { CatalogStep } from '../../storage/run-catalog.js';
 import type { PageDeps } from './page-deps.js';
 
 /** A file of a step. */

@@ -1,5 +1,5 @@
 import type { Child } from 'hono/jsx';
-import type { CatalogRun } from '../../store/run-catalog.js';
+import type { CatalogRun } from '../../storage/run-catalog.js';
 import { Fact } from './fact.js';
 import { lengthText } from './length-text.js';
 import { Moment } from './moment.js';

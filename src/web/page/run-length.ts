@@ -1,4 +1,4 @@
-import type { CatalogRun } from '../../store/run-catalog.js';
+import type { CatalogRun } from '../../storage/run-catalog.js';
 
 /** How long a run took, or has taken so far, in milliseconds; `null` while it waits. */
 export function runLengthMs(

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { RUN_STATUS, type RunStatus } from '../../store/run-status.js';
+import { RUN_STATUS, type RunStatus } from '../../storage/run-status.js';
 import { pageNumber } from './page-number.js';
 
 /** What can be chosen, by its word in the address. */

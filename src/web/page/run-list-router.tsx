@@ -1,7 +1,7 @@
 import { type Request, Router } from 'express';
 import { authorize, callerOf } from '../../api/authenticate.js';
 import type { Caller } from '../../api/caller.js';
-import { FIRST_ACCOUNT_ID } from '../../store/account-store.js';
+import { FIRST_ACCOUNT_ID } from '../../storage/account-store.js';
 import type { FirstRunProps } from './first-run.js';
 import type { PageDeps } from './page-deps.js';
 import { runListFilter, STATUS_CHOICES } from './run-list-filter.js';

@@ -1,4 +1,4 @@
-import type { RunStatus } from '../../store/run-status.js';
+import type { RunStatus } from '../../storage/run-status.js';
 import { Mark, type Mood } from './mark.js';
 
 const WORDS: Readonly<Record<RunStatus, readonly [word: string, mood: Mood]>> = {

@@ -6,7 +6,7 @@ import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { readStepMeasures, type StepMeasures } from '../../run/measures/read-step-measures.js';
 import { slowestNodes } from '../../run/measures/slowest-nodes.js';
 import { hasOwnWord, type NodeCounts, type NodeVerdict } from '../../run/run-summary.js';
-import type { CatalogRun, CatalogStep } from '../../store/run-catalog.js';
+import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import type { PageDeps } from './page-deps.js';
 
 /** A part of a list, and how many were left out. */

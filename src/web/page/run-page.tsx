@@ -1,6 +1,6 @@
 import type { Caller } from '../../api/caller.js';
-import type { CatalogRun, CatalogStep } from '../../store/run-catalog.js';
-import { isFinal } from '../../store/run-status.js';
+import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
+import { isFinal } from '../../storage/run-status.js';
 import { Layout } from './layout.js';
 import { RunDownloads } from './run-download-list.js';
 import type { Download } from './run-downloads.js';

@@ -2,7 +2,7 @@ import { Router } from 'express';
 import { ApiError } from '../../api/api-error.js';
 import { authorize, callerOf } from '../../api/authenticate.js';
 import { Permits, withPermit } from '../../api/permits.js';
-import { parseRunNumber } from '../../store/run-number.js';
+import { parseRunNumber } from '../../storage/run-number.js';
 import type { PageDeps } from './page-deps.js';
 import { runDownloads } from './run-downloads.js';
 import { RunPage } from './run-page.js';

@@ -1,5 +1,5 @@
 import { groupBy } from '../../core/group-by.js';
-import type { CatalogRun, CatalogStep } from '../../store/run-catalog.js';
+import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import type { PageDeps } from './page-deps.js';
 
 /** A run as lists show it. */

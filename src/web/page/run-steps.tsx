@@ -1,4 +1,4 @@
-import type { CatalogStep } from '../../store/run-catalog.js';
+import type { CatalogStep } from '../../storage/run-catalog.js';
 import { lengthText } from './length-text.js';
 import { RunMark } from './run-mark.js';
 import type { RunPageModel } from './run-page-model.js';

@@ -1,6 +1,6 @@
 import type { KnownVerdict } from '../../run/run-summary.js';
-import type { CatalogRun } from '../../store/run-catalog.js';
-import { isFinal, RUN_STATUS } from '../../store/run-status.js';
+import type { CatalogRun } from '../../storage/run-catalog.js';
+import { isFinal, RUN_STATUS } from '../../storage/run-status.js';
 import { countText } from './count-text.js';
 import { lengthText } from './length-text.js';
 import { runLengthMs } from './run-length.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
-import type { InvocationNote } from '../../../src/store/invocation-store.js';
+import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
+import type { InvocationNote } from '../../../src/storage/invocation-store.js';
 import { NO_FILTER, type WebhookFilter } from '../../../src/webhook/subscription.js';
 import { commandNote, eventsOf, type FeatureState, subscription } from '../../fake/webhook-facts.js';
 import { stepStart } from '../step-registry.contract.js';

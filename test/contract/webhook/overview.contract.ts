@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
+import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
 import type { CircuitBreaker } from '../../../src/webhook/circuit-breaker.js';
 import { attempted, commandNote, type FeatureState, subscription } from '../../fake/webhook-facts.js';
 

@@ -6,10 +6,10 @@ import { artifactRouter } from '../../../src/artifact/downloads.js';
 import { RunArtifacts } from '../../../src/artifact/run-artifacts.js';
 import { uploadRouter } from '../../../src/artifact/uploads.js';
 import { parseTraceId } from '../../../src/record/ids.js';
-import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
-import { parseArtifactPath } from '../../../src/store/artifact/artifact-path.js';
-import { FolderArtifactStore } from '../../../src/store/artifact/folder-artifact-store.js';
-import type { CatalogInvocation, CatalogStep } from '../../../src/store/run-catalog.js';
+import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
+import { parseArtifactPath } from '../../../src/storage/artifact/artifact-path.js';
+import { FolderArtifactStore } from '../../../src/storage/artifact/folder-artifact-store.js';
+import type { CatalogInvocation, CatalogStep } from '../../../src/storage/run-catalog.js';
 import { ApiServer } from '../../fake/api-server.js';
 import { type Sending, send } from '../../fake/http-client.js';
 

@@ -3,9 +3,9 @@ import { hashOf, newSecret } from '../../../src/api/token-secret.js';
 import { Access } from '../../../src/app/access.js';
 import { RequestError } from '../../../src/receiver/refusal.js';
 import { ConsumeError } from '../../../src/record/record-batch.js';
-import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
-import { StoreError } from '../../../src/store/store-error.js';
-import type { TokenRow } from '../../../src/store/token-store.js';
+import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
+import { StoreError } from '../../../src/storage/store-error.js';
+import type { TokenRow } from '../../../src/storage/token-store.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 

@@ -3,7 +3,7 @@ import { silentLogger } from '../../../src/core/logger.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../../../src/delivery/retry-policy.js';
 import { CursorSaver } from '../../../src/exporter/cursor-saver.js';
 import { parseTraceId } from '../../../src/record/ids.js';
-import type { CursorStore, ExportCursor } from '../../../src/store/cursor-store.js';
+import type { CursorStore, ExportCursor } from '../../../src/storage/cursor-store.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 
 /** A store each of whose writes ends when the test says so. */

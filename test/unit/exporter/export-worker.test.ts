@@ -3,8 +3,8 @@ import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../../.
 import { ExportWorker } from '../../../src/exporter/export-worker.js';
 import { DEFAULT_EXPORT_WORKER_OPTIONS } from '../../../src/exporter/export-worker-options.js';
 import type { LineSource } from '../../../src/exporter/record-log-lines.js';
-import type { CursorStore } from '../../../src/store/cursor-store.js';
-import { StoreError } from '../../../src/store/store-error.js';
+import type { CursorStore } from '../../../src/storage/cursor-store.js';
+import { StoreError } from '../../../src/storage/store-error.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { logRecord, RECORD_BYTES, spanEnd, spanStart, traceIdOf } from '../../fake/memory-record-log.js';
 import { SimpleRunMapper } from '../../fake/simple-run-mapper.js';

@@ -6,7 +6,7 @@ import type { LoggedRecord } from '../../../src/log/record-log.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import type { RunSummary } from '../../../src/run/run-summary.js';
-import type { ExportCursor } from '../../../src/store/cursor-store.js';
+import type { ExportCursor } from '../../../src/storage/cursor-store.js';
 import { sampleLines, sampleTraceId } from '../../fake/sample-run.js';
 
 const RUN = sampleTraceId('build-mixed');

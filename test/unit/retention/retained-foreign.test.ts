@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ForeignSegments } from '../../../src/log/foreign-segments.js';
 import { RetainedForeign } from '../../../src/retention/retained-kinds.js';
 import { type SweepResult, sweepKind } from '../../../src/retention/sweep.js';
-import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
-import type { State } from '../../../src/store/state.js';
+import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
+import type { State } from '../../../src/storage/state.js';
 
 const DAY_MS = 86_400_000;
 const BATCH = { signal: 'traces', body: '{"resourceSpans":[]}', recordCount: 1 } as const;

@@ -8,10 +8,10 @@ import {
   LocalStepRegistry,
   TELLER_LEASE_MS,
 } from '../../../src/run/local-step-registry.js';
-import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
-import { parseArtifactPath } from '../../../src/store/artifact/artifact-path.js';
-import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
-import type { State } from '../../../src/store/state.js';
+import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
+import { parseArtifactPath } from '../../../src/storage/artifact/artifact-path.js';
+import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
+import type { State } from '../../../src/storage/state.js';
 import { stepStart } from '../../contract/step-registry.contract.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';

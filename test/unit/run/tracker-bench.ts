@@ -12,8 +12,8 @@ import { RunFile } from '../../../src/run/run-document.js';
 import type { RunEvent, RunListener } from '../../../src/run/run-event.js';
 import { RunTracker } from '../../../src/run/run-tracker.js';
 import { RUN_TRACKER_DEFAULTS, type RunTrackerConfig } from '../../../src/run/run-tracker-config.js';
-import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
-import type { State } from '../../../src/store/state.js';
+import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
+import type { State } from '../../../src/storage/state.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 

@@ -16,8 +16,8 @@ import { systemClock } from '../../../src/core/clock.js';
 import { silentLogger } from '../../../src/core/logger.js';
 import { Spool } from '../../../src/source/spool.js';
 import { writeSpoolEntry } from '../../../src/source/write-spool-entry.js';
-import { ArtifactError } from '../../../src/store/artifact/artifact-error.js';
-import { DataFolderLock } from '../../../src/store/data-folder-lock.js';
+import { ArtifactError } from '../../../src/storage/artifact/artifact-error.js';
+import { DataFolderLock } from '../../../src/storage/data-folder-lock.js';
 import { SAMPLES } from '../../fake/sample-run.js';
 
 const sample = join(SAMPLES, 'build-mixed', 'otel.jsonl');

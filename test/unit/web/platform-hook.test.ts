@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Health } from '../../../src/core/health.js';
-import type { HostedRunKey, PullStore } from '../../../src/store/pull-store.js';
-import { StoreError } from '../../../src/store/store-error.js';
+import type { HostedRunKey, PullStore } from '../../../src/storage/pull-store.js';
+import { StoreError } from '../../../src/storage/store-error.js';
 import { platformHook } from '../../../src/web/platform-hook.js';
 import { platformHookOff } from '../../../src/web/platform-hook-off.js';
 import { WebServer } from '../../../src/web/web-server.js';

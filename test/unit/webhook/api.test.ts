@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { Router } from 'express';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
+import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
 import { webhookRouters } from '../../../src/webhook/routes.js';
 import { SecretBox } from '../../../src/webhook/secrets.js';
 import { FRESH_STANDING } from '../../../src/webhook/subscription.js';

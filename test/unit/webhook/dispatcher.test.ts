@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { FIRST_ACCOUNT_ID } from '../../../src/store/account-store.js';
+import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
 import { SECRET, WebhookBench } from '../../fake/webhook-bench.js';
 import { until } from '../../tool/until.js';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { HttpArtifactSink } from '../../../../src/source/artifact/http-artifact-sink.js';
-import { parseArtifactPath } from '../../../../src/store/artifact/artifact-path.js';
+import { parseArtifactPath } from '../../../../src/storage/artifact/artifact-path.js';
 
 const NEVER = new AbortController().signal;
 let folder: string;

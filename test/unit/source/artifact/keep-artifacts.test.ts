@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../../src/core/clock.js';
 import { keepArtifacts } from '../../../../src/source/artifact/keep-artifacts.js';
-import { ArtifactError } from '../../../../src/store/artifact/artifact-error.js';
-import { parseArtifactPath } from '../../../../src/store/artifact/artifact-path.js';
+import { ArtifactError } from '../../../../src/storage/artifact/artifact-error.js';
+import { parseArtifactPath } from '../../../../src/storage/artifact/artifact-path.js';
 import { FakeClock } from '../../../fake/fake-clock.js';
 import { until } from '../../../tool/until.js';
 

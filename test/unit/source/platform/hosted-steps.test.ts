@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { LocalStepRegistry } from '../../../../src/run/local-step-registry.js';
 import { HostedSteps } from '../../../../src/source/platform/hosted-steps.js';
 import { RunPuller } from '../../../../src/source/platform/run-puller.js';
-import { openSqliteState } from '../../../../src/store/open-sqlite-state.js';
+import { openSqliteState } from '../../../../src/storage/open-sqlite-state.js';
 import { FakeClock } from '../../../fake/fake-clock.js';
 import { MemoryConsumer } from '../../../fake/memory-consumer.js';
 import { sampleTraceId } from '../../../fake/sample-run.js';

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import type { Kysely } from 'kysely';
 import Database from 'libsql';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openSqliteState } from '../../../src/store/open-sqlite-state.js';
-import type { State } from '../../../src/store/state.js';
-import { StoreError } from '../../../src/store/store-error.js';
+import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
+import type { State } from '../../../src/storage/state.js';
+import { StoreError } from '../../../src/storage/store-error.js';
 import { WebhookOutbox } from '../../../src/webhook/outbox.js';
 import { stateContract } from '../../contract/state.contract.js';
 

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { parseArtifactPath } from '../../../../src/store/artifact/artifact-path.js';
-import type { ArtifactKey } from '../../../../src/store/artifact/artifact-store.js';
-import { FolderArtifactStore } from '../../../../src/store/artifact/folder-artifact-store.js';
+import { parseArtifactPath } from '../../../../src/storage/artifact/artifact-path.js';
+import type { ArtifactKey } from '../../../../src/storage/artifact/artifact-store.js';
+import { FolderArtifactStore } from '../../../../src/storage/artifact/folder-artifact-store.js';
 import { artifactStoreContract } from '../../../contract/artifact-store.contract.js';
 
 async function inFolder(body: (folder: string, store: FolderArtifactStore) => Promise<void>): Promise<void> {

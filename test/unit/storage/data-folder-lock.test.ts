@@ -5,9 +5,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DataFolderInUseError } from '../../../src/store/data-folder-in-use-error.js';
-import { DataFolderLock } from '../../../src/store/data-folder-lock.js';
-import { StoreError } from '../../../src/store/store-error.js';
+import { DataFolderInUseError } from '../../../src/storage/data-folder-in-use-error.js';
+import { DataFolderLock } from '../../../src/storage/data-folder-lock.js';
+import { StoreError } from '../../../src/storage/store-error.js';
 
 const HOLDER = { pid: 1234, since: '2026-01-02T03:04:05.000Z', address: null };
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
 import { parseTraceId, type TraceId } from '../../../src/record/ids.js';
-import { openPostgresState } from '../../../src/store/open-postgres-state.js';
-import type { State } from '../../../src/store/state.js';
-import { StoreError } from '../../../src/store/store-error.js';
+import { openPostgresState } from '../../../src/storage/open-postgres-state.js';
+import type { State } from '../../../src/storage/state.js';
+import { StoreError } from '../../../src/storage/store-error.js';
 import { WebhookOutbox } from '../../../src/webhook/outbox.js';
 import { stateContract } from '../../contract/state.contract.js';
 import { CutLine } from '../../fake/cut-line.js';
