@@ -3,8 +3,7 @@ const features = ['webhook', 'job', 'artifact', 'retention', 'query', 'metric'];
 // The layers of src/, lowest first: a folder may import itself and what stands in a row above it, never below.
 const layers = [
   ['core', 'record'],
-  ['schema', 'otlp'],
-  ['decode'],
+  ['otlp'],
   ['log', 'storage', 'delivery'],
   ['run'],
   ['parquet'],

@@ -51,7 +51,7 @@ export default defineConfig({
       project('long', {
         include: [
           'test/long/**/*.test.ts',
-          'test/unit/decode/wire/wire-decoder.test.ts',
+          'test/unit/otlp/wire/wire-decoder.test.ts',
           'test/integration/decode-samples.test.ts',
           'test/unit/exporter/lines/{random-lines,samples}.test.ts',
           'test/unit/otlp/{json,protobuf}-codec.test.ts',

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { createDecoding } from '../src/app/create-decoding.js';
 import { OtlpDecodeError } from '../src/otlp/otlp-codec.js';
-import { PublicSchema } from '../src/schema/public-schema.js';
+import { PublicSchema } from '../src/otlp/public-schema.js';
 
 // The longest time for which decoding a hostile body keeps the event loop from everybody else, in milliseconds; 100 is the goal.
 const { values } = parseArgs({ options: { mib: { type: 'string', default: '63' } } });

@@ -10,11 +10,11 @@ import { MAPPING_SWITCHES } from '../src/exporter/mapping/mapping-options.js';
 import { attributePolicyOf, KNOWN_EVENTS } from '../src/exporter/redaction/redaction-policy.js';
 import { JOB_RUN_PATHS } from '../src/job/routes.js';
 import { METRICS, type MetricDefinition } from '../src/metric/metrics.js';
+import type { Field, FieldType, MessageType } from '../src/otlp/message-type.js';
+import { PublicSchema } from '../src/otlp/public-schema.js';
 import { QUERY_PATHS } from '../src/query/routes.js';
 import type { AttributePolicy } from '../src/record/event-table.js';
 import { eventName } from '../src/run/event-name.js';
-import type { Field, FieldType, MessageType } from '../src/schema/message-type.js';
-import { PublicSchema } from '../src/schema/public-schema.js';
 import { PERMISSION_SETS } from '../src/storage/permission-set.js';
 import { WEBHOOK_PATHS } from '../src/webhook/openapi.js';
 

@@ -1,5 +1,5 @@
 import { createDecoding } from '../app/create-decoding.js';
-import { PublicSchema } from '../schema/public-schema.js';
+import { PublicSchema } from '../otlp/public-schema.js';
 import type { OtlpReading } from '../source/otlp-json-file.js';
 
 /** What it takes to read OTLP JSON lines. */

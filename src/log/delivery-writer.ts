@@ -1,9 +1,9 @@
 import { constants } from 'node:fs';
 import { copyFile, type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { RecordsToRequests } from '../decode/records-to-request.js';
 import type { ExportRequest } from '../otlp/export-request.js';
 import type { OtlpCodec } from '../otlp/otlp-codec.js';
+import { RecordsToRequests } from '../otlp/records-to-request.js';
 import type { Delivery } from '../record/record-batch.js';
 import { formatRecordLine } from '../record/record-line.js';
 

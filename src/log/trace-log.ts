@@ -1,7 +1,7 @@
 import { readFile, truncate } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { closeOnFailure } from '../core/close-on-failure.js';
-import { inferLogSpanName } from '../decode/span-event-type.js';
+import { inferLogSpanName } from '../otlp/span-event-type.js';
 import type { TraceId } from '../record/ids.js';
 import { isJsonObject, type JsonValue } from '../record/json.js';
 import { logDigest } from '../record/log-digest.js';

@@ -1,7 +1,6 @@
 import protobuf from 'protobufjs';
 import { reasonOf } from '../core/reason-of.js';
 import type { Signal } from '../record/record-batch.js';
-import { loadProtoFiles } from '../schema/proto-files.js';
 import type {
   AnyValue,
   ExportRequest,
@@ -17,6 +16,7 @@ import type {
   TracesRequest,
 } from './export-request.js';
 import { checkFieldCount, checkValueLevel, type OtlpCodec, OtlpDecodeError } from './otlp-codec.js';
+import { loadProtoFiles } from './proto-files.js';
 import { requestToWire, type WireSpelling } from './to-wire.js';
 
 /**

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { modernRecord } from '../decode/spelling.js';
+import { modernRecord } from '../otlp/spelling.js';
 import { type Stretch, StretchEncoder, type StretchLimits, type StretchStep } from './line-encoder.js';
 
 /** What the thread is asked: to encode a stretch of an open file. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import { groupBy } from '../core/group-by.js';
 import { pause } from '../core/pause.js';
-import type { DecodedRequest } from '../decode/request-decoder.js';
+import type { DecodedRequest } from '../otlp/request-decoder.js';
 import type { TraceId } from '../record/ids.js';
 import type { Delivery, RecordBatch, RecordConsumer, Signal } from '../record/record-batch.js';
 import type { Resource } from '../record/resource.js';

@@ -1,4 +1,4 @@
-import { modernRecord } from '../decode/spelling.js';
+import { modernRecord } from '../otlp/spelling.js';
 import { ParquetReadError, readParquetRows } from '../parquet/parquet-reader.js';
 import { RowParseError, recordFromRow } from '../parquet/record-from-row.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';

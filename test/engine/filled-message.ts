@@ -1,5 +1,5 @@
+import type { Field, FieldType, MessageType } from '../../src/otlp/message-type.js';
 import type { JsonObject, JsonValue } from '../../src/record/json.js';
-import type { Field, FieldType, MessageType } from '../../src/schema/message-type.js';
 
 /** A number that no enum of the schema names. */
 const UNKNOWN_ENUM_NUMBER = 90210;

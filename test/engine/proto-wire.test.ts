@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { AttributesCodec } from '../../src/otlp/attributes-codec.js';
+import { PublicSchema } from '../../src/otlp/public-schema.js';
 import type { JsonObject } from '../../src/record/json.js';
-import { AttributesCodec } from '../../src/schema/attributes-codec.js';
-import { PublicSchema } from '../../src/schema/public-schema.js';
 import { pythonWith } from '../tool/python-venv.js';
-import { readSchemaJson } from '../unit/schema/schema-json.js';
+import { readSchemaJson } from '../unit/otlp/schema-json.js';
 import { filledMessage } from './filled-message.js';
 
 /** A message as test/tool/dbt_protos_wire.py spells it. */

@@ -1,12 +1,12 @@
-import { PublicAttributeSchema } from '../../src/decode/attribute-schema.js';
-import type { DecodedRequest } from '../../src/decode/request-decoder.js';
-import type { LargeBodyDecoder } from '../../src/decode/wire/large-body-decoder.js';
-import { WireDecoder } from '../../src/decode/wire/wire-decoder.js';
+import { PublicAttributeSchema } from '../../src/otlp/attribute-schema.js';
 import type { ExportRequest } from '../../src/otlp/export-request.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
+import { PublicSchema } from '../../src/otlp/public-schema.js';
+import type { DecodedRequest } from '../../src/otlp/request-decoder.js';
+import type { LargeBodyDecoder } from '../../src/otlp/wire/large-body-decoder.js';
+import { WireDecoder } from '../../src/otlp/wire/wire-decoder.js';
 import type { Signal } from '../../src/record/record-batch.js';
-import { PublicSchema } from '../../src/schema/public-schema.js';
 
 /** Decodes a body without giving anybody else a turn. */
 export function decodeAtOnce(decoder: LargeBodyDecoder, body: Uint8Array): DecodedRequest {

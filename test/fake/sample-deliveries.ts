@@ -1,9 +1,9 @@
-import { PublicAttributeSchema } from '../../src/decode/attribute-schema.js';
-import { WireDecoder } from '../../src/decode/wire/wire-decoder.js';
+import { PublicAttributeSchema } from '../../src/otlp/attribute-schema.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
+import { PublicSchema } from '../../src/otlp/public-schema.js';
+import { WireDecoder } from '../../src/otlp/wire/wire-decoder.js';
 import type { Delivery } from '../../src/record/record-batch.js';
-import { PublicSchema } from '../../src/schema/public-schema.js';
 import { OtlpRequestDecoder } from '../tool/otlp-request-decoder.js';
 import { sampleBodies } from './sample-run.js';
 

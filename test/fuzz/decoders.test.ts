@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
-import { PublicAttributeSchema } from '../../src/decode/attribute-schema.js';
-import type { DecodedRequest } from '../../src/decode/request-decoder.js';
-import { LargeBodyDecoder, splitProtobuf } from '../../src/decode/wire/large-body-decoder.js';
-import { JsonDecoder, WireDecoder } from '../../src/decode/wire/wire-decoder.js';
+import { PublicAttributeSchema } from '../../src/otlp/attribute-schema.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
+import { PublicSchema } from '../../src/otlp/public-schema.js';
+import type { DecodedRequest } from '../../src/otlp/request-decoder.js';
 import { splitJson } from '../../src/otlp/split-json.js';
-import { PublicSchema } from '../../src/schema/public-schema.js';
+import { LargeBodyDecoder, splitProtobuf } from '../../src/otlp/wire/large-body-decoder.js';
+import { JsonDecoder, WireDecoder } from '../../src/otlp/wire/wire-decoder.js';
 import { decodeAtOnce } from '../fake/decode-at-once.js';
 import { OtlpRequestDecoder } from '../tool/otlp-request-decoder.js';
 import { BUDGET } from './budget.js';

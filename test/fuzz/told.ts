@@ -1,5 +1,5 @@
-import type { DecodedRequest } from '../../src/decode/request-decoder.js';
 import { OtlpDecodeError } from '../../src/otlp/otlp-codec.js';
+import type { DecodedRequest } from '../../src/otlp/request-decoder.js';
 import type { Attributes } from '../../src/record/attributes.js';
 import type { RecordBatch } from '../../src/record/record-batch.js';
 import { formatRecordLine, parseRecordLine } from '../../src/record/record-line.js';

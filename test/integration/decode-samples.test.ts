@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { linesRequest, RecordsToRequests } from '../../src/decode/records-to-request.js';
-import { inferLogSpanName } from '../../src/decode/span-event-type.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
+import { linesRequest, RecordsToRequests } from '../../src/otlp/records-to-request.js';
+import { inferLogSpanName } from '../../src/otlp/span-event-type.js';
 import { formatRecordLine, parseRecordLine } from '../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../src/record/resource.js';
 import type { TelemetryRecord } from '../../src/record/telemetry-record.js';

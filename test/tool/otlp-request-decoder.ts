@@ -1,10 +1,6 @@
-import { type AttributePart, nestedJson, valueJson } from '../../src/decode/any-value.js';
-import type { AttributeField, AttributeSchema } from '../../src/decode/attribute-schema.js';
-import { BRIDGE_ATTRIBUTE, BRIDGE_PREFIX } from '../../src/decode/bridge-attributes.js';
-import type { DecodedRequest } from '../../src/decode/request-decoder.js';
-import { shortEventType, spanEventType, spanSeverity } from '../../src/decode/span-event-type.js';
-import { spanStartOf } from '../../src/decode/span-start.js';
-import { modernEnumName, modernSpelling } from '../../src/decode/spelling.js';
+import { type AttributePart, nestedJson, valueJson } from '../../src/otlp/any-value.js';
+import type { AttributeField, AttributeSchema } from '../../src/otlp/attribute-schema.js';
+import { BRIDGE_ATTRIBUTE, BRIDGE_PREFIX } from '../../src/otlp/bridge-attributes.js';
 import type {
   AnyValue,
   ExportRequest,
@@ -17,6 +13,10 @@ import type {
   ScopeGroup,
 } from '../../src/otlp/export-request.js';
 import type { OtlpCodec } from '../../src/otlp/otlp-codec.js';
+import type { DecodedRequest } from '../../src/otlp/request-decoder.js';
+import { shortEventType, spanEventType, spanSeverity } from '../../src/otlp/span-event-type.js';
+import { spanStartOf } from '../../src/otlp/span-start.js';
+import { modernEnumName, modernSpelling } from '../../src/otlp/spelling.js';
 import { Attributes } from '../../src/record/attributes.js';
 import { EVENT_TYPE_PREFIX } from '../../src/record/event-table.js';
 import { parseSpanId, parseTraceId, type TraceId } from '../../src/record/ids.js';

@@ -4,12 +4,12 @@ import type { Clock } from '../../core/clock.js';
 import { Health } from '../../core/health.js';
 import { type Lazy, lazy } from '../../core/lazy.js';
 import type { Logger } from '../../core/logger.js';
-import type { BodyDecoder, DecodedRequest } from '../../decode/request-decoder.js';
 import type { OtlpEncoding } from '../../otlp/otlp-codec.js';
+import { PublicSchema } from '../../otlp/public-schema.js';
+import type { BodyDecoder, DecodedRequest } from '../../otlp/request-decoder.js';
 import { ExportIntake } from '../../receiver/export-intake.js';
 import type { OtlpHttpReceiver } from '../../receiver/otlp-http-receiver.js';
 import { ConsumeError, type Delivery, type Signal } from '../../record/record-batch.js';
-import { PublicSchema } from '../../schema/public-schema.js';
 
 /** A request that was received: what is in it, and its bytes in protobuf. */
 export type TapListener = (decoded: DecodedRequest, signal: Signal, bytes: Uint8Array) => Promise<void>;

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import type { Field } from '../../../src/otlp/message-type.js';
+import { PublicSchema } from '../../../src/otlp/public-schema.js';
 import {
   MESSAGE_KEY_ORDERS,
   MESSAGE_LAYOUTS,
@@ -8,8 +10,6 @@ import {
 } from '../../../src/parquet/message-layout.js';
 import { EVENT_TYPE_PREFIX } from '../../../src/record/event-table.js';
 import type { JsonValue } from '../../../src/record/json.js';
-import type { Field } from '../../../src/schema/message-type.js';
-import { PublicSchema } from '../../../src/schema/public-schema.js';
 
 const { about: _about, ...published }: Record<string, string | string[]> = JSON.parse(
   readFileSync(new URL('../../fixture/schema/parquet-layout.json', import.meta.url), 'utf8'),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { resourceOf } from '../../../src/decode/wire/wire-decoder.js';
+import { resourceOf } from '../../../src/otlp/wire/wire-decoder.js';
 import {
   ACCOUNT_ATTRIBUTE,
   accountOf,

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { PublicAttributeSchema } from '../../../src/decode/attribute-schema.js';
 import { attributePolicyOf } from '../../../src/exporter/redaction/redaction-policy.js';
+import { PublicAttributeSchema } from '../../../src/otlp/attribute-schema.js';
+import { PublicSchema } from '../../../src/otlp/public-schema.js';
 import { ALL_FIELDS, EVENT_TYPE_PREFIX, EVENTS, fieldsOfMessage } from '../../../src/record/event-table.js';
-import { PublicSchema } from '../../../src/schema/public-schema.js';
 
 const schema = PublicSchema.load();
 const kinds = new PublicAttributeSchema(schema);

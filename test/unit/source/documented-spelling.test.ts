@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { PublicSchema } from '../../../src/otlp/public-schema.js';
 import type { JsonObject, JsonValue } from '../../../src/record/json.js';
 import { formatRecordLine, parseRecordLine } from '../../../src/record/record-line.js';
-import { PublicSchema } from '../../../src/schema/public-schema.js';
 import { convertFile } from '../../../src/source/convert-file.js';
 import { openSource } from '../../../src/source/open-source.js';
 import { rowsOf, writeParquet } from '../parquet/samples.js';

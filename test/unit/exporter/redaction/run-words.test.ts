@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { KnownNames, MAX_IDENTIFIERS } from '../../../../src/exporter/redaction/known-names.js';
 import { KNOWN_EVENTS, type RedactionLevel } from '../../../../src/exporter/redaction/redaction-policy.js';
-import type { FieldType } from '../../../../src/schema/message-type.js';
-import { PublicSchema } from '../../../../src/schema/public-schema.js';
+import type { FieldType } from '../../../../src/otlp/message-type.js';
+import { PublicSchema } from '../../../../src/otlp/public-schema.js';
 import { mapBlankLines, mapLines } from '../lines/mapped-bytes.js';
 import { mapRun } from '../mapping/mapped-run.js';
 import { loggedLines } from '../mapping/read-sample.js';

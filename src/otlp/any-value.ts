@@ -1,7 +1,7 @@
-import type { AnyValue, KeyValue, KeyValueList } from '../otlp/export-request.js';
-import { checkValueLevel } from '../otlp/otlp-codec.js';
-import { FIXED64, LENGTH, tagOf, VARINT } from '../otlp/wire-type.js';
+import type { AnyValue, KeyValue, KeyValueList } from './export-request.js';
+import { checkValueLevel } from './otlp-codec.js';
 import { UNUSUAL, type WireCursor } from './wire/wire-cursor.js';
+import { FIXED64, LENGTH, tagOf, VARINT } from './wire-type.js';
 
 /** A JSON text nested deeper than this stays a string: whoever writes it again must not run out of stack. */
 const MAX_NESTING = 100;

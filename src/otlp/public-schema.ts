@@ -118,7 +118,7 @@ function enumOf(fullName: string, type: protobuf.Enum): EnumType {
 
 function scalarKind(type: string): ScalarKind {
   if (isScalar(type)) return type;
-  throw new Error(`The schema uses the protobuf type ${type}, for which src/schema/message-type.ts has no kind yet.`);
+  throw new Error(`The schema uses the protobuf type ${type}, for which src/otlp/message-type.ts has no kind yet.`);
 }
 
 function isScalar(type: string): type is ScalarKind {

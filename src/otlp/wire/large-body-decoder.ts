@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
-import { COUNTED_BYTES, WireCounter } from '../../otlp/body-limits.js';
-import { OtlpDecodeError } from '../../otlp/otlp-codec.js';
-import { UncutJson } from '../../otlp/split-json.js';
 import type { ForeignBatch, RecordBatch, Signal } from '../../record/record-batch.js';
 import { recordCountOf } from '../../record/record-page.js';
+import { COUNTED_BYTES, WireCounter } from '../body-limits.js';
+import { OtlpDecodeError } from '../otlp-codec.js';
 import { type BodyDecoder, checkRecordCount, type DecodedRequest, type PieceDecoder } from '../request-decoder.js';
+import { UncutJson } from '../split-json.js';
 import { splitRequest } from './request-piece.js';
 import { UnusualShape } from './wire-cursor.js';
 

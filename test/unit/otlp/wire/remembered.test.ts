@@ -1,13 +1,13 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
-import { PublicAttributeSchema } from '../../../../src/decode/attribute-schema.js';
-import { lengthDelimited } from '../../../../src/decode/wire/wire-cursor.js';
-import { WireDecoder } from '../../../../src/decode/wire/wire-decoder.js';
+import { PublicAttributeSchema } from '../../../../src/otlp/attribute-schema.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
+import { PublicSchema } from '../../../../src/otlp/public-schema.js';
+import { lengthDelimited } from '../../../../src/otlp/wire/wire-cursor.js';
+import { WireDecoder } from '../../../../src/otlp/wire/wire-decoder.js';
 import { PageBatch } from '../../../../src/record/record-page.js';
-import { PublicSchema } from '../../../../src/schema/public-schema.js';
 
 const LONG = 500_000;
 const BODIES = 60;

@@ -1,4 +1,4 @@
-import { FIXED32, FIXED64, LENGTH, VARINT } from '../../otlp/wire-type.js';
+import { FIXED32, FIXED64, LENGTH, VARINT } from '../wire-type.js';
 
 /** The bytes are not framed as any encoder frames them; protobufjs reads them (and says what is wrong, if anything) and frames them anew. */
 export class UnusualShape extends Error {

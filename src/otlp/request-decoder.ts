@@ -1,5 +1,5 @@
-import { OtlpDecodeError } from '../otlp/otlp-codec.js';
 import type { Delivery } from '../record/record-batch.js';
+import { OtlpDecodeError } from './otlp-codec.js';
 
 /** An export request as records, and what had to be left out of it. */
 export interface DecodedRequest {

@@ -1,3 +1,10 @@
+import type { SpanId, TraceId } from '../record/ids.js';
+import { isJsonObject, type JsonValue } from '../record/json.js';
+import type { RecordBatch } from '../record/record-batch.js';
+import { formatRecordLine } from '../record/record-line.js';
+import type { Resource } from '../record/resource.js';
+import type { LogRecord, SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-record.js';
+import { BRIDGE_ATTRIBUTE } from './bridge-attributes.js';
 import type {
   AnyValue,
   ExportRequest,
@@ -6,14 +13,7 @@ import type {
   OtlpResource,
   OtlpScope,
   OtlpSpan,
-} from '../otlp/export-request.js';
-import type { SpanId, TraceId } from '../record/ids.js';
-import { isJsonObject, type JsonValue } from '../record/json.js';
-import type { RecordBatch } from '../record/record-batch.js';
-import { formatRecordLine } from '../record/record-line.js';
-import type { Resource } from '../record/resource.js';
-import type { LogRecord, SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-record.js';
-import { BRIDGE_ATTRIBUTE } from './bridge-attributes.js';
+} from './export-request.js';
 import { spanStartOf } from './span-start.js';
 
 /** The scope of records that came without one, so that they are read as the engine's again. */

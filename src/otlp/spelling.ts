@@ -3,7 +3,6 @@ import { ALL_FIELDS, EVENT_TYPE_PREFIX } from '../record/event-table.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
 import { ownText } from '../record/own-text.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
-import { PublicSchema } from '../schema/public-schema.js';
 import {
   type AttributeField,
   type AttributeSchema,
@@ -11,6 +10,7 @@ import {
   MAX_SPELLING_LENGTH,
   PublicAttributeSchema,
 } from './attribute-schema.js';
+import { PublicSchema } from './public-schema.js';
 
 const TEST_OUTCOMES = {
   names: new Set(['TEST_OUTCOME_PASSED', 'TEST_OUTCOME_WARNED', 'TEST_OUTCOME_FAILED']),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { PublicSchema } from '../../../src/otlp/public-schema.js';
 import { EVENT_TYPE_PREFIX } from '../../../src/record/event-table.js';
-import { PublicSchema } from '../../../src/schema/public-schema.js';
 
 const schema = PublicSchema.load();
 const NODE = `${EVENT_TYPE_PREFIX}node.NodeProcessed`;

@@ -1,13 +1,3 @@
-import type {
-  AnyValue,
-  KeyValue,
-  OtlpLogRecord,
-  OtlpSpan,
-  ResourceGroup,
-  ScopeGroup,
-} from '../../otlp/export-request.js';
-import type { OtlpCodec, OtlpEncoding } from '../../otlp/otlp-codec.js';
-import { LENGTH } from '../../otlp/wire-type.js';
 import type { TraceId } from '../../record/ids.js';
 import type { ForeignBatch, RecordBatch, Signal } from '../../record/record-batch.js';
 import { PageBatch, PagePool, type RecordPage } from '../../record/record-page.js';
@@ -16,7 +6,10 @@ import { isSame } from '../../record/same-bytes.js';
 import type { TelemetryRecord } from '../../record/telemetry-record.js';
 import { valueJson } from '../any-value.js';
 import type { AttributeSchema } from '../attribute-schema.js';
+import type { AnyValue, KeyValue, OtlpLogRecord, OtlpSpan, ResourceGroup, ScopeGroup } from '../export-request.js';
+import type { OtlpCodec, OtlpEncoding } from '../otlp-codec.js';
 import { checkRecordCount, type DecodedRequest, type PieceDecoder } from '../request-decoder.js';
+import { LENGTH } from '../wire-type.js';
 import { type Added, ItemLines, type Rejection } from './item-lines.js';
 import { LogSlice, SpanSlice } from './item-slice.js';
 import { headOf, RequestPiece } from './request-piece.js';

@@ -1,6 +1,6 @@
 import { EVENTS, type FieldKind } from '../record/event-table.js';
-import type { Field, FieldType, MessageType } from '../schema/message-type.js';
-import type { PublicSchema } from '../schema/public-schema.js';
+import type { Field, FieldType, MessageType } from './message-type.js';
+import type { PublicSchema } from './public-schema.js';
 import type { SpanShapes } from './span-event-type.js';
 
 /** Spellings that are remembered for a field; others are looked up each time. */

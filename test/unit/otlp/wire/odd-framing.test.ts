@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { PublicAttributeSchema } from '../../../../src/decode/attribute-schema.js';
-import { lengthDelimited } from '../../../../src/decode/wire/wire-cursor.js';
-import { WireDecoder } from '../../../../src/decode/wire/wire-decoder.js';
+import { PublicAttributeSchema } from '../../../../src/otlp/attribute-schema.js';
 import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
-import { PublicSchema } from '../../../../src/schema/public-schema.js';
+import { PublicSchema } from '../../../../src/otlp/public-schema.js';
+import { lengthDelimited } from '../../../../src/otlp/wire/wire-cursor.js';
+import { WireDecoder } from '../../../../src/otlp/wire/wire-decoder.js';
 import { tell } from '../../../fuzz/told.js';
 import { OtlpRequestDecoder } from '../../../tool/otlp-request-decoder.js';
 

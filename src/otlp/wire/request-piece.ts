@@ -1,4 +1,4 @@
-import { LENGTH } from '../../otlp/wire-type.js';
+import { LENGTH } from '../wire-type.js';
 import { lengthDelimited, UNUSUAL, WireCursor } from './wire-cursor.js';
 
 /** The largest resource or scope that is repeated in each piece, in bytes. */
