@@ -4,7 +4,7 @@ const features = ['webhook', 'job', 'artifact', 'retention', 'query', 'metric'];
 const layers = [
   ['core', 'record'],
   ['otlp'],
-  ['log', 'storage', 'delivery'],
+  ['log', 'storage'],
   ['run'],
   ['parquet'],
   ['receiver', 'source', 'exporter', 'cluster'],

@@ -4,7 +4,7 @@ import type { DestinationSettings } from '../config/destination-settings.js';
 import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
 import { reasonOf } from '../core/reason-of.js';
-import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../delivery/retry-policy.js';
+import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../core/retry-policy.js';
 import { loadExporterModule, SpanExporterDestination } from '../exporter/custom-exporter.js';
 import type { Destination } from '../exporter/destination.js';
 import { type DestinationConfig, findLoops } from '../exporter/destination-config.js';

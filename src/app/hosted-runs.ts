@@ -6,7 +6,7 @@ import type { Component } from '../core/component.js';
 import type { Guard } from '../core/guard.js';
 import type { Health } from '../core/health.js';
 import type { Logger } from '../core/logger.js';
-import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../delivery/retry-policy.js';
+import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../core/retry-policy.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import { DownloadFolder } from '../source/platform/download-folder.js';
 import { HostedSteps } from '../source/platform/hosted-steps.js';

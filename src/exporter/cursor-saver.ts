@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
 import { pause } from '../core/pause.js';
 import { reasonOf } from '../core/reason-of.js';
-import type { RetryPolicy } from '../delivery/retry-policy.js';
+import type { RetryPolicy } from '../core/retry-policy.js';
 import type { TraceId } from '../record/ids.js';
 import type { CursorStore, ExportCursor } from '../storage/cursor-store.js';
 

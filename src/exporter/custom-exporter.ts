@@ -3,8 +3,8 @@ import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
 import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { Clock } from '../core/clock.js';
 import { reasonOf } from '../core/reason-of.js';
-import type { SendResult } from '../delivery/transport.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
+import type { SendResult } from './transport.js';
 
 /**
  * Loads an exporter of one's own: an ES module whose default export is a SpanExporter, a SpanProcessor, or a function

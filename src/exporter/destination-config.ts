@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import type { HttpTransportOptions } from '../delivery/http-transport.js';
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
 import type { ResourceValue } from '../record/resource.js';
+import type { HttpTransportOptions } from './http-transport.js';
 import type { RedactionLevel } from './redaction/redaction-policy.js';
 
 /** PEM files of a TLS connection; relative paths start from the working directory. */

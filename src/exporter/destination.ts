@@ -1,5 +1,5 @@
-import type { SendResult } from '../delivery/transport.js';
 import type { Signal } from '../record/record-batch.js';
+import type { SendResult } from './transport.js';
 import type { EncodedLog, EncodedSpan } from './wire/encoded-items.js';
 
 /** What one destination did with one signal since the start. */

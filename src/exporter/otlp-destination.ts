@@ -1,12 +1,12 @@
 import { JsonLogsSerializer, JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
 import protobuf from 'protobufjs/minimal.js';
 import type { Clock } from '../core/clock.js';
-import { HttpTransport } from '../delivery/http-transport.js';
-import type { SendResult } from '../delivery/transport.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
 import { type DestinationConfig, loadTls, type SignalEndpoint } from './destination-config.js';
+import { HttpTransport } from './http-transport.js';
+import type { SendResult } from './transport.js';
 import { RequestAssembler } from './wire/request-assembler.js';
 
 /** What an OTLP destination works with. */

@@ -1,9 +1,9 @@
 import type { Clock, Timer } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
-import type { RetryPolicy } from '../delivery/retry-policy.js';
-import type { SendResult } from '../delivery/transport.js';
+import type { RetryPolicy } from '../core/retry-policy.js';
 import type { Signal } from '../record/record-batch.js';
 import type { SignalStatus } from './destination.js';
+import type { SendResult } from './transport.js';
 
 /** Statuses by which a receiver says that it has no place for logs at all. */
 const NO_LOGS: ReadonlySet<number> = new Set([404, 415, 501]);

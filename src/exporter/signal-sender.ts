@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../core/clock.js';
 import { reasonOf } from '../core/reason-of.js';
-import type { RetryPolicy } from '../delivery/retry-policy.js';
+import type { RetryPolicy } from '../core/retry-policy.js';
 import type { Signal } from '../record/record-batch.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
 import type { SignalBreaker } from './signal-breaker.js';

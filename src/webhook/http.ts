@@ -4,7 +4,7 @@ import https from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js';
 import type { Clock } from '../core/clock.js';
-import { exchange, exchangeErrorText, type HttpAnswer, StaleConnectionError } from '../delivery/http-exchange.js';
+import { exchange, exchangeErrorText, type HttpAnswer, StaleConnectionError } from '../core/http-exchange.js';
 
 /** What came of one request. */
 export interface HttpOutcome {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { RetryPolicy } from '../../src/delivery/retry-policy.js';
+import { RetryPolicy } from '../../src/core/retry-policy.js';
 import type { Destination } from '../../src/exporter/destination.js';
 import type { DestinationConfig, SignalEndpoint } from '../../src/exporter/destination-config.js';
 import { ExportWorker } from '../../src/exporter/export-worker.js';

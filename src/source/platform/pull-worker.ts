@@ -3,7 +3,7 @@ import type { Component } from '../../core/component.js';
 import type { Logger } from '../../core/logger.js';
 import { pause } from '../../core/pause.js';
 import { reasonOf } from '../../core/reason-of.js';
-import type { RetryPolicy } from '../../delivery/retry-policy.js';
+import type { RetryPolicy } from '../../core/retry-policy.js';
 import type { HostedRunRow, PullStore } from '../../storage/pull-store.js';
 import type { PlatformApi } from './platform-api.js';
 import { PlatformError } from './platform-error.js';

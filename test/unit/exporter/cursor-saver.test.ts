@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../../src/core/logger.js';
-import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../../../src/delivery/retry-policy.js';
+import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../../../src/core/retry-policy.js';
 import { CursorSaver } from '../../../src/exporter/cursor-saver.js';
 import { parseTraceId } from '../../../src/record/ids.js';
 import type { CursorStore, ExportCursor } from '../../../src/storage/cursor-store.js';

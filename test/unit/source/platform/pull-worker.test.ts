@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { RetryPolicy } from '../../../../src/delivery/retry-policy.js';
+import { RetryPolicy } from '../../../../src/core/retry-policy.js';
 import { PullWorker } from '../../../../src/source/platform/pull-worker.js';
 import { RunPuller } from '../../../../src/source/platform/run-puller.js';
 import { RunWatch, type RunWatchConfig } from '../../../../src/source/platform/run-watch.js';

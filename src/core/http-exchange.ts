@@ -1,8 +1,8 @@
 import http from 'node:http';
 import https from 'node:https';
 import type { LookupFunction, Socket } from 'node:net';
-import type { Clock } from '../core/clock.js';
-import { errorCode } from '../core/error-code.js';
+import type { Clock } from './clock.js';
+import { errorCode } from './error-code.js';
 
 /** One POST over HTTP/1.1. */
 export interface HttpPost {

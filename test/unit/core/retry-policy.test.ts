@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../../../src/delivery/retry-policy.js';
+import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../../../src/core/retry-policy.js';
 
 const always = (value: number) => new RetryPolicy(DEFAULT_RETRY_POLICY, () => value);
 
