@@ -6,7 +6,7 @@ const layers = [
   ['otlp'],
   ['log', 'storage'],
   ['run'],
-  ['parquet'],
+  ['parquet', 'redaction'],
   ['receiver', 'source', 'exporter', 'cluster'],
   ['api'],
   ['web'],

@@ -4,8 +4,8 @@ import { parseArgs } from 'node:util';
 import { EventMappings } from '../src/exporter/lines/event-mappings.js';
 import { OtelRunMapper } from '../src/exporter/mapping/otel-run-mapper.js';
 import { OtlpEncoder } from '../src/exporter/otlp-destination.js';
-import { SharedTexts } from '../src/exporter/redaction/prose-cache.js';
 import type { Resource } from '../src/record/resource.js';
+import { SharedTexts } from '../src/redaction/prose-cache.js';
 import { LARGE_SAMPLES, largeSampleFolder } from '../test/tool/large-samples.js';
 import { formatSpread, spreadOf } from './spread.js';
 

@@ -1,5 +1,5 @@
-import { type RedactionLevel, redactionFor } from '../exporter/redaction/redaction-policy.js';
-import { Redactor } from '../exporter/redaction/redactor.js';
+import { type RedactionLevel, redactionFor } from '../redaction/redaction-policy.js';
+import { Redactor } from '../redaction/redactor.js';
 import type { Caller } from './caller.js';
 import { may } from './permissions.js';
 

@@ -19,11 +19,11 @@ import {
 import { OtelRunMapper } from '../exporter/mapping/otel-run-mapper.js';
 import { OtlpDestination, type OtlpDestinationDeps } from '../exporter/otlp-destination.js';
 import type { LineSource } from '../exporter/record-log-lines.js';
-import { SharedTexts } from '../exporter/redaction/prose-cache.js';
-import { redactionFor } from '../exporter/redaction/redaction-policy.js';
 import type { ForeignLogReader } from '../log/foreign-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { TraceId } from '../record/ids.js';
+import { SharedTexts } from '../redaction/prose-cache.js';
+import { redactionFor } from '../redaction/redaction-policy.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { CursorStore } from '../storage/cursor-store.js';
 import type { TraceCatalog } from '../storage/trace-catalog.js';

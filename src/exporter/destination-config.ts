@@ -3,8 +3,8 @@ import { isIP } from 'node:net';
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
 import type { ResourceValue } from '../record/resource.js';
+import type { RedactionLevel } from '../redaction/redaction-policy.js';
 import type { HttpTransportOptions } from './http-transport.js';
-import type { RedactionLevel } from './redaction/redaction-policy.js';
 
 /** PEM files of a TLS connection; relative paths start from the working directory. */
 export interface TlsFiles {

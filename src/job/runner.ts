@@ -7,7 +7,7 @@ import type { Logger } from '../core/logger.js';
 import { pause } from '../core/pause.js';
 import { signalProcesses } from '../core/signal-processes.js';
 import { whenAborted } from '../core/when-aborted.js';
-import { sanitizeCommand } from '../exporter/redaction/sanitize-command.js';
+import { sanitizeCommand } from '../redaction/sanitize-command.js';
 import type { LocalStepRegistry } from '../run/local-step-registry.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import type { ExecutionStore } from '../storage/execution-store.js';

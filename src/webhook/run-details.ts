@@ -1,8 +1,8 @@
 import { counted } from '../core/counted.js';
-import { type RedactionLevel, redactionFor } from '../exporter/redaction/redaction-policy.js';
-import { learnNames, Redactor, statusText } from '../exporter/redaction/redactor.js';
-import { TextCache } from '../exporter/redaction/text-cache.js';
 import type { RecordLogReader } from '../log/record-log.js';
+import { type RedactionLevel, redactionFor } from '../redaction/redaction-policy.js';
+import { learnNames, Redactor, statusText } from '../redaction/redactor.js';
+import { TextCache } from '../redaction/text-cache.js';
 import { ageText } from '../run/measures/age-text.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { readStepMeasures } from '../run/measures/read-step-measures.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { learnNames, type Redactor } from '../../exporter/redaction/redactor.js';
+import { learnNames, type Redactor } from '../../redaction/redactor.js';
 import { type Comparison, compareWithEarlier } from '../../run/measures/comparison.js';
 import { measuresDocument } from '../../run/measures/measures-document.js';
 import { readStepMeasures } from '../../run/measures/read-step-measures.js';

@@ -1,9 +1,9 @@
 import { type Request, type Response, Router } from 'express';
 import type { z } from 'zod';
 import { pause } from '../../core/pause.js';
-import { redactionFor } from '../../exporter/redaction/redaction-policy.js';
-import { Redactor } from '../../exporter/redaction/redactor.js';
 import { formatRecordLine } from '../../record/record-line.js';
+import { redactionFor } from '../../redaction/redaction-policy.js';
+import { Redactor } from '../../redaction/redactor.js';
 import { API_PATH } from '../../run/api-path.js';
 import { isFinal } from '../../storage/run-status.js';
 import { ApiError } from '../api-error.js';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { type Redactor, statusText } from '../../exporter/redaction/redactor.js';
 import { invocationIdOf } from '../../record/ids.js';
+import { type Redactor, statusText } from '../../redaction/redactor.js';
 import type { SetAsideRun } from '../../run/invocation-notes.js';
 import type { CatalogStep } from '../../storage/run-catalog.js';
 import { RUN_STATUS, type RunStatus } from '../../storage/run-status.js';

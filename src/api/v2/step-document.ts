@@ -1,4 +1,4 @@
-import { type Redactor, statusText } from '../../exporter/redaction/redactor.js';
+import { type Redactor, statusText } from '../../redaction/redactor.js';
 import type { CatalogStep } from '../../storage/run-catalog.js';
 import { isFinal, RUN_STATUS } from '../../storage/run-status.js';
 import { formatDuration, formatTime, formatTimeOrNull, humanDuration } from './platform-time.js';

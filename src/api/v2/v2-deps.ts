@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-import type { RedactionLevel } from '../../exporter/redaction/redaction-policy.js';
+import type { RedactionLevel } from '../../redaction/redaction-policy.js';
 import type { AccountStore } from '../../storage/account-store.js';
 import type { CatalogJob, CatalogStep, JobCatalog, RunCatalog } from '../../storage/run-catalog.js';
 import type { JobFacts } from './job-document.js';

@@ -1,4 +1,4 @@
-import { sanitizeCommand } from '../../exporter/redaction/sanitize-command.js';
+import { sanitizeCommand } from '../../redaction/sanitize-command.js';
 import type { SpoolEntry } from '../../source/spool-entry.js';
 import type { CommandEnding } from '../../storage/command-ending.js';
 import { DEFAULT_JOB, type StepStart } from '../../storage/step-start.js';

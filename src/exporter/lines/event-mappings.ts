@@ -1,8 +1,8 @@
 import type { AttributePolicy } from '../../record/event-table.js';
+import { attributePolicyOf } from '../../redaction/redaction-policy.js';
+import { NAME_ATTRIBUTES, NAMING_EVENTS } from '../../redaction/redactor.js';
 import { isStableName } from '../mapping/event-types.js';
 import { isInt64Field } from '../mapping/flatten-attributes.js';
-import { attributePolicyOf } from '../redaction/redaction-policy.js';
-import { NAME_ATTRIBUTES, NAMING_EVENTS } from '../redaction/redactor.js';
 import { SPAN } from '../wire/encode-items.js';
 import { encodeAttribute, WireWriter } from '../wire/wire-writer.js';
 import { Literal, TextTable } from './text-table.js';

@@ -1,7 +1,7 @@
 import type { Attributes as OtelAttributes } from '@opentelemetry/api';
+import type { Redactor } from '../../redaction/redactor.js';
 import { flattenAttributes, int64Value } from '../mapping/flatten-attributes.js';
 import type { MappingSwitches } from '../mapping/mapping-options.js';
-import type { Redactor } from '../redaction/redactor.js';
 import { encodeAttribute, encodeAttributes, varintSize, type WireWriter } from '../wire/wire-writer.js';
 import { type AttributeMapping, isSpecialName, roleIndexOf } from './event-mappings.js';
 import type { LineReader } from './line-reader.js';

@@ -1,8 +1,8 @@
 import { formatRecordLine, tryParseRecordLine } from '../../record/record-line.js';
 import { type Resource, UNKNOWN_RESOURCE } from '../../record/resource.js';
+import { learnNamesAlone, learnStatement, type Redactor } from '../../redaction/redactor.js';
 import type { NodeIndex } from '../mapping/node-index.js';
 import type { MissingParents, OpenStart, SpanTree } from '../mapping/span-tree.js';
-import { learnNamesAlone, learnStatement, type Redactor } from '../redaction/redactor.js';
 import type { LoggedLines } from '../run-mapper.js';
 import { type EventMappings, roleIndexOf } from './event-mappings.js';
 import { type LineBlock, LineBlocks } from './held-lines.js';

@@ -14,8 +14,8 @@ import {
   TEST_CASE_RESULT_STATUS_VALUE_FAIL,
   TEST_CASE_RESULT_STATUS_VALUE_PASS,
 } from '@opentelemetry/semantic-conventions/incubating';
+import type { Redactor } from '../../redaction/redactor.js';
 import type { NodeVerdict } from '../../run/run-summary.js';
-import type { Redactor } from '../redaction/redactor.js';
 import { int64Value } from './flatten-attributes.js';
 import type { Interval } from './ids-and-times.js';
 import type { MappingSwitches } from './mapping-options.js';

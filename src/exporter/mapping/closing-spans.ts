@@ -2,9 +2,9 @@ import { type Attributes, SpanKind, type SpanStatus, SpanStatusCode } from '@ope
 import { invocationIdOf, type SpanId, type TraceId } from '../../record/ids.js';
 import type { Resource } from '../../record/resource.js';
 import type { UnixNano } from '../../record/unix-nano.js';
+import { learnStatement, type Redactor } from '../../redaction/redactor.js';
 import type { InvocationSummary, RunSummary } from '../../run/run-summary.js';
 import type { LineIntake, LineStart } from '../lines/line-intake.js';
-import { learnStatement, type Redactor } from '../redaction/redactor.js';
 import { encodeSpanEnd, RECORD, SPAN, type SpanEvents } from '../wire/encode-items.js';
 import type { EncodedSpan, ItemEncoder } from '../wire/encoded-items.js';
 import { encodeAttributes, type WireWriter } from '../wire/wire-writer.js';

@@ -1,7 +1,7 @@
 import type { Attributes as OtelAttributes } from '@opentelemetry/api';
 import { ALL_FIELDS } from '../../record/event-table.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../record/json.js';
-import type { Redactor } from '../redaction/redactor.js';
+import type { Redactor } from '../../redaction/redactor.js';
 
 /**
  * Details whose fields become attributes of the span itself, under the field's own name, with the values that proto3

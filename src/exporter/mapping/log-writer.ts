@@ -1,8 +1,8 @@
 import { type Attributes, TraceFlags } from '@opentelemetry/api';
+import type { Redactor } from '../../redaction/redactor.js';
 import { LineAttributes } from '../lines/line-attributes.js';
 import type { LineReader } from '../lines/line-reader.js';
 import { CELL } from '../lines/line-scanner.js';
-import type { Redactor } from '../redaction/redactor.js';
 import { EVENT, LOG, NO_EVENTS, optionalText, RECORD, type SpanEvents } from '../wire/encode-items.js';
 import { encodeAttribute, encodeAttributes, encodeValue, WireWriter } from '../wire/wire-writer.js';
 import { writeStatement } from './added-attributes.js';

@@ -1,5 +1,5 @@
 import type { ResourceValue } from '../../record/resource.js';
-import type { RedactionLevel } from '../redaction/redaction-policy.js';
+import type { RedactionLevel } from '../../redaction/redaction-policy.js';
 
 /**
  * What the mapping does beyond copying records, each by default on and each with a switch of its own.

@@ -1,13 +1,13 @@
 import type { Resource } from '../../record/resource.js';
+import { KnownNames } from '../../redaction/known-names.js';
+import { SharedTexts } from '../../redaction/prose-cache.js';
+import { Redactor } from '../../redaction/redactor.js';
 import type { RunSummary } from '../../run/run-summary.js';
 import type { RunOrigin } from '../../storage/trace-catalog.js';
 import { EventMappings } from '../lines/event-mappings.js';
 import { HeldSpans } from '../lines/held-lines.js';
 import { LineIntake, type LineStart } from '../lines/line-intake.js';
 import { LineReader } from '../lines/line-reader.js';
-import { KnownNames } from '../redaction/known-names.js';
-import { SharedTexts } from '../redaction/prose-cache.js';
-import { Redactor } from '../redaction/redactor.js';
 import type { LoggedLines, MappedItem, RunMapper } from '../run-mapper.js';
 import { ItemEncoder } from '../wire/encoded-items.js';
 import type { WireWriter } from '../wire/wire-writer.js';

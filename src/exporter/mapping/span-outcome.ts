@@ -10,6 +10,8 @@ import {
 import { counted } from '../../core/counted.js';
 import { Attributes } from '../../record/attributes.js';
 import type { JsonValue } from '../../record/json.js';
+import type { Redactor } from '../../redaction/redactor.js';
+import { withoutStatement } from '../../redaction/sanitize-prose.js';
 import {
   freshnessOutcomeOf,
   type InterruptionSign,
@@ -21,8 +23,6 @@ import type { InvocationSummary, NodeVerdict, Verdict } from '../../run/run-summ
 import { withoutFrames } from '../../run/without-frames.js';
 import { roleIndexOf } from '../lines/event-mappings.js';
 import type { LineReader } from '../lines/line-reader.js';
-import type { Redactor } from '../redaction/redactor.js';
-import { withoutStatement } from '../redaction/sanitize-prose.js';
 import { EVENT_TYPE } from './event-types.js';
 import { int64Value } from './flatten-attributes.js';
 import type { MappingSwitches } from './mapping-options.js';

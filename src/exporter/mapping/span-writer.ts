@@ -1,11 +1,11 @@
 import { type Attributes as OtelAttributes, SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { ATTR_CICD_PIPELINE_RESULT } from '@opentelemetry/semantic-conventions/incubating';
+import type { Redactor } from '../../redaction/redactor.js';
 import { FAIL_FAST } from '../../run/verdict.js';
 import { roleIndexOf } from '../lines/event-mappings.js';
 import { LineAttributes } from '../lines/line-attributes.js';
 import type { LineReader } from '../lines/line-reader.js';
 import { CELL, isEscaped, LINK_CELLS } from '../lines/line-scanner.js';
-import type { Redactor } from '../redaction/redactor.js';
 import {
   encodeEvent,
   encodeLink,

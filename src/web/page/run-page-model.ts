@@ -1,6 +1,6 @@
 import type { Caller } from '../../api/caller.js';
 import { textRedactor } from '../../api/text-redactor.js';
-import { learnNames, type Redactor, statusText } from '../../exporter/redaction/redactor.js';
+import { learnNames, type Redactor, statusText } from '../../redaction/redactor.js';
 import { countVerdicts } from '../../run/count-verdicts.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { readStepMeasures, type StepMeasures } from '../../run/measures/read-step-measures.js';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { attributePolicyOf } from '../../../src/exporter/redaction/redaction-policy.js';
 import { PublicAttributeSchema } from '../../../src/otlp/attribute-schema.js';
 import { PublicSchema } from '../../../src/otlp/public-schema.js';
 import { ALL_FIELDS, EVENT_TYPE_PREFIX, EVENTS, fieldsOfMessage } from '../../../src/record/event-table.js';
+import { attributePolicyOf } from '../../../src/redaction/redaction-policy.js';
 
 const schema = PublicSchema.load();
 const kinds = new PublicAttributeSchema(schema);

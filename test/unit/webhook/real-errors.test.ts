@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { RedactionLevel } from '../../../src/exporter/redaction/redaction-policy.js';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
+import type { RedactionLevel } from '../../../src/redaction/redaction-policy.js';
 import { RunState } from '../../../src/run/run-state.js';
 import type { RunSummary } from '../../../src/run/run-summary.js';
 import { RUN_TRACKER_DEFAULTS } from '../../../src/run/run-tracker-config.js';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { EventMappings } from '../../../../src/exporter/lines/event-mappings.js';
 import { MAPPING_SWITCHES, mappingSwitchesFrom } from '../../../../src/exporter/mapping/mapping-options.js';
-import type { RedactionLevel } from '../../../../src/exporter/redaction/redaction-policy.js';
+import type { RedactionLevel } from '../../../../src/redaction/redaction-policy.js';
 import { propertyRuns } from '../../../tool/property-runs.js';
 import { mapBlankLines, mapLines } from './mapped-bytes.js';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Redactor, statusText } from '../../../../src/exporter/redaction/redactor.js';
+import { Redactor, statusText } from '../../../src/redaction/redactor.js';
 
 const redactor = new Redactor('literals');
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { RunState } from '../../../../src/run/run-state.js';
-import { RUN_TRACKER_DEFAULTS } from '../../../../src/run/run-tracker-config.js';
-import { casesOf, recordedErrors, traceOfCase } from '../../../tool/error-runs.js';
-import { findCauses, markersShown } from '../../../tool/error-texts.js';
-import { mapRun } from '../mapping/mapped-run.js';
-import { loggedLines } from '../mapping/read-sample.js';
+import { RunState } from '../../../src/run/run-state.js';
+import { RUN_TRACKER_DEFAULTS } from '../../../src/run/run-tracker-config.js';
+import { casesOf, recordedErrors, traceOfCase } from '../../tool/error-runs.js';
+import { findCauses, markersShown } from '../../tool/error-texts.js';
+import { mapRun } from '../exporter/mapping/mapped-run.js';
+import { loggedLines } from '../exporter/mapping/read-sample.js';
 
 /** Long after every command has ended. */
 const LONG_AFTER_MS = 10_000_000;

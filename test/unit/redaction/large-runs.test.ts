@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { LARGE_SAMPLES, largeSampleFolder } from '../../../tool/large-samples.js';
-import { mapLines } from '../lines/mapped-bytes.js';
+import { LARGE_SAMPLES, largeSampleFolder } from '../../tool/large-samples.js';
+import { mapLines } from '../exporter/lines/mapped-bytes.js';
 
 /** Models of both runs whose statements name a column that is not there. */
 const BROKEN_MODELS = ['mart_43', 'mart_118'];

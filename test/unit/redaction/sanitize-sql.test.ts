@@ -1,11 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  MAX_SQL_LENGTH,
-  SqlTokenizer,
-  sanitizeSql,
-  sqlDialectOf,
-} from '../../../../src/exporter/redaction/sanitize-sql.js';
+import { MAX_SQL_LENGTH, SqlTokenizer, sanitizeSql, sqlDialectOf } from '../../../src/redaction/sanitize-sql.js';
 
 const clean = (sql: string, adapterType?: string) => sanitizeSql(sql, sqlDialectOf(adapterType)).text;
 

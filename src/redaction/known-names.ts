@@ -1,4 +1,4 @@
-import { ownText } from '../../record/own-text.js';
+import { ownText } from '../record/own-text.js';
 import { TextCache } from './text-cache.js';
 
 /** Most words that are remembered; later names are then unknown, so texts show `?` for them. */

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { KnownNames, MAX_IDENTIFIERS } from '../../../../src/exporter/redaction/known-names.js';
-import { KNOWN_EVENTS, type RedactionLevel } from '../../../../src/exporter/redaction/redaction-policy.js';
-import type { FieldType } from '../../../../src/otlp/message-type.js';
-import { PublicSchema } from '../../../../src/otlp/public-schema.js';
-import { mapBlankLines, mapLines } from '../lines/mapped-bytes.js';
-import { mapRun } from '../mapping/mapped-run.js';
-import { loggedLines } from '../mapping/read-sample.js';
+import type { FieldType } from '../../../src/otlp/message-type.js';
+import { PublicSchema } from '../../../src/otlp/public-schema.js';
+import { KnownNames, MAX_IDENTIFIERS } from '../../../src/redaction/known-names.js';
+import { KNOWN_EVENTS, type RedactionLevel } from '../../../src/redaction/redaction-policy.js';
+import { mapBlankLines, mapLines } from '../exporter/lines/mapped-bytes.js';
+import { mapRun } from '../exporter/mapping/mapped-run.js';
+import { loggedLines } from '../exporter/mapping/read-sample.js';
 
 const TRACE = '01a1fb8ea78d7281ae8c1be536b674cd';
 const FUSION = 'v1.public.events.fusion.';

@@ -1,4 +1,4 @@
-import { ownText } from '../../record/own-text.js';
+import { ownText } from '../record/own-text.js';
 import { isLearnable, type KnownNames, type WordList } from './known-names.js';
 import type { RedactionLevel } from './redaction-policy.js';
 import type { SqlDialect } from './sanitize-sql.js';

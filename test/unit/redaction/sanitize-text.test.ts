@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { KnownNames } from '../../../../src/exporter/redaction/known-names.js';
-import { sanitizeCommand } from '../../../../src/exporter/redaction/sanitize-command.js';
+import { KnownNames } from '../../../src/redaction/known-names.js';
+import { sanitizeCommand } from '../../../src/redaction/sanitize-command.js';
 import {
   firstSafeWords,
   MAX_PROSE_LENGTH,
   sanitizeDiffTable,
   sanitizeProse,
   sanitizeUnknownText,
-} from '../../../../src/exporter/redaction/sanitize-prose.js';
+} from '../../../src/redaction/sanitize-prose.js';
 
 const names = new KnownNames();
 names.learn('model.shop.stg_orders');

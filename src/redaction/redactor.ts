@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { AttributePolicy } from '../../record/event-table.js';
-import { ownText } from '../../record/own-text.js';
-import type { TelemetryRecord } from '../../record/telemetry-record.js';
+import type { AttributePolicy } from '../record/event-table.js';
+import { ownText } from '../record/own-text.js';
+import type { TelemetryRecord } from '../record/telemetry-record.js';
 import { KnownNames } from './known-names.js';
 import { type ExportedSql, ProseCache, type SharedStatement, SharedTexts } from './prose-cache.js';
 import { attributePolicyOf, type RedactionLevel } from './redaction-policy.js';
