@@ -7,11 +7,11 @@ const layers = [
   ['log', 'storage'],
   ['run'],
   ['parquet', 'redaction'],
-  ['receiver', 'source', 'exporter', 'cluster'],
+  ['receiver', 'source', 'export', 'cluster'],
   ['api'],
   ['web'],
   ['config'],
-  ['feature.ts', ...features, 'export-thread', 'cli', 'app', 'app.ts', 'main.ts'],
+  ['feature.ts', ...features, 'export/thread', 'cli', 'app', 'app.ts', 'main.ts'],
 ];
 
 const pattern = (name) => (name.endsWith('.ts') ? `^src/${name.replace('.', '\\.')}$` : `^src/${name}/`);
@@ -38,7 +38,7 @@ for (const name of features) {
       name: `${name}-does-not-import-who-composes-it`,
       severity: 'error',
       from: { path: pattern(name) },
-      to: { path: ['app', 'app.ts', 'main.ts', 'export-thread'].map(pattern) },
+      to: { path: ['app', 'app.ts', 'main.ts', 'export/thread'].map(pattern) },
     },
   );
 }

@@ -53,7 +53,7 @@ export default defineConfig({
           'test/long/**/*.test.ts',
           'test/unit/otlp/wire/wire-decoder.test.ts',
           'test/integration/decode-samples.test.ts',
-          'test/unit/exporter/lines/{random-lines,samples}.test.ts',
+          'test/unit/export/lines/{random-lines,samples}.test.ts',
           'test/unit/otlp/{json,protobuf}-codec.test.ts',
           'test/unit/parquet/{line-rows.property,encode-stretch,parquet-writer,record-from-row,round-trip.property}.test.ts',
         ],

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { EventMappings } from '../src/exporter/lines/event-mappings.js';
-import { OtelRunMapper } from '../src/exporter/mapping/otel-run-mapper.js';
-import { OtlpEncoder } from '../src/exporter/otlp-destination.js';
+import { EventMappings } from '../src/export/lines/event-mappings.js';
+import { OtelRunMapper } from '../src/export/mapping/otel-run-mapper.js';
+import { OtlpEncoder } from '../src/export/otlp-destination.js';
 import type { Resource } from '../src/record/resource.js';
 import { SharedTexts } from '../src/redaction/prose-cache.js';
 import { LARGE_SAMPLES, largeSampleFolder } from '../test/tool/large-samples.js';

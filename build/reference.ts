@@ -6,7 +6,7 @@ import { ARTIFACT_PATHS } from '../src/artifact/openapi.js';
 import type { CliCommand } from '../src/cli/command-line.js';
 import { COMMANDS } from '../src/cli/run-cli.js';
 import { environmentName, SETTING_KEYS, SETTINGS } from '../src/config/settings.js';
-import { MAPPING_SWITCHES } from '../src/exporter/mapping/mapping-options.js';
+import { MAPPING_SWITCHES } from '../src/export/mapping/mapping-options.js';
 import { JOB_RUN_PATHS } from '../src/job/routes.js';
 import { METRICS, type MetricDefinition } from '../src/metric/metrics.js';
 import type { Field, FieldType, MessageType } from '../src/otlp/message-type.js';

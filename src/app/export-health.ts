@@ -1,5 +1,5 @@
 import type { HealthState } from '../core/health.js';
-import type { DestinationStatus } from '../exporter/destination.js';
+import type { DestinationStatus } from '../export/destination.js';
 
 /** What `/readyz` says of a destination. One that is down is no reason to send telemetry elsewhere: the bridge keeps it. */
 export function exportHealth(status: DestinationStatus | undefined): HealthState {

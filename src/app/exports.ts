@@ -5,20 +5,20 @@ import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
 import { reasonOf } from '../core/reason-of.js';
 import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../core/retry-policy.js';
-import { loadExporterModule, SpanExporterDestination } from '../exporter/custom-exporter.js';
-import type { Destination } from '../exporter/destination.js';
-import { type DestinationConfig, findLoops } from '../exporter/destination-config.js';
-import { ExportWorker } from '../exporter/export-worker.js';
-import { DEFAULT_EXPORT_WORKER_OPTIONS } from '../exporter/export-worker-options.js';
-import { EventMappings } from '../exporter/lines/event-mappings.js';
+import { loadExporterModule, SpanExporterDestination } from '../export/custom-exporter.js';
+import type { Destination } from '../export/destination.js';
+import { type DestinationConfig, findLoops } from '../export/destination-config.js';
+import { ExportWorker } from '../export/export-worker.js';
+import { DEFAULT_EXPORT_WORKER_OPTIONS } from '../export/export-worker-options.js';
+import { EventMappings } from '../export/lines/event-mappings.js';
 import {
   DEFAULT_MAPPING_OPTIONS,
   type MappingOptions,
   mappingSwitchesFrom,
-} from '../exporter/mapping/mapping-options.js';
-import { OtelRunMapper } from '../exporter/mapping/otel-run-mapper.js';
-import { OtlpDestination, type OtlpDestinationDeps } from '../exporter/otlp-destination.js';
-import type { LineSource } from '../exporter/record-log-lines.js';
+} from '../export/mapping/mapping-options.js';
+import { OtelRunMapper } from '../export/mapping/otel-run-mapper.js';
+import { OtlpDestination, type OtlpDestinationDeps } from '../export/otlp-destination.js';
+import type { LineSource } from '../export/record-log-lines.js';
 import type { ForeignLogReader } from '../log/foreign-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { TraceId } from '../record/ids.js';

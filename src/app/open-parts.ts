@@ -13,9 +13,9 @@ import { pause } from '../core/pause.js';
 import { reasonOf } from '../core/reason-of.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../core/retry-policy.js';
 import { whenAborted } from '../core/when-aborted.js';
-import type { Exports, ExportThread, ExportThreadSources } from '../export-thread/export-thread.js';
-import type { ThreadCluster } from '../export-thread/messages.js';
-import type { DestinationStatus } from '../exporter/destination.js';
+import type { DestinationStatus } from '../export/destination.js';
+import type { Exports, ExportThread, ExportThreadSources } from '../export/thread/export-thread.js';
+import type { ThreadCluster } from '../export/thread/messages.js';
 import { Appended } from '../log/appended.js';
 import { openJsonlStream } from '../log/jsonl-output.js';
 import { PublicSchema } from '../otlp/public-schema.js';
@@ -166,7 +166,7 @@ async function threadOpener(
 ): Promise<(() => Promise<LateThread>) | undefined> {
   const { destinations, environmentDestination } = configuration;
   if (destinations.length === 0 && environmentDestination === undefined) return undefined;
-  const { ExportThread } = await import('../export-thread/export-thread.js');
+  const { ExportThread } = await import('../export/thread/export-thread.js');
   return () => {
     const retryPolicy = new RetryPolicy(DEFAULT_RETRY_POLICY, random);
     const entry = packageFile('dist/export-thread.js');

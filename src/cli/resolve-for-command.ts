@@ -3,7 +3,7 @@ import { defaultMaxMemoryBytes } from '../config/default-max-memory.js';
 import { findConfigurationFile } from '../config/find-configuration-file.js';
 import { resolveConfiguration } from '../config/resolve-configuration.js';
 import { systemMachine } from '../core/machine.js';
-import { DEFAULT_MAPPING_SWITCHES } from '../exporter/mapping/mapping-options.js';
+import { DEFAULT_MAPPING_SWITCHES } from '../export/mapping/mapping-options.js';
 import type { Invocation } from './command-line.js';
 
 /** The configuration of a command. @throws ConfigurationError */

@@ -1,4 +1,4 @@
-import type { DestinationConfig } from '../exporter/destination-config.js';
+import type { DestinationConfig } from '../export/destination-config.js';
 import type { DeclaredEnvironment, DeclaredPlace } from '../run/place-finder.js';
 import type { S3Credentials } from '../storage/bucket/s3-location.js';
 import type { DestinationSettings } from './destination-settings.js';

@@ -1,4 +1,4 @@
-import type { DestinationConfig, SignalEndpoint } from '../exporter/destination-config.js';
+import type { DestinationConfig, SignalEndpoint } from '../export/destination-config.js';
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import type { Signal } from '../record/record-batch.js';
 

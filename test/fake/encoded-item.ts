@@ -8,9 +8,9 @@ import {
   optionalText,
   RECORD,
   SPAN,
-} from '../../src/exporter/wire/encode-items.js';
-import { type EncodedLog, type EncodedSpan, ExportGroup, ItemEncoder } from '../../src/exporter/wire/encoded-items.js';
-import { encodeAttributes, encodeValue, type WireWriter } from '../../src/exporter/wire/wire-writer.js';
+} from '../../src/export/wire/encode-items.js';
+import { type EncodedLog, type EncodedSpan, ExportGroup, ItemEncoder } from '../../src/export/wire/encoded-items.js';
+import { encodeAttributes, encodeValue, type WireWriter } from '../../src/export/wire/wire-writer.js';
 
 /** A span that is made up, as the mapping gives spans. @param encoder puts what it encodes side by side */
 export function encodedSpan(span: ReadableSpan, encoder = new ItemEncoder(), group = groupOf(span)): EncodedSpan {

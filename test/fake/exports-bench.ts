@@ -7,9 +7,9 @@ import { findConfigurationFile } from '../../src/config/find-configuration-file.
 import { readConfigurationFile } from '../../src/config/read-configuration-file.js';
 import { resolveConfiguration } from '../../src/config/resolve-configuration.js';
 import { systemClock } from '../../src/core/clock.js';
-import type { Exports, ExportThreadSources } from '../../src/export-thread/export-thread.js';
-import type { ThreadSetup } from '../../src/export-thread/messages.js';
-import { DEFAULT_MAPPING_SWITCHES } from '../../src/exporter/mapping/mapping-options.js';
+import { DEFAULT_MAPPING_SWITCHES } from '../../src/export/mapping/mapping-options.js';
+import type { Exports, ExportThreadSources } from '../../src/export/thread/export-thread.js';
+import type { ThreadSetup } from '../../src/export/thread/messages.js';
 import type { AppendListener } from '../../src/log/appended.js';
 import { type ForeignListener, ForeignSegments } from '../../src/log/foreign-segments.js';
 import { JsonlRecordLog } from '../../src/log/jsonl-record-log.js';

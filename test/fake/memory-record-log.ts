@@ -1,4 +1,4 @@
-import type { LineSource } from '../../src/exporter/record-log-lines.js';
+import type { LineSource } from '../../src/export/record-log-lines.js';
 import type { Appended, AppendListener } from '../../src/log/appended.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from '../../src/log/record-log.js';
 import { Attributes } from '../../src/record/attributes.js';

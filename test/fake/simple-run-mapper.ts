@@ -1,7 +1,7 @@
 import { SpanKind, TraceFlags } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import type { LoggedLines, MappedItem, RunMapper } from '../../src/exporter/run-mapper.js';
-import { type EncodedSpan, ExportGroup, ItemEncoder } from '../../src/exporter/wire/encoded-items.js';
+import type { LoggedLines, MappedItem, RunMapper } from '../../src/export/run-mapper.js';
+import { type EncodedSpan, ExportGroup, ItemEncoder } from '../../src/export/wire/encoded-items.js';
 import type { LoggedRecord } from '../../src/log/record-log.js';
 import { tryParseRecordLine } from '../../src/record/record-line.js';
 import type { RunSummary } from '../../src/run/run-summary.js';

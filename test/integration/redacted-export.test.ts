@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_MAPPING_OPTIONS } from '../../src/exporter/mapping/mapping-options.js';
-import { OtelRunMapper } from '../../src/exporter/mapping/otel-run-mapper.js';
-import { OtlpEncoder } from '../../src/exporter/otlp-destination.js';
+import { DEFAULT_MAPPING_OPTIONS } from '../../src/export/mapping/mapping-options.js';
+import { OtelRunMapper } from '../../src/export/mapping/otel-run-mapper.js';
+import { OtlpEncoder } from '../../src/export/otlp-destination.js';
 import type { LoggedRecord } from '../../src/log/record-log.js';
 import type { OtlpEncoding } from '../../src/otlp/otlp-codec.js';
 import type { RedactionLevel } from '../../src/redaction/redaction-policy.js';
 import { decodeBody } from '../fake/decode-at-once.js';
 import { bodiesIn } from '../fake/sample-run.js';
-import { pushRecords } from '../unit/exporter/mapping/mapped-run.js';
+import { pushRecords } from '../unit/export/mapping/mapped-run.js';
 
 const FOLDER = 'test/fixture/redaction/otlp';
 const MARKERS = /zq[a-z]+\d{3}|7700\d{5}|7700\.\d{5}|7\.7\d{6}e8|7700-\d\d-\d\d|0x7700\d?/gi;

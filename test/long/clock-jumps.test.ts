@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { App } from '../../src/app.js';
 import { resolveConfiguration } from '../../src/config/resolve-configuration.js';
 import { systemMachine } from '../../src/core/machine.js';
-import { DEFAULT_MAPPING_SWITCHES } from '../../src/exporter/mapping/mapping-options.js';
+import { DEFAULT_MAPPING_SWITCHES } from '../../src/export/mapping/mapping-options.js';
 import { JumpingClock } from '../fake/jumping-clock.js';
 import { OtlpReceiver } from '../fake/otlp-receiver.js';
 import { RecordingLogger } from '../fake/recording-logger.js';

@@ -6,7 +6,7 @@ import { LateExports } from '../../src/app/open-parts.js';
 import { checkDestinations } from '../../src/app/otlp-destinations.js';
 import { systemClock } from '../../src/core/clock.js';
 import { RetryPolicy } from '../../src/core/retry-policy.js';
-import { ExportThread } from '../../src/export-thread/export-thread.js';
+import { ExportThread } from '../../src/export/thread/export-thread.js';
 import { exportsContract } from '../contract/exports.contract.js';
 import { DirectExports } from '../fake/direct-exports.js';
 import { ExportsBench, type OpenExports } from '../fake/exports-bench.js';

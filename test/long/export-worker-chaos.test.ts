@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { Destination } from '../../src/exporter/destination.js';
-import type { ExportWorker } from '../../src/exporter/export-worker.js';
-import type { SendResult } from '../../src/exporter/transport.js';
+import type { Destination } from '../../src/export/destination.js';
+import type { ExportWorker } from '../../src/export/export-worker.js';
+import type { SendResult } from '../../src/export/transport.js';
 import type { Signal } from '../../src/record/record-batch.js';
 import { ExportBench } from '../fake/export-bench.js';
 import { logRecord, spanEnd, spanStart, traceIdOf } from '../fake/memory-record-log.js';

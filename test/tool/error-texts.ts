@@ -1,6 +1,6 @@
 import type { RedactionLevel } from '../../src/redaction/redaction-policy.js';
-import { mapRun } from '../unit/exporter/mapping/mapped-run.js';
-import { loggedLines } from '../unit/exporter/mapping/read-sample.js';
+import { mapRun } from '../unit/export/mapping/mapped-run.js';
+import { loggedLines } from '../unit/export/mapping/read-sample.js';
 import { ERROR_MARKERS, type ErrorCase, type ErrorDatabase } from './error-cases.js';
 import { traceOfCase } from './error-runs.js';
 

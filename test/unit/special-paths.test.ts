@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { LineAttributes } from '../../src/exporter/lines/line-attributes.js';
-import { LineScanner } from '../../src/exporter/lines/line-scanner.js';
+import { LineAttributes } from '../../src/export/lines/line-attributes.js';
+import { LineScanner } from '../../src/export/lines/line-scanner.js';
 import { FreshRecords } from '../../src/log/trace-log.js';
 import { PageBatch, RecordPage } from '../../src/record/record-page.js';
 import { RunState } from '../../src/run/run-state.js';
 import { sampleDeliveries } from '../fake/sample-deliveries.js';
 import { LARGE_SAMPLES, largeSampleFolder } from '../tool/large-samples.js';
-import { mapLines } from './exporter/lines/mapped-bytes.js';
+import { mapLines } from './export/lines/mapped-bytes.js';
 
 afterEach(() => vi.restoreAllMocks());
 

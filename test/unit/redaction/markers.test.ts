@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_MAPPING_SWITCHES } from '../../../src/exporter/mapping/mapping-options.js';
+import { DEFAULT_MAPPING_SWITCHES } from '../../../src/export/mapping/mapping-options.js';
 import type { LoggedRecord } from '../../../src/log/record-log.js';
 import type { RedactionLevel } from '../../../src/redaction/redaction-policy.js';
-import { mapRun } from '../exporter/mapping/mapped-run.js';
-import { asOtlp, readLog } from '../exporter/mapping/read-sample.js';
+import { mapRun } from '../export/mapping/mapped-run.js';
+import { asOtlp, readLog } from '../export/mapping/read-sample.js';
 
 /** What the project of test/fixture/redaction has in its strings, numbers and comments. */
 const MARKERS = /zq[a-z]+\d{3}|7700\d{5}|7700\.\d{5}|7\.7\d{6}e8|7700-\d\d-\d\d|0x7700\d?/gi;

@@ -3,8 +3,8 @@ import { RunState } from '../../../src/run/run-state.js';
 import { RUN_TRACKER_DEFAULTS } from '../../../src/run/run-tracker-config.js';
 import { casesOf, recordedErrors, traceOfCase } from '../../tool/error-runs.js';
 import { findCauses, markersShown } from '../../tool/error-texts.js';
-import { mapRun } from '../exporter/mapping/mapped-run.js';
-import { loggedLines } from '../exporter/mapping/read-sample.js';
+import { mapRun } from '../export/mapping/mapped-run.js';
+import { loggedLines } from '../export/mapping/read-sample.js';
 
 /** Long after every command has ended. */
 const LONG_AFTER_MS = 10_000_000;

@@ -3,9 +3,9 @@ import type { FieldType } from '../../../src/otlp/message-type.js';
 import { PublicSchema } from '../../../src/otlp/public-schema.js';
 import { KnownNames, MAX_IDENTIFIERS } from '../../../src/redaction/known-names.js';
 import { KNOWN_EVENTS, type RedactionLevel } from '../../../src/redaction/redaction-policy.js';
-import { mapBlankLines, mapLines } from '../exporter/lines/mapped-bytes.js';
-import { mapRun } from '../exporter/mapping/mapped-run.js';
-import { loggedLines } from '../exporter/mapping/read-sample.js';
+import { mapBlankLines, mapLines } from '../export/lines/mapped-bytes.js';
+import { mapRun } from '../export/mapping/mapped-run.js';
+import { loggedLines } from '../export/mapping/read-sample.js';
 
 const TRACE = '01a1fb8ea78d7281ae8c1be536b674cd';
 const FUSION = 'v1.public.events.fusion.';

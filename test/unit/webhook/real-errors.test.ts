@@ -7,7 +7,7 @@ import { RUN_TRACKER_DEFAULTS } from '../../../src/run/run-tracker-config.js';
 import { type RunDetails, RunDetailsReader } from '../../../src/webhook/run-details.js';
 import { ERROR_MARKERS, type ErrorCase, type ErrorDatabase } from '../../tool/error-cases.js';
 import { casesOf, recordedErrors, traceOfCase } from '../../tool/error-runs.js';
-import { loggedLines } from '../exporter/mapping/read-sample.js';
+import { loggedLines } from '../export/mapping/read-sample.js';
 
 /** Long after every command has ended. */
 const LONG_AFTER_MS = 10_000_000;
