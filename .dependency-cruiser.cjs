@@ -11,7 +11,7 @@ const layers = [
   ['api'],
   ['web'],
   ['config'],
-  ['feature.ts', ...features, 'export/thread', 'cli', 'app', 'app.ts', 'main.ts'],
+  ['feature.ts', ...features, 'export/thread', 'cli', 'exec', 'app', 'app.ts', 'main.ts'],
 ];
 
 const pattern = (name) => (name.endsWith('.ts') ? `^src/${name.replace('.', '\\.')}$` : `^src/${name}/`);

@@ -1,5 +1,5 @@
+import { EXEC_FLAGS, EXEC_SWITCHES } from '../exec/exec-flags.js';
 import type { CliCommand } from './command-line.js';
-import { EXEC_FLAGS, EXEC_SWITCHES } from './exec/exec-flags.js';
 
 /** `run-bridge exec -- COMMAND…` */
 export const execCommand: CliCommand = {
@@ -32,7 +32,7 @@ export const execCommand: CliCommand = {
   ],
   takesCommand: true,
   async run(invocation) {
-    const { runExec } = await import('./exec/run-exec.js');
+    const { runExec } = await import('../exec/run-exec.js');
     return runExec(invocation);
   },
 };

@@ -1,0 +1,42 @@
+import { basename } from 'node:path';
+import { type Environment, nonEmpty } from '../config/environment.js';
+
+/** What a command line and its environment tell the engine about its files and its telemetry; a flag comes before a variable. */
+export interface EngineSwitches {
+  /** Name of the JSONL file that the user asked for; `undefined` where nobody did. */
+  readonly fileName: string | undefined;
+  readonly logPath: string | undefined;
+  readonly projectDir: string | undefined;
+  /** Where it writes what it makes; `undefined` where the project says it, or nobody. */
+  readonly targetPath: string | undefined;
+  /** Whether the user chose the trace id or the parent span. */
+  readonly hasOwnTrace: boolean;
+}
+
+/** Programs that are the engine itself. */
+const ENGINES: ReadonlySet<string> = new Set(['dbt', 'dbtf']);
+
+/** Whether a command may run the engine several times, as far as its first word tells. */
+export function mayRunSeveral([program = '']: readonly string[]): boolean {
+  return !ENGINES.has(basename(program));
+}
+
+/** Reads the engine's switches off a command, as far as they stand in it: those inside a script cannot be seen. */
+export function readEngineSwitches(command: readonly string[], environment: Environment): EngineSwitches {
+  const value = (flag: string, variable: string) => flagValue(command, flag) ?? nonEmpty(environment[variable]);
+  return {
+    fileName: value('--otel-file-name', 'DBT_OTEL_FILE_NAME'),
+    logPath: value('--log-path', 'DBT_LOG_PATH'),
+    projectDir: value('--project-dir', 'DBT_PROJECT_DIR'),
+    targetPath: value('--target-path', 'DBT_TARGET_PATH'),
+    hasOwnTrace:
+      (value('--invocation-id', 'DBT_INVOCATION_ID') ?? value('--parent-span-id', 'DBT_PARENT_SPAN_ID')) !== undefined,
+  };
+}
+
+function flagValue(command: readonly string[], flag: string): string | undefined {
+  const at = command.findLastIndex((word) => word === flag || word.startsWith(`${flag}=`));
+  const word = command[at];
+  if (word === undefined) return undefined;
+  return word === flag ? command[at + 1] : word.slice(flag.length + 1);
+}

@@ -1,0 +1,112 @@
+import type { Dirent } from 'node:fs';
+import { lstat, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errorCode } from '../core/error-code.js';
+import type { ArtifactLimits } from '../source/artifact/artifact-limits.js';
+import type { FoundArtifact } from '../source/artifact/found-artifact.js';
+import { artifactPathIn } from '../storage/artifact/artifact-path.js';
+
+/** What a command left in the engine's target folder. */
+export interface FoundArtifacts {
+  /** The documents of the folder itself first: they matter most where time or room is short. */
+  readonly artifacts: readonly FoundArtifact[];
+  /** What is left out, in words for people; `null` where nothing is. */
+  readonly leftOut: string | null;
+}
+
+/** Files and folders that are looked at. */
+const MAX_ENTRIES = 100_000;
+/** A file system's times come from a clock that ticks; by so much they may be behind, in milliseconds. */
+const TICK_MS = 50;
+/** Folders of the target folder whose SQL files are artifacts. */
+const SQL_FOLDERS = ['run', 'compiled'] as const;
+
+/**
+ * Finds the files that were written since a time in a target folder: the JSON documents in it (`manifest.json`,
+ * `run_results.json` …), and the SQL files anywhere in its `compiled` and `run`. Symbolic links are not followed. A folder
+ * that is not there has none.
+ */
+export async function findArtifacts(
+  targetFolder: string,
+  sinceUnixMs: number,
+  limits: ArtifactLimits,
+): Promise<FoundArtifacts> {
+  const found: FoundArtifact[] = [];
+  const walk = new Walk(targetFolder);
+  const isWanted = ({ name }: Dirent) => name.endsWith('.json') && !name.startsWith('.');
+  for (const file of await walk.files(targetFolder, isWanted, false)) found.push(...(await take(file)));
+  const documentCount = found.length;
+  for (const folder of SQL_FOLDERS) {
+    const isSql = ({ name }: Dirent) => name.endsWith('.sql');
+    for (const file of await walk.files(join(targetFolder, folder), isSql, true)) found.push(...(await take(file)));
+  }
+  return bound([...bySize(found.slice(0, documentCount)), ...found.slice(documentCount)], limits, walk.isCutShort);
+
+  async function take(file: string): Promise<readonly FoundArtifact[]> {
+    const path = artifactPathIn(targetFolder, file);
+    const stats = await lstat(file).catch(() => undefined);
+    if (path === undefined || stats?.isFile() !== true || !isSince(stats.mtimeMs, sinceUnixMs)) return [];
+    return [{ path, file, sizeBytes: stats.size }];
+  }
+}
+
+/** Names below folders, as far as there may be. */
+class Walk {
+  private entryCount = 0;
+
+  constructor(private readonly root: string) {}
+
+  get isCutShort(): boolean {
+    return this.entryCount > MAX_ENTRIES;
+  }
+
+  async files(folder: string, isWanted: (entry: Dirent) => boolean, isDeep: boolean): Promise<string[]> {
+    const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown): Dirent[] => {
+      if (errorCode(error) === undefined) throw error;
+      return [];
+    });
+    // A link in the place of the folder itself is followed by `readdir`, one of the target folder is the user's wish.
+    if (folder !== this.root && (await lstat(folder).catch(() => undefined))?.isDirectory() !== true) return [];
+    const found: string[] = [];
+    for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      this.entryCount += 1;
+      if (this.isCutShort) return found;
+      const path = join(folder, entry.name);
+      if (entry.isFile() && isWanted(entry)) found.push(path);
+      if (isDeep && entry.isDirectory()) for (const each of await this.files(path, isWanted, true)) found.push(each);
+    }
+    return found;
+  }
+}
+
+/** Whole seconds are what some file systems have: of these, the second counts. */
+function isSince(mtimeMs: number, sinceUnixMs: number): boolean {
+  return mtimeMs >= sinceUnixMs - TICK_MS || (mtimeMs % 1_000 === 0 && mtimeMs + 1_000 > sinceUnixMs);
+}
+
+function bySize(artifacts: readonly FoundArtifact[]): readonly FoundArtifact[] {
+  return [...artifacts].sort((a, b) => a.sizeBytes - b.sizeBytes);
+}
+
+function bound(found: readonly FoundArtifact[], limits: ArtifactLimits, isCutShort: boolean): FoundArtifacts {
+  const artifacts: FoundArtifact[] = [];
+  const large: string[] = [];
+  let surplus = 0;
+  let totalBytes = 0;
+  for (const artifact of found) {
+    if (artifact.sizeBytes > limits.maxFileBytes) large.push(artifact.path);
+    else if (artifacts.length >= limits.maxCount || totalBytes + artifact.sizeBytes > limits.maxTotalBytes)
+      surplus += 1;
+    else {
+      artifacts.push(artifact);
+      totalBytes += artifact.sizeBytes;
+    }
+  }
+  const [first, ...others] = large;
+  const reasons = [
+    ...(first === undefined ? [] : [`${first}${others.length > 0 ? ` and ${others.length} more` : ''}: too large`]),
+    ...(surplus === 0 ? [] : [`${surplus} files: more than a step may have`]),
+    ...(isCutShort ? [`everything beyond ${MAX_ENTRIES} files and folders`] : []),
+  ];
+  return { artifacts, leftOut: reasons.length === 0 ? null : reasons.join('; ') };
+}

@@ -1,0 +1,100 @@
+import { originsOf, otlpDestinations } from '../app/otlp-destinations.js';
+import { bridgeHeaders } from '../cli/bridge-headers.js';
+import { HttpConsumer } from '../cli/http-consumer.js';
+import { otlpReading } from '../cli/otlp-reading.js';
+import type { Configuration } from '../config/configuration.js';
+import type { Delivery } from '../record/record-batch.js';
+import { HttpArtifactSink } from '../source/artifact/http-artifact-sink.js';
+import { askBridge, type FoundBridge } from '../source/ask-bridge.js';
+import { HttpStepRegistry } from '../source/http-step-registry.js';
+import { Spool } from '../source/spool.js';
+import type { ExecTarget } from './exec-target.js';
+import type { TargetChoice } from './target-choice.js';
+
+/**
+ * Hands over to a bridge that runs, and takes along what earlier commands could not hand over to the same `--to`.
+ * @param hasAnswered whether a run-bridge has answered there already
+ */
+export async function handOverTo(
+  baseUrl: string,
+  { context, configuration, to, userEndpoint, logger, giveUp, onTrouble }: TargetChoice,
+  hasAnswered: boolean,
+): Promise<ExecTarget> {
+  const { clock, pid } = context;
+  const patience = { maxWaitMs: Number.POSITIVE_INFINITY, onWaiting: onTrouble, onGoingOn() {} };
+  const headers = bridgeHeaders(context.environment, baseUrl);
+  const isBridge = hasAnswered || undefined;
+  const consumer = new HttpConsumer(baseUrl, clock, giveUp, patience, headers, isBridge);
+  const registry = new HttpStepRegistry(baseUrl, { clock, signal: giveUp, headers });
+  const artifacts = new HttpArtifactSink(baseUrl, headers);
+  const spooled = new HttpConsumer(baseUrl, clock, giveUp, { ...patience, onWaiting() {} }, headers);
+  const spool = new Spool(configuration['data-dir'], to ?? null, {
+    ...{
+      consumer: spooled,
+      registry,
+      artifacts,
+      otlp: otlpReading,
+      settle: () => spooled.finish(),
+      clock,
+      logger,
+      pid,
+    },
+  });
+  // Without `--to` the bridge that has the folder takes it in itself.
+  if (to !== undefined) await spool.start();
+  let isUsed = false;
+  return {
+    consumer: {
+      consume(delivery: Delivery) {
+        isUsed = true;
+        return consumer.consume(delivery);
+      },
+    },
+    registry,
+    artifacts,
+    // The bridge of the user's own endpoint has another data folder than the one in which things are left.
+    spoolTo: to ?? userEndpoint ?? null,
+    where: baseUrl,
+    async finish(_traceIds, deadline) {
+      await spool.looked(deadline);
+      const bridge = isUsed ? await askBridge(baseUrl) : undefined;
+      return bridge === undefined ? null : unservedDestinations(configuration, bridge, to !== undefined);
+    },
+    settle: () => consumer.finish(),
+    async close() {
+      await spool.shutdown();
+      registry.close();
+    },
+  };
+}
+
+/**
+ * Says which of the destinations of a command are left out because another bridge took its telemetry, which exports where
+ * it was told to itself; and what to do. `null` where that bridge is the destination, or exports there, too.
+ */
+export function unservedDestinations(
+  configuration: Configuration,
+  bridge: FoundBridge,
+  isNamed: boolean,
+): string | null {
+  const served = new Set([bridge.otlpUrl, ...bridge.exportsTo].map(originOf));
+  const left = otlpDestinations(configuration).flatMap((config) => {
+    const places = originsOf(config);
+    if (places.every((place) => served.has(originOf(place)))) return [];
+    const label = config === configuration.environmentDestination ? ENVIRONMENT : `destination ${config.name}`;
+    return [`${label} (${places.join(' and ')})`];
+  });
+  if (left.length === 0) return null;
+  const [verb, place] = left.length === 1 ? ['gets', 'there'] : ['get', 'to them'];
+  return (
+    `${left.join(', ')} ${verb} nothing of this: the run-bridge at ${bridge.otlpUrl} took it and does not export ${place}; ` +
+    `start that one with the same destinations, or ${isNamed ? 'leave --to out and ' : ''}give exec a --data-dir of its own`
+  );
+}
+
+const ENVIRONMENT = 'OTEL_EXPORTER_OTLP_ENDPOINT';
+
+/** One machine has several names for itself. */
+function originOf(url: string): string {
+  return new URL(url).origin.replace(/\/\/(localhost|\[::1\])(?=:|$)/, '//127.0.0.1');
+}

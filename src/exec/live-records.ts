@@ -1,0 +1,406 @@
+import { existsSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock, Timer } from '../core/clock.js';
+import { type Lazy, lazy } from '../core/lazy.js';
+import { isInheritedByOthers, isWrittenByOthers } from '../core/process-tree.js';
+import { reasonOf } from '../core/reason-of.js';
+import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';
+import { stepInEnvironment } from '../record/resource.js';
+import { CommandRecords } from '../source/command-records.js';
+import { CommandSteps, isProcess } from '../source/command-steps.js';
+import { guessResource } from '../source/guess-resource.js';
+import { HeldRequests } from '../source/held-requests.js';
+import { JsonlTail } from '../source/jsonl-tail.js';
+import type { Reject } from '../source/record-source.js';
+import { REJECTS_FILE, RejectFile } from '../source/reject-file.js';
+import type { SpoolEntry } from '../source/spool-entry.js';
+import { SPOOL_FOLDER, SPOOLED_OTLP_FILE } from '../source/spool-folder.js';
+import { startPosition } from '../source/start-position.js';
+import type { TailPosition } from '../source/tail-position.js';
+import { writeSpoolEntry } from '../source/write-spool-entry.js';
+import type { DataFolderLock } from '../storage/data-folder-lock.js';
+import type { ChildEnding } from './child-ending.js';
+import type { CommandFacts } from './command-facts.js';
+import { type CommandSpan, toForeignBatch } from './command-span.js';
+import { CommandTarget } from './command-target.js';
+import type { EndedEngine } from './engine-snapshots.js';
+import { mayRunSeveral } from './engine-switches.js';
+import type { StepTarget } from './exec-target.js';
+import type { Notices } from './notices.js';
+import type { OtlpTap } from './otlp-tap.js';
+import { removePrivateFolder } from './private-folder.js';
+import { StepArtifacts } from './step-artifacts.js';
+import { spoolEntryOf, stepStartOf, toCommandEnding } from './step-facts.js';
+import { watchCancellation } from './watch-cancellation.js';
+
+/** What OTLP bodies may take in memory while the JSONL is read, in bytes: 64 MiB; beyond it they go to the private folder. */
+const MAX_HELD_BYTES = 64 * 1024 * 1024;
+/** How long lines are gathered while the command runs, in milliseconds: each look takes processor time from it. */
+const GATHER_MS = 200;
+/** How long requests under way may take when the command has ended, in milliseconds. */
+const LAST_REQUESTS_MS = 1_000;
+/** How long the parts of the store may take to close, in milliseconds, as far as time is left. */
+const CLOSE_MS = 2_000;
+const MIN_CLOSE_MS = 200;
+/** What is there when the command has ended is brought in for at least this long, in milliseconds, however short exports are kept. */
+const MIN_BRING_IN_MS = 2_000;
+/** A command that has run for so long gets its decoders loaded, so that no request, and not its end, need wait for that; in milliseconds. */
+const WARM_UP_MS = 150;
+
+/** The records of a command under way: from its file and its port to where they belong. */
+export class LiveRecords {
+  private readonly giveUp = new AbortController();
+  private readonly hasEnded = new AbortController();
+  private readonly records: Promise<CommandRecords>;
+  private readonly tail: Promise<JsonlTail>;
+  private readonly held: HeldRequests;
+  private readonly rejects: CommandRejects;
+  /** Of the command's port; a command that is over at once and sends nothing does without. */
+  private readonly tap: Lazy<OtlpTap>;
+  private readonly warmUp: Timer;
+  private readonly target: CommandTarget;
+  private readonly steps: CommandSteps;
+  private readonly running: Promise<void>;
+  private readonly artifacts: StepArtifacts;
+  /** What had been written when the first records were handed over, in bytes. */
+  private firstBytes: number | undefined;
+  private isFirstShown = false;
+  private onFirst: () => void = () => {};
+  private readonly first = new Promise<void>((resolve) => {
+    this.onFirst = resolve;
+  });
+  private trouble: string | undefined;
+  private isTroubleSaid = false;
+
+  /**
+   * @param lock says to others that the command's folder is not left behind
+   * @param onCancelled the run was cancelled while the command is under way; called once
+   */
+  constructor(
+    private readonly facts: CommandFacts,
+    private readonly lock: DataFolderLock | undefined,
+    onCancelled: () => void,
+  ) {
+    const { context, inlet, logger, folder, file } = facts;
+    const { clock } = context;
+    this.artifacts = new StepArtifacts(facts);
+    this.steps = new CommandSteps(() => this.target.open(), stepStartOf(facts));
+    this.tap = lazy(async () => {
+      const { OtlpTap: Tap } = await import('./otlp-tap.js');
+      return new Tap({ clock, logger }, async (decoded, signal, bytes) => {
+        await (await this.records).hold(decoded, signal, bytes);
+      });
+    });
+    // Whoever sends is told why it cannot be loaded.
+    this.warmUp = clock.after(WARM_UP_MS, () => void this.tap.get().catch(() => undefined));
+    inlet.answerWith((request, response) => {
+      const answered = this.tap.get().then((tap) => tap.answer(request, response));
+      answered.catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
+    });
+    inlet.parked.handOverTo((signal, bytes) => this.takeAnswered(signal, bytes));
+    this.held = new HeldRequests({
+      path: join(folder ?? context.tempDir, SPOOLED_OTLP_FILE),
+      maxMemoryBytes: MAX_HELD_BYTES,
+      codecs: async () => (await this.tap.get()).codecs,
+    });
+    this.rejects = new CommandRejects(join(facts.configuration['data-dir'], REJECTS_FILE), clock, facts.notices);
+    this.target = this.chooseTarget();
+    const { stepId } = facts;
+    const watch = { stepId, clock, hasEnded: this.hasEnded.signal, onCancelled };
+    void watchCancellation(this.target.forCancellation(), watch);
+    this.tail = startPosition(file?.path ?? '', file?.fromOffset ?? 0).then(
+      (from) => new JsonlTail(file?.path ?? '', { from, gatherMs: GATHER_MS }, clock),
+    );
+    this.records = this.tail.then(
+      (tail) =>
+        new CommandRecords({
+          lines: file === undefined ? [] : tail.chunks(this.giveUp.signal),
+          held: this.held,
+          hasUnreadLines: (taken) => this.hasUnreadLines(taken),
+          decode: async (signal, bytes) => (await this.tap.get()).decode(signal, bytes),
+          onRejects: (rejects) => this.rejects.addLines(file?.path ?? '', rejects),
+          target: { consume: (delivery) => this.consume(delivery) },
+          guessResource: (first) => guessResource(first, facts.environment.OTEL_RESOURCE_ATTRIBUTES ?? ''),
+          isOtlpExpected: isOtlpExpected(facts),
+          clock,
+        }),
+    );
+    this.running = this.records.then((records) => records.run(this.giveUp.signal));
+    this.running.catch(() => undefined);
+  }
+
+  /**
+   * Resolves when a bridge that runs has the first records, and what was written until it had them; at once where there is
+   * none, since nobody looks on.
+   */
+  async firstShown(): Promise<void> {
+    if (await this.target.isBridge()) await this.first;
+  }
+
+  /** An engine command ends: copies what it left. Never throws. @param bytes of its last request, not answered yet */
+  copyArtifacts(bytes: Uint8Array): Promise<void> {
+    return this.artifacts.snapshots.takeBefore(bytes);
+  }
+
+  /** Brings in what is left, judges and exports; says what could not be done. */
+  async end(
+    ending: ChildEnding,
+    stop: AbortSignal,
+    { span, onStage }: { readonly span: CommandSpan | undefined; readonly onStage: (timeMs: number) => void },
+  ): Promise<void> {
+    const { context, options, inlet, notices, folder } = this.facts;
+    const { clock } = context;
+    this.hasEnded.abort();
+    const endedUnixMs = clock.nowUnixMs();
+    this.warmUp.cancel();
+    const deadline = new AbortController();
+    const giveUp = () => this.giveUp.abort();
+    const bringInMs = Math.max(options.flushTimeoutMs, MIN_BRING_IN_MS);
+    let untilMs = clock.monotonicMs() + bringInMs;
+    onStage(bringInMs);
+    const timers = [clock.after(options.flushTimeoutMs, () => deadline.abort()), clock.after(bringInMs, giveUp)];
+    stop.addEventListener('abort', giveUp, { once: true });
+    const finding = ending.kind === 'notStarted' ? undefined : this.artifacts.find();
+    await inlet.close(AbortSignal.timeout(LAST_REQUESTS_MS));
+    const parked = inlet.parked.settle();
+    await parked.catch(() => undefined);
+    // Should this process be killed, whoever takes in the folder knows how the command ended.
+    this.noteEnd({ ending: toCommandEnding(ending), endedUnixMs });
+    const records = await this.records;
+    (await this.tail).finish();
+    records.end();
+    try {
+      await parked;
+      await finding;
+      await this.running;
+      this.rejects.say();
+      if (await isWrittenByOthers(this.facts.file?.path ?? '', context.pid)) {
+        throw new Error('an engine process that the command started is still running');
+      }
+      if (span !== undefined) {
+        const { consumer } = await this.target.open();
+        await consumer.consume({ batches: [], foreign: [toForeignBatch(span)] });
+      }
+      await this.artifacts.divide(this.steps.steps);
+      if (this.artifacts.count > 0) await this.target.open();
+      const target = await this.target.openForEnd();
+      await target.settle();
+      const end = { ending: toCommandEnding(ending), endedUnixMs };
+      await this.tellEnd(target, end);
+      const hasArtifacts = this.artifacts.count > 0;
+      if (hasArtifacts) {
+        // However long they take, as long as it goes on; exports have their time afterwards.
+        for (const timer of timers) timer.cancel();
+        onStage(Number.POSITIVE_INFINITY);
+        await this.artifacts.keep(await this.target.open(), stop);
+        onStage(bringInMs);
+        untilMs = clock.monotonicMs() + bringInMs;
+        timers.push(clock.after(options.flushTimeoutMs, () => deadline.abort()));
+      }
+      const isFolderNeeded = await this.leaveArtifacts(target, end);
+      const left = await target.finish(records.traceIds, AbortSignal.any([deadline.signal, stop]));
+      if (left !== null) notices.say(left);
+      if (options.isSummaryWanted) notices.say(`${[...records.traceIds].join(', ')} in ${target.where}`);
+      this.lock?.release();
+      if (folder !== undefined && !isFolderNeeded && !(await this.mayGoOn())) removePrivateFolder(folder);
+    } catch (error) {
+      await this.leave(error, { ending: toCommandEnding(ending), endedUnixMs });
+      this.lock?.release();
+    } finally {
+      for (const timer of timers) timer.cancel();
+      await this.held.close();
+      const closeMs = Math.max(MIN_CLOSE_MS, Math.min(CLOSE_MS, Math.ceil(untilMs - clock.monotonicMs())));
+      await this.target.close(AbortSignal.timeout(closeMs)).catch((error: unknown) => {
+        // Of one trouble one line: a full disk has the store close badly, too.
+        if (!this.isTroubleSaid) notices.say(reasonOf(error));
+      });
+    }
+  }
+
+  /** Whether something that the command has left in the background may still run an engine: its folder waits for that. */
+  private mayGoOn(): Promise<boolean> {
+    const { stepId, context } = this.facts;
+    return isInheritedByOthers(stepInEnvironment(stepId), context.pid, { isInSession: true });
+  }
+
+  private async hasUnreadLines(taken: TailPosition | undefined): Promise<boolean> {
+    const { file } = this.facts;
+    if (file === undefined) return false;
+    const found = await stat(file.path).catch(() => undefined);
+    return (found?.size ?? 0) > (taken?.offset ?? file.fromOffset);
+  }
+
+  private async consume(delivery: Delivery): Promise<void> {
+    // Where the engine sends nothing, its file alone says that it ends.
+    if (!isOtlpExpected(this.facts) && mayRunSeveral(this.facts.command)) {
+      for (const engine of endedEngines(delivery)) void this.artifacts.snapshots.takeAtEnd(engine);
+    }
+    await this.steps.consume(delivery);
+    if (!this.isFirstShown) await this.noteShown();
+  }
+
+  private async noteShown(): Promise<void> {
+    const { file } = this.facts;
+    this.firstBytes ??= file === undefined ? 0 : ((await stat(file.path).catch(() => undefined))?.size ?? 0);
+    if ((await this.records).takenBytes < this.firstBytes) return;
+    this.isFirstShown = true;
+    this.onFirst();
+  }
+
+  /** What turns out to be no OTLP cannot be refused any more. @throws ConsumeError */
+  private async takeAnswered(signal: Signal, bytes: Uint8Array): Promise<void> {
+    try {
+      const tap = await this.tap.get();
+      await tap.takeAnswered(signal, bytes);
+      const { snapshots } = this.artifacts;
+      if (!snapshots.has(bytes)) return;
+      const { delivery } = await tap.decode(signal, bytes);
+      for (const engine of endedEngines(delivery)) snapshots.bind(bytes, engine);
+    } catch (error) {
+      if (error instanceof ConsumeError) throw error;
+      await this.rejects.addRequest(signal, bytes, reasonOf(error));
+    }
+  }
+
+  /** What was not said of the traces before is said now. */
+  private async tellEnd(
+    { registry }: StepTarget,
+    { ending, endedUnixMs }: NonNullable<SpoolEntry['end']>,
+  ): Promise<void> {
+    const { notices } = this.facts;
+    try {
+      await this.steps.attach();
+      await this.artifacts.announce(registry);
+      await this.steps.end(registry, ending, endedUnixMs);
+    } catch (error) {
+      this.isTroubleSaid = true;
+      notices.say(reasonOf(error));
+    }
+  }
+
+  /** @returns whether the command's folder is needed for them. */
+  private leaveArtifacts({ registry, spoolTo: to }: StepTarget, end: NonNullable<SpoolEntry['end']>): Promise<boolean> {
+    const { folder } = this.facts;
+    const next = `${this.nextStart(folder, to)} takes them in`;
+    return this.artifacts.leave(folder, next, registry, async () => {
+      if (folder !== undefined) writeSpoolEntry(folder, { ...spoolEntryOf(this.facts, end), to, file: null });
+    });
+  }
+
+  /** What could not be brought in stays where the next start, or the user, finds it. */
+  private async leave(error: unknown, end: NonNullable<SpoolEntry['end']>): Promise<void> {
+    const { notices, folder, file, options } = this.facts;
+    const reason = this.trouble ?? reasonOf(error);
+    this.isTroubleSaid = true;
+    const isLeft = folder !== undefined && (await this.save(folder, end));
+    const isEmpty = this.held.count === 0 && (file === undefined || !existsSync(file.path));
+    if (!isLeft || (isEmpty && this.artifacts.count === 0)) {
+      if (folder !== undefined) removePrivateFolder(folder);
+      notices.say(`${reason}; telemetry of the command is not kept`);
+      return;
+    }
+    const rest = `${this.nextStart(folder, options.to ?? null)} takes it in`;
+    notices.say(`${reason}; telemetry of the command is left in ${folder}: ${rest}`);
+  }
+
+  /** Who takes in what is left behind in a folder. */
+  private nextStart(folder: string | undefined, to: string | null): string {
+    const isSpooled = folder?.startsWith(join(this.facts.configuration['data-dir'], SPOOL_FOLDER)) === true;
+    if (!isSpooled) return 'run-bridge import';
+    return to === null ? 'the next start of run-bridge' : `the next exec --to ${to}`;
+  }
+
+  private async save(folder: string, end: NonNullable<SpoolEntry['end']>): Promise<boolean> {
+    try {
+      await this.held.saveAll();
+      // Those of which no record could be handed over.
+      for (const traceId of (await this.records).traceIds) this.steps.note(traceId);
+      // Without them the records are left all the same.
+      await this.saveArtifacts(folder).catch(() => undefined);
+      writeSpoolEntry(folder, spoolEntryOf(this.facts, end));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  private async saveArtifacts(folder: string): Promise<void> {
+    await this.artifacts.divide(this.steps.steps);
+    await this.artifacts.spool(folder);
+  }
+
+  private noteEnd(end: NonNullable<SpoolEntry['end']>): void {
+    const { folder } = this.facts;
+    try {
+      if (folder !== undefined) writeSpoolEntry(folder, spoolEntryOf(this.facts, end));
+    } catch {
+      // The command's end is told all the same, where this process lives.
+    }
+  }
+
+  private chooseTarget(): CommandTarget {
+    const { options, context } = this.facts;
+    const choice = {
+      ...this.facts,
+      to: options.to,
+      userEndpoint: context.environment.OTEL_EXPORTER_OTLP_ENDPOINT || undefined,
+      giveUp: this.giveUp.signal,
+      onTrouble: (message: string) => {
+        this.trouble = message;
+      },
+    };
+    return new CommandTarget(choice, stepStartOf(this.facts));
+  }
+}
+
+function isOtlpExpected({ environment }: CommandFacts): boolean {
+  return /^(1|true)$/i.test(environment.DBT_EXPORT_TO_OTLP ?? '');
+}
+
+/** Engine commands that say that they end. */
+function endedEngines({ batches }: Delivery): readonly EndedEngine[] {
+  return batches.flatMap(({ records }) =>
+    records.flatMap((record) => {
+      const { recordType, traceId, spanId } = record;
+      return recordType === 'SpanEnd' && isProcess(record) ? [{ traceId, spanId }] : [];
+    }),
+  );
+}
+
+/** How much of a request that cannot be read is kept, in bytes: as base64 about as much as of a line. */
+const KEPT_BYTES = 3 * 1024;
+
+/** Telemetry of a command that could not be read: kept in a file, and counted. */
+export class CommandRejects {
+  private readonly file: RejectFile;
+  private count = 0;
+
+  /** @param path of the file that keeps them */
+  constructor(
+    path: string,
+    clock: Clock,
+    private readonly notices: Notices,
+  ) {
+    this.file = new RejectFile(path, clock, (trouble) => notices.say(trouble));
+  }
+
+  /** @param path of the file in which they stand */
+  async addLines(path: string, rejects: readonly Reject[]): Promise<void> {
+    for (const { count } of rejects) this.count += count;
+    await this.file.add(path, rejects);
+  }
+
+  /** A request that was answered before it was read. */
+  async addRequest(signal: Signal, bytes: Uint8Array, reason: string): Promise<void> {
+    const text = Buffer.from(bytes.subarray(0, KEPT_BYTES)).toString('base64');
+    this.count += 1;
+    await this.file.add('OTLP', [{ place: `POST /v1/${signal}`, reason, count: 1, text }]);
+  }
+
+  /** Says how many there were, if there were any. */
+  say(): void {
+    if (this.count === 0) return;
+    this.notices.say(`lines or requests of telemetry that cannot be read: ${this.count}, kept in ${this.file.path}`);
+  }
+}

@@ -1,0 +1,100 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createDecoding, type Decoding } from '../app/create-decoding.js';
+import type { Clock } from '../core/clock.js';
+import { Health } from '../core/health.js';
+import { type Lazy, lazy } from '../core/lazy.js';
+import type { Logger } from '../core/logger.js';
+import type { OtlpEncoding } from '../otlp/otlp-codec.js';
+import { PublicSchema } from '../otlp/public-schema.js';
+import type { BodyDecoder, DecodedRequest } from '../otlp/request-decoder.js';
+import { ExportIntake } from '../receiver/export-intake.js';
+import type { OtlpHttpReceiver } from '../receiver/otlp-http-receiver.js';
+import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';
+
+/** A request that was received: what is in it, and its bytes in protobuf. */
+export type TapListener = (decoded: DecodedRequest, signal: Signal, bytes: Uint8Array) => Promise<void>;
+
+/** The bridge's receiver, which keeps each request's bytes for whoever wants to decode it later. */
+export class OtlpTap {
+  readonly codecs: Decoding['codecs'];
+  /** Answers requests that were not parked. It is loaded for the first of them: what engines send is parked. */
+  private readonly receiver: Lazy<OtlpHttpReceiver>;
+  private readonly bodies: Decoding['bodies'];
+  private readonly intake: ExportIntake;
+  private readonly received = new WeakMap<Delivery, Received>();
+
+  constructor(
+    { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+    private readonly listener: TapListener,
+  ) {
+    const { codecs, bodies } = createDecoding(PublicSchema.load());
+    this.codecs = codecs;
+    this.bodies = bodies;
+    this.intake = new ExportIntake(
+      {},
+      {
+        codecs,
+        bodies: { protobuf: this.keeping('protobuf'), json: this.keeping('json') },
+        consumer: { consume: (delivery) => this.take(delivery) },
+        clock,
+        logger,
+      },
+    );
+    this.receiver = lazy(async () => {
+      const { OtlpHttpReceiver: Receiver } = await import('../receiver/otlp-http-receiver.js');
+      // Its own listener is never started.
+      return new Receiver({ host: '127.0.0.1', port: 0 }, { intake: this.intake, logger, health: new Health() });
+    });
+  }
+
+  /** Answers a request that was not parked. */
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    (await this.receiver.get()).answer(request, response);
+  }
+
+  /** Takes a request that was answered before. @throws OtlpDecodeError, ConsumeError */
+  async takeAnswered(signal: Signal, bytes: Uint8Array): Promise<void> {
+    const body = { byteLength: bytes.length, bytes: () => bytes, release: () => {} };
+    await this.intake.take(signal, 'protobuf', body);
+  }
+
+  /** The records of a request that was kept. @param bytes in protobuf */
+  decode(signal: Signal, bytes: Uint8Array): Promise<DecodedRequest> {
+    return this.bodies.protobuf[signal].decode(bytes);
+  }
+
+  private async take(delivery: Delivery): Promise<void> {
+    const received = this.received.get(delivery);
+    if (received === undefined) return;
+    try {
+      await this.listener(received.decoded, received.signal, received.bytes);
+    } catch (cause) {
+      throw new ConsumeError('unavailable', `the request cannot be stored: ${String(cause)}`, RETRY_MS, { cause });
+    }
+  }
+
+  private keeping(encoding: OtlpEncoding): Readonly<Record<Signal, BodyDecoder>> {
+    const of = (signal: Signal): BodyDecoder => ({
+      decode: async (body) => {
+        const decoded = await this.bodies[encoding][signal].decode(body);
+        this.received.set(decoded.delivery, { decoded, signal, bytes: this.inProtobuf(encoding, signal, body) });
+        return decoded;
+      },
+    });
+    return { traces: of('traces'), logs: of('logs') };
+  }
+
+  /** A copy of a request in protobuf. */
+  private inProtobuf(encoding: OtlpEncoding, signal: Signal, body: Uint8Array): Uint8Array {
+    if (encoding === 'protobuf') return Uint8Array.from(body);
+    return this.codecs.protobuf.encode(this.codecs.json.decode(signal, body));
+  }
+}
+
+interface Received {
+  readonly decoded: DecodedRequest;
+  readonly signal: Signal;
+  readonly bytes: Uint8Array;
+}
+
+const RETRY_MS = 1_000;

@@ -1,0 +1,450 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import type { Invocation } from '../cli/command-line.js';
+import { ENGINE_QUEUES } from '../cli/engine-queues.js';
+import type { CommandExit } from '../cli/exit-code.js';
+import { loggerOf } from '../cli/logger-of.js';
+import { resolveForCommand } from '../cli/resolve-for-command.js';
+import type { Configuration } from '../config/configuration.js';
+import { ConfigurationError } from '../config/configuration-error.js';
+import { type Environment, nonEmpty } from '../config/environment.js';
+import type { Clock, Timer } from '../core/clock.js';
+import { errorCode } from '../core/error-code.js';
+import { fileMask } from '../core/file-mask.js';
+import { CANCEL_TIMES, Interruption } from '../core/interruption.js';
+import { silentLogger } from '../core/logger.js';
+import { pause } from '../core/pause.js';
+import { processTree } from '../core/process-tree.js';
+import { reasonOf } from '../core/reason-of.js';
+import { signalProcesses } from '../core/signal-processes.js';
+import { invocationIdOf } from '../record/ids.js';
+import { STEP_ATTRIBUTE } from '../record/resource.js';
+import { ENGINE_FILE, SPOOL_FOLDER } from '../source/spool-folder.js';
+import { writeSpoolEntry } from '../source/write-spool-entry.js';
+import type { DataFolderLock } from '../storage/data-folder-lock.js';
+import type { ChildEnding } from './child-ending.js';
+import type { CommandFacts } from './command-facts.js';
+import type { CommandSpan } from './command-span.js';
+import { mayRunSeveral, readEngineSwitches } from './engine-switches.js';
+import { type ExecOptions, readExecOptions } from './exec-options.js';
+import { giveWay, type TakeBack } from './give-way.js';
+import { EXEC_VARIABLE, isWrapped } from './is-wrapped.js';
+import type { LiveRecords } from './live-records.js';
+import { Notices } from './notices.js';
+import { OtlpInlet } from './otlp-inlet.js';
+import { placeInTrace } from './place-in-trace.js';
+import { makePrivateFolder } from './private-folder.js';
+import { endedChildrenCpuSeconds, ProcessUsage } from './process-usage.js';
+import { FORWARDED_SIGNALS, isForwarded } from './signal-forwarding.js';
+import { spoolEntryOf, stepStartOf } from './step-facts.js';
+import { isInTerminalForeground } from './terminal-foreground.js';
+import { formatTraceparent, parseTraceparent, type TraceContext } from './trace-context.js';
+import { findUserFile } from './user-file.js';
+
+/**
+ * What `run-bridge exec` does: runs the command as if nothing stood between it and the caller, with the bridge at its side.
+ * Whatever goes wrong with the bridge is a line on standard error.
+ * @throws CliError for options that are none.
+ */
+export async function runExec(invocation: Invocation): Promise<CommandExit> {
+  const { context, operands: command } = invocation;
+  const options = readExecOptions(invocation);
+  const notices = new Notices(context.stderr, options.isQuiet);
+  const stop = new AbortController();
+  let child: ChildProcess | undefined;
+  let hasEnded = false;
+  const early: NodeJS.Signals[] = [];
+  const endAs = context.takeOver({
+    signals: FORWARDED_SIGNALS,
+    onSignal(signal) {
+      if (hasEnded) stop.abort();
+      else if (child === undefined) early.push(signal);
+      else if (isForwarded(signal, () => isInTerminalForeground(context.isStderrTerminal))) child.signal(signal);
+    },
+    onFault: (error) => notices.say(`internal error, which the command does not notice: ${String(error)}`),
+  });
+  const bridge = await bridgeFor(invocation, options, notices);
+  child = startChild(command, bridge?.environment ?? context.environment);
+  for (const signal of early) child.signal(signal);
+  bridge?.begin(child.pid);
+  const ending = await child.ended;
+  hasEnded = true;
+  const exit = exitOf(ending);
+  endAs(exit);
+  if (ending.kind === 'notStarted') context.stderr.write(`run-bridge: ${ending.reason}\n`);
+  const patience = new Patience(context.clock, stop.signal);
+  const end = bridge
+    ?.end(ending, stop.signal, (timeMs) => patience.allow(timeMs))
+    .catch((error: unknown) => {
+      notices.say(`${wordsOf(error)}; ${INCOMPLETE}`);
+    });
+  if (!(await patience.wait(end))) notices.say(`the bridge did not end in time; ${INCOMPLETE}`);
+  return exit;
+}
+
+const INCOMPLETE = 'the telemetry of the command may be incomplete';
+
+/** What a stage may take beyond the time that it is meant to have, in milliseconds: each has limits of its own, which this one backs. */
+const SLACK_MS = 10_000;
+/** How long everything may go on when a signal has asked for an end, in milliseconds. */
+const STOPPED_MS = 3_000;
+
+/** Waits for the bridge's end, stage by stage, and no longer than a stage may take: a fault in one must not keep the caller. */
+class Patience {
+  private timer: Timer | undefined;
+  private runOut: () => void = () => {};
+  private readonly isOver = new Promise<false>((resolve) => {
+    this.runOut = () => resolve(false);
+  });
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly stop: AbortSignal,
+  ) {
+    stop.addEventListener('abort', () => this.allow(0), { once: true });
+  }
+
+  /** A stage begins. @param timeMs what it is meant to take at most, in milliseconds; `Infinity` for one that ends by itself */
+  allow(timeMs: number): void {
+    const limitMs = this.stop.aborted ? STOPPED_MS : timeMs + SLACK_MS;
+    this.timer?.cancel();
+    this.timer = Number.isFinite(limitMs) ? this.clock.after(limitMs, this.runOut) : undefined;
+  }
+
+  /** @returns false where it was given up. */
+  async wait(end: Promise<void> | undefined): Promise<boolean> {
+    const hasEnded = await Promise.race([(end ?? Promise.resolve()).then(() => true), this.isOver]);
+    this.timer?.cancel();
+    return hasEnded;
+  }
+}
+
+/** `undefined` where there is none: it cannot be had, or an `exec` around this one has taken that part. */
+async function bridgeFor(invocation: Invocation, options: ExecOptions, notices: Notices) {
+  if (await isWrapped(invocation.context.environment)) {
+    const asked = [...Object.keys(invocation.flags), ...invocation.switches].filter((name) => !HARMLESS.has(name));
+    if (asked.length > 0) {
+      const names = asked.map((name) => `--${name}`).join(', ');
+      notices.say(`${names} not heeded: another run-bridge exec runs this one and keeps its telemetry; say it there`);
+    }
+    return undefined;
+  }
+  return CommandBridge.prepare(invocation, options, notices).catch((error: unknown) => {
+    notices.say(`${wordsOf(error)}; the command runs, its telemetry is not kept`);
+    return undefined;
+  });
+}
+
+/** Options that say nothing of where telemetry goes and whose it is. */
+const HARMLESS: ReadonlySet<string> = new Set(['quiet', 'summary', 'flush-timeout']);
+
+function exitOf(ending: ChildEnding): CommandExit {
+  if (ending.kind !== 'killed') return { exitCode: ending.exitCode, signal: null };
+  return { exitCode: signalStatus(ending.signal), signal: DEADLY.has(ending.signal) ? ending.signal : null };
+}
+
+/**
+ * Signals by which this process ends, too, so that the caller sees just what it would have seen: a shell that ran the
+ * command knows by SIGINT that it is to stop its script. Those that dump core end in 128 and their number: a dump of this
+ * process would help nobody.
+ */
+const DEADLY: ReadonlySet<NodeJS.Signals> = new Set(['SIGHUP', 'SIGINT', 'SIGTERM', 'SIGKILL', 'SIGPIPE', 'SIGALRM']);
+
+function wordsOf(error: unknown): string {
+  if (error instanceof ConfigurationError) return error.problems.join('; ');
+  return reasonOf(error);
+}
+
+/** A command that runs on the standard input, output and error of this process, in its process group. */
+export interface ChildProcess {
+  /** `undefined` where it could not be started. */
+  readonly pid: number | undefined;
+  readonly ended: Promise<ChildEnding>;
+  /** Sends it a signal; does nothing once it has ended. */
+  signal(signal: NodeJS.Signals): void;
+}
+
+/**
+ * Starts a command as a shell would: found on the environment's PATH, a script without an interpreter line run by `sh`.
+ * It inherits the descriptors themselves, so a terminal stays a terminal, and stays in the process group, so the terminal's
+ * job control goes on to work.
+ * @param extraDescriptors descriptors beyond standard error that it inherits, too
+ */
+export function startChild(
+  [program = '', ...args]: readonly string[],
+  environment: Environment,
+  extraDescriptors: readonly number[] = [],
+): ChildProcess {
+  let child: ReturnType<typeof spawn>;
+  try {
+    child = fileMask.asCaller(() => spawn(program, args, { stdio: stdioOf(extraDescriptors), env: environment }));
+  } catch (error) {
+    // What the system refuses before it even looks: an argument list that is too long, for example.
+    return { pid: undefined, ended: Promise.resolve(notStarted(program, error)), signal() {} };
+  }
+  const ended = new Promise<ChildEnding>((resolve) => {
+    // Also each signal that may not be sent, to a program of another user for example, is such an event.
+    child.on('error', (error) => {
+      if (child.pid === undefined) resolve(notStarted(program, error));
+    });
+    child.once('exit', (exitCode, signal) => {
+      resolve(signal === null ? { kind: 'exited', exitCode: exitCode ?? 0 } : { kind: 'killed', signal });
+    });
+  });
+  // Node 20 sends it to the process group of this one until it reports that no more files could be opened for a child.
+  return { pid: child.pid, ended, signal: (signal) => void (child.pid !== undefined && child.kill(signal)) };
+}
+
+function stdioOf(extraDescriptors: readonly number[]): ('inherit' | 'ignore' | number | null)[] {
+  const stdio: ('inherit' | 'ignore' | number | null)[] = ['inherit', 'inherit', 'inherit'];
+  for (const descriptor of extraDescriptors) stdio[descriptor] = descriptor;
+  return stdio;
+}
+
+function notStarted(program: string, error: unknown): ChildEnding {
+  const code = errorCode(error);
+  if (code === 'ENOENT') return { kind: 'notStarted', exitCode: 127, reason: `${program}: command not found` };
+  const reason = code === 'EACCES' ? 'permission denied; is it an executable file?' : (code ?? String(error));
+  return { kind: 'notStarted', exitCode: 126, reason: `${program}: cannot be run: ${reason}` };
+}
+
+/** How long the command shares the processors with this process at most before it goes first, in milliseconds. */
+const MAX_SHARE_MS = 30_000;
+
+/** The bridge of one wrapped command, from the port that is open before it starts to the last record. */
+export class CommandBridge {
+  /** Prepares what must be there before the command starts, and no more: its start waits for this. @throws whatever is in the way. */
+  static async prepare(invocation: Invocation, options: ExecOptions, notices: Notices): Promise<CommandBridge> {
+    const { context, operands: command } = invocation;
+    const { configuration: asked, rows, warnings } = await resolveForCommand(invocation);
+    for (const warning of warnings) notices.say(warning);
+    const isSet = (name: string) => rows.some((row) => row.name === name && row.origin !== 'default');
+    const logger = isSet('log-level') ? loggerOf(asked, context) : silentLogger;
+    // Standard output is the command's.
+    const configuration: Configuration = asked.jsonl === '-' ? { ...asked, jsonl: 'off' } : asked;
+    const stepId = options.stepId ?? randomUUID();
+    const inlet = await OtlpInlet.open(context.clock, logger);
+    const folder = makePrivateFolder([
+      join(configuration['data-dir'], SPOOL_FOLDER, stepId),
+      join(context.tempDir, `run-bridge-${stepId}`),
+    ]);
+    const switches = readEngineSwitches(command, context.environment);
+    const userFile = findUserFile(switches, context.workingDir);
+    const ownFile = folder === undefined ? undefined : { path: join(folder, ENGINE_FILE), fromOffset: 0 };
+    const { parent, span } = placeInTrace(callersTrace(context.environment, notices), options.isSpanWanted);
+    const environment = childEnvironment(context.environment, {
+      otlpUrl: inlet.url,
+      jsonlPath: userFile === undefined ? (ownFile?.path ?? null) : null,
+      stepId,
+      parent: switches.hasOwnTrace ? null : parent,
+      isParentOwn: span !== null,
+    });
+    return new CommandBridge({
+      ...{ context, options, configuration, isFolderChosen: isSet('data-dir'), logger, notices, stepId, command },
+      ...{ startedUnixMs: context.clock.nowUnixMs(), inlet, folder, file: userFile ?? ownFile, span, environment },
+    });
+  }
+
+  private takeBack: Promise<TakeBack | undefined> | undefined;
+  private live: Promise<LiveRecords> | undefined;
+  private usage: ProcessUsage | undefined;
+  private pid: number | undefined;
+  private interruption: Interruption | undefined;
+  private readonly ended = new AbortController();
+
+  private constructor(private readonly facts: CommandFacts) {}
+
+  get environment(): Environment {
+    return this.facts.environment;
+  }
+
+  /** The command was started: loads the rest, takes in what comes, and interrupts it when its run is cancelled. */
+  begin(pid: number | undefined): void {
+    if (this.facts.span !== null && pid !== undefined) this.usage = new ProcessUsage(pid, this.facts.context.clock);
+    this.pid = pid;
+    this.live = this.load();
+    // Awaited at the end; until then its failure is nobody's.
+    this.live.catch(() => undefined);
+    const { live } = this;
+    if (pid !== undefined) this.takeBack = this.giveWayOnceShown(pid, live);
+    const { command, inlet } = this.facts;
+    // What one engine command left is copied before the next one can write its own in its place.
+    if (mayRunSeveral(command)) {
+      inlet.parked.endAfter((bytes) =>
+        live.then(
+          (records) => records.copyArtifacts(bytes),
+          () => undefined,
+        ),
+      );
+    }
+  }
+
+  /** Before all that takes a while to load: should this process be killed, its folder says whose command it is. */
+  private async load(): Promise<LiveRecords> {
+    const { folder } = this.facts;
+    let lock: DataFolderLock | undefined;
+    if (folder !== undefined) {
+      try {
+        writeSpoolEntry(folder, spoolEntryOf(this.facts, null));
+        // The lock says that the rest is there: it comes last.
+        lock = await lockFolder(folder, this.facts);
+      } catch {
+        // Its telemetry is taken in, as long as this process lives.
+      }
+    }
+    const { LiveRecords } = await import('./live-records.js');
+    return new LiveRecords(this.facts, lock, () => this.cancel());
+  }
+
+  /**
+   * The command has ended. Resolves when everything is where it belongs, or time is up; says what could not be done.
+   * @param onStage called as each stage of it begins, with the most that it is meant to take, in milliseconds
+   */
+  async end(ending: ChildEnding, stop: AbortSignal, onStage: (timeMs: number) => void): Promise<void> {
+    onStage(this.facts.options.flushTimeoutMs);
+    // Before what this program itself has started ends, too.
+    const span = this.spanOf(ending);
+    this.ended.abort();
+    await (await this.takeBack)?.();
+    this.usage?.stop();
+    this.interruption?.stop();
+    await (await this.live)?.end(ending, stop, { span, onStage });
+  }
+
+  /**
+   * Where people look on, the command goes first only once they see its first records: what brings those in is loaded while
+   * the engine starts, which leaves processors idle that it keeps busy afterwards.
+   */
+  private async giveWayOnceShown(commandPid: number, live: Promise<LiveRecords>): Promise<TakeBack | undefined> {
+    const { signal } = this.ended;
+    const shown = live.then((records) => records.firstShown()).catch(() => undefined);
+    await Promise.race([shown, pause(this.facts.context.clock, MAX_SHARE_MS, signal)]);
+    return signal.aborted ? undefined : giveWay(commandPid);
+  }
+
+  /** Everything that the command has started is signalled, as by a terminal's Ctrl+C: a shell does not pass a signal on. */
+  private cancel(): void {
+    const { notices, context } = this.facts;
+    const { pid } = this;
+    if (this.ended.signal.aborted || this.interruption !== undefined || pid === undefined) return;
+    notices.say('the run is cancelled: the command is interrupted');
+    const send = (signal: NodeJS.Signals) => signalProcesses(processTree(pid), signal);
+    this.interruption = new Interruption(send, CANCEL_TIMES, context.clock);
+  }
+
+  private spanOf(ending: ChildEnding): CommandSpan | undefined {
+    const { span, context, stepId, startedUnixMs } = this.facts;
+    if (span === null) return undefined;
+    return {
+      ...span,
+      ...{ stepId, startedUnixMs, ending, pid: this.pid, endedUnixMs: context.clock.nowUnixMs() },
+      traceState: context.environment.TRACESTATE ?? '',
+      command: stepStartOf(this.facts).command,
+      cpuSeconds: endedChildrenCpuSeconds(),
+      peakMemoryBytes: this.usage?.peakMemoryBytes,
+    };
+  }
+}
+
+function callersTrace(environment: Environment, notices: Notices): TraceContext | null {
+  const text = nonEmpty(environment.TRACEPARENT);
+  if (text === undefined) return null;
+  const parent = parseTraceparent(text);
+  if (parent === undefined)
+    notices.say(`TRACEPARENT is ${JSON.stringify(text)}, which is no W3C trace context; it is ignored`);
+  return parent ?? null;
+}
+
+/** The kernel takes it back when this process dies in whatever way. @throws what keeps the folder from being locked. */
+async function lockFolder(folder: string, { context: { pid }, startedUnixMs }: CommandFacts): Promise<DataFolderLock> {
+  const { DataFolderLock } = await import('../storage/data-folder-lock.js');
+  return DataFolderLock.acquire(folder, { pid, since: new Date(startedUnixMs).toISOString(), address: null });
+}
+
+/** What a command is wired to. */
+export interface Wiring {
+  /** Where this process receives OTLP, for example `http://127.0.0.1:40123`. */
+  readonly otlpUrl: string;
+  /** The private file for the engine's JSONL; `null` where the user's own is followed, or there is none. */
+  readonly jsonlPath: string | null;
+  readonly stepId: string;
+  /** The span that the engine's roots are to be below; `null` where they are to be roots, or the user has said it. */
+  readonly parent: TraceContext | null;
+  /** Whether the parent is a span of this program's own, so that `TRACEPARENT` must name it. */
+  readonly isParentOwn: boolean;
+}
+
+const LOOPBACK = ['127.0.0.1', 'localhost'];
+
+/**
+ * The environment of a wrapped command: the user's, with the engine's telemetry led to this process. What the user has set
+ * stays, but for where traces and logs go: that becomes a destination of the bridge. Metrics go where they went.
+ */
+export function childEnvironment(user: Environment, wiring: Wiring): Environment {
+  return {
+    ...withDefaults(user, { DBT_EXPORT_TO_OTLP: 'true', ...ENGINE_QUEUES }),
+    ...endpoints(user, wiring.otlpUrl),
+    ...noProxy(user),
+    ...(wiring.jsonlPath === null ? {} : { DBT_OTEL_FILE_NAME: wiring.jsonlPath }),
+    OTEL_RESOURCE_ATTRIBUTES: resourceAttributes(user.OTEL_RESOURCE_ATTRIBUTES, wiring.stepId),
+    ...traceVariables(wiring),
+    [EXEC_VARIABLE]: wiring.otlpUrl,
+  };
+}
+
+function withDefaults(user: Environment, defaults: Environment): Environment {
+  const missing = Object.entries(defaults).filter(([name]) => nonEmpty(user[name]) === undefined);
+  return { ...user, ...Object.fromEntries(missing) };
+}
+
+function endpoints(user: Environment, otlpUrl: string): Environment {
+  const general = nonEmpty(user.OTEL_EXPORTER_OTLP_ENDPOINT);
+  const metrics = general === undefined ? undefined : `${general.replace(/\/+$/, '')}/v1/metrics`;
+  return {
+    OTEL_EXPORTER_OTLP_ENDPOINT: otlpUrl,
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: undefined,
+    OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: undefined,
+    OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: nonEmpty(user.OTEL_EXPORTER_OTLP_METRICS_ENDPOINT) ?? metrics,
+  };
+}
+
+/** The engine heeds HTTP_PROXY even for 127.0.0.1. Programs read either spelling, so both have to say the same. */
+function noProxy(user: Environment): Environment {
+  const spellings = [nonEmpty(user.NO_PROXY), nonEmpty(user.no_proxy)];
+  const extend = (text: string) => {
+    const hosts = text.split(',').map((host) => host.trim());
+    return [text, ...LOOPBACK.filter((host) => !hosts.includes(host) && !hosts.includes('*'))].join(',');
+  };
+  const [upper = spellings[1], lower = spellings[0]] = spellings;
+  const none = LOOPBACK.join(',');
+  return {
+    NO_PROXY: upper === undefined ? none : extend(upper),
+    no_proxy: lower === undefined ? none : extend(lower),
+  };
+}
+
+function resourceAttributes(user: string | undefined, stepId: string): string {
+  const pairs = (user ?? '').split(',').filter((pair) => pair.trim() !== '' && !isStepId(pair));
+  return [...pairs, `${STEP_ATTRIBUTE}=${stepId}`].join(',');
+}
+
+/** Of a command that was wrapped inside this one's caller. */
+function isStepId(pair: string): boolean {
+  return pair.trim().startsWith(`${STEP_ATTRIBUTE}=`);
+}
+
+function traceVariables({ parent, isParentOwn }: Wiring): Environment {
+  if (parent === null) return {};
+  return {
+    DBT_INVOCATION_ID: invocationIdOf(parent.traceId),
+    DBT_PARENT_SPAN_ID: parent.parentSpanId,
+    ...(isParentOwn ? { TRACEPARENT: formatTraceparent(parent) } : {}),
+  };
+}
+
+/** The exit status that shells report for a command that a signal killed: 128 and the signal's number. */
+export function signalStatus(signal: NodeJS.Signals): number {
+  return 128 + constants.signals[signal];
+}

@@ -1,0 +1,260 @@
+import { open, rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import type { SingleBar } from 'cli-progress';
+import { errorCode } from '../core/error-code.js';
+import { lazy } from '../core/lazy.js';
+import { reasonOf } from '../core/reason-of.js';
+import type { StepRegistry } from '../run/step-registry.js';
+import { STEP_LIMITS } from '../source/artifact/artifact-limits.js';
+import type { FoundArtifact } from '../source/artifact/found-artifact.js';
+import { announceUploads, type Upload, upload } from '../source/artifact/keep-artifacts.js';
+import { spoolArtifacts } from '../source/artifact/spooled-artifacts.js';
+import type { CommandStep } from '../source/command-steps.js';
+import { ENGINE_FILE, SPOOLED_OTLP_FILE } from '../source/spool-folder.js';
+import type { CommandFacts } from './command-facts.js';
+import { EngineSnapshots } from './engine-snapshots.js';
+import { type EngineSwitches, readEngineSwitches } from './engine-switches.js';
+import type { ExecTarget } from './exec-target.js';
+import { findArtifacts } from './find-artifacts.js';
+import { findProjectFolder, PROJECT_FILE } from './project-folder.js';
+import { stepStartOf } from './step-facts.js';
+
+/** What a command left in the engine's target folder, on its way to where artifacts are kept. Nothing here fails a command. */
+export class StepArtifacts {
+  /** What each engine command left when it ended. */
+  readonly snapshots: EngineSnapshots;
+  private found: readonly FoundArtifact[] = [];
+  /** Those that are not kept yet, of each step. */
+  private waiting: readonly Upload[] = [];
+  private reason = 'the bridge was not reached';
+
+  constructor(private readonly facts: CommandFacts) {
+    this.snapshots = new EngineSnapshots(facts, () => this.targetFolder());
+  }
+
+  /** Those that are not kept yet. */
+  get count(): number {
+    return this.waiting.reduce((count, { artifacts }) => count + artifacts.length, 0);
+  }
+
+  /** Looks for what the command wrote; it has ended. */
+  async find(): Promise<void> {
+    const { configuration, startedUnixMs, notices } = this.facts;
+    try {
+      const target = await this.targetFolder();
+      if (target === undefined) return;
+      const limits = { ...STEP_LIMITS, maxFileBytes: configuration['max-artifact-bytes'] };
+      const { artifacts, leftOut } = await findArtifacts(target, startedUnixMs, limits);
+      this.found = artifacts;
+      if (leftOut !== null) notices.say(`not kept as artifacts of the step: ${leftOut}`);
+    } catch (error) {
+      notices.say(`artifacts of the command could not be looked for: ${reasonOf(error)}`);
+    }
+  }
+
+  /** Says whose they are, once the steps of the command are known. */
+  async divide(steps: readonly CommandStep[]): Promise<void> {
+    const own = stepStartOf(this.facts);
+    const divided = await this.snapshots.divide(this.found, steps);
+    this.waiting = [...divided].flatMap(([stepId, artifacts]) => {
+      const start = steps.find((step) => step.start.stepId === stepId)?.start ?? own;
+      return artifacts.length === 0 ? [] : [{ start, artifacts }];
+    });
+  }
+
+  /** Says which they are: the run is not over before they can be downloaded. @throws StepRegistryError */
+  async announce(registry: StepRegistry): Promise<void> {
+    for (const { start } of this.waiting) {
+      // It has begun already, unless that was said in vain.
+      if (start.stepId !== this.facts.stepId) await registry.register(start);
+    }
+    await announceUploads(registry, this.waiting);
+  }
+
+  /** Brings them to where the records went, as long as that goes on, and says when all are there. */
+  async keep({ registry, artifacts: sink }: ExecTarget, signal: AbortSignal): Promise<void> {
+    if (this.count === 0) return;
+    const { context, options, notices } = this.facts;
+    const { clock } = context;
+    const progress = new UploadProgress(this.count, this.facts);
+    const left: Upload[] = [];
+    let doneCount = 0;
+    for (const one of this.waiting) {
+      try {
+        // It has begun already, and says the same again.
+        const place = await registry.register(one.start);
+        // Where nothing could be kept of one step, the next is tried once.
+        const patienceMs = left.length === 0 ? options.flushTimeoutMs : 0;
+        const before = doneCount;
+        const onProgress = (count: number) => {
+          doneCount = before + count;
+          progress.show(doneCount);
+        };
+        const kept = await upload(registry, one, place, { sink, clock, signal, patienceMs, onProgress });
+        if (kept.left.length > 0) left.push({ ...one, artifacts: kept.left });
+        if (kept.reason !== null) this.reason = kept.reason;
+        const [first] = kept.refused;
+        if (first !== undefined) {
+          const others = kept.refused.length > 1 ? ` and ${kept.refused.length - 1} more` : '';
+          notices.say(`not kept as artifacts of the step: ${first.path}${others}: ${this.reason}`);
+        }
+      } catch (error) {
+        this.reason = reasonOf(error);
+        left.push(one);
+      }
+    }
+    progress.end();
+    this.waiting = left;
+  }
+
+  /** Copies what is not kept yet into the command's folder. @throws what the file system throws. */
+  async spool(folder: string): Promise<void> {
+    for (const { start, artifacts } of this.waiting) {
+      await spoolArtifacts(folder, start.stepId === this.facts.stepId ? null : start.stepId, artifacts);
+    }
+    await this.snapshots.remove();
+  }
+
+  /**
+   * The records are where they belong, and some artifacts are not: leaves these in the command's folder, alone.
+   * @param writeEntry says in the folder whose they are
+   * @returns whether the folder is needed
+   */
+  async leave(
+    folder: string | undefined,
+    next: string,
+    registry: StepRegistry,
+    writeEntry: () => Promise<void>,
+  ): Promise<boolean> {
+    const { notices } = this.facts;
+    if (this.count === 0) return false;
+    const what = `artifacts of the command that are not kept: ${this.count} (${this.reason})`;
+    try {
+      if (folder === undefined) throw new Error('there is no folder to store them in');
+      await this.spool(folder);
+      await writeEntry();
+      for (const name of [ENGINE_FILE, SPOOLED_OTLP_FILE]) await rm(join(folder, name), { force: true });
+      notices.say(`${what}; they are left in ${folder}: ${next}`);
+      return true;
+    } catch {
+      notices.say(what);
+      // Nobody has them any more: the run waits for them no longer.
+      for (const { start } of this.waiting)
+        await registry.endArtifacts(start.stepId, this.reason).catch(() => undefined);
+      return false;
+    }
+  }
+
+  private targetFolder(): Promise<string | undefined> {
+    const { command, context } = this.facts;
+    return findTargetFolder(readEngineSwitches(command, context.environment), context.workingDir);
+  }
+}
+
+/** Nothing is said of uploads that take less, in milliseconds; then a line so often, where there is no terminal. */
+const FIRST_LINE_MS = 3_000;
+const LINE_MS = 15_000;
+
+/** Shows how far an upload is that takes a while: a bar on a terminal, a line now and then elsewhere. */
+class UploadProgress {
+  private readonly startMs: number;
+  private saidMs: number;
+  private readonly bar = lazy(() => this.begin());
+  private doneCount = 0;
+
+  constructor(
+    private readonly totalCount: number,
+    private readonly facts: CommandFacts,
+  ) {
+    this.startMs = facts.context.clock.monotonicMs();
+    this.saidMs = this.startMs;
+  }
+
+  show(doneCount: number): void {
+    const { context, notices, options } = this.facts;
+    const nowMs = context.clock.monotonicMs();
+    this.doneCount = doneCount;
+    if (options.isQuiet || nowMs - this.startMs < FIRST_LINE_MS) return;
+    if (context.isStderrTerminal) {
+      // Whatever keeps it from being shown, the upload goes on.
+      this.bar
+        .get()
+        .then((bar) => bar.update(this.doneCount))
+        .catch(() => undefined);
+    } else if (nowMs - this.saidMs >= (this.saidMs === this.startMs ? FIRST_LINE_MS : LINE_MS)) {
+      this.saidMs = nowMs;
+      notices.say(`uploading artifacts: ${doneCount} of ${this.totalCount}`);
+    }
+  }
+
+  /** Removes the bar. */
+  end(): void {
+    void this.bar.ifNeeded().then((bar) => bar?.stop());
+  }
+
+  private async begin(): Promise<SingleBar> {
+    const { SingleBar } = await import('cli-progress');
+    const bar = new SingleBar({
+      stream: this.facts.context.stderr,
+      format: 'run-bridge: uploading artifacts {bar} {value} of {total}',
+      hideCursor: true,
+      clearOnComplete: true,
+      barsize: 30,
+      fps: 5,
+      // Signals belong to src/main.ts.
+      gracefulExit: false,
+    });
+    bar.start(this.totalCount, this.doneCount);
+    return bar;
+  }
+}
+
+/** What is read of a project's file, in bytes: 1 MiB. */
+const MAX_PROJECT_BYTES = 1024 * 1024;
+const DEFAULT_TARGET = 'target';
+
+/**
+ * The folder that the engine writes what it makes into: `--target-path`, DBT_TARGET_PATH, the project's `target-path`, else
+ * `target`; a relative one is meant from the project's folder, as the engine means it. `undefined` where there is no project,
+ * so that another tool's `target` is left alone, or where its file leaves the path to a template.
+ */
+export async function findTargetFolder(switches: EngineSwitches, workingDir: string): Promise<string | undefined> {
+  const project = findProjectFolder(switches, workingDir);
+  if (switches.targetPath !== undefined) return resolve(project ?? workingDir, switches.targetPath);
+  if (project === undefined) return undefined;
+  const text = await readStart(join(project, PROJECT_FILE));
+  const path = text === undefined ? undefined : await targetPathIn(text);
+  return path === null || text === undefined ? undefined : resolve(project, path ?? DEFAULT_TARGET);
+}
+
+/** `null` for a path that is only known once the engine has filled in a template. */
+async function targetPathIn(text: string): Promise<string | null | undefined> {
+  // Most projects do not say it, and need no YAML read for that.
+  if (!text.includes('target-path')) return undefined;
+  const { parse } = await import('yaml');
+  try {
+    const document: unknown = parse(text, { logLevel: 'silent' });
+    const isMap = typeof document === 'object' && document !== null && 'target-path' in document;
+    const path = isMap ? document['target-path'] : undefined;
+    if (typeof path !== 'string' || path === '') return undefined;
+    return path.includes('{{') ? null : path;
+  } catch {
+    // The engine has said so already.
+    return undefined;
+  }
+}
+
+async function readStart(path: string): Promise<string | undefined> {
+  try {
+    const file = await open(path, 'r');
+    try {
+      const { bytesRead, buffer } = await file.read(Buffer.alloc(MAX_PROJECT_BYTES), 0, MAX_PROJECT_BYTES, 0);
+      return buffer.toString('utf8', 0, bytesRead);
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error;
+    return undefined;
+  }
+}
