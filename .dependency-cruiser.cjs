@@ -7,7 +7,7 @@ const layers = [
   ['log', 'storage'],
   ['run'],
   ['parquet', 'redaction'],
-  ['receiver', 'source', 'export', 'cluster'],
+  ['receiver', 'files', 'source', 'export', 'cluster'],
   ['api'],
   ['web'],
   ['config'],

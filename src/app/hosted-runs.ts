@@ -7,6 +7,7 @@ import type { Guard } from '../core/guard.js';
 import type { Health } from '../core/health.js';
 import type { Logger } from '../core/logger.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../core/retry-policy.js';
+import { REJECTS_FILE, RejectFile } from '../files/reject-file.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import { DownloadFolder } from '../source/platform/download-folder.js';
 import { HostedSteps } from '../source/platform/hosted-steps.js';
@@ -14,7 +15,6 @@ import { PlatformApi } from '../source/platform/platform-api.js';
 import { PlatformHttp } from '../source/platform/platform-http.js';
 import { PullWorker } from '../source/platform/pull-worker.js';
 import { RunPuller, type StepConsumer } from '../source/platform/run-puller.js';
-import { REJECTS_FILE, RejectFile } from '../source/reject-file.js';
 import type { PullStore } from '../storage/pull-store.js';
 import { platformHook } from '../web/platform-hook.js';
 

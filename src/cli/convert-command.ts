@@ -20,7 +20,7 @@ export const convertCommand: CliCommand = {
   ],
   async run({ context, operands: [inPath = '', outPath = ''] }) {
     const [{ convertFile }, { otlpReading }, { ProgressLine }] = await Promise.all([
-      import('../source/convert-file.js'),
+      import('../files/convert-file.js'),
       import('./otlp-reading.js'),
       import('./progress-line.js'),
     ]);

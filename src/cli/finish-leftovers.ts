@@ -3,7 +3,7 @@ import { App } from '../app.js';
 import type { Configuration } from '../config/configuration.js';
 import { silentLogger } from '../core/logger.js';
 import { namesIn } from '../core/names-in.js';
-import { SPOOL_FOLDER } from '../source/spool-folder.js';
+import { SPOOL_FOLDER } from '../files/spool-folder.js';
 import { appDeps } from './app-deps.js';
 import type { ProcessContext } from './process-context.js';
 

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { FileFollower } from '../source/file-follower.js';
-import { FollowPositions, POSITIONS_FOLDER } from '../source/follow-positions.js';
-import { PatientConsumer } from '../source/patient-consumer.js';
-import { ReadingTally } from '../source/reading-tally.js';
-import { REJECTS_FILE, RejectFile } from '../source/reject-file.js';
+import { FileFollower } from '../files/file-follower.js';
+import { FollowPositions, POSITIONS_FOLDER } from '../files/follow-positions.js';
+import { PatientConsumer } from '../files/patient-consumer.js';
+import { ReadingTally } from '../files/reading-tally.js';
+import { REJECTS_FILE, RejectFile } from '../files/reject-file.js';
 import type { Invocation } from './command-line.js';
 import { EXIT, type ExitCode } from './exit-code.js';
 import { loggerOf } from './logger-of.js';

@@ -1,12 +1,12 @@
 import type { Clock } from '../core/clock.js';
 import { pause } from '../core/pause.js';
+import { askBridge } from '../files/ask-bridge.js';
 import type { ExportRequest } from '../otlp/export-request.js';
 import { JsonCodec } from '../otlp/json-codec.js';
 import { ProtobufCodec } from '../otlp/protobuf-codec.js';
 import { isWholeLine, linesRequest, RecordsToRequests } from '../otlp/records-to-request.js';
 import type { Delivery, RecordBatch, RecordConsumer } from '../record/record-batch.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
-import { askBridge } from '../source/ask-bridge.js';
 import { CliError } from './cli-error.js';
 import { EXIT } from './exit-code.js';
 import { type OtlpBody, postOtlp } from './post-otlp.js';

@@ -1,6 +1,6 @@
 import { createDecoding } from '../app/create-decoding.js';
+import type { OtlpReading } from '../files/otlp-json-file.js';
 import { PublicSchema } from '../otlp/public-schema.js';
-import type { OtlpReading } from '../source/otlp-json-file.js';
 
 /** What it takes to read OTLP JSON lines. */
 export function otlpReading(): OtlpReading {

@@ -1,7 +1,7 @@
+import type { ArtifactSink } from '../files/artifact/artifact-sink.js';
 import type { TraceId } from '../record/ids.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { StepRegistry } from '../run/step-registry.js';
-import type { ArtifactSink } from '../source/artifact/artifact-sink.js';
 
 /** Where a wrapped command's step is told. */
 export interface StepTarget {

@@ -2,8 +2,8 @@ import type { Dirent } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../core/error-code.js';
-import type { ArtifactLimits } from '../source/artifact/artifact-limits.js';
-import type { FoundArtifact } from '../source/artifact/found-artifact.js';
+import type { ArtifactLimits } from '../files/artifact/artifact-limits.js';
+import type { FoundArtifact } from '../files/artifact/found-artifact.js';
 import { artifactPathIn } from '../storage/artifact/artifact-path.js';
 
 /** What a command left in the engine's target folder. */

@@ -3,11 +3,11 @@ import { bridgeHeaders } from '../cli/bridge-headers.js';
 import { HttpConsumer } from '../cli/http-consumer.js';
 import { otlpReading } from '../cli/otlp-reading.js';
 import type { Configuration } from '../config/configuration.js';
+import { HttpArtifactSink } from '../files/artifact/http-artifact-sink.js';
+import { askBridge, type FoundBridge } from '../files/ask-bridge.js';
+import { HttpStepRegistry } from '../files/http-step-registry.js';
+import { Spool } from '../files/spool.js';
 import type { Delivery } from '../record/record-batch.js';
-import { HttpArtifactSink } from '../source/artifact/http-artifact-sink.js';
-import { askBridge, type FoundBridge } from '../source/ask-bridge.js';
-import { HttpStepRegistry } from '../source/http-step-registry.js';
-import { Spool } from '../source/spool.js';
 import type { ExecTarget } from './exec-target.js';
 import type { TargetChoice } from './target-choice.js';
 

@@ -3,8 +3,8 @@ import { appDeps } from '../cli/app-deps.js';
 import type { ProcessContext } from '../cli/process-context.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Logger } from '../core/logger.js';
+import { PatientConsumer } from '../files/patient-consumer.js';
 import { ConsumeError, type RecordConsumer } from '../record/record-batch.js';
-import { PatientConsumer } from '../source/patient-consumer.js';
 import type { ExecTarget } from './exec-target.js';
 
 /**

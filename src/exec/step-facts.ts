@@ -1,5 +1,5 @@
+import type { SpoolEntry } from '../files/spool-entry.js';
 import { sanitizeCommand } from '../redaction/sanitize-command.js';
-import type { SpoolEntry } from '../source/spool-entry.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import { DEFAULT_JOB, type StepStart } from '../storage/step-start.js';
 import type { ChildEnding } from './child-ending.js';

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { convertFile } from '../../src/files/convert-file.js';
 import { parseRecordLine } from '../../src/record/record-line.js';
-import { convertFile } from '../../src/source/convert-file.js';
 import { parquetPython } from '../tool/parquet-equality.js';
 import { propertyRuns } from '../tool/property-runs.js';
+import { otlp, running } from '../unit/files/reading.js';
 import { writeParquet } from '../unit/parquet/samples.js';
-import { otlp, running } from '../unit/source/reading.js';
 
 /** Rows after which the engine, and so this program, ends a page, and this program a row group. */
 const PAGE_ROWS = 20_000;

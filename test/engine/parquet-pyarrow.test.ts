@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { convertFile } from '../../src/source/convert-file.js';
+import { convertFile } from '../../src/files/convert-file.js';
 import { runBridge } from '../e2e/run-bridge.js';
 import { sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
@@ -10,7 +10,7 @@ import { LARGE_SAMPLES } from '../tool/large-samples.js';
 import { comparedParquet, equalParquet, type ParquetPair, parquetPython } from '../tool/parquet-equality.js';
 import { sendSample } from '../tool/send-sample.js';
 import { until } from '../tool/until.js';
-import { otlp, running, sampleLines, samplePath } from '../unit/source/reading.js';
+import { otlp, running, sampleLines, samplePath } from '../unit/files/reading.js';
 
 const SMALL_SAMPLES = [
   'build-clean',

@@ -1,5 +1,5 @@
+import type { Reject } from '../../files/record-source.js';
 import type { TraceId } from '../../record/ids.js';
-import type { Reject } from '../record-source.js';
 import type { PlatformRun, PlatformStep } from './platform-run.js';
 
 /** What became of asking for a hosted run. */

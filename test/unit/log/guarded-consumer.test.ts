@@ -5,7 +5,7 @@ import { parseTraceId } from '../../../src/record/ids.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
-import { sampleLines } from '../source/reading.js';
+import { sampleLines } from '../files/reading.js';
 
 class OneGuard implements Guard {
   readonly asked: number[] = [];

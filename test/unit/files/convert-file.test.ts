@@ -1,6 +1,6 @@
 import { existsSync, linkSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { convertFile } from '../../../src/source/convert-file.js';
+import { convertFile } from '../../../src/files/convert-file.js';
 import { otlp, running, sampleLines, samplePath, temporaryFolder } from './reading.js';
 
 const folder = temporaryFolder('convert-file');

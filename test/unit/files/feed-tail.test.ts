@@ -1,9 +1,9 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/core/clock.js';
+import { feedTail, type TakenStretch } from '../../../src/files/file-follower.js';
+import { JsonlTail } from '../../../src/files/jsonl-tail.js';
 import { formatRecordLine } from '../../../src/record/record-line.js';
-import { feedTail, type TakenStretch } from '../../../src/source/file-follower.js';
-import { JsonlTail } from '../../../src/source/jsonl-tail.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
 import { until } from '../../fake/until.js';
 import { running, sampleLines, temporaryFolder } from './reading.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { JsonlFile } from '../../../src/files/jsonl-file.js';
 import { formatRecordLine } from '../../../src/record/record-line.js';
-import { JsonlFile } from '../../../src/source/jsonl-file.js';
 import { readAll, sampleLines, samplePath, temporaryFolder } from './reading.js';
 
 const folder = temporaryFolder('jsonl-file');

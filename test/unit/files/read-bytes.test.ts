@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { openSource } from '../../../src/source/open-source.js';
-import { readBytes } from '../../../src/source/read-bytes.js';
+import { openSource } from '../../../src/files/open-source.js';
+import { readBytes } from '../../../src/files/read-bytes.js';
 import { otlp, readAll, running, samplePath, temporaryFolder } from './reading.js';
 
 const folder = temporaryFolder('read-bytes');

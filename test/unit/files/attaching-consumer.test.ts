@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
+import { AttachingConsumer } from '../../../src/files/command-steps.js';
 import { parseTraceId } from '../../../src/record/ids.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import { StepRegistryError } from '../../../src/run/step-registry.js';
-import { AttachingConsumer } from '../../../src/source/command-steps.js';
 
 /** Records of a trace. @param stepId that their resource names */
 function batch(number: number, stepId?: string) {

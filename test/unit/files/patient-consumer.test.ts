@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { PatientConsumer } from '../../../src/files/patient-consumer.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../../../src/record/record-batch.js';
-import { PatientConsumer } from '../../../src/source/patient-consumer.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { until } from '../../fake/until.js';
 import { running } from './reading.js';

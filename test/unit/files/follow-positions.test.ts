@@ -1,6 +1,6 @@
 import { readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { FollowPositions } from '../../../src/source/follow-positions.js';
+import { FollowPositions } from '../../../src/files/follow-positions.js';
 import { temporaryFolder } from './reading.js';
 
 const folder = temporaryFolder('follow-positions');

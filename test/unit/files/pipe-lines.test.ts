@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { PipeLines, type PipePart } from '../../../src/source/record-pipe.js';
+import { PipeLines, type PipePart } from '../../../src/files/record-pipe.js';
 
 const rawOf = (part: PipePart) =>
   part.kind === 'plain' ? part.bytes : part.kind === 'object' ? part.raw : Buffer.of();

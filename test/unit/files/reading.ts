@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll } from 'vitest';
 import { otlpReading } from '../../../src/cli/otlp-reading.js';
+import type { OtlpReading } from '../../../src/files/otlp-json-file.js';
+import type { RecordSource, Reject, SourceChunk } from '../../../src/files/record-source.js';
 import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
-import type { OtlpReading } from '../../../src/source/otlp-json-file.js';
-import type { RecordSource, Reject, SourceChunk } from '../../../src/source/record-source.js';
 import { sampleFolder } from '../../fake/sample-run.js';
 
 export { sampleLines } from '../../fake/sample-run.js';

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { findPaths } from '../../../src/source/find-paths.js';
+import { findPaths } from '../../../src/files/find-paths.js';
 import { temporaryFolder } from './reading.js';
 
 const folder = temporaryFolder('find-paths');

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { convertFile } from '../../../src/files/convert-file.js';
+import { openSource } from '../../../src/files/open-source.js';
 import { PublicSchema } from '../../../src/otlp/public-schema.js';
 import type { JsonObject, JsonValue } from '../../../src/record/json.js';
 import { formatRecordLine, parseRecordLine } from '../../../src/record/record-line.js';
-import { convertFile } from '../../../src/source/convert-file.js';
-import { openSource } from '../../../src/source/open-source.js';
 import { rowsOf, writeParquet } from '../parquet/samples.js';
 import { otlp, readAll, running, sampleLines, samplePath, temporaryFolder } from './reading.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { RecordPipe, type RecordPipeOptions } from '../../../src/files/record-pipe.js';
 import { ConsumeError } from '../../../src/record/record-batch.js';
 import { formatRecordLine } from '../../../src/record/record-line.js';
-import { RecordPipe, type RecordPipeOptions } from '../../../src/source/record-pipe.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
 import { until } from '../../fake/until.js';

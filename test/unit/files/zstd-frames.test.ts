@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { ZstdFrames } from '../../../src/source/read-bytes.js';
+import { ZstdFrames } from '../../../src/files/read-bytes.js';
 
 const packed = (name: string) => readFileSync(new URL(`../../fixture/packed/${name}`, import.meta.url));
 const skippable = Buffer.from('502a4d1803000000aabbcc', 'hex');

@@ -12,7 +12,7 @@ import {
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/core/clock.js';
-import { JsonlTail, type JsonlTailOptions, type TailChunk } from '../../../src/source/jsonl-tail.js';
+import { JsonlTail, type JsonlTailOptions, type TailChunk } from '../../../src/files/jsonl-tail.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { until } from '../../fake/until.js';
 import { temporaryFolder } from './reading.js';

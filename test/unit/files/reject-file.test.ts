@@ -1,6 +1,6 @@
 import { chmodSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { RejectFile } from '../../../src/source/reject-file.js';
+import { RejectFile } from '../../../src/files/reject-file.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { temporaryFolder } from './reading.js';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LineSplitter } from '../../../src/source/line-splitter.js';
+import { LineSplitter } from '../../../src/files/line-splitter.js';
 
 const bytes = (text: string) => Buffer.from(text);
 const shown = (lines: readonly { number: number; offset: number; bytes: Uint8Array }[]) =>
