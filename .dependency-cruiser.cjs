@@ -1,3 +1,5 @@
+const { existsSync, readdirSync } = require('node:fs');
+
 // Folders with one door, their `feature.ts`: nobody outside imports anything else of them.
 const features = ['webhook', 'job', 'artifact', 'retention', 'query', 'metric'];
 // The layers of src/, lowest first: a folder may import itself and what stands in a row above it, never below.
@@ -15,6 +17,14 @@ const layers = [
 ];
 
 const pattern = (name) => (name.endsWith('.ts') ? `^src/${name.replace('.', '\\.')}$` : `^src/${name}/`);
+for (const name of layers.flat()) {
+  if (!existsSync(`src/${name}`)) throw new Error(`src/${name} is named in a layer and does not exist`);
+}
+for (const name of readdirSync('src')) {
+  if (!layers.flat().includes(name)) throw new Error(`src/${name} stands in no layer`);
+}
+// Folders inside a folder that stand in a row of their own.
+const nested = (name) => layers.flat().filter((other) => other.startsWith(`${name}/`));
 const forbidden = [
   { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
   { name: 'no-orphans', severity: 'error', from: { orphan: true, path: '^src', pathNot: '^src/main\\.ts$' }, to: {} },
@@ -49,7 +59,7 @@ for (const [row, names] of layers.entries()) {
     forbidden.push({
       name: `${name}-imports-downwards`,
       severity: 'error',
-      from: { path: pattern(name) },
+      from: { path: pattern(name), ...(nested(name).length > 0 && { pathNot: nested(name).map(pattern) }) },
       to: { path: above.map(pattern) },
     });
   }
