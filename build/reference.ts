@@ -12,7 +12,13 @@ import { METRICS, type MetricDefinition } from '../src/metric/metrics.js';
 import type { Field, FieldType, MessageType } from '../src/otlp/message-type.js';
 import { PublicSchema } from '../src/otlp/public-schema.js';
 import { QUERY_PATHS } from '../src/query/routes.js';
-import type { AttributePolicy } from '../src/record/event-table.js';
+import {
+  type AttributePolicy,
+  EVENTS,
+  type FieldKind,
+  type FieldRow,
+  fieldsOfMessage,
+} from '../src/record/event-table.js';
 import { attributePolicyOf, KNOWN_EVENTS } from '../src/redaction/redaction-policy.js';
 import { eventName } from '../src/run/event-name.js';
 import { PERMISSION_SETS } from '../src/storage/permission-set.js';
@@ -40,6 +46,7 @@ export function referenceBlocks(): Readonly<Record<string, string>> {
     'metrics of destinations': metrics((name) => DESTINATIONS.test(name)),
     'metrics of webhooks': metrics((name) => WEBHOOKS.test(name)),
     events: events(),
+    attributes: attributes(),
     routes: routes(),
     commands: COMMANDS.map(command).join('\n\n'),
     permissions: permissions(),
@@ -126,6 +133,64 @@ function typeName(type: FieldType): string {
     default:
       return type.kind;
   }
+}
+
+const KINDS: Readonly<Record<FieldKind, string>> = {
+  text: 'text',
+  int64: 'integer',
+  int32: 'integer',
+  bool: 'true or false',
+  double: 'number',
+  enum: 'name of a value',
+  enumNumber: 'integer',
+  nested: 'list or JSON text',
+};
+
+/** Every attribute that exports copy from the engine's fields: its kind, its redaction, its place in Parquet and its event types. */
+function attributes(): string {
+  const rows = [...EVENTS].flatMap(([eventType, { fields, parquet }]) =>
+    Object.entries(fields).flatMap(([field, row]) =>
+      attributesOf(field, row).map(({ name, kind }) => ({
+        name: kind === 'entries' ? `${name}.…` : name,
+        kind: kind === 'entries' ? KINDS.int64 : KINDS[kind],
+        exported: exportedText(kind, parquet?.map === name ? `${name}.` : name, eventType),
+        column: columnOf(row),
+        event: eventName(eventType),
+      })),
+    ),
+  );
+  const cells = (name: string) => {
+    const same = rows.filter((row) => row.name === name);
+    return (['kind', 'exported', 'column', 'event'] as const).map((key) =>
+      [...new Set(same.map((row) => row[key]))].filter((text) => text !== '').join(', '),
+    );
+  };
+  const names = [...new Set(rows.map(({ name }) => name))].sort();
+  return table(
+    ['attribute', 'kind', 'exported', 'Parquet', 'of'],
+    names.map((name) => [code(name), ...cells(name)]),
+  );
+}
+
+interface ExportedAttribute {
+  readonly name: string;
+  /** `entries`: a map of integers, one attribute for each entry. */
+  readonly kind: FieldKind | 'entries';
+}
+
+function attributesOf(name: string, { kind, message, lifted, entries }: FieldRow): readonly ExportedAttribute[] {
+  if (message === undefined) return [{ name, kind: entries === undefined ? kind : 'entries' }];
+  const prefix = lifted === undefined ? `${name}.` : '';
+  return Object.entries(fieldsOfMessage(message)).flatMap(([inner, row]) => attributesOf(prefix + inner, row));
+}
+
+function exportedText(kind: ExportedAttribute['kind'], name: string, eventType: string): string {
+  return WORDS[kind === 'text' || kind === 'nested' ? attributePolicyOf(name, eventType) : 'keep'];
+}
+
+function columnOf({ column, isInPayload, isOutcomeDetail }: FieldRow): string {
+  if (column !== undefined) return code(column);
+  return isInPayload === true || isOutcomeDetail === true ? code('json_payload') : '';
 }
 
 const METHODS = ['get', 'put', 'post', 'patch', 'delete', 'head'] as const;
