@@ -26,7 +26,7 @@ export function artifactRouter({ artifacts, logger }: ArtifactRouterDeps): Route
     const steps = await stepsOf(callerOf(response).accountId, request.params.runId);
     const index = readStepParameter(request.query.step);
     const step = findStep(steps, index);
-    // A run whose steps have not begun has nothing yet, and is no error.
+    // A run without started steps has no artifacts, which is not an error.
     if (step === undefined && index !== null) throw ApiError.notFound();
     const paths = step === undefined ? [] : await artifacts.list(step).catch(fail);
     response.json(success(paths.length === 0 ? null : paths));
@@ -35,7 +35,7 @@ export function artifactRouter({ artifacts, logger }: ArtifactRouterDeps): Route
     const steps = await stepsOf(callerOf(response).accountId, request.params.runId);
     const path = readArtifactParameter(request.params.path);
     if (path === undefined) throw ApiError.notFound();
-    // Which step's telemetry is meant, its name says.
+    // The name contains the step of the telemetry.
     const index = readStepParameter(request.query.step) ?? telemetryPlaceOf(path)?.stepIndex ?? null;
     const step = findStep(steps, index);
     const artifact = step && (await artifacts.stat(step, path).catch(fail));
@@ -60,13 +60,13 @@ export function artifactRouter({ artifacts, logger }: ArtifactRouterDeps): Route
 /** An artifact to answer with. */
 export interface SendableArtifact {
   readonly artifact: Artifact;
-  /** Opens it, or a part of it; `undefined` where it has gone meanwhile. */
+  /** Opens it, or a part of it; `undefined` if it has been removed meanwhile. */
   open(range?: ByteRange): Promise<OpenArtifact | undefined>;
 }
 
 /**
- * Answers GET or HEAD with a file as it is: whole, or the one range that was asked for (206, 416), or 304 where the client
- * has it. Several ranges are answered with the whole. The file is offered for saving, so that no browser runs what is in it.
+ * Answers GET or HEAD with an unchanged file: complete, or one requested range (206, 416), or 304 if the client
+ * has it. Several ranges are answered with the complete file. It is sent as an attachment, so that no browser executes it.
  * @throws ApiError
  */
 export async function sendArtifact(request: Request, response: Response, sendable: SendableArtifact): Promise<void> {
@@ -83,7 +83,7 @@ export async function sendArtifact(request: Request, response: Response, sendabl
     return;
   }
   const opened = await sendable.open(range);
-  // Replaced since it was looked at, a range of it would be a piece of something else; the whole of it is as good.
+  // The file was replaced after the check: a range would belong to different content, so the complete file is sent.
   const isReplaced = opened?.artifact.etag !== artifact.etag;
   if (opened === undefined || (isReplaced && range !== undefined)) {
     opened?.content.destroy();
@@ -96,7 +96,7 @@ export async function sendArtifact(request: Request, response: Response, sendabl
     opened.content.destroy();
     throw error;
   }
-  // Whoever went away in the middle is nobody to tell; an answer that broke off is cut off, by its length.
+  // If the client has gone there is nobody to notify; an interrupted response is recognised by its length.
   await pipeline(opened.content, response).catch(() => response.destroy());
 }
 
@@ -132,7 +132,7 @@ function rangeIn(request: Request, response: Response, { sizeBytes }: Artifact):
   return { from: first.start, to: first.end + 1 };
 }
 
-/** `If-Range`: the range counts only for the content that the client has the rest of. */
+/** `If-Range`: the range is valid only for the content that the client already has. */
 function isSameAsBefore(request: Request, response: Response): boolean {
   const before = request.get('If-Range');
   return before === undefined || before === response.get('ETag') || before === response.get('Last-Modified');

@@ -9,7 +9,7 @@ import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
 import type { RunCatalog } from '../storage/run-catalog.js';
 import type { RunArtifacts, TelemetryFiles } from './run-artifacts.js';
 
-// The door of artifacts over HTTP: no other folder imports anything else of this one. The rest is loaded when somebody first asks.
+// The door of artifacts over HTTP: no other folder imports anything else of this one. The rest is loaded on the first request.
 
 export type { TelemetryFiles } from './run-artifacts.js';
 
@@ -17,7 +17,7 @@ export type { TelemetryFiles } from './run-artifacts.js';
 export interface ArtifactHost {
   readonly catalog: RunCatalog;
   readonly openStore: () => Promise<ArtifactStore>;
-  /** Looks at the disk before an upload. */
+  /** Checks the free disk space before an upload. */
   readonly guard: Guard;
   /** Where Parquet files are not in the data folder. */
   readonly telemetry: TelemetryFiles | undefined;

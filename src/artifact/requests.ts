@@ -6,8 +6,8 @@ import { type ArtifactPath, parseArtifactPath } from '../storage/artifact/artifa
 import type { CatalogStep } from '../storage/run-catalog.js';
 
 /**
- * An artifact's path as the router gives it: the names behind `artifacts/`, each decoded once. A slash that was encoded
- * separates names like any other; a last one may be there or not. `undefined` for what is no safe path.
+ * The path of an artifact from the router: the names after `artifacts/`, each decoded once. An encoded slash
+ * separates names like any other; a trailing one is optional. `undefined` for an unsafe path.
  */
 export function readArtifactParameter(value: unknown): ArtifactPath | undefined {
   const names: readonly unknown[] = Array.isArray(value) ? value : [value];
@@ -25,7 +25,7 @@ export function readStepParameter(value: unknown): number | null {
   throw new ApiError(400, 'step: must be a positive integer.');
 }
 
-/** The step of that position, or the last one; `undefined` where there is none. */
+/** The step at that position, or the last one; `undefined` if there is none. */
 export function findStep(steps: readonly CatalogStep[], index: number | null): CatalogStep | undefined {
   return index === null ? steps.at(-1) : steps.find((step) => step.index === index);
 }
@@ -33,7 +33,7 @@ export function findStep(steps: readonly CatalogStep[], index: number | null): C
 /** When to try again, in seconds. */
 const RETRY_AFTER_S = '5';
 
-/** What an `ArtifactError` is to whoever asks; anything else as it is. What only the operator can put right is logged. */
+/** Maps an `ArtifactError` to an API error; passes other errors on. Errors that only the operator can fix are logged. */
 export function toArtifactApiError(error: unknown, logger: Logger): unknown {
   if (!(error instanceof ArtifactError)) return error;
   const { code, message } = error;

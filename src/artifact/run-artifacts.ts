@@ -25,9 +25,9 @@ export interface RunArtifactsDeps {
 }
 
 /**
- * What steps of runs have to download: the artifacts that were kept, and the Parquet files of their telemetry as
- * `metadata/telemetry-{step}-otel.parquet`. A step of several engine commands has the further ones as
- * `metadata/telemetry-{step}-otel-2.parquet` and so on, in the order in which they began.
+ * The downloads of steps: the stored artifacts, and the Parquet files of their telemetry as
+ * `metadata/telemetry-{step}-otel.parquet`. Further engine commands of a step are
+ * `metadata/telemetry-{step}-otel-2.parquet` and so on, in the order in which they started.
  */
 export class RunArtifacts {
   constructor(private readonly deps: RunArtifactsDeps) {}
@@ -39,7 +39,7 @@ export class RunArtifacts {
     return catalog.stepsOf(accountId, [runId]);
   }
 
-  /** Paths of all that a step has, sorted. @throws ArtifactError */
+  /** Sorted paths of all downloads of a step. @throws ArtifactError */
   async list({ runId, index, invocations }: CatalogStep): Promise<readonly ArtifactPath[]> {
     const store = await this.deps.openStore();
     const kept = (await store.list(runId, index)).map(({ path }) => path);
@@ -102,8 +102,8 @@ function keyOf({ runId, index }: CatalogStep, path: ArtifactPath): ArtifactKey {
 /** Finds Parquet files of runs' telemetry on this machine. */
 export interface TelemetryFiles {
   /**
-   * @param name such as `telemetry.parquet`
-   * @returns its absolute path; with an HTTP entity tag where the file's own would not be the same elsewhere. `undefined` where there is none
+   * @param name for example `telemetry.parquet`
+   * @returns its absolute path, with an HTTP entity tag if the file's own would differ elsewhere; `undefined` if there is none
    */
   find(traceId: TraceId, name: string): Promise<{ readonly path: string; readonly etag?: string } | undefined>;
 }

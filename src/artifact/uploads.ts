@@ -30,8 +30,8 @@ export interface UploadRouterDeps {
 }
 
 /**
- * `PUT /api/run-bridge/v1/runs/{id}/artifacts/{path}?step=N`: keeps the body as an artifact of a step, in place of an earlier
- * one. 201 when it is kept; 413 what is too large or too much for a step, 507 where the disk or the bucket is full.
+ * `PUT /api/run-bridge/v1/runs/{id}/artifacts/{path}?step=N`: stores the body as an artifact of a step, replacing an earlier
+ * one. 201 when it is stored; 413 if it is too large or the step has too many, 507 if the disk or the bucket is full.
  */
 export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard, logger }: UploadRouterDeps): Router {
   const router = Router();
@@ -48,7 +48,7 @@ export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard
       const sizeBytes = await slots.run(() => keep(key, request, announcedBytes));
       response.status(201).json(success({ path: key.path, step: key.stepIndex, size_bytes: sizeBytes }, 201));
     } catch (error) {
-      // The sender has gone: nobody is there to be told.
+      // The client has gone; there is nobody to notify.
       if (request.destroyed && !request.complete) return;
       // A sender that still writes does not read the answer.
       request.resume();
@@ -103,7 +103,7 @@ export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard
         pace.wait();
       }
       pace.came(0);
-      // Of one whose length nobody announced.
+      // Size of an upload without Content-Length.
       if (sizeBytes > announcedBytes) await quota.check(key, sizeBytes);
     };
     const store = await openStore();
@@ -119,12 +119,12 @@ export function uploadRouter(config: UploadConfig, { artifacts, openStore, guard
 
 /** A step that is there is taken for there for so long without another look, in milliseconds: a run may be removed. */
 const KNOWN_MS = 5_000;
-/** Steps that are known to be there; of more than these, the one that was looked up longest ago is looked up again. */
+/** Number of steps cached as existing; beyond, the one checked longest ago is checked again. */
 const MAX_KNOWN = 500;
 
-/** Says whether a step is there. Thousands of artifacts of one come in a row: it is looked up now and then. */
+/** Checks whether a step exists. Thousands of artifacts of one step follow each other, so the answer is cached. */
 class KnownSteps {
-  /** Until when each is known, on a monotonic clock in milliseconds. */
+  /** Expiry of each cached answer, on a monotonic clock in milliseconds. */
   private readonly untilMs = new Map<string, number>();
 
   constructor(private readonly artifacts: Pick<RunArtifacts, 'stepsOf'>) {}
@@ -145,10 +145,10 @@ class KnownSteps {
   }
 }
 
-/** How long a sender may be waited for, in milliseconds; each byte that comes gives it another one. */
+/** How long to wait for the next byte of a sender, in milliseconds; each byte restarts the wait. */
 const WAIT_MS = 60_000;
 
-/** Cuts off a sender that is waited for too long: an upload may take as long as it goes on, at a kilobyte a second or more. */
+/** Closes the connection of a sender that is too slow: an upload may take any time at a kilobyte a second or more. */
 class SenderPace {
   private leftMs = WAIT_MS;
   private sinceMs = 0;
@@ -156,7 +156,7 @@ class SenderPace {
 
   constructor(private readonly request: Request) {}
 
-  /** More is waited for. */
+  /** More data is expected. */
   wait(): void {
     this.sinceMs = performance.now();
     this.timer = setTimeout(() => this.request.destroy(), this.leftMs);
@@ -208,7 +208,7 @@ export class StepQuota {
     }
   }
 
-  /** One was kept. */
+  /** An artifact was stored. */
   async add(key: ArtifactKey, sizeBytes: number): Promise<void> {
     const tally = await this.tallyOf(key);
     tally.totalBytes += sizeBytes - (tally.sizes.get(key.path) ?? 0);
@@ -236,10 +236,10 @@ export class StepQuota {
   }
 }
 
-/** Uploads that are read at a time: to a bucket, each takes up to 16 MiB of memory. Others wait, unread, on their connections. */
+/** Number of concurrent uploads: to a bucket, each takes up to 16 MiB of memory. Others wait, unread, on their connections. */
 const MAX_AT_A_TIME = 6;
 
-/** Lets in so many at a time, in the order in which they came. */
+/** Limits concurrency; waiting callers proceed in order. */
 export class UploadSlots {
   private freeCount = MAX_AT_A_TIME;
   private readonly waiting: (() => void)[] = [];
@@ -252,7 +252,7 @@ export class UploadSlots {
       return await action();
     } finally {
       const next = this.waiting.shift();
-      // Its place goes on to the next one.
+      // Its permit passes to the next one.
       if (next === undefined) this.freeCount += 1;
       else next();
     }

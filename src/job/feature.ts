@@ -69,12 +69,12 @@ export class Jobs implements Feature, Component {
     await (await this.parts.ifNeeded())?.runner.shutdown(deadline);
   }
 
-  /** What the configuration says of an account's job; `undefined` where it does not declare it for that account. */
+  /** The configuration of an account's job; `undefined` if it is not declared for that account. */
   readonly factsOf = ({ name, accountId }: Pick<CatalogJob, 'name' | 'accountId'>): JobFacts | undefined =>
     // The configuration is that of the first account: another account's job may have the same name.
     accountId === FIRST_ACCOUNT_ID ? this.facts.get(name) : undefined;
 
-  /** The output of a step's command, as far as it is kept. @throws StoreError */
+  /** The captured output of a step's command. @throws StoreError */
   async outputOf(stepId: string): Promise<StepOutput | undefined> {
     const live = (await this.parts.ifNeeded())?.runner.outputOf(stepId);
     return live ?? (await (await this.store()).outputsOf([stepId])).get(stepId);

@@ -9,10 +9,10 @@ import { type RunObserver, settleRuns } from '../storage/settle-runs.js';
 import type { StateDb } from '../storage/state-tables.js';
 import { touched } from '../storage/touch-rows.js';
 
-/** Whether a run waits for its turn, is under way, or neither any more. */
+/** Whether a run is queued, running, or neither. */
 export type JobRunState = 'queued' | 'running' | 'ended';
 
-/** A run that was started over the API: what is to be done, beside its row as a run. */
+/** A run that was started over the API: its commands, beside its row as a run. */
 export interface JobRunRow {
   readonly runId: number;
   readonly accountId: number;
@@ -25,13 +25,13 @@ export interface JobRunRow {
   readonly state: JobRunState;
   /** The first of the job's commands that it is to run, from 0. */
   readonly firstCommand: number;
-  /** Of the commands as they were configured when it was asked for; what is run is what is configured when it is its turn. */
+  /** Hash of the commands that were configured when the run was requested; the runner uses the configuration at the time it starts. */
   readonly commandsDigest: string;
   /** The command that did not end well, from 0; `null` where all did, or none was reached. */
   readonly stoppedAt: number | null;
   /** Whether it was cancelled. */
   readonly isCancelled: boolean;
-  /** Process id of the command under way, as it was last noted. */
+  /** Process id of the running command, as last saved. */
   readonly pid: number | null;
 }
 
@@ -71,7 +71,7 @@ export interface LatestRun {
 export interface StepOutput {
   /** Its end, with secrets taken out. */
   readonly text: string;
-  /** Bytes of what came before that. */
+  /** Number of bytes before it that were discarded. */
   readonly droppedBytes: number;
 }
 
@@ -113,7 +113,7 @@ export class JobRunStore {
     });
   }
 
-  /** Whether any run waits or is under way. */
+  /** Whether any run is queued or running. */
   async hasWork(): Promise<boolean> {
     const row = await this.db
       .selectFrom('job_runs as asked')
@@ -124,7 +124,7 @@ export class JobRunStore {
     return row !== undefined;
   }
 
-  /** Takes the run that has waited longest of those whose job has none under way, and says that it is under way. */
+  /** Takes the run that has waited longest among jobs without a running run, and marks it as running. */
   claim(): Promise<JobRunRow | undefined> {
     return changeState(this.db, async (transaction) => {
       const rows = await jobRuns(transaction).where(IS_NOT_ENDED).orderBy('asked.run_id').execute();
@@ -145,7 +145,7 @@ export class JobRunStore {
     return row && toRow(row);
   }
 
-  /** A job's last run, however it was started. */
+  /** The last run of a job, however it was started. */
   async latestOf(accountId: number, job: string): Promise<LatestRun | undefined> {
     const row = await this.db
       .selectFrom('jobs')
@@ -161,7 +161,7 @@ export class JobRunStore {
     return row && { runId: row.id, status: row.status };
   }
 
-  /** Runs that are under way as far as noted, oldest first; where several processes share the database, those of dead ones. */
+  /** Runs marked as running, oldest first; if several processes share the database, those of dead ones. */
   async listRunning(): Promise<readonly JobRunRow[]> {
     const rows = await jobRuns(this.db)
       .where(IS_NOT_ENDED)
@@ -188,8 +188,8 @@ export class JobRunStore {
   }
 
   /**
-   * The run is over for the queue. Where its registered steps are not over, they are finished.
-   * @param failure why it failed, where its steps do not say it
+   * Removes the run from the queue and finishes its registered steps.
+   * @param failure the reason, if the steps do not contain it
    */
   async end(
     runId: number,
@@ -208,7 +208,7 @@ export class JobRunStore {
     });
   }
 
-  /** Notes what a step wrote. */
+  /** Saves the output of a step. */
   async saveOutput(stepId: string, { text, droppedBytes }: StepOutput): Promise<void> {
     const row = { output: text, dropped_bytes: droppedBytes };
     await this.db
@@ -223,7 +223,7 @@ export class JobRunStore {
       .execute();
   }
 
-  /** What steps wrote, by their ids; those of which nothing is kept are left out. */
+  /** The output of steps by their ids; steps without output are left out. */
   async outputsOf(stepIds: readonly string[]): Promise<ReadonlyMap<string, StepOutput>> {
     if (stepIds.length === 0) return new Map();
     const rows = await this.db.selectFrom('step_outputs').selectAll().where('step_id', 'in', stepIds).execute();
@@ -263,7 +263,7 @@ function toRow(row: JobRunColumns): JobRunRow {
   };
 }
 
-/** Tells whether commands are still those that they were: a retry goes on in the midst of them. */
+/** Detects changed commands: a retry continues in the middle of them. */
 export function digestOf(commands: readonly (readonly string[])[]): string {
   return createHash('sha256').update(JSON.stringify(commands)).digest('hex');
 }

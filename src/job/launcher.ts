@@ -49,7 +49,7 @@ export class JobLauncher {
     // Text from a request, its reason for example, stays away from command lines.
     const place = { job: run.job, environment: run.environment, project: run.project };
     const flags = Object.entries(place).flatMap(([name, value]) => (value === null ? [] : [`--${name}=${value}`]));
-    // The bridge that holds the folder is this one: what cannot be handed over is taken in by its next start.
+    // This bridge itself owns the folder: records that cannot be handed over are imported by its next start.
     const where = [`--config=${devNull}`, `--data-dir=${dataFolder}`];
     return new StepProcess(
       {
@@ -79,9 +79,9 @@ function commandEnvironment(own: Readonly<Record<string, string | undefined>>) {
 
 const OWN = /^(?:RUN_BRIDGE_.*|OTEL_.*|DATABASE_URL|TRACEPARENT|TRACESTATE|BAGGAGE)$/;
 
-/** Output that is kept of one command, standard output and error together, in bytes: the last 256 KiB. */
+/** Maximum output kept of one command, standard output and error together, in bytes: the last 256 KiB. */
 export const MAX_OUTPUT_BYTES = 256 * 1024;
-/** Whatever a command has started and left behind may hold its output open for so long, in milliseconds. */
+/** How long processes that a command left behind may keep its output open, in milliseconds. */
 const OUTPUT_GRACE_MS = 500;
 
 /** A program to start. */
@@ -92,7 +92,7 @@ export interface ProgramStart {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** A program under way, in a session and process group of its own, so that nothing of it is left where it must end. */
+/** A running program in its own session and process group, so that its whole process tree can be ended. */
 export class StepProcess {
   readonly output = new OutputTail(MAX_OUTPUT_BYTES);
   /** Resolves when it has ended and its output was read. */
@@ -136,7 +136,7 @@ export class StepProcess {
     if (!this.hasEnded && this.pid !== undefined) this.child?.kill(signal);
   }
 
-  /** Sends a signal to everything that the program has started, but not to itself: it has to tell how that ended. */
+  /** Sends a signal to all descendants of the program, but not to itself: it has to report how they ended. */
   signalOffspring(signal: NodeJS.Signals): void {
     const { pid } = this;
     if (this.hasEnded || pid === undefined) return;
@@ -170,7 +170,7 @@ export class StepProcess {
     });
     this.hasEnded = true;
     if (ending.kind === 'notStarted') return ending;
-    // What it ran must not go on without it: its end would not be noticed.
+    // Its descendants must not outlive it: nobody would notice their end.
     if (ending.kind === 'killed' && child.pid !== undefined) signalProcesses([-child.pid], 'SIGKILL');
     await pause(this.clock, OUTPUT_GRACE_MS, closed.signal);
     child.stdout?.destroy();
@@ -183,7 +183,7 @@ function notStarted(error: unknown): CommandEnding {
   return { kind: 'notStarted', reason: errorCode(error) ?? String(error) };
 }
 
-/** Keeps the end of what a command writes: the last `maxBytes`, whatever came before. */
+/** Keeps the last `maxBytes` of a command's output. */
 export class OutputTail {
   private readonly chunks: Buffer[] = [];
   private keptBytes = 0;
@@ -205,7 +205,7 @@ export class OutputTail {
     }
   }
 
-  /** What is kept, from the beginning of a line on where something before it is gone. */
+  /** The captured output, from the start of a line if something before it was discarded. */
   get text(): string {
     const kept = Buffer.concat(this.chunks).subarray(-this.maxBytes);
     if (kept.byteLength === this.totalBytes) return kept.toString('utf8');
@@ -213,7 +213,7 @@ export class OutputTail {
     return kept.subarray(lineStart === kept.byteLength ? 0 : lineStart).toString('utf8');
   }
 
-  /** Bytes of what came before it. */
+  /** Number of bytes before it that were discarded. */
   get droppedBytes(): number {
     return this.totalBytes - Math.min(this.keptBytes, this.maxBytes);
   }

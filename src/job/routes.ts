@@ -20,14 +20,14 @@ export interface JobRunDeps extends Pick<V2Deps, 'catalog' | 'factsOf' | 'redact
 }
 
 const ACCOUNT_PATH = `${V2_PATH}/accounts/:accountId`;
-/** A cause and a few names are all that there is to say. */
+/** Room for a cause and a few names. */
 const MAX_BODY_BYTES = 64 * 1024;
 /** When to try again where the queue is full, in seconds. */
 const RETRY_AFTER_S = '30';
 
 /**
- * Starts runs of jobs, and cancels runs. What is run is what the configuration declares: `cause` is kept as the run's
- * reason, what would change the commands is refused, and whatever else a body holds has no effect.
+ * Starts runs of jobs, and cancels runs. The commands come from the configuration: `cause` is stored as the run's
+ * reason, fields that would change the commands are refused, and all other fields of the body are ignored.
  */
 export function jobRunRouter({ catalog, factsOf, redaction, clock, openService }: JobRunDeps): Router {
   const router = Router();
@@ -69,7 +69,7 @@ export function jobRunRouter({ catalog, factsOf, redaction, clock, openService }
     const runId = runIdOf(result, job);
     const run = await catalog.findRun(callerOf(response).accountId, runId);
     if (run === undefined) throw ApiError.notFound();
-    // Its answer says that it is queued: it may begin from here on.
+    // The answer reports it as queued: it may start from here on.
     service.goOn();
     response.json(success(documentOf(request, response, run)));
   }

@@ -14,7 +14,7 @@ import type { ExecutionStore } from '../storage/execution-store.js';
 import { digestOf, type JobRunRow, type JobRunStore, type StepOutput } from './job-run-store.js';
 import type { JobLauncher, StepProcess } from './launcher.js';
 
-/** How many runs are under way at a time. */
+/** Maximum number of concurrent runs. */
 export interface JobRunnerConfig {
   readonly maxRunning: number;
   /** Whether several processes share the queue: then runs that dead ones left are looked for now and then. Default: false. */
@@ -41,14 +41,14 @@ export class JobRunner implements Component {
     private readonly deps: JobRunnerDeps,
   ) {}
 
-  /** Ends the runs that the last process left under way, and continues with its queue. */
+  /** Fails the runs that the previous process left running, and continues with its queue. */
   async start(): Promise<void> {
     await this.lookLeftBehind();
     this.wake();
     this.track(this.lookAgain());
   }
 
-  /** Interrupts what is under way; what is queued stays so. */
+  /** Interrupts running commands; queued runs stay queued. */
   async shutdown(deadline: AbortSignal): Promise<void> {
     this.hasStopped.abort();
     for (const course of this.underWay.values()) course.stop(STOP_TIMES);
@@ -67,7 +67,7 @@ export class JobRunner implements Component {
     this.wake();
   }
 
-  /** What the command of a step that is under way has written so far; `undefined` for any other. */
+  /** The output so far of a running step's command; `undefined` for any other step. */
   outputOf(stepId: string): StepOutput | undefined {
     for (const course of this.underWay.values()) {
       const output = course.outputOf(stepId);
@@ -115,7 +115,7 @@ export class JobRunner implements Component {
     logger.info({ run: run.runId, job: run.job, reason: end.failure }, 'a run of a job ended');
   }
 
-  /** A run that was under way when the last process went away. Its command may still be there, alone. */
+  /** A run that was running when the previous process ended. Its command may still be running without a parent. */
   private async endLeftBehind(run: JobRunRow): Promise<void> {
     const { queue, executions, clock } = this.deps;
     if (run.pid !== null && isCommandOf(run.pid, run.runKey)) {
@@ -185,7 +185,7 @@ function problemOf(run: JobRunRow, job: JobDefinition | undefined): string | und
   return 'The commands of the job were changed while this retry waited; run the job anew';
 }
 
-/** Whether a process id is that of the `exec` of a run; known on Linux only. */
+/** Whether a process id belongs to the `exec` of a run; known on Linux only. */
 function isCommandOf(pid: number, runKey: string): boolean {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').includes(`--run-id=${runKey}`);
@@ -194,21 +194,21 @@ function isCommandOf(pid: number, runKey: string): boolean {
   }
 }
 
-/** How a run went, as far as its steps do not say it. */
+/** The outcome of a run, as far as its steps do not contain it. */
 export interface RunEnd {
-  /** The command that did not end well, or was not begun any more; `null` where all ended well. */
+  /** The command that failed or did not start; `null` if all succeeded. */
   readonly stoppedAt: number | null;
-  /** Why the run failed or was cancelled, where its steps do not say it. */
+  /** Why the run failed or was cancelled, if its steps do not contain it. */
   readonly failure: string | null;
 }
 
-/** `exec` hears of a cancellation within 2 s, interrupts, and then brings in what is left for up to 10 s; in milliseconds. */
+/** `exec` notices a cancellation within 2 s, interrupts the command, and then imports its records for up to 10 s; in milliseconds. */
 const EXEC_MARGIN_MS = 15_000;
 
 /** When everything of a run that was cancelled is killed, in milliseconds: `exec` should have ended it long before. */
 const KILL_AFTER_MS = CANCEL_TIMES.afterInterruptMs + CANCEL_TIMES.afterTerminateMs + EXEC_MARGIN_MS;
 
-/** A run under way: its commands one after the other, until one does not end well. */
+/** A running run: executes its commands one after the other, until one fails. */
 export class RunCourse {
   private process: StepProcess | undefined;
   private stepId: string | undefined;
@@ -256,12 +256,12 @@ export class RunCourse {
     this.interruption ??= new Interruption((signal) => this.send(signal), times, this.deps.clock);
   }
 
-  /** Ends everything of the command under way at once. */
+  /** Kills all processes of the running command. */
   kill(): void {
     this.process?.kill();
   }
 
-  /** What the command under way has written so far. */
+  /** The output of the running command so far. */
   outputOf(stepId: string): StepOutput | undefined {
     return stepId === this.stepId && this.process !== undefined ? this.outputOfProcess(this.process) : undefined;
   }
@@ -277,7 +277,7 @@ export class RunCourse {
     const process = deps.launcher.launch({ run, job, stepId, command });
     this.process = process;
     this.stepId = stepId;
-    // It was asked to stop while the step was begun.
+    // It was stopped while the step was being registered.
     if (this.isStopping) this.send('SIGINT');
     if (process.pid !== undefined) await queue.notePid(run.runId, process.pid);
     const ending = await process.ended;
@@ -327,7 +327,7 @@ const SECRET_NAME = /pass|secret|token|key|credential|private|auth/i;
 const URL_PASSWORD = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s:/@]*:)[^\s/@]+@/gi;
 
 /**
- * Takes secrets out of a command's output: values of environment variables whose names say that they are secret, and
+ * Removes secrets from a command's output: values of environment variables with names of secrets, and
  * passwords in URLs.
  * @param environment of the command
  */
@@ -346,7 +346,7 @@ function secretsOf(environment: Readonly<Record<string, string | undefined>>): r
   return [...new Set(values.filter(isSecret))].sort((a, b) => b.length - a.length);
 }
 
-/** Where a key lies is no secret (SSH_AUTH_SOCK, GOOGLE_APPLICATION_CREDENTIALS). */
+/** The path of a key is not a secret (SSH_AUTH_SOCK, GOOGLE_APPLICATION_CREDENTIALS). */
 const PATH = /^[/~.][\w./-]*$/;
 
 /** What runs are made with. */

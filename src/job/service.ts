@@ -47,11 +47,11 @@ export interface JobServiceDeps {
   readonly newId: () => string;
 }
 
-/** Starts, retries and cancels runs. It runs only what the configuration declares, whoever asks. */
+/** Starts, retries and cancels runs. It runs only commands of the configuration. */
 export class JobService {
   constructor(private readonly deps: JobServiceDeps) {}
 
-  /** A job as it is configured, if the account has it. */
+  /** A configured job, if it belongs to the account. */
   definitionOf(accountId: number, job: string): JobDefinition | undefined {
     // The configuration is that of the program's own account.
     return accountId === FIRST_ACCOUNT_ID ? this.deps.jobs.get(job) : undefined;
@@ -76,7 +76,7 @@ export class JobService {
     return this.add(accountId, job, reason, await this.stopOf(runId, accountId, job));
   }
 
-  /** Cancels a run that is queued or under way. @throws StoreError */
+  /** Cancels a queued or running run. @throws StoreError */
   async cancel({ accountId, runId, status }: RunToChange): Promise<CancelResult> {
     const { executions, clock, queue, runner } = this.deps;
     if (isFinal(status)) return { kind: 'alreadyOver' };

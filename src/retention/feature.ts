@@ -47,7 +47,7 @@ export interface RetentionHost {
   readonly clock: Clock;
 }
 
-/** A program at work: records may come while runs are removed. */
+/** For a running server: records may arrive while runs are removed. */
 export interface WorkingHost extends RetentionHost {
   /** Where runs are written to: a record log in the data folder, or what several processes share. */
   readonly recordLog: object;
@@ -64,8 +64,8 @@ export interface RetentionParts {
 }
 
 /**
- * Retention of a program at work.
- * @param purpose only `serve` looks which runs may go, an import for nothing; each start ends what a crash left half removed
+ * Retention in a running server.
+ * @param purpose only `serve` removes runs, an import does not; each start finishes removals that a crash interrupted
  */
 export function createRetention(
   config: RetentionConfig,
@@ -73,7 +73,7 @@ export function createRetention(
   host: WorkingHost,
 ): RetentionParts {
   const { recordLog, tracker, clock, logger } = host;
-  // Of several processes: the database removes only rows of traces that none of them has, and lets none take one meanwhile.
+  // With several processes: the database removes only rows of traces that no process owns, and no process can claim them meanwhile.
   const hold = recordLog instanceof JsonlRecordLog ? holdClosed(recordLog, tracker) : NO_HOLD;
   const { removals, runs, own } = kindsOf(config, host, hold);
   const looked = {
@@ -88,8 +88,8 @@ export function createRetention(
 }
 
 /**
- * Removes at once, in a data folder or database that nobody else is at work on, what may go; kind by kind.
- * @throws StoreError, ArtifactError; what the file system throws
+ * Removes expired data at once, kind by kind, from a data folder or database that no other process uses.
+ * @throws StoreError, ArtifactError; errors of the file system
  */
 export async function* retainOnce(
   config: RetentionConfig,
@@ -116,7 +116,7 @@ export function retentionLimits(age: number | 'off', size: number | 'off'): Rete
   return { maxAgeMs: age === 'off' ? null : age, maxBytes: size === 'off' ? null : size };
 }
 
-/** Kinds with their limits: `runs` are shared by several processes, `own` lies in the data folder of each. */
+/** Kinds with their limits: `runs` are shared by several processes, `own` belong to the data folder of each. */
 function kindsOf(config: RetentionConfig, host: RetentionHost, hold: TraceHold) {
   const { state, openArtifacts, foreign, destinations, clock } = host;
   const place = host.sharedPlace ?? new TelemetryFolder(config['data-dir']);
@@ -138,7 +138,7 @@ function kindsOf(config: RetentionConfig, host: RetentionHost, hold: TraceHold) 
   };
 }
 
-/** Holds traces in a program at work: nothing is written to them, and the tracker knows nothing of them. */
+/** Locks traces in a running server: nothing is written to them, and the tracker forgets them. */
 function holdClosed(recordLog: Pick<JsonlRecordLog, 'whileClosed'>, tracker: Pick<RunTracker, 'release'>): TraceHold {
   return {
     whileStill: (traceIds: readonly TraceId[], action) =>

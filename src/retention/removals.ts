@@ -9,12 +9,12 @@ export interface RemovalsDeps {
   readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'removeRun'>>;
 }
 
-/** Removes files whose rows are gone, and then the note of it. Everything may be done again. */
+/** Removes files whose rows are gone, and then the removal's record. Can be repeated. */
 export class Removals {
   constructor(private readonly deps: RemovalsDeps) {}
 
   /**
-   * Takes what an earlier process has left half out of the way, so that nobody finds it. To be called before anybody looks.
+   * Moves what an earlier process has partly removed out of the way, so that nobody finds it. Must be called before runs are listed.
    */
   async takeUp(): Promise<void> {
     await this.hide(await this.deps.store.listRemovals());
@@ -33,9 +33,9 @@ export class Removals {
   }
 
   /**
-   * Removes the files and the note.
-   * @returns false where the files cannot be reached from here, and stay noted
-   * @throws ArtifactError, StoreError; what the file system throws
+   * Removes the files and the removal's record.
+   * @returns false if the files cannot be reached from here, and stay recorded
+   * @throws ArtifactError, StoreError; errors of the file system
    */
   async end(removal: Removal): Promise<boolean> {
     const isDone = await this.remove(removal);

@@ -10,13 +10,13 @@ import type { RetainedSize, TelemetryPlace } from './telemetry-place.js';
 /** Keeps traces still while their files are moved away. */
 export interface TraceHold {
   /**
-   * Runs an action while nothing of the traces is open or written; records that come for them meanwhile wait.
-   * @returns false where one of them is at work, and nothing was done.
+   * Runs an action while none of the traces is open or written; records that arrive for them wait.
+   * @returns false if one of them is active, and nothing was done
    */
   whileStill(traceIds: readonly TraceId[], action: () => Promise<boolean>): Promise<boolean>;
 }
 
-/** Holds nothing: nobody else writes to the data folder, or the database removes only what nobody has. */
+/** Locks nothing: no other process writes to the data folder, or the database removes only rows without an owner. */
 export const NO_HOLD: TraceHold = { whileStill: (_traceIds, action) => action() };
 
 /** What it works with. */
@@ -32,7 +32,7 @@ export interface RetainedTelemetryDeps {
   readonly nowUnixMs: () => number;
 }
 
-/** Runs with all that is kept of them: record logs, Parquet, rows, and artifacts, which are nothing without their run. */
+/** Runs with all their data: record logs, Parquet, rows, and artifacts. */
 export class RetainedTelemetry implements RetainedKind {
   readonly name = 'telemetry';
   readonly noun = 'runs';
@@ -96,7 +96,7 @@ export interface RetainedArtifactsDeps {
   readonly nowUnixMs: () => number;
 }
 
-/** What commands left beside their telemetry. A run stays a run without it. */
+/** Artifacts of commands. A run stays without them. */
 export class RetainedArtifacts implements RetainedKind {
   readonly name = 'artifacts';
   readonly noun = 'runs';
@@ -139,13 +139,13 @@ export interface RetainedForeignDeps {
   readonly cursors: Pick<CursorStore, 'findForeign'>;
   /** Names of the destinations that there are. */
   readonly destinations: readonly string[];
-  /** What a destination has not taken for so long is given up; `null` for never. In milliseconds. */
+  /** Age after which data that a destination has not accepted is discarded, in milliseconds; `null` for never. */
   readonly maxBacklogMs: number | null;
   /** Wall-clock time in milliseconds. */
   readonly nowUnixMs: () => number;
 }
 
-/** A file holds no more than what came in so long, in milliseconds: else one that is hardly written to would be kept for years. */
+/** A file covers at most this much time, in milliseconds: otherwise one that is rarely written to would be kept for years. */
 const SEGMENT_MS = 86_400_000;
 
 /** Telemetry of other services, in the files that it is in. */
@@ -180,7 +180,7 @@ export class RetainedForeign implements RetainedKind {
     }
   }
 
-  /** How far each destination is; asked once a sweep, in which they only go on. */
+  /** The cursor of each destination, read once per sweep; cursors only advance. */
   private cursors(): Promise<readonly (ForeignCursor | undefined)[]> {
     const { cursors, destinations } = this.deps;
     return Promise.all(destinations.map((destination) => cursors.findForeign(destination)));
@@ -194,7 +194,7 @@ export class RetainedForeign implements RetainedKind {
     const { maxBacklogMs, nowUnixMs } = this.deps;
     if (maxBacklogMs !== null && writtenUnixMs <= nowUnixMs() - maxBacklogMs) return false;
     return cursors.some((cursor) => {
-      // One that has none has begun with nothing.
+      // A destination without a cursor has not started.
       const isBehind = cursor === undefined || cursor.segment < segment;
       return isBehind || (cursor.segment === segment && cursor.offset < sizeBytes);
     });
@@ -204,7 +204,7 @@ export class RetainedForeign implements RetainedKind {
 /** Runs that are looked up at a time. */
 const PAGE = 100;
 
-/** Runs that ended up to then, the oldest first, page by page: what is removed meanwhile disturbs nothing. */
+/** Runs that ended before a time, oldest first, page by page; removals in between do not disturb it. */
 async function* endedRuns(
   store: Pick<RetentionStore, 'listEnded'>,
   what: 'telemetry' | 'artifacts',

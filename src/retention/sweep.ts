@@ -5,7 +5,7 @@ import { reasonOf } from '../core/reason-of.js';
 import type { Removals } from './removals.js';
 import type { RetainedSize } from './telemetry-place.js';
 
-/** How long and how much of a kind is kept. */
+/** Maximum age and size of a kind. */
 export interface RetentionLimits {
   /** What ended longer ago goes; `null` for no such limit. In milliseconds. */
   readonly maxAgeMs: number | null;
@@ -24,7 +24,7 @@ export interface Removable {
   remove(): Promise<boolean>;
 }
 
-/** One kind of thing that is kept for a while, by limits of its own. Whoever adds a kind adds one of these. */
+/** A kind of data with its own limits. A new kind is a new object of this type. */
 export interface RetainedKind {
   /** As settings and log lines name it, for example `telemetry`. */
   readonly name: string;
@@ -33,7 +33,7 @@ export interface RetainedKind {
   readonly limits: RetentionLimits;
   /** What all of it takes, in bytes; asked for where there is a limit. */
   totalBytes(signal: AbortSignal): Promise<number>;
-  /** What may go of what ended up to then, about the oldest first: nothing that is under way or that somebody waits for. */
+  /** Expired items that ended before a time, roughly oldest first: none that is running or that somebody waits for. */
   removables(endedUntilUnixMs: number): AsyncIterable<Removable>;
 }
 
@@ -44,11 +44,11 @@ export interface SweepResult {
   readonly count: number;
   readonly fileCount: number;
   readonly sizeBytes: number;
-  /** What could not be brought below its limit of size, in bytes: all that is left is under way, too new or waited for. */
+  /** Size above the limit that could not be removed, in bytes: the remaining items are running, too new or waited for. */
   readonly excessBytes: number;
 }
 
-/** How a kind is gone through. */
+/** Sizes and limits of a sweep. */
 export interface SweepOptions {
   readonly nowUnixMs: number;
   /** Only counts. */
@@ -58,8 +58,8 @@ export interface SweepOptions {
 }
 
 /**
- * What ended so lately stays whatever its size, in milliseconds: late records of it may be on their way, and whoever waited
- * for it should find it.
+ * Items that ended less than this long ago stay whatever their size, in milliseconds: late records may arrive, and a
+ * client that waited for the run should find it.
  */
 export const KEPT_MS = 600_000;
 

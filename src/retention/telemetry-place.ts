@@ -22,13 +22,13 @@ export interface TelemetryPlace {
   /** What all of them take, in bytes. */
   totalBytes(signal: AbortSignal): Promise<number>;
   usageOf(traceIds: readonly TraceId[]): Promise<RetainedSize>;
-  /** Takes what is to be removed out of the way of whoever lists runs; what comes under its names afterwards is something else. */
+  /** Moves files of a removal out of the way of listings; new files under the same names are not affected. */
   hide(removals: readonly Removal[]): Promise<void>;
-  /** Removes files of a trace. False where they cannot be reached from here: they stay noted. May be done again. */
+  /** Removes files of a trace. False if they cannot be reached from here: they stay recorded. Can be repeated. */
   remove(removal: Removal): Promise<boolean>;
 }
 
-/** Where folders of traces are while they are removed, in the data folder: out of the way of whoever lists runs. */
+/** The folder for folders of traces while they are removed, in the data folder: out of the way of listings. */
 const REMOVED_FOLDER = 'removed';
 
 /** Files of traces in the data folder of one process. */
@@ -57,7 +57,7 @@ export class TelemetryFolder implements TelemetryPlace {
       if (kind === 'run') await rm(join(dataFolder, ROWS_FOLDER, `${id}.json`), { force: true });
       if (kind !== 'trace') continue;
       await makeFolderIn(dataFolder, REMOVED_FOLDER);
-      // One of the same name is what a removal of before has left.
+      // A folder of the same name is left over from an earlier removal.
       await rm(this.hidden(id), { recursive: true, force: true });
       await rename(join(dataFolder, 'runs', id), this.hidden(id)).catch((error: unknown) => {
         if (errorCode(error) !== 'ENOENT') throw error;
@@ -82,7 +82,7 @@ export interface TelemetryBucketDeps {
   readonly traces: Pick<SharedTraceStore, 'find' | 'usage'>;
 }
 
-/** Files of traces in the bucket that several processes share. Nobody lists runs there: with its rows a run is gone. */
+/** Files of traces in the bucket that several processes share. Nobody lists runs there: without its rows a run is gone. */
 export class TelemetryBucket implements TelemetryPlace {
   constructor(private readonly deps: TelemetryBucketDeps) {}
 
@@ -108,7 +108,7 @@ export class TelemetryBucket implements TelemetryPlace {
     const traceId = parseTraceId(id);
     if (traceId === undefined) return;
     const keys = await bucket.list(tracePrefix(traceId));
-    // Looked at after the list: what comes with a trace that is there again is not in it, or is not touched.
+    // Checked after the list: files of a trace that exists again are not in it, or are not touched.
     if (keys.length === 0 || (await this.deps.traces.find(traceId)) !== undefined) return;
     await bucket.remove(keys);
   }

@@ -27,7 +27,7 @@ const jobId = z
   .meta({ description: "a job's number" });
 const name = z.string('must be a string').trim().min(1, 'is empty').max(255, 'is longer than 255 characters');
 
-/** What the hosted platform takes. Clients send an empty `id`, and what they do not know as null. */
+/** The values the hosted platform accepts. Clients send an empty `id`, and null for what they do not know. */
 const platformInputSchema = z.object({
   event_types: z
     .array(z.enum(WEBHOOK_EVENT_TYPES, `is none of ${WEBHOOK_EVENT_TYPES.join(', ')}`), 'is no list')
@@ -71,7 +71,7 @@ const nativeInputSchema = platformInputSchema.extend({
   max_per_minute: z.int().min(1).max(60_000).nullable(),
 });
 
-/** What a new subscription needs; the rest has defaults. */
+/** The required fields of a new subscription; the rest has defaults. */
 const REQUIRED = { event_types: true, name: true, client_url: true } as const;
 
 /** The bodies of a new subscription and of a change, on either API. */
@@ -258,7 +258,7 @@ export const nativeSubscriptionSchema = subscriptionSchema
   })
   .meta({ id: 'OwnWebhookSubscription' });
 
-/** What a test says. */
+/** The result of a test. */
 export const testSchema = z.object({
   verification_error: text.nullable(),
   verification_status_code: text,

@@ -88,7 +88,7 @@ export const ARCHIVE_WORDS = {
     `every delivery of the last ${Math.round(failingMs / 86_400_000)} days has failed`,
 } as const satisfies Readonly<Record<ArchiveReason, (figure: number) => string>>;
 
-/** @returns `undefined` for words that are none of these: of another version of the program, say */
+/** @returns `undefined` for unknown words, for example those of another version */
 export function archiveReasonOf(words: string): ArchiveReason | undefined {
   if (words.startsWith('the endpoint answered 410')) return 'gone';
   if (words.endsWith('deliveries in a row have failed')) return 'failures_in_a_row';
@@ -117,7 +117,7 @@ const JITTER_PART = 0.1;
  * @param attempts made so far, from 1
  * @param retryAfterMs what the endpoint asked for: never less than that, within bounds; `null` for nothing
  * @param random uniform in [0, 1)
- * @returns milliseconds from now; `undefined` where there is none any more
+ * @returns milliseconds from now; `undefined` when no attempt is left
  */
 export function nextAttemptInMs(
   { delaysMs, maxRetryAfterMs }: AttemptSchedule,

@@ -23,7 +23,7 @@ const ACTIONS = ['list', 'events', 'replay'] as const;
 const MAX_LISTED = 100;
 const MAX_SINCE_MS = 7 * 86_400_000;
 
-/** Opens the state that a command line names, and closes it after `body`. @param noun of what is kept there, for its errors */
+/** Opens the state that the command line names, and closes it after `body`. @param noun names the kind of data in error messages */
 export type WithState = (
   invocation: Invocation,
   noun: string,

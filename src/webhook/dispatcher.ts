@@ -24,7 +24,7 @@ import type { SubscriptionStore } from './subscription-store.js';
 export interface DispatcherConfig {
   readonly schedule: AttemptSchedule;
   readonly limits: BreakerLimits;
-  /** Attempts under way at a time, in all. */
+  /** Maximum number of concurrent attempts. */
   readonly maxInFlight: number;
   /** An event is claimed for so long, in milliseconds: longer than an attempt takes with the saving of its result. */
   readonly leaseMs: number;
@@ -62,7 +62,7 @@ const SOON_MS = 5;
 const FRESH_MS = 1_000;
 
 /**
- * Delivers due events to their subscriptions. Each subscription has a queue of its own, so that none waits for another's
+ * Delivers due events to their subscriptions. Each subscription has its own queue, so that none waits for another's
  * endpoint; at most half of all attempts are for subscriptions whose last delivery has failed.
  */
 export class WebhookDispatcher implements Component {
@@ -87,7 +87,7 @@ export class WebhookDispatcher implements Component {
     private readonly deps: DispatcherDeps,
   ) {
     const { clock, logger, events: store, holder } = deps;
-    // Every attempt under way listens.
+    // Every running attempt listens to it.
     setMaxListeners(0, this.cutOff.signal);
     const onArchived = (one: ArchivedSubscription) => this.logArchived(one);
     this.writer = new ResultWriter(holder, {
@@ -104,7 +104,7 @@ export class WebhookDispatcher implements Component {
     this.timer.within(SOON_MS);
   }
 
-  /** Attempts under way may end until `deadline`; the rest is delivered again by the next start. */
+  /** Running attempts may finish until `deadline`; the next start repeats the rest. */
   async shutdown(deadline: AbortSignal): Promise<void> {
     this.stopping.abort();
     this.timer.cancel();
@@ -134,7 +134,7 @@ export class WebhookDispatcher implements Component {
     const { clock, events } = this.deps;
     const ended = whenAborted(deadline);
     while (!deadline.aborted) {
-      // One under way may have looked before the last came.
+      // A running claim may have queried before the latest event was written.
       await this.polling;
       await this.poll();
       if (this.running.size > 0) await Promise.race([ended, Promise.all(this.running)]);
@@ -168,7 +168,7 @@ export class WebhookDispatcher implements Component {
     }
   }
 
-  /** Begins as many attempts for a subscription as may be under way. */
+  /** Starts as many attempts for a subscription as its limit allows. */
   private async pump(subscription: WebhookSubscription): Promise<void> {
     const { events, clock, holder } = this.deps;
     const queue =
@@ -216,7 +216,7 @@ export class WebhookDispatcher implements Component {
     let isDelivered = false;
     try {
       const sent = await sendEvent(this.deps.senders, subscription, event, this.cutOff.signal);
-      // The end of the program cut it off: that says nothing about the endpoint.
+      // The shutdown of the program aborted it, which does not count against the endpoint.
       if (this.cutOff.signal.aborted && !sent.isDelivered) return;
       isDelivered = sent.isDelivered;
       const { schedule } = this.config;
@@ -242,7 +242,7 @@ export class WebhookDispatcher implements Component {
   /** Takes the next events of a subscription, with its current settings. */
   private async goOn(subscription: WebhookSubscription, queue: SubscriptionQueue, isDelivered: boolean): Promise<void> {
     const { accountId, id } = subscription;
-    // Of several attempts that end together one goes on, for all of them.
+    // When several attempts end together, one of them continues for all.
     if (this.stopping.signal.aborted || queue.isClaiming) return;
     queue.isClaiming = true;
     try {
@@ -312,12 +312,12 @@ const MAX_BATCH = 256;
 /** Between two tries while the state cannot be written, in milliseconds. */
 const RETRY_MS = 1_000;
 
-/** Saves results of attempts. Those that come while a write is under way share the next one. */
+/** Saves results of attempts. Those that arrive during a write share the next one. */
 class ResultWriter {
   private waiting: { readonly result: AttemptResult; readonly done: () => void }[] = [];
   private isWriting = false;
 
-  /** @param holder who has claimed the events */
+  /** @param holder claims the events */
   constructor(
     private readonly holder: string,
     private readonly deps: ResultWriterDeps,
@@ -367,12 +367,12 @@ class ResultWriter {
 const MAX_CONCURRENCY = 8;
 
 /**
- * How many attempts one subscription may have under way: one at first and after a failure, more with each success. So an
- * endpoint that does not answer holds one connection, and a fast one is not held up by its own events.
+ * The number of concurrent attempts of one subscription: one at first and after a failure, more with each success. So an
+ * endpoint that does not answer occupies one connection, and a fast one is not slowed down by its own events.
  */
 class SubscriptionQueue {
   inFlightCount = 0;
-  /** A claim is under way. */
+  /** A claim is running. */
   isClaiming = false;
   private limit = 1;
 

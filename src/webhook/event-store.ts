@@ -14,7 +14,7 @@ import {
   type WebhookTransaction,
 } from './tables.js';
 
-/** Who takes events to deliver them, and for how long. */
+/** The holder that claims events to deliver them, and the duration of its claim. */
 export interface Claim {
   /** Unique among processes. */
   readonly holder: string;
@@ -22,13 +22,13 @@ export interface Claim {
   readonly leaseUntilUnixMs: number;
 }
 
-/** Which events are to be delivered anew. */
+/** Selects the events to redeliver. */
 export type ReplayScope =
   | { readonly eventId: string }
-  /** All that failed or were skipped since then, of one subscription or of all of the account. */
+  /** All events that failed or were skipped since then, of one subscription or of the whole account. */
   | { readonly sinceUnixMs: number; readonly subscriptionId?: string };
 
-/** Due events that are looked at for one that can be claimed: behind so many that wait for one of their job, others wait too. */
+/** How many due events are searched for one that can be claimed. Behind this many events that wait for an earlier event of their job, others wait too. */
 const MAX_LOOKED_AT = 256;
 const MINUTE_MS = 60_000;
 
@@ -90,7 +90,7 @@ export class WebhookEventStore {
       .orderBy('event.due_unix_ms')
       .orderBy('event.seq')
       .limit(MAX_LOOKED_AT);
-    // One statement, and what it changes is looked at again where another one changed it first: each event has one holder.
+    // One statement that evaluates its conditions again when another writer was faster: each event has one holder.
     const rows = await this.db
       .updateTable('webhook_events')
       .set({ lease_until_unix_ms: leaseUntilUnixMs, lease_holder: holder })
@@ -121,9 +121,9 @@ export class WebhookEventStore {
   }
 
   /**
-   * Saves results of attempts, in one transaction. What another holder has taken over meanwhile is logged, and
-   * changes nothing else. What did not arrive at a URL that the subscription no longer has is due at once, with all
-   * attempts before it, and says nothing of the subscription. What waits for a subscription that is archived is skipped.
+   * Saves results of attempts, in one transaction. A result of an event that another holder has claimed meanwhile is logged and
+   * changes nothing else. An event that failed at a URL the subscription no longer has is due at once, with all
+   * attempts before it, and does not count against the subscription. Events of an archived subscription are skipped.
    */
   finish(
     results: readonly AttemptResult[],
@@ -134,7 +134,7 @@ export class WebhookEventStore {
     return changeWebhooks(this.db, (transaction) => new EventResults(transaction, holder, breaker).write(results));
   }
 
-  /** Gives back what was claimed and not finished. @param holder whose: all holders that begin with it; all that anybody has when left out */
+  /** Releases events that were claimed and not finished. @param holder all holders with this prefix; everybody when left out */
   async release(holder?: string): Promise<void> {
     await this.db
       .updateTable('webhook_events')
@@ -338,7 +338,7 @@ export class EventResults {
 
   /**
    * @param isOutdated whether it was sent to a URL that the subscription no longer has
-   * @returns the attempt's position; `undefined` where the event is no longer there
+   * @returns the attempt's position; `undefined` if the event no longer exists
    */
   private async writeEvent({ event, next, attempt }: AttemptResult, isOutdated: boolean): Promise<number | undefined> {
     const { transaction, holder } = this;
@@ -348,7 +348,7 @@ export class EventResults {
         attempt_count: eb('attempt_count', '+', 1),
         round_count: isOutdated ? 0 : eb('round_count', '+', 1),
         ...{ is_tried: 1, lease_until_unix_ms: 0, lease_holder: null },
-        // What was skipped while the attempt was under way stays so, unless it arrived.
+        // An event that was skipped during the attempt stays skipped, unless it arrived.
         state:
           next.state === 'delivered'
             ? next.state

@@ -28,7 +28,7 @@ export interface WebhookEvent {
 
 /** An event as it is sent: one of the outbox, or a test. */
 export interface OutgoingEvent extends Pick<WebhookEvent, 'id' | 'eventType' | 'facts' | 'createdUnixMs'> {
-  /** Somebody tests the subscription: nothing has happened. Events of the outbox do not have it. */
+  /** A user tests the subscription; no run has happened. Events of the outbox do not have it. */
   readonly isTest?: true;
 }
 
@@ -50,13 +50,13 @@ export interface WebhookAttempt {
   /** The first 4 KiB. */
   readonly responseBody: string;
   /**
-   * What ended the kept connection on which it was sent first, where it was sent once more, on a new one; `null` where it
+   * Why the reused connection of the first try ended, if the request was repeated on a new one; `null` if it
    * was sent once.
    */
   readonly resentAfter: string | null;
 }
 
-/** What an attempt came to, and what follows for its event. */
+/** The outcome of an attempt, and the next state of its event. */
 export interface AttemptResult {
   readonly event: WebhookEvent;
   /** Of the URL that it was sent to. */
@@ -70,11 +70,11 @@ export interface AttemptResult {
 /** A subscription that was archived, and why. */
 export type ArchivedSubscription = Pick<WebhookSubscription, 'id' | 'name' | 'accountId'> & {
   readonly reason: string;
-  /** Events that waited for it, and are not delivered. */
+  /** Events that waited for it and are not delivered. */
   readonly skippedCount: number;
 };
 
-/** What an event says of a run, as it was when the event was made. Times are Unix milliseconds. */
+/** The state of a run when the event was created. Times are Unix milliseconds. */
 export interface RunFacts {
   readonly jobId: number;
   readonly jobName: string;
@@ -83,24 +83,24 @@ export interface RunFacts {
   readonly environmentName: string;
   readonly projectId: number;
   readonly projectName: string;
-  /** Empty where the telemetry does not say it. */
+  /** Empty if the telemetry does not contain it. */
   readonly engineVersion: string;
   readonly status: RunStatus;
   /** Why it did not end well. */
   readonly statusMessage: string | null;
-  /** What started it, in words; `null` where that is not known. */
+  /** The trigger of the run as text; `null` if unknown. */
   readonly reason: string | null;
   /** When its first command was started; of a run without one, when the run was made. */
   readonly startedUnixMs: number;
-  /** Of an event that says that it is over. */
+  /** Only in events of ended runs. */
   readonly finishedUnixMs: number | null;
-  /** Artifacts that it was to have and that never came; left out where all of them can be downloaded. */
+  /** Expected artifacts that never arrived; left out if all of them can be downloaded. */
   readonly missingArtifacts?: MissingArtifactFacts;
-  /** Of an event that says that it errored: when its first command that did so ended. */
+  /** Only in `job.run.errored`: the time when the first failed command ended. */
   readonly erroredUnixMs: number | null;
 }
 
-/** What an event says of missing artifacts. */
+/** Count of missing artifacts and the reason. */
 export interface MissingArtifactFacts {
   readonly count: number;
   /** The first of them. */

@@ -10,8 +10,8 @@ import type { WithState } from './command.js';
 import type { PartsConfig, PartsHost, WebhookParts } from './open-webhooks.js';
 import type { OutboxOptions, WebhookOutbox } from './outbox.js';
 
-// The door of webhooks: no other folder imports anything else of this one. It loads the rest when that is needed: the command
-// line nothing of it, and a server what delivers only where there is a subscription.
+// The door of webhooks: no other folder imports anything else of this one. It loads the rest on demand: the command
+// line loads nothing, and a server loads the dispatcher when the first subscription exists.
 
 export type { WebhookOutbox } from './outbox.js';
 
@@ -85,7 +85,7 @@ export function webhookCommand(withState: WithState): CliCommand {
   };
 }
 
-/** How often subscriptions are looked for that another program made, while there is none, in milliseconds. */
+/** The interval of the search for subscriptions created by another process, while there is none, in milliseconds. */
 const POLL_MS = 5_000;
 
 /** Delivers events to their subscriptions. What delivers is loaded where there is a subscription, or when the first one is made. */

@@ -6,7 +6,7 @@ import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js';
 import type { Clock } from '../core/clock.js';
 import { exchange, exchangeErrorText, type HttpAnswer, StaleConnectionError } from '../core/http-exchange.js';
 
-/** What came of one request. */
+/** The outcome of one request. */
 export interface HttpOutcome {
   /** `null` where nothing was answered. */
   readonly status: number | null;
@@ -15,25 +15,25 @@ export interface HttpOutcome {
   readonly body: string;
   /** Why nothing was answered, in words; `null` where something was. */
   readonly error: string | null;
-  /** What ended the kept connection on which it was sent first, where it was sent once more, on a new one; else `null`. */
+  /** Why the reused connection of the first try ended, if the request was repeated on a new one; else `null`. */
   readonly resentAfter: string | null;
 }
 
 /** How requests are made. */
 export interface WebhookHttpConfig {
   readonly rules: AddressRules;
-  /** Until the head of the answer is there, in milliseconds; what has come of its body by then is kept. */
+  /** Timeout until the head of the response, in milliseconds; the part of the body received by then is kept. */
   readonly timeoutMs: number;
   readonly resolve: ResolveAll;
   /** Authorities in PEM, in place of the usual ones; for tests. */
   readonly ca?: string;
 }
 
-/** Of an answer's body no more is kept; the rest is not waited for. */
+/** Maximum number of bytes of a response body that are read. */
 const MAX_BODY_BYTES = 4 * 1024;
-/** What is said of an error is cut here, in characters. */
+/** Error messages are truncated to this many characters. */
 const MAX_ERROR_LENGTH = 500;
-/** Connections are kept for so long after an answer, in milliseconds: shorter than servers usually do. */
+/** How long an idle connection is kept open, in milliseconds: shorter than servers usually do. */
 const KEPT_MS = 4_000;
 
 /** Posts bodies to endpoints whose addresses are allowed. Redirects are answers like others, and no proxy is used. */
@@ -52,8 +52,8 @@ export class WebhookHttp {
   }
 
   /**
-   * One attempt; never throws for what the other side does. What is sent on a kept connection that ends before a byte of the
-   * answer is sent once more on a new one: the other side may have closed it before it saw the request.
+   * Makes one attempt; never throws for a fault of the other side. If a reused connection ends before the first byte of the
+   * response, the request is sent once more on a new one: the other side may have closed the connection before it read the request.
    * @param signal ends it early
    */
   async post(
@@ -91,12 +91,12 @@ export class WebhookHttp {
     { isKept, endMs }: { readonly isKept: boolean; readonly endMs: number },
   ): Promise<HttpAnswer> {
     const { rules, timeoutMs, ca } = this.config;
-    // Sockets look up names only: an address that stands in the URL is looked at here.
+    // Sockets resolve names only: an address in the URL is checked here.
     const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
     const rule = isIP(host) === 0 ? undefined : rules.ruleAgainst(host);
     if (rule !== undefined) return Promise.reject(new ForbiddenAddressError(url.hostname, rule));
     const refuse = (remoteAddress: string) => {
-      // Whatever way the socket came to its address: what it is connected to is looked at once more.
+      // Checks the address of the open connection once more, however the socket resolved it.
       const found = rules.ruleAgainst(remoteAddress);
       return found === undefined ? undefined : new ForbiddenAddressError(url.hostname, found);
     };
@@ -122,8 +122,8 @@ function flat(headers: http.IncomingHttpHeaders): Record<string, string> {
 export type ResolveAll = (hostname: string) => Promise<readonly LookupAddress[]>;
 
 /**
- * A `lookup` for sockets that gives them allowed addresses only. The socket connects to what was looked at: a name that
- * resolves to another address a moment later changes nothing.
+ * A `lookup` for sockets that returns only allowed addresses. The socket connects to the address that was checked, so
+ * a name that resolves to another address later changes nothing.
  */
 export function guardedLookup(rules: AddressRules, resolve: ResolveAll): LookupFunction {
   return (hostname, options, callback) => {
@@ -143,7 +143,7 @@ export function guardedLookup(rules: AddressRules, resolve: ResolveAll): LookupF
   };
 }
 
-/** An endpoint's address is one that nothing is sent to. The message says which, by which rule, and what allows it. */
+/** The endpoint's address is not allowed. The message contains the address, the rule, and the setting that allows it. */
 export class ForbiddenAddressError extends Error {
   override readonly name = 'ForbiddenAddressError';
   /** @param rule such as `127.0.0.1 is loopback` */
@@ -180,7 +180,7 @@ export type AllowedRange = readonly [IPv4 | IPv6, number];
 
 /**
  * Reads one entry of an allow list: an address, a range such as `10.1.0.0/16`, `loopback` or `private`.
- * @returns `undefined` when it is none of these
+ * @returns `undefined` for anything else
  */
 export function parseAllowed(text: string): readonly AllowedRange[] | undefined {
   const ranges = WORDS[text.toLowerCase()] ?? [text];
@@ -237,13 +237,13 @@ function isOutsideOfUnicast(address: IPv4 | IPv6): boolean {
   return address instanceof ipaddr.IPv6 && !address.match(ipaddr.IPv6.parse('2000::'), 3);
 }
 
-/** The IPv4 address that an IPv6 one stands for, where a gateway or the system itself would send to that. */
+/** The IPv4 address embedded in an IPv6 one, if a gateway or the operating system would send to it. */
 function innerAddress(address: IPv6): IPv4 | undefined {
   if (address.isIPv4MappedAddress()) return address.toIPv4Address();
   const bytes = address.toByteArray();
   switch (address.range()) {
     case 'rfc6052':
-      // A prefix of one's own network (64:ff9b:1::/48) has the address in places that only the network knows.
+      // A network's own NAT64 prefix (64:ff9b:1::/48) embeds the address at a position that only the network knows.
       return bytes.slice(4, 12).every((byte) => byte === 0) ? new ipaddr.IPv4(bytes.slice(12)) : undefined;
     case 'rfc6145':
       return new ipaddr.IPv4(bytes.slice(12));

@@ -5,9 +5,9 @@ import type { WebhookSubscription } from './subscription.js';
 
 /** A message for people, before it is put into a form. */
 export interface RunMessage {
-  /** One line: what became of which run. */
+  /** One line: the run and its outcome. */
   readonly title: string;
-  /** `neutral` where there is nothing to be glad or sorry of: it has begun, or was cancelled. */
+  /** `neutral` for a run that has started or was cancelled. */
   readonly mood: 'good' | 'bad' | 'neutral';
   /** Name and value. */
   readonly facts: readonly (readonly [string, string])[];
@@ -42,7 +42,7 @@ export function runMessage(
   details: RunDetails,
 ): RunMessage {
   const { status, startedUnixMs, finishedUnixMs } = facts;
-  // The event may be sent, or sent again, long after the run failed: it says that the run began, and no more.
+  // The event may be sent or redelivered long after the run failed; it only reports the start.
   const hasEnded = eventType !== 'job.run.started';
   const seconds = !hasEnded || finishedUnixMs === null ? null : Math.round((finishedUnixMs - startedUnixMs) / 1_000);
   return {

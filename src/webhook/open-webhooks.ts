@@ -34,7 +34,7 @@ export interface PartsHost extends Pick<RunDetailsDeps, 'tracker' | 'reader' | '
   readonly state: Pick<State, 'catalog'>;
   readonly subscriptions: SubscriptionStore;
   readonly events: WebhookEventStore;
-  /** By what the data folder, which one process at a time has, is known in a database that others share. */
+  /** The id of a data folder, which one process at a time uses, in a database that others share. */
   readonly folderId: string;
   readonly clock: Clock;
   readonly logger: Logger;

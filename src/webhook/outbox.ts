@@ -33,7 +33,7 @@ export const OUTBOX_DEFAULTS: OutboxOptions = {
 const ROWS_PER_STATEMENT = 500;
 /** Events wait so long, in milliseconds, while a command is running whose telemetry this run may turn out to be. */
 const DOUBTFUL_MS = 3_000;
-/** And so long where the telemetry names a step that is not registered yet: whoever runs the command is about to. */
+/** Also the wait for a step that the telemetry names and that is not registered yet. */
 const EXPECTED_MS = 10_000;
 
 /** Missing artifacts that an event names. */
@@ -44,7 +44,7 @@ interface DueRun {
   readonly id: number;
   readonly accountId: number;
   readonly types: readonly WebhookEventType[];
-  /** `executions.told` afterwards. */
+  /** The new value of `executions.told`. */
   readonly notified: number;
   /** Its first command that errored; `null` for none. */
   readonly error: RunError | null;
@@ -56,9 +56,9 @@ interface DueRun {
 
 /** The first command of a run that errored. */
 interface RunError {
-  /** Why it did; `null` where that is not known. */
+  /** The reason; `null` if unknown. */
   readonly message: string | null;
-  /** When it ended; `null` where that is not known. */
+  /** When it ended; `null` if unknown. */
   readonly erroredUnixMs: number | null;
 }
 
@@ -86,7 +86,7 @@ export class WebhookOutbox implements RunObserver {
     }
   }
 
-  /** A run that had ended before its import began has no events, as far as it is known to have ended. */
+  /** A run that ended before its import began has no events. */
   async onImported(
     transaction: Transaction<StateTables>,
     stepIds: readonly string[],
@@ -105,7 +105,7 @@ export class WebhookOutbox implements RunObserver {
 
   /** Removes the events of which nothing was sent. */
   async onRemoved(transaction: Transaction<StateTables>, runId: number): Promise<void> {
-    // Whoever saves results of attempts locks the counter first and the events then; so does this.
+    // Locks the counter before the events, in the same order as the writer of attempt results.
     await nextIds(transaction, 'webhook', 0);
     await transaction
       .withTables<WebhookTables>()
@@ -166,7 +166,7 @@ export class WebhookOutbox implements RunObserver {
     return {
       ...{ id: `wev_${this.options.newKsuid(nowUnixMs)}`, subscription_id: id, event_type: type },
       ...{ job_id: facts.jobId, run_id: facts.runId, facts: JSON.stringify(facts), created_unix_ms: nowUnixMs },
-      // Kept also where nothing is delivered, so that it can be replayed.
+      // Created even if nothing is delivered, so that it can be redelivered.
       state: state === 'active' ? 'pending' : 'skipped',
       ...{ is_tried: 0, is_forced: 0, round_count: 0, attempt_count: 0, http_status_code: null },
       ...{ due_unix_ms: nowUnixMs + waitMs, lease_until_unix_ms: 0, lease_holder: null },
@@ -222,7 +222,7 @@ async function findDueRuns(
   });
 }
 
-/** Runs of which a command is known to have errored, whether or not its files can be read yet. */
+/** Runs with a command that has errored, whether or not its files can be read yet. */
 async function findErrors(
   transaction: Transaction<StateTables>,
   runIds: readonly number[],
@@ -315,8 +315,8 @@ async function statusBefore(transaction: Transaction<StateTables>, run: CatalogR
 }
 
 /**
- * When the first command of a run was started; where none was, when the run came to be. Asked for here because the run's
- * telemetry may not say it yet when the started event is made.
+ * When the first command of a run started; if none did, when the run was created. Queried here because the run's
+ * telemetry may not contain it yet when the started event is created.
  */
 async function firstStart(transaction: Transaction<StateTables>, run: CatalogRun): Promise<number> {
   const { first } = await transaction
@@ -361,21 +361,21 @@ const BITS: Readonly<Record<WebhookEventType, number>> = {
 };
 /** Every event of the run was made. */
 const ALL_NOTIFIED = 7;
-/** Bit of a run that had ended before its import began, as far as that is known: it has no events for now. */
+/** Bit of a run that ended before its import began: it has no events. */
 const SUPPRESSED = 8;
 
-/** What is known of a run. */
+/** The state of a run. */
 interface RunProgress {
   readonly status: RunStatus;
-  /** `executions.told`: sum of the bits of events that were made. */
+  /** `executions.told`: sum of the bits of the events that were created. */
   readonly notified: number;
   readonly stepCount: number;
   readonly isCancelled: boolean;
-  /** Whether one of its commands is known to have errored, before the run is over. */
+  /** Whether one of its commands has errored, before the run ends. */
   readonly hasError: boolean;
 }
 
-/** The events that a run is due, in order, and `executions.told` afterwards. Events that can no longer happen count as made. */
+/** The events that are due for a run, in order, and the new value of `executions.told`. Events that can no longer happen count as created. */
 function dueEvents(run: RunProgress): { readonly types: readonly WebhookEventType[]; readonly notified: number } {
   if ((run.notified & SUPPRESSED) !== 0) return { types: [], notified: run.notified };
   const isOver = isFinal(run.status);

@@ -119,7 +119,7 @@ function partOf(page: number) {
   return { limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
 }
 
-/** The result of the form that led here, from the address; only known results are shown. */
+/** The result of the form that redirected here, from the address; only known results are shown. */
 function noticeIn({ query }: Pick<Request, 'query'>): WebhookNotice | null {
   if (query.done === 'reactivated') return { mood: 'good', text: 'It is active again.' };
   const count = typeof query.count === 'string' && /^\d{1,9}$/.test(query.count) ? Number(query.count) : null;

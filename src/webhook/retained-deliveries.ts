@@ -61,11 +61,11 @@ export interface OldDelivery {
   /** The order in which events were made. */
   readonly seq: number;
   readonly createdUnixMs: number;
-  /** Of what it says and of what was sent and answered, in bytes. */
+  /** Size of the event, the request and the response, in bytes. */
   readonly sizeBytes: number;
 }
 
-/** What is kept of deliveries that are over. */
+/** Retention of finished deliveries. */
 export class DeliveryStore {
   private readonly db: WebhookDb;
 

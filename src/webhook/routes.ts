@@ -176,7 +176,7 @@ function previewOf(request: Request) {
 /**
  * A subscription with the settings that the hosted platform does not have.
  * @param clientUrl as the caller may see it
- * @param secret shown where it was made just now
+ * @param secret only right after its creation
  */
 function nativeSubscriptionDocument(subscription: WebhookSubscription, clientUrl: string, secret?: string) {
   const { kind, state, filter, pausedUntilUnixMs } = subscription;
@@ -266,7 +266,7 @@ export async function foundSubscription(
   return found;
 }
 
-/** The URL of a subscription: whole for callers who may change it, masked for others. */
+/** The URL of a subscription: complete for callers who may change it, masked for others. */
 async function shownUrl(
   response: Response,
   subscription: WebhookSubscription,
@@ -279,7 +279,7 @@ async function shownUrl(
 /**
  * A subscription as the hosted platform shows it.
  * @param clientUrl as the caller may see it
- * @param secret shown where it was made just now
+ * @param secret only right after its creation
  */
 function subscriptionDocument(subscription: WebhookSubscription, clientUrl: string, secret?: string) {
   const { id, accountId, name, description, jobIds, eventTypes, state, dispatchedUnixMs } = subscription;
@@ -307,7 +307,7 @@ function microseconds(unixMs: number): string {
   return `${unixMs}000`;
 }
 
-/** An event as the hosted platform's delivery log has it: texts only. */
+/** An event in the form of the hosted platform's delivery log: texts only. */
 async function eventDocument(
   subscription: WebhookSubscription,
   event: WebhookEvent,

@@ -10,15 +10,15 @@ import { hasOwnWord } from '../run/run-summary.js';
 import type { RunTracker } from '../run/run-tracker.js';
 import type { CatalogStep, RunCatalog } from '../storage/run-catalog.js';
 
-/** A node that failed, or came to another outcome worth a message, and why. */
+/** A node that failed, or had another outcome worth a message, and the reason. */
 export interface NodeTrouble {
   /** Such as `model.shop.orders`. */
   readonly uniqueId: string;
-  /** Redacted; empty where nothing is known. */
+  /** Redacted; empty if unknown. */
   readonly reason: string;
 }
 
-/** What a message says of a run beside its event. */
+/** The details of a run that a message adds to its event. */
 export interface RunDetails {
   /** The first of those that failed with an error. */
   readonly errors: readonly NodeTrouble[];
@@ -28,13 +28,13 @@ export interface RunDetails {
   readonly failedTests: readonly NodeTrouble[];
   /** The first of the sources that are older than their limit for an error, with their age. */
   readonly staleSources: readonly NodeTrouble[];
-  /** The first of the nodes that came to an outcome which this version does not know, with the engine's word for it. */
+  /** The first nodes with an outcome that this version does not know, with the engine's word for it. */
   readonly otherOutcomes: readonly NodeTrouble[];
   /** How many of all these are left out. */
   readonly omittedCount: number;
   /** Why the run did not end well, redacted. */
   readonly statusMessage: string | null;
-  /** Where the run is to be seen; `null` where that is not known. */
+  /** The page of the run; `null` if unknown. */
   readonly url: string | null;
 }
 
@@ -59,14 +59,14 @@ const MAX_REASONS_LENGTH = 5_000;
 const MESSAGES_LENGTH = 256 * 1024;
 const MAX_MESSAGE_LENGTH = 4_096;
 
-/** Reads details of runs for messages, from their record logs as far as they came. Texts are redacted as in exports, with the names in the run's records. */
+/** Reads the details of a run for messages from its record logs, as far as they have arrived. Texts are redacted as in exports, with the names in the run's records. */
 export class RunDetailsReader {
   /** By run and message: a list of events asks for many at once, and again when it is reloaded. */
   private readonly statusMessages = new TextCache<string>(MESSAGES_LENGTH, MAX_MESSAGE_LENGTH);
 
   constructor(private readonly deps: RunDetailsDeps) {}
 
-  /** @param statusMessage why the run did not end well, as the event says */
+  /** @param statusMessage the event's reason for the run's failure */
   async read(accountId: number, runId: number, statusMessage: string | null): Promise<RunDetails> {
     const { catalog, webUrl } = this.deps;
     const steps = await catalog.stepsOf(accountId, [runId]);
@@ -108,7 +108,7 @@ export class RunDetailsReader {
     try {
       await this.learnWordsOf(message, steps, redactor);
     } catch {
-      // A log that cannot be read, or is gone, holds no message back: it shows what is known.
+      // A log that cannot be read or is gone does not delay a message: it shows the remaining details.
       return statusText(message, redactor);
     }
     const shown = statusText(message, redactor);
@@ -116,7 +116,7 @@ export class RunDetailsReader {
     return shown;
   }
 
-  /** Reads the record logs of steps, only as far as there are words in the message that are not known yet. */
+  /** Reads the record logs of steps, only while the message has words that are not known yet. */
   private async learnWordsOf(
     message: string,
     steps: readonly Pick<CatalogStep, 'invocations'>[],
@@ -170,7 +170,7 @@ function sourceOf({ uniqueId, freshness }: NodeMeasure): NodeTrouble {
   return { uniqueId, reason: age === null ? '' : `last updated ${ageText(age)} ago` };
 }
 
-/** A test whose query failed counts as one failing row: its message says what was wrong. */
+/** A test whose query failed counts as one failing row; its message has the reason. */
 function testOf({ uniqueId, failingRows, message }: NodeMeasure, redactor: Redactor): NodeTrouble {
   const rows = failingRows === null ? '' : counted(failingRows, 'failing row');
   return { uniqueId, reason: [rows, redactor.text(message ?? '')].filter((part) => part !== '').join('; ') };

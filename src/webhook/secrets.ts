@@ -10,12 +10,12 @@ const VERSION = 'v1';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** What was sealed cannot be opened. The message says what to do. */
+/** A sealed value cannot be opened. The message says how to fix it. */
 export class SecretBoxError extends Error {
   override readonly name = 'SecretBoxError';
 }
 
-/** Seals secrets for the database with AES-256-GCM: who has the database alone has none of them. */
+/** Seals secrets for the database with AES-256-GCM: the database alone does not reveal them. */
 export class SecretBox {
   private readonly keyId: string;
 
@@ -58,7 +58,7 @@ export class SecretBox {
   }
 }
 
-/** Opens the box when it is first asked for, once; after a failure the next one who asks has it tried again. */
+/** Opens the box on first use, once; after a failure the next use tries again. */
 export function boxOpener(readKey: () => Promise<Uint8Array>): () => Promise<SecretBox> {
   const box = lazy(async () => new SecretBox(await readKey()));
   return () => box.get();
@@ -72,7 +72,7 @@ export interface SubscriptionSecrets {
   readonly authorizing: string;
   /** What signs Standard Webhooks' header, the newest first. */
   readonly signing: readonly string[];
-  /** Headers of one's own. */
+  /** Custom headers. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -98,7 +98,7 @@ export function openSecrets(
   };
 }
 
-/** Headers of one's own for the database; `null` for none. */
+/** Custom headers as stored in the database; `null` for none. */
 export function sealHeaders(headers: Readonly<Record<string, string>>, owner: string, box: SecretBox): string | null {
   return Object.keys(headers).length === 0 ? null : box.seal(JSON.stringify(headers), owner);
 }
@@ -108,12 +108,12 @@ export function sealUrl(clientUrl: string, kind: WebhookKind, owner: string, box
   return { sealedUrl: box.seal(clientUrl, owner), shownUrl: maskedUrl(clientUrl, kind) };
 }
 
-/** What stands for a part of a URL that is not shown. */
+/** Replaces a part of a URL that is not shown. */
 export const MASKED_PART = '…';
 
 /**
- * A URL without what may be a credential: who has the path of a chat's URL may write there, and queries carry keys. Headers
- * are the place for those of other endpoints.
+ * A URL without possible credentials: the path of a chat's URL allows writing to the chat, and queries contain keys. Other
+ * endpoints should use headers for credentials.
  */
 function maskedUrl(clientUrl: string, kind: WebhookKind): string {
   if (kind === 'email') return clientUrl;
@@ -163,8 +163,8 @@ const PRIVATE_MODE = 0o600;
 const KEY_BYTES = 32;
 
 /**
- * The key by which secrets of webhooks are sealed, from its file, which is made where there is none. Nobody else can read it.
- * @throws an Error that names the file, where it is damaged; what the file system throws
+ * The key that seals secrets of webhooks, from its file, which is created if missing and readable only by this user.
+ * @throws an Error that names the file if it is damaged; errors of the file system
  */
 export async function readWebhookKeyFile(
   dataFolder: string,

@@ -9,7 +9,7 @@ import type { RunDetailsReader } from './run-details.js';
 import { openSecrets, platformSignature, type SecretBox, standardHeaders } from './secrets.js';
 import type { WebhookKind, WebhookSubscription } from './subscription.js';
 
-/** Goes with each test, whatever the subscription's kind and its signatures. */
+/** Header of every test, whatever the type of the subscription. */
 export const TEST_HEADER = { 'webhook-test': 'true' } as const;
 
 /** The result of one attempt to deliver an event. */
@@ -29,7 +29,7 @@ export interface Sent {
   readonly responseHeaders: Readonly<Record<string, string>>;
   /** Its first 4 KiB. */
   readonly responseBody: string;
-  /** What ended the kept connection on which it was sent first, where it was sent once more on a new one; else `null`. */
+  /** Why the reused connection of the first try ended, if the request was repeated on a new one; else `null`. */
   readonly resentAfter: string | null;
 }
 
@@ -98,7 +98,7 @@ export class PlatformSender implements EventSender {
   }
 }
 
-/** The platform's words for statuses in webhooks: Errored, where its API says Error. */
+/** The platform's words for statuses in webhooks: Errored where its API uses Error. */
 const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
   [RUN_STATUS.queued]: 'Queued',
   [RUN_STATUS.starting]: 'Starting',
@@ -172,7 +172,7 @@ export interface ChatSenderDeps {
   readonly clock: Clock;
 }
 
-/** Posts events as messages to a chat, which tells senders apart by the URL alone. */
+/** Posts events as messages to a chat, which authenticates senders by the URL alone. */
 export class ChatSender implements EventSender {
   /** @param form puts a message into the form that the chat takes */
   constructor(
@@ -243,7 +243,7 @@ export class MailSender implements EventSender {
     const message = mailMessage(await messageOf(subscription, event, runDetails));
     const headers = event.isTest ? TEST_HEADER : {};
     const to = (await openBox()).open(subscription.sealedUrl, subscription.id).replace(/^mailto:/, '');
-    // A retry is the same message: who keeps mail by its id sees it once.
+    // A retry has the same message id, so mail clients that deduplicate show it once.
     const messageId = `<${event.id}@${from.split('@')[1] ?? 'localhost'}>`;
     const { createTransport } = await import('nodemailer');
     const timeouts = { connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs };

@@ -234,7 +234,7 @@ function Attempt({ attempt }: { readonly attempt: WebhookAttempt }) {
   );
 }
 
-/** Says that a subscription was archived, why and when; nothing for others. */
+/** Shows that a subscription was archived, with reason and time; nothing for others. */
 function ArchivedNotice({ subscription }: { readonly subscription: WebhookSubscription }) {
   const { state, archiveReason, updatedUnixMs } = subscription;
   if (state !== 'archived') return null;

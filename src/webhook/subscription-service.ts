@@ -64,17 +64,17 @@ export class SubscriptionService {
     return { subscription, secret };
   }
 
-  /** The whole URL of a subscription, for callers who may change it; masked where it cannot be opened. */
+  /** The complete URL of a subscription, for callers who may change it; masked if it cannot be opened. */
   async urlOf(subscription: WebhookSubscription): Promise<string> {
     try {
       return (await this.deps.openBox()).open(subscription.sealedUrl, subscription.id);
     } catch {
-      // The next delivery says why, in its log.
+      // The next delivery logs the reason.
       return subscription.shownUrl;
     }
   }
 
-  /** Changes the settings that are given. @returns `undefined` where there is no such subscription */
+  /** Changes the given settings. @returns `undefined` if the subscription does not exist */
   async change(
     accountId: number,
     id: string,
@@ -124,8 +124,8 @@ export class SubscriptionService {
   }
 
   /**
-   * Sends a test now, whatever the subscription's state; nothing is counted or logged. It is marked as one, of a made-up run,
-   * and never says that something has failed, so that nobody is paged.
+   * Sends a test immediately, whatever the subscription's state; it is neither counted nor logged. It is marked as a test, has
+   * made-up run data and never reports a failure, so that nobody is paged.
    */
   async test(subscription: WebhookSubscription, signal: AbortSignal): Promise<Sent & { readonly eventId: string }> {
     const harmless = subscription.eventTypes.find((type) => type !== 'job.run.errored');
@@ -135,8 +135,8 @@ export class SubscriptionService {
   }
 
   /**
-   * An event as a run would give it. @param runId of the run; `null` for the latest, or a made-up one where there is none
-   * @returns `undefined` where there is no such run
+   * An event for a run. @param runId `null` for the latest run, or made-up data if there is none
+   * @returns `undefined` if the run does not exist
    */
   async sample(
     { accountId }: Pick<WebhookSubscription, 'accountId'>,

@@ -52,11 +52,11 @@ export class SubscriptionStore {
   }
 
   /**
-   * Changes what was decided, by what it is now, in one transaction. One that becomes active, or gets another `sealedUrl`, starts with
-   * a clean standing; what failed at the old URL and is still to be tried is due at once, with all attempts before it. What
-   * waits for one that becomes inactive is skipped.
-   * @param change what it throws is thrown, and nothing is changed
-   * @returns what it is now; `undefined` where it is not there
+   * Applies a change to the current state, in one transaction. A subscription that becomes active, or gets another `sealedUrl`, starts with
+   * a clean standing; events that failed at the old URL and are still to be retried are due at once, with all attempts before them. Events
+   * that wait for a subscription that becomes inactive are skipped.
+   * @param change its exceptions are thrown, and nothing is changed
+   * @returns the new state; `undefined` if it does not exist
    */
   change(
     accountId: number,
@@ -105,7 +105,7 @@ export class SubscriptionStore {
     });
   }
 
-  /** Whether there is any, of whatever account. */
+  /** Whether any subscription exists, of any account. */
   async hasAny(): Promise<boolean> {
     return (await this.db.selectFrom('webhook_subscriptions').select('id').limit(1).executeTakeFirst()) !== undefined;
   }
@@ -198,7 +198,7 @@ export interface SubscriptionOverview
   > {
   /** Events that are still to be delivered. */
   readonly pendingCount: number;
-  /** When the first of them came to be; `null` where there is none. */
+  /** When the first one was created; `null` if none exists. */
   readonly oldestPendingUnixMs: number | null;
 }
 

@@ -4,18 +4,18 @@ import type { RunStatus } from '../storage/run-status.js';
 export const WEBHOOK_EVENT_TYPES = ['job.run.started', 'job.run.completed', 'job.run.errored'] as const;
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
 
-/** How an event is brought: as the hosted platform does (`http`), or as a message for people. */
+/** How an event is delivered: like the hosted platform does (`http`), or as a message for people. */
 export const WEBHOOK_KINDS = ['http', 'slack', 'teams', 'email'] as const;
 export type WebhookKind = (typeof WEBHOOK_KINDS)[number];
 
 /** `archived`: switched off by itself, because nothing arrived any more. */
 export type WebhookState = 'active' | 'inactive' | 'archived';
 
-/** What a run that is over is beside the one before it, of the same job and environment. */
+/** The outcome of a run compared with the previous one of the same job and environment. */
 export const WEBHOOK_TRANSITIONS = ['first_failure', 'recovery'] as const;
 export type WebhookTransition = (typeof WEBHOOK_TRANSITIONS)[number];
 
-/** Which runs a subscription is for, beside its jobs; an empty list leaves nothing out. */
+/** Restricts a subscription to some runs, besides its jobs; an empty list does not restrict. */
 export interface WebhookFilter {
   /** Names. */
   readonly environments: readonly string[];
@@ -37,7 +37,7 @@ export interface WebhookSettings {
   readonly description: string;
   /** An http or https URL, or `mailto:` and addresses for mail, sealed, since it may hold credentials. */
   readonly sealedUrl: string;
-  /** What anybody who may see the subscription may see of it. */
+  /** The parts of a subscription that everybody with access may see. */
   readonly shownUrl: string;
   /** At least one, in the order in which they were given. */
   readonly eventTypes: readonly WebhookEventType[];
@@ -55,14 +55,14 @@ export interface WebhookSettings {
   readonly maxPerMinute: number | null;
   /** The signing secret, sealed. */
   readonly sealedSecret: string;
-  /** The one before, which signs beside it for a while; sealed. */
+  /** The previous secret, which still signs for a while; sealed. */
   readonly sealedOldSecret: string | null;
   readonly oldSecretUntilUnixMs: number | null;
-  /** Headers of one's own as a JSON object, sealed, since they may hold secrets. */
+  /** Custom headers as a JSON object, sealed, since they may contain secrets. */
   readonly sealedHeaders: string | null;
 }
 
-/** How deliveries have gone. */
+/** Statistics of deliveries. */
 export interface WebhookStanding {
   readonly dispatchedUnixMs: number | null;
   /** The endpoint's latest; 0 for none ever. */

@@ -62,7 +62,7 @@ export type WebhookTables = {
     readonly state: WebhookEventState;
     /** 1 once its first attempt has ended: later ones of its job no longer wait for it. */
     readonly is_tried: number;
-    /** 1 where it was asked for: then it is delivered whatever the subscription's state. */
+    /** 1 if it was requested: then it is delivered whatever the subscription's state. */
     readonly is_forced: number;
     readonly round_count: number;
     readonly attempt_count: number;
@@ -93,7 +93,7 @@ export type WebhookTables = {
 export type WebhookDb = Kysely<StateTables & WebhookTables>;
 export type WebhookTransaction = Transaction<StateTables & WebhookTables>;
 
-/** A transaction of its own for what changes subscriptions and events; those of several programs wait for each other. */
+/** A transaction for changes of subscriptions and events; those of several processes wait for each other. */
 export function changeWebhooks<T>(db: StateDb, body: (transaction: WebhookTransaction) => Promise<T>): Promise<T> {
   return changeState(db, (transaction) => body(transaction.withTables<WebhookTables>()), 'webhook');
 }
@@ -123,7 +123,7 @@ export function fromSettings(settings: WebhookSettings) {
   } satisfies Partial<Columns>;
 }
 
-/** How deliveries have gone, as columns. */
+/** Statistics of deliveries, as columns. */
 export function fromStanding(standing: WebhookStanding) {
   return {
     dispatched_unix_ms: standing.dispatchedUnixMs,
