@@ -3,7 +3,7 @@ import { NODE_VERDICTS, type NodeCounts, type NodeVerdict } from './run-summary.
 /** Words of the engine's own that are counted apart; the nodes of any others count as `other`. */
 const MAX_OWN_WORDS = 16;
 
-/** How many nodes came to each verdict. */
+/** Number of nodes by verdict. */
 export function countVerdicts(nodes: Iterable<{ readonly verdict: NodeVerdict }>): NodeCounts {
   const counts = new Map<string, number>(NODE_VERDICTS.map((verdict) => [verdict, 0]));
   const maxWords = counts.size + MAX_OWN_WORDS;
@@ -16,9 +16,9 @@ export function countVerdicts(nodes: Iterable<{ readonly verdict: NodeVerdict }>
 }
 
 /**
- * The nodes of a command that it was asked for. The engine works on others too, a model that a unit test needs rendered say,
- * and leaves them out of its summary and `run_results.json`; here they count where they failed. Engines that select nothing
- * expressly (older ones) had all nodes selected.
+ * The nodes that a command selected. The engine also works on others, for example a model that a unit test needs rendered,
+ * and leaves them out of its summary and `run_results.json`; here they count if they failed. Older engines do not mark selected
+ * nodes: there all of them count.
  */
 export function selectedNodes<Node extends Selectable>(nodes: Iterable<Node>): readonly Node[] {
   const all = [...nodes];
@@ -26,7 +26,7 @@ export function selectedNodes<Node extends Selectable>(nodes: Iterable<Node>): r
   return all.filter(({ isSelected, verdict }) => isSelected !== false || verdict === 'error');
 }
 
-/** What is asked of a node to tell whether it was selected. */
+/** The part of a node that tells whether it was selected. */
 export interface Selectable {
   readonly verdict: NodeVerdict;
   /** NodeProcessed `in_selection`, which is left out where it is false; `null` where no NodeProcessed span was seen. */

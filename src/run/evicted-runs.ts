@@ -5,33 +5,33 @@ import type { PendingVerdict } from './run-state.js';
 
 /** What is remembered of a run that has no end and was dropped from memory. */
 export interface ParkedRun {
-  /** When it is to be looked at again, in monotonic milliseconds. */
+  /** When the run is due again, in monotonic milliseconds. */
   readonly dueMs: number;
-  /** When its last record came, in monotonic milliseconds. */
+  /** When its last record arrived, in monotonic milliseconds. */
   readonly lastArrivalMs: number;
   readonly lastSeenUnixMs: number;
-  /** How it ends if no more records come, where that is known. */
+  /** Its verdict if no more records arrive, if known. */
   readonly forecast: PendingVerdict | undefined;
 }
 
 /** Runs that are remembered, about 150 bytes each; one that comes on top is judged at the next start. */
 const MAX_PARKED = 200_000;
-/** Runs whose forecast is kept; the log of one that comes on top is read again at its end. */
+/** Maximum number of pending verdicts; beyond, a run's log is read again at its end. */
 const MAX_FORECASTS = 2_000;
-/** Runs that are woken together at most; the next ones a moment later, when these are judged. */
+/** Maximum number of runs that are woken together; the next ones follow when these have their verdicts. */
 const MAX_WOKEN = 16;
 const NEXT_WAKE_MS = 50;
 
 /**
- * Open runs that were dropped from memory, and when each is to be looked at again. Somebody who sends ever new trace ids
- * fills this list and nothing else.
+ * Open runs that were evicted from memory, and when each is due again. A sender of ever new trace ids
+ * fills only this list.
  */
 export class EvictedRuns {
   private readonly runs = new Map<TraceId, ParkedRun>();
   private readonly timer: EarliestTimer;
   private forecastCount = 0;
 
-  /** @param wake is given each run that is due, which is not parked any more */
+  /** @param wake receives each run that is due, which is then no longer evicted */
   constructor(
     private readonly clock: Clock,
     private readonly wake: (traceId: TraceId, parked: ParkedRun) => void,
@@ -53,7 +53,7 @@ export class EvictedRuns {
     this.wakeAt(parked.dueMs);
   }
 
-  /** The run is looked after elsewhere. */
+  /** Another process follows the run. */
   delete(traceId: TraceId): void {
     if (this.runs.get(traceId)?.forecast !== undefined) this.forecastCount -= 1;
     this.runs.delete(traceId);

@@ -15,7 +15,7 @@ export const MAX_ARTIFACT_LIST_BYTES = 17 * 1024 * 1024;
 const nameSchema = z.string().trim().min(1).max(200);
 const unixMsSchema = z.number().nonnegative().max(8.64e15).transform(Math.floor);
 
-/** A step's id, made up by whoever runs the command. */
+/** A step's id, chosen by the program that runs the command. */
 export const stepIdSchema = z.string().regex(/^[\w.:-]{1,100}$/, 'must be 1 to 100 letters, digits or _ . : -');
 
 /** A step's beginning; its id stands in the path. */
@@ -52,7 +52,7 @@ export const artifactsEndSchema = z.object({ reason: z.string().max(2_000).nulla
 
 export const finishSchema = z.object({ run_key: nameSchema }).strict();
 
-/** Whether whoever runs a step is to interrupt it. */
+/** Whether the step is to be interrupted. */
 export const cancellationSchema = z.object({ cancelled: z.boolean() });
 
 export const placeSchema = z
@@ -89,7 +89,7 @@ const runSchema = z
     }),
   );
 
-/** What became of the wish to finish a run; a run that is not known is a 404 instead. */
+/** The outcome of finishing a run; an unknown run is a 404 instead. */
 export const finishResultSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('finished'), run: runSchema }),
   z.object({ kind: z.literal('closing'), run: runSchema, running_count: z.number().int() }),

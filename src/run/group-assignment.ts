@@ -7,19 +7,19 @@ import { LIKELY } from './parent-evidence.js';
 import type { RootSpan, SpanGroup } from './span-group.js';
 
 /**
- * Of so many invocations in one trace, groups that hang on none of them are not told apart any more: they go to the first,
- * marked ambiguous. Weighing each against each would let a sender that makes them up keep the process busy for minutes.
+ * Maximum number of invocations in one trace for which detached groups are compared. Beyond, such groups go to the first one,
+ * marked ambiguous: comparing all pairs would let a sender keep the process busy for minutes.
  */
 const MAX_CANDIDATES = 200;
 
 /**
- * Tells which groups make up which invocation; a pure function of the groups, whatever the order in which they came.
- * - A group with an invocation span, or with a span that its children show to be one, is an invocation.
- * - A process span goes to the invocation that it encloses (see `matchProcesses`); one that encloses none is an invocation
- *   of which nothing else came.
- * - Any other group hangs on a span that never ended (over OTLP) or was lost: it goes to the one invocation that the
- *   step, the resource, the times, the nodes in it and the missing end leave, else to one of them, marked ambiguous.
- * @returns invocations in the order in which they were first seen.
+ * Assigns groups of spans to invocations; a pure function of the groups, independent of the order in which they arrived.
+ * - A group with an invocation span, or with a span whose children identify it as one, is an invocation.
+ * - A process span belongs to the invocation that it encloses (see `matchProcesses`); one that encloses none is an invocation
+ *   without other records.
+ * - Any other group has a root that never ended (over OTLP) or was lost. It belongs to the only invocation that matches its
+ *   step, resource, times, nodes and missing end; if several match, to one of them, marked ambiguous.
+ * @returns invocations in the order in which their first records arrived.
  */
 export function assignGroups(groups: Iterable<SpanGroup>): readonly InvocationParts[] {
   const invocations: InvocationParts[] = [];
@@ -44,7 +44,7 @@ export function assignGroups(groups: Iterable<SpanGroup>): readonly InvocationPa
   return byOffset.sort((a, b) => a.offset - b.offset).map(({ invocation }) => invocation);
 }
 
-/** Groups that can hang on none of the invocations: there is none, or all are surely of other steps. */
+/** Groups that match no invocation: there is none, or all certainly belong to other steps. */
 function straysAmong(groups: readonly SpanGroup[], invocations: readonly InvocationParts[]): ReadonlySet<SpanGroup> {
   if (invocations.length === 0) return new Set(groups);
   const stepIds = new Set(invocations.map(({ own }) => own.stepId));
@@ -65,7 +65,7 @@ function byStep(invocations: readonly InvocationParts[]): ReadonlyMap<string, re
   return found;
 }
 
-/** The group's invocation span: one that came, else the likeliest by its children. */
+/** The invocation span of the group: a received one, else the most likely one by its children. */
 function invocationIdOf(group: SpanGroup, minEvidence: number): SpanId | null {
   if (group.invocations.size > 0) return [...group.invocations.keys()].sort()[0] ?? null;
   let best: SpanId | null = null;
@@ -92,7 +92,7 @@ function processAlone(group: SpanGroup): InvocationParts {
   return parts;
 }
 
-/** Nothing tells an invocation span: what came from one step, or one resource, is taken for one invocation. */
+/** No span identifies an invocation: records of one step, or of one resource, form one. */
 function invocationsWithoutSpan(groups: readonly SpanGroup[]): InvocationParts[] {
   const invocations: InvocationParts[] = [];
   for (const same of groupBy(groups, ({ originKey }) => originKey).values()) {

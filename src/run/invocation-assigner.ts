@@ -11,7 +11,7 @@ import { NodeEndReader, ROW_KIND, type RowKind, type RowPlace, rowKind } from '.
 import { CERTAIN, isInvocationName, parentEvidence } from './parent-evidence.js';
 import { SpanGroup } from './span-group.js';
 
-/** Spans of one trace that are told apart, about 30 bytes each; what goes beyond follows its parent or is ambiguous. */
+/** Maximum number of spans of a trace that are distinguished, about 30 bytes each; beyond, a span follows its parent or is ambiguous. */
 const MAX_SPANS = 4_000_000;
 /** Log records without a span are assigned together with their neighbours in time. */
 const SPANLESS_SLICE_NANO = 10_000_000n;
@@ -29,7 +29,7 @@ const MAX_SPANLESS_SLICES = 10_000;
  */
 export class InvocationAssigner {
   private readonly table: SpanTable;
-  /** Groups by the index that stands for them in the table. */
+  /** Groups by their index in the table. */
   private readonly groups = new Map<number, SpanGroup>();
   private readonly spanless = new Map<string, SpanGroup>();
   private readonly overflow = new SpanGroup();
@@ -52,7 +52,7 @@ export class InvocationAssigner {
     return bytes;
   }
 
-  /** @param arrivalMs when it came, on a monotonic clock; whoever replays a log passes any constant. */
+  /** @param arrivalMs on a monotonic clock; a replay passes any constant */
   add(logged: LoggedRecord, arrivalMs: number): void {
     this.resolved = null;
     const { record } = logged;
@@ -61,7 +61,7 @@ export class InvocationAssigner {
   }
 
   /**
-   * As `add` for all records of each row, from the page's numbers where they tell enough.
+   * Like `add` for all records of each row, using the page's numbers where they suffice.
    * @param offset of the batch's first line in the record log
    */
   addRows(batch: PageBatch, offset: number, arrivalMs: number): void {
@@ -136,7 +136,7 @@ export class InvocationAssigner {
     return this.groupAt(index);
   }
 
-  /** The trace's invocations as they are known now, in the order in which they were first seen. */
+  /** The invocations of the trace so far, in the order in which their first records arrived. */
   get invocations(): readonly InvocationParts[] {
     return this.resolve().invocations;
   }
@@ -157,7 +157,7 @@ export class InvocationAssigner {
     return parts === undefined ? undefined : { fromOffset: parts.firstOffset, toOffset: parts.endOffset };
   }
 
-  /** Tells which records an invocation has, by its position (from 1): the sum of their `recordDigest`, modulo 2^32. */
+  /** Identifies the records of an invocation, by its position (from 1): the sum of their `recordDigest`, modulo 2^32. */
   digestOf(index: number): number {
     const groups = this.resolve().invocations[index - 1]?.groups ?? [];
     return groups.reduce((sum, { digest }) => (sum + digest) >>> 0, 0);
@@ -203,7 +203,7 @@ export class InvocationAssigner {
     return this.groupAt(index);
   }
 
-  /** Remembers what a child, or a log record, tells of a span whose own record has not come. */
+  /** Stores what a child or a log record says about a span whose own record has not arrived. */
   private noteEvidence(id: SpanId, record: SpanStart | SpanEnd | LogRecord): void {
     const index = this.table.indexOf(id);
     if (index === undefined || this.table.hasRecord(index)) return;
@@ -220,7 +220,7 @@ export class InvocationAssigner {
     const a = this.table.rootOf(index);
     const b = this.table.rootOf(otherIndex);
     if (a === b) return;
-    // Most spans are joined before they have said anything: they have no group yet, and need none of their own.
+    // Most spans are joined before they carry any data: they have no group yet, and need none.
     const groupA = this.groups.get(a);
     const groupB = this.groups.get(b);
     const isInA = groupA !== undefined && (groupB === undefined || groupA.nodes.size >= groupB.nodes.size);
@@ -306,7 +306,7 @@ export class SpanTable {
     return index;
   }
 
-  /** The index that stands for everything joined with this one. */
+  /** The index of the set that this one was merged into. */
   rootOf(index: number): number {
     let root = index;
     for (let parent = this.parents[root]; parent !== undefined && parent !== root; parent = this.parents[root]) {

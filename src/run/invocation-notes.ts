@@ -16,35 +16,35 @@ import type { PlaceFinder } from './place-finder.js';
 import type { RunEvent, RunListener } from './run-event.js';
 import type { InvocationSummary, RunSummary } from './run-summary.js';
 
-/** What notes are made with. */
+/** Dependencies of `InvocationNotes`. */
 export interface InvocationNotesDeps {
   readonly store: InvocationStore;
-  /** Writes the files that a run is over with: it is told first, and what it has not taken is not noted. `null` for none. */
+  /** Writes the files of a finished run: it is called first, and a run is saved only when it succeeds. `null` for none. */
   readonly files: RunListener | null;
   readonly places: PlaceFinder;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Beginnings are noted together, after so long; a run that is over by then costs one write in all. In milliseconds. */
+/** Starts of runs are saved in batches, after this delay; a run that ended by then costs one write in all. In milliseconds. */
 const GATHER_MS = 50;
-/** With so many waiting, they are noted at once. */
+/** With this many waiting, they are saved at once. */
 const MAX_WAITING = 1_000;
-/** Traces of before that are looked at at a time, and the time between, so that others get their turn. */
+/** Number of earlier traces checked per batch, and the pause between batches. */
 const UNNOTED_COUNT = 50;
 const UNNOTED_PAUSE_MS = 10;
 /** No id of a step is as long as that, with its account's number. */
 const MAX_STEP_ID_LENGTH = 200;
-/** Before the last moment that a date can be, which stands for a run that is not over. */
+/** The latest possible date, which represents a run that has not ended. */
 const MAX_UNIX_MS = NOT_FINISHED - 1;
 
 /** Set-aside runs that are listed. */
 const MAX_LISTED = 100;
 
-/** A run that the database can never keep: it has no number, and only its record log tells of it. */
+/** A run that the database can never store: it has no id, and exists only in its record log. */
 export interface SetAsideRun {
   readonly traceId: TraceId;
-  /** Of its first command, as it was typed; `null` where that is not known. */
+  /** The command line of its first command; `null` if unknown. */
   readonly command: string | null;
   readonly firstSeenUnixMs: number;
   readonly lastSeenUnixMs: number;
@@ -54,7 +54,7 @@ export interface SetAsideRun {
 
 const SET_ASIDE_REASON = 'The database cannot keep it: a number or a text of it is too large.';
 
-/** What is to be noted of a trace. */
+/** Pending changes of a trace. */
 interface Waiting {
   readonly run: RunSummary;
   /** Positions of the invocations whose files can be read. */
@@ -62,8 +62,8 @@ interface Waiting {
 }
 
 /**
- * Notes which invocations there are, so that each belongs to a run: a step's, or one of its own. Traces of before (of an
- * earlier version, or of a process that died) are looked up after a start.
+ * Saves invocations, so that each belongs to a run: that of its step, or its own. Traces of earlier processes or versions
+ * are checked after a start.
  */
 export class InvocationNotes implements RunListener, Component {
   readonly name = 'run notes';
@@ -81,7 +81,7 @@ export class InvocationNotes implements RunListener, Component {
     this.lookAgain();
   }
 
-  /** Notes what others left out, in the background. */
+  /** Saves earlier traces in the background. */
   lookAgain(): void {
     const { looking } = this;
     this.looking = looking
@@ -98,14 +98,14 @@ export class InvocationNotes implements RunListener, Component {
     await this.flush();
   }
 
-  /** How it is, for `/readyz`: what was set aside keeps nothing from being done. */
+  /** The state for `/readyz`; skipped runs do not block others. */
   health(): HealthState {
     return { ready: true, details: { setAsideCount: this.setAsideCount } };
   }
 
-  /** The account's runs that were set aside, those that were seen last first; at most 100. @throws StoreError */
+  /** The skipped runs of the account, latest first; at most 100. @throws StoreError */
   async listSetAside(accountId: number): Promise<readonly SetAsideRun[]> {
-    // Mostly there is none, and looking for them reads all rows.
+    // Usually there is none, and looking for them reads all rows.
     if (this.setAsideCount === 0) return [];
     const { parseRun } = await import('./parse-run.js');
     return (await this.deps.store.listSetAside(MAX_LISTED)).flatMap(({ traceId, summary, ...row }) => {
@@ -119,12 +119,12 @@ export class InvocationNotes implements RunListener, Component {
     });
   }
 
-  /** @throws when a run's end cannot be noted, or its files were not written: it is told again. */
+  /** @throws if the end of a run cannot be saved, or its files were not written: the caller notifies again. */
   async onRunEvent(event: RunEvent): Promise<void> {
     const { run } = event;
-    // Nobody waits for another run's files to learn that this one has begun.
+    // Starts are not delayed by the files of other runs.
     if (event.type === 'started') this.wait(run, []);
-    // That a run has errored is told before its files are there.
+    // An error is reported before the files of the run exist.
     if (event.type === 'invocationEnded' && event.invocation.verdict === 'error') this.wait(run, []);
     await this.deps.files?.onRunEvent(event);
     if (event.type === 'invocationEnded' && run.state === 'open') this.wait(run, [event.invocation.index]);
@@ -136,11 +136,11 @@ export class InvocationNotes implements RunListener, Component {
     await this.flush();
   }
 
-  /** Resolves when everything that waits is noted. @throws StoreError */
+  /** Resolves when all pending changes are saved. @throws StoreError */
   async flush(): Promise<void> {
     this.timer?.cancel();
     this.timer = null;
-    // Whoever comes while a write is under way shares the next one.
+    // Callers that arrive during a write share the next one.
     const next = this.writing.catch(() => {}).then(() => this.write());
     this.writing = next;
     await next;
@@ -160,8 +160,8 @@ export class InvocationNotes implements RunListener, Component {
   }
 
   /**
-   * What the database can never keep holds nothing up: of such a trace the bare facts are noted, and where not even those can
-   * be kept, it is set aside. Its record log is whole. @throws StoreError for what passes
+   * Rows that the database can never store do not block others: of such a trace only a summary is saved, and if that fails
+   * too, it is skipped. Its record log is complete. @throws StoreError for temporary failures
    */
   private async note(notes: readonly TraceNote[]): Promise<void> {
     const { store, clock, logger } = this.deps;
@@ -255,7 +255,7 @@ function isUnstorable(error: unknown): error is StoreError {
   return error instanceof StoreError && error.code === 'unstorable';
 }
 
-/** What fits into every database, and says what is missing. */
+/** A row that fits into every database, and says what is missing. */
 function bareNote(note: InvocationNote): InvocationNote {
   const startedUnixMs = Math.min(note.startedUnixMs, MAX_UNIX_MS);
   return {
@@ -268,13 +268,13 @@ function bareNote(note: InvocationNote): InvocationNote {
   };
 }
 
-/** Those of an earlier time are there once every listener took the run's end. */
+/** Steps of an earlier process are complete once every listener has processed the run's end. */
 function savedIn({ state, parquetBytes, logBytes }: RunRow, { invocations }: RunSummary): ReadonlySet<number> {
   const isWhole = state === 'finished' && parquetBytes === logBytes;
   return new Set(isWhole ? invocations.map(({ index }) => index) : []);
 }
 
-/** The step of its own account that a resource names; whoever sends may write there what he likes. */
+/** The step that a resource names, if it is of the same account; senders may write anything there. */
 function namedStepOf(resource: Resource): string | null {
   const stepId = stepIdOf(resource);
   if (stepId === null || stepId.length > MAX_STEP_ID_LENGTH) return null;

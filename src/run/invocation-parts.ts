@@ -3,7 +3,7 @@ import { type Resource, UNKNOWN_RESOURCE } from '../record/resource.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { RootSpan, SpanGroup } from './span-group.js';
 
-/** One invocation of a trace: the groups of spans that make it up. Built anew whenever something is asked of it. */
+/** One invocation of a trace: its groups of spans. Created anew for each use. */
 export class InvocationParts {
   /** The group that it was made of first, then those that were found to belong to it. */
   readonly groups: [SpanGroup, ...SpanGroup[]];
@@ -11,8 +11,8 @@ export class InvocationParts {
   isAmbiguous = false;
 
   /**
-   * @param spanId id of the invocation span; `null` where nothing tells.
-   * @param invocation the span itself, when a record of it came.
+   * @param spanId id of the invocation span; `null` if unknown.
+   * @param invocation the span itself, if its record arrived.
    */
   constructor(
     readonly spanId: SpanId | null,
@@ -49,12 +49,12 @@ export class InvocationParts {
     return this.groups.reduce((latest, group) => Math.max(latest, group.lastArrivalMs), Number.NEGATIVE_INFINITY);
   }
 
-  /** That of the invocation's own group; where nothing tells an invocation, that of the first record. */
+  /** Of the invocation's own group; without an invocation span, of the first record. */
   get resource(): Resource {
     const [own] = this.groups;
     if (this.spanId !== null && own.resource !== null) return own.resource;
     let first: SpanGroup | undefined;
-    // Not the first of the list: in which order groups came into being depends on how their records were cut up.
+    // Not the first of the list: the order of groups depends on how the records were batched.
     for (const group of this.groups) {
       if (group.resource !== null && (first === undefined || group.firstOffset < first.firstOffset)) first = group;
     }
@@ -87,7 +87,7 @@ export class InvocationParts {
     );
   }
 
-  /** Whether it may have been at work at these times: its process, else its invocation span, bounds it where it ended. */
+  /** Whether it may have been running at these times: bounded by its process span, else by its invocation span. */
   mayEnclose(startTimeUnixNano: UnixNano, endTimeUnixNano: UnixNano): boolean {
     const root = this.process ?? this.invocation;
     const start = root?.startTimeUnixNano ?? this.own.startTimeUnixNano ?? 0n;

@@ -11,14 +11,14 @@ import { parseRun } from './parse-run.js';
 import { formatRun } from './run-document.js';
 import type { InvocationSummary, RunSummary } from './run-summary.js';
 
-/** A trace as its `run.json` tells of it. */
+/** A trace as described by its `run.json`. */
 export interface KeptTrace {
   readonly row: RunRow;
   /** Steps that its invocations are of. */
   readonly named: readonly NamedStep[];
 }
 
-/** Traces from their `run.json`, some at a time. What has none is left to whoever reads record logs. */
+/** Traces with their `run.json`, a few at a time. Those without one are left to the reader of record logs. */
 export async function* keptTraces(dataFolder: string, atATime: number): AsyncGenerator<readonly KeptTrace[]> {
   const traceIds = await listTraces(dataFolder);
   for (const some of slices(traceIds, atATime)) {
@@ -34,7 +34,7 @@ export async function* keptTraces(dataFolder: string, atATime: number): AsyncGen
   }
 }
 
-/** Whose Parquet is not there is told of again. */
+/** A run without Parquet is notified again. */
 function rowOf(run: RunSummary, folder: string): RunRow {
   const isWhole = run.state === 'finished' && run.invocations.every((one) => existsSync(join(folder, one.parquetFile)));
   const { traceId, firstSeenUnixMs, lastSeenUnixMs, state, logBytes } = run;

@@ -24,10 +24,10 @@ import { type StepRegistry, StepRegistryError } from './step-registry.js';
 /** What a registry works with. */
 export interface LocalExecutionBookDeps {
   readonly store: ExecutionStore;
-  /** Says when a trace's last record came. */
+  /** Returns the arrival time of a trace's last record. */
   readonly runs: Pick<RunStore, 'find'>;
   readonly listeners: readonly StepListener[];
-  /** Gives where artifacts are kept; without it, what was expected counts as missing. */
+  /** Returns the artifact storage; without it, expected artifacts count as missing. */
   readonly openArtifacts?: () => Promise<Pick<ArtifactStore, 'list'>>;
   /** Whether a command's artifacts lie in the data folder, for another part of this program to upload. Default: none do. */
   readonly areSpooled?: (stepId: string) => boolean;
@@ -35,25 +35,25 @@ export interface LocalExecutionBookDeps {
   readonly places?: PlaceFinder;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Whether several processes keep the registry: who was heard of is then noted in the store. Default: false. */
+  /** Whether several processes share the registry: then contacts are saved in the store. Default: false. */
   readonly isShared?: boolean;
 }
 
-/** A program elsewhere that runs a command says so again and again; after so long without it has gone. In milliseconds. */
+/** A remote program that runs a command reports it regularly; after this long without a report it counts as dead. In milliseconds. */
 export const TELLER_LEASE_MS = 600_000;
-/** A run without a step under way for so long is finished although nobody said so, in milliseconds: a day. */
+/** A run without a running step for this long is finished by itself, in milliseconds: a day. */
 const IDLE_RUN_MS = 86_400_000;
 const SWEEP_MS = 60_000;
-/** Why artifacts are missing whose sender has gone. */
+/** Why artifacts of a dead sender are missing. */
 const SENDER_GONE = 'whoever uploaded them went away';
 
 /**
- * The registry of a data folder, kept by the program that holds the folder. Steps whose teller has died do not stay open:
- * those of an earlier process of this folder end at the start, those of programs elsewhere when they have been silent.
+ * The registry of a data folder, in the process that owns the folder. Steps whose reporter has died are closed:
+ * those of an earlier process of this folder at the start, those of remote programs after a period of silence.
  */
 export class LocalStepRegistry implements StepRegistry, Component {
   readonly name = 'step registry';
-  /** When each step told from elsewhere was heard of, in monotonic milliseconds. */
+  /** Last contact with each remote step, in monotonic milliseconds. */
   private readonly heardOf = new Map<string, number>();
   /** Steps whose artifacts are being uploaded. */
   private readonly uploading = new Set<string>();
@@ -64,15 +64,15 @@ export class LocalStepRegistry implements StepRegistry, Component {
 
   /** Closes what the last process left open. */
   async start(): Promise<void> {
-    // Of several processes, none knows which steps of others are still under way.
+    // With several processes, none knows which steps of others are still running.
     const left = this.deps.isShared === true ? [] : await this.deps.store.listRunning();
     for (const step of left) {
-      // What lies in the data folder is taken in with its end.
+      // Records in the data folder are imported when it ends.
       if (step.teller === 'local' && this.deps.areSpooled?.(step.stepId) === true) continue;
       if (step.teller === 'local') await this.giveUp(step);
       else this.heardOf.set(step.stepId, this.deps.clock.monotonicMs());
     }
-    // Not waited for: a bucket may not answer.
+    // Not awaited: a bucket may not answer.
     void this.takeUpUploads().catch((error: unknown) => this.reportSweep(error));
     await this.finishIdle();
     this.sweepLater();
@@ -83,7 +83,7 @@ export class LocalStepRegistry implements StepRegistry, Component {
     this.timer?.cancel();
   }
 
-  /** @param teller who will say how it ends; default: this program itself */
+  /** @param teller the program that will report its end; default: this program itself */
   async register(start: StepStart, teller: StepTeller = 'local'): Promise<StepPlace> {
     const isUploading = this.uploading.has(start.stepId);
     if ((teller === 'remote' || isUploading) && this.deps.isShared !== true)
@@ -133,7 +133,7 @@ export class LocalStepRegistry implements StepRegistry, Component {
     return await this.guard(() => this.deps.store.isCancelled(stepId));
   }
 
-  /** What the command was said to belong to stands; rules find what was not said. */
+  /** Explicitly given names win; rules fill in the others. */
   private placed(start: StepStart): StepStart {
     const { places } = this.deps;
     if (places === undefined) return start;
@@ -152,7 +152,7 @@ export class LocalStepRegistry implements StepRegistry, Component {
     await this.endArtifacts(step.stepId, SENDER_GONE);
   }
 
-  /** @param unreadable what it means that nobody can say what is kept: that all is missing, or that it is to be tried again */
+  /** @param unreadable what to do if artifacts cannot be listed: count all as missing, or try again */
   private async concludeUpload(stepId: string, reason: string | null, unreadable: 'missing' | 'fail'): Promise<void> {
     await this.guard(async () => {
       const { store, clock, logger } = this.deps;
@@ -182,7 +182,7 @@ export class LocalStepRegistry implements StepRegistry, Component {
     return new Set<string>((await store?.list(runId, stepIndex))?.map(({ path }) => path));
   }
 
-  /** What an earlier process left: senders elsewhere may go on, and what lies in the data folder is uploaded from there. */
+  /** Steps of an earlier process: remote senders may continue, and files in the data folder are uploaded from there. */
   private async takeUpUploads(): Promise<void> {
     const { store, clock, areSpooled, isShared } = this.deps;
     for (const { stepId, teller } of await store.listUploading()) {
@@ -194,7 +194,7 @@ export class LocalStepRegistry implements StepRegistry, Component {
     }
   }
 
-  /** When something was last heard of a step: its last record, else its beginning. */
+  /** The last sign of life of a step: its last record, else its start. */
   private async lastSignOf({ stepId, startedUnixMs }: StepRow): Promise<number> {
     let latest = startedUnixMs;
     for (const traceId of await this.deps.store.tracesOf(stepId)) {
@@ -242,7 +242,7 @@ export class LocalStepRegistry implements StepRegistry, Component {
     }
   }
 
-  /** Runs that nobody finishes, and those of which nothing more comes. */
+  /** Runs that nobody finishes, and runs without further steps. */
   private async finishIdle(): Promise<void> {
     for (const { runKey, accountId } of await this.deps.store.listIdle(this.deps.clock.nowUnixMs() - IDLE_RUN_MS)) {
       await this.finish(runKey, accountId);

@@ -6,7 +6,7 @@ import { isSame } from '../record/same-bytes.js';
 import { eventName } from './event-name.js';
 import { type NodeEnd, nodeEndOf } from './node-facts.js';
 
-/** How a line of ours says that a node was selected; inside a text the quotation marks would be escaped. */
+/** How our lines mark a selected node; inside a text the quotation marks would be escaped. */
 const IN_SELECTION = Buffer.from('"in_selection":true');
 
 /** Different values, and different combinations of them, that are remembered; a schema has some dozens. */
@@ -87,9 +87,9 @@ export class NodeEndReader {
   }
 }
 
-/** What the run model has to know of a span or log record, by its event type. */
+/** The properties of a span or log record that the run model uses, by its event type. */
 export const ROW_KIND = {
-  /** Its records tell more than a page's numbers: a root, a phase, a hook, a message that may say what was interrupted … */
+  /** Its records contain more than the numbers of a page: a root, a phase, a hook, a message that may report an interruption … */
   telling: 0,
   nodeProcessed: 1,
   nodeEvaluated: 2,
@@ -128,7 +128,7 @@ export interface RowPlace {
   readonly resource: Resource;
   /** Added to a place in the page's lines it gives the place in the record log. */
   readonly base: number;
-  /** When it came, in monotonic milliseconds. */
+  /** When it arrived, in monotonic milliseconds. */
   readonly arrivalMs: number;
   readonly nodeEnds: NodeEndReader;
 }

@@ -4,8 +4,8 @@ import { type Interruption, type InterruptionSign, nodeVerdictOf } from './node-
 import type { NodeVerdict } from './run-summary.js';
 
 /**
- * What is known of one node of an invocation, about 200 bytes: added record by record in any order, and two halves
- * merge into the same whole.
+ * The state of one node of an invocation, about 200 bytes: records are added in any order, and two halves
+ * merge into the same result.
  */
 export class NodeFacts {
   /** The end of its NodeProcessed span; the latest where there are several. */
@@ -78,14 +78,14 @@ function stronger(a: InterruptionSign, b: InterruptionSign): InterruptionSign {
   return STRENGTH[a] >= STRENGTH[b] ? a : b;
 }
 
-/** What one span's end said of a node. */
+/** The content of one span's end about a node. */
 export interface NodeEnd {
   readonly startTimeUnixNano: UnixNano;
   readonly endTimeUnixNano: UnixNano;
   /** Verdicts without an interruption, and with the weak sign of one. */
   readonly plain: NodeVerdict;
   readonly afterCanceledQuery: NodeVerdict;
-  /** Whether it was the phase that runs the node, after which there is none. */
+  /** Whether it was the phase that executes the node, which is its last one. */
   readonly isLastPhase: boolean;
   /** `in_selection` of NodeProcessed, which is left out where it is false; NodeEvaluated has none. */
   readonly isSelected: boolean;
@@ -107,7 +107,7 @@ export function nodeEndOf(end: NodeSpanEnd): NodeEnd {
   };
 }
 
-/** Whether a NodeProcessed record says that its node was selected. */
+/** Whether a NodeProcessed record marks its node as selected. */
 export function isSelected({ attributes }: Pick<SpanEnd, 'attributes'>): boolean {
   return attributes.get('in_selection') === true;
 }

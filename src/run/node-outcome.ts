@@ -12,11 +12,11 @@ const OPERATION_CANCELED = 8995;
 const SPAN_STATUS_ERROR = 2;
 
 /**
- * A sign that work was cut short: the engine's node outcomes do not tell (interrupted nodes are reported as errors or as
- * successes), its log messages and queries do.
+ * Evidence that work was interrupted. The engine's node outcomes do not show it (interrupted nodes are reported as errors or as
+ * successes); its log messages and queries do.
  */
 export interface Interruption {
-  /** `query` is the weaker sign: a node may have gone on after one cancelled query. */
+  /** `query` is the weaker evidence: a node may have continued after one cancelled query. */
   readonly kind: 'task' | 'operation' | 'query';
   /** The interrupted node; `null` where the whole command was. */
   readonly uniqueId: string | null;
@@ -24,13 +24,13 @@ export interface Interruption {
 
 const TIMED_OUT = /canceling statement due to \w+ timeout/;
 
-/** Whether a query was canceled; the engine says that also of one that the database ended for its time, which is an error. */
+/** Whether a query was cancelled; the engine also reports this for a query that the database aborted on a timeout, which is an error. */
 export function isCanceledQuery({ attributes }: Pick<SpanEnd, 'attributes'>): boolean {
   if (enumValue(attributes.get('query_outcome'), 'QUERY_OUTCOME_') !== 'CANCELED') return false;
   return !TIMED_OUT.test(attributes.text('query_error_adapter_message') ?? '');
 }
 
-/** Whether a record says that a node, or the command, was interrupted. */
+/** Whether a record reports that a node, or the command, was interrupted. */
 export function interruptionOf(
   record: Pick<TelemetryRecord, 'recordType' | 'eventType' | 'attributes'>,
 ): Interruption | undefined {
@@ -56,8 +56,8 @@ export function interruptionOf(
 export type InterruptionSign = 'none' | 'query' | 'hard';
 
 /**
- * What became of a node, from the end of its NodeProcessed (or NodeEvaluated) span and what the logs say.
- * @param end attributes and status of the span's end; `null` when it never ended.
+ * The verdict of a node from the end of its NodeProcessed (or NodeEvaluated) span and the logs.
+ * @param end attributes and status of the span's end; `null` if it never ended.
  */
 export function nodeVerdictOf(
   end: { readonly attributes: Attributes; readonly status: SpanStatus | null } | null,
@@ -70,7 +70,7 @@ export function nodeVerdictOf(
   return reportedVerdict(attributes, status);
 }
 
-/** The verdict that the span itself tells, before the truth about interruptions. */
+/** The verdict of the span itself, before interruptions are considered. */
 function reportedVerdict(attributes: Attributes, status: SpanStatus | null): NodeVerdict {
   const outcome = nodeOutcomeOf(attributes);
   if (outcome === 'success') return checkVerdict(attributes);
@@ -87,7 +87,7 @@ export function nodeOutcomeOf(attributes: Attributes): Outcome | null {
   return outcomeOf(enumValue(attributes.get('node_outcome'), 'NODE_OUTCOME_'));
 }
 
-/** What became of a hook, from the end of its span. */
+/** The verdict of a hook, from the end of its span. */
 export function hookVerdictOf({ attributes, status }: Pick<SpanEnd, 'attributes' | 'status'>): NodeVerdict {
   const outcome = outcomeOf(enumValue(attributes.get('hook_outcome'), 'HOOK_OUTCOME_'));
   if (outcome === 'success' || outcome === 'canceled') return outcome;
@@ -114,10 +114,10 @@ function outcomeOf(value: string | undefined): Outcome | null {
   }
 }
 
-/** The longest word of the engine's own that is kept, in characters. */
+/** Maximum length of an unknown outcome, in characters. */
 const MAX_WORD_CHARS = 40;
 
-/** An outcome that this version does not know, as a word that can be shown and counted. */
+/** An outcome that this version does not know, as a word for display and counting. */
 function engineWordOf(value: string): EngineWord {
   const word = value
     .slice(0, MAX_WORD_CHARS)
@@ -135,7 +135,7 @@ function checkVerdict(attributes: Attributes): NodeVerdict {
 /** Result of a data test, a unit test or a freshness check. */
 export type CheckOutcome = 'passed' | 'warned' | 'failed';
 
-/** A test's result; `undefined` where the node is no test. A test without `test_outcome` has passed (it is enum value 0). */
+/** A test's result; `undefined` if the node is not a test. A test without `test_outcome` has passed (enum value 0). */
 export function testOutcomeOf(attributes: Attributes): CheckOutcome | undefined {
   const detail = outcomeDetail(attributes, 'node_test_detail', 'NodeTestDetail');
   const outcome = detail?.test_outcome ?? attributes.get('test_outcome');
@@ -143,7 +143,7 @@ export function testOutcomeOf(attributes: Attributes): CheckOutcome | undefined 
   return checkOutcome(enumValue(outcome, 'TEST_OUTCOME_'));
 }
 
-/** A source's freshness; `undefined` where the node is no source that was checked. */
+/** A source's freshness; `undefined` if the node is not a checked source. */
 export function freshnessOutcomeOf(attributes: Attributes): CheckOutcome | undefined {
   const detail = outcomeDetail(attributes, 'node_freshness_outcome', 'NodeFreshnessOutcome');
   if (detail === undefined) return undefined;
@@ -161,7 +161,7 @@ function ranThrough(attributes: Attributes): boolean {
   return phase === 'RUN' && enumValue(attributes.get('node_outcome'), 'NODE_OUTCOME_') === 'SUCCESS';
 }
 
-/** A detail of a node: a field of its own, or (in Parquet's spelling) wrapped in `node_outcome_detail`. */
+/** A detail of a node: a field of its own, or (in Parquet's spelling) inside `node_outcome_detail`. */
 export function outcomeDetail(attributes: Attributes, field: string, wrapped: string): JsonObject | undefined {
   const detail = attributes.object(field);
   if (detail !== undefined) return detail;

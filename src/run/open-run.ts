@@ -17,36 +17,36 @@ const RETRY_MS = 5_000;
 const MAX_RETRY_MS = 60_000;
 
 /**
- * One run that the tracker follows: takes records as they come (or reads them from the log when it was not there), judges
- * its invocations when they are due and tells the listeners, one event at a time. Its work never overlaps with itself.
+ * One run that the tracker follows: it receives records (or reads them from the log), computes verdicts of
+ * due invocations and notifies the listeners, one event at a time. Its work never overlaps with itself.
  */
 export class OpenRun {
   private state: RunState | null;
-  /** Stands for the state where that was dropped and nothing came since. */
+  /** Replaces the state of an evicted run while no records have arrived since. */
   private forecast: PendingVerdict | null = null;
-  /** Bytes of the log that the state has taken in. */
+  /** Number of bytes of the log that the state contains. */
   private loadedBytes = 0;
   /** Bytes of the log that are durable. */
   private knownBytes = 0;
   private lastSeenUnixMs: number;
   private lastArrivalMs: number;
   private firstSeenUnixMs: number;
-  /** The row of an earlier time was looked up, or there is none. */
+  /** The row of an earlier process was read, or there is none. */
   private hasRow: boolean;
   private savedState: RunRow['state'] | null = null;
-  /** The steps that were known when it was last told that the run has started. */
+  /** The steps that were known at the last `started` event. */
   private saidSteps = '';
-  /** The log's length up to which every listener took `finished`. */
+  /** The log's length up to which every listener has processed `finished`. */
   private acceptedBytes: number | null = null;
   private finishedBytes: number | null = null;
-  /** Length of the log at which an earlier time found every invocation over: silence need not be waited for again. */
+  /** The log's length at which an earlier process found every invocation ended: no further silence is awaited. */
   private judgedBytes = 0;
-  /** What was last said of each invocation that had a verdict. */
+  /** The last reported state of each invocation with a verdict. */
   private readonly said = new Map<number, string>();
   private isAccepted = true;
-  /** Times that its end was told and not taken by all. */
+  /** Number of failed notifications of its end. */
   private refusalCount = 0;
-  /** When its end is to be told again, in monotonic milliseconds; `null` where all took it. */
+  /** When its end is notified again, in monotonic milliseconds; `null` if every listener has processed it. */
   private retryMs: number | null = null;
   private working: Promise<void> | null = null;
   private isLoading = false;
@@ -73,7 +73,7 @@ export class OpenRun {
   }
 
   get isLoaded(): boolean {
-    // Before its first round a run that was foretold holds nothing, and has a forecast to lose.
+    // Before its first round, an evicted run with a pending verdict has nothing in memory that could be lost.
     return this.known !== null && this.loadedBytes > 0;
   }
 
@@ -86,12 +86,12 @@ export class OpenRun {
     return this.working !== null;
   }
 
-  /** Whether every invocation has its verdict and all of the log was told. */
+  /** Whether every invocation has its verdict and the whole log was reported. */
   get isSettled(): boolean {
     return this.finishedBytes !== null && this.finishedBytes === this.knownBytes && !this.isWorking;
   }
 
-  /** When it was last at work, in monotonic milliseconds. */
+  /** When it was last active, in monotonic milliseconds. */
   get idleSinceMs(): number {
     return this.lastArrivalMs;
   }
@@ -111,25 +111,25 @@ export class OpenRun {
     else this.wakeWithin(this.said.size > 0 ? this.config.quietAfterInvocationMs : this.config.silenceMs);
   }
 
-  /** The log is at least this long, as the disk says. */
+  /** The log is at least this long, according to the disk. */
   noteLength(bytes: number): void {
     this.knownBytes = Math.max(this.knownBytes, bytes);
   }
 
-  /** More is known of the steps that its records are of. */
+  /** The steps of its records have changed. */
   noteSteps(): void {
     this.steps.markStale();
     this.work();
   }
 
-  /** Takes in what is not taken in, says what is new, and sleeps until something is due. */
+  /** Reads new records, notifies listeners of changes, and sleeps until something is due. */
   work(): Promise<void> {
     this.hasMore = true;
     this.working ??= this.runRounds();
     return this.working;
   }
 
-  /** The run as it is known; `undefined` while its records are not in memory. */
+  /** The current state of the run; `undefined` while its records are not in memory. */
   summary(): RunSummary | undefined {
     if (this.known === null || this.loadedBytes < this.knownBytes) return undefined;
     return this.summarize(this.known).run;
@@ -143,8 +143,8 @@ export class OpenRun {
   }
 
   /**
-   * What there is to remember of a run whose row says all else: then the run itself can be dropped.
-   * `undefined` where it knows more than its row.
+   * What has to be remembered of a run whose row contains everything else: then the run itself can be evicted.
+   * `undefined` if it has data that its row does not contain.
    */
   get remainder(): ParkedRun | undefined {
     const isInRow = this.savedState === 'open' && this.said.size === 0 && !this.hasFailed && !this.isWorking;
@@ -155,7 +155,7 @@ export class OpenRun {
     return { dueMs, lastArrivalMs: this.lastArrivalMs, lastSeenUnixMs: this.lastSeenUnixMs, forecast };
   }
 
-  /** Takes up a run that was dropped where it was left. */
+  /** Restores an evicted run. */
   resume({ lastArrivalMs, lastSeenUnixMs, forecast }: ParkedRun): void {
     this.lastArrivalMs = lastArrivalMs;
     this.lastSeenUnixMs = lastSeenUnixMs;
@@ -168,7 +168,7 @@ export class OpenRun {
     this.timer.cancel();
   }
 
-  /** Lets go of everything; resolves when it is at work no more. */
+  /** Releases everything; resolves when it is no longer active. */
   async abandon(): Promise<void> {
     this.drop();
     await this.working;
@@ -182,7 +182,7 @@ export class OpenRun {
     await this.save('open', this.summarize(this.known).run);
   }
 
-  /** What the records add up to: as far as it is in memory, or as it was foretold. */
+  /** The summary of the records: from memory, or from the pending verdict. */
   private get known(): RunState | PendingVerdict | null {
     return this.state ?? this.forecast;
   }
@@ -220,7 +220,7 @@ export class OpenRun {
     this.savedState = row.state;
     this.acceptedBytes = row.parquetBytes;
     if (row.state === 'finished') this.judgedBytes = row.logBytes;
-    // What the listeners did not take is said again, and not as a revision.
+    // Events that listeners failed to process are repeated, and not as a revision.
     if (row.state === 'finished' && row.parquetBytes !== row.logBytes) return;
     // Loaded when the first run is read back: no start has to wait for a schema library.
     const { parseRun } = await import('./parse-run.js');
@@ -232,7 +232,7 @@ export class OpenRun {
     if (row.state === 'finished') this.finishedBytes = row.logBytes;
   }
 
-  /** Drops a forecast that was made of less than is known now. */
+  /** Discards a pending verdict that was computed from fewer records. */
   private async checkForecast({ logBytes }: PendingVerdict): Promise<void> {
     await this.steps.refresh([]);
     const isRight = logBytes === this.knownBytes && this.steps.isEmpty;
@@ -240,7 +240,7 @@ export class OpenRun {
     this.loadedBytes = isRight ? logBytes : 0;
   }
 
-  /** Reads the log from where the state is to where it is durable. Appends meanwhile make it read on. */
+  /** Reads the log from the end of the state to its durable end, including lines appended meanwhile. */
   private async load(): Promise<void> {
     if (this.known !== null && this.loadedBytes >= this.knownBytes) return;
     this.isLoading = true;
@@ -261,7 +261,7 @@ export class OpenRun {
           );
           this.loadedBytes = records.at(-1)?.endOffset ?? this.loadedBytes;
         }
-        // Damaged lines yield nothing: the reader reports them, the state goes on after them.
+        // Damaged lines yield nothing: the reader reports them, and the state continues after them.
         this.loadedBytes = Math.max(this.loadedBytes, toOffset);
       }
     } finally {
@@ -288,7 +288,7 @@ export class OpenRun {
       if (invocation.verdict === null || this.said.get(invocation.index) === text) continue;
       const isRevision = this.said.has(invocation.index);
       this.said.set(invocation.index, text);
-      // The log may be as long as it was: only more is known of its steps.
+      // The log may not have grown: only its steps have changed.
       this.finishedBytes = null;
       await this.say({ type: 'invocationEnded', run, invocation, isRevision });
     }
@@ -296,7 +296,7 @@ export class OpenRun {
     if (isOver && this.finishedBytes !== run.logBytes && !isLater) await this.finish(run);
   }
 
-  /** Whether summing up is worth its time: nothing is said of a run that is known, as long as none of it is over. */
+  /** Whether a summary is worth its time: nothing is reported of a known run while none of it has ended. */
   private mayHaveNews(known: RunState | PendingVerdict): boolean {
     const { count, overCount } = known.ending(this.deps.clock.monotonicMs(), this.steps);
     return count > 0 && (overCount > 0 || this.savedState !== 'open' || this.saidSteps !== this.steps.names);
@@ -360,7 +360,7 @@ export class OpenRun {
     else if (this.known !== null) {
       const { count, nextEndMs } = this.known.ending(this.deps.clock.monotonicMs(), this.steps);
       if (nextEndMs !== null) this.wakeWithin(nextEndMs - this.deps.clock.monotonicMs());
-      // It became due after it was last judged: in the time between, or because a timer fired a little early.
+      // It became due after the last check: in between, or because a timer fired slightly early.
       else if (count > 0 && this.finishedBytes !== this.loadedBytes) this.wakeWithin(0);
     }
   }
@@ -378,8 +378,8 @@ function hasEndOfRoot({ rows, records = [] }: AppendedPiece): boolean {
 }
 
 /**
- * Tells every listener of an event, one after the other; a finished run's `run.json` is written first. What fails is logged.
- * @returns whether the file was written and every listener took it.
+ * Notifies every listener of an event, one after the other; `run.json` of a finished run is written first. Failures are logged.
+ * @returns whether the file was written and every listener succeeded.
  */
 export async function announce(
   event: RunEvent,

@@ -8,9 +8,9 @@ export const LIKELY = 2;
 const POSSIBLE = 1;
 
 /**
- * What a record tells of the span that it names (its parent, or a log record's span): the invocation span is known from
- * its children where it never comes. In all of the engine's runs NodeProcessed, ArtifactWritten and the phases stand
- * directly under it, except the hook phases, which at trace level stand under a CallTrace.
+ * What a record says about the span it refers to (its parent, or a log record's span): a missing invocation span is identified
+ * by its children. In all of the engine's runs NodeProcessed, ArtifactWritten and the phases are
+ * its direct children, except the hook phases, which at trace level are children of a CallTrace.
  */
 export function parentEvidence(record: TelemetryRecord): number {
   const name = eventName(record.eventType);

@@ -28,7 +28,7 @@ const resourceSchema = z.object({
 });
 const verdictSchema = z.enum(['success', 'error', 'canceled', 'lost']);
 
-/** The step of an invocation; what the job says of itself stands in each. */
+/** The step of an invocation; each repeats the names of the job. */
 const placeSchema = z.object({
   id: z.string(),
   index: countSchema,
@@ -90,7 +90,7 @@ export type StepDocument = z.input<typeof stepSchema>;
 /** An invocation's step in it, likewise. */
 export type PlaceDocument = z.input<typeof placeSchema>;
 
-/** Reads what `formatRun` wrote; `undefined` for anything else, which is then built anew from the record log. */
+/** Reads what `formatRun` wrote; `undefined` for anything else, which is then rebuilt from the record log. */
 export function parseRun(text: string): RunSummary | undefined {
   let value: unknown;
   try {

@@ -2,9 +2,9 @@ import type { Resource } from '../record/resource.js';
 import type { RunPlace } from '../storage/invocation-store.js';
 import { DEFAULT_JOB } from '../storage/step-start.js';
 
-/** What is known of an invocation that somebody may have meant by a rule. */
+/** The properties of an invocation that rules match. */
 export interface PlacedCommand {
-  /** The command line as it was typed; `null` until it is known. */
+  /** The command line; `null` until known. */
   readonly rawCommand: string | null;
   readonly resource: Resource;
 }
@@ -13,7 +13,7 @@ export interface PlacedCommand {
 const MAX_NAME_LENGTH = 200;
 
 /**
- * Finds the job, environment and project of an invocation that nobody ran under a name: what its resource says
+ * Finds the job, environment and project of an invocation without a name: from its resource
  * (`run_bridge.job`, `run_bridge.environment`, `run_bridge.project`), else the first declared one whose rule matches, else
  * the job `adhoc`.
  */
@@ -75,11 +75,11 @@ function targetIn(rawCommand: string | null): string | null {
   return /(?:^|\s)(?:--target[=\s]|-t\s)\s*["']?([^\s"']+)/.exec(rawCommand ?? '')?.[1] ?? null;
 }
 
-/** Which invocations something is meant for: all that is given must match. `*` stands for any text. */
+/** Selects invocations: all given patterns must match. `*` matches any text. */
 export interface MatchRule {
   /** Matches the whole command line, for example `dbt build*`. */
   readonly command?: string | undefined;
-  /** Matches what `--target` says. */
+  /** Matches the value of `--target`. */
   readonly target?: string | undefined;
   /** Resource attributes by name. */
   readonly resource?: Readonly<Record<string, string>> | undefined;
@@ -88,19 +88,19 @@ export interface MatchRule {
 /** A job, environment or project that the configuration declares. */
 export interface DeclaredPlace {
   readonly name: string;
-  /** Its number, where the configuration says it. */
+  /** Its id, if configured. */
   readonly id: number | null;
   /** An invocation that one of these matches belongs to it. */
   readonly match: readonly MatchRule[];
 }
 
-/** A declared job also says where its runs belong: names, `null` where nothing is said. */
+/** A declared job also names the environment and project of its runs; `null` if not configured. */
 export interface DeclaredJob extends DeclaredPlace {
   readonly environment: string | null;
   readonly project: string | null;
 }
 
-/** A declared environment says which project it is part of. */
+/** A declared environment names its project. */
 export interface DeclaredEnvironment extends DeclaredPlace {
   readonly project: string | null;
 }

@@ -7,9 +7,9 @@ import type { PlaceDocument, StepDocument } from './parse-run.js';
 import type { InvocationStep, InvocationSummary, RunSummary } from './run-summary.js';
 
 /**
- * A run's summary as JSON: the content of `run.json` and of the run's row. `job` says
- * what the first of its invocations was run for; `null` where nobody said.
- * @param indent spaces a level; none when left out
+ * A run's summary as JSON: the content of `run.json` and of the run's row. `job` is
+ * the job of the first of its invocations; `null` if unknown.
+ * @param indent spaces per level; none when left out
  */
 export function formatRun(run: RunSummary, indent?: number): string {
   const document = {
@@ -26,7 +26,7 @@ export function formatRun(run: RunSummary, indent?: number): string {
   return JSON.stringify(document, undefined, indent);
 }
 
-/** What an invocation's summary says, as text: equal texts say the same. */
+/** An invocation's summary as text: equal summaries give equal texts. */
 export function formatStep(invocation: InvocationSummary): string {
   return JSON.stringify(stepOf(invocation));
 }
@@ -80,7 +80,7 @@ function placeOf({ stepId, stepIndex, runId, runKey, ending, ...job }: Invocatio
   };
 }
 
-/** Writes `run.json` beside a run's record log: whole or not at all, since it appears by renaming. */
+/** Writes `run.json` beside a run's record log, atomically by renaming. */
 export class RunFile {
   /** @param dataFolder the data folder; runs are in its `runs/` */
   constructor(private readonly dataFolder: string) {}

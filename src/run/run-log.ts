@@ -2,7 +2,7 @@ import type { LogFields, Logger } from '../core/logger.js';
 import type { RunEvent, RunListener } from './run-event.js';
 import type { InvocationSummary, RunSummary } from './run-summary.js';
 
-/** Says in the program's log when a run starts and how its commands end, with job and step where somebody said which. */
+/** Logs when a run starts and how its commands end, with job and step if known. */
 export class RunLog implements RunListener {
   constructor(private readonly logger: Logger) {}
 

@@ -20,20 +20,20 @@ export interface RunRowBackupDeps {
 /** How often it is looked for runs that are over, in milliseconds; and how many are written at a time. */
 const INTERVAL_MS = 2_000;
 const AT_A_TIME = 100;
-/** A data folder that is gone, full or cannot be written: whoever looks after the disk says so. */
+/** A data folder that is gone, full or not writable: the disk check reports it. */
 const TOLD_BY_OTHERS: ReadonlySet<string> = new Set(['ENOENT', 'ENOSPC', 'EDQUOT', 'EROFS', 'EIO', 'EACCES', 'full']);
 
 /**
- * Writes what the database alone knows of runs that are over to files beside their record logs: numbers, names, times,
- * steps without telemetry, what commands wrote. From there a lost database is made anew. A file appears by renaming; it is
- * not synced, since the database has it all as long as that is there.
+ * Writes the rows of finished runs, which only the database has, to files beside their record logs: ids, names, times,
+ * steps without telemetry, output of commands. A lost database is rebuilt from them. A file appears by renaming; it is
+ * not synced, since the database has the same data.
  */
 export class RunRowBackup implements Component {
   readonly name = 'rows of runs';
   private timer: Timer | undefined;
   private working: Promise<void> = Promise.resolve();
   private isStopped = false;
-  /** Since the last time that it went well; told once. */
+  /** Whether it has failed since the last success; logged once. */
   private isFailing = false;
 
   /** @param dataFolder the data folder */
@@ -46,7 +46,7 @@ export class RunRowBackup implements Component {
     this.later();
   }
 
-  /** Writes what there is, as far as time allows; the next start goes on. */
+  /** Writes as many as time allows; the next start continues. */
   async shutdown(deadline: AbortSignal): Promise<void> {
     this.isStopped = true;
     this.timer?.cancel();
@@ -70,7 +70,7 @@ export class RunRowBackup implements Component {
         if (count === 0) break;
         await makeFolderIn(this.dataFolder, ROWS_FOLDER);
         for (const { runId, rows } of runs) await this.write(runId, rows);
-        // A run that was removed meanwhile leaves nothing.
+        // Nothing is left of a run that was removed meanwhile.
         for (const runId of await store.noteKept(runs)) await rm(this.pathOf(runId), { force: true });
       }
       this.isFailing = false;

@@ -15,10 +15,10 @@ import { type VerdictEvidence, type VerdictWithReason, verdictOf, withEnding } f
 /** The waiting times of a tracker's configuration. */
 export type EndingTimes = Pick<RunTrackerConfig, 'quietAfterProcessMs' | 'quietAfterInvocationMs' | 'silenceMs'>;
 
-/** Tells whose command an invocation was. */
+/** Maps an invocation to its command. */
 type StepFinder = Pick<TraceSteps, 'stepOf'>;
 
-/** A trace of more invocations is not foretold: its forecast would be as large as what it stands for. */
+/** A trace with more invocations has no pending verdict: it would be as large as the state it replaces. */
 const MAX_FORECAST = 8;
 
 /** What a trace's records add up to so far. */
@@ -32,7 +32,7 @@ export class RunState {
     return this.assigner.heldBytes;
   }
 
-  /** @param arrivalMs when they came, in monotonic milliseconds */
+  /** @param arrivalMs when they arrived, in monotonic milliseconds */
   add(records: readonly LoggedRecord[], arrivalMs: number): void {
     for (const record of records) this.assigner.add(record, arrivalMs);
   }
@@ -50,7 +50,7 @@ export class RunState {
     return new Set(this.assigner.invocations.flatMap(({ stepId }) => stepId ?? []));
   }
 
-  /** @param steps whose commands they were; left out where nobody runs commands here */
+  /** @param steps the commands; left out if no commands run here */
   judge(nowMs: number, steps?: StepFinder): RunJudgement {
     const { invocations: all } = this.assigner;
     const rows = all.map((parts) => rowOf(parts, steps));
@@ -68,8 +68,8 @@ export class RunState {
   }
 
   /**
-   * How it ends when no more records come and nothing is told of steps; `undefined` where that is not known: where
-   * invocations end at different times, one after the other, or are of steps.
+   * Its verdict if no more records arrive and no steps change; `undefined` if unknown: if
+   * invocations end at different times, one after the other, or belong to steps.
    */
   forecast(logBytes: number): PendingVerdict | undefined {
     const { invocations } = this.assigner;
@@ -96,13 +96,13 @@ export class RunState {
   /** When an invocation is over unless more of its records come. */
   private endOf(parts: InvocationParts, step: StepRow | undefined, nowMs: number): number {
     const ending = step?.ending ?? null;
-    // Whoever ran its command has handed over everything, and says that it ended.
+    // The program that ran its command has delivered everything and reported its end.
     if (ending !== null && ending.kind !== 'unknown') return Number.NEGATIVE_INFINITY;
     const { hasInvocationEnd, hasProcessEnd, lastArrivalMs } = parts;
-    // Nobody is left who hands anything over, beside what is on its way.
+    // No program is left that would deliver more than what is in transit.
     if ((hasInvocationEnd && hasProcessEnd) || ending !== null) return lastArrivalMs + this.times.quietAfterProcessMs;
     if (hasInvocationEnd || hasProcessEnd) return lastArrivalMs + this.times.quietAfterInvocationMs;
-    // A command that is known to be under way may be silent for as long as it likes.
+    // A command that is known to be running may be silent for any time.
     return (step?.ending === null ? nowMs : lastArrivalMs) + this.times.silenceMs;
   }
 }
@@ -119,7 +119,7 @@ function toldStep(row: StepRow, rows: readonly (StepRow | undefined)[]): ToldSte
   return { step, isSole };
 }
 
-/** A run's invocations at one moment. */
+/** A run's invocations at a point in time. */
 export interface RunJudgement {
   /** With a verdict each where it is over. */
   readonly invocations: readonly InvocationSummary[];
@@ -127,7 +127,7 @@ export interface RunJudgement {
   readonly nextEndMs: number | null;
 }
 
-/** Which of a run's invocations are over at one moment; tells nothing else of them, which is what takes time. */
+/** The invocations of a run that have ended at a point in time, without their summaries, which are expensive. */
 export interface RunEnding {
   readonly count: number;
   readonly overCount: number;
@@ -136,8 +136,8 @@ export interface RunEnding {
 }
 
 /**
- * How a run ends if no more records come: worked out when its records' sum is dropped from memory, so that its log need
- * not be read again only to say so. A kilobyte or two.
+ * The verdict of a run if no more records arrive: computed when its state is evicted, so that its log need
+ * not be read again for it. One or two kilobytes.
  */
 export class PendingVerdict {
   /**
@@ -177,10 +177,10 @@ export interface ToldStep {
 }
 
 /**
- * Sums up an invocation; a pure function of its parts.
+ * Summarises an invocation; a pure function of its parts.
  * @param index its position in the trace, from 1.
- * @param isOver whether it has ended, or is silent for good: then it gets its verdict.
- * @param told the step that it belongs to, where somebody said so
+ * @param isOver whether it has ended, or is silent permanently: then it gets its verdict.
+ * @param told its step, if registered
  */
 export function summarizeInvocation(
   parts: InvocationParts,

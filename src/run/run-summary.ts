@@ -10,7 +10,7 @@ export type Verdict = 'success' | 'error' | 'canceled' | 'lost';
 export interface InvocationSummary {
   /** Position in the trace, from 1, in the order in which the invocations were first seen. */
   readonly index: number;
-  /** Id of the invocation span; known from its children where the span itself never came. `null` where nothing tells. */
+  /** Id of the invocation span; known from its children if the span itself is missing. `null` if unknown. */
   readonly spanId: SpanId | null;
   /** Id of the process span that goes with it, when it was seen. */
   readonly processSpanId: SpanId | null;
@@ -22,9 +22,9 @@ export interface InvocationSummary {
   readonly hasProcessEnd: boolean;
   /** Whether some record could belong to another invocation of the trace just as well. */
   readonly isAmbiguous: boolean;
-  /** First word of the command line, for example `build`; `null` until it is known. */
+  /** First word of the command line, for example `build`; `null` until known. */
   readonly command: string | null;
-  /** The command line as it was typed; `null` until it is known. */
+  /** The command line; `null` until known. */
   readonly rawCommand: string | null;
   readonly resource: Resource;
   /** Earliest start and latest end or time among its records. */
@@ -41,7 +41,7 @@ export interface InvocationSummary {
   readonly recordCount: number;
   /** File name in the run's folder: `telemetry.parquet`, or `telemetry-2.parquet` … for the further ones. */
   readonly parquetFile: string;
-  /** The step whose command it was (part of); `null` where nobody said. */
+  /** The step that ran it; `null` if unknown. */
   readonly step: InvocationStep | null;
 }
 
@@ -57,11 +57,11 @@ export interface InvocationStep {
   readonly environment: string | null;
   readonly project: string | null;
   readonly reason: string | null;
-  /** How its command ended; `null` while it is under way. */
+  /** The outcome of its command; `null` while it is running. */
   readonly ending: CommandEnding | null;
 }
 
-/** Verdicts on nodes that this version knows, in the order in which they are listed. */
+/** The verdicts of nodes that this version knows, in display order. */
 export const NODE_VERDICTS = ['success', 'warned', 'failed', 'error', 'canceled', 'skipped', 'unfinished'] as const;
 
 export type KnownVerdict = (typeof NODE_VERDICTS)[number];
@@ -72,15 +72,15 @@ export type KnownVerdict = (typeof NODE_VERDICTS)[number];
  */
 export type EngineWord = string & { readonly __brand: 'EngineWord' };
 
-/** What became of a node, read across outcome, test outcome, freshness and the truth about interruptions. */
+/** The verdict of a node, derived from outcome, test outcome, freshness and interruptions. */
 export type NodeVerdict = KnownVerdict | EngineWord;
 
-/** Whether a node came to an outcome that this version does not know. */
+/** Whether a node has an outcome that this version does not know. */
 export function hasOwnWord({ verdict }: { readonly verdict: NodeVerdict }): boolean {
   return !NODE_VERDICTS.some((known) => known === verdict);
 }
 
-/** How many nodes came to each verdict; a word of the engine's own is there where a node came to it. */
+/** Number of nodes by verdict, with the engine's own words for unknown ones. */
 export type NodeCounts = Readonly<Record<KnownVerdict, number>> & Readonly<Record<string, number>>;
 
 /** A trace's run: its record log and the invocations in it. */

@@ -10,13 +10,13 @@ import type { StepReader } from './trace-steps.js';
 /** How a tracker judges and what it holds. */
 export interface RunTrackerConfig {
   /**
-   * Quiet after both the invocation span and the process span ended, in milliseconds. Default 500: the engine sends its last
-   * log records beside its last spans, in a request of their own.
+   * Quiet period after both the invocation span and the process span ended, in milliseconds. Default 500: the engine sends its last
+   * log records beside its last spans, in a separate request.
    */
   readonly quietAfterProcessMs: number;
   /**
-   * Quiet after only one of the two ended, in milliseconds. Default 2,000. After a process span alone (fail-fast, an interrupt)
-   * the last log records are what tells how it ended.
+   * Quiet period after only one of the two ended, in milliseconds. Default 2,000. After a process span alone (fail-fast, an interrupt)
+   * the last log records show how it ended.
    */
   readonly quietAfterInvocationMs: number;
   /** Silence after which an invocation without an end is lost, in milliseconds. Default 600,000. */
@@ -24,17 +24,17 @@ export interface RunTrackerConfig {
   /** Runs whose records are summed up in memory; beyond it the one idle longest is dropped and read again when needed. Default 200. */
   readonly maxOpenRuns: number;
   /**
-   * What runs may take in memory together, in bytes; beyond it those idle longest are dropped likewise, though none that
-   * was at work in the last seconds. Default 24 MiB.
+   * Memory of all runs, in bytes; beyond it those idle longest are evicted too, except runs that
+   * were active in the last seconds. Default 24 MiB.
    */
   readonly maxHeldBytes: number;
-  /** How often a run's end is told again where not everybody took it (a full disk, say), before that is left to the next start. Default 30, about half an hour. */
+  /** How often the end of a run is notified again after a listener failed (full disk), before the next start does it. Default 30, about half an hour. */
   readonly maxRetries: number;
   /** How long a finished run is kept in memory for late records, in milliseconds. Default 60,000. */
   readonly parkAfterMs: number;
 }
 
-/** The settings unless told otherwise. */
+/** The default settings. */
 export const RUN_TRACKER_DEFAULTS: RunTrackerConfig = {
   quietAfterProcessMs: 500,
   quietAfterInvocationMs: 2_000,
@@ -49,17 +49,17 @@ export const RUN_TRACKER_DEFAULTS: RunTrackerConfig = {
 export interface RunTrackerDeps {
   readonly reader: RecordLogReader;
   readonly store: RunStore;
-  /** Told in this order, one event of a run at a time. */
+  /** Notified in this order, one event of a run at a time. */
   readonly listeners: readonly RunListener[];
-  /** Whose step a trace's records are; left out where nobody runs commands here. */
+  /** Maps the records of a trace to steps; left out if no commands run here. */
   readonly steps?: StepReader;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Keeps `run.json` beside the log; left out, none is written. */
+  /** Maintains `run.json` beside the log; if left out, none is written. */
   readonly file?: { write(run: RunSummary): Promise<void> };
   /**
-   * Traces that have a record log. At the start those without a row, or whose log is longer than their row knows, are read
-   * too: the process may have died between an append and the row. Left out, only the rows count.
+   * Traces that have a record log. At the start those without a row, or with a log longer than their row says, are read
+   * too: the process may have died between an append and the row. If left out, only the rows count.
    */
   readonly listTraces?: () => Promise<readonly TraceId[]>;
 }

@@ -10,10 +10,10 @@ import type { RunSummary } from './run-summary.js';
 import type { RunTrackerConfig, RunTrackerDeps } from './run-tracker-config.js';
 
 /**
- * Follows every run from its first record to its verdicts, and beyond when late records come. What it knows is a
- * projection of the record logs: after a restart the runs that were not finished are read again.
- * Intervals are measured on the monotonic clock, so that a jump of the wall clock ends nothing; after a restart silence is
- * counted anew, since nobody listened before.
+ * Follows every run from its first record to its verdicts, and beyond when late records arrive. Its state is a
+ * projection of the record logs: after a restart unfinished runs are read again.
+ * Intervals are measured on the monotonic clock, so a jump of the wall clock ends nothing; after a restart a
+ * quiet period starts again, since nothing was received before.
  */
 export class RunTracker implements Component, AppendListener, StepListener {
   readonly name = 'run tracker';
@@ -21,12 +21,12 @@ export class RunTracker implements Component, AppendListener, StepListener {
   /** Those among them whose records may be summed up in memory. */
   private active = new Set<OpenRun>();
   private parkAtCount: number;
-  /** Bytes of lines that were appended since memory was last looked at. */
+  /** Bytes appended since the last check of memory. */
   private appendedBytes = 0;
   private readonly parked: EvictedRuns;
   private isStopped = false;
   private replaying: Promise<void> = Promise.resolve();
-  /** Runs that are being read again since more is known of their steps. */
+  /** Runs that are being read again because their steps changed. */
   private readonly noting = new Map<TraceId, Promise<void>>();
   private sweepTimer: Timer | null = null;
 
@@ -78,7 +78,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
     }
   }
 
-  /** The run as it is known now; `undefined` for an unknown trace. */
+  /** The current state of the run; `undefined` for an unknown trace. */
   async find(traceId: TraceId): Promise<RunSummary | undefined> {
     const live = this.runs.get(traceId)?.summary();
     if (live !== undefined) return live;
@@ -93,7 +93,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
     return rows.flatMap((row) => this.runs.get(row.traceId)?.summary() ?? parseRun(row.summary) ?? []);
   }
 
-  /** Whether every invocation of the run has its verdict and nothing of it waits to be told. */
+  /** Whether every invocation of the run has its verdict and all events were processed. */
   async isSettled(traceId: TraceId): Promise<boolean> {
     const run = this.runs.get(traceId);
     if (run !== undefined) return run.isSettled;
@@ -101,12 +101,12 @@ export class RunTracker implements Component, AppendListener, StepListener {
     return (await this.deps.store.find(traceId))?.state === 'finished';
   }
 
-  /** A record log came here as a whole: what is known of its run is read, and it is followed from here on. */
+  /** A complete record log was copied here: its run is restored and followed from now on. */
   async adopt(traceId: TraceId): Promise<void> {
     await this.replay(traceId);
   }
 
-  /** The record log is looked after elsewhere: nothing is done or told of it any more when this resolves. */
+  /** Another process follows the trace: when this resolves, nothing is done or reported of it any more. */
   async drop(traceId: TraceId): Promise<void> {
     const run = this.runs.get(traceId);
     this.runs.delete(traceId);
@@ -116,7 +116,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
     await run.abandon();
   }
 
-  /** Resolves when no run is at work: what is due has been told. */
+  /** Resolves when no run is active: everything due was reported. */
   async idle(): Promise<void> {
     await Promise.all([this.replaying, ...this.noting.values()]);
     for (let busy = this.busyRuns(); busy.length > 0; busy = this.busyRuns()) {
@@ -125,8 +125,8 @@ export class RunTracker implements Component, AppendListener, StepListener {
   }
 
   /**
-   * Lets go of a run whose files are about to be removed. To be called while nothing can be appended to it.
-   * @returns false where it is at work.
+   * Releases a run whose files are about to be removed. Call it while nothing can be appended to it.
+   * @returns false if it is active.
    */
   release(traceId: TraceId): boolean {
     const run = this.runs.get(traceId);
@@ -258,7 +258,7 @@ export class RunTracker implements Component, AppendListener, StepListener {
     if (this.active.size > this.parkAtCount) this.parkIdlest();
   }
 
-  /** Looks at memory now and then: what runs take grows with their records, and never faster. */
+  /** Checks memory occasionally: the size of runs grows with their records, and never faster. */
   private noteAppended({ offset, lengthBytes }: Appended): void {
     this.appendedBytes += lengthBytes - offset;
     if (this.appendedBytes >= this.config.maxHeldBytes / 4) this.parkIdlest();
@@ -283,17 +283,17 @@ export class RunTracker implements Component, AppendListener, StepListener {
       else this.park(run);
     }
     this.active = new Set(loaded.filter((run) => run.isLoaded || run.isWorking));
-    // Those at work cannot be parked; going through all of them at each new run would take ever longer.
+    // Active runs cannot be evicted; checking all of them for each new run would become slow.
     this.parkAtCount = Math.max(this.config.maxOpenRuns, Math.ceil(this.active.size * PARKING_GROWTH));
   }
 }
 
 /**
- * A run that was at work so lately is not parked to save memory: its next records would make it read its whole log again.
+ * A run that was active this recently is not evicted to save memory: its next records would make it read its whole log again.
  * In milliseconds.
  */
 const MIN_IDLE_MS = 1_000;
-/** Runs are parked again when so many times those that had to stay are there. */
+/** Eviction is tried again when there are this many times the runs that had to stay. */
 const PARKING_GROWTH = 1.25;
 
 /** Loaded when the first run is read back: checking rows takes a schema library, which no start has to wait for. */

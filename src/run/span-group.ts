@@ -22,15 +22,15 @@ import { LIKELY } from './parent-evidence.js';
 
 /** Severity of errors, OTel's SeverityNumber. */
 const ERROR_SEVERITY = 17;
-/** What a group, a node in it and a name in it take in memory, measured with 100,000 of each. */
+/** Memory of a group, a node in it and a name in it, measured with 100,000 of each. */
 const GROUP_BYTES = 900;
 const NODE_BYTES = 300;
 const TEXT_BYTES = 60;
 const UNIQUE_ID = /"unique_id":\s?"([^"\\]+)"/;
 
 /**
- * Everything known of spans that surely belong to one invocation: those joined by parents and links. Records are added in
- * any order, and two groups found to be one merge; both give the same whole. Holds no record: about 200 bytes a node.
+ * The state of spans that certainly belong to one invocation: those joined by parents and links. Records are added in
+ * any order, and two groups can merge; both give the same result. Stores no record: about 200 bytes a node.
  */
 export class SpanGroup {
   /** Offset of its first record in the record log. */
@@ -38,11 +38,11 @@ export class SpanGroup {
   /** Where its last record ends in the record log. */
   endOffset = 0;
   recordCount = 0;
-  /** Tells which records they are, by their places in the log and whatever their order; see `recordDigest`. */
+  /** Identifies its records, by their positions in the log and in any order; see `recordDigest`. */
   digest = 0;
   startTimeUnixNano: UnixNano | null = null;
   endTimeUnixNano: UnixNano | null = null;
-  /** When its last record came, on the tracker's monotonic clock. */
+  /** When its last record arrived, on the tracker's monotonic clock. */
   lastArrivalMs = Number.NEGATIVE_INFINITY;
   resource: Resource | null = null;
   /** The step that its resource names; `null` where it names none. */
@@ -55,11 +55,11 @@ export class SpanGroup {
   readonly likelyInvocations = new Map<SpanId, number>();
   /** Nodes by unique id. */
   readonly nodes = new Map<string, NodeFacts>();
-  /** Unique ids that its queries and log records name; kept while the group is no invocation of its own. */
+  /** Unique ids in its queries and log records; kept until the group belongs to an invocation. */
   readonly uniqueIds = new Set<string>();
   /** Time of the first sign that work was cut short. */
   interruptedAtUnixNano: UnixNano | null = null;
-  /** Whether a log message said so, and not only a cancelled query. */
+  /** Whether a log message reported it, and not only a cancelled query. */
   hasCancelMessage = false;
   errorLogCount = 0;
   /** Whether the log records in it name no span. */
@@ -123,7 +123,7 @@ export class SpanGroup {
     this.endOffset = Math.max(this.endOffset, base + page.cell(row, CELL.lineEnd));
     this.lastArrivalMs = Math.max(this.lastArrivalMs, arrivalMs);
     this.noteResource(resource);
-    // A clock that was set back lets a span end before its start, which is a time of the group all the same.
+    // After the clock was set back a span may end before its start; both are times of the group.
     this.noteTime(start, end > start ? end : start);
   }
 
@@ -145,15 +145,15 @@ export class SpanGroup {
   }
 
   /**
-   * Equal for groups of one step, and, where no step is named, of equal resources, by whatever import they came; made once,
-   * since assigning compares it often. The JSONL of a command names less of its resource than its OTLP does.
+   * Equal for groups of one step and, without a step, of equal resources, whatever the import; computed once,
+   * since assigning compares it often. The JSONL of a command has fewer resource attributes than its OTLP.
    */
   get originKey(): string {
     this.keyOfOrigin ??= this.stepId ?? resourceKey(withoutImport(this.resource ?? UNKNOWN_RESOURCE));
     return this.keyOfOrigin;
   }
 
-  /** Takes over what the other group knows; that one is not used any more. */
+  /** Merges the other group into this one; the other is not used any more. */
   merge(other: SpanGroup): void {
     this.recordCount += other.recordCount;
     this.digest = (this.digest + other.digest) >>> 0;
@@ -228,7 +228,7 @@ export class SpanGroup {
     if (this.endTimeUnixNano === null || end > this.endTimeUnixNano) this.endTimeUnixNano = end;
   }
 
-  /** The resource that says most; among several, one that does not depend on the order in which they came. */
+  /** The most detailed resource; among equals, one that does not depend on the order of arrival. */
   private noteResource(resource: Resource): void {
     if (resource === this.resource) return;
     this.stepId ??= stepIdOf(resource);
@@ -259,7 +259,7 @@ export function recordDigest(offset: number): number {
   return (mixed ^ (mixed >>> 16)) >>> 0;
 }
 
-/** Whether a query's end may say that it was cancelled. */
+/** Whether a query's end may report its cancellation. */
 function mayBeCanceled(page: RecordPage, row: number): boolean {
   return CANCELED.test(page.text(row, CELL.outcomeStart, CELL.outcomeEnd) ?? '');
 }
@@ -302,7 +302,7 @@ function mergeRoots(into: Map<SpanId, RootSpan>, from: ReadonlyMap<SpanId, RootS
   }
 }
 
-/** What is known of an invocation span or a process span, from its start, its end or both. */
+/** The state of an invocation span or a process span, from its start, its end or both. */
 export class RootSpan {
   /** The outer span that it names as parent, when the command joined an orchestrator's trace. */
   outerParentSpanId: SpanId | null = null;
@@ -332,7 +332,7 @@ export class RootSpan {
     this.totalWarnings = countOf(metrics.total_warnings);
   }
 
-  /** Takes over what the other half of the same span knows. */
+  /** Merges the other half of the same span. */
   merge(other: RootSpan): void {
     this.outerParentSpanId ??= other.outerParentSpanId;
     this.command ??= other.command;

@@ -4,25 +4,25 @@ import type { FinishResult } from '../storage/execution-store.js';
 import type { StepPlace, StepStart } from '../storage/step-start.js';
 
 /**
- * Registers the steps of runs: which run a command is a step of, which traces its telemetry has, and how it ended.
- * Everything may be said again (an answer may be lost on the way); it counts once.
+ * Registers the steps of runs: the run of each command, the traces of its telemetry, and how it ended.
+ * Every call can be repeated (a response may be lost); repetitions have no effect.
  */
 export interface StepRegistry {
-  /** A command begins. To be said before it is started; what cannot be started ends as `notStarted`. @throws StepRegistryError */
+  /** Registers a command before it is started; a command that cannot be started ends as `notStarted`. @throws StepRegistryError */
   register(start: StepStart): Promise<StepPlace>;
   /**
-   * A trace's records are, or will be, of this step. Need not be said where the records' resource carries
-   * `run_bridge.step.id`; else it is to be said before they come. @throws StepRegistryError
+   * Attaches a trace to this step. Not needed if the records' resource has
+   * `run_bridge.step.id`; else call it before they arrive. @throws StepRegistryError
    */
   attach(stepId: string, traceId: TraceId): Promise<void>;
   /**
-   * The command left these artifacts, which are about to be uploaded: the run is not over before `endArtifacts`. To be said
-   * before `end`. What was expected before stays expected. @throws StepRegistryError
+   * Announces artifacts that are about to be uploaded: the run does not end before `endArtifacts`. Call it
+   * before `end`. Earlier announcements stay. @throws StepRegistryError
    */
   expectArtifacts(stepId: string, paths: readonly string[]): Promise<void>;
   /**
-   * No more artifacts are uploaded. Those that were expected and cannot be downloaded are noted as missing.
-   * @param reason why not all were uploaded, in words; `null` where all were. @throws StepRegistryError
+   * Ends the upload of artifacts. Announced ones that cannot be downloaded are recorded as missing.
+   * @param reason why artifacts were not uploaded; `null` if all were. @throws StepRegistryError
    */
   endArtifacts(stepId: string, reason: string | null): Promise<void>;
   /**
@@ -33,21 +33,21 @@ export interface StepRegistry {
   /** The run takes no more steps. @throws StepRegistryError */
   finish(runKey: string): Promise<FinishResult>;
   /**
-   * Whether the run of a step under way was cancelled, so that whoever runs the command is to interrupt it. `null` where the
-   * registry knows nothing of that: asking again is no use. @throws StepRegistryError
+   * Whether the run of a running step was cancelled, so that its command has to be interrupted. `null` if the
+   * registry does not know: further calls are useless. @throws StepRegistryError
    */
   isCancelled(stepId: string): Promise<boolean | null>;
 }
 
 /**
- * Why the registry did not take it.
- * - `unknownStep`: nothing was said of this step's beginning.
- * - `refused`: something is wrong with what was said; saying it again does not help.
- * - `unavailable`: the registry cannot be written or reached just now; it may be tried again.
+ * Why the registry refused a call.
+ * - `unknownStep`: the step is not registered.
+ * - `refused`: the call is invalid; repeating it does not help.
+ * - `unavailable`: the registry cannot be written or reached at the moment; the call can be repeated.
  */
 export type StepRegistryErrorCode = 'unknownStep' | 'refused' | 'unavailable';
 
-/** The registry did not take what was said; the message is a line for the user. */
+/** The registry refused a call; the message is a line for the user. */
 export class StepRegistryError extends Error {
   override readonly name = 'StepRegistryError';
   constructor(

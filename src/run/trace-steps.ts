@@ -8,16 +8,16 @@ export type StepReader = Pick<ExecutionStore, 'stepsOf' | 'findStep' | 'attach'>
 
 /** Steps that one trace's resources name and that are looked up at a time; a trace of an orchestrator has dozens. */
 const MAX_LOOKED_UP = 200;
-/** A command's first record may be stamped so much after the end that was told of it: clocks are read one after the other. */
+/** The first record of a command may have a timestamp this much after its reported end: clocks are read one after the other. */
 const SLACK_NANO = 1_000_000_000n;
 const NANO_PER_MS = 1_000_000n;
 
-/** Steps as one text, each once, whatever their order. */
+/** Steps as one text, each once, independent of their order. */
 export function namesOf(stepIds: Iterable<string>): string {
   return [...new Set(stepIds)].toSorted().join(' ');
 }
 
-/** The steps that a trace holds records of, as they are known now. */
+/** The steps of the records in a trace. */
 export class TraceSteps {
   private steps: ReadonlyMap<string, StepRow> = new Map();
   private isStale = true;
@@ -32,19 +32,19 @@ export class TraceSteps {
     return this.steps.size === 0;
   }
 
-  /** Which are known, as one text. */
+  /** The known steps, as one text. */
   get names(): string {
     return namesOf(this.steps.keys());
   }
 
-  /** More is known of them than was read. */
+  /** They have changed since they were read. */
   markStale(): void {
     this.isStale = true;
   }
 
   /**
-   * Reads what is new. A step that a resource names and that nobody attached to the trace is attached.
-   * @param stepIds those that the trace's resources name
+   * Reads changes. A step that a resource names and that is not attached to the trace is attached.
+   * @param stepIds named by the trace's resources
    */
   async refresh(stepIds: Iterable<string>): Promise<void> {
     if (this.reader === undefined) return;
@@ -58,7 +58,7 @@ export class TraceSteps {
       if (this.steps.has(stepId)) continue;
       lookedUpCount += 1;
       if (lookedUpCount > MAX_LOOKED_UP) return;
-      // Asked first: another bridge may have passed on what it was told of, and an attempt to attach is a write.
+      // Checked first: another bridge may have attached it already, and attaching is a write.
       if ((await this.reader.findStep(stepId)) === undefined) continue;
       await this.reader.attach(stepId, this.traceId);
       const step = await this.reader.findStep(stepId);
@@ -67,9 +67,9 @@ export class TraceSteps {
   }
 
   /**
-   * The step of an invocation: the one that its resource names, else the only one that was under way when it began.
-   * @param stepId that its resource names; `null` for none
-   * @param accountId whose the invocation is; a step of another account's is none of its
+   * The step of an invocation: the one that its resource names, else the only one that was running at its start.
+   * @param stepId named by its resource; `null` for none
+   * @param accountId of the invocation; steps of other accounts do not match
    */
   stepOf(stepId: string | null, startTimeUnixNano: UnixNano, accountId: number | null): StepRow | undefined {
     const own = (step: StepRow) => accountOfStep(step.stepId) === accountId;

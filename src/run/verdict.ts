@@ -6,15 +6,15 @@ import type { NodeCounts, Verdict } from './run-summary.js';
 
 const SPAN_STATUS_ERROR = 2;
 /**
- * `--fail-fast` cuts off what is at work as soon as the first node fails: 1 to 35 ms later in the engine's runs. A signal from
- * the user comes whenever it comes.
+ * `--fail-fast` interrupts running nodes as soon as the first one fails: 1 to 35 ms later in the engine's runs. A signal from
+ * the user comes at any time.
  */
 const FAIL_FAST_WINDOW_NANO = 1_000_000_000n;
 
 /** A command line that asks to be stopped by the first failure. */
 export const FAIL_FAST = /\s(--fail-fast|-x)(\s|$)/;
 
-/** What is known of an invocation that has ended, or is silent for good. */
+/** The state of an invocation that has ended or is silent permanently. */
 export interface VerdictEvidence {
   readonly hasInvocationEnd: boolean;
   readonly hasProcessEnd: boolean;
@@ -27,25 +27,25 @@ export interface VerdictEvidence {
   readonly firstFailure: { readonly uniqueId: string; readonly timeUnixNano: UnixNano } | null;
   /** Time of the first sign that work was cut short. */
   readonly interruptedAtUnixNano: UnixNano | null;
-  /** Whether a log message said so (1404, 8995), and not only a cancelled query. */
+  /** Whether a log message reported it (1404, 8995), and not only a cancelled query. */
   readonly hasCancelMessage: boolean;
   readonly errorLogCount: number;
-  /** Whether nothing at all came but the process span. */
+  /** Whether nothing but the process span arrived. */
   readonly isBareProcess: boolean;
 }
 
 /** A verdict and the reason for it in words. */
 export interface VerdictWithReason {
   readonly verdict: Verdict;
-  /** `null` where there is nothing to say. */
+  /** `null` if there is no message. */
   readonly statusMessage: string | null;
 }
 
 /**
- * How an invocation ended:
+ * The verdict of an invocation:
  * - `lost`: neither the invocation span nor the process span ended.
- * - `canceled`: it was interrupted; not by `--fail-fast`, which is an error.
- * - `error`: its span or its metrics say so, or nodes failed.
+ * - `canceled`: it was interrupted, but not by `--fail-fast`, which is an error.
+ * - `error`: its span or its metrics report it, or nodes failed.
  * - `success`: none of these.
  */
 export function verdictOf(evidence: VerdictEvidence): VerdictWithReason {
@@ -73,7 +73,7 @@ export function verdictOf(evidence: VerdictEvidence): VerdictWithReason {
   return withoutInvocationEnd(evidence);
 }
 
-/** The process ended, but the invocation span did not, or was lost on the way: the nodes and the log have to tell. */
+/** The process ended, but the invocation span did not, or was lost: the nodes and the log decide. */
 function withoutInvocationEnd({ nodeCounts, errorLogCount, isBareProcess }: VerdictEvidence): VerdictWithReason {
   // So ends the engine outside a project, with exit code 1.
   if (isBareProcess) return { verdict: 'error', statusMessage: 'The process ended before any command began' };
@@ -101,17 +101,17 @@ function wasFailFast({ firstFailure, interruptedAtUnixNano, rawCommand }: Verdic
   return gap <= FAIL_FAST_WINDOW_NANO && gap >= -FAIL_FAST_WINDOW_NANO;
 }
 
-/** What was at work when the command was stopped; the engine says of some nodes that they were canceled, of others nothing. */
+/** Nodes in progress when the command was stopped; the engine reports some of them as cancelled and others not at all. */
 function cutShort({ canceled, unfinished }: VerdictEvidence['nodeCounts']): string {
   if (unfinished === 0) return `${counted(canceled, 'node')} canceled`;
   if (canceled === 0) return `${counted(unfinished, 'node')} not finished`;
   return `${counted(canceled, 'node')} canceled, ${unfinished} not finished`;
 }
 
-/** What is known of the command that an invocation was part of. */
+/** The command of an invocation. */
 export interface EndedCommand {
   readonly ending: CommandEnding;
-  /** Whether the invocation was all that the command did, as far as telemetry tells: then its exit code speaks of it. */
+  /** Whether the command consisted of this invocation only, as far as telemetry shows: then its exit code applies to it. */
   readonly isSole: boolean;
 }
 
@@ -120,8 +120,8 @@ const TELLER_GONE = 'No end was seen: whoever ran the command went away without 
 const STOP_SIGNALS: ReadonlySet<string> = new Set(['SIGINT', 'SIGTERM', 'SIGHUP']);
 
 /**
- * A verdict by the telemetry alone, revised by how the command ended. What the telemetry knows for certain stays: a failed
- * node is an error whatever the exit code, an interrupted command is canceled. Where its end is missing, the command's tells.
+ * A verdict by the telemetry alone, revised by the outcome of the command. Certain facts stay: a failed
+ * node is an error whatever the exit code, an interrupted command is canceled. If the end is missing, the command decides.
  */
 export function withEnding(
   told: VerdictWithReason,
@@ -149,8 +149,8 @@ export function withEnding(
 }
 
 /**
- * The telemetry has no end, the command has a good one. That is no success: the exit code may be that of a shell, which
- * says nothing of an engine that was killed (`dbt build | tee log`, `dbt build || true`).
+ * The telemetry has no end, and the command succeeded. That does not make it a success: the exit code may be that of a shell, which
+ * is unrelated to a killed engine (`dbt build | tee log`, `dbt build || true`).
  */
 function endedWithoutProof(
   { statusMessage }: VerdictWithReason,
@@ -176,7 +176,7 @@ function lowerFirst(text: string): string {
   return `${text.charAt(0).toLowerCase()}${text.slice(1)}`;
 }
 
-/** What became of a command, to stand after its name: `ended with exit code 1`. */
+/** The outcome of a command as text after its name: `ended with exit code 1`. */
 export function endingWords(ending: CommandEnding): string {
   switch (ending.kind) {
     case 'exited': {

@@ -4,7 +4,7 @@ const DAY_S = 86_400;
 const HOUR_S = 3_600;
 const MINUTE_S = 60;
 
-/** An age as people say it, by its two largest units: `325 days 13 h`, `2 h 5 min`, `40 s`. */
+/** An age in its two largest units: `325 days 13 h`, `2 h 5 min`, `40 s`. */
 export function ageText(seconds: number): string {
   const days = Math.floor(seconds / DAY_S);
   const hours = Math.floor((seconds % DAY_S) / HOUR_S);

@@ -5,7 +5,7 @@ import type { PhaseMeasure } from './phase-measure.js';
 import type { RunTotals } from './run-totals.js';
 import type { LengthSplit } from './time-split.js';
 
-/** All that is measured of one command of a run. */
+/** All measures of one command of a run. */
 export interface CommandMeasures {
   readonly invocation: InvocationSummary;
   readonly totals: RunTotals;
@@ -15,7 +15,7 @@ export interface CommandMeasures {
   readonly criticalPath: CriticalPath;
   /** Those that the command was asked for, in the order in which they began; the first 100,000. */
   readonly nodes: readonly NodeMeasure[];
-  /** Nodes that it was not asked for and worked on all the same, and that did not fail: in none of the counts. */
+  /** Nodes that were processed without being selected and did not fail: in none of the counts. */
   readonly unselectedNodes: readonly NodeMeasure[];
   /** In the order in which they began. */
   readonly hooks: readonly HookMeasure[];

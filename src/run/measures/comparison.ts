@@ -1,14 +1,14 @@
-/** A run's length beside those of its job's earlier runs. All times in milliseconds. */
+/** A run's duration compared with earlier runs of its job. All times in milliseconds. */
 export interface Comparison {
   readonly totalMs: number;
   /** Earlier runs that it is compared with. */
   readonly count: number;
   readonly medianMs: number;
-  /** 95 of 100 earlier runs took no longer. */
+  /** 95 of 100 earlier runs were not longer. */
   readonly p95Ms: number;
   /** `totalMs` by the median; `null` where the median is 0. */
   readonly ratio: number | null;
-  /** Whether it took longer than the 95th percentile. */
+  /** Whether it was longer than the 95th percentile. */
   readonly isSlow: boolean;
 }
 

@@ -1,21 +1,21 @@
 import type { UnixNano } from '../../record/unix-nano.js';
 import type { PathStep } from './path-step.js';
 
-/** A step of the critical path, and what it waited for. */
+/** A step of the critical path, and the step it waited for. */
 export interface PathLink {
   readonly step: PathStep;
   /**
-   * How it is known what was waited for: `told` by the engine (`node_skip_upstream_detail`); `sameNode`, the node's own
-   * earlier phase; `inferred`, the last that ended before; `start`, nothing that was seen but the command's beginning.
+   * How the predecessor is known: `told` by the engine (`node_skip_upstream_detail`); `sameNode`, the node's own
+   * earlier phase; `inferred`, the last that ended before; `start`, nothing before it but the start of the command.
    */
   readonly basis: 'told' | 'sameNode' | 'inferred' | 'start';
-  /** From the end of what was waited for (for the first step, from the command's start) to this step's start. */
+  /** From the end of the predecessor (for the first step, from the start of the command) to the start of this step. */
   readonly waitNano: bigint;
   /** The step's own length. */
   readonly timeNano: bigint;
 }
 
-/** The chain of steps, each of which waited for the one before, that ends with the command's last step. */
+/** The chain of steps, each of which waited for the one before, that ends with the last step of the command. */
 export interface CriticalPath {
   /** From the first to the last. Their waits and times and `tailNano` add up to the command's length. */
   readonly links: readonly PathLink[];
@@ -23,20 +23,20 @@ export interface CriticalPath {
   readonly tailNano: bigint;
 }
 
-/** A node that goes on within this time after its earlier phase waited for nobody else. */
+/** A node that continues within this time after its earlier phase waited for no other. */
 const AT_ONCE_NANO = 1_000_000n;
 
 /**
- * The chain of waits that set a command's length, found backwards from the step that ended last. The engine tells of no
- * dependency between nodes but the one that a node was skipped for, so what a step waited for is, in this order:
- * 1. the node's own earlier phase, where the step began within 1 ms after it;
- * 2. the node that the engine says it was skipped for (told);
- * 3. for a node's later phase: what ended last before, among the node's own earlier phase and other nodes in the same phase,
+ * The chain of waits that determined a command's duration, found backwards from the step that ended last. The engine reports no
+ * dependency between nodes except the cause of a skip, so the predecessor of a step is, in this order:
+ * 1. the node's own earlier phase, if the step started within 1 ms after it;
+ * 2. the node that the engine reports as the cause of its skip (told);
+ * 3. for a node's later phase: the last to end among the node's own earlier phase and other nodes in the same phase,
  *    whose end frees a thread or a connection (inferred);
- * 4. for a node's first phase: what ended last before, among nodes with their last phase, hooks, and phases without
- *    nodes, since a node is begun when all that it needs is done (inferred);
- * 5. for hooks and phases: whatever ended last before (inferred).
- * @param startTimeUnixNano the command's start, @param endTimeUnixNano and its end
+ * 4. for a node's first phase: the last to end among nodes with their last phase, hooks, and phases without
+ *    nodes, since a node starts when its dependencies are done (inferred);
+ * 5. for hooks and phases: the last step that ended before (inferred).
+ * @param startTimeUnixNano start of the command @param endTimeUnixNano its end
  */
 export function criticalPath(
   steps: readonly PathStep[],
@@ -101,7 +101,7 @@ export class StepOrder {
     return this.all.at(-1);
   }
 
-  /** The last of all that ended before a step began. */
+  /** The last step that ended before another started. */
   lastBefore(step: PathStep): PathStep | undefined {
     return lastIn(this.all, step);
   }
@@ -143,7 +143,7 @@ function nameOf({ uniqueId, phase }: PathStep): string {
   return `${uniqueId} ${phase}`;
 }
 
-/** @param sorted by end. A step that began no earlier is none to wait for: so chains end, also among steps without a length. */
+/** @param sorted by end. A step that started no earlier is no predecessor, so chains end, also among steps without duration. */
 function lastIn(sorted: readonly PathStep[], { startTimeUnixNano }: PathStep): PathStep | undefined {
   let low = 0;
   for (let high = sorted.length; low < high; ) {

@@ -10,13 +10,13 @@ import {
   testOutcomeOf,
 } from '../node-outcome.js';
 
-/** What the end of a NodeProcessed or NodeEvaluated span says of its node, in the words of the documentation. */
+/** The outcome of a node from the end of its NodeProcessed or NodeEvaluated span, in the words of the documentation. */
 export interface EngineOutcome {
-  /** `node_outcome`, one that this version does not know in the engine's own word; `null` where it is missing or unspecified. */
+  /** `node_outcome`; an unknown one in the engine's own word; `null` if missing or unspecified. */
   readonly outcome: Outcome | null;
   /**
-   * `node_skip_reason` of a skipped node: `upstream`, `cached`, `phase_disabled`, `phase_skipped` or `noop`; a reason that
-   * came later into the schema in lower case.
+   * `node_skip_reason` of a skipped node: `upstream`, `cached`, `phase_disabled`, `phase_skipped` or `noop`; a reason
+   * added to the schema later is in lower case.
    */
   readonly skipReason: string | null;
   /** `node_skip_upstream_detail.upstream_unique_id`. */
@@ -27,7 +27,7 @@ export interface EngineOutcome {
   readonly failingRows: number | null;
   /** `node_test_detail.diff_table` of a unit test: expected and actual rows. */
   readonly diffTable: string | null;
-  /** `node_freshness_outcome` of a source that was checked: how fresh it is, and its age where the engine could tell it. */
+  /** `node_freshness_outcome` of a checked source: its freshness, and its age if the engine could determine it. */
   readonly freshness: Freshness | null;
 }
 
@@ -48,7 +48,7 @@ export const UNKNOWN_OUTCOME: EngineOutcome = {
   freshness: null,
 };
 
-/** The longest table of differences that is kept, in characters. */
+/** Maximum length of a table of differences, in characters. */
 const MAX_DIFF_CHARS = 4_000;
 
 /** Reads the attributes of the end of a node's span. */

@@ -11,8 +11,8 @@ import { shareOf, type TimeShare } from './time-split.js';
 const SLOWEST = 10;
 
 /**
- * A command's measures as JSON has them: names in snake_case, times of one moment as strings of nanoseconds, lengths in
- * milliseconds (`*_ms`) down to the nanosecond.
+ * A command's measures as JSON: names in snake_case, timestamps as strings of nanoseconds, durations in
+ * milliseconds (`*_ms`) with nanosecond precision.
  */
 export function measuresDocument({ invocation, totals, split, ...measures }: CommandMeasures, traceId: TraceId) {
   const percentOf = percentOfLength(totals.lengthNano);

@@ -9,16 +9,16 @@ import type { NodeMeasure } from './node-measure.js';
 import type { NodePhase } from './node-phase.js';
 import { previousStatusOf } from './previous-status.js';
 
-/** Phases of one node that are told apart; the schema has 19. */
+/** Maximum number of phases of one node; the schema has 19. */
 const MAX_PHASES = 32;
-/** The longest error message that is kept, in characters. */
+/** Maximum length of an error message, in characters. */
 const MAX_MESSAGE_CHARS = 4_000;
 
 /** The NodeProcessed span's share of a node's measures. */
 type Processed = Pick<NodeMeasure, 'durationMs' | 'idleTimeMs' | 'lifetimeNano' | 'rows'> &
   EngineOutcome & { readonly startTimeUnixNano: UnixNano; readonly endTimeUnixNano: UnixNano };
 
-/** Collects what the records say of one node, in any order; about 1 kB. */
+/** Collects the records of one node, in any order; about 1 kB. */
 export class NodeCollector {
   private readonly facts = new NodeFacts();
   private readonly phases = new Map<string, NodePhase>();

@@ -5,12 +5,12 @@ import type { NodePhase } from './node-phase.js';
 import type { PreviousStatus } from './previous-status.js';
 import type { TimeShare } from './time-split.js';
 
-/** All that is measured of one node of a command. Outcome and reasons are of its NodeProcessed span, else of its last phase. */
+/** All measures of one node of a command. Outcome and reasons come from its NodeProcessed span, else from its last phase. */
 export interface NodeMeasure extends EngineOutcome {
   readonly uniqueId: string;
   /** `node_type` without its prefix, in lower case, for example `model`. */
   readonly nodeType: string | null;
-  /** What became of it, with the truth about interruptions that `outcome` does not tell. */
+  /** Its verdict, which also considers interruptions that `outcome` does not show. */
   readonly verdict: NodeVerdict;
   /** By the mapping table; `null` for what it does not have, and for nodes that were interrupted. */
   readonly previousStatus: PreviousStatus | null;
@@ -31,7 +31,7 @@ export interface NodeMeasure extends EngineOutcome {
   readonly idleTimeMs: number | null;
   /** NodeProcessed `end_time_unix_nano` − `start_time_unix_nano`: with busy threads mostly queueing. */
   readonly lifetimeNano: bigint | null;
-  /** Sum of the lengths of the QueryExecuted spans with its `unique_id`, whatever came of them. */
+  /** Sum of the durations of the QueryExecuted spans with its `unique_id`, whatever their outcome. */
   readonly warehouseTimeNano: bigint;
   readonly queryCount: number;
   /** NodeProcessed `rows_affected`. */

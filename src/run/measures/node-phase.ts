@@ -1,12 +1,12 @@
 import type { UnixNano } from '../../record/unix-nano.js';
 import type { EngineOutcome } from './engine-outcome.js';
 
-/** A node in one phase that it took part in: a NodeEvaluated span, and the queries that name the node and the phase. */
+/** A node in one of its phases: a NodeEvaluated span, and the queries with the same node and phase. */
 export interface NodePhase extends EngineOutcome {
   /** NodeEvaluated `phase` without its prefix, for example `RUN`. */
   readonly phase: string;
   readonly startTimeUnixNano: UnixNano;
-  /** `null` where the span never ended; then all that its end would tell is `null`, too. */
+  /** `null` if the span never ended; then everything that its end would contain is `null`, too. */
   readonly endTimeUnixNano: UnixNano | null;
   /** NodeEvaluated `end_time_unix_nano` − `start_time_unix_nano`: includes waiting for a connection. */
   readonly lifetimeNano: bigint | null;

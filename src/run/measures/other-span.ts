@@ -1,7 +1,7 @@
 import type { UnixNano } from '../../record/unix-nano.js';
 import type { NodeVerdict } from '../run-summary.js';
 
-/** A hook's span (HookProcessed) or a phase's (PhaseExecuted), as far as it is known. */
+/** A hook's span (HookProcessed) or a phase's (PhaseExecuted), as far as known. */
 export interface OtherSpan {
   readonly kind: 'hook' | 'phase';
   /** Of the hook; `null` for a phase. */
@@ -11,6 +11,6 @@ export interface OtherSpan {
   readonly startTimeUnixNano: UnixNano;
   /** `null` where it has not ended. */
   readonly endTimeUnixNano: UnixNano | null;
-  /** What became of a hook; of a phase `null`. */
+  /** The verdict of a hook; `null` for a phase. */
   readonly verdict: NodeVerdict | null;
 }

@@ -1,6 +1,6 @@
 import type { UnixNano } from '../../record/unix-nano.js';
 
-/** Something of a command that takes time and may be waited for. */
+/** Something in a command that takes time and that others may wait for. */
 export interface PathStep {
   /** A node in a phase (NodeEvaluated), a hook (HookProcessed), or a phase without either (PhaseExecuted). */
   readonly kind: 'node' | 'hook' | 'phase';
@@ -12,6 +12,6 @@ export interface PathStep {
   readonly endTimeUnixNano: UnixNano;
   /** Whether its own end was seen; else its end is that of the node, or of the command. */
   readonly hasEnd: boolean;
-  /** The node that the engine says it was skipped for. */
+  /** The node that the engine reports as the cause of the skip. */
   readonly skipUpstream: string | null;
 }

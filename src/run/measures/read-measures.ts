@@ -46,11 +46,11 @@ export async function readMeasures(
   return invocations.flatMap((invocation) => collectors.get(invocation.index)?.measures(invocation) ?? []);
 }
 
-/** Nodes of a command that are measured, about 1 kB each; of further ones only the number is told. */
+/** Maximum number of measured nodes of a command, about 1 kB each; further ones are only counted. */
 const MAX_NODES = 100_000;
-/** Hooks and phases of a command, together; further ones are passed over. */
+/** Maximum number of hooks and phases of a command; further ones are skipped. */
 const MAX_OTHER_SPANS = 10_000;
-/** Queries of a command that are told apart, about 150 bytes each; the time of further ones falls to their nodes' work. */
+/** Maximum number of distinguished queries of a command, about 150 bytes each; the time of further ones counts as work of their nodes. */
 const MAX_QUERIES = 250_000;
 /** Messages that name no node, and the longest of them in characters. */
 const MAX_MESSAGES = 20;
@@ -98,7 +98,7 @@ export class MeasureCollector {
     }
   }
 
-  /** What the records came to. @param invocation the command that they are of */
+  /** Measures of the records. @param invocation the command of the records */
   measures(invocation: InvocationSummary): CommandMeasures {
     const { startTimeUnixNano, endTimeUnixNano } = invocation;
     const collected = [...this.nodes.values()];

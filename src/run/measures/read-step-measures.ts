@@ -13,10 +13,10 @@ export interface StepMeasures {
 }
 
 /**
- * Measures the commands of a run's steps, in their order. A trace that holds commands of other runs too gives only these
- * steps' own; one of which nothing is kept any more gives none.
- * @param witness sees each record of the steps' traces once
- * @throws what the reader throws when a log cannot be read
+ * Measures the commands of a run's steps, in their order. Of a trace shared with other runs, only the commands of
+ * these steps are returned; a step without any data left returns none.
+ * @param witness receives each record of the steps' traces once
+ * @throws errors of the reader if a log cannot be read
  */
 export async function readStepMeasures(
   steps: readonly Pick<CatalogStep, 'invocations'>[],

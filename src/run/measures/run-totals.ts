@@ -2,16 +2,16 @@ import { countVerdicts } from '../count-verdicts.js';
 import type { NodeCounts } from '../run-summary.js';
 import type { HookMeasure, NodeMeasure } from './node-measure.js';
 
-/** What a command came to. Sums of nodes are time of all threads together, so they may exceed the command's length. */
+/** Totals of a command. Sums over nodes add the time of all threads, so they may exceed the command's duration. */
 export interface RunTotals {
   /** Latest end (or time) − earliest start among all its records. */
   readonly lengthNano: bigint;
   readonly nodeCount: number;
-  /** Nodes by what became of them. */
+  /** Nodes by verdict. */
   readonly nodeCounts: NodeCounts;
   /** Skipped nodes for which there was nothing to do (`noop`): the engine counts them apart. */
   readonly noOpCount: number;
-  /** Hooks by what became of them; the engine counts them with the nodes. */
+  /** Hooks by verdict; the engine counts them with the nodes. */
   readonly hookCounts: NodeCounts;
   /** Tests (data and unit) that ran, by their result. */
   readonly testCounts: Readonly<Record<'passed' | 'warned' | 'failed', number>>;

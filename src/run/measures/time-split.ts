@@ -30,13 +30,13 @@ export interface TimeSplit {
   readonly otherQueryNano: bigint;
   /** Phases, by their names, while no query ran and no node or hook was worked on. */
   readonly phaseNano: ReadonlyMap<string, bigint>;
-  /** While nothing of these went on. */
+  /** Time in which none of these was running. */
   readonly restNano: bigint;
 }
 
 /**
- * Divides a command's length among what was really going on at each moment: the queries that ran; where there were none, the
- * nodes and hooks that were worked on; else the phases. What never ended goes on until the end.
+ * Divides a command's duration among its activities at each point in time: the running queries; if there are none, the
+ * nodes and hooks in progress; else the phases. Spans that never ended last until the end.
  * @param steps nodes in their phases, and hooks
  */
 export function timeSplit(
@@ -73,7 +73,7 @@ export function timeSplit(
   return { shares: byId, otherQueryNano, phaseNano, restNano };
 }
 
-/** In an order that does not depend on the one in which records came: whole nanoseconds go to the same spans each time. */
+/** In an order that does not depend on the arrival of records: whole nanoseconds go to the same spans each time. */
 function inOrder<Span extends Interval & { readonly uniqueId: string | null }>(
   spans: readonly Span[],
 ): readonly Span[] {
@@ -90,8 +90,8 @@ export function shareOf({ queryNano, workNano }: TimeShare): bigint {
 }
 
 /**
- * What a command's length was spent on, in nanoseconds; all but `warehouseNano` add up to the length. Each moment is divided
- * among the queries that ran in it; where none ran, among the nodes and hooks that were worked on; else among the phases.
+ * The shares of a command's duration, in nanoseconds; all but `warehouseNano` add up to the duration. Each point in time is divided
+ * among the running queries; if there are none, among the nodes and hooks in progress; else among the phases.
  */
 export interface LengthSplit {
   readonly nodesNano: bigint;
@@ -102,7 +102,7 @@ export interface LengthSplit {
   readonly otherQueriesNano: bigint;
   /** Phases while no query ran, and no node or hook was worked on. */
   readonly phasesNano: bigint;
-  /** While nothing of these was under way. */
+  /** Time in which none of these was in progress. */
   readonly restNano: bigint;
   /** How much of the length queries ran for. */
   readonly warehouseNano: bigint;
@@ -139,32 +139,32 @@ export function lengthSplit(
   };
 }
 
-/** From when to when something went on. */
+/** Start and end of an activity. */
 export interface Interval {
   readonly startTimeUnixNano: UnixNano;
   readonly endTimeUnixNano: UnixNano;
 }
 
-/** A length of time, divided among what went on in it. All shares and the rest add up to the length, to the nanosecond. */
+/** A duration divided among activities. All shares and the idle time add up to the duration, to the nanosecond. */
 export interface DividedTime {
   /** Of each interval of each level, in their order; in nanoseconds. */
   readonly shares: readonly (readonly bigint[])[];
-  /** The time in which nothing went on; in nanoseconds. */
+  /** The time without any activity, in nanoseconds. */
   readonly restNano: bigint;
 }
 
 /**
- * Divides a length of time among what went on in it. Each moment belongs to the first level of which something was under way,
- * and is shared equally by all that was under way on that level: where 20 queries run at a time, each takes a twentieth.
- * @param whole at most 104 days; what an interval has outside it is left out
- * @param levels what counts first stands first
+ * Divides a duration among activities. Each point in time belongs to the first level with an activity,
+ * and is shared equally by all activities of that level: if 20 queries run concurrently, each gets a twentieth.
+ * @param whole at most 104 days; parts of an interval outside it are ignored
+ * @param levels in order of priority
  */
 export function divideTime(whole: Interval, levels: readonly (readonly Interval[])[]): DividedTime {
   const lengthNano = Math.max(0, Number(whole.endTimeUnixNano - whole.startTimeUnixNano));
   const within = (time: UnixNano) => Math.min(lengthNano, Math.max(0, Number(time - whole.startTimeUnixNano)));
   const clipped = levels.map((level) => ({
     starts: Float64Array.from(level, ({ startTimeUnixNano }) => within(startTimeUnixNano)),
-    // A clock that was set back lets something end before its start: it took no time.
+    // After the clock was set back something may end before its start: its duration is 0.
     ends: Float64Array.from(level, ({ startTimeUnixNano, endTimeUnixNano }) =>
       Math.max(within(startTimeUnixNano), within(endTimeUnixNano)),
     ),
@@ -198,7 +198,7 @@ function sortedTimes(lists: readonly Float64Array[]): Float64Array {
   return all.subarray(0, kept);
 }
 
-/** How many intervals are under way from each of these times to the next. */
+/** The number of active intervals between each of these times and the next. */
 function activeAfter(times: Float64Array, starts: Float64Array, ends: Float64Array): Int32Array {
   const changes = new Int32Array(times.length);
   const add = (time: number, change: number) => {
@@ -215,8 +215,8 @@ function activeAfter(times: Float64Array, starts: Float64Array, ends: Float64Arr
 }
 
 /**
- * Goes through the times once. The clock of a level stands where no time is the level's, and goes slower the more is under way
- * on it, so what an interval takes is by how far its clock went on.
+ * Processes the times in one pass. The clock of a level stops while the time belongs to another level, and runs slower the more
+ * intervals are active on it, so the share of an interval is the advance of its clock.
  */
 function sweep(times: Float64Array, active: readonly Int32Array[]) {
   const clocks = active.map(() => new Float64Array(times.length));

@@ -49,7 +49,7 @@ export interface RunPageModel {
   readonly statusMessage: string | null;
   /** The same of steps, by their ids. */
   readonly stepMessages: ReadonlyMap<number, string>;
-  /** Nodes by what became of them. */
+  /** Nodes by verdict. */
   readonly counts: NodeCounts;
   /** Skipped nodes for which there was nothing to do. */
   readonly noOpCount: number;
@@ -78,7 +78,7 @@ const MAX_SLOWEST = 10;
 
 /**
  * Reads what a page shows a visitor of a run from its record logs, as far as they came.
- * @throws what the reader throws when a log cannot be read
+ * @throws errors of the reader if a log cannot be read
  */
 export async function readRunPageModel(
   run: CatalogRun,
