@@ -15,7 +15,7 @@ import type {
 import { ProtobufCodec } from '../otlp/protobuf-codec.js';
 import { invocationIdOf, parseTraceId, type TraceId } from '../record/ids.js';
 import type { UnixNano } from '../record/unix-nano.js';
-import { readMeasures } from '../run/measures/read-measures.js';
+import { shortReport } from '../report/feature.js';
 import { appDeps } from './app-deps.js';
 import { bridgeHeaders } from './bridge-headers.js';
 import { CliError } from './cli-error.js';
@@ -24,7 +24,6 @@ import { createLogger } from './create-logger.js';
 import { EXIT, type ExitCode } from './exit-code.js';
 import { checkBaseUrl, type OtlpBody, postOtlp } from './post-otlp.js';
 import type { ProcessContext } from './process-context.js';
-import { headLines, problemLines } from './report/problem-lines.js';
 import { resolveForCommand } from './resolve-for-command.js';
 
 const DRAIN_MS = 5_000;
@@ -74,14 +73,9 @@ async function replayHere(invocation: Invocation, traceId: TraceId, bodies: read
 
 async function describe(app: App, traceId: TraceId): Promise<readonly string[]> {
   const run = await app.tracker.find(traceId);
-  const [command] = run === undefined ? [] : await readMeasures(app.reader, run);
-  if (command === undefined) throw new CliError(EXIT.failed, 'the run was sent, but it contains no command');
-  return [
-    `sent a recorded run to ${app.ports.otlpUrl}: invocation ${invocationIdOf(traceId)}`,
-    '',
-    ...headLines(command),
-    ...problemLines(command),
-  ];
+  const report = run && (await shortReport(app.reader, run));
+  if (report === undefined) throw new CliError(EXIT.failed, 'the run was sent, but it contains no command');
+  return [`sent a recorded run to ${app.ports.otlpUrl}: invocation ${invocationIdOf(traceId)}`, '', ...report];
 }
 
 function nextSteps(traceId: TraceId, dataDir: string, destinations: App['destinations']): readonly string[] {

@@ -8,6 +8,7 @@ import { SourceError } from '../files/record-source.js';
 import { OutputError } from '../log/jsonl-output.js';
 import { queryCommand } from '../query/feature.js';
 import { ConsumeError } from '../record/record-batch.js';
+import { reportCommand } from '../report/feature.js';
 import { StepRegistryError } from '../run/step-registry.js';
 import { PlatformError } from '../source/platform/platform-error.js';
 import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
@@ -29,7 +30,6 @@ import { pipeCommand } from './pipe-command.js';
 import type { ProcessContext } from './process-context.js';
 import { pullCommand } from './pull-command.js';
 import { rebuildCommand } from './rebuild-command.js';
-import { reportCommand } from './report-command.js';
 import { retainCommand } from './retain-command.js';
 import { serveCommand } from './serve-command.js';
 import { tokenCommand } from './token-command.js';
@@ -46,7 +46,7 @@ export const COMMANDS: readonly CliCommand[] = [
   serveCommand,
   execCommand,
   finishCommand,
-  reportCommand,
+  reportCommand(COMMAND_HOST),
   queryCommand(COMMAND_HOST),
   demoCommand,
   followCommand,

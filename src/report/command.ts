@@ -1,0 +1,162 @@
+import type { Invocation } from '../cli/command-line.js';
+import { EXIT, type ExitCode } from '../cli/exit-code.js';
+import { refuseShared } from '../cli/refuse-shared.js';
+import { resolveForCommand } from '../cli/resolve-for-command.js';
+import type { CommandHost } from '../feature.js';
+import type { RecordLogReader } from '../log/record-log.js';
+import { RecordLogFiles } from '../log/record-log-files.js';
+import type { TraceId } from '../record/ids.js';
+import type { CommandMeasures } from '../run/measures/command-measures.js';
+import { compareWithEarlier } from '../run/measures/comparison.js';
+import { measuresDocument } from '../run/measures/measures-document.js';
+import { readMeasures } from '../run/measures/read-measures.js';
+import type { InvocationSummary } from '../run/run-summary.js';
+import type { State } from '../storage/state.js';
+import type { UnnamedRun } from '../storage/trace-catalog.js';
+import { findRuns, RunFiles, readRun } from './run-files.js';
+import { reportText } from './text.js';
+
+/** What the command needs of the program. */
+export type ReportHost = Pick<CommandHost, 'finishLeftovers' | 'askState'>;
+
+/**
+ * What `run-bridge report` does. It reads files, and numbers of runs from the state, so a bridge may be at work on the data
+ * folder; what a killed `exec` left there is finished first.
+ * @throws CliError, ConfigurationError
+ */
+export async function reportRun(invocation: Invocation, host: ReportHost): Promise<ExitCode> {
+  const { context, operands, switches } = invocation;
+  const { configuration, warnings } = await resolveForCommand(invocation);
+  for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
+  refuseShared(configuration, 'ask any of the processes with GET /api/run-bridge/v1/runs/RUN/measures');
+  await host.finishLeftovers(configuration, context);
+  const files = new RunFiles(configuration['data-dir']);
+  const recent = await files.recent();
+  let damagedCount = 0;
+  const reader = stoppable(
+    new RecordLogFiles(configuration['data-dir'], () => {
+      damagedCount += 1;
+    }),
+    context.stop,
+  );
+  const reports = [];
+  const [named] = operands;
+  const ask = <Answer>(question: (state: State) => Promise<Answer>) =>
+    host.askState(configuration, context.clock, question);
+  const tracesOf = async (runId: number) => (await ask(({ traces }) => traces.tracesOf(runId))) ?? [];
+  const places = new CommandPlaces((await ask(({ traces }) => traces.listUnnamed())) ?? []);
+  for (const traceId of await findRuns(named, files, recent, tracesOf)) {
+    const run = await readRun(traceId, files, reader);
+    const commands = await readMeasures(reader, run);
+    // A trace may hold commands of other runs, too.
+    const isOwn = ({ invocation: one }: CommandMeasures) => String(places.runIdOf(traceId, one)) === named;
+    for (const command of commands.some(isOwn) ? commands.filter(isOwn) : commands) {
+      const earlier = await earlierLengthsMs(command.invocation, traceId, files, { recent, places });
+      const comparison = compareWithEarlier(lengthMs(command), earlier);
+      reports.push({ traceId, command, commandCount: run.invocations.length, comparison });
+    }
+  }
+  // Of one log read twice, each damaged line was told twice: only whether there are any is said.
+  if (damagedCount > 0) {
+    context.stderr.write(
+      'run-bridge: skipped lines of the record log that are not valid records; the disk damaged them\n',
+    );
+  }
+  if (switches.has('json')) {
+    const commands = reports.map(({ command, traceId, comparison }) => ({
+      ...measuresDocument(command, traceId),
+      comparison: comparison && {
+        earlier_count: comparison.count,
+        median_ms: comparison.medianMs,
+        p95_ms: comparison.p95Ms,
+        ratio: comparison.ratio,
+        is_slow: comparison.isSlow,
+      },
+    }));
+    context.stdout.write(`${JSON.stringify({ commands }, null, 2)}\n`);
+  } else {
+    context.stdout.write(reports.map(reportText).join('\n'));
+  }
+  return damagedCount > 0 ? EXIT.unreadable : EXIT.ok;
+}
+
+function lengthMs({ totals }: CommandMeasures): number {
+  return Number(totals.lengthNano) / 1e6;
+}
+
+/** A reader that stops between two chunks. */
+function stoppable(reader: RecordLogReader, stop: AbortSignal): RecordLogReader {
+  return {
+    lengthBytes: (traceId: TraceId) => reader.lengthBytes(traceId),
+    async *read(traceId, range) {
+      for await (const chunk of reader.read(traceId, range)) {
+        stop.throwIfAborted();
+        yield chunk;
+      }
+    },
+  };
+}
+
+/** Earlier commands that one is compared with. */
+const MAX_EARLIER = 50;
+
+/** A command, and where its run belongs. */
+interface PlacedCommand {
+  readonly invocation: InvocationSummary;
+  readonly job: string | null;
+  readonly project: string | null;
+}
+
+/** Finds where the runs of commands belong: their steps say it, and of those that nobody named the state. */
+export class CommandPlaces {
+  private readonly unnamed: ReadonlyMap<string, UnnamedRun>;
+
+  constructor(unnamed: readonly UnnamedRun[]) {
+    this.unnamed = new Map(unnamed.map((run) => [`${run.traceId} ${run.commandIndex}`, run]));
+  }
+
+  /** The number of the command's run; `null` where it is not known. */
+  runIdOf(traceId: TraceId, { step, index }: InvocationSummary): number | null {
+    return step?.runId ?? this.unnamed.get(`${traceId} ${index}`)?.runId ?? null;
+  }
+
+  placed(traceId: TraceId, invocation: InvocationSummary): PlacedCommand {
+    const place = invocation.step ?? this.unnamed.get(`${traceId} ${invocation.index}`);
+    return { invocation, job: place?.job ?? null, project: place?.project ?? null };
+  }
+}
+
+/**
+ * How long the 50 latest earlier commands took that are of the same project and job and began with the same word, and
+ * succeeded; in milliseconds, the last to start first. Commands that nobody gave a job are of one job together.
+ * @param recent runs among which they are looked for
+ */
+export async function earlierLengthsMs(
+  invocation: InvocationSummary,
+  ownTraceId: TraceId,
+  files: RunFiles,
+  { recent, places }: { readonly recent: readonly TraceId[]; readonly places: CommandPlaces },
+): Promise<readonly number[]> {
+  const command = places.placed(ownTraceId, invocation);
+  const earlier: InvocationSummary[] = [];
+  for (const traceId of recent) {
+    if (traceId === ownTraceId) continue;
+    for (const other of (await files.summary(traceId))?.invocations ?? []) {
+      if (isComparable(places.placed(traceId, other), command)) earlier.push(other);
+    }
+  }
+  return earlier
+    .sort((a, b) => (a.startTimeUnixNano > b.startTimeUnixNano ? -1 : 1))
+    .slice(0, MAX_EARLIER)
+    .map(({ startTimeUnixNano, endTimeUnixNano }) => Number(endTimeUnixNano - startTimeUnixNano) / 1e6);
+}
+
+function isComparable(other: PlacedCommand, command: PlacedCommand): boolean {
+  return (
+    other.invocation.verdict === 'success' &&
+    other.invocation.command === command.invocation.command &&
+    other.invocation.startTimeUnixNano < command.invocation.startTimeUnixNano &&
+    other.job === command.job &&
+    other.project === command.project
+  );
+}
