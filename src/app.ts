@@ -186,6 +186,7 @@ export class App {
       one.connect({
         lengthBytes: (traceId) => parts.lengthBytes(traceId),
         findRun: (traceId) => this.tracker.find(traceId),
+        cursors: opened.state.cursors,
         foreign,
       });
       for (const [name] of one.destinations) {

@@ -1,13 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
-import type { Worker } from 'node:worker_threads';
-import { startBoundedThread } from '../core/bounded-thread.js';
 import { systemClock } from '../core/clock.js';
 import { packageFile } from '../core/package-file.js';
+import { startThread, type Thread } from '../core/thread.js';
 import { type LineReject, type Stretch, StretchEncoder, type StretchLimits, type StretchStep } from './line-encoder.js';
 import type { LineRowsOptions } from './line-rows.js';
 import type { ParquetOutput } from './parquet-writer.js';
 import type { EncodedRowGroup } from './row-group.js';
-import type { StretchAnswer, StretchJob } from './stretch-worker.js';
+import type { StretchStarterCalls, StretchThreadCalls } from './stretch-worker.js';
 
 /** A part of a file that one thread encodes: at the engine's usual size of a line, the 100,000 rows of a row group. */
 const STRETCH_BYTES = 80 * 1024 * 1024;
@@ -155,48 +154,36 @@ class OwnThread implements Encoder {
   async end(): Promise<void> {}
 }
 
-interface Running {
-  readonly onStep: (step: StretchStep) => void;
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-}
-
 /** A thread that encodes stretches of files, one at a time. It has about 15 MB of its own; `end` gives them back. */
 class StretchThread {
-  private readonly worker: Worker;
-  private running: Running | undefined;
+  private readonly thread: Thread<StretchThreadCalls>;
+  private onStep: (step: StretchStep) => void = () => {};
 
   constructor(limits: StretchLimits) {
-    // Options of the process itself, such as what its script is, are not meant for the thread.
-    const options = { workerData: limits, execArgv: [] };
-    this.worker = startBoundedThread(packageFile('dist/stretch-worker.js'), options, systemClock);
-    this.worker.on('message', (answer: StretchAnswer) => {
-      if (answer === 'done') this.settle()?.resolve();
-      else this.running?.onStep(answer);
-    });
-    this.worker.on('error', (error) => this.settle()?.reject(error));
-    this.worker.on('exit', () => this.settle()?.reject(new Error('the Parquet thread has ended')));
+    this.thread = startThread<StretchThreadCalls, StretchStarterCalls>(
+      {
+        entry: packageFile('dist/stretch-worker.js'),
+        clock: systemClock,
+        workerData: limits,
+        // Options of the process itself, such as what its script is, are not meant for the thread.
+        execArgv: [],
+        endMessage: () => 'the Parquet thread has ended',
+      },
+      { step: (step) => this.onStep(step) },
+    );
   }
 
   /**
    * Encodes a stretch of an open file, which has to stay open.
-   * @throws what the file system throws when the file cannot be read; the thread is not to be used any more then.
+   * @throws what the file system throws when the file cannot be read.
    */
-  encode(file: number, stretch: Stretch, onStep: (step: StretchStep) => void): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.running = { onStep, resolve, reject };
-      this.worker.postMessage({ file, stretch } satisfies StretchJob);
-    });
+  async encode(file: number, stretch: Stretch, onStep: (step: StretchStep) => void): Promise<void> {
+    this.onStep = onStep;
+    await this.thread.channel.ask('encode', { file, stretch });
   }
 
   /** Ends the thread, whatever it does. */
   async end(): Promise<void> {
-    await this.worker.terminate();
-  }
-
-  private settle(): Running | undefined {
-    const { running } = this;
-    this.running = undefined;
-    return running;
+    await this.thread.terminate();
   }
 }

@@ -1,8 +1,7 @@
-import type { Worker } from 'node:worker_threads';
-import { startBoundedThread } from '../core/bounded-thread.js';
 import type { Clock, Timer } from '../core/clock.js';
 import type { Component } from '../core/component.js';
 import type { Logger } from '../core/logger.js';
+import { startThread, type Thread } from '../core/thread.js';
 import type { ParquetJob, ParquetJobWriter } from './run-parquet.js';
 
 /** What the thread's owner works with. */
@@ -11,12 +10,6 @@ interface ParquetThreadDeps {
   readonly entry: URL;
   readonly clock: Clock;
   readonly logger: Logger;
-}
-
-/** A job that the thread has. */
-interface Running {
-  readonly resolve: () => void;
-  readonly reject: (error: Error) => void;
 }
 
 /**
@@ -31,8 +24,7 @@ const IDLE_MS = 30_000;
  */
 export class ParquetThread implements Component, ParquetJobWriter {
   readonly name = 'Parquet';
-  private worker: Worker | undefined;
-  private running: Running | undefined;
+  private thread: Thread<ParquetThreadCalls> | undefined;
   private idleTimer: Timer | undefined;
   private isStopped = false;
 
@@ -43,7 +35,7 @@ export class ParquetThread implements Component, ParquetJobWriter {
 
   /** Whether there is a thread now. */
   get isRunning(): boolean {
-    return this.worker !== undefined;
+    return this.thread !== undefined;
   }
 
   async start(): Promise<void> {}
@@ -52,14 +44,10 @@ export class ParquetThread implements Component, ParquetJobWriter {
   async write(job: ParquetJob): Promise<void> {
     if (this.isStopped) throw new Error('the program is stopping');
     this.idleTimer?.cancel();
-    const worker = this.worker ?? this.begin();
+    const thread = this.thread ?? this.begin();
     try {
-      await new Promise<void>((resolve, reject) => {
-        this.running = { resolve, reject };
-        worker.postMessage(job satisfies ToParquetThread);
-      });
+      await thread.channel.ask('write', job);
     } finally {
-      this.running = undefined;
       this.idleTimer = this.deps.clock.after(IDLE_MS, () => void this.end());
     }
   }
@@ -71,39 +59,32 @@ export class ParquetThread implements Component, ParquetJobWriter {
     await this.end();
   }
 
-  private begin(): Worker {
-    // Options of the process itself, such as what its script is, are not meant for the thread.
-    const options = { workerData: this.setup, execArgv: [] };
-    const worker = startBoundedThread(this.deps.entry, options, this.deps.clock);
-    this.worker = worker;
-    worker.on('message', (message: FromParquetThread) => this.take(message));
-    worker.on('error', (error) => this.lost(worker, error instanceof Error ? error : new Error(String(error))));
-    worker.on('exit', () => this.lost(worker, new Error('the Parquet thread has ended')));
-    return worker;
-  }
-
-  private take(message: FromParquetThread): void {
-    if (message.type === 'damaged') {
-      const { traceId, at, reason } = message;
-      this.deps.logger.warn({ traceId, ...at, reason }, 'skipped a damaged line');
-    } else if (message.error === null) {
-      this.running?.resolve();
-    } else {
-      this.running?.reject(new Error(message.error));
-    }
-  }
-
-  private lost(worker: Worker, reason: Error): void {
-    if (this.worker !== worker) return;
-    this.worker = undefined;
-    this.running?.reject(reason);
+  private begin(): Thread<ParquetThreadCalls> {
+    const { entry, clock, logger } = this.deps;
+    const thread = startThread<ParquetThreadCalls, ParquetStarterCalls>(
+      {
+        entry,
+        clock,
+        workerData: this.setup,
+        // Options of the process itself, such as what its script is, are not meant for the thread.
+        execArgv: [],
+        endMessage: () => (this.isStopped ? 'the program is stopping' : 'the Parquet thread has ended'),
+      },
+      {
+        damaged: ({ traceId, at, reason }) => logger.warn({ traceId, ...at, reason }, 'skipped a damaged line'),
+      },
+    );
+    this.thread = thread;
+    void thread.ended.then(() => {
+      if (this.thread === thread) this.thread = undefined;
+    });
+    return thread;
   }
 
   private async end(): Promise<void> {
-    const { worker, running } = this;
-    this.worker = undefined;
-    await worker?.terminate();
-    running?.reject(new Error('the program is stopping'));
+    const { thread } = this;
+    this.thread = undefined;
+    await thread?.terminate();
   }
 }
 
@@ -112,15 +93,16 @@ export interface ParquetThreadSetup {
   readonly dataFolder: string;
 }
 
-/** A job; the thread gets the next one when it has answered. */
-export type ToParquetThread = ParquetJob;
+/** What the thread offers: it writes one job at a time. */
+export interface ParquetThreadCalls {
+  write(job: ParquetJob): Promise<void>;
+}
 
-/** What it answers. */
-export type FromParquetThread =
+/** What it may call. */
+export interface ParquetStarterCalls {
   /** A line of the record log is no record; at its number or, where the log was read in records, its offset in bytes. */
-  | { readonly type: 'damaged'; readonly traceId: string; readonly at: LinePlace; readonly reason: string }
-  /** The job is done, or failed: then `error` says why. */
-  | { readonly type: 'done'; readonly error: string | null };
+  damaged(line: { readonly traceId: string; readonly at: LinePlace; readonly reason: string }): void;
+}
 
 /** Where a line is. */
 export type LinePlace = { readonly line: number } | { readonly offset: number };

@@ -1,25 +1,31 @@
-import { parentPort, workerData } from 'node:worker_threads';
+// The program of a thread that encodes stretches of files; `jsonlToParquet` starts it.
+import { workerData } from 'node:worker_threads';
+import { connectToStarter } from '../core/thread.js';
 import { modernRecord } from '../otlp/spelling.js';
 import { type Stretch, StretchEncoder, type StretchLimits, type StretchStep } from './line-encoder.js';
 
-/** What the thread is asked: to encode a stretch of an open file. */
-export interface StretchJob {
-  readonly file: number;
-  readonly stretch: Stretch;
+/** What the thread offers. */
+export interface StretchThreadCalls {
+  /** Encodes a stretch of an open file, which has to stay open, one at a time; tells each step before it returns. */
+  encode(job: { readonly file: number; readonly stretch: Stretch }): void;
 }
 
-/** What it answers: each step, then that there is no more. What it throws ends the thread. */
-export type StretchAnswer = StretchStep | 'done';
+/** What it may call. */
+export interface StretchStarterCalls {
+  step(step: StretchStep): void;
+}
 
-// The whole thread: one encoder, one job after another.
-const encoder = new StretchEncoder(workerData as StretchLimits, modernRecord);
-
-parentPort?.on('message', ({ file, stretch }: StretchJob) => {
-  for (const step of encoder.encode(file, stretch)) {
-    parentPort?.postMessage(
-      step satisfies StretchAnswer,
-      step.groups.map((group) => group.bytes.buffer),
-    );
-  }
-  parentPort?.postMessage('done' satisfies StretchAnswer);
+const limits: StretchLimits = workerData;
+const encoder = new StretchEncoder(limits, modernRecord);
+const channel = connectToStarter<StretchStarterCalls>();
+channel.serve<StretchThreadCalls>({
+  encode({ file, stretch }) {
+    for (const step of encoder.encode(file, stretch)) {
+      channel.tell(
+        'step',
+        step,
+        step.groups.map((group) => group.bytes.buffer),
+      );
+    }
+  },
 });

@@ -82,6 +82,7 @@ export class ExportsBench {
       lengthBytes: (traceId) => this.reader.lengthBytes(traceId),
       findRun: async (traceId) => this.summaries.get(traceId),
       foreign: this.foreign,
+      cursors: this.state.cursors,
     });
     await exports.start();
     this.listeners.push(exports);

@@ -2,11 +2,12 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { LateExports } from '../../src/app/open-parts.js';
 import { checkDestinations } from '../../src/app/otlp-destinations.js';
 import { systemClock } from '../../src/core/clock.js';
+import type { Logger } from '../../src/core/logger.js';
 import { RetryPolicy } from '../../src/core/retry-policy.js';
-import { ExportThread } from '../../src/export/thread/export-thread.js';
+import { type Exports, ExportThread } from '../../src/export/thread/export-thread.js';
+import type { ThreadSetup } from '../../src/export/thread/messages.js';
 import { exportsContract } from '../contract/exports.contract.js';
 import { DirectExports } from '../fake/direct-exports.js';
 import { ExportsBench, type OpenExports } from '../fake/exports-bench.js';
@@ -16,37 +17,39 @@ import { until } from '../tool/until.js';
 
 let compiled = '';
 beforeAll(async () => {
-  compiled = await compileSource('export-thread/thread-main');
+  compiled = await compileSource('export/thread/thread-main');
 });
 afterAll(() => rmSync(compiled, { recursive: true }));
 
-const inThread: OpenExports = (setup, { logger }) =>
-  ExportThread.open(setup, {
-    entry: pathToFileURL(join(compiled, 'export-thread', 'thread-main.js')),
-    clock: systemClock,
-    logger,
-    retryPolicy: new RetryPolicy({ baseMs: 50, maxMs: 200, maxRetryAfterMs: 200 }, Math.random),
-  });
+const inThread =
+  (program = join(compiled, 'export', 'thread', 'thread-main.js')): OpenExports =>
+  async (setup, { logger }) => {
+    const thread = makeThread(setup, logger, program);
+    await thread.open();
+    return thread;
+  };
+
+/** Not waited for where destinations are known without it. */
+const late =
+  (program = () => join(compiled, 'export', 'thread', 'thread-main.js')): OpenExports =>
+  async (setup, { logger }) => {
+    const places = await checkDestinations(setup.configuration, setup.ownHosts);
+    const thread = makeThread(setup, logger, program(), places);
+    if (places === undefined) await thread.open();
+    return thread;
+  };
+
+function makeThread(setup: ThreadSetup, logger: Logger, program: string, places?: Exports['destinations']) {
+  const retryPolicy = new RetryPolicy({ baseMs: 50, maxMs: 200, maxRetryAfterMs: 200 }, Math.random);
+  return new ExportThread(setup, { entry: pathToFileURL(program), clock: systemClock, logger, retryPolicy }, places);
+}
 
 exportsContract('exports in this thread', (setup, { state, foreign, logger }) =>
   DirectExports.open(setup, { cursors: state.cursors, foreign, logger }),
 );
-exportsContract('exports in a thread of their own', inThread);
+exportsContract('exports in a thread of their own', (...args) => inThread()(...args));
 
-const late =
-  (openThread = inThread): OpenExports =>
-  async (setup, bench) => {
-    const places = await checkDestinations(setup.configuration, setup.ownHosts);
-    if (places === undefined) return openThread(setup, bench);
-    return new LateExports(places, {
-      open: async () => (await openThread(setup, bench)) as ExportThread,
-      cursors: bench.state.cursors,
-      clock: systemClock,
-      logger: bench.logger,
-      retryPolicy: new RetryPolicy({ baseMs: 50, maxMs: 200, maxRetryAfterMs: 200 }, Math.random),
-    });
-  };
-exportsContract('exports in a thread that is not waited for', late());
+exportsContract('exports in a thread that is not waited for', (...args) => late()(...args));
 
 describe('exports in a thread that comes late', () => {
   const RUN = sampleTraceId('build-mixed');
@@ -62,33 +65,35 @@ describe('exports in a thread that comes late', () => {
     until('the end of the run', async () => (await bench.state.cursors.listPending('jaeger')).length === 0);
   const missing = () => ENDED.filter((id) => !bench.receiver.spanIds.includes(id));
 
+  /** The thread's program behind code of a test. */
+  const programAfter = (code: string) => () => {
+    const path = join(compiled, 'export', 'thread', 'late.mjs');
+    writeFileSync(path, `${code}\nawait import('./thread-main.js');\n`);
+    return path;
+  };
+
   it('send a run that came and ended before the thread was there', async () => {
-    let admit = () => {};
-    const gate = new Promise<void>((resolve) => {
-      admit = resolve;
-    });
-    const exports = await bench.start(
-      late(async (...args) => {
-        await gate;
-        return inThread(...args);
-      }),
-    );
+    const gate = join(bench.folder, 'gate');
+    const waiting = `import { existsSync } from 'node:fs';
+      while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setTimeout(resolve, 10));`;
+    const exports = await bench.start(late(programAfter(waiting)));
     expect(exports.statuses()).toEqual([]);
     await bench.append(RUN, RECORDS);
     await bench.finish(RUN);
-    admit();
+    writeFileSync(gate, '');
     await untilDone();
     expect(missing()).toEqual([]);
   });
 
   it('try again where the thread cannot be started, say so, and lose nothing', async () => {
-    let failures = 0;
-    await bench.start(
-      late(async (...args) => {
-        if (failures < 2) throw new Error(`failure ${++failures}`);
-        return inThread(...args);
-      }),
-    );
+    const failing = `import { existsSync, writeFileSync } from 'node:fs';
+      for (const number of [1, 2]) {
+        const path = ${JSON.stringify(join(bench.folder, 'failure'))} + number;
+        if (existsSync(path)) continue;
+        writeFileSync(path, '');
+        throw new Error('failure ' + number);
+      }`;
+    await bench.start(late(programAfter(failing)));
     await bench.append(RUN, RECORDS);
     await bench.finish(RUN);
     await untilDone();
@@ -98,7 +103,7 @@ describe('exports in a thread that comes late', () => {
   });
 
   it('end in good order where the thread never came', async () => {
-    const exports = await bench.start(late(() => Promise.reject(new Error('no luck'))));
+    const exports = await bench.start(late(programAfter("throw new Error('no luck');")));
     await bench.append(RUN, RECORDS);
     expect(await exports.flush(AbortSignal.timeout(50))).toBe(false);
     await bench.stop(exports);
@@ -144,7 +149,7 @@ describe('an export thread that dies', () => {
     async (_, how, reason) => {
       writeFileSync(join(bench.folder, 'murderous.mjs'), MURDEROUS(2, how));
       const exports = await bench.start(
-        inThread,
+        inThread(),
         `{ jaeger: { endpoint: ${bench.receiver.url} }, mine: { exporter: ./murderous.mjs } }`,
       );
       for (let from = 0; from < RECORDS.length; from += 50) {
@@ -162,7 +167,7 @@ describe('an export thread that dies', () => {
       expect(ended.filter((id) => !bench.receiver.spanIds.includes(id))).toEqual([]);
       expect(String(deathLines()[0]?.fields.error)).toContain(reason);
       expect(await exports.flush(AbortSignal.timeout(10_000))).toBe(true);
-      expect(bench.logger.lines.filter((line) => line.message.includes('is back'))).toHaveLength(2);
+      expect(bench.logger.lines.filter((line) => line.message.includes('is running again'))).toHaveLength(2);
     },
     90_000,
   );

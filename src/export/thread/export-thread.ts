@@ -1,12 +1,11 @@
-import type { Worker } from 'node:worker_threads';
 import { ConfigurationError } from '../../config/configuration-error.js';
-import { startBoundedThread } from '../../core/bounded-thread.js';
 import type { Clock, Timer } from '../../core/clock.js';
 import type { Component } from '../../core/component.js';
 import type { Logger } from '../../core/logger.js';
 import { pause } from '../../core/pause.js';
 import { reasonOf } from '../../core/reason-of.js';
 import type { RetryPolicy } from '../../core/retry-policy.js';
+import { startThread, type Thread } from '../../core/thread.js';
 import { whenAborted } from '../../core/when-aborted.js';
 import type { Appended, AppendListener } from '../../log/appended.js';
 import type { ForeignListener, ForeignLogReader } from '../../log/foreign-segments.js';
@@ -14,8 +13,9 @@ import type { TraceId } from '../../record/ids.js';
 import type { ForeignBatch } from '../../record/record-batch.js';
 import type { RunEvent, RunListener } from '../../run/run-event.js';
 import type { RunSummary } from '../../run/run-summary.js';
+import type { CursorStore } from '../../storage/cursor-store.js';
 import type { DestinationStatus } from '../destination.js';
-import type { FromThread, TaskMessage, ThreadSetup, ToThread } from './messages.js';
+import type { ExportStarterCalls, ExportThreadCalls, ThreadSetup } from './messages.js';
 import { ThreadMailbox } from './thread-mailbox.js';
 
 /** All exports: hears what became durable and what happens to runs, and sends it to each destination. */
@@ -42,8 +42,9 @@ export interface ExportThreadDeps {
   readonly retryPolicy: RetryPolicy;
 }
 
-/** What the thread asks of the rest of the program. */
+/** What exports need of the rest of the program. */
 export interface ExportThreadSources {
+  readonly cursors: Pick<CursorStore, 'register' | 'saveForeign'>;
   /** Length of the durable part of a record log. */
   lengthBytes(traceId: TraceId): Promise<number>;
   /** A run as it is known. */
@@ -62,43 +63,60 @@ const GRACE_MS = 1_000;
 /**
  * Exports in a thread of their own: mapping, redaction, encoding and sending take none of the time in which requests are
  * answered. Whatever the thread holds can be read again from the record logs, so one that dies is started anew.
+ *
+ * Where its destinations are known without it, a start does not wait for the thread either: loading its code takes longer
+ * than all the rest. Until it is there, the latest of each run is kept for it.
  */
 export class ExportThread implements Exports {
   readonly name = 'exports';
-  destinations: Exports['destinations'] = [];
-  private link: ThreadLink | undefined;
+  /** The one that has opened the destinations. */
+  private thread: Thread<ExportThreadCalls> | undefined;
+  /** The one that is opening them. */
+  private beginning: Thread<ExportThreadCalls> | undefined;
+  /** Whether its workers were started. */
+  private isWorking = false;
   private sources: ExportThreadSources | undefined;
   private latest: readonly DestinationStatus[] = [];
   private readonly mailbox: ThreadMailbox;
   private startedMs = 0;
   private failures = 0;
   private restartTimer: Timer | undefined;
+  private restarting: Promise<void> = Promise.resolve();
   private isStarted = false;
+  private hasWorked = false;
   private isStopping = false;
 
-  /**
-   * Starts the thread, which opens every destination of the configuration.
-   * @throws ConfigurationError when one cannot be used.
-   */
-  static async open(setup: ThreadSetup, deps: ExportThreadDeps): Promise<ExportThread> {
-    const thread = new ExportThread(setup, deps);
-    await thread.begin();
-    return thread;
-  }
-
-  private constructor(
+  /** @param destinations each one's name and where it is; empty where only the thread can tell: then `open` it before the start */
+  constructor(
     private setup: ThreadSetup,
     private readonly deps: ExportThreadDeps,
+    public destinations: Exports['destinations'] = [],
   ) {
-    this.mailbox = new ThreadMailbox((message) => this.link?.post(message));
+    this.mailbox = new ThreadMailbox({
+      appended: (length) => this.thread?.channel.tell('appended', length),
+      runEvent: (event) => this.thread?.channel.tell('runEvent', event),
+      drop: (traceId) => this.thread?.channel.tell('drop', traceId),
+    });
   }
 
-  /** Says where the thread finds what it asks for; called once, before `start`. */
+  /** Starts the thread, which opens every destination of the configuration. @throws ConfigurationError when one cannot be used. */
+  async open(): Promise<void> {
+    await this.begin();
+  }
+
+  /** Gives exports what they need; called once, before `start`. */
   connect(sources: ExportThreadSources): void {
     this.sources = sources;
   }
 
   async start(): Promise<void> {
+    // From now on each gets what comes.
+    for (const [name] of this.destinations) await this.register(name);
+    if (this.thread === undefined) {
+      this.isStarted = true;
+      this.restarting = this.restart();
+      return;
+    }
     try {
       await this.startWorkers();
     } catch (error) {
@@ -111,7 +129,8 @@ export class ExportThread implements Exports {
   /** Ends the thread at once, where it never came to work. */
   async close(): Promise<void> {
     this.isStopping = true;
-    await this.link?.terminate();
+    this.restartTimer?.cancel();
+    await (this.thread ?? this.beginning)?.terminate();
   }
 
   onAppended(appended: Appended): void {
@@ -119,7 +138,7 @@ export class ExportThread implements Exports {
   }
 
   onForeign(_batches: readonly ForeignBatch[]): void {
-    void this.postForeignEnd();
+    void this.tellForeignEnd();
   }
 
   async onRunEvent(event: RunEvent): Promise<void> {
@@ -131,7 +150,7 @@ export class ExportThread implements Exports {
   }
 
   collectGarbage(): void {
-    this.link?.post({ type: 'collectGarbage' });
+    this.thread?.channel.tell('collectGarbage', undefined);
   }
 
   /** Where several processes share the database: this one goes on under another id. */
@@ -139,7 +158,7 @@ export class ExportThread implements Exports {
     const { cluster } = this.setup;
     if (cluster === null) return;
     this.setup = { ...this.setup, cluster: { ...cluster, fence: { ...cluster.fence, processId } } };
-    this.link?.post({ type: 'process', processId });
+    this.thread?.channel.tell('rename', processId);
   }
 
   statuses(): readonly DestinationStatus[] {
@@ -149,7 +168,9 @@ export class ExportThread implements Exports {
   async flush(deadline: AbortSignal): Promise<boolean> {
     while (!deadline.aborted) {
       try {
-        if (this.link !== undefined) return await this.link.request('flush', deadline);
+        if (this.isWorking && this.thread !== undefined) {
+          return await this.thread.channel.ask('flush', undefined, deadline);
+        }
       } catch {
         // It died, which was logged; a new one goes on.
       }
@@ -158,101 +179,102 @@ export class ExportThread implements Exports {
     return false;
   }
 
+  /** A thread that is just being started is waited for: it sends what there is, as at any other end. */
   async shutdown(deadline: AbortSignal): Promise<void> {
     this.isStopping = true;
     this.restartTimer?.cancel();
-    const { link } = this;
-    if (link === undefined) return;
+    await Promise.race([this.restarting, whenAborted(deadline)]);
     const over = new AbortController();
     const isOver = async () => {
       await Promise.race([whenAborted(deadline), whenAborted(over.signal)]);
       await pause(this.deps.clock, GRACE_MS, over.signal);
     };
     try {
-      await Promise.race([link.request('shutdown', deadline), isOver()]);
+      await Promise.race([this.thread?.channel.ask('shutdown', undefined, deadline), isOver()]);
     } catch (error) {
       this.deps.logger.warn({ error: reasonOf(error) }, 'exports did not end cleanly; the next start continues them');
     } finally {
       over.abort();
-      await link.terminate();
+      await this.close();
     }
+  }
+
+  private async register(name: string): Promise<void> {
+    if (this.sources === undefined) return;
+    const { cursors, foreign } = this.sources;
+    const nowUnixMs = this.deps.clock.nowUnixMs();
+    if ((await cursors.register(name, nowUnixMs)) !== nowUnixMs) return;
+    // What other services sent before is not for a destination that is new.
+    const end = await foreign.end();
+    if (end !== undefined) await cursors.saveForeign(name, end);
   }
 
   /** Starts a thread and waits until it has opened the destinations. */
   private async begin(): Promise<void> {
+    const { entry, clock, logger } = this.deps;
     const maxMemoryBytes = this.setup.configuration['max-memory'];
     const maxHeapMib = Math.max(MIN_HEAP_MIB, Math.floor((maxMemoryBytes * HEAP_PART) / 2 ** 20));
-    const worker = startBoundedThread(this.deps.entry, { workerData: this.setup, maxHeapMib }, this.deps.clock);
-    this.startedMs = this.deps.clock.monotonicMs();
-    await new Promise<void>((resolve, reject) => {
-      const link = new ThreadLink(worker, {
-        onMessage: (message) => {
-          if (message.type === 'opened') {
-            this.link = link;
-            this.destinations = message.destinations;
-            resolve();
-          } else if (message.type === 'refused') {
-            reject(new ConfigurationError(message.problems));
-            void link.terminate();
-          } else {
-            this.take(message, link);
-          }
+    const endMessage = (exitCode: number) => `it ended by itself with code ${exitCode}`;
+    const thread = startThread<ExportThreadCalls, ExportStarterCalls>(
+      { entry, workerData: this.setup, maxHeapMib, endMessage, clock },
+      {
+        lengthBytes: async (traceId) => (await this.ask(traceId, this.sources?.lengthBytes(traceId))) ?? 0,
+        findRun: (traceId) => this.ask(traceId, this.sources?.findRun(traceId)),
+        acknowledged: (messages) => {
+          if (thread === this.thread) this.mailbox.acknowledged(messages);
         },
-        onEnd: (reason) => {
-          reject(reason);
-          if (this.link === link) this.lost(reason);
+        status: (statuses) => {
+          this.latest = statuses;
         },
-      });
-    });
+        log: ({ level, fields, message }) => logger[level](fields, message),
+      },
+    );
+    this.startedMs = clock.monotonicMs();
+    this.beginning = thread;
+    try {
+      const opened = await thread.channel.ask('open', undefined);
+      if ('problems' in opened) throw new ConfigurationError(opened.problems);
+      this.destinations = opened.destinations;
+      this.thread = thread;
+    } catch (error) {
+      await thread.terminate();
+      throw error;
+    } finally {
+      this.beginning = undefined;
+    }
+    void thread.ended.then((reason) => this.lost(reason));
   }
 
   private async startWorkers(): Promise<void> {
-    await this.postForeignEnd();
-    await this.link?.request('start');
+    await this.tellForeignEnd();
+    // From here on the thread hears of everything; what came before it finds in the state, or hears now.
+    this.mailbox.connect();
+    await this.thread?.channel.ask('start', undefined);
+    this.isWorking = true;
+    this.hasWorked = true;
   }
 
-  private take(message: FromThread, link: ThreadLink): void {
-    switch (message.type) {
-      case 'acknowledged':
-        if (link === this.link) this.mailbox.acknowledged(message.messages);
-        return;
-      case 'ask':
-        void this.answer(message, link);
-        return;
-      case 'status':
-        this.latest = message.statuses;
-        return;
-      case 'log':
-        this.deps.logger[message.level](message.fields, message.message);
-        return;
-      case 'opened':
-      case 'refused':
-      case 'done':
-        return;
-    }
-  }
-
-  private async answer({ id, what, traceId }: Extract<FromThread, { type: 'ask' }>, link: ThreadLink): Promise<void> {
-    const { sources } = this;
-    let value: RunSummary | number | undefined;
+  /** What the thread asks of a run; as if nothing were known of it where that fails: it is asked again when more of it comes. */
+  private async ask<Answer>(traceId: TraceId, answer: Promise<Answer> | undefined): Promise<Answer | undefined> {
     try {
-      value = what === 'run' ? await sources?.findRun(traceId) : await sources?.lengthBytes(traceId);
+      return await answer;
     } catch (error) {
-      // As if nothing were known of it; the run is asked for again when more of it comes.
       this.deps.logger.warn({ traceId, error: reasonOf(error) }, 'failed to notify an export of its run');
+      return undefined;
     }
-    link.post({ type: 'answer', id, value });
   }
 
-  private async postForeignEnd(): Promise<void> {
+  private async tellForeignEnd(): Promise<void> {
     const end = await this.sources?.foreign.end();
-    if (end !== undefined) this.link?.post({ type: 'foreign', end });
+    if (end !== undefined) this.thread?.channel.tell('foreign', end);
   }
 
-  /** The thread died: a new one reads from the logs what it had in memory. */
-  private lost(reason: Error): void {
-    this.link = undefined;
-    if (this.isStopping) return;
+  /** There is no thread any more: a new one reads from the logs what it had in memory. */
+  private lost(reason: unknown): void {
+    this.thread = undefined;
+    this.isWorking = false;
+    this.mailbox.disconnect();
+    if (this.isStopping || !this.isStarted) return;
     const { clock, logger, retryPolicy } = this.deps;
     if (clock.monotonicMs() - this.startedMs >= HEALTHY_MS) this.failures = 0;
     this.failures += 1;
@@ -260,118 +282,26 @@ export class ExportThread implements Exports {
     const error = reasonOf(reason);
     logger.error(
       { error, delayMs },
-      'the export thread ended unexpectedly; restarting it where it stopped, no data is lost',
+      this.hasWorked
+        ? 'the export thread ended unexpectedly; restarting it where it stopped, no data is lost'
+        : 'failed to start the export thread; retrying, no data is lost',
     );
     this.latest = this.latest.map((status) => ({ ...status, state: 'waiting', lastError: error }));
-    this.restartTimer = clock.after(delayMs, () => void this.restart());
-  }
-
-  private async restart(): Promise<void> {
-    this.restartTimer = undefined;
-    try {
-      await this.begin();
-      // From here on the new thread hears of everything; what came before it finds in the state, or hears now.
-      this.mailbox.renew();
-      if (this.isStarted) await this.startWorkers();
-      this.deps.logger.info({}, 'the export thread is running again');
-    } catch (error) {
-      // One that is still there could not begin its work; its end is what starts the next one.
-      if (this.link !== undefined) await this.link.terminate();
-      else if (this.restartTimer === undefined) this.lost(toError(error));
-    }
-  }
-}
-
-function toError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
-}
-
-/** What comes of a thread. */
-interface ThreadLinkHost {
-  onMessage(message: Exclude<FromThread, { readonly type: 'done' }>): void;
-  /** The thread has ended, asked to or not. Called once. */
-  onEnd(reason: Error): void;
-}
-
-interface Task {
-  resolve(isDrained: boolean): void;
-  reject(reason: Error): void;
-}
-
-/** One life of the export thread: messages to it and from it. */
-class ThreadLink {
-  private readonly tasks = new Map<number, Task>();
-  private nextId = 1;
-  private hasEnded = false;
-
-  constructor(
-    private readonly worker: Worker,
-    private readonly host: ThreadLinkHost,
-  ) {
-    worker.on('message', (message: FromThread) => this.take(message));
-    worker.on('messageerror', (error) => this.end(error));
-    worker.on('error', (error) => this.end(error instanceof Error ? error : new Error(String(error))));
-    worker.on('exit', (code) => this.end(new Error(`it ended by itself with code ${code}`)));
-  }
-
-  post(message: ToThread): void {
-    if (!this.hasEnded) this.worker.postMessage(message);
-  }
-
-  /**
-   * Asks the thread to do something. When `deadline` aborts, the thread comes to an end with it as soon as it can.
-   * @returns whether everything was exported.
-   * @throws Error when the thread says that it failed, or ends.
-   */
-  request(type: TaskMessage['type'], deadline?: AbortSignal): Promise<boolean> {
-    const id = this.nextId;
-    this.nextId += 1;
-    return new Promise((resolve, reject) => {
-      if (this.hasEnded) {
-        reject(new Error('the export thread has ended'));
-        return;
-      }
-      const onAbort = () => this.post({ type: 'deadline', id });
-      const settle = () => {
-        this.tasks.delete(id);
-        deadline?.removeEventListener('abort', onAbort);
-      };
-      this.tasks.set(id, {
-        resolve: (isDrained) => {
-          settle();
-          resolve(isDrained);
-        },
-        reject: (reason) => {
-          settle();
-          reject(reason);
-        },
-      });
-      this.post({ type, id });
-      if (deadline?.aborted === true) onAbort();
-      else deadline?.addEventListener('abort', onAbort, { once: true });
+    this.restartTimer = clock.after(delayMs, () => {
+      this.restarting = this.restart();
     });
   }
 
-  /** Ends the thread at once. */
-  async terminate(): Promise<void> {
-    await this.worker.terminate();
-  }
-
-  private take(message: FromThread): void {
-    if (this.hasEnded) return;
-    if (message.type !== 'done') {
-      this.host.onMessage(message);
-      return;
+  private async restart(): Promise<void> {
+    const { hasWorked } = this;
+    try {
+      await this.begin();
+      await this.startWorkers();
+      if (hasWorked) this.deps.logger.info({}, 'the export thread is running again');
+    } catch (error) {
+      // One that is still there could not begin its work; its end is what starts the next one.
+      if (this.thread !== undefined) await this.thread.terminate();
+      else this.lost(error);
     }
-    const task = this.tasks.get(message.id);
-    if (message.error === null) task?.resolve(message.isDrained);
-    else task?.reject(new Error(message.error));
-  }
-
-  private end(reason: Error): void {
-    if (this.hasEnded) return;
-    this.hasEnded = true;
-    for (const task of [...this.tasks.values()]) task.reject(reason);
-    this.host.onEnd(reason);
   }
 }

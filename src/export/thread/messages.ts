@@ -26,52 +26,44 @@ export interface ThreadCluster {
   readonly folder: string;
 }
 
-/** The record log of a trace is durable up to a length; the thread reads it itself. */
-interface AppendedMessage {
-  readonly type: 'appended';
-  readonly traceId: TraceId;
-  readonly lengthBytes: number;
-}
-
 /** Events of runs that concern exports. */
-export interface RunMessage {
-  readonly type: 'run';
-  readonly event: Extract<RunEvent, { readonly type: 'started' | 'finished' }>;
-}
+export type ExportedRunEvent = Extract<RunEvent, { readonly type: 'started' | 'finished' }>;
 
-/** What the thread is asked to do. It says `done` with the same number. */
-export interface TaskMessage {
-  readonly type: 'start' | 'flush' | 'shutdown';
-  readonly id: number;
-}
-
-/** Messages to the thread. */
-export type ToThread =
-  | AppendedMessage
-  | RunMessage
-  | TaskMessage
-  /** The telemetry of other services is durable up to this place. */
-  | { readonly type: 'foreign'; readonly end: ForeignPlace }
-  /** The time for a task is over. */
-  | { readonly type: 'deadline'; readonly id: number }
-  /** Memory is short. */
-  | { readonly type: 'collectGarbage' }
+/** What the thread offers. */
+export interface ExportThreadCalls {
+  /** Opens every destination. @returns each one's name and where it is; or why the configuration cannot be used */
+  open(
+    nothing: undefined,
+  ): Promise<
+    | { readonly destinations: readonly (readonly [name: string, where: string])[] }
+    | { readonly problems: readonly string[] }
+  >;
+  /** Opens the state and starts a worker for each destination. What came before is taken up then. */
+  start(nothing: undefined): Promise<void>;
+  /** @returns whether everything was exported before the deadline */
+  flush(nothing: undefined, deadline: AbortSignal): Promise<boolean>;
+  shutdown(nothing: undefined, deadline: AbortSignal): Promise<void>;
+  /** The record log of a trace is durable up to a length; the thread reads it itself. */
+  appended(log: { readonly traceId: TraceId; readonly lengthBytes: number }): void;
+  runEvent(event: ExportedRunEvent): void;
   /** A record log is looked after elsewhere. */
-  | { readonly type: 'drop'; readonly traceId: TraceId }
+  drop(traceId: TraceId): void;
+  /** The telemetry of other services is durable up to this place. */
+  foreign(end: ForeignPlace): void;
+  /** Memory is short. */
+  collectGarbage(nothing: undefined): void;
   /** Where several processes share the database: this one goes on under another id. */
-  | { readonly type: 'process'; readonly processId: string }
-  | { readonly type: 'answer'; readonly id: number; readonly value: RunSummary | number | undefined };
+  rename(processId: string): void;
+}
 
-/** Messages from the thread. */
-export type FromThread =
-  /** The destinations are open: each one's name and where it is. */
-  | { readonly type: 'opened'; readonly destinations: readonly (readonly [string, string])[] }
-  /** The configuration cannot be used. */
-  | { readonly type: 'refused'; readonly problems: readonly string[] }
-  /** So many messages were taken in. */
-  | { readonly type: 'acknowledged'; readonly messages: number }
-  | { readonly type: 'ask'; readonly id: number; readonly what: 'run' | 'length'; readonly traceId: TraceId }
-  | { readonly type: 'status'; readonly statuses: readonly DestinationStatus[] }
-  /** A task has come to its end: whether everything was exported, or why it failed. */
-  | { readonly type: 'done'; readonly id: number; readonly isDrained: boolean; readonly error: string | null }
-  | { readonly type: 'log'; readonly level: keyof Logger; readonly fields: LogFields; readonly message: string };
+/** What the thread may call. */
+export interface ExportStarterCalls {
+  /** Length of the durable part of a record log; 0 where it is not known. */
+  lengthBytes(traceId: TraceId): Promise<number>;
+  /** A run as it is known. */
+  findRun(traceId: TraceId): Promise<RunSummary | undefined>;
+  /** So many lengths and events were taken in. */
+  acknowledged(messages: number): void;
+  status(statuses: readonly DestinationStatus[]): void;
+  log(line: { readonly level: keyof Logger; readonly fields: LogFields; readonly message: string }): void;
+}

@@ -1,7 +1,7 @@
 import type { Appended } from '../../log/appended.js';
 import type { TraceId } from '../../record/ids.js';
 import type { RunEvent } from '../../run/run-event.js';
-import type { RunMessage, ToThread } from './messages.js';
+import type { ExportedRunEvent, ExportThreadCalls } from './messages.js';
 
 /** Messages that the thread has not acknowledged; beyond it, only the latest of each run is kept. */
 const MAX_MESSAGES = 1_000;
@@ -11,21 +11,23 @@ const MAX_RUNS = 100_000;
 /** What is known last of a run. */
 interface LatestOfRun {
   readonly lengthBytes: number;
-  readonly event: RunMessage['event'] | undefined;
+  readonly event: ExportedRunEvent | undefined;
 }
 
 /**
- * Posts to the export thread how long the logs of runs are, which it reads itself, and their events. A thread that is behind
- * never makes the others wait, nor the memory grow: it gets no single messages any more, but the latest of each run.
+ * Posts to the export thread how long the logs of runs are, which it reads itself, and their events. A thread that is behind,
+ * or not there, never makes the others wait, nor the memory grow: it gets no single messages any more, but the latest of each
+ * run.
  */
 export class ThreadMailbox {
+  private isConnected = false;
   private messageCount = 0;
   private readonly postponed = new Map<TraceId, LatestOfRun>();
   /** Runs that were heard of and are not finished: what a new thread has to hear of. */
   private readonly open = new Map<TraceId, number>();
 
-  /** @param post hands a message to the thread. */
-  constructor(private readonly post: (message: ToThread) => void) {}
+  /** @param thread what is told to the thread */
+  constructor(private readonly thread: Pick<ExportThreadCalls, 'appended' | 'runEvent' | 'drop'>) {}
 
   appended({ traceId, lengthBytes }: Pick<Appended, 'traceId' | 'lengthBytes'>): void {
     note(this.open, traceId, lengthBytes);
@@ -45,7 +47,7 @@ export class ThreadMailbox {
   drop(traceId: TraceId): void {
     this.open.delete(traceId);
     this.postponed.delete(traceId);
-    this.post({ type: 'drop', traceId });
+    this.thread.drop(traceId);
   }
 
   /** The thread has taken in so many messages. */
@@ -61,7 +63,8 @@ export class ThreadMailbox {
   }
 
   /** A new thread takes over: it knows of runs only what the state knows, and hears of the others. */
-  renew(): void {
+  connect(): void {
+    this.isConnected = true;
     this.messageCount = 0;
     for (const [traceId, lengthBytes] of this.open) {
       if (!this.postponed.has(traceId)) this.postponed.set(traceId, { lengthBytes, event: undefined });
@@ -69,18 +72,23 @@ export class ThreadMailbox {
     this.acknowledged(0);
   }
 
+  /** There is no thread: what comes waits for the next one. */
+  disconnect(): void {
+    this.isConnected = false;
+  }
+
   private get isFull(): boolean {
-    return this.messageCount >= MAX_MESSAGES || this.postponed.size > 0;
+    return !this.isConnected || this.messageCount >= MAX_MESSAGES || this.postponed.size > 0;
   }
 
   private postLength(traceId: TraceId, lengthBytes: number): void {
     this.messageCount += 1;
-    this.post({ type: 'appended', traceId, lengthBytes });
+    this.thread.appended({ traceId, lengthBytes });
   }
 
-  private postEvent(event: RunMessage['event']): void {
+  private postEvent(event: ExportedRunEvent): void {
     this.messageCount += 1;
-    this.post({ type: 'run', event });
+    this.thread.runEvent(event);
   }
 }
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { parentPort, workerData } from 'node:worker_threads';
+import { workerData } from 'node:worker_threads';
 import { createWorker, type OpenedExport, openExports } from '../../app/exports.js';
 import { openState } from '../../app/open-state.js';
 import { ConfigurationError } from '../../config/configuration-error.js';
@@ -7,7 +7,7 @@ import { type Clock, systemClock, type Timer } from '../../core/clock.js';
 import { lazy } from '../../core/lazy.js';
 import type { Logger } from '../../core/logger.js';
 import { systemMachine } from '../../core/machine.js';
-import { reasonOf } from '../../core/reason-of.js';
+import { type Channel, connectToStarter } from '../../core/thread.js';
 import {
   type ForeignEntry,
   type ForeignLogReader,
@@ -17,12 +17,11 @@ import {
 import { RecordLogFiles } from '../../log/record-log-files.js';
 import type { TraceId } from '../../record/ids.js';
 import { type Resource, resourceKey } from '../../record/resource.js';
-import type { RunSummary } from '../../run/run-summary.js';
 import type { Fence } from '../../storage/fence.js';
 import type { State } from '../../storage/state.js';
 import type { ExportWorker } from '../export-worker.js';
 import { RecordLogLines } from '../record-log-lines.js';
-import type { FromThread, TaskMessage, ThreadSetup, ToThread } from './messages.js';
+import type { ExportStarterCalls, ExportThreadCalls, ThreadSetup } from './messages.js';
 
 /** The part of the program's memory that open runs may take, over all destinations; more than the bytes below is not of use. */
 const OPEN_RUNS_PART = 1 / 8;
@@ -34,10 +33,8 @@ class ThreadExports {
   private workers: readonly ExportWorker[] = [];
   private state: State | undefined;
   private readonly foreign: BoundedForeignReader;
-  private readonly questions: MainQuestions;
   private readonly report: StatusReport;
   private readonly logger: Logger;
-  private readonly deadlines = new Map<number, AbortController>();
   /** What came before the workers were made. */
   private early: (() => void)[] | undefined = [];
   /** Messages that were taken in and not yet acknowledged. */
@@ -48,106 +45,76 @@ class ThreadExports {
 
   constructor(
     private readonly setup: ThreadSetup,
-    private readonly post: (message: FromThread) => void,
+    private readonly starter: Channel<ExportStarterCalls>,
   ) {
     this.processId = setup.cluster?.fence.processId ?? '';
     const { 'data-dir': dataFolder } = setup.configuration;
-    this.logger = loggerTo(post);
-    this.questions = new MainQuestions(post);
+    this.logger = loggerTo(starter);
     const segments = new ForeignSegments(join(dataFolder, 'foreign'), { isSynced: false, listeners: [] });
     this.foreign = new BoundedForeignReader(segments);
     this.report = new StatusReport(systemClock, () => {
       const statuses = this.workers.map((worker) => worker.status());
-      post({ type: 'status', statuses });
+      starter.tell('status', statuses);
       // Spans that are held back go by themselves, without another message.
       return statuses.some(({ state, lagBytes }) => state !== 'idle' || lagBytes > 0);
     });
   }
 
-  /** Opens the destinations and says how it went. */
-  async open(): Promise<void> {
+  /** What this thread offers. */
+  readonly calls: ExportThreadCalls = {
+    open: () => this.open(),
+    start: () => this.reporting(this.start()),
+    flush: (_, deadline) => this.reporting(this.flush(deadline)),
+    shutdown: (_, deadline) => this.reporting(this.shutdown(deadline)),
+    appended: (log) => {
+      this.acknowledge();
+      this.whenReady((worker) => worker.onAppended(log));
+    },
+    runEvent: (event) => {
+      this.acknowledge();
+      this.whenReady((worker) => void worker.onRunEvent(event));
+    },
+    drop: (traceId) => this.whenReady((worker) => worker.drop(traceId)),
+    foreign: (end) => {
+      this.foreign.moveEnd(end);
+      this.whenReady((worker) => worker.onForeign([]));
+    },
+    collectGarbage: () => systemMachine.collectGarbage(),
+    rename: (processId) => {
+      this.processId = processId;
+    },
+  };
+
+  private async open(): ReturnType<ExportThreadCalls['open']> {
     const { configuration, ownHosts, version } = this.setup;
     const deps = { codecs: codecs.get, clock: systemClock, userAgent: `run-bridge/${version}` };
     try {
       this.opened = await openExports(configuration, ownHosts, deps);
-      const destinations = this.opened.map(({ destination, where }) => [destination.name, where] as const);
-      this.post({ type: 'opened', destinations });
+      return { destinations: this.opened.map(({ destination, where }) => [destination.name, where]) };
     } catch (error) {
       if (!(error instanceof ConfigurationError)) throw error;
-      this.post({ type: 'refused', problems: error.problems });
+      return { problems: error.problems };
     }
   }
 
-  take(message: ToThread): void {
-    switch (message.type) {
-      case 'appended':
-        this.acknowledge();
-        this.whenReady(() => {
-          for (const worker of this.workers) worker.onAppended(message);
-        });
-        break;
-      case 'run':
-        this.acknowledge();
-        this.whenReady(() => {
-          for (const worker of this.workers) void worker.onRunEvent(message.event);
-        });
-        break;
-      case 'foreign':
-        this.foreign.moveEnd(message.end);
-        this.whenReady(() => {
-          for (const worker of this.workers) worker.onForeign([]);
-        });
-        break;
-      case 'drop':
-        this.whenReady(() => {
-          for (const worker of this.workers) worker.drop(message.traceId);
-        });
-        break;
-      case 'collectGarbage':
-        systemMachine.collectGarbage();
-        break;
-      case 'process':
-        this.processId = message.processId;
-        break;
-      case 'answer':
-        this.questions.answered(message.id, message.value);
-        break;
-      case 'deadline':
-        this.deadlines.get(message.id)?.abort();
-        break;
-      case 'start':
-      case 'flush':
-      case 'shutdown':
-        void this.perform(message);
-        break;
-    }
+  private whenReady(action: (worker: ExportWorker) => void): void {
+    const each = () => this.workers.forEach(action);
+    if (this.early === undefined) each();
+    else this.early.push(each);
     this.report.later();
   }
 
-  private whenReady(action: () => void): void {
-    if (this.early === undefined) action();
-    else this.early.push(action);
+  /** Says how things are before the result. */
+  private async reporting<Value>(task: Promise<Value>): Promise<Value> {
+    try {
+      return await task;
+    } finally {
+      this.report.now();
+    }
   }
 
   private damaged(traceId: string, offset: number, reason: string): void {
     this.logger.warn({ traceId, offset, reason }, 'skipped a damaged line');
-  }
-
-  private async perform({ type, id }: TaskMessage): Promise<void> {
-    const deadline = new AbortController();
-    this.deadlines.set(id, deadline);
-    let isDrained = true;
-    let failure: string | null = null;
-    try {
-      if (type === 'start') await this.start();
-      else if (type === 'flush') isDrained = await this.flush(deadline.signal);
-      else await this.shutdown(deadline.signal);
-    } catch (error) {
-      failure = reasonOf(error);
-    }
-    this.deadlines.delete(id);
-    this.report.now();
-    this.post({ type: 'done', id, isDrained, error: failure });
   }
 
   private async start(): Promise<void> {
@@ -160,10 +127,13 @@ class ThreadExports {
     const deps = {
       cursors: this.state.cursors,
       // What is durable of a log, only the thread that writes it knows.
-      reader: { read: files.read.bind(files), lengthBytes: this.questions.lengthBytes.bind(this.questions) },
+      reader: {
+        read: files.read.bind(files),
+        lengthBytes: (traceId: TraceId) => this.starter.ask('lengthBytes', traceId),
+      },
       lines: new RecordLogLines(dataFolder, (resource) => resources.intern(resource)),
       foreign: this.foreign,
-      runs: this.questions,
+      runs: { find: (traceId: TraceId) => this.starter.ask('findRun', traceId) },
       origins: this.state.traces,
       clock: systemClock,
       logger: this.logger,
@@ -203,7 +173,7 @@ class ThreadExports {
   private acknowledge(): void {
     if (this.takenCount === 0) {
       setImmediate(() => {
-        this.post({ type: 'acknowledged', messages: this.takenCount });
+        this.starter.tell('acknowledged', this.takenCount);
         this.takenCount = 0;
       });
     }
@@ -218,11 +188,11 @@ const codecs = lazy(async () => {
   return { json: new JsonCodec(), protobuf: new ProtobufCodec() };
 });
 
-function loggerTo(post: (message: FromThread) => void): Logger {
+function loggerTo(starter: Channel<ExportStarterCalls>): Logger {
   const at =
     (level: keyof Logger): Logger['info'] =>
     (fields, message) =>
-      post({ type: 'log', level, fields, message });
+      starter.tell('log', { level, fields, message });
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
@@ -273,43 +243,6 @@ class InternedResources {
   }
 }
 
-type Answer = RunSummary | number | undefined;
-
-/** What the export thread asks the main one. */
-class MainQuestions {
-  private readonly waiting = new Map<number, (answer: Answer) => void>();
-  private nextId = 1;
-
-  constructor(private readonly post: (message: FromThread) => void) {}
-
-  /** Length of the durable part of a record log; 0 where it is not known. */
-  async lengthBytes(traceId: TraceId): Promise<number> {
-    const answer = await this.ask('length', traceId);
-    return typeof answer === 'number' ? answer : 0;
-  }
-
-  /** A run as it is known. */
-  async find(traceId: TraceId): Promise<RunSummary | undefined> {
-    const answer = await this.ask('run', traceId);
-    return typeof answer === 'number' ? undefined : answer;
-  }
-
-  answered(id: number, answer: Answer): void {
-    const resolve = this.waiting.get(id);
-    this.waiting.delete(id);
-    resolve?.(answer);
-  }
-
-  private ask(what: 'run' | 'length', traceId: TraceId): Promise<Answer> {
-    const id = this.nextId;
-    this.nextId += 1;
-    return new Promise((resolve) => {
-      this.waiting.set(id, resolve);
-      this.post({ type: 'ask', id, what, traceId });
-    });
-  }
-}
-
 /** How long after a message the report is made, in milliseconds. */
 const DELAY_MS = 200;
 /** How often it is made while something is under way, is held back, or waits for a destination. */
@@ -338,9 +271,6 @@ class StatusReport {
 }
 
 // This file is the program of the export thread, which `ExportThread` starts.
-if (parentPort === null)
-  throw new Error('this file is the program of a worker thread; start run-bridge with dist/main.js');
-const port = parentPort;
-const exports = new ThreadExports(workerData as ThreadSetup, (message: FromThread) => port.postMessage(message));
-port.on('message', (message: ToThread) => exports.take(message));
-await exports.open();
+const starter = connectToStarter<ExportStarterCalls>();
+const setup: ThreadSetup = workerData;
+starter.serve(new ThreadExports(setup, starter).calls);

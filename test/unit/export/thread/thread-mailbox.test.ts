@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { ToThread } from '../../../../src/export/thread/messages.js';
+import type { ExportedRunEvent } from '../../../../src/export/thread/messages.js';
 import { ThreadMailbox } from '../../../../src/export/thread/thread-mailbox.js';
 import { Appended } from '../../../../src/log/appended.js';
 import type { TraceId } from '../../../../src/record/ids.js';
@@ -9,11 +9,20 @@ import { traceIdOf } from '../../../fake/memory-record-log.js';
 
 const RUN = traceIdOf(1);
 
-let posted: ToThread[];
+type Posted =
+  | { readonly type: 'appended'; readonly traceId: TraceId; readonly lengthBytes: number }
+  | { readonly type: 'run'; readonly event: ExportedRunEvent };
+
+let posted: Posted[];
 let mailbox: ThreadMailbox;
 beforeEach(() => {
   posted = [];
-  mailbox = new ThreadMailbox((message) => posted.push(message));
+  mailbox = new ThreadMailbox({
+    appended: (log) => posted.push({ type: 'appended', ...log }),
+    runEvent: (event) => posted.push({ type: 'run', event }),
+    drop: () => {},
+  });
+  mailbox.connect();
 });
 
 function finished(traceId: TraceId, logBytes: number): RunEvent {
@@ -50,7 +59,20 @@ describe('the mailbox of the export thread', () => {
     mailbox.appended({ traceId: traceIdOf(2), lengthBytes: 20 });
     mailbox.runEvent(finished(traceIdOf(1), 10));
     posted.length = 0;
-    mailbox.renew();
+    mailbox.disconnect();
+    mailbox.connect();
     expect(posted).toEqual([{ type: 'appended', traceId: traceIdOf(2), lengthBytes: 20 }]);
+  });
+
+  it('keeps the end of a run for the thread that is not there yet', () => {
+    mailbox.disconnect();
+    mailbox.appended({ traceId: RUN, lengthBytes: 10 });
+    mailbox.runEvent(finished(RUN, 10));
+    expect(posted).toEqual([]);
+    mailbox.connect();
+    expect(posted).toEqual([
+      { type: 'appended', traceId: RUN, lengthBytes: 10 },
+      { type: 'run', event: finished(RUN, 10) },
+    ]);
   });
 });

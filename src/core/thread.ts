@@ -1,0 +1,188 @@
+import { type MessagePort, parentPort, type Transferable, type Worker } from 'node:worker_threads';
+import { startBoundedThread, type ThreadOptions } from './bounded-thread.js';
+import type { Clock } from './clock.js';
+import { errorCode } from './error-code.js';
+import { reasonOf } from './reason-of.js';
+
+/** What one side of a channel offers the other: functions of one argument, whose arguments and results are copied. */
+export type Calls<Side> = {
+  readonly [Name in keyof Side]: (argument: never, deadline: AbortSignal) => unknown;
+};
+
+type Argument<Call> = Call extends (argument: infer Value, ...rest: never) => unknown ? Value : never;
+type Result<Call> = Call extends (...all: never) => infer Value ? Awaited<Value> : never;
+
+// Values are of the types that both sides have in common: TypeScript checks them where they are sent.
+type Message =
+  | { readonly type: 'tell'; readonly name: never; readonly argument: never }
+  | { readonly type: 'ask'; readonly name: never; readonly argument: never; readonly id: number }
+  | { readonly type: 'abort'; readonly id: number }
+  | { readonly type: 'result'; readonly id: number; readonly value: never }
+  | { readonly type: 'failure'; readonly id: number; readonly reason: string; readonly code: string | undefined };
+
+/** A question that is not answered yet. */
+interface Question {
+  resolve(value: never): void;
+  reject(reason: Error): void;
+}
+
+/**
+ * Lets a thread and its starter call each other's functions: `tell` waits for nothing, `ask` for the result.
+ * @typeParam Theirs the functions of the other side
+ */
+export class Channel<Theirs extends Calls<Theirs>> {
+  private readonly questions = new Map<number, Question>();
+  /** Of the other side's questions that are being answered. */
+  private readonly deadlines = new Map<number, AbortController>();
+  private nextId = 1;
+  private ended: Error | undefined;
+
+  constructor(private readonly port: Worker | MessagePort) {}
+
+  /** Takes calls from now on; those that came before have waited. To be called once. */
+  serve<Own extends Calls<Own>>(own: Own): void {
+    this.port.on('message', (message: Message) => this.take(own, message));
+  }
+
+  /** Calls a function of the other side; nothing happens where that has ended. @param transfer moved there instead of copied */
+  tell<Name extends keyof Theirs>(name: Name, argument: Argument<Theirs[Name]>, transfer?: readonly Transferable[]) {
+    if (this.ended === undefined) this.port.postMessage({ type: 'tell', name, argument }, transfer);
+  }
+
+  /**
+   * Calls a function of the other side and waits for its result.
+   * @param deadline handed on to the function, which ends as soon as it can when it aborts
+   * @throws Error what the function threw, with its message and code; or why the other side has ended.
+   */
+  ask<Name extends keyof Theirs>(
+    name: Name,
+    argument: Argument<Theirs[Name]>,
+    deadline?: AbortSignal,
+  ): Promise<Result<Theirs[Name]>> {
+    const { ended } = this;
+    if (ended !== undefined) return Promise.reject(ended);
+    const id = this.nextId++;
+    const onAbort = () => this.port.postMessage({ type: 'abort', id });
+    const answer = new Promise<Result<Theirs[Name]>>((resolve, reject) => {
+      this.questions.set(id, { resolve, reject });
+      this.port.postMessage({ type: 'ask', name, argument, id });
+      if (deadline?.aborted === true) onAbort();
+      else deadline?.addEventListener('abort', onAbort, { once: true });
+    });
+    return answer.finally(() => deadline?.removeEventListener('abort', onAbort));
+  }
+
+  /** The other side is no more: questions fail. @param reason of their errors */
+  end(reason: Error): void {
+    if (this.ended !== undefined) return;
+    this.ended = reason;
+    for (const { reject } of this.questions.values()) reject(reason);
+    this.questions.clear();
+  }
+
+  private take<Own extends Calls<Own>>(own: Own, message: Message): void {
+    if (this.ended !== undefined) return;
+    switch (message.type) {
+      case 'tell':
+        call(own, message.name, message.argument, NEVER);
+        return;
+      case 'ask':
+        void this.answer(own, message);
+        return;
+      case 'abort':
+        this.deadlines.get(message.id)?.abort();
+        return;
+      case 'result':
+        this.questions.get(message.id)?.resolve(message.value);
+        break;
+      case 'failure':
+        this.questions.get(message.id)?.reject(toError(message));
+        break;
+    }
+    this.questions.delete(message.id);
+  }
+
+  private async answer<Own extends Calls<Own>>(
+    own: Own,
+    { id, name, argument }: Extract<Message, { type: 'ask' }>,
+  ): Promise<void> {
+    const deadline = new AbortController();
+    this.deadlines.set(id, deadline);
+    try {
+      const value = await call(own, name, argument, deadline.signal);
+      this.port.postMessage({ type: 'result', id, value });
+    } catch (error) {
+      this.port.postMessage({ type: 'failure', id, reason: reasonOf(error), code: errorCode(error) });
+    } finally {
+      this.deadlines.delete(id);
+    }
+  }
+}
+
+function call<Own extends Calls<Own>, Name extends keyof Own>(
+  own: Own,
+  name: Name,
+  argument: never,
+  deadline: AbortSignal,
+): unknown {
+  return own[name](argument, deadline);
+}
+
+function toError({ reason, code }: Extract<Message, { type: 'failure' }>): Error {
+  const error = new Error(reason);
+  return code === undefined ? error : Object.assign(error, { code });
+}
+
+const NEVER = new AbortController().signal;
+
+/** A thread that was started. @typeParam Theirs the functions that it offers */
+export interface Thread<Theirs extends Calls<Theirs>> {
+  readonly channel: Channel<Theirs>;
+  /** Resolves with the reason when the thread has ended, by itself or not. */
+  readonly ended: Promise<Error>;
+  /** Ends it at once, whatever it does. */
+  terminate(): Promise<void>;
+}
+
+/** How a thread is started. */
+export interface ThreadStart extends ThreadOptions {
+  /** The thread's program, compiled; `connectToStarter` is the first that it calls. */
+  readonly entry: URL;
+  /** What questions fail with when the thread has ended by itself. */
+  readonly endMessage: (exitCode: number) => string;
+  readonly clock: Clock;
+}
+
+/** Starts a thread that is ended when its objects take too much. @param own what it may call */
+export function startThread<Theirs extends Calls<Theirs>, Own extends Calls<Own>>(
+  { entry, endMessage, clock, ...options }: ThreadStart,
+  own: Own,
+): Thread<Theirs> {
+  const worker = startBoundedThread(entry, options, clock);
+  const channel = new Channel<Theirs>(worker);
+  channel.serve(own);
+  const ended = new Promise<Error>((resolve) => {
+    const end = (reason: unknown) => {
+      const error = reason instanceof Error ? reason : new Error(reasonOf(reason));
+      channel.end(error);
+      resolve(error);
+    };
+    worker.on('messageerror', end);
+    worker.on('error', end);
+    worker.on('exit', (exitCode) => end(new Error(endMessage(exitCode))));
+  });
+  return {
+    channel,
+    ended,
+    async terminate() {
+      await worker.terminate();
+    },
+  };
+}
+
+/** The thread's end of the channel to whoever started it, which has no calls taken before `serve`. @throws Error in the main thread */
+export function connectToStarter<Theirs extends Calls<Theirs>>(): Channel<Theirs> {
+  if (parentPort === null)
+    throw new Error('this file is the program of a worker thread; start run-bridge with dist/main.js');
+  return new Channel<Theirs>(parentPort);
+}
