@@ -204,7 +204,7 @@ export class App {
       pid: deps.pid,
     });
     const share = (name: string, components: readonly Component[]) => {
-      const holder = () => opened.cluster?.identity.processId ?? '';
+      const holder = () => opened.cluster?.fence.processId ?? '';
       return new Leased(name, components, { leases: opened.state.leases, holder, clock, logger });
     };
     const destinations = this.destinations.map(([name]) => name);

@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
-import { ProcessIdentity } from '../cluster/process-identity.js';
+import { openCluster } from '../cluster/feature.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { missingForHooks } from '../config/missing-for-hooks.js';
@@ -12,13 +11,13 @@ import type { ExportThread } from '../export/thread/export-thread.js';
 import type { ThreadCluster } from '../export/thread/messages.js';
 import { openJsonlStream } from '../log/jsonl-output.js';
 import { PublicSchema } from '../otlp/public-schema.js';
+import type { SharedLogOpening } from '../run/shared-record-log.js';
 import type { DataFolderLock } from '../storage/data-folder-lock.js';
 import type { State } from '../storage/state.js';
 import { takeDataFolder } from '../storage/take-data-folder.js';
 import { openOutbox, type WebhookOutbox } from '../webhook/feature.js';
 import type { AppDeps, AppPurpose } from './app-deps.js';
-import type { Cluster } from './cluster.js';
-import { clusterFolder } from './cluster-folder.js';
+import { sharedBucketOf } from './bucket-of.js';
 import { DatabaseLease, SEVERAL } from './database-lease.js';
 import { folderIdOf } from './folder-id.js';
 import { STATE_FILE } from './limits.js';
@@ -41,8 +40,8 @@ export interface OpenParts {
   readonly schema: PublicSchema;
   /** What brings in hosted runs; loaded where webhooks ask for it. */
   readonly hostedRuns: typeof import('./hosted-runs.js') | undefined;
-  /** Where several processes share the work: this one, and what makes its parts. */
-  readonly cluster: { readonly identity: ProcessIdentity; readonly make: typeof Cluster } | undefined;
+  /** Where several processes share the work: the record log that they share. */
+  readonly cluster: SharedLogOpening | undefined;
 }
 
 /**
@@ -62,10 +61,12 @@ export async function openParts(configuration: Configuration, deps: AppDeps, pur
     const { jsonl } = configuration;
     const stream = jsonl === 'off' ? undefined : jsonl === '-' ? deps.stdout : await openJsonlStream(jsonl);
     const folderId = configuration['database-url'] === 'off' ? '' : folderIdOf(folder, deps.random);
-    const identity = isShared ? new ProcessIdentity(folderId, () => randomUUID()) : undefined;
-    const forThread = identity && {
-      fence: { processId: identity.processId, folderId },
-      folder: clusterFolder(configuration),
+    const cluster = isShared
+      ? await openCluster(configuration, { bucket: sharedBucketOf(configuration), folderId })
+      : undefined;
+    const forThread = cluster && {
+      fence: { processId: cluster.fence.processId, folderId },
+      folder: cluster.folder,
     };
     exports = await prepareExports(configuration, deps, forThread ?? null);
     // Only an exporter of one's own says what it is, once it was loaded; the rest is done meanwhile.
@@ -76,7 +77,7 @@ export async function openParts(configuration: Configuration, deps: AppDeps, pur
     // Nobody is notified of what an import brings.
     const outbox = await openOutbox({ clock: deps.clock, isSilent: purpose === 'import' });
     const isNew = configuration['database-url'] !== 'off' || !existsSync(join(folder, STATE_FILE));
-    state = await openState(configuration, deps.clock, outbox, identity);
+    state = await openState(configuration, deps.clock, outbox, cluster?.fence);
     // Several processes have what they share elsewhere.
     if (!isShared) await sayIfStateIsNew(state, { dataFolder: folder, isNew, logger: deps.logger });
     if (configuration['database-url'] !== 'off') {
@@ -87,7 +88,6 @@ export async function openParts(configuration: Configuration, deps: AppDeps, pur
     await opening;
     const hasHooks = purpose === 'serve' && missingForHooks(configuration).length === 0;
     const hostedRuns = hasHooks ? await import('./hosted-runs.js') : undefined;
-    const cluster = identity && { identity, make: (await import('./cluster.js')).Cluster };
     return { lock, state, outbox, folderId, lease, stream, exports, schema, hostedRuns, cluster };
   } catch (error) {
     await exports?.close();

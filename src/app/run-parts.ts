@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import type { SharedRunReader } from '../cluster/shared-run-reader.js';
 import type { Configuration } from '../config/configuration.js';
 import { packageFile } from '../core/package-file.js';
 import { Appended, type AppendListener } from '../log/appended.js';
@@ -17,25 +16,24 @@ import type { RunListener } from '../run/run-event.js';
 import { RunLog } from '../run/run-log.js';
 import { RunTracker } from '../run/run-tracker.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
+import type { RunFinder, SharedRecordLog } from '../run/shared-record-log.js';
 import type { RunStore } from '../storage/run-store.js';
 import type { AppDeps, AppPurpose } from './app-deps.js';
-import type { Cluster } from './cluster.js';
-import { clusterFolder } from './cluster-folder.js';
 import type { OpenParts } from './open-parts.js';
 
 /** From records to runs: the logs that they are kept in, who reads those, the run model, and who hears of each. */
 export class RunParts {
   readonly foreign: ForeignSegments;
   /** What takes the log's place where several processes share the work. */
-  readonly cluster: Cluster | undefined;
-  readonly recordLog: JsonlRecordLog | Cluster['writer'];
+  readonly cluster: SharedRecordLog | undefined;
+  readonly recordLog: JsonlRecordLog | SharedRecordLog['writer'];
   /** Reads what this process has. */
   readonly reader: RecordLogReader;
   /** Reads what any of several processes has. */
   readonly anyReader: RecordLogReader;
   readonly tracker: RunTracker;
   /** Runs of any of several processes. */
-  readonly anyRuns: RunTracker | SharedRunReader;
+  readonly anyRuns: RunFinder;
   readonly places: PlaceFinder;
   readonly notes: InvocationNotes;
   readonly parquetThread: ParquetThread;
@@ -57,9 +55,9 @@ export class RunParts {
       logger.warn({ traceId, offset, reason }, 'a damaged line was passed over');
     const isSynced = durability === 'fsync';
     this.foreign = new ForeignSegments(join(dataFolder, 'foreign'), { isSynced, listeners: this.foreignListeners });
-    this.cluster = this.openCluster(configuration, { clock, logger, onDamage });
+    this.cluster = this.openCluster({ clock, logger, onDamage });
     const { cluster } = this;
-    const logFolder = cluster === undefined ? dataFolder : clusterFolder(configuration);
+    const logFolder = opened.cluster?.folder ?? dataFolder;
     const log = cluster ?? this.openLog(configuration, { clock, logger });
     this.recordLog = log instanceof JsonlRecordLog ? log : log.writer;
     this.reader = new RecordLogFiles(logFolder, onDamage, (traceId) =>
@@ -114,13 +112,12 @@ export class RunParts {
   }
 
   private openCluster(
-    configuration: Configuration,
     deps: Pick<AppDeps, 'clock' | 'logger'> & { onDamage: (traceId: string, offset: number, reason: string) => void },
-  ): Cluster | undefined {
+  ): SharedRecordLog | undefined {
     const { cluster: opening, state, exports } = this.opened;
     if (opening === undefined) return undefined;
-    return new opening.make(configuration, {
-      ...{ ...deps, state, identity: opening.identity, foreign: this.foreign },
+    return opening.create({
+      ...{ ...deps, state, foreign: this.foreign },
       destinations: () => exports?.destinations.map(([name]) => name) ?? [],
       onReborn: (processId) => exports?.rename(processId),
       follower: {

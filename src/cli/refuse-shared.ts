@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { clusterFolder } from '../app/cluster-folder.js';
+import { clusterFolder } from '../cluster/feature.js';
 import type { Configuration } from '../config/configuration.js';
 import { CliError } from './cli-error.js';
 import { EXIT } from './exit-code.js';

@@ -8,8 +8,8 @@ import type { HealthState } from '../core/health.js';
 import type { Logger } from '../core/logger.js';
 import { reasonOf } from '../core/reason-of.js';
 import type { MemberStore } from '../storage/cluster/member-store.js';
+import type { Fence } from '../storage/fence.js';
 import { LEASE_MS, LEASE_RENEW_MS } from '../storage/lease-times.js';
-import type { ProcessIdentity } from './process-identity.js';
 
 /** What a membership works with. */
 export interface MembershipDeps {
@@ -131,5 +131,23 @@ function readIfThere(path: string): string | undefined {
     return readFileSync(path, 'utf8').trim();
   } catch {
     return undefined;
+  }
+}
+
+/** Who this process is among those that share a database: another one after it counted as dead. */
+export class ProcessIdentity implements Fence {
+  processId: string;
+
+  /** @param folderId of the data folder, which stays @param newId makes ids that nobody has */
+  constructor(
+    readonly folderId: string,
+    private readonly newId: () => string,
+  ) {
+    this.processId = newId();
+  }
+
+  /** The life of before is over. */
+  beginAnew(): void {
+    this.processId = this.newId();
   }
 }

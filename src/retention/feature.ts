@@ -5,6 +5,7 @@ import { JsonlRecordLog } from '../log/jsonl-record-log.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunTracker } from '../run/run-tracker.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
+import type { TelemetryPlace } from '../storage/retention-store.js';
 import type { State } from '../storage/state.js';
 import { Removals } from './removals.js';
 import { NO_HOLD, RetainedArtifacts, RetainedForeign, RetainedTelemetry, type TraceHold } from './retained-kinds.js';
@@ -16,12 +17,11 @@ import {
   type SweepResult,
   sweepKind,
 } from './sweep.js';
-import { TelemetryBucket, type TelemetryBucketDeps, TelemetryFolder, type TelemetryPlace } from './telemetry-place.js';
+import { TelemetryBucket, type TelemetryBucketDeps, TelemetryFolder } from './telemetry-place.js';
 
 // The door of retention: no other folder imports anything else of this one.
 
 export type { Removable, RetainedKind, RetentionLimits, SweepResult } from './sweep.js';
-export type { TelemetryPlace } from './telemetry-place.js';
 
 /** Settings that retention goes by. Ages are milliseconds, sizes bytes. */
 export interface RetentionConfig {

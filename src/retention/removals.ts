@@ -1,6 +1,5 @@
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
-import type { Removal, RetentionStore } from '../storage/retention-store.js';
-import type { TelemetryPlace } from './telemetry-place.js';
+import type { Removal, RetentionStore, TelemetryPlace } from '../storage/retention-store.js';
 
 /** What removals are ended with. */
 export interface RemovalsDeps {

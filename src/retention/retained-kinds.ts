@@ -2,10 +2,16 @@ import type { EndedSegment, ForeignSegments } from '../log/foreign-segments.js';
 import type { TraceId } from '../record/ids.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
 import type { CursorStore, ForeignCursor } from '../storage/cursor-store.js';
-import type { EndedRun, Removal, RetentionStore, RunGroup } from '../storage/retention-store.js';
+import type {
+  EndedRun,
+  Removal,
+  RetainedSize,
+  RetentionStore,
+  RunGroup,
+  TelemetryPlace,
+} from '../storage/retention-store.js';
 import type { Removals } from './removals.js';
 import type { Removable, RetainedKind, RetentionLimits } from './sweep.js';
-import type { RetainedSize, TelemetryPlace } from './telemetry-place.js';
 
 /** Keeps traces still while their files are moved away. */
 export interface TraceHold {

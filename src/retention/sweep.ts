@@ -2,8 +2,8 @@ import type { Clock, Timer } from '../core/clock.js';
 import type { Component } from '../core/component.js';
 import type { Logger } from '../core/logger.js';
 import { reasonOf } from '../core/reason-of.js';
+import type { RetainedSize } from '../storage/retention-store.js';
 import type { Removals } from './removals.js';
-import type { RetainedSize } from './telemetry-place.js';
 
 /** Maximum age and size of a kind. */
 export interface RetentionLimits {

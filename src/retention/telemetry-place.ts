@@ -9,24 +9,7 @@ import { ROWS_FOLDER } from '../run/run-row-backup.js';
 import type { ObjectStore } from '../storage/bucket/object-store.js';
 import type { SharedTraceStore } from '../storage/cluster/shared-trace-store.js';
 import { tracePrefix } from '../storage/cluster/trace-prefix.js';
-import type { Removal } from '../storage/retention-store.js';
-
-/** What something takes. */
-export interface RetainedSize {
-  readonly fileCount: number;
-  readonly sizeBytes: number;
-}
-
-/** Where files of traces are: they are counted and removed there. */
-export interface TelemetryPlace {
-  /** What all of them take, in bytes. */
-  totalBytes(signal: AbortSignal): Promise<number>;
-  usageOf(traceIds: readonly TraceId[]): Promise<RetainedSize>;
-  /** Moves files of a removal out of the way of listings; new files under the same names are not affected. */
-  hide(removals: readonly Removal[]): Promise<void>;
-  /** Removes files of a trace. False if they cannot be reached from here: they stay recorded. Can be repeated. */
-  remove(removal: Removal): Promise<boolean>;
-}
+import type { Removal, RetainedSize, TelemetryPlace } from '../storage/retention-store.js';
 
 /** The folder for folders of traces while they are removed, in the data folder: out of the way of listings. */
 const REMOVED_FOLDER = 'removed';

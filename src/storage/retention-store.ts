@@ -27,6 +27,23 @@ export interface Removal {
   readonly id: string;
 }
 
+/** What something takes. */
+export interface RetainedSize {
+  readonly fileCount: number;
+  readonly sizeBytes: number;
+}
+
+/** Where files of traces are: they are counted and removed there. */
+export interface TelemetryPlace {
+  /** What all of them take, in bytes. */
+  totalBytes(signal: AbortSignal): Promise<number>;
+  usageOf(traceIds: readonly TraceId[]): Promise<RetainedSize>;
+  /** Moves files of a removal out of the way of listings; new files under the same names are not affected. */
+  hide(removals: readonly Removal[]): Promise<void>;
+  /** Removes files of a trace. False if they cannot be reached from here: they stay recorded. Can be repeated. */
+  remove(removal: Removal): Promise<boolean>;
+}
+
 /**
  * What may be removed, and what is being removed. Rows go first, in one transaction with a note of the files; then the files;
  * then the note. So whatever a crash leaves is known to the next start.

@@ -1,0 +1,103 @@
+import type { Clock } from '../core/clock.js';
+import type { Component } from '../core/component.js';
+import type { Guard } from '../core/guard.js';
+import type { HealthState } from '../core/health.js';
+import type { Logger } from '../core/logger.js';
+import type { Appended } from '../log/appended.js';
+import type { ForeignSegments } from '../log/foreign-segments.js';
+import type { RecordLogReader } from '../log/record-log.js';
+import type { TraceId } from '../record/ids.js';
+import type { RecordConsumer } from '../record/record-batch.js';
+import type { Fence } from '../storage/fence.js';
+import type { TelemetryPlace } from '../storage/retention-store.js';
+import type { State } from '../storage/state.js';
+import type { RunListener, StepListener } from './run-event.js';
+import type { RunSummary } from './run-summary.js';
+
+/**
+ * The record log where several processes share the work: a journal comes before it, and one process a trace makes the log
+ * of it. The rest of the program knows this interface and no journal, so that another one can take its place.
+ */
+export interface SharedRecordLog {
+  /** Accepts deliveries: they are on no single disk when it resolves. */
+  readonly writer: Component & RecordConsumer;
+  /** The traces that this process has. */
+  readonly held: Component & {
+    /** How long the log of a trace is; `undefined` where another process has it, or it is still being made anew. */
+    lengthBytes(traceId: TraceId): number | undefined;
+  };
+  /** Whether this process still counts as one of those that share the work. */
+  readonly membership: Guard & { health(): HealthState };
+  /** Is told of steps that any process has registered. */
+  readonly steps: StepListener;
+  /** Parts that are there before all that follows logs. */
+  readonly first: readonly Component[];
+  /** Where files of runs are, to be counted and removed. */
+  readonly place: TelemetryPlace;
+  /** Files of runs, on this machine when they are asked for. */
+  readonly telemetry: RunFileCopies;
+  /** Has files of runs shared when they are written. @param parquet `null` where none is written */
+  sharing(parquet: RunListener | null): RunListener;
+  /** Finds any run. @param own runs that this process has */
+  runsOf(own: RunFinder, reader: RecordLogReader): RunFinder;
+  /** Reads any log. @param own logs that this process has */
+  readerOf(own: RecordLogReader, folder: string): RecordLogReader;
+}
+
+/** Finds runs as they are known now. */
+export interface RunFinder {
+  find(traceId: TraceId): Promise<RunSummary | undefined>;
+}
+
+/** Files of runs, brought to this machine. */
+export interface RunFileCopies {
+  /** @param name such as `telemetry.parquet` @returns its absolute path, and its HTTP entity tag; `undefined` where there is none */
+  find(traceId: TraceId, name: string): Promise<{ readonly path: string; readonly etag: string } | undefined>;
+  /**
+   * Files of runs, those that were written to last first, as far as there is room.
+   * @param isWanted by a file's name
+   * @returns `folder` of the runs, and paths in it
+   */
+  bringAll(
+    traceIds: readonly TraceId[],
+    maxRuns: number,
+    isWanted: (name: string) => boolean,
+  ): Promise<{ readonly folder: string; readonly paths: readonly string[]; readonly leftOutCount: number }>;
+}
+
+/** A shared record log that is open for one process, before what follows logs is made. */
+export interface SharedLogOpening {
+  /** Who this process is among those that share the work. */
+  readonly fence: Fence;
+  /** Where logs and files of runs are on this machine, in `runs/`. */
+  readonly folder: string;
+  create(host: SharedLogHost): SharedRecordLog;
+}
+
+/** What a shared record log needs of the program. */
+export interface SharedLogHost {
+  readonly state: State;
+  readonly foreign: ForeignSegments;
+  readonly follower: TraceFollower;
+  /** Names of destinations. */
+  readonly destinations: () => readonly string[];
+  /** The process goes on under another id. */
+  readonly onReborn: (processId: string) => void;
+  readonly onDamage: (traceId: string, offset: number, reason: string) => void;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Follows the logs of the traces that this process has. */
+export interface TraceFollower {
+  /** Parts of a trace have become known; lent for the time of the call, which must not wait. */
+  onAppended(appended: Appended): void;
+  /** A trace came from another process, or from the bucket: its log is here as a whole. */
+  adopt(traceId: TraceId, lengthBytes: number): Promise<void>;
+  /** More is known of the steps of a trace. */
+  onStepsChanged(traceId: TraceId): void;
+  /** Whether everything about the trace is told and written. */
+  isSettled(traceId: TraceId): Promise<boolean>;
+  /** The trace is another's, or nobody's: nothing is known of it any more when this resolves. */
+  drop(traceId: TraceId): Promise<void>;
+}
