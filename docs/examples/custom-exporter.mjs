@@ -4,6 +4,7 @@
 //
 //   destinations:
 //     failures:
+//       protocol: sdk
 //       exporter: ./custom-exporter.mjs
 //
 // The default export is a SpanExporter or a SpanProcessor of OpenTelemetry, or a function that makes one. It gets each

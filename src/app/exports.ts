@@ -5,7 +5,7 @@ import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
 import { reasonOf } from '../core/reason-of.js';
 import { DEFAULT_RETRY_POLICY, REQUEST_RETRY_POLICY, RetryPolicy } from '../core/retry-policy.js';
-import { loadExporterModule, SpanExporterDestination } from '../export/custom-exporter.js';
+import { createOtlpTraceExporter, loadExporterModule, SpanExporterDestination } from '../export/custom-exporter.js';
 import type { Destination } from '../export/destination.js';
 import { type DestinationConfig, findLoops } from '../export/destination-config.js';
 import { ExportWorker } from '../export/export-worker.js';
@@ -29,6 +29,12 @@ import type { CursorStore } from '../storage/cursor-store.js';
 import type { TraceCatalog } from '../storage/trace-catalog.js';
 import { otlpDestinations, placeOf } from './otlp-destinations.js';
 
+/** What destinations are opened with. */
+export interface OpenExportsDeps extends OtlpDestinationDeps {
+  /** The process's: OpenTelemetry's exporters read it themselves. */
+  readonly environment: NodeJS.ProcessEnv;
+}
+
 /** A destination that is ready to be sent to, and how runs are mapped for it. */
 export interface OpenedExport {
   readonly destination: Destination;
@@ -47,7 +53,7 @@ export interface OpenedExport {
 export async function openExports(
   configuration: Configuration,
   ownHosts: readonly string[],
-  deps: OtlpDestinationDeps,
+  deps: OpenExportsDeps,
 ): Promise<readonly OpenedExport[]> {
   const { environmentDestination: fromEnvironment, http, web } = configuration;
   const fromFile = configuration.destinations.filter(({ name }) => name !== fromEnvironment?.name);
@@ -116,25 +122,32 @@ export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWork
 async function openOtlp(
   config: DestinationConfig,
   configuration: Configuration,
-  deps: OtlpDestinationDeps,
+  deps: OpenExportsDeps,
 ): Promise<OpenedExport> {
   return {
-    destination: await OtlpDestination.open(config, deps),
+    destination: await openOtlpDestination(config, deps),
     mapping: mappingOptions(config, configuration),
     maxBacklogAgeMs: backlogAge(config.maxBacklogAgeMs, configuration),
     where: placeOf(config),
   };
 }
 
+async function openOtlpDestination(config: DestinationConfig, deps: OpenExportsDeps): Promise<Destination> {
+  const endpoint = config.endpoints.traces;
+  if (config.usesSdk !== true || endpoint === undefined) return OtlpDestination.open(config, deps);
+  const exporter = await createOtlpTraceExporter(endpoint, deps.userAgent, deps.environment);
+  return new SpanExporterDestination(config.name, exporter, deps.clock, endpoint.timeoutMs);
+}
+
 async function openModule(
   name: string,
   path: string,
-  settings: Pick<DestinationSettings, 'redaction' | 'mapping' | 'resource' | 'maxBacklogAgeMs'>,
+  settings: Pick<DestinationSettings, 'redaction' | 'mapping' | 'resource' | 'maxBacklogAgeMs' | 'timeoutMs'>,
   configuration: Configuration,
   clock: Clock,
 ): Promise<OpenedExport> {
   return {
-    destination: new SpanExporterDestination(name, await loadExporterModule(path), clock),
+    destination: new SpanExporterDestination(name, await loadExporterModule(path), clock, settings.timeoutMs),
     mapping: mappingOptions(settings, configuration),
     maxBacklogAgeMs: backlogAge(settings.maxBacklogAgeMs ?? undefined, configuration),
     where: path,

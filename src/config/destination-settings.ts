@@ -16,7 +16,8 @@ export interface DestinationSettings {
   readonly signals: readonly ('traces' | 'logs')[];
   /** Header names in lower case; values are secrets. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly protocol: 'http/protobuf' | 'http/json';
+  /** `sdk`: an OpenTelemetry SpanExporter sends, which takes spans alone. */
+  readonly protocol: 'http/protobuf' | 'http/json' | 'sdk';
   readonly compression: 'none' | 'gzip';
   readonly timeoutMs: number;
   /** What was not taken for this long is given up; `off`: nothing is; `null`: as the setting `max-backlog-age` says. */
@@ -27,7 +28,10 @@ export interface DestinationSettings {
   readonly mapping: Readonly<Record<string, boolean>>;
   /** Resource attributes that what is sent there has, whatever the engine and the environment say. */
   readonly resource: Readonly<Record<string, string | number | boolean>>;
-  /** Absolute path of a module whose default export makes a SpanExporter or SpanProcessor; `null` for OTLP. */
+  /**
+   * With `sdk`: absolute path of a module whose default export makes a SpanExporter or SpanProcessor; `null` for
+   * OpenTelemetry's OTLP exporter, which comes with the program.
+   */
   readonly exporterModule: string | null;
 }
 
@@ -51,7 +55,7 @@ export function destinationSchema(settingContext: SettingContext, mapping: z.Zod
           )
           .nullish(),
         headers: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]).transform(String)).nullish(),
-        protocol: choice(['http/protobuf', 'http/json']).nullish(),
+        protocol: choice(['http/protobuf', 'http/json', 'sdk']).nullish(),
         compression: choice(['none', 'gzip']).nullish(),
         timeout: z
           .union([z.string(), z.number()])
@@ -75,24 +79,33 @@ export function destinationSchema(settingContext: SettingContext, mapping: z.Zod
       if (value.exporter != null && endpoints.length > 0) {
         context.addIssue({ code: 'custom', message: 'has both an exporter and an endpoint; remove one of them' });
       }
-      if (value.exporter == null && endpoints.length === 0) {
+      const endpoint = value.protocol === 'sdk' ? (value.endpoint ?? value['traces-endpoint']) : endpoints[0];
+      if (value.exporter == null && endpoint == null) {
         context.addIssue({
           code: 'custom',
           message: 'needs an endpoint, for example "endpoint: http://127.0.0.1:4318"',
         });
       }
+      if (value.protocol === 'sdk' && value.signals?.includes('traces') === false) {
+        context.addIssue({
+          code: 'custom',
+          message: 'has "protocol: sdk", which exports spans; give it "signals: traces"',
+        });
+      }
     })
     .transform((value): Omit<DestinationSettings, 'name'> => {
+      const protocol = value.exporter == null ? (value.protocol ?? 'http/protobuf') : 'sdk';
+      const signals = protocol === 'sdk' ? (['traces'] as const) : (value.signals ?? (['traces', 'logs'] as const));
       const headers = Object.entries(value.headers ?? {}).map(([name, text]) => [name.toLowerCase(), text] as const);
       return {
         endpoint: value.endpoint ?? null,
         tracesEndpoint: value['traces-endpoint'] ?? null,
         logsEndpoint: value['logs-endpoint'] ?? null,
-        signals: [...new Set(value.signals ?? (['traces', 'logs'] as const))],
+        signals: [...new Set(signals)],
         headers: Object.fromEntries(headers),
-        protocol: value.protocol ?? 'http/protobuf',
+        protocol,
         compression: value.compression ?? 'none',
-        timeoutMs: value.timeout ?? DEFAULT_TIMEOUT_MS,
+        timeoutMs: value.timeout ?? (value.exporter == null ? DEFAULT_TIMEOUT_MS : MODULE_TIMEOUT_MS),
         maxBacklogAgeMs: value['max-backlog-age'] ?? null,
         redaction: value.redaction ?? null,
         mapping: value.mapping ?? {},
@@ -104,6 +117,8 @@ export function destinationSchema(settingContext: SettingContext, mapping: z.Zod
 
 /** OpenTelemetry's default for OTEL_EXPORTER_OTLP_TIMEOUT. */
 const DEFAULT_TIMEOUT_MS = 10_000;
+/** How long a module may take for a batch; OpenTelemetry's default for OTEL_BSP_EXPORT_TIMEOUT. */
+const MODULE_TIMEOUT_MS = 30_000;
 
 const url = z.string().transform((text, context) => {
   const parsed = URL.canParse(text) ? new URL(text) : undefined;

@@ -14,12 +14,15 @@ export function toDestinationConfig(settings: DestinationSettings): DestinationC
       headers: settings.headers,
       timeoutMs: settings.timeoutMs,
       compression: settings.compression,
-      encoding: settings.protocol === 'http/json' ? 'json' : 'protobuf',
+      encoding: settings.protocol === 'http/protobuf' ? 'protobuf' : 'json',
       tls: {},
     };
   }
   const { name, redaction, mapping, resource, maxBacklogAgeMs } = settings;
-  return { name, endpoints, redaction, mapping, resource, ...(maxBacklogAgeMs === null ? {} : { maxBacklogAgeMs }) };
+  return {
+    ...{ name, endpoints, redaction, mapping, resource, usesSdk: settings.protocol === 'sdk' },
+    ...(maxBacklogAgeMs === null ? {} : { maxBacklogAgeMs }),
+  };
 }
 
 function appendPath(base: string | null, signal: Signal): string | null {

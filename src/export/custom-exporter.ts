@@ -4,7 +4,9 @@ import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/s
 import type { Clock } from '../core/clock.js';
 import { reasonOf } from '../core/reason-of.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
+import type { SignalEndpoint } from './destination-config.js';
 import type { SendResult } from './transport.js';
+import type { EncodedItem } from './wire/encoded-items.js';
 
 /**
  * Loads an exporter of one's own: an ES module whose default export is a SpanExporter, a SpanProcessor, or a function
@@ -45,8 +47,42 @@ function hasMethods(value: unknown, names: readonly string[]): boolean {
   return names.every((name) => typeof Reflect.get(value, name) === 'function');
 }
 
-/** How long an exporter may take for a batch, in milliseconds; OpenTelemetry's default for OTEL_BSP_EXPORT_TIMEOUT. */
-const EXPORT_TIMEOUT_MS = 30_000;
+/** Variables with headers for the destination that the environment names; the exporter below would send them to its own as well. */
+const HEADER_VARIABLES = ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'] as const;
+
+/**
+ * OpenTelemetry's exporter for OTLP over HTTP, in JSON. It takes everything from `endpoint` and nothing from the environment.
+ * @param userAgent for example `run-bridge/0.1.0`
+ * @param environment the process's, in which header variables are hidden while the exporter is made
+ */
+export async function createOtlpTraceExporter(
+  { url, headers, timeoutMs, compression }: SignalEndpoint,
+  userAgent: string,
+  environment: NodeJS.ProcessEnv,
+): Promise<SpanExporter> {
+  const [{ OTLPTraceExporter }, { CompressionAlgorithm }] = await Promise.all([
+    import('@opentelemetry/exporter-trace-otlp-http'),
+    import('@opentelemetry/otlp-exporter-base'),
+  ]);
+  const hidden = HEADER_VARIABLES.map((name) => [name, environment[name]] as const);
+  for (const name of HEADER_VARIABLES) delete environment[name];
+  try {
+    return new OTLPTraceExporter({
+      ...{ url, headers: { ...headers }, timeoutMillis: timeoutMs, userAgent },
+      compression: compression === 'gzip' ? CompressionAlgorithm.GZIP : CompressionAlgorithm.NONE,
+      // Where it is left out, certificates come from the environment.
+      httpAgentOptions: { keepAlive: true },
+    });
+  } finally {
+    for (const [name, value] of hidden) if (value !== undefined) environment[name] = value;
+  }
+}
+
+/**
+ * A batch has so many bytes at most, in OTLP's protobuf; a single span that is larger goes alone. Exporters send a batch as
+ * one request, in JSON often twice as large, and receivers refuse what is too large for them.
+ */
+const MAX_BATCH_BYTES = 2 * 1024 * 1024;
 
 const ACCEPTED: SendResult = { kind: 'accepted', rejectedCount: 0, message: '' };
 
@@ -64,12 +100,16 @@ export class SpanExporterDestination implements Destination {
     readonly name: string,
     private readonly exporter: SpanExporter,
     private readonly clock: Clock,
+    /** How long the exporter may take for a batch. */
+    private readonly timeoutMs: number,
   ) {}
 
   async send(batch: ItemBatch, abort: AbortSignal): Promise<BatchOutcome> {
-    const itemCount = batch.items.length;
-    if (batch.signal === 'logs') return { result: refused(0, 'a span exporter takes no log records'), itemCount };
-    return { result: await this.export([...batch.items], abort), itemCount };
+    if (batch.signal === 'logs') {
+      return { result: refused(0, 'a span exporter takes no log records'), itemCount: batch.items.length };
+    }
+    const itemCount = countThatFit(batch.items);
+    return { result: await this.export(batch.items.slice(0, itemCount), abort), itemCount };
   }
 
   async close(): Promise<void> {
@@ -84,9 +124,7 @@ export class SpanExporterDestination implements Destination {
         resolve(result);
       };
       const onAbort = () => settle(retryable('the export was broken off'));
-      const timer = this.clock.after(EXPORT_TIMEOUT_MS, () =>
-        settle(retryable(`no result within ${EXPORT_TIMEOUT_MS} ms`)),
-      );
+      const timer = this.clock.after(this.timeoutMs, () => settle(retryable(`no result within ${this.timeoutMs} ms`)));
       abort.addEventListener('abort', onAbort, { once: true });
       const fail = (error: unknown) => settle(toFailure(error));
       try {
@@ -98,6 +136,15 @@ export class SpanExporterDestination implements Destination {
       }
     });
   }
+}
+
+function countThatFit(items: readonly EncodedItem[]): number {
+  let byteCount = 0;
+  const firstTooMany = items.findIndex(({ start, end }) => {
+    byteCount += end - start;
+    return byteCount > MAX_BATCH_BYTES;
+  });
+  return firstTooMany === -1 ? items.length : Math.max(1, firstTooMany);
 }
 
 /** An exporter is somebody else's program, and need not say what its type says. */

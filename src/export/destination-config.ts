@@ -32,6 +32,8 @@ export interface DestinationConfig {
   readonly name: string;
   /** What it gets; a signal that is left out is not sent. */
   readonly endpoints: Readonly<Partial<Record<Signal, SignalEndpoint>>>;
+  /** Whether OpenTelemetry's own exporter sends its spans; left out: no. */
+  readonly usesSdk?: boolean;
   /** What was not taken for this long, in milliseconds, is given up; `off`: nothing is; left out: as everywhere. */
   readonly maxBacklogAgeMs?: number | 'off';
   /** `null`: as everywhere. */

@@ -23,4 +23,5 @@ test('the export thread brings what it uses of OpenTelemetry, and not the packag
   const openTelemetry = [...packagesIn(['export-thread.js'])].filter((name) => name.startsWith('@opentelemetry/'));
   expect(openTelemetry).toContain('@opentelemetry/otlp-transformer');
   expect(openTelemetry).not.toContain('@opentelemetry/sdk-metrics');
+  expect(openTelemetry).not.toContain('@opentelemetry/otlp-exporter-base');
 });

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { OtlpReceiver } from '../fake/otlp-receiver.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { sendSample } from '../tool/send-sample.js';
 import { until } from '../tool/until.js';
@@ -86,6 +87,31 @@ test('ends at once, with the code of a shell, at a second signal', async () => {
   });
   expect(bridge.child.exitCode).toBe(130);
   expect(performance.now() - begun).toBeLessThan(3_000);
+});
+
+test("OpenTelemetry's exporter sends every span, also what a receiver that was down has missed, and says what was not taken", async () => {
+  const receiver = await OtlpReceiver.listen();
+  try {
+    receiver.answer = () => ({ status: 503 });
+    const first = await serve();
+    await first.stop();
+    const config = join(first.dataFolder, 'run-bridge.yaml');
+    writeFileSync(config, `destinations: { sdk: { protocol: sdk, endpoint: "${receiver.url}", timeout: 500ms } }\n`);
+    const whileDown = await serve({ args: ['--config', config], dataFolder: first.dataFolder });
+    expect(whileDown.stderr).toContain(`exports   sdk (${receiver.url})\n`);
+    await sendSample(whileDown.otlpUrl, RUN);
+    await until('an attempt', () => receiver.requests.length > 0);
+    await whileDown.stop();
+    expect(receiver.spanIds).toEqual([]);
+    const body = JSON.stringify({ partialSuccess: { rejectedSpans: 1, errorMessage: 'too old' } });
+    receiver.answer = () => ({ body, headers: { 'content-type': 'application/json' } });
+    const again = await serve({ args: ['--config', config], dataFolder: first.dataFolder });
+    await until('every span', () => new Set(receiver.spanIds).size >= countSpans());
+    await until('the report', () => again.stderr.includes('an OpenTelemetry exporter reported a problem'));
+    expect(again.stderr).toContain('too old');
+  } finally {
+    receiver.close();
+  }
 });
 
 test('an exporter of your own gets every span', async () => {

@@ -36,6 +36,7 @@ export class DirectExports implements Exports {
       codecs: async () => codecs,
       clock,
       userAgent: 'run-bridge',
+      environment: {},
     });
     return new DirectExports(setup, deps, opened);
   }

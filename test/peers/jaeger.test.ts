@@ -1,9 +1,14 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseRecordLine } from '../../src/record/record-line.js';
 import type { SpanEnd } from '../../src/record/telemetry-record.js';
+import { sampleRecords, sampleTraceId } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { Engine } from '../tool/engine.js';
 import { buildPeer, PeerProcess } from '../tool/peer-process.js';
+import { sendSample } from '../tool/send-sample.js';
 import { until } from '../tool/until.js';
 
 const OTLP_PORT = 14_318;
@@ -89,5 +94,28 @@ describe('a run of the real engine, seen in Jaeger', () => {
     const fields = broken?.logs.flatMap((log) => log.fields) ?? [];
     const message = fields.find(({ key }) => key === 'exception.message')?.value;
     expect(String(message)).toContain('nonexistent_column');
+  });
+
+  it("has the same from OpenTelemetry's own exporter", async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'run-bridge-sdk-'));
+    const config = join(folder, 'run-bridge.yaml');
+    writeFileSync(config, `destinations: { jaeger: { protocol: sdk, endpoint: "http://127.0.0.1:${OTLP_PORT}" } }\n`);
+    const throughSdk = await BridgeProcess.start({ args: ['--config', config] });
+    try {
+      await sendSample(throughSdk.otlpUrl, 'build-mixed');
+      const sent = sampleRecords('build-mixed').filter(({ recordType }) => recordType === 'SpanEnd');
+      const found = await until('every span in Jaeger', async () => {
+        const spans = await spansInJaeger(sampleTraceId('build-mixed'));
+        return spans.length >= sent.length && spans;
+      });
+      expect(found.map(({ spanID }) => spanID).sort()).toEqual(sent.map(({ spanId }) => spanId).sort());
+      const failed = found.filter((span) => tag(span, 'error') === true && tag(span, 'last_phase') !== undefined);
+      expect(failed.length).toBeGreaterThan(0);
+      const keys = failed.flatMap(({ logs }) => logs.flatMap(({ fields }) => fields.map(({ key }) => key)));
+      expect(keys).toContain('exception.message');
+    } finally {
+      await throughSdk.remove();
+      rmSync(folder, { recursive: true });
+    }
   });
 });

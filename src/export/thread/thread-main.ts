@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { workerData } from 'node:worker_threads';
+import { type DiagLogger, DiagLogLevel, diag } from '@opentelemetry/api';
 import { createWorker, type OpenedExport, openExports } from '../../app/exports.js';
 import { openState } from '../../app/open-state.js';
 import { ConfigurationError } from '../../config/configuration-error.js';
@@ -7,6 +8,7 @@ import { type Clock, systemClock, type Timer } from '../../core/clock.js';
 import { lazy } from '../../core/lazy.js';
 import type { Logger } from '../../core/logger.js';
 import { systemMachine } from '../../core/machine.js';
+import { reasonOf } from '../../core/reason-of.js';
 import { type Channel, connectToStarter } from '../../core/thread.js';
 import {
   type ForeignEntry,
@@ -87,7 +89,11 @@ class ThreadExports {
 
   private async open(): ReturnType<ExportThreadCalls['open']> {
     const { configuration, ownHosts, version } = this.setup;
-    const deps = { codecs: codecs.get, clock: systemClock, userAgent: `run-bridge/${version}` };
+    const deps = {
+      ...{ codecs: codecs.get, clock: systemClock, userAgent: `run-bridge/${version}` },
+      environment: process.env,
+    };
+    diag.setLogger(reportTo(this.logger), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
     try {
       this.opened = await openExports(configuration, ownHosts, deps);
       return { destinations: this.opened.map(({ destination, where }) => [destination.name, where]) };
@@ -165,8 +171,10 @@ class ThreadExports {
   }
 
   private async shutdown(deadline: AbortSignal): Promise<void> {
-    await Promise.all(this.workers.map((worker) => worker.shutdown(deadline)));
+    // An exporter of somebody else's may fail to shut down, which must not cut the others short.
+    const ended = await Promise.allSettled(this.workers.map((worker) => worker.shutdown(deadline)));
     await this.state?.close();
+    for (const one of ended) if (one.status === 'rejected') throw one.reason;
   }
 
   /** Acknowledges what was taken in, once for all messages that wait. */
@@ -194,6 +202,20 @@ function loggerTo(starter: Channel<ExportStarterCalls>): Logger {
     (fields, message) =>
       starter.tell('log', { level, fields, message });
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+/** The longest report of an exporter that is logged, in characters. */
+const MAX_REPORT_LENGTH = 1_000;
+
+/** What OpenTelemetry's exporters report beside their results, partial successes for example. */
+function reportTo(logger: Logger): DiagLogger {
+  const textOf = (parts: readonly unknown[]) => parts.map(reasonOf).join(' ').slice(0, MAX_REPORT_LENGTH);
+  const ignore = () => {};
+  return {
+    error: (...parts) => logger.error({ report: textOf(parts) }, 'an OpenTelemetry exporter reported an error'),
+    warn: (...parts) => logger.warn({ report: textOf(parts) }, 'an OpenTelemetry exporter reported a problem'),
+    ...{ info: ignore, debug: ignore, verbose: ignore },
+  };
 }
 
 /** Reads the telemetry of other services up to where it is known to be durable, which only who writes it can say. */

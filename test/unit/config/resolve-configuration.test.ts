@@ -211,6 +211,7 @@ destinations:
     mapping: { stable-names: off }
     resource: { service.name: nightly, team: "\${env:TEAM:-data}", tier: 1 }
   mine: { exporter: ./exporter.mjs, max-backlog-age: off }
+  sdk: { protocol: sdk, endpoint: "http://tempo:4318" }
 `);
     const { configuration, rows } = resolve({ environment: { TOKEN: 'secret' } });
     expect(configuration.destinations).toEqual([
@@ -250,7 +251,14 @@ destinations:
         name: 'mine',
         endpoint: null,
         maxBacklogAgeMs: 'off',
+        protocol: 'sdk',
+        signals: ['traces'],
+        timeoutMs: 30_000,
         exporterModule: join(dir, 'exporter.mjs'),
+      }),
+      expect.objectContaining({
+        ...{ name: 'sdk', endpoint: 'http://tempo:4318', protocol: 'sdk', signals: ['traces'], timeoutMs: 10_000 },
+        exporterModule: null,
       }),
     ]);
     expect(JSON.stringify(rows)).not.toContain('secret');
@@ -297,6 +305,7 @@ mapping: { stable-name: on }
 destinations:
   jaeger: { endpiont: http://jaeger:4318, endpoint: jaeger:4318, signals: [metrics] }
   nowhere: {}
+  logs: { protocol: sdk, logs-endpoint: "http://127.0.0.1:1", signals: logs }
   tempo: http://tempo:4318
 `);
   const flags = { http: '127.0.0.1:99999' };
@@ -308,7 +317,9 @@ destinations:
       "run-bridge.yaml:7: destinations.jaeger.signals is not traces, logs or a list of them",
       "run-bridge.yaml:7: destinations.jaeger.endpiont is not a setting; did you mean endpoint?",
       "run-bridge.yaml:8: destinations.nowhere needs an endpoint, for example "endpoint: http://127.0.0.1:4318"",
-      "run-bridge.yaml:9: destinations.tempo is not a list of settings such as "endpoint: http://127.0.0.1:4318"",
+      "run-bridge.yaml:9: destinations.logs needs an endpoint, for example "endpoint: http://127.0.0.1:4318"",
+      "run-bridge.yaml:9: destinations.logs has "protocol: sdk", which exports spans; give it "signals: traces"",
+      "run-bridge.yaml:10: destinations.tempo is not a list of settings such as "endpoint: http://127.0.0.1:4318"",
       "run-bridge.yaml:2: htpp is not a setting; did you mean http?",
       "run-bridge.yaml:4: colour is not a setting; see "run-bridge config" for all of them",
       "--http: "127.0.0.1:99999" is not an address such as 127.0.0.1:4318 or a port from 0 to 65535",

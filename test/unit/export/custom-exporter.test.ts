@@ -1,13 +1,20 @@
 import { fileURLToPath } from 'node:url';
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
-import { InMemorySpanExporter, SimpleSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+  type SpanExporter,
+} from '@opentelemetry/sdk-trace-base';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
+  createOtlpTraceExporter,
   loadExporterModule,
   SpanExporterDestination,
   SpanProcessorExporter,
 } from '../../../src/export/custom-exporter.js';
+import { encodedSpan } from '../../fake/encoded-item.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { logRecord, spanEnd, traceIdOf } from '../../fake/memory-record-log.js';
 import { until } from '../../fake/until.js';
@@ -28,8 +35,10 @@ function laterBy(json: string) {
   };
 }
 
+const TIMEOUT_MS = 30_000;
+
 async function exportThrough(exporter: SpanExporter) {
-  const destination = new SpanExporterDestination('own', exporter, bench.clock);
+  const destination = new SpanExporterDestination('own', exporter, bench.clock, TIMEOUT_MS);
   const worker = await bench.worker({ name: 'own', destination });
   bench.log.append(RUN, spanEnd(RUN, 1), logRecord(RUN, 1, 'an event'), spanEnd(RUN, 2));
   return worker;
@@ -58,6 +67,24 @@ describe('a destination that is any SpanExporter', () => {
     const worker = await exportThrough(new OTLPTraceExporter({ url: `${bench.receiver.url}/v1/traces` }));
     expect(await worker.flush(never)).toBe(true);
     expect(worker.status().signals.traces).toMatchObject({ sentCount: 0, refusedCount: 2 });
+  });
+
+  it('never gives an exporter more at a time than receivers take in one request', async () => {
+    const exporter = new InMemorySpanExporter();
+    const destination = new SpanExporterDestination('own', exporter, bench.clock, TIMEOUT_MS);
+    const sizes = [900_000, 900_000, 900_000, 5_000_000, 10];
+    const made = new InMemorySpanExporter();
+    const tracer = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(made)] }).getTracer('test');
+    for (const [index, size] of sizes.entries()) tracer.startSpan(`${index}`.padEnd(size, 'x')).end();
+    const items = made.getFinishedSpans().map((span) => encodedSpan(span));
+    const counts: number[] = [];
+    for (let at = 0; at < items.length; at += counts.at(-1) ?? 0) {
+      const outcome = await destination.send({ signal: 'traces', items: items.slice(at) }, never);
+      expect(outcome.result.kind).toBe('accepted');
+      counts.push(outcome.itemCount);
+    }
+    expect(counts).toEqual([2, 1, 1, 1]);
+    expect(exporter.getFinishedSpans().map(({ name }) => name[0])).toEqual(['0', '1', '2', '3', '4']);
   });
 
   it('gives a SpanProcessor each span', async () => {
@@ -108,6 +135,49 @@ describe('a destination that is any SpanExporter', () => {
       return worker.status().lastError === 'no result within 30000 ms';
     });
     await worker.shutdown(AbortSignal.abort());
+  });
+});
+
+describe('the exporter that comes with the program', () => {
+  const endpoint = (timeoutMs = TIMEOUT_MS) => ({
+    ...{ url: `${bench.receiver.url}/in`, headers: { authorization: 'Bearer own' }, timeoutMs },
+    ...({ compression: 'gzip', encoding: 'json', tls: {} } as const),
+  });
+  const FOR_ANOTHER = {
+    OTEL_EXPORTER_OTLP_HEADERS: 'x-key=secret',
+    OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'x-traces=secret',
+  };
+  beforeEach(() => Object.assign(process.env, FOR_ANOTHER));
+  afterEach(() => {
+    for (const name of Object.keys(FOR_ANOTHER)) delete process.env[name];
+  });
+  const create = (timeoutMs?: number) => createOtlpTraceExporter(endpoint(timeoutMs), 'run-bridge/test', process.env);
+
+  it('posts spans to the address as it stands, with its own headers and none that the environment has for another', async () => {
+    const worker = await exportThrough(await create());
+    expect(process.env).toMatchObject(FOR_ANOTHER);
+    expect(await worker.flush(never)).toBe(true);
+    expect(bench.receiver.spanNames).toEqual(['span 1', 'span 2']);
+    const [{ headers } = { headers: {} }] = bench.receiver.requests;
+    expect(headers).toMatchObject({
+      authorization: 'Bearer own',
+      'content-encoding': 'gzip',
+      'content-type': 'application/json',
+      'user-agent': expect.stringMatching(/^run-bridge\/test OTel-/),
+    });
+    expect(JSON.stringify(headers)).not.toContain('secret');
+  });
+
+  it('has a batch sent again that a receiver fails to take or does not answer in time', async () => {
+    const answers = [{ status: 500 }, { isSilent: true }, {}];
+    bench.receiver.answer = () => answers.shift() ?? {};
+    const worker = await exportThrough(await create(100));
+    await until(() => {
+      bench.clock.advance(10);
+      return worker.status().signals.traces.sentCount === 2;
+    });
+    expect(bench.receiver.spanNames).toEqual(['span 1', 'span 2']);
+    expect(worker.status().signals.traces).toMatchObject({ refusedCount: 0, failedAttemptCount: 2 });
   });
 });
 
