@@ -125,7 +125,7 @@ async function withBench(
     { ...DISPATCHER_DEFAULTS, schedule: DEFAULT_ATTEMPT_SCHEDULE, limits: DEFAULT_BREAKER_LIMITS },
     {
       ...{ events, subscriptions, holder: 'bench', clock: systemClock, random: Math.random, logger: silentLogger },
-      senders: { http: sender, slack: sender, teams: sender, email: sender },
+      senderOf: () => sender,
     },
   );
   const deadCount = Math.round(count * deadPart);

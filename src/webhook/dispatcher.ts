@@ -16,8 +16,8 @@ import {
 } from './circuit-breaker.js';
 import type { ArchivedSubscription, AttemptResult, WebhookEvent } from './event.js';
 import type { WebhookEventStore } from './event-store.js';
-import { type EventSender, type Sent, sendEvent } from './senders.js';
-import type { WebhookKind, WebhookSubscription } from './subscription.js';
+import { type SenderOf, type Sent, sendEvent } from './senders.js';
+import type { WebhookSubscription } from './subscription.js';
 import type { SubscriptionStore } from './subscription-store.js';
 
 /** Limits of a dispatcher. */
@@ -37,7 +37,7 @@ export const DISPATCHER_DEFAULTS = { maxInFlight: 512, leaseMs: 45_000 } as cons
 export interface DispatcherDeps {
   readonly events: WebhookEventStore;
   readonly subscriptions: Pick<SubscriptionStore, 'find'>;
-  readonly senders: Readonly<Record<WebhookKind, EventSender>>;
+  readonly senderOf: SenderOf;
   /** Unique among processes. */
   readonly holder: string;
   readonly clock: Clock;
@@ -215,7 +215,7 @@ export class WebhookDispatcher implements Component {
     const startedMs = clock.monotonicMs();
     let isDelivered = false;
     try {
-      const sent = await sendEvent(this.deps.senders, subscription, event, this.cutOff.signal);
+      const sent = await sendEvent(this.deps.senderOf, subscription, event, this.cutOff.signal);
       // The shutdown of the program aborted it, which does not count against the endpoint.
       if (this.cutOff.signal.aborted && !sent.isDelivered) return;
       isDelivered = sent.isDelivered;

@@ -1,7 +1,7 @@
 import { RUN_STATUS } from '../storage/run-status.js';
 import type { OutgoingEvent } from './event.js';
 import type { NodeTrouble, RunDetails, RunDetailsReader } from './run-details.js';
-import type { WebhookSubscription } from './subscription.js';
+import type { ChatKind, WebhookSubscription } from './subscription.js';
 
 /** A message for people, before it is put into a form. */
 export interface RunMessage {
@@ -177,6 +177,12 @@ export function teamsMessage({ title, mood, facts, sections, url }: RunMessage) 
 function escapedForTeams(text: string): string {
   return text.replaceAll(/[\\*_[\]`]/g, (character) => `\\${character}`);
 }
+
+/** A message in the format of each chat. */
+export const CHAT_MESSAGES: Readonly<Record<ChatKind, (message: RunMessage) => object>> = {
+  slack: slackMessage,
+  teams: teamsMessage,
+};
 
 /** A message as plain mail. */
 export function mailMessage({ title, facts, sections, url }: RunMessage): {

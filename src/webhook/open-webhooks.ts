@@ -9,10 +9,9 @@ import { DEFAULT_ATTEMPT_SCHEDULE, DEFAULT_BREAKER_LIMITS } from './circuit-brea
 import { DISPATCHER_DEFAULTS, WebhookDispatcher } from './dispatcher.js';
 import type { WebhookEventStore } from './event-store.js';
 import { AddressRules, parseAllowed, WebhookHttp } from './http.js';
-import { slackMessage, teamsMessage } from './messages.js';
 import { type RunDetailsDeps, RunDetailsReader } from './run-details.js';
 import { boxOpener, readWebhookKeyFile } from './secrets.js';
-import { ChatSender, MailSender, PlatformSender } from './senders.js';
+import { createSenders, MailSender, PlatformSender } from './senders.js';
 import { SubscriptionService } from './subscription-service.js';
 import type { SubscriptionStore } from './subscription-store.js';
 
@@ -68,19 +67,16 @@ export class WebhookParts {
     const { redaction, 'smtp-url': smtpUrl, 'smtp-from': from } = config;
     const runDetails = new RunDetailsReader({ catalog, tracker, reader, redaction, webUrl });
     const chat = { http: this.http, runDetails, openBox, clock };
-    const senders = {
-      http: new PlatformSender({ ...chat, version }),
-      slack: new ChatSender(slackMessage, chat),
-      teams: new ChatSender(teamsMessage, chat),
-      email: new MailSender({ runDetails, smtpUrl, from, timeoutMs: TIMEOUT_MS, openBox, clock }),
-    };
+    const platform = new PlatformSender({ ...chat, version });
+    const email = new MailSender({ runDetails, smtpUrl, from, timeoutMs: TIMEOUT_MS, openBox, clock });
+    const senderOf = createSenders({ http: platform, email }, chat);
     const schedule = { ...DEFAULT_ATTEMPT_SCHEDULE, delaysMs: config['webhook-retries'] };
     this.dispatcher = new WebhookDispatcher(
       { ...DISPATCHER_DEFAULTS, schedule, limits: DEFAULT_BREAKER_LIMITS },
-      { events, subscriptions, senders, holder: this.folderHolder + randomUUID(), clock, random, logger },
+      { events, subscriptions, senderOf, holder: this.folderHolder + randomUUID(), clock, random, logger },
     );
     const newKsuid = (nowUnixMs: number) => ksuid(nowUnixMs, randomBytes);
-    this.service = new SubscriptionService({ subscriptions, catalog, senders, openBox, clock, newKsuid, randomBytes });
+    this.service = new SubscriptionService({ subscriptions, catalog, senderOf, openBox, clock, newKsuid, randomBytes });
   }
 
   /** Events that an earlier process of the data folder had claimed are free at once. @throws StoreError */

@@ -4,10 +4,10 @@ import { parseRetryAfterMs } from '../core/retry-after.js';
 import { RUN_STATUS, type RunStatus } from '../storage/run-status.js';
 import type { OutgoingEvent } from './event.js';
 import type { HttpOutcome, WebhookHttp } from './http.js';
-import { mailMessage, messageOf, type RunMessage } from './messages.js';
+import { CHAT_MESSAGES, mailMessage, messageOf } from './messages.js';
 import type { RunDetailsReader } from './run-details.js';
 import { openSecrets, platformSignature, type SecretBox, standardHeaders } from './secrets.js';
-import type { WebhookKind, WebhookSubscription } from './subscription.js';
+import type { ChatKind, WebhookKind, WebhookSubscription } from './subscription.js';
 
 /** Header of every test, whatever the type of the subscription. */
 export const TEST_HEADER = { 'webhook-test': 'true' } as const;
@@ -39,6 +39,9 @@ export interface EventSender {
   send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent>;
 }
 
+/** The sender of a type of subscription. */
+export type SenderOf = (kind: WebhookKind) => EventSender;
+
 const NOTHING_SENT: Sent = {
   ...{ isDelivered: false, isGone: false, retryAfterMs: null, httpStatusCode: null, error: null },
   ...{ requestHeaders: {}, requestBody: '', responseHeaders: {}, responseBody: '', resentAfter: null },
@@ -49,13 +52,13 @@ const NOTHING_SENT: Sent = {
  * made, a secret that cannot be opened) is a failure like others.
  */
 export async function sendEvent(
-  senders: Readonly<Record<WebhookKind, EventSender>>,
+  senderOf: SenderOf,
   subscription: WebhookSubscription,
   event: OutgoingEvent,
   signal: AbortSignal,
 ): Promise<Sent> {
   try {
-    return await senders[subscription.kind].send(subscription, event, signal);
+    return await senderOf(subscription.kind).send(subscription, event, signal);
   } catch (error) {
     return { ...NOTHING_SENT, error: reasonOf(error) };
   }
@@ -173,16 +176,15 @@ export interface ChatSenderDeps {
 }
 
 /** Posts events as messages to a chat, which authenticates senders by the URL alone. */
-export class ChatSender implements EventSender {
-  /** @param form puts a message into the form that the chat takes */
+class ChatSender implements EventSender {
   constructor(
-    private readonly form: (message: RunMessage) => object,
+    private readonly kind: ChatKind,
     private readonly deps: ChatSenderDeps,
   ) {}
 
   async send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent> {
     const { http, runDetails, clock } = this.deps;
-    const text = JSON.stringify(this.form(await messageOf(subscription, event, runDetails)));
+    const text = JSON.stringify(CHAT_MESSAGES[this.kind](await messageOf(subscription, event, runDetails)));
     const { clientUrl, headers } = openSecrets(subscription, await this.deps.openBox(), clock.nowUnixMs());
     const own = { 'content-type': 'application/json', ...(event.isTest && TEST_HEADER) };
     const outcome = await http.post(new URL(clientUrl), { ...headers, ...own }, Buffer.from(text), signal);
@@ -216,6 +218,17 @@ function answerWords(status: number): string {
   if (status === 101) return 'the endpoint answered 101: it wants to speak another protocol, which deliveries do not';
   if (status >= 300 && status < 400) return `the endpoint answered ${status}: redirects are not followed`;
   return status === GONE ? 'the endpoint answered 410: it wants nothing more' : `the endpoint answered ${status}`;
+}
+
+/** A sender for each type: `http` and `email` are given, all others are chats. */
+export function createSenders(
+  { http, email }: { readonly http: EventSender; readonly email: EventSender },
+  chat: ChatSenderDeps,
+): SenderOf {
+  return (kind) => {
+    if (kind === 'http') return http;
+    return kind === 'email' ? email : new ChatSender(kind, chat);
+  };
 }
 
 /** What a `MailSender` works with. */

@@ -3,14 +3,8 @@ import type { CatalogRun, RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/run-status.js';
 import type { OutgoingEvent, RunFacts } from './event.js';
 import { newWebhookSecret, type SecretBox, SecretBoxError, sealHeaders, sealUrl } from './secrets.js';
-import { type EventSender, type Sent, sendEvent } from './senders.js';
-import type {
-  WebhookEventType,
-  WebhookKind,
-  WebhookSettings,
-  WebhookState,
-  WebhookSubscription,
-} from './subscription.js';
+import { type SenderOf, type Sent, sendEvent } from './senders.js';
+import type { WebhookEventType, WebhookSettings, WebhookState, WebhookSubscription } from './subscription.js';
 import type { SubscriptionStore } from './subscription-store.js';
 
 /** The settings of a subscription, as a caller gives them. */
@@ -36,7 +30,7 @@ export interface WebhookDraft
 export interface SubscriptionServiceDeps {
   readonly subscriptions: SubscriptionStore;
   readonly catalog: Pick<RunCatalog, 'findRun' | 'listRuns'>;
-  readonly senders: Readonly<Record<WebhookKind, EventSender>>;
+  readonly senderOf: SenderOf;
   readonly openBox: () => Promise<SecretBox>;
   readonly clock: Clock;
   readonly newKsuid: (nowUnixMs: number) => string;
@@ -130,7 +124,7 @@ export class SubscriptionService {
   async test(subscription: WebhookSubscription, signal: AbortSignal): Promise<Sent & { readonly eventId: string }> {
     const harmless = subscription.eventTypes.find((type) => type !== 'job.run.errored');
     const event = { ...this.eventOf(harmless ?? 'job.run.completed', undefined), isTest: true } as const;
-    const sent = await sendEvent(this.deps.senders, subscription, event, signal);
+    const sent = await sendEvent(this.deps.senderOf, subscription, event, signal);
     return { ...sent, eventId: event.id };
   }
 

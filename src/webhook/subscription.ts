@@ -4,8 +4,12 @@ import type { RunStatus } from '../storage/run-status.js';
 export const WEBHOOK_EVENT_TYPES = ['job.run.started', 'job.run.completed', 'job.run.errored'] as const;
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
 
+/** Chats that take a message for people as JSON; `CHAT_MESSAGES` has the format of each. */
+export const CHAT_KINDS = ['slack', 'teams'] as const;
+export type ChatKind = (typeof CHAT_KINDS)[number];
+
 /** How an event is delivered: like the hosted platform does (`http`), or as a message for people. */
-export const WEBHOOK_KINDS = ['http', 'slack', 'teams', 'email'] as const;
+export const WEBHOOK_KINDS = ['http', ...CHAT_KINDS, 'email'] as const;
 export type WebhookKind = (typeof WEBHOOK_KINDS)[number];
 
 /** `archived`: switched off by itself, because nothing arrived any more. */

@@ -106,7 +106,7 @@ export class WebhookBench {
       },
       {
         ...{ events: state.webhookEvents, subscriptions: state.subscriptions, clock, logger, holder, random: () => 0 },
-        senders: { http: sender, slack: sender, teams: sender, email: sender },
+        senderOf: () => sender,
       },
     );
     this.others.push(dispatcher);

@@ -3,11 +3,10 @@ import type { Clock } from '../../src/core/clock.js';
 import { ksuid } from '../../src/core/ksuid.js';
 import type { State } from '../../src/storage/state.js';
 import { AddressRules, parseAllowed, WebhookHttp } from '../../src/webhook/http.js';
-import { slackMessage, teamsMessage } from '../../src/webhook/messages.js';
 import { WEBHOOK_PATHS } from '../../src/webhook/openapi.js';
 import { webhookPages } from '../../src/webhook/pages.js';
 import { webhookRouters } from '../../src/webhook/routes.js';
-import { ChatSender, MailSender, PlatformSender } from '../../src/webhook/senders.js';
+import { createSenders, MailSender, PlatformSender } from '../../src/webhook/senders.js';
 import { SubscriptionService } from '../../src/webhook/subscription-service.js';
 import { NO_DETAILS, TEST_BOX, withFeatureStores } from './webhook-facts.js';
 
@@ -36,10 +35,9 @@ export function webhookParts(state: State, clock: Clock) {
     clock,
   });
   const chat = { http, runDetails, openBox, clock };
-  const slack = new ChatSender(slackMessage, chat);
-  const senders = { http: sender, slack, teams: new ChatSender(teamsMessage, chat), email };
+  const senderOf = createSenders({ http: sender, email }, chat);
   const newKsuid = (nowUnixMs: number) => ksuid(nowUnixMs, randomBytes);
-  const service = new SubscriptionService({ subscriptions, catalog, senders, openBox, clock, newKsuid, randomBytes });
+  const service = new SubscriptionService({ subscriptions, catalog, senderOf, openBox, clock, newKsuid, randomBytes });
   return parts;
 
   function wake(): void {

@@ -218,7 +218,7 @@ describe('after a restart', () => {
     await bench.append(records);
     await bench.pass(500);
     expect(bench.logger.lines).toContainEqual(
-      expect.objectContaining({ level: 'error', message: expect.stringContaining('told again') }),
+      expect.objectContaining({ level: 'error', message: expect.stringContaining('notified again') }),
     );
     expect((await bench.row(traceOf(records)))?.parquetBytes).toBeNull();
     await bench.restart();

@@ -181,7 +181,7 @@ describe('a subscription', () => {
     expect(await bench.find('a')).toMatchObject({ state: 'archived', archiveReason: expect.stringContaining('410') });
     expect((await bench.events('a')).map(({ state }) => state)).toEqual(['failed', 'skipped']);
     expect(bench.logger.lines).toContainEqual(
-      expect.objectContaining({ level: 'error', message: expect.stringContaining('was archived') }),
+      expect.objectContaining({ level: 'error', message: expect.stringContaining('archived a webhook subscription') }),
     );
     await bench.endRun();
     await bench.pass(DAY_MS);
