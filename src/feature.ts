@@ -23,7 +23,7 @@ export interface Feature {
 /** What commands of features need of a program that is not at work. Each function loads what it does when it is called. */
 export interface CommandHost {
   /**
-   * Asks the state of a data folder what no other file tells, such as numbers of runs. A bridge may be at work on it.
+   * Reads from the state of a data folder what no other file contains, for example ids of runs. A bridge may be running on it.
    * @returns `undefined` where there is no state, or none that can be read
    */
   askState<Answer>(

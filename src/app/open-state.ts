@@ -18,7 +18,7 @@ import { STATE_FILE } from './limits.js';
 /**
  * Opens the state where the configuration has it: in PostgreSQL, or in the data folder, which exists.
  * @param outbox writes events for webhooks; default: one of its own, so that none is missing whichever program changes a run
- * @param fence where several processes share the database: which one this is
+ * @param fence the identity of this process, if several share the database
  * @throws StoreError
  */
 export async function openState(

@@ -8,9 +8,9 @@ const VARIABLE = 'RUN_BRIDGE_TOKEN';
 const HEADERS_VARIABLE = 'OTEL_EXPORTER_OTLP_HEADERS';
 
 /**
- * What a request to a bridge carries: RUN_BRIDGE_TOKEN, else the `Authorization` that OpenTelemetry's variables have for
- * their endpoint, where that is on the bridge's host: another backend's key goes to nobody else.
- * @throws CliError for a token that cannot be one.
+ * Headers of requests to a bridge: RUN_BRIDGE_TOKEN, else the `Authorization` of OpenTelemetry's variables for
+ * their endpoint, if that is on the bridge's host: another backend's key is never sent to it.
+ * @throws CliError for an invalid token.
  */
 export function bridgeHeaders(environment: Environment, bridgeUrl: string): Readonly<Record<string, string>> {
   const token = nonEmpty(environment[VARIABLE])?.trim();

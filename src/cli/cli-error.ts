@@ -1,6 +1,6 @@
 import type { ExitCode } from './exit-code.js';
 
-/** Ends a command; the message is one line for the user that says what to do. */
+/** Ends a command; the message is one line for the user that says how to fix it. */
 export class CliError extends Error {
   override readonly name = 'CliError';
   constructor(

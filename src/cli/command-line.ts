@@ -26,7 +26,7 @@ export interface CliCommand {
   readonly flags: readonly (readonly [string, string])[];
   /** Lines of examples: a command and what it does. */
   readonly examples: readonly (readonly [string, string])[];
-  /** Its operands are a command line of its own: from the first of them on nothing is an option. */
+  /** Its operands are another command line: after the first one nothing is an option of ours. */
   readonly takesCommand?: boolean;
   run(invocation: Invocation): Promise<ExitCode | CommandExit>;
 }
@@ -44,7 +44,7 @@ Exit codes:
   3  done, but some records could not be read and were skipped`;
 
 /**
- * Parses the command line and runs the command. What is wrong with the line is told in one line on standard error.
+ * Parses the command line and runs the command. Errors in it are reported in one line on standard error.
  * @param args without the program's own name.
  */
 export async function runCommandLine(
@@ -93,7 +93,7 @@ function configure(command: Command, { stdout, stderr }: ProcessContext): Comman
   });
 }
 
-/** Commander's message and its suggestion, which it puts on a line of its own, as one line. */
+/** Commander's message and its suggestion, which it puts on a separate line, as one line. */
 function oneLine(text: string): string {
   const [message = '', suggestion = ''] = text.trim().split('\n');
   const hint = suggestion.replace(/^\(Did you mean (?:one of )?(.*)\?\)$/, 'did you mean $1?');

@@ -3,7 +3,7 @@ import { alignedRows } from '../core/aligned-rows.js';
 import type { CliCommand } from './command-line.js';
 import { EXIT } from './exit-code.js';
 
-/** `run-bridge config`: each value and where it came from. */
+/** `run-bridge config`: each value and its origin. */
 export const configCommand: CliCommand = {
   name: 'config',
   operands: '',

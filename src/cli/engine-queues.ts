@@ -1,6 +1,6 @@
 /**
  * Sizes of the engine's queues with which it lost nothing when answers took half a second, as environment variables. Its
- * own hold 2,048 and drop the rest in silence.
+ * defaults hold 2,048 items and drop the rest silently.
  */
 export const ENGINE_QUEUES = {
   OTEL_BSP_MAX_QUEUE_SIZE: '100000',

@@ -7,7 +7,7 @@ export const EXIT = {
   ok: 0,
   /** It could not be done, or not all of it. */
   failed: 1,
-  /** The command line or the configuration is wrong, or a port or folder cannot be used: nothing was begun. */
+  /** The command line or the configuration is wrong, or a port or folder cannot be used: nothing was started. */
   usage: 2,
   /** Done, but some records could not be read and were skipped. */
   unreadable: 3,

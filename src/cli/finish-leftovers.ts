@@ -12,8 +12,8 @@ const FINISH_MS = 30_000;
 const CLOSE_MS = 2_000;
 
 /**
- * Takes in what a command left behind whose `exec` was killed, and finishes its runs, so that a command that reads files finds
- * them whole. Where nothing was left, nothing is opened; where somebody else has the data folder, it is that one's to do.
+ * Imports what commands with a killed `exec` left behind, and finishes their runs, so that a command that reads files finds
+ * them complete. If nothing was left, nothing is opened; if another process has the data folder, that one does it.
  */
 export async function finishLeftovers(configuration: Configuration, context: ProcessContext): Promise<void> {
   const left = await namesIn(join(configuration['data-dir'], SPOOL_FOLDER));
@@ -27,6 +27,6 @@ export async function finishLeftovers(configuration: Configuration, context: Pro
       await app.shutdown(AbortSignal.timeout(CLOSE_MS));
     }
   } catch {
-    // What is there is shown as it is; the next exec or serve says what is wrong.
+    // Existing data is shown unchanged; the next exec or serve reports the problem.
   }
 }

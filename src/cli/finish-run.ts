@@ -23,7 +23,7 @@ import { reachableUrl } from './reachable-url.js';
 import { refuseElsewhere } from './refuse-elsewhere.js';
 import { resolveForCommand } from './resolve-for-command.js';
 
-/** How long a folder is waited for that a command without a port holds, in milliseconds: another `exec` that is about to end. */
+/** How long to wait for a folder that a command without a port uses, in milliseconds: another `exec` that is about to end. */
 const FOLDER_WAIT_MS = 10_000;
 const FOLDER_POLL_MS = 100;
 
@@ -58,7 +58,7 @@ async function finishHere(configuration: Configuration, runKey: string, context:
   const { clock } = context;
   const registry = new LocalStepRegistry({ store, runs, listeners: [], clock, logger: silentLogger });
   try {
-    // Whoever ran its steps has gone with the folder's lock: they do not keep it open.
+    // The program that ran its steps ended with the folder's lock: its steps do not stay open.
     await registry.start();
     return say(await ask(registry, runKey), runKey, folder, context);
   } finally {
@@ -97,7 +97,7 @@ async function ask(registry: StepRegistry, runKey: string): Promise<FinishResult
   }
 }
 
-/** @throws CliError for a run that is not known. */
+/** @throws CliError for an unknown run. */
 function say(result: FinishResult, runKey: string, where: string, { stderr }: ProcessContext): ExitCode {
   switch (result.kind) {
     case 'unknownRun':
@@ -114,7 +114,7 @@ function say(result: FinishResult, runKey: string, where: string, { stderr }: Pr
   }
 }
 
-/** Somebody holds the folder and does not listen: a step is under way, files are followed or imported. */
+/** Another process has the folder and does not listen: a step is running, or files are followed or imported. */
 function stillInUse(error: DataFolderInUseError): CliError {
   const holder = error.holder === undefined ? 'another process' : `process ${error.holder.pid}`;
   const hint = 'try again when it is done, or give the last step --last, which finishes the run with it';

@@ -13,8 +13,8 @@ import { refuseElsewhere } from './refuse-elsewhere.js';
 import { resolveForCommand } from './resolve-for-command.js';
 
 /**
- * Asks the state of a data folder what no other file tells, such as numbers of runs. A bridge may be at work on it.
- * @returns `undefined` where there is no state, or none that can be read: no command that reads the folder fails for that.
+ * Reads from the state of a data folder what no other file contains, for example ids of runs. A bridge may be running on it.
+ * @returns `undefined` if there is no readable state: commands that read the folder do not fail for that.
  */
 export async function askFolderState<Answer>(
   configuration: Pick<Configuration, 'data-dir' | 'database-url'>,
@@ -37,9 +37,9 @@ export async function askFolderState<Answer>(
 }
 
 /**
- * Opens the state that a command line names, and closes it after `body`. Nothing is made where nothing was: a mistyped folder
- * stays away.
- * @param noun of what is kept there, for the error
+ * Opens the state that a command line names, and closes it after `body`. Creates nothing: a mistyped folder
+ * stays missing.
+ * @param noun the kind of data, for the error
  * @throws CliError, ConfigurationError, StoreError
  */
 export async function withState(

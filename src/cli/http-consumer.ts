@@ -12,23 +12,23 @@ import { EXIT } from './exit-code.js';
 import { type OtlpBody, postOtlp } from './post-otlp.js';
 import { UnreachableError } from './unreachable-error.js';
 
-/** How often a body is sent to a bridge that cannot take more just now. */
+/** How often a body is sent to an overloaded bridge. */
 const MAX_ATTEMPTS = 20;
 /** How long to wait for a bridge that does not answer, in milliseconds. */
 const UNREACHABLE_WAIT_MS = 1_000;
 
-/** Who waits for a bridge, and is told about it. */
+/** Waits for a bridge, and is notified of it. */
 export interface Patience {
-  /** How long it is waited for at a time, in milliseconds; `Infinity` for ever. */
+  /** How long to wait at a time, in milliseconds; `Infinity` for no limit. */
   readonly maxWaitMs: number;
-  /** The bridge takes nothing just now. @param reason one sentence. */
+  /** The bridge refuses requests at the moment. @param reason one sentence. */
   onWaiting(reason: string): void;
   onGoingOn(): void;
 }
 
 /**
- * Hands records to a bridge that runs, over OTLP: each as its line and in their order, so that it knows of spans that have
- * not ended yet. Where something else answers, such as a Collector in front of it, spans are sent when they end.
+ * Sends records to a running bridge over OTLP: each as its line and in order, so that it also gets spans that have
+ * not ended yet. If something else answers, for example a Collector in front of it, spans are sent when they end.
  */
 export class HttpConsumer implements RecordConsumer {
   private hasSent = false;
@@ -61,7 +61,7 @@ export class HttpConsumer implements RecordConsumer {
     for (const { signal, body } of foreign) await this.sendAll([this.json.decode(signal, Buffer.from(body))]);
   }
 
-  /** Sends the starts of spans that have not ended: at the end, or for the bridge to know them so far. */
+  /** Sends the starts of spans that have not ended: at the end, or to show the bridge their current state. */
   async finish(): Promise<void> {
     await this.sendAll(this.requests.finish());
   }
@@ -117,7 +117,7 @@ export class HttpConsumer implements RecordConsumer {
   }
 }
 
-/** Stretches of a batch whose records' lines say all of them, or do not. */
+/** Consecutive records of a batch whose lines contain all of them, or do not. */
 function partsOf({ records, ...batch }: RecordBatch): readonly (RecordBatch & { readonly isWhole: boolean })[] {
   const parts: { isWhole: boolean; records: TelemetryRecord[] }[] = [];
   for (const record of records) {

@@ -35,7 +35,7 @@ export async function importFiles(invocation: Invocation): Promise<ExitCode> {
   try {
     const traceIds = new Set<TraceId>();
     const beganUnixMs = context.clock.nowUnixMs();
-    // Where the records are taken here, nobody is notified in any case.
+    // For records that are stored here, nobody is notified.
     const isQuiet = intake.url !== undefined && !switches.has('notify');
     const consumer: RecordConsumer = {
       consume(delivery) {
@@ -98,7 +98,7 @@ async function importTo(
   return reportReading(result, { done, rate, rejectsPath: rejectFile.path }, stderr) ? EXIT.ok : EXIT.unreadable;
 }
 
-/** The folder of a command that `exec` could not bring in: its records, job and end belong together. @throws CliError */
+/** The folder of a command that `exec` could not import: its records, job and end belong together. @throws CliError */
 async function takeIn(folder: string, intake: Pick<Intake, 'takeInCommand'>): Promise<number> {
   try {
     return await intake.takeInCommand(folder);
@@ -114,14 +114,14 @@ async function takeIn(folder: string, intake: Pick<Intake, 'takeInCommand'>): Pr
 export interface ReadingRate {
   readonly fileCount: number;
   readonly recordCount: number;
-  /** As it lies on the disk; 0 where that is unknown. */
+  /** Size on disk; 0 if unknown. */
   readonly byteCount: number;
   readonly elapsedMs: number;
 }
 
 /** How much was read and how fast, for example `from 3 files in 2.1 s (5,900 records and 8 MiB a second)`. */
 export function describeRate({ fileCount, recordCount, byteCount, elapsedMs }: ReadingRate): string {
-  // Of less than a tenth of a second, a rate says nothing.
+  // Below a tenth of a second a rate is meaningless.
   const seconds = Math.max(0.1, elapsedMs / 1000);
   const perSecond = Math.round(recordCount / seconds).toLocaleString('en');
   const bytes = byteCount === 0 ? '' : ` and ${readableBytes(Math.round(byteCount / seconds))}`;

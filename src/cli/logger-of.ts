@@ -3,7 +3,7 @@ import type { Logger } from '../core/logger.js';
 import { createLogger } from './create-logger.js';
 import type { ProcessContext } from './process-context.js';
 
-/** The program's log on standard error, as a configuration has it. */
+/** The program's logger on standard error, as configured. */
 export function loggerOf(
   configuration: Pick<Configuration, 'log-level' | 'log-format'>,
   { stderr, isStderrTerminal }: Pick<ProcessContext, 'stderr' | 'isStderrTerminal'>,

@@ -23,11 +23,11 @@ export interface Intake {
   readonly consumer: RecordConsumer;
   /** The program's parts; `undefined` where the records are handed over. */
   readonly app: App | undefined;
-  /** The bridge that they are handed over to; `undefined` where there is none. */
+  /** The bridge that receives the records; `undefined` if there is none. */
   readonly url: string | undefined;
   /**
-   * Takes in the folder that a command under `exec` left, with its job and how it ended. @returns the count of its records.
-   * @throws DataFolderInUseError while its command is at work
+   * Imports the folder of a command under `exec`, with its job and how it ended. @returns the number of its records.
+   * @throws DataFolderInUseError while its command is running
    */
   takeInCommand(folder: string): Promise<number>;
   /** Sends what is held back until a span ends. */
@@ -37,15 +37,15 @@ export interface Intake {
 }
 
 const DRAIN_MS = 7_000;
-/** How long to wait for a bridge that holds the folder to say where it listens, in milliseconds: it may be starting. */
+/** How long to wait for the address of a bridge that has the folder, in milliseconds: it may be starting. */
 const ADDRESS_WAIT_MS = 3_000;
 const ADDRESS_POLL_MS = 100;
 
 /**
- * Takes the data folder, or finds the bridge that holds it.
- * @param purpose of the parts where the folder is free.
- * @param maxWaitMs how long a bridge that takes nothing is waited for at a time, in milliseconds; `null` to wait for none
- *   that does not answer, and to ask one that takes no more 20 times. Default: for ever.
+ * Locks the data folder, or finds the bridge that has it.
+ * @param purpose of the parts if the folder is free.
+ * @param maxWaitMs how long to wait for an overloaded bridge at a time, in milliseconds; `null` not to wait for one
+ *   that does not answer, and to ask an overloaded one 20 times. Default: no limit.
  * @throws CliError, ConfigurationError, StoreError, OutputError
  */
 export async function openIntake(
@@ -68,7 +68,7 @@ export async function openIntake(
       if (!(error instanceof DataFolderInUseError)) throw error;
       const address = error.holder?.address ?? undefined;
       if (address !== undefined) return handOver(reachableUrl(address));
-      // Who waits for a bridge only so long waits as long for another command to end.
+      // Waits for another command to end no longer than it would for a bridge.
       const waitMs = maxWaitMs !== null && Number.isFinite(maxWaitMs) ? maxWaitMs : ADDRESS_WAIT_MS;
       if (stop.aborted || clock.monotonicMs() - startMs > waitMs) throw inUse(error);
     }
@@ -100,7 +100,7 @@ export async function openIntake(
   }
 }
 
-/** Says once that the bridge is waited for, and once that it goes on. */
+/** Reports once that it waits for the bridge, and once that it continues. */
 function patience(logger: Logger, maxWaitMs: number): Patience {
   let isWaiting = false;
   return {
@@ -116,7 +116,7 @@ function patience(logger: Logger, maxWaitMs: number): Patience {
   };
 }
 
-/** Somebody holds the folder and does not listen: another command that follows or imports files. */
+/** Another process has the folder and does not listen: a command that follows or imports files. */
 function inUse(error: DataFolderInUseError): CliError {
   const holder = error.holder === undefined ? 'another process' : `process ${error.holder.pid}`;
   const hint =

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The package's version, from its `package.json`. @throws Error when it says none */
+/** The package's version, from its `package.json`. @throws Error if it contains none */
 export function packageVersion(packageDir: string): string {
   const path = join(packageDir, 'package.json');
   const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));

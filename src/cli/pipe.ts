@@ -17,14 +17,14 @@ import type { ProcessContext } from './process-context.js';
 import { reportReading } from './report-reading.js';
 import { resolveForCommand } from './resolve-for-command.js';
 
-/** How long destinations are waited for at the end, in milliseconds; what they have not got then, the next start sends. */
+/** How long to wait for destinations at the end, in milliseconds; the next start sends the rest. */
 const EXPORT_MS = 10_000;
-/** How long a bridge that does not answer is waited for, in milliseconds; meanwhile lines are passed on. */
+/** How long to wait for a bridge that does not answer, in milliseconds; lines are passed on meanwhile. */
 const BRIDGE_WAIT_MS = 30_000;
 const INPUT = 'standard input';
 
 /**
- * What `run-bridge pipe` does. Whatever goes wrong with keeping records, lines are passed on to the end; only a wrong command
+ * Runs `run-bridge pipe`. Whatever fails with recording, lines are passed on to the end; only an invalid command
  * line or configuration makes it fail.
  * @throws CliError
  */
@@ -97,13 +97,13 @@ async function keepRecords(
     const done = intake.url === undefined ? `taken into ${dataFolder}/runs` : `sent to ${intake.url}`;
     return reportReading(tally.result(), { done, rejectsPath: rejectFile.path }, stderr) ? EXIT.ok : EXIT.unreadable;
   } catch (error) {
-    // Where records came, it was told with the first of them.
+    // Records were reported when the first of them arrived.
     if (!records.store.hasFailed) complain(context, reasonOf(error));
     return EXIT.ok;
   }
 }
 
-/** Signals end the engine, and with it the pipe: what comes until then is kept. */
+/** Signals end the engine, and with it the pipe: everything until then is recorded. */
 function open({ context, flags }: Invocation, configuration: Configuration, logger: Logger): Promise<Intake> {
   const patient = { context: { ...context, stop: new AbortController().signal }, flags };
   return openIntake(patient, configuration, logger, 'import', BRIDGE_WAIT_MS);
@@ -126,7 +126,7 @@ function complain({ stderr }: Invocation['context'], message: string): void {
   stderr.write(`run-bridge: ${message}\n`);
 }
 
-/** Passes bytes on to who reads a stream, and goes on in silence when that has gone: `… | head` is no failure. */
+/** Passes bytes on to the reader of a stream, and continues silently when the reader has gone: `… | head` is not a failure. */
 export class PassOn {
   private isGone = false;
   private waiting: (() => void)[] = [];
@@ -141,7 +141,7 @@ export class PassOn {
     stream.on('drain', () => this.goOn());
   }
 
-  /** Resolves when there is room for more, or nobody reads. */
+  /** Resolves when there is room for more, or the reader has gone. */
   async write(bytes: Uint8Array): Promise<void> {
     if (this.isGone || bytes.length === 0 || this.stream.write(bytes)) return;
     await new Promise<void>((resolve) => this.waiting.push(resolve));
@@ -164,15 +164,15 @@ export class PassOn {
 const SAME_SIGNAL_MS = 500;
 
 /**
- * Standard input of a pipe. It is read to its end whatever signals come: Ctrl+C reaches the engine, too, and what that still
- * writes is wanted. A second SIGTERM or SIGHUP ends it at once.
+ * Standard input of a pipe. It is read to its end in spite of signals: Ctrl+C also reaches the engine, whose last
+ * output is wanted. A second SIGTERM or SIGHUP ends it at once.
  */
 export class PipeInput {
   /** Resolves with how the process is to end when it is not to read on. */
   readonly cut: Promise<CommandExit>;
   private isCut = false;
 
-  /** @param onFault is told a fault of the program that nobody caught; lines are passed on all the same. */
+  /** @param onFault receives an uncaught error of the program; lines are still passed on. */
   constructor(
     private readonly context: ProcessContext,
     onFault: (error: unknown) => void,
@@ -193,7 +193,7 @@ export class PipeInput {
     });
   }
 
-  /** What comes in; may be asked again for the rest after who read it has failed. */
+  /** The input; can be requested again for the rest after its reader has failed. */
   async *bytes(): AsyncGenerator<Uint8Array> {
     try {
       yield* this.context.stdin.iterator({ destroyOnReturn: false });

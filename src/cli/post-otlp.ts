@@ -13,20 +13,20 @@ export interface OtlpBody {
 }
 
 const TIMEOUT_MS = 60_000;
-/** How long to wait for a bridge that does not say it, in milliseconds. */
+/** How long to wait for a bridge without a `Retry-After`, in milliseconds. */
 const RETRY_AFTER_MS = 1_000;
-/** What a bridge says, or a proxy before it, counts as no less and no more, in milliseconds: clocks differ, and 0 is no pause. */
+/** Limits of the `Retry-After` of a bridge, or a proxy before it, in milliseconds: clocks differ, and 0 is no pause. */
 const MIN_RETRY_AFTER_MS = 100;
 const MAX_RETRY_AFTER_MS = 60_000;
 
 /**
- * Posts a body to a bridge; one attempt.
- * @param baseUrl as in OTEL_EXPORTER_OTLP_ENDPOINT
- * @param clock tells how long a `Retry-After` that is a date is away
- * @param stop ends the attempt; nothing answers then
- * @param headers sent beside those that OTLP has
- * @returns how long to wait before another attempt, in milliseconds, 100 to 60,000; `null` when it was taken.
- * @throws UnreachableError when nothing answers, CliError when another attempt would not help.
+ * Posts a body to a bridge, in one attempt.
+ * @param baseUrl like OTEL_EXPORTER_OTLP_ENDPOINT
+ * @param clock for a `Retry-After` that is a date
+ * @param stop aborts the attempt; it counts as unreachable then
+ * @param headers sent in addition to those of OTLP
+ * @returns how long to wait before another attempt, in milliseconds, 100 to 60,000; `null` when it was accepted.
+ * @throws UnreachableError if nothing answers, CliError if another attempt would not help.
  */
 export async function postOtlp(
   baseUrl: string,
@@ -48,7 +48,7 @@ const HINTS: Readonly<Record<number, string>> = {
   403: 'the token in RUN_BRIDGE_TOKEN may not send telemetry: its permission must be account_admin, admin or developer',
 };
 
-/** @throws CliError for what is no URL. */
+/** @throws CliError for an invalid URL. */
 export function checkBaseUrl(text: string): string {
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
   throw new CliError(EXIT.usage, `--to: ${quoted(text)} is not a URL such as http://127.0.0.1:4318`);

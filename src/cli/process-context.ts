@@ -34,17 +34,17 @@ export interface ProcessContext {
   /** Aborts at the first SIGINT or SIGTERM. */
   readonly stop: AbortSignal;
   /**
-   * Hands signals and faults of the program to a command that must outlive them.
-   * @returns to be called when it is known how the process ends: nothing that happens later changes that.
+   * Passes signals and uncaught errors of the program to a command that must outlive them.
+   * @returns a function to call when the exit code is final: nothing changes it afterwards.
    */
   takeOver(takeover: ProcessTakeover): (ending: CommandExit) => void;
 }
 
-/** A command that stands in for another program takes its signals, and does not end by a fault of its own. */
+/** A command that stands in for another program handles its signals, and does not end because of its own error. */
 export interface ProcessTakeover {
   /** Called for each of these signals, in place of what they do otherwise. */
   readonly signals: readonly NodeJS.Signals[];
   onSignal(signal: NodeJS.Signals): void;
-  /** Called for what nobody caught, in place of ending the process. */
+  /** Called for uncaught errors, instead of ending the process. */
   onFault(error: unknown): void;
 }

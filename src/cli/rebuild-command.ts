@@ -1,6 +1,6 @@
 import type { CliCommand } from './command-line.js';
 
-/** `run-bridge rebuild`: makes the state anew from the data folder. */
+/** `run-bridge rebuild`: creates the state from the data folder. */
 export const rebuildCommand: CliCommand = {
   name: 'rebuild',
   operands: '',

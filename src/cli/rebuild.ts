@@ -18,7 +18,7 @@ import { resolveForCommand } from './resolve-for-command.js';
 const AT_A_TIME = 200;
 /** What a state is called while it is made. */
 const MADE_ANEW = `${STATE_FILE}.partial`;
-/** A database's file, and those that SQLite has beside it. */
+/** A database file, and the files that SQLite keeps beside it. */
 const WITH_LOGS = ['', '-wal', '-shm'] as const;
 
 /** What `run-bridge rebuild` does. @throws CliError, ConfigurationError, DataFolderInUseError, StoreError */
@@ -60,9 +60,9 @@ export async function rebuild(invocation: Invocation): Promise<ExitCode> {
 }
 
 /**
- * Puts the state that was made anew in the place of the one of before: a `rebuild` that is killed leaves one or the other,
- * or none, and may be run again.
- * @returns what that of before is called now; `null` where there was none
+ * Replaces the state with the rebuilt one: a killed `rebuild` leaves the old one, the new one,
+ * or none, and can be repeated.
+ * @returns the new name of the old state; `null` if there was none
  */
 async function replaceState(folder: string, nowUnixMs: number): Promise<string | null> {
   const path = join(folder, STATE_FILE);

@@ -7,9 +7,9 @@ import { CliError } from './cli-error.js';
 import { EXIT } from './exit-code.js';
 
 /**
- * For commands that list or change what a server has: a state in PostgreSQL is not passed over for an empty one in the data
- * folder, where nobody would ever look again.
- * @throws CliError where the settings do not say which database
+ * For commands that list or change the data of a server: refuses to open an empty state in the data
+ * folder when the server's is in PostgreSQL.
+ * @throws CliError if the settings do not contain the database
  */
 export function refuseElsewhere(configuration: Pick<Configuration, 'data-dir' | 'database-url'>): void {
   const { 'data-dir': folder, 'database-url': url } = configuration;

@@ -18,7 +18,7 @@ export function refuseShared(configuration: Pick<Configuration, 'data-dir' | 'pr
   );
 }
 
-/** Whether a data folder is that of one of several processes: the settings say so, or it has no runs but copies of theirs. */
+/** Whether a data folder belongs to one of several processes: by the settings, or because it contains only copies of runs. */
 export function isShared(configuration: Pick<Configuration, 'data-dir' | 'processes'>): boolean {
   if (configuration.processes === 'several') return true;
   return existsSync(clusterFolder(configuration)) && !existsSync(join(configuration['data-dir'], 'runs'));

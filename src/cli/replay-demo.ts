@@ -131,7 +131,7 @@ function newTraceId(): TraceId {
   return traceId ?? newTraceId();
 }
 
-/** How a recorded run becomes one of its own. */
+/** How a recorded run gets ids and times of its own. */
 export interface Rebase {
   readonly from: TraceId;
   readonly to: TraceId;

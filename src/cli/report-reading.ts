@@ -4,17 +4,17 @@ import type { ReadingResult } from '../files/reading-tally.js';
 /** What could not be read that is listed one by one. */
 const MAX_LISTED = 10;
 
-/** How a reading is told. */
+/** How the result of reading files is reported. */
 export interface ReadingWords {
   /** What was done, for example `wrote out.parquet`. */
   readonly done: string;
   /** How fast, to be put behind the count; default nothing. */
   readonly rate?: string;
-  /** Where those that could not be read are kept; default nowhere. */
+  /** The file for lines that could not be read; default none. */
   readonly rejectsPath?: string;
 }
 
-/** Says in a line what was read, and what was not. Returns whether everything could be read. */
+/** Reports in a line what was read, and what was not. Returns whether everything could be read. */
 export function reportReading(result: ReadingResult, words: ReadingWords, stderr: Writable): boolean {
   const { recordCount, foreignCount, rejectCount, rejects } = result;
   const { done, rate = '', rejectsPath } = words;

@@ -19,11 +19,11 @@ import { EXIT, type ExitCode } from './exit-code.js';
 import { refuseShared } from './refuse-shared.js';
 import { resolveForCommand } from './resolve-for-command.js';
 
-/** Where the copy is made, within the data folder: on its file system, also where that is a volume of its own. */
+/** Where the copy is written, within the data folder: on its file system, also if that is a separate volume. */
 const PARTIAL = 'restore.partial';
 /** What a data folder may hold that counts as empty: its lock, a restore that was cut off, and what a file system puts there. */
 const STILL_EMPTY = new Set([LOCK_FILE, `${LOCK_FILE}-journal`, 'lock.json', PARTIAL, 'lost+found']);
-/** The state, and what SQLite has beside it where a server was started on the backup itself. */
+/** The state, and SQLite's files beside it if a server was started on the backup itself. */
 const STATE_FILES = [STATE_FILE, `${STATE_FILE}-wal`] as const;
 
 /** What `run-bridge restore` does. @throws CliError, ConfigurationError, DataFolderInUseError, StoreError */
@@ -94,8 +94,8 @@ async function checkTarget(folder: string): Promise<void> {
 }
 
 /**
- * Copies the backup beside where it will be, checks the copy, and only then puts it in its place.
- * @returns what to say
+ * Copies the backup beside its target, checks the copy, and only then moves it there.
+ * @returns the message
  * @throws CliError
  */
 async function fill(backup: string, folder: string): Promise<readonly string[]> {
@@ -111,7 +111,7 @@ async function fill(backup: string, folder: string): Promise<readonly string[]> 
     const noted = hasState ? await checkState(join(partial, STATE_FILE)) : [];
     const copied = await copyDataFolder(backup, partial);
     const missing = noted.filter((log) => !isWhole(partial, log));
-    // The state last: a folder that has it has everything.
+    // The state last: a folder that contains it is complete.
     const names = (await namesIn(partial)).toSorted(
       (one, other) => Number(one === STATE_FILE) - Number(other === STATE_FILE),
     );
@@ -127,7 +127,7 @@ async function fill(backup: string, folder: string): Promise<readonly string[]> 
   }
 }
 
-/** What SQLite leaves beside the file until the connection is collected goes where it holds nothing. */
+/** SQLite's files beside the database, which stay until the connection is collected, are removed if they are empty. */
 async function checkState(path: string): Promise<readonly NotedLog[]> {
   const noted = await checkSqliteState(path);
   if (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size === 0) await rm(`${path}-wal`);

@@ -33,7 +33,7 @@ export async function retain(invocation: Invocation): Promise<ExitCode> {
   if (configuration.processes === 'several') {
     const problems = sharedPlaceProblems(configuration);
     if (problems.length > 0) throw new ConfigurationError(problems);
-    // What is shared is in no data folder, so none is looked at.
+    // Shared data is in no data folder, so none is opened.
     await sweep(configuration, context, isDry);
     return EXIT.ok;
   }
@@ -80,7 +80,7 @@ async function sweep(configuration: Configuration, context: ProcessContext, isDr
   }
 }
 
-/** What became of a kind, for people. */
+/** The result of a kind as text. */
 function describe({ noun, limits }: RetainedKind, found: SweepResult, isDry: boolean): string {
   const { count, fileCount, sizeBytes, excessBytes } = found;
   const files = noun === 'runs' ? `, ${fileCount} files` : '';
@@ -92,7 +92,7 @@ function describe({ noun, limits }: RetainedKind, found: SweepResult, isDry: boo
   return `${what}; ${excessBytes} bytes more than there should be are under way, minutes old, or wait for a destination`;
 }
 
-/** A server may be at work on the database. @returns what lets go of it @throws CliError, StoreError */
+/** A server may be running on the database. @returns a function that releases it @throws CliError, StoreError */
 async function takeTurn(
   configuration: Configuration,
   context: ProcessContext,

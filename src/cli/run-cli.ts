@@ -65,7 +65,7 @@ export const COMMANDS: readonly CliCommand[] = [
 ];
 
 /**
- * The whole program. Whatever goes wrong in a foreseen way is told in one line each on standard error.
+ * The whole program. Expected errors are reported in one line each on standard error.
  * @param args without the program's own name.
  */
 export async function runCli(args: readonly string[], context: ProcessContext): Promise<ExitCode | CommandExit> {
@@ -89,7 +89,7 @@ function isAbort(error: unknown): boolean {
   return error instanceof Error && (error.name === 'AbortError' || isAbort(error.cause));
 }
 
-/** @throws the error itself when it is none that a user can do something about. */
+/** @throws unexpected errors. */
 function explain(error: unknown): readonly [ExitCode, readonly string[]] {
   if (error instanceof CliError) return [error.exitCode, [error.message]];
   if (error instanceof ConfigurationError) return [EXIT.usage, error.problems];
@@ -111,7 +111,7 @@ function explain(error: unknown): readonly [ExitCode, readonly string[]] {
   throw error;
 }
 
-/** What to do about an error of the system that nobody has foreseen where it came. */
+/** Advice for system errors that are not handled where they occur. */
 const SYSTEM_ADVICE: Readonly<Record<string, string>> = {
   ...{ EACCES: 'give this user the right to it', EPERM: 'give this user the right to it' },
   EROFS: 'the file system can only be read; choose a folder on another one',

@@ -59,7 +59,7 @@ export async function serve(invocation: Invocation): Promise<ExitCode> {
   return exitCode ?? EXIT.ok;
 }
 
-/** Where webhooks of the hosted platform are taken, or why they are not; nothing where nobody asked for them. */
+/** The address for webhooks of the hosted platform, or why they are off; nothing if they are not configured. */
 function hookLines(configuration: Configuration, webUrl: string): readonly string[] {
   if (configuration.platformSecrets.hookSecret === null) return [];
   const missing = missingForHooks(configuration);
@@ -67,7 +67,7 @@ function hookLines(configuration: Configuration, webUrl: string): readonly strin
   return [`webhooks  of ${configuration['platform-url']} at ${webUrl}/hooks/platform`];
 }
 
-/** A first start without a token serves all the same. */
+/** A first start without a token still serves. */
 async function makeFirstToken(app: App, logger: Logger): Promise<string | null> {
   try {
     return await app.makeFirstToken();
@@ -85,7 +85,7 @@ function describeJsonl(jsonl: string): string | null {
   return jsonl === '-' ? 'standard output' : jsonl;
 }
 
-/** What `serve` says of itself. */
+/** The output of `serve`. */
 export interface StartFacts {
   readonly otlpUrl: string;
   /** Where OTLP is received over gRPC; `null` where it is not. */

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Configuration } from '../config/configuration.js';
 import type { Intake } from './open-intake.js';
 
-/** Where the records of a command go, in one line or two, as `serve` says it. */
+/** Where the records of a command go, in one or two lines, in the format of `serve`. */
 export function whereLines(configuration: Configuration, { app, url }: Intake): readonly string[] {
   const { 'data-dir': dataFolder, parquet, jsonl } = configuration;
   if (app === undefined) return [`sends to  ${url ?? 'nobody'}`];

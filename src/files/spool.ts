@@ -97,7 +97,7 @@ export class Spool implements Component {
   /**
    * Takes in the folder of one command, wherever it is, and leaves it there.
    * @returns how many records it has, each counted once
-   * @throws DataFolderInUseError while its command is at work
+   * @throws DataFolderInUseError while its command is running
    */
   async takeIn(folder: string): Promise<number> {
     const { readSpoolEntry } = await import('./spool-entry.js');

@@ -77,7 +77,7 @@ export interface StepOutput {
 
 /** The queue of runs that were started over the API. */
 export class JobRunStore {
-  /** @param fence where several processes share the database: which one this is */
+  /** @param fence the identity of this process, if several share the database */
   constructor(
     private readonly db: StateDb,
     private readonly observer: RunObserver,

@@ -29,7 +29,7 @@ const THREADS = 4;
 
 /**
  * What `run-bridge query` does. It reads files, and numbers of runs from the state, so a bridge may be at work on the data
- * folder; what a killed `exec` left there is finished first.
+ * folder; records that a killed `exec` left there are imported first.
  * @throws CliError, ConfigurationError
  */
 export async function runQuery(invocation: Invocation, host: QueryCommandHost): Promise<ExitCode> {

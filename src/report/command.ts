@@ -20,8 +20,8 @@ import { reportText } from './text.js';
 export type ReportHost = Pick<CommandHost, 'finishLeftovers' | 'askState'>;
 
 /**
- * What `run-bridge report` does. It reads files, and numbers of runs from the state, so a bridge may be at work on the data
- * folder; what a killed `exec` left there is finished first.
+ * Runs `run-bridge report`. It reads files, and ids of runs from the state, so a bridge may be running on the data
+ * folder; records that a killed `exec` left there are imported first.
  * @throws CliError, ConfigurationError
  */
 export async function reportRun(invocation: Invocation, host: ReportHost): Promise<ExitCode> {
@@ -56,7 +56,7 @@ export async function reportRun(invocation: Invocation, host: ReportHost): Promi
       reports.push({ traceId, command, commandCount: run.invocations.length, comparison });
     }
   }
-  // Of one log read twice, each damaged line was told twice: only whether there are any is said.
+  // Of a log that is read twice each damaged line was reported twice: only their existence is reported.
   if (damagedCount > 0) {
     context.stderr.write(
       'run-bridge: skipped lines of the record log that are not valid records; the disk damaged them\n',
@@ -107,7 +107,7 @@ interface PlacedCommand {
   readonly project: string | null;
 }
 
-/** Finds where the runs of commands belong: their steps say it, and of those that nobody named the state. */
+/** Finds the runs of commands: from their steps and, for commands without a step, from the state. */
 export class CommandPlaces {
   private readonly unnamed: ReadonlyMap<string, UnnamedRun>;
 
@@ -115,7 +115,7 @@ export class CommandPlaces {
     this.unnamed = new Map(unnamed.map((run) => [`${run.traceId} ${run.commandIndex}`, run]));
   }
 
-  /** The number of the command's run; `null` where it is not known. */
+  /** The id of the command's run; `null` if unknown. */
   runIdOf(traceId: TraceId, { step, index }: InvocationSummary): number | null {
     return step?.runId ?? this.unnamed.get(`${traceId} ${index}`)?.runId ?? null;
   }
@@ -127,9 +127,9 @@ export class CommandPlaces {
 }
 
 /**
- * How long the 50 latest earlier commands took that are of the same project and job and began with the same word, and
- * succeeded; in milliseconds, the last to start first. Commands that nobody gave a job are of one job together.
- * @param recent runs among which they are looked for
+ * The durations of the 50 latest earlier successful commands of the same project and job with the same first
+ * word, in milliseconds, the last to start first. Commands without a job share one job.
+ * @param recent the runs that are searched
  */
 export async function earlierLengthsMs(
   invocation: InvocationSummary,

@@ -13,7 +13,7 @@ import type { RunSummary } from '../run/run-summary.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
 import { parseRunNumber } from '../storage/run-number.js';
 
-/** Runs whose summaries are looked at for names and earlier lengths. */
+/** Maximum number of runs whose summaries are searched for names and earlier durations. */
 const MAX_RECENT = 500;
 /** Files that are asked for their time at once. */
 const AT_ONCE = 64;
@@ -27,7 +27,7 @@ export class RunFiles {
     return listTraces(this.dataFolder);
   }
 
-  /** The 500 runs of which records came last, newest first. */
+  /** The 500 runs that received records last, newest first. */
   async recent(): Promise<readonly TraceId[]> {
     const traces = await this.traces();
     const timed: { readonly traceId: TraceId; readonly atMs: number }[] = [];
@@ -42,7 +42,7 @@ export class RunFiles {
       .map(({ traceId }) => traceId);
   }
 
-  /** What `run.json` says; `undefined` where there is none yet, or none that can be read. */
+  /** The content of `run.json`; `undefined` if there is no readable one. */
   async summary(traceId: TraceId): Promise<RunSummary | undefined> {
     try {
       return parseRun(await readFile(join(this.dataFolder, 'runs', traceId, 'run.json'), 'utf8'));
@@ -66,12 +66,12 @@ const MIN_PREFIX = 4;
 const MAX_NAMED = 5;
 
 /**
- * The traces of the run that is meant, in the order in which they began.
- * @param named the number of a run, a trace or invocation id, its first characters (four at least), or the `--run-id` of a run
+ * The traces of the requested run, in the order in which they started.
+ * @param named the id of a run, a trace or invocation id, its first characters (at least four), or the `--run-id` of a run
  *   of several commands; the run that received records last when left out
- * @param recent the runs among which names are looked for, newest first
- * @param tracesOf asks the state for the traces of a run by its number
- * @throws CliError when there is none, or more than one that begins so.
+ * @param recent the runs that are searched for names, newest first
+ * @param tracesOf returns the traces of a run by its id, from the state
+ * @throws CliError if there is none, or if several begin like that.
  */
 export async function findRuns(
   named: string | undefined,
@@ -114,7 +114,7 @@ async function tracesOfRun(named: string, files: RunFiles, recent: readonly Trac
   return found;
 }
 
-/** The traces of the run with that number of which something is kept. */
+/** The traces of the run with that id that still have data. */
 async function keptTracesOf(
   named: string,
   files: RunFiles,
@@ -143,9 +143,9 @@ async function inOrder(traces: readonly TraceId[], files: RunFiles): Promise<rea
 const { quietAfterProcessMs, quietAfterInvocationMs } = RUN_TRACKER_DEFAULTS;
 
 /**
- * A run's summary: `run.json` where it speaks of the whole record log, else summed up from the log. Then commands whose end
- * was seen have a verdict, and others, which may be at work, have none.
- * @throws CliError when no record is there.
+ * A run's summary: `run.json` if it covers the whole record log, else computed from the log. Then commands that
+ * ended have a verdict, and others, which may be running, have none.
+ * @throws CliError if there are no records.
  */
 export async function readRun(traceId: TraceId, files: RunFiles, reader: RecordLogReader): Promise<RunSummary> {
   const logBytes = await reader.lengthBytes(traceId);

@@ -52,7 +52,7 @@ function stepText({ invocation }: CommandMeasures): string {
   return `, step ${step.stepIndex} of run ${step.runId}${name}, job ${step.job}`;
 }
 
-/** What the length was spent on: first what adds up to it, then what the engine says of all threads together. */
+/** How the duration is divided: first the shares that add up to it, then the engine's totals over all threads. */
 function splitLines({ totals, split, omittedNodeCount }: CommandMeasures): readonly string[] {
   const { lengthNano, durationMs, idleTimeMs, warehouseTimeNano, queryCount, rows } = totals;
   const shares = [
@@ -168,7 +168,7 @@ function table(rows: readonly (readonly string[])[]): readonly string[] {
 
 /** Nodes that are listed of each kind; more are counted. */
 const MAX_LISTED = 20;
-/** How a command ended and how many of its nodes did: what a reader wants to know first. */
+/** How a command ended, and the counts of its nodes. */
 export function headLines({ invocation, totals }: CommandMeasures): readonly string[] {
   const seconds = Number(totals.lengthNano / 1_000_000n) / 1_000;
   const { nodeCounts, noOpCount, hookCounts } = totals;
@@ -240,7 +240,7 @@ function staleDetail({ verdict, freshness }: NodeMeasure): string {
   return age === null ? limit : `last updated ${ageText(age)} ago, ${limit}`;
 }
 
-/** A test whose query failed counts as one with a failing row: its message says what was wrong. */
+/** A test whose query failed counts as one with a failing row: its message contains the reason. */
 function testDetail({ failingRows, diffTable, message }: NodeMeasure): string {
   const said = message === null ? '' : `\n${message}`;
   if (diffTable !== null) return `expected and actual rows differ\n${diffTable}${said}`;

@@ -4,15 +4,15 @@ export interface AccountRow {
   readonly name: string;
 }
 
-/** The account that is there from the beginning. Not 1: clients take that for a default that nobody set. */
+/** The account that always exists. Not 1: clients take that for an unset default. */
 export const FIRST_ACCOUNT_ID = 10_001;
 
 /** Rows of accounts. */
 export interface AccountStore {
   find(id: number): Promise<AccountRow | undefined>;
   /**
-   * Adds one. @param id the number that it has had, where the state was made anew; default: one that nothing ever had
-   * @returns `undefined` where there is one with that number.
+   * Adds an account. @param id its earlier id, if the state was rebuilt; default: a new one
+   * @returns `undefined` if an account with that id exists.
    */
   add(
     account: { readonly name: string; readonly id: number | null },

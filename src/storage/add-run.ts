@@ -6,10 +6,10 @@ import { NOT_FINISHED, type StateTables } from './state-tables.js';
 import type { RunColumns } from './step-columns.js';
 import type { StepStart } from './step-start.js';
 
-/** What a run's first step says of it. */
+/** The properties of a run from its first step. */
 export type RunStart = Pick<StepStart, 'runKey' | 'job' | 'environment' | 'project' | 'reason' | 'startedUnixMs'>;
 
-/** Adds a run. One that nobody named takes one step only. @param numberOf its number, where it had one; default: a new one */
+/** Adds a run. One without a name accepts only one step. @param numberOf its earlier id, if it had one; default: a new one */
 export async function addRun(
   transaction: Transaction<StateTables>,
   start: RunStart,

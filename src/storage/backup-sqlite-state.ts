@@ -7,7 +7,7 @@ import { StoreError } from './store-error.js';
 const BUSY_TIMEOUT_MS = 10_000;
 
 /**
- * Writes the state as it is now to a file that is not there yet, while others may go on to change it.
+ * Writes a snapshot of the state to a new file, while others may go on changing it.
  * @throws StoreError
  */
 export function backupSqliteState(path: string, to: string): void {
@@ -19,16 +19,16 @@ export function backupSqliteState(path: string, to: string): void {
   }
 }
 
-/** A run that a state knows, and how long its record log was when that was noted. */
+/** A run in the state, and the length of its record log when that was saved. */
 export interface NotedLog {
   readonly traceId: string;
   readonly logBytes: number;
 }
 
 /**
- * Checks every page and index of a state that was copied, and brings its schema forward.
- * @returns the runs that it knows
- * @throws StoreError when it is damaged or comes from a newer version
+ * Checks every page and index of a copied state, and migrates its schema.
+ * @returns its runs
+ * @throws StoreError if it is damaged or from a newer version
  */
 export async function checkSqliteState(path: string): Promise<readonly NotedLog[]> {
   await (await openSqliteState(path)).close();

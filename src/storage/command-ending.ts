@@ -7,9 +7,9 @@ export type CommandEnding =
   /** It could not be started (not found, not executable); why, in words. */
   | { readonly kind: 'notStarted'; readonly reason: string }
   /**
-   * It was one of several engine commands inside a command that went on after it: what it did tells how it ended, no exit
-   * code of its own does.
+   * It was one of several engine commands inside a command that continued after it: its records show how it ended, there is no exit
+   * code for it.
    */
   | { readonly kind: 'within' }
-  /** Nobody knows: whoever ran it went away and never said. */
+  /** Unknown: the program that ran it disappeared without a report. */
   | { readonly kind: 'unknown' };

@@ -19,10 +19,10 @@ const NOT_COPIED = /^(state\.db.*|lock\.db.*|lock\.json|pull|cluster)$/;
 const UNFINISHED = /\.partial$/;
 
 /**
- * Copies a data folder's files, but for its state, while a server may write there: files of lines up to their last whole
- * line, everything else appears by renaming. What vanishes meanwhile is left out.
- * @param to a folder that exists
- * @throws what the file system throws
+ * Copies the files of a data folder, except its state, while a server may write there: files of lines up to their last complete
+ * line, everything else appears by renaming. Files that disappear meanwhile are skipped.
+ * @param to an existing folder
+ * @throws errors of the file system
  */
 export async function copyDataFolder(from: string, to: string): Promise<Copied> {
   const total = { runCount: 0, fileCount: 0, byteCount: 0 };

@@ -6,7 +6,7 @@ const LINE_FEED = 0x0a;
 /**
  * Copies a file of lines as long as it is now, up to its last line break: what is being written behind that is not whole.
  * @returns how many bytes were copied
- * @throws what the file system throws
+ * @throws errors of the file system
  */
 export async function copyWholeLines(from: string, to: string): Promise<number> {
   const source = await open(from, 'r');

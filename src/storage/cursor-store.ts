@@ -17,7 +17,7 @@ export interface PendingRun {
   readonly traceId: TraceId;
   /** At the start of the log where none was saved. */
   readonly cursor: ExportCursor;
-  /** Length of the record log as the run's row says it; an open run's may be longer. 0 where several processes share the database: it is told when the log is there. */
+  /** Length of the record log in the run's row; an open run's may be longer. 0 if several processes share the database: it is reported when the log is there. */
   readonly logBytes: number;
   readonly firstSeenUnixMs: number;
   readonly lastSeenUnixMs: number;
@@ -30,7 +30,7 @@ export interface CursorStore {
   /** Runs that the destination is to get (see `isWanted`) and has not got to the end of, oldest first. */
   listPending(destination: string): Promise<readonly PendingRun[]>;
   /**
-   * Whether a destination is to get a run: the run was first seen at or after the destination's registration, was open
+   * Whether a destination gets a run: the run was first seen at or after the destination's registration, was open
    * then, or is not known yet.
    */
   isWanted(destination: string, traceId: TraceId): Promise<boolean>;

@@ -1,11 +1,11 @@
 import type { LockHolder } from './lock-holder.js';
 
-/** Another process serves the data folder. The message says which and what to do; the program ends with exit code 2. */
+/** Another process serves the data folder. The message names it and says what to do; the program ends with exit code 2. */
 export class DataFolderInUseError extends Error {
   override readonly name = 'DataFolderInUseError';
   constructor(
     readonly folder: string,
-    /** `undefined` when the holder has not said who it is. */
+    /** `undefined` if the other process has not written it. */
     readonly holder: LockHolder | undefined,
     options?: ErrorOptions,
   ) {

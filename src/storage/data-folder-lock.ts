@@ -10,8 +10,8 @@ import { StoreError } from './store-error.js';
 export const LOCK_FILE = 'lock.db';
 
 /**
- * Keeps a data folder to one program. The lock is SQLite's exclusive lock on a file, so the kernel takes it back when the
- * process dies in whatever way. A small text file beside it names the holder; it only serves the message and may be stale.
+ * Locks a data folder for one program. The lock is SQLite's exclusive lock on a file, so the kernel releases it when the
+ * process dies in any way. A small text file beside it names the process; it is only used for the message and may be stale.
  */
 export class DataFolderLock {
   /**
@@ -37,7 +37,7 @@ export class DataFolderLock {
     private readonly holder: LockHolder,
   ) {}
 
-  /** Tells later comers where the holder listens. */
+  /** Publishes the address of this process to later ones. */
   announce(address: string): void {
     this.writeHolder({ ...this.holder, address });
   }

@@ -9,11 +9,11 @@ import type { StateTables } from './state-tables.js';
 export interface Fence {
   /** This life of the process; another one after its lease was lost. */
   readonly processId: string;
-  /** What foreign telemetry is counted by, which stays where it came in: the data folder's id. */
+  /** The id under which telemetry of other services is counted, which stays where it was received: that of the data folder. */
   readonly folderId: string;
 }
 
-/** Which of the traces are the process's own; they stay so until the transaction ends. All of them where nobody shares. */
+/** The traces that the process owns; they stay so until the transaction ends. All of them if they are not shared. */
 export async function ownTraces(
   transaction: Transaction<StateTables>,
   traceIds: readonly TraceId[],
@@ -26,7 +26,7 @@ export async function ownTraces(
     .where('trace_id', 'in', traceIds)
     .where('owner', '=', fence.processId)
     .orderBy('trace_id')
-    // Waits for nobody who only counts parts, and makes a claim wait. Only PostgreSQL has fences.
+    // Does not wait for transactions that only count parts, and makes a claim wait. Only PostgreSQL has fences.
     .forKeyShare();
   return new Set((await query.execute()).map((row) => row.trace_id));
 }

@@ -7,8 +7,8 @@ import type { StateTables } from './state-tables.js';
 const ROWS_PER_STATEMENT = 500;
 
 /**
- * Links traces with steps that their telemetry names before anybody has told of these: whoever does then finds its traces.
- * @returns the notes, with the step where somebody has told of it between the look at it and now
+ * Links traces with steps that their telemetry names before these are registered: registration then finds its traces.
+ * @returns the notes, with the step if it was registered meanwhile
  */
 export async function findNamedSteps(
   transaction: Transaction<StateTables>,

@@ -11,7 +11,7 @@ export async function closeRun(transaction: Transaction<StateTables>, runId: num
     .execute();
 }
 
-/** Ends a run that takes no more steps once none is under way. Returns how many are. */
+/** Ends a run that accepts no more steps once none is running. Returns the number of running ones. */
 export async function finishIfOver(
   transaction: Transaction<StateTables>,
   runId: number,

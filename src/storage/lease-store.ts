@@ -1,7 +1,7 @@
-/** Who has a thing that one program at a time may have. */
+/** The holder of a lease. */
 export interface Lease {
   readonly holder: string;
-  /** By the clock of whoever took it last. */
+  /** By the clock of the process that took it last. */
   readonly expiresUnixMs: number;
   /** One higher each time that another holder takes it; never goes back. */
   readonly generation: number;
@@ -10,10 +10,10 @@ export interface Lease {
 /** Leases by their names, for programs that share a database. Their clocks agree but for a part of a lease's length. */
 export interface LeaseStore {
   /**
-   * Takes a lease that nobody has or that has expired, or renews one's own.
-   * @returns the lease as it is now: taken where its holder is the one that asked.
+   * Takes a free or expired lease, or renews its own.
+   * @returns the current lease: its holder is the caller if it was taken.
    */
   take(name: string, holder: string, nowUnixMs: number, lengthMs: number): Promise<Lease>;
-  /** Lets go of a lease; nothing where somebody else has it. */
+  /** Releases a lease, if the caller holds it. */
   release(name: string, holder: string): Promise<void>;
 }

@@ -5,13 +5,13 @@ import { reasonOf } from '../core/reason-of.js';
 import { storableValues } from './storable-values.js';
 import { StoreError, type StoreErrorCode } from './store-error.js';
 
-/** One connection to an SQLite file, as Kysely's SQLite dialect wants it; whatever fails is a `StoreError`. */
+/** One connection to an SQLite file for Kysely's SQLite dialect; every failure is a `StoreError`. */
 export class LibsqlDatabase implements SqliteDatabase {
   private readonly database: Database.Database;
 
   /**
-   * @param busyTimeoutMs how long a statement waits for another program that holds the database; the event loop waits with it.
-   * @throws StoreError when the file cannot be opened or is no database.
+   * @param busyTimeoutMs how long a statement waits for another program's lock; the event loop waits with it.
+   * @throws StoreError if the file cannot be opened or is not a database.
    */
   constructor(
     private readonly path: string,
@@ -20,7 +20,7 @@ export class LibsqlDatabase implements SqliteDatabase {
     this.database = this.guard(() => new Database(path));
     this.guard(() => {
       this.database.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
-      // What is kept here lags behind the record logs and is rebuilt from them, so losing the last transactions at a power
+      // The state lags behind the record logs and is rebuilt from them, so losing the last transactions in a power
       // cut costs a few exports sent twice, while FULL would cost one more fsync for each saved cursor. WAL with NORMAL never
       // damages the file, and loses nothing at all when only the process dies.
       this.database.exec('PRAGMA journal_mode = WAL');
@@ -29,7 +29,7 @@ export class LibsqlDatabase implements SqliteDatabase {
   }
 
   prepare(sql: string): SqliteStatement {
-    // SQLite rolls back by itself where the disk is full: to be told so would hide why.
+    // SQLite rolls back by itself if the disk is full: reporting that would hide the cause.
     if (sql === 'rollback' && !this.database.inTransaction) return NOTHING;
     const statement = this.guard(() => this.database.prepare(sql));
     return {
@@ -41,21 +41,21 @@ export class LibsqlDatabase implements SqliteDatabase {
   }
 
   /**
-   * Moves the write-ahead log into the file first: the driver leaves SQLite to close the connection once the last statement
-   * was garbage collected, and a folder that is copied until then should hold a whole file. Where it cannot be moved, as on
-   * a full disk, it stays beside the file, and whoever opens the file next reads both: nothing is lost.
+   * Checkpoints the write-ahead log first: the driver leaves closing the connection to SQLite, once the last statement
+   * was garbage collected, and a folder copied before should contain a complete file. If that fails, as on
+   * a full disk, the log stays beside the file, and the next program that opens the file reads both: nothing is lost.
    */
   close(): void {
     try {
       this.database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').all();
     } catch {
-      // What is to be said was said where it was written.
+      // The error was reported by the write.
     } finally {
       this.database.close();
     }
   }
 
-  /** Lets go of the file and leaves its write-ahead log to whoever else has it open. */
+  /** Closes the file and leaves its write-ahead log to other connections. */
   release(): void {
     this.database.close();
   }

@@ -1,22 +1,22 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Who holds a data folder. */
+/** The process that has a data folder. */
 export interface LockHolder {
   /** Process id. */
   readonly pid: number;
-  /** When it took the folder, in ISO 8601. */
+  /** When it locked the folder, in ISO 8601. */
   readonly since: string;
   /** Where it listens; `null` until it does. */
   readonly address: string | null;
 }
 
-/** The text file beside a folder's lock that names the holder. */
+/** The text file beside a folder's lock that names the process. */
 export function holderPath(folder: string): string {
   return join(folder, 'lock.json');
 }
 
-/** Who holds a data folder, as far as it says so; it may have died since. */
+/** The process that has a data folder, according to the file; it may have died since. */
 export function readHolder(folder: string): LockHolder | undefined {
   try {
     return parseHolder(JSON.parse(readFileSync(holderPath(folder), 'utf8')));

@@ -2,7 +2,7 @@ import { type Kysely, Migrator, sql } from 'kysely';
 import { SCHEMA_STEPS, type SchemaSteps } from './schema.js';
 import { StoreError } from './store-error.js';
 
-/** Which database's schema is brought forward, and to what. */
+/** The database to migrate, and the target. */
 export interface SchemaChange {
   /** The database, for messages. */
   readonly where: string;
@@ -13,10 +13,10 @@ export interface SchemaChange {
 }
 
 /**
- * Brings the state's schema forward to what this program knows, under a lock: others that do so at the same time wait.
- * All steps that are missing are one transaction: whenever the process is killed, the next start finds the schema of before.
- * @param db whose dialect has schemas change in transactions
- * @throws StoreError `newer` when a later version of the program has been here, `unavailable` when a step fails.
+ * Migrates the state's schema to this version, under a lock: concurrent migrations wait.
+ * All missing steps are one transaction: if the process is killed, the next start finds the previous schema.
+ * @param db with a dialect of transactional schema changes
+ * @throws StoreError `newer` if a later version was used, `unavailable` if a step fails.
  */
 export async function migrateToLatest<Tables>(db: Kysely<Tables>, change: SchemaChange): Promise<void> {
   const { where, schema, steps = SCHEMA_STEPS } = change;
@@ -24,13 +24,13 @@ export async function migrateToLatest<Tables>(db: Kysely<Tables>, change: Schema
   const migrator = new Migrator({
     db,
     provider: { getMigrations: async () => ({ ...steps }) },
-    // Steps are told by their names. By the times at which they were taken, a clock that was set back would stop every start.
+    // Steps are identified by their names. By the time they were applied, a clock that was set back would stop every start.
     allowUnorderedMigrations: true,
     ...(schema === undefined ? {} : { migrationTableSchema: schema }),
   });
   const { error, results } = await migrator.migrateToLatest();
   if (error === undefined) return;
-  // A newer program may have come first while this one waited for its turn.
+  // A newer program may have migrated while this one waited for the lock.
   await refuseNewer(db, change);
   if (error instanceof StoreError) throw error;
   const failed = results?.find((result) => result.status === 'Error')?.migrationName ?? 'unknown';

@@ -10,7 +10,7 @@ export interface PlaceIds {
   readonly projectId: number;
 }
 
-/** The project and the environment of runs for which nobody named one. */
+/** The project and the environment of runs without names. */
 export const DEFAULT_NAME = 'default';
 
 /**

@@ -25,7 +25,7 @@ import type { StateDb, StateTables } from './state-tables.js';
 import { storableValues } from './storable-values.js';
 import { StoreError, type StoreErrorCode } from './store-error.js';
 
-/** The oldest server that is tested, as `server_version_num` has it. */
+/** The oldest supported server, as `server_version_num`. */
 const OLDEST_SERVER = 14_00_00;
 /** See `openPostgresState`. */
 const PATIENCE_MS = 5_000;
@@ -35,15 +35,15 @@ const IDLE_TIMEOUT = { alone: '60s', shared: '15s' } as const;
 const LOCK_TIMEOUT = '30s';
 
 /**
- * Opens the state in a PostgreSQL database and brings its schema forward. Several programs may do so at the same time: one
- * works on the schema, the others wait for it.
- * @param url such as `postgresql://user:password@host:5432/run_bridge`
- * @param patienceMs how long to wait for a server that is just starting, or has just gone, in milliseconds; default 5,000.
- * @param observer follows what becomes of runs; default: nobody does
- * @param fence where several processes share the database: which one this is
+ * Opens the state in a PostgreSQL database and migrates its schema. Several programs may do so at the same time: one
+ * migrates, the others wait for it.
+ * @param url for example `postgresql://user:password@host:5432/run_bridge`
+ * @param patienceMs how long to wait for a server that is starting, or was just lost, in milliseconds; default 5,000.
+ * @param observer is notified of changes of runs; default: none
+ * @param fence the identity of this process, if several share the database
  * @param steps of the schema; default: all that this program knows
- * @throws StoreError when the server cannot be reached, does not let the user in or is too old, when the database holds
- * tables of something else, or comes from a newer version.
+ * @throws StoreError if the server cannot be reached, refuses the user or is too old, if the database contains
+ * tables of another program, or comes from a newer version.
  */
 export async function openPostgresState(
   url: string,
@@ -134,15 +134,15 @@ const PROBE_MS = 1_000;
 export interface PostgresDriverConfig {
   /** The server and database, for messages. */
   readonly where: string;
-  /** How long whoever needs a connection waits for a server that has just gone, or is just starting, in milliseconds. */
+  /** How long to wait for a connection to a server that was just lost, or is starting, in milliseconds. */
   readonly patienceMs: number;
 }
 
 /**
- * Kysely's driver for PostgreSQL, patient with a server that is restarted. A connection that cannot be had is tried again
- * for a while, and so is what was said on a broken one where saying it twice does no harm: a query outside of a transaction,
- * a transaction's beginning. Of anything else it is not known whether it was done; the stores' callers say it again, and
- * their writes may be done twice. Whatever fails is a `StoreError`.
+ * Kysely's driver for PostgreSQL, which tolerates a restart of the server. A failed connection is retried
+ * for a while, and so is a statement on a broken one if repeating it is harmless: a query outside of a transaction,
+ * the start of a transaction. For anything else it is unknown whether it was executed; the stores' callers repeat it, and
+ * their writes may happen twice. Every failure is a `StoreError`.
  */
 export class PostgresDriver implements Driver {
   private readonly connections = new WeakMap<DatabaseConnection, GuardedConnection>();
@@ -213,7 +213,7 @@ export class PostgresDriver implements Driver {
         return connection;
       } catch (cause) {
         const error = toPostgresError(cause, this.config.where);
-        // Once it is known to be away, nobody is made to wait.
+        // Once the server is known to be down, callers do not wait.
         const isPatient = error.code === 'unreachable' && this.failure === null && !this.stop.signal.aborted;
         if (!isPatient || this.clock.monotonicMs() >= untilMs) {
           this.note(error);
@@ -224,7 +224,7 @@ export class PostgresDriver implements Driver {
     }
   }
 
-  /** Looks for a server that is away until it is back, so that readiness is right also where nobody asks for anything. */
+  /** Polls a server that is down until it is back, so that readiness is correct also without any queries. */
   private note(error: StoreError): void {
     if (error.code !== 'unreachable') return;
     const isKnown = this.failure !== null;
@@ -247,8 +247,8 @@ export class PostgresDriver implements Driver {
 }
 
 /**
- * A connection whose failures are `StoreError`s, and which is replaced where it turns out to be broken before anything
- * depends on it; so may be the next one, and all that were open when the server went.
+ * A connection whose failures are `StoreError`s, and which is replaced if it is broken before anything
+ * depends on it; so may be the next one, and all that were open when the server was lost.
  */
 class GuardedConnection implements DatabaseConnection {
   isInTransaction = false;
@@ -286,10 +286,10 @@ function present(connection: DatabaseConnection | null): DatabaseConnection {
   return connection;
 }
 
-/** What may be said twice. */
+/** Statements that may be repeated. */
 const HARMLESS = /^\s*(select|begin|start transaction)\b/i;
 
-/** What went wrong between the program and a PostgreSQL server, as a `StoreError` that says what to do. */
+/** A failure between the program and a PostgreSQL server, as a `StoreError` that says how to fix it. */
 export function toPostgresError(cause: unknown, where: string): StoreError {
   if (cause instanceof StoreError) return cause;
   const message = messageOf(cause);
@@ -313,7 +313,7 @@ const UNTRUSTED: Explanation = [
   "the server's certificate is not trusted; give its authority's file as sslrootcert in DATABASE_URL, or sslmode=no-verify where that is no matter",
 ];
 
-/** PostgreSQL's codes (https://www.postgresql.org/docs/current/errcodes-appendix.html), Node's, and what `pg` says without one. */
+/** PostgreSQL's codes (https://www.postgresql.org/docs/current/errcodes-appendix.html), Node's, and messages of `pg` without one. */
 const EXPLANATIONS: readonly (readonly [RegExp, Explanation])[] = [
   [/^(ENOTFOUND|EAI_AGAIN)$/, ['unreachable', 'the host is not known; check its name in DATABASE_URL']],
   [/^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENOENT|EACCES)$/, UNREACHABLE],
@@ -345,7 +345,7 @@ const EXPLANATIONS: readonly (readonly [RegExp, Explanation])[] = [
   [/(CERT|SIGNATURE|ISSUER|ALTNAME)/, UNTRUSTED],
 ];
 
-/** What `pg` says without a code. */
+/** Messages of `pg` without a code. */
 const MESSAGES: readonly (readonly [RegExp, Explanation])[] = [
   [/client password must be a string|no password/i, NOT_LET_IN],
   [/does not support SSL/i, ['refused', 'the server does not speak TLS; leave sslmode out of DATABASE_URL']],
@@ -359,7 +359,7 @@ function explain(code: string, message: string): Explanation {
   return found?.[1] ?? ['unavailable', 'the database cannot be used'];
 }
 
-/** An address with several tries is told as a list of errors without a message of its own. */
+/** A host with several addresses gives a list of errors without a message of its own. */
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join('; ');
   return reasonOf(error);
@@ -369,7 +369,7 @@ function messageOf(error: unknown): string {
 export const MAX_CONNECTIONS = 10;
 /** How long to wait for a connection, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 10_000;
-/** A server that has not said a word for so long while something was asked of it is taken to be gone, in milliseconds. */
+/** A server that does not answer a statement for this long counts as lost, in milliseconds. */
 const SILENCE_MS = 120_000;
 
 /** Opens connections to a PostgreSQL server as they are needed. */
@@ -383,7 +383,7 @@ export function postgresPool(url: string): Pool {
     types: POSTGRES_TYPES,
     stream: silentSocket,
   });
-  // Of a connection that breaks while nothing is asked of it, whoever asks next is told; unheard, the event would end the process.
+  // A connection that breaks while idle is reported to its next user; an unhandled event would end the process.
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;

@@ -11,12 +11,12 @@ import type { StateTables } from './state-tables.js';
 const BUSY_TIMEOUT_MS = 2_000;
 
 /**
- * Opens the state in one SQLite file, creates it where there is none, and brings its schema forward.
+ * Opens the state in one SQLite file, creates it if it does not exist, and migrates its schema.
  * @param path of the file, usually `<data>/state.db`; its folder exists.
- * @param busyTimeoutMs how long to wait for another program that holds it, in milliseconds; default 2,000.
- * @param observer follows what becomes of runs; default: nobody does
+ * @param busyTimeoutMs how long to wait for another program's lock, in milliseconds; default 2,000.
+ * @param observer is notified of changes of runs; default: none
  * @param steps of the schema; default: all that this program knows
- * @throws StoreError when it is locked, damaged, cannot be written or comes from a newer version.
+ * @throws StoreError if it is locked, damaged, cannot be written or comes from a newer version.
  */
 export async function openSqliteState(
   path: string,
@@ -36,7 +36,7 @@ export async function openSqliteState(
       // A commit in this mode is synced with the next checkpoint only.
       await sql`PRAGMA wal_checkpoint(PASSIVE)`.execute(db);
     },
-    // A file is there or not for each statement anew.
+    // Whether a file exists, checked for each statement.
     problem: () => null,
     nowUnixMs: sql<number>`cast((julianday('now') - 2440587.5) * 86400000 as integer)`,
     hasRowLocks: false,
@@ -44,7 +44,7 @@ export async function openSqliteState(
   return new SqlState(db, traits, observer);
 }
 
-/** Kysely's dialect for SQLite, but for what it says of transactions: SQLite's hold changes of the schema as well. */
+/** Kysely's dialect for SQLite, except that transactions include changes of the schema. */
 function sqliteDialect(database: LibsqlDatabase): Dialect {
   const dialect = new SqliteDialect({ database });
   return {

@@ -1,4 +1,4 @@
-/** What may be done with a token, by name; `src/api/permissions.ts` says what each one allows. */
+/** The permission sets of tokens, by name; `src/api/permissions.ts` lists the rights of each. */
 export const PERMISSION_SETS = [
   'account_admin',
   'admin',
@@ -11,7 +11,7 @@ export const PERMISSION_SETS = [
 /** One of `PERMISSION_SETS`. */
 export type PermissionSet = (typeof PERMISSION_SETS)[number];
 
-/** @returns `undefined` for what is none; spelt as a name or as a title, for example `Account Admin` or `read-only`. */
+/** @returns `undefined` for an unknown one; accepts names and titles, for example `Account Admin` or `read-only`. */
 export function parsePermissionSet(text: string): PermissionSet | undefined {
   const name = text.trim().toLowerCase().replaceAll(/[ -]/g, '_');
   return PERMISSION_SETS.find((one) => one === name);

@@ -4,7 +4,7 @@ export interface DeclaredName {
   readonly id: number | null;
 }
 
-/** What the configuration declares; names of projects and environments are `null` where it says none. */
+/** The declarations of the configuration; names of projects and environments are `null` if missing. */
 export interface DeclaredNames {
   readonly projects: readonly DeclaredName[];
   readonly environments: readonly (DeclaredName & { readonly project: string | null })[];
@@ -14,8 +14,8 @@ export interface DeclaredNames {
 /** Where projects, environments and jobs are declared before a run names them. */
 export interface PlaceStore {
   /**
-   * Brings what is declared into being, in the first account. A number that was given is kept for good.
-   * @returns what is wrong with the numbers, a sentence each; nothing was changed then
+   * Creates what is declared, in the first account. A configured id is permanent.
+   * @returns problems with the ids, a sentence each; nothing was changed then
    */
   declare(declared: DeclaredNames, nowUnixMs: number): Promise<readonly string[]>;
 }

@@ -6,7 +6,7 @@ export interface HostedRunKey {
   readonly runId: string;
 }
 
-/** Which runs a watch looks at. */
+/** The runs that a watch covers. */
 export interface WatchScope {
   readonly platform: string;
   readonly accountId: string;
@@ -14,11 +14,11 @@ export interface WatchScope {
   readonly jobId: string | null;
 }
 
-/** What is known of a hosted run that is to be brought in, or was. */
+/** The state of a hosted run in the queue. */
 export interface HostedRunRow extends HostedRunKey {
-  /** `failed`: it was given up; it waits again when it is noted again. */
+  /** `failed`: it was given up; it waits again when it is added again. */
   readonly state: 'waiting' | 'done' | 'failed';
-  /** When it was first noted. */
+  /** When it was first added. */
   readonly notedUnixMs: number;
   /** While it waits: when it is to be asked for. */
   readonly dueUnixMs: number;
@@ -28,23 +28,23 @@ export interface HostedRunRow extends HostedRunKey {
   readonly doneSteps: readonly number[];
 }
 
-/** Hosted runs to be brought in: the queue of webhooks and watches, and the memory of what was done. */
+/** Hosted runs to pull: the queue of webhooks and watches, and the memory of finished ones. */
 export interface PullStore {
   /**
-   * Notes runs, which then wait; of those that are noted already only failed ones wait anew. Durable when it resolves.
-   * @returns false, and none was noted, where more than `maxWaiting` runs would wait.
+   * Adds runs, which then wait; of known ones only those that failed wait again. Durable when it resolves.
+   * @returns false, without adding any, if more than `maxWaiting` runs would wait.
    */
   add(keys: readonly HostedRunKey[], nowUnixMs: number, maxWaiting: number): Promise<boolean>;
   find(key: HostedRunKey): Promise<HostedRunRow | undefined>;
   /** The run of a platform that waits and is due first. */
   findNext(platform: string): Promise<HostedRunRow | undefined>;
-  /** Writes rows, known or not. */
+  /** Writes rows, new or not. */
   save(rows: readonly HostedRunRow[]): Promise<void>;
   /** Runs of a platform that wait. */
   countWaiting(platform: string): Promise<number>;
-  /** Up to when a watch has noted all runs, by the time of their creation. */
+  /** The creation time up to which a watch has added all runs. */
   findCursor(scope: WatchScope): Promise<number | undefined>;
   saveCursor(scope: WatchScope, createdUnixMs: number): Promise<void>;
-  /** Forgets runs that are done or failed and were noted before a time. */
+  /** Deletes runs that are done or failed and were added before a time. */
   prune(beforeUnixMs: number): Promise<void>;
 }

@@ -10,17 +10,17 @@ export interface EndedRun {
 export interface RunGroup {
   readonly runIds: readonly number[];
   readonly traceIds: readonly TraceId[];
-  /** When the last of it ended, or its last record came, whichever is later. */
+  /** When the last part of it ended, or its last record arrived, whichever is later. */
   readonly endedUnixMs: number;
-  /** Whether any of it is under way: a run, a trace that is not judged, or one that one of several processes has. */
+  /** Whether any part of it is active: a run, a trace without a verdict, or one that a process owns. */
   readonly isLive: boolean;
   /** Whether one of the destinations has not got all of it, and has not given it up. */
   readonly isPending: boolean;
 }
 
 /**
- * Files that are to be removed, whose rows are gone: what there is of a trace; its folder where that is out of the folder of
- * runs already (`moved`); an object in the bucket that several processes share; all of a run by its number, or its artifacts alone.
+ * Files to remove, whose rows are gone: those of a trace; its folder if that has already been
+ * moved (`moved`); an object in the shared bucket; all files of a run by its id, or only its artifacts.
  */
 export interface Removal {
   readonly kind: 'trace' | 'moved' | 'object' | 'run' | 'artifacts';
@@ -45,8 +45,8 @@ export interface TelemetryPlace {
 }
 
 /**
- * What may be removed, and what is being removed. Rows go first, in one transaction with a note of the files; then the files;
- * then the note. So whatever a crash leaves is known to the next start.
+ * Expired data, and removals in progress. Rows go first, in one transaction that records the files; then the files;
+ * then the record of them. So the next start knows everything that a crash leaves.
  */
 export interface RetentionStore {
   /**
@@ -60,18 +60,18 @@ export interface RetentionStore {
     after: EndedRun | null,
     limit: number,
   ): Promise<readonly EndedRun[]>;
-  /** What goes with a run. `undefined` where the run is gone, or more goes with it than is removed at a time. */
+  /** Everything removed together with a run. `undefined` if the run is gone, or more belongs to it than is removed at a time. */
   groupOf(runId: number, destinations: readonly string[]): Promise<RunGroup | undefined>;
   /**
-   * Removes all rows of runs and their traces, and notes their files as removals.
-   * @returns the removals; `undefined` where the group is not as it was any more, and nothing was done.
+   * Removes all rows of runs and their traces, and records their files as removals.
+   * @returns the removals; `undefined` if the group has changed, and nothing was done.
    */
   removeRuns(
     group: RunGroup,
     destinations: readonly string[],
     nowUnixMs: number,
   ): Promise<readonly Removal[] | undefined>;
-  /** Notes that a run's artifacts are removed. `undefined` where it is gone. */
+  /** Records that a run's artifacts are removed. `undefined` if it is gone. */
   removeArtifacts(runId: number, nowUnixMs: number): Promise<Removal | undefined>;
   /** Removals that are not over, oldest first. */
   listRemovals(): Promise<readonly Removal[]>;

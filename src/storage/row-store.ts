@@ -11,7 +11,7 @@ export interface UnkeptRun {
   readonly rows: RunRows;
 }
 
-/** A step of a run that was not over, as the files of its trace tell of it. */
+/** A step of an unfinished run, according to the files of its trace. */
 export interface NamedStep extends RunStart {
   readonly runId: number;
   readonly stepId: string;
@@ -19,15 +19,15 @@ export interface NamedStep extends RunStart {
   readonly traceId: TraceId;
   readonly command: readonly string[];
   readonly endedUnixMs: number | null;
-  /** `null` where it was under way. */
+  /** `null` if it was running. */
   readonly ending: CommandEnding | null;
 }
 
-/** Rows of runs that are over, for files beside the record logs, and back from there. */
+/** Rows of finished runs, for files beside the record logs, and back from there. */
 export interface RowStore {
-  /** Runs that are over and whose rows have changed since they were kept, in the order of their numbers. */
+  /** Finished runs whose rows have changed since they were backed up, in the order of their ids. */
   listUnkept(limit: number): Promise<readonly UnkeptRun[]>;
-  /** The rows of these runs are kept as they were when they were listed. @returns those that are gone meanwhile */
+  /** The rows of these runs are backed up as listed. @returns those that were removed meanwhile */
   noteKept(runs: readonly Pick<UnkeptRun, 'runId' | 'revision'>[]): Promise<readonly number[]>;
   /** Whether no run has ever been in this database. */
   isEmpty(): Promise<boolean>;
@@ -35,11 +35,11 @@ export interface RowStore {
   giveNumbersAbove(runId: number): Promise<void>;
   /** Puts rows back as they were; what is there already stays. Numbers up to theirs are not given again. */
   restore(runs: readonly RunRows[]): Promise<void>;
-  /** Puts steps back that no kept row tells of, and their runs by their numbers. */
+  /** Restores steps without a backed-up row, and their runs by their ids. */
   restoreNamed(steps: readonly NamedStep[]): Promise<void>;
   /**
-   * Puts traces back whose runs were: those of which every invocation is known need not be looked at again.
-   * @returns those that the next start has to look at
+   * Restores traces whose runs were restored: those with only known invocations are not checked again.
+   * @returns those that the next start has to check
    */
   restoreTraces(traces: readonly RunRow[]): Promise<readonly TraceId[]>;
 }

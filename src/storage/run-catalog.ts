@@ -19,7 +19,7 @@ export interface CatalogRun {
   /** Why it was started, for people to read. */
   readonly reason: string | null;
   readonly status: RunStatus;
-  /** Why it did not end well; `null` where nothing is to be said. */
+  /** Why it failed; `null` if there is nothing to report. */
   readonly statusMessage: string | null;
   readonly createdUnixMs: number;
   readonly updatedUnixMs: number;
@@ -29,7 +29,7 @@ export interface CatalogRun {
   readonly startedUnixMs: number | null;
   /** `null` until its status is final. */
   readonly finishedUnixMs: number | null;
-  /** `null` where its telemetry did not tell. */
+  /** `null` if its telemetry does not contain it. */
   readonly engineVersion: string | null;
   readonly gitBranch: string | null;
   readonly gitSha: string | null;
@@ -40,11 +40,11 @@ export interface CatalogRun {
 
 /** Artifacts that a step is to have and that cannot all be downloaded. */
 export interface CatalogArtifacts {
-  /** `uploading`: they are on their way; `incomplete`: some never came. */
+  /** `uploading`: uploads are in progress; `incomplete`: some never arrived. */
   readonly state: 'uploading' | 'incomplete';
-  /** All that the step is to have. */
+  /** All expected artifacts of the step. */
   readonly expectedCount: number;
-  /** Those that never came. */
+  /** The missing ones. */
   readonly missing: readonly string[];
   /** Why, in words; `null` while they are uploaded. */
   readonly reason: string | null;
@@ -53,7 +53,7 @@ export interface CatalogArtifacts {
 /** A step of a run: one command. */
 export interface CatalogStep {
   readonly id: number;
-  /** The name under which it was told of. */
+  /** The name under which it was registered. */
   readonly stepId: string;
   readonly runId: number;
   readonly accountId: number;
@@ -61,15 +61,15 @@ export interface CatalogStep {
   readonly index: number;
   readonly status: RunStatus;
   readonly statusMessage: string | null;
-  /** The command and its arguments as they were started, or as the telemetry says. */
+  /** The command and its arguments as started, or according to the telemetry. */
   readonly command: readonly string[];
   readonly createdUnixMs: number;
   readonly updatedUnixMs: number;
   /** When its first engine command began; `null` before. */
   readonly startedUnixMs: number | null;
-  /** `null` while it is under way. */
+  /** `null` while it is running. */
   readonly finishedUnixMs: number | null;
-  /** `null` where all that it left can be downloaded. */
+  /** `null` if all its artifacts can be downloaded. */
   readonly artifacts: CatalogArtifacts | null;
   /** Its engine commands, in the order in which they began; most steps have one. */
   readonly invocations: readonly CatalogInvocation[];
@@ -80,7 +80,7 @@ export interface CatalogInvocation {
   readonly traceId: TraceId;
   /** Position in its trace, from 1. */
   readonly index: number;
-  /** As it was typed; `null` where the telemetry does not say. */
+  /** The command line; `null` if the telemetry does not contain it. */
   readonly command: string | null;
   readonly verdict: 'success' | 'error' | 'canceled' | 'lost' | null;
   /** File name in the trace's folder. */
@@ -110,7 +110,7 @@ export interface RunQuery {
   readonly idAbove?: number;
   readonly createdRange?: TimeRange;
   readonly finishedRange?: TimeRange;
-  /** Anywhere in the name of its job, environment or project or in the user's name for it, whatever the case; or its number. */
+  /** Part of the name of its job, environment or project or of the user's name for it, ignoring case; or its id. */
   readonly textContains?: string;
   /** Runs that are not over stand after all others by `finished`. */
   readonly orderBy: 'id' | 'created' | 'finished';
@@ -123,7 +123,7 @@ export interface RunQuery {
 export interface JobQuery {
   readonly projectIds?: readonly number[];
   readonly environmentId?: number;
-  /** Anywhere in the name, whatever its case. */
+  /** Part of the name, ignoring case. */
   readonly nameContains?: string;
   readonly orderBy: 'id' | 'name' | 'created' | 'updated';
   readonly isDescending: boolean;

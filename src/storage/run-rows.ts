@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely';
 import type { StateTables } from './state-tables.js';
 
-/** All rows of a run that no record log knows, as they stand in the database: times, names, ids, ends. */
+/** All rows of a run that no record log contains, as stored in the database: times, names, ids, ends. */
 export interface RunRows {
   readonly executions: Selectable<StateTables['executions']>;
   readonly projects: readonly Selectable<StateTables['projects']>[];

@@ -123,10 +123,10 @@ const FIRST_SCHEMA: readonly string[] = [
   )`,
   `create index executions_by_created on executions (account_id, created_unix_ms, id, status, job_id, environment_id, project_id, finished_unix_ms)`,
   `create index executions_by_end on executions (finished_unix_ms, id) where status >= 10`,
-  // PostgreSQL reads the whole table for a list that has no index of its own.
+  // PostgreSQL reads the whole table for a list without a matching index.
   `create index executions_by_environment_id on executions (account_id, environment_id, id)`,
   `create index executions_by_finished on executions (account_id, finished_unix_ms, id, status, job_id, environment_id, project_id, created_unix_ms)`,
-  // Everything that a list filters by: it is counted, and its page found, without a look at a row.
+  // Contains all filtered columns: rows are counted and paged without reading them.
   `create index executions_by_id on executions (account_id, id, status, job_id, environment_id, project_id, created_unix_ms, finished_unix_ms)`,
   `create index executions_by_job_id on executions (account_id, job_id, id)`,
   `create index executions_by_key on executions (run_key, id)`,
@@ -180,7 +180,7 @@ const FIRST_SCHEMA: readonly string[] = [
     primary key (trace_id, invocation_index)
   )`,
   `create index invocations_by_step on invocations (step_id)`,
-  // What the commands of runs wrote, and which artifacts a step is to have: those that are being uploaded, and those that never came.
+  // Output of commands, and expected artifacts of steps: those being uploaded, and those that never arrived.
   `create table step_outputs (
     step_id text primary key,
     output text not null,
@@ -206,7 +206,7 @@ const FIRST_SCHEMA: readonly string[] = [
     process_id text
   )`,
   `create index job_runs_not_ended on job_runs (run_id) where state <> 'ended'`,
-  // Runs of a hosted platform that are to be brought in, and how far it was looked through.
+  // Runs of a hosted platform to pull, and the progress of each watch.
   `create table hosted_runs (
     platform text not null,
     account_id text not null,
@@ -226,7 +226,7 @@ const FIRST_SCHEMA: readonly string[] = [
     created_unix_ms bigint not null,
     primary key (platform, account_id, job_id)
   )`,
-  // What one program at a time may have, and which has it until when.
+  // Leases: the holder and expiry of each.
   `create table leases (
     name text primary key,
     holder text not null,
@@ -240,7 +240,7 @@ const FIRST_SCHEMA: readonly string[] = [
     noted_unix_ms bigint not null,
     primary key (kind, id)
   )`,
-  // Webhook subscriptions, the outbox of events for them, and what became of each attempt.
+  // Webhook subscriptions, the outbox of their events, and the result of each attempt.
   `create table webhook_subscriptions (
     id text primary key,
     account_id bigint not null,
@@ -312,7 +312,7 @@ const FIRST_SCHEMA: readonly string[] = [
   )`,
   `create index webhook_attempts_by_age on webhook_attempts (started_unix_ms)`,
   `create index webhook_attempts_by_subscription on webhook_attempts (subscription_id)`,
-  // What several processes on one database share: who is there, which process has which trace, and the journal of what was accepted.
+  // The shared state of several processes on one database: members, owners of traces, and the journal of accepted parts.
   `create table cluster_processes (
     process_id text primary key,
     expires_unix_ms bigint not null,
@@ -347,7 +347,7 @@ const FIRST_SCHEMA: readonly string[] = [
     size_bytes bigint not null,
     primary key (trace_id, name)
   )`,
-  // The schema reads no clock: 0 says that the account has always been there.
+  // The schema reads no clock: 0 means that the account has always existed.
   `insert into accounts (id, name, created_unix_ms) values (10001, 'run-bridge', 0)`,
   `insert into last_ids (kind, last_id) values ('execution', 1000), ('token', 1000), ('project', 2000), ('environment', 3000), ('job', 4000), ('step', 50000), ('webhook', 0)`,
 ];

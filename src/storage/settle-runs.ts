@@ -6,13 +6,13 @@ import { toEnding } from './step-columns.js';
 import { runStatus, stepStatus } from './step-status.js';
 import { touched } from './touch-rows.js';
 
-/** Follows what becomes of runs, within the transaction that changes them. */
+/** Is notified of changes of runs, within the transaction that makes them. */
 export interface RunObserver {
   /** Runs may have changed. */
   onChanged(transaction: Transaction<StateTables>, runIds: readonly number[]): Promise<void>;
-  /** An import brings these steps. @param isRecent whether they ended after it had begun; the last record so far counts as the end */
+  /** An import adds these steps. @param isRecent whether they ended after it had begun; the last record so far counts as the end */
   onImported(transaction: Transaction<StateTables>, stepIds: readonly string[], isRecent: boolean): Promise<void>;
-  /** There is no such run: it turned out to be part of another one. */
+  /** The run does not exist: it turned out to be part of another one. */
   onRemoved(transaction: Transaction<StateTables>, runId: number): Promise<void>;
 }
 
@@ -23,14 +23,14 @@ export const NO_OBSERVER: RunObserver = {
   onRemoved: async () => {},
 };
 
-/** So long after a command's end the first row of its trace is waited for, in milliseconds. */
+/** How long after a command's end the first row of its trace is awaited, in milliseconds. */
 const TRACE_GRACE_MS = 10_000;
 /** Rows asked for by one statement. */
 const ROWS_PER_STATEMENT = 500;
 
 /**
- * Gives steps that somebody told of their status, and their runs theirs. What is final changes only to what is final.
- * @param nowUnixMs when what is known of them changed
+ * Sets the status of registered steps, and of their runs. A final status changes only to another final one.
+ * @param nowUnixMs when their state changed
  */
 export async function settleSteps(
   transaction: Transaction<StateTables>,
@@ -75,7 +75,7 @@ export async function settleSteps(
   await settleRuns(transaction, [...runIds], nowUnixMs, observer);
 }
 
-/** Gives runs the status that follows from their steps', and tells of it. @param nowUnixMs as above; `null` where the run's own end is that */
+/** Sets the status of runs from their steps, and notifies the observer. @param nowUnixMs as above; `null` to use the run's own end */
 export async function settleRuns(
   transaction: Transaction<StateTables>,
   runIds: readonly number[],
@@ -98,7 +98,7 @@ export async function settleRuns(
       .orderBy('step_index')
       .execute();
     const { status, statusMessage } = runStatus(steps, {
-      // A step may have ended, and say later which artifacts of it come.
+      // A step may end before its artifacts are announced.
       isOver: run.state === 'finished' && !(await isUploading(transaction, runId)),
       isCancelled: run.cancelled_unix_ms !== null,
       failure: run.failure,
@@ -127,7 +127,7 @@ function finishedAt(
   return isFinal(status) ? (run.ended_unix_ms ?? run.started_unix_ms) : NOT_FINISHED;
 }
 
-/** Traces of steps of which no invocation is known, and that may still turn out to hold one; `state` is null before their first row. */
+/** Traces of steps without known invocations that may still contain one; `state` is null before their first row. */
 function awaitedTraces(transaction: Transaction<StateTables>, stepIds: readonly string[]) {
   return transaction
     .selectFrom('step_traces as trace')

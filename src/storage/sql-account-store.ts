@@ -28,7 +28,7 @@ export class SqlAccountStore implements AccountStore {
   }
 }
 
-/** Above every number that an account has, or had in a state that was made anew: its runs have projects. */
+/** Above every id of an account, and of accounts before a rebuild: their runs have projects. */
 async function nextId(transaction: Transaction<StateTables>): Promise<number> {
   const accounts = transaction.selectFrom('accounts').select('id');
   const owners = transaction.selectFrom('projects').select('account_id as id');

@@ -5,7 +5,7 @@ import { type Fence, ownTraces } from './fence.js';
 import type { StateDb } from './state-tables.js';
 import { StoreError } from './store-error.js';
 
-/** What a cursor's row says beside whose it is. */
+/** The data of a cursor's row. */
 interface CursorRow {
   readonly traces_offset: number;
   readonly logs_offset: number;
@@ -21,7 +21,7 @@ interface PendingRow extends CursorRow {
 
 /** Cursors in an SQL database. */
 export class SqlCursorStore implements CursorStore {
-  /** @param fence where several processes share the database: which one this is */
+  /** @param fence the identity of this process, if several share the database */
   constructor(
     private readonly db: StateDb,
     private readonly fence?: Fence,
@@ -78,7 +78,7 @@ export class SqlCursorStore implements CursorStore {
     return rows.map((row) => ({
       traceId: row.trace_id,
       cursor: toCursor(destination, row.trace_id, row),
-      // A process that has just got a trace has not got its log yet, and says when it has.
+      // A process that has just claimed a trace has not fetched its log yet, and reports when it has.
       logBytes: this.fence === undefined ? row.log_bytes : 0,
       firstSeenUnixMs: row.first_seen_unix_ms,
       lastSeenUnixMs: row.last_seen_unix_ms,
@@ -111,7 +111,7 @@ export class SqlCursorStore implements CursorStore {
           .executeTakeFirstOrThrow();
         return known.since_unix_ms;
       }
-      // A cursor at the start is what remembers that an older run was open at the registration.
+      // A cursor at the start records that an older run was open at the registration.
       await sql`
         insert into export_cursors (destination, trace_id, traces_offset, logs_offset, finished_at_bytes)
         select ${destination}, trace_id, 0, 0, null from runs
@@ -150,7 +150,7 @@ export class SqlCursorStore implements CursorStore {
     }
   }
 
-  /** Of several processes each has foreign telemetry of its own. No destination's name has a slash. */
+  /** With several processes each has its own telemetry of other services. Names of destinations have no slash. */
   private foreignName(destination: string): string {
     return this.fence === undefined ? destination : `${destination}/${this.fence.folderId}`;
   }

@@ -24,7 +24,7 @@ import { fromEnding, type RunColumns, type StepColumns, toRun, toStep } from './
 import type { StepPlace, StepStart } from './step-start.js';
 import { touched } from './touch-rows.js';
 
-/** Steps of runs whose status is looked at again at a time. */
+/** Number of steps whose runs are checked at a time. */
 const MAX_SETTLED = 1_000;
 
 /** Rows of runs and their steps in an SQL database. */
@@ -80,7 +80,7 @@ export class SqlExecutionStore implements ExecutionStore {
           .where('step_id', '=', stepId)
           .execute();
       }
-      // An engine command that ended within a command that is the last one: the command goes on.
+      // An engine command that ended within the last command, which continues.
       if (step.is_last !== 0 && ending.kind !== 'within') await closeRun(transaction, step.execution_id);
       await finishIfOver(transaction, step.execution_id);
       await settleSteps(transaction, [stepId], endedUnixMs, this.observer);
@@ -100,7 +100,7 @@ export class SqlExecutionStore implements ExecutionStore {
       const before = known === undefined ? [] : parsePaths(known.paths);
       const all = [...new Set([...before, ...paths])];
       if (all.length === 0) return true;
-      // Those that came before others were given up are no longer listed.
+      // Artifacts that arrived before others were given up are no longer listed.
       const expected_count = Math.max(known?.expected_count ?? 0, all.length);
       const row = {
         state: 'expected' as const,
@@ -378,7 +378,7 @@ function parsePaths(paths: string): readonly string[] {
   return JSON.parse(paths) as readonly string[];
 }
 
-/** A run's columns, beside those of a step. */
+/** Columns of a run, beside those of a step. */
 const RUN_COLUMNS = [
   'run.run_key',
   'run.job',
@@ -417,7 +417,7 @@ export function selectSteps(db: StateDb) {
     .select([FAILED_STEP_COUNT, TRACE_COUNT]);
 }
 
-/** One step, whoever told of it. */
+/** One step, registered or not. */
 export function findStep(db: StateDb, stepId: string): Promise<StepColumns | undefined> {
   return selectSteps(db).where('step.step_id', '=', stepId).executeTakeFirst();
 }
@@ -432,7 +432,7 @@ export async function openRun(db: StateDb, runKey: string | null, accountId: num
     .executeTakeFirst();
 }
 
-/** The run of that name that came last. */
+/** The latest run of that name. */
 export function latestRun(db: StateDb, runKey: string, accountId: number): Promise<RunColumns | undefined> {
   return selectRuns(db)
     .where('run.run_key', '=', runKey)

@@ -22,16 +22,16 @@ const SET_ASIDE = 2;
 
 type InvocationColumns = StateTables['invocations'];
 
-/** An invocation that is a run of its own. */
+/** An invocation that is a run by itself. */
 interface OwnRun {
   readonly stepId: string;
   readonly traceId: TraceId;
   readonly note: InvocationNote;
 }
 
-/** Rows of invocations, and the runs of those that nobody ran as a step, in an SQL database. */
+/** Rows of invocations, and the runs of those without a registered step, in an SQL database. */
 export class SqlInvocationStore implements InvocationStore {
-  /** @param fence where several processes share the database: which one this is */
+  /** @param fence the identity of this process, if several share the database */
   constructor(
     private readonly db: StateDb,
     private readonly observer: RunObserver,
@@ -131,7 +131,7 @@ async function noteSome(
       .execute();
   }
   await writeInvocations(transaction, written);
-  // What telemetry tells of runs comes before what follows from it, since that is told at once.
+  // Rows of telemetry are written before the statuses that follow from them, since observers are notified at once.
   for (const own of notes.flatMap(({ invocations }) => invocations)) {
     if (own.stepId !== null) await noteFacts(transaction, own);
   }
@@ -144,7 +144,7 @@ async function noteSome(
   await transaction.updateTable('runs').set({ is_noted: 1 }).where('trace_id', 'in', traceIds).execute();
 }
 
-/** Tells the observer of steps that an import brings. As far as a command is not known to have ended, its last record so far stands for its end. */
+/** Notifies the observer of imported steps. While the end of a command is unknown, its last record counts as its end. */
 async function observeImported(
   transaction: Transaction<StateTables>,
   notes: readonly TraceNote[],
@@ -176,7 +176,7 @@ async function touchRuns(transaction: Transaction<StateTables>, traceIds: readon
     .execute();
 }
 
-/** No step that is told of can have it: a slash is not allowed there. */
+/** No registered step can have this id: it contains a slash. */
 function ownStepId(traceId: string, index: number): string {
   return `trace/${traceId}/${index}`;
 }
@@ -197,7 +197,7 @@ function rowOf(
     status_message: isReopened ? before.status_message : note.statusMessage,
     started_unix_ms: note.startedUnixMs,
     ended_unix_ms: note.endedUnixMs,
-    // The file of before is there until the new one takes its place.
+    // The previous file stays until the new one replaces it.
     is_saved: note.isSaved || before?.is_saved === 1 ? 1 : 0,
     parquet_file: note.parquetFile,
   };
@@ -291,7 +291,7 @@ async function updateOwn(
   return [known.execution_id];
 }
 
-/** What follows for the run and the step of an invocation that is a run of its own. */
+/** Updates the run and the step of an invocation that is a run by itself. */
 function stateOf({ note }: OwnRun, nowUnixMs: number) {
   const { status, statusMessage } = stepStatus({
     ending: null,
@@ -315,7 +315,7 @@ function stateOf({ note }: OwnRun, nowUnixMs: number) {
   return { run, step: { ...both, ending: isOver ? ('unknown' as const) : null } };
 }
 
-/** What the telemetry of a step tells of its run. */
+/** The fields of a run that come from a step's telemetry. */
 async function noteFacts(transaction: Transaction<StateTables>, note: InvocationNote): Promise<void> {
   const { engineVersion, gitBranch, gitSha, stepId } = note;
   if (engineVersion === null && gitBranch === null && gitSha === null) return;

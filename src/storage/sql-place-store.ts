@@ -8,7 +8,7 @@ import type { StateDb, StateTables } from './state-tables.js';
 const KINDS = { projects: 'project', environments: 'environment', jobs: 'job' } as const;
 type Table = keyof typeof KINDS;
 
-/** What something belongs to; `undefined` where that is not said. */
+/** The project or environment; `undefined` if not given. */
 interface Owners {
   readonly project_id?: number | undefined;
   readonly environment_id?: number | undefined;

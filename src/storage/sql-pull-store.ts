@@ -107,7 +107,7 @@ export class SqlPullStore implements PullStore {
   }
 }
 
-/** What stands for "all jobs" in a key, where `null` cannot. */
+/** Represents "all jobs" in a key, where `null` is not possible. */
 const ALL_JOBS = '';
 
 function findRow(db: StateDb, { platform, accountId, runId }: HostedRunKey) {

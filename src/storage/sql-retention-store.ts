@@ -102,7 +102,7 @@ export class SqlRetentionStore implements RetentionStore {
     await this.db.transaction().execute(async (transaction) => {
       for (const some of slices(moved, ROWS_PER_STATEMENT)) {
         const ids = some.map(({ id }) => id);
-        // There may be a note of one of before, whose folder has made room for this one.
+        // An earlier folder of the same trace may have a removal, too.
         await transaction.deleteFrom('removals').where('kind', '=', 'moved').where('id', 'in', ids).execute();
         await transaction
           .updateTable('removals')
@@ -171,7 +171,7 @@ async function tracesOf(db: StateDb, runIds: readonly number[]): Promise<string[
   return rows.map(({ trace_id }) => trace_id).toSorted();
 }
 
-/** Runs whose steps traces hold records of, and `known` ones, sorted. */
+/** Runs with steps that have records in these traces, and `known` ones, sorted. */
 async function runsOf(db: StateDb, traceIds: readonly string[], known: readonly number[]): Promise<number[]> {
   const rows = await db
     .selectFrom('step_traces as trace')
@@ -189,7 +189,7 @@ async function runsOf(db: StateDb, traceIds: readonly string[], known: readonly 
   return [...new Set([...known, ...rows.map(({ execution_id }) => execution_id)])].toSorted((a, b) => a - b);
 }
 
-/** Whether one of several processes has a trace, or will have it: not all that was accepted of it is in its stored log. */
+/** Whether a process owns a trace, or will: its stored log does not contain all accepted parts. */
 async function isHeld(db: StateDb, traceIds: readonly string[]): Promise<boolean> {
   if (traceIds.length === 0) return false;
   const held = await db
@@ -202,7 +202,7 @@ async function isHeld(db: StateDb, traceIds: readonly string[]): Promise<boolean
   return held.length > 0;
 }
 
-/** Whoever accepts more of the traces, or takes them, waits; in the order in which everybody locks them. */
+/** Accepting or claiming these traces waits; locked in the common order. */
 async function lockTraces(transaction: Transaction<StateTables>, { traceIds }: RunGroup): Promise<void> {
   if (traceIds.length === 0) return;
   await transaction
@@ -232,7 +232,7 @@ async function isPending(db: StateDb, traceIds: readonly string[], destinations:
   return found.length > 0;
 }
 
-/** Removes what several processes know of traces. @returns the objects in the bucket that nothing names any more */
+/** Removes the shared rows of traces. @returns the objects in the bucket that are no longer referenced */
 async function deleteShared(transaction: Transaction<StateTables>, { traceIds }: RunGroup): Promise<readonly string[]> {
   if (traceIds.length === 0) return [];
   const files = await transaction

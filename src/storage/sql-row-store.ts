@@ -113,7 +113,7 @@ export class SqlRowStore implements RowStore {
         const accountId = accountOfStep(step.stepId) ?? FIRST_ACCOUNT_ID;
         if (run === undefined) await addRun(transaction, step, accountId, step.runId);
         await addNamedStep(transaction, step);
-        // Whether more was to come nobody knows: what comes under its name now is another run.
+        // It is unknown whether more was to come: further steps with its name form another run.
         await closeRun(transaction, step.runId);
       }
       for (const runId of new Set(steps.map((step) => step.runId))) await finishIfOver(transaction, runId);

@@ -31,14 +31,14 @@ export class SqlRunCatalog implements RunCatalog, JobCatalog {
     return row && toRun(row);
   }
 
-  /** First which runs, by an index that holds all that is asked; then those alone are read. */
+  /** First selects the runs, by an index with all filtered columns; then reads only those. */
   async listRuns(accountId: number, query: RunQuery): Promise<Page<CatalogRun>> {
     const matching = this.db.selectFrom('executions as run').where((where) => matches(where, accountId, query));
     const counted = await matching.select(({ fn }) => fn.countAll<number>().as('totalCount')).executeTakeFirstOrThrow();
     const totalCount = Number(counted.totalCount);
     const count = Math.min(query.limit, totalCount - query.offset);
     if (count <= 0) return { items: [], totalCount };
-    // What is passed over is walked through, so a page of old runs is found from the oldest on, where none comes meanwhile.
+    // An offset walks through the skipped rows, so a page of old runs is read from the oldest end, where none are added.
     const isFromEnd = query.isDescending && query.offset > totalCount / 2;
     const direction = query.isDescending && !isFromEnd ? 'desc' : 'asc';
     const order = ORDER[query.orderBy];
@@ -199,7 +199,7 @@ function isNamed(
   ]);
 }
 
-/** An empty list matches nothing, and is no valid SQL. */
+/** An empty list matches nothing, and is not valid SQL. */
 function inAny<Expression>(expression: Expression, list: readonly unknown[]) {
   return list.length === 0 ? sql<boolean>`1 = 0` : expression;
 }

@@ -10,7 +10,7 @@ const ROWS_PER_STATEMENT = 500;
 
 /** Rows of runs in an SQL database. */
 export class SqlRunStore implements RunStore {
-  /** @param fence where several processes share the database: which one this is */
+  /** @param fence the identity of this process, if several share the database */
   constructor(
     private readonly db: StateDb,
     private readonly fence?: Fence,
@@ -68,14 +68,14 @@ export class SqlRunStore implements RunStore {
   }
 }
 
-/** A run that comes after a destination's registration is not older than it, whatever the clock was set to since. */
+/** A run after a destination's registration is never older than it, whatever the clock was set to since. */
 function seen({ firstSeenUnixMs }: RunRow) {
   // Of two values SQLite has the larger as `max`, PostgreSQL as `greatest`.
   return sql<number>`(select case when count(*) > 0 and max(since_unix_ms) > ${firstSeenUnixMs} then max(since_unix_ms)
     else ${firstSeenUnixMs} end from destinations)`;
 }
 
-/** What the row of a trace says. */
+/** The data of a trace's row. */
 export function toRunRow(row: Selectable<StateTables['runs']>): RunRow {
   return {
     // Only `save` writes the column, from a TraceId.

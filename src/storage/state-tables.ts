@@ -63,11 +63,11 @@ export interface StateTables extends ClusterTables {
     readonly engine_version: string | null;
     readonly git_branch: string | null;
     readonly git_sha: string | null;
-    /** `null` while its artifacts, if it has any, are kept. */
+    /** `null` while its artifacts, if any, can be downloaded. */
     readonly artifacts_removed_unix_ms: number | null;
-    /** Which events came of it: 1 started, 2 errored, 4 completed; their sum. */
+    /** The events created for it: 1 started, 2 errored, 4 completed; their sum. */
     readonly told: number;
-    /** Counts changes of what the API shows of it; and up to which of them its rows are kept in a file. */
+    /** Counts changes of its API-visible data; and the count up to which its rows are backed up to a file. */
     readonly rows_revision: Generated<number>;
     readonly kept_revision: Generated<number>;
   };
@@ -83,7 +83,7 @@ export interface StateTables extends ClusterTables {
     readonly step_index: number;
     /** A JSON array of texts. */
     readonly command: string;
-    /** `nobody`: its telemetry alone tells of it. */
+    /** `nobody`: known only from its telemetry. */
     readonly teller: 'local' | 'remote' | 'nobody';
     /** 0 or 1: SQLite has no booleans. */
     readonly is_last: number;
@@ -98,7 +98,7 @@ export interface StateTables extends ClusterTables {
     readonly seen_unix_ms: number | null;
     readonly status: RunStatus;
     readonly status_message: string | null;
-    /** When its teller was heard of last, where several processes share the database. */
+    /** Last sign of life of its reporter, if several processes share the database. */
     readonly heard_unix_ms: Generated<number | null>;
   };
   /** Engine commands, each of the step that it belongs to. */
@@ -123,9 +123,9 @@ export interface StateTables extends ClusterTables {
     readonly first_command: number;
     readonly commands_digest: string;
     readonly stopped_at: number | null;
-    /** Why it failed, where its steps do not say it. */
+    /** Why it failed, if its steps do not contain it. */
     readonly failure: string | null;
-    /** Process of the command under way. */
+    /** Process id of the running command. */
     readonly pid: number | null;
     /** Which of several processes on the database runs it. */
     readonly process_id: Generated<string | null>;
@@ -139,13 +139,13 @@ export interface StateTables extends ClusterTables {
   /** Artifacts that a step is to have and that cannot all be downloaded (yet); without a row, nothing is missing. */
   readonly step_artifacts: {
     readonly step_id: string;
-    /** `expected`: they are being uploaded, and the run is not over before. `missing`: they never came. */
+    /** `expected`: being uploaded, the run does not end before. `missing`: they never arrived. */
     readonly state: 'expected' | 'missing';
     /** All that were announced. */
     readonly expected_count: number;
-    /** Those that never came; 0 while they are uploaded. */
+    /** Those that never arrived; 0 during the upload. */
     readonly missing_count: number;
-    /** A JSON array: of all that are expected, or of those that are missing. */
+    /** A JSON array: of all expected ones, or of the missing ones. */
     readonly paths: string;
     /** Why they are missing, in words. */
     readonly reason: string | null;
@@ -167,7 +167,7 @@ export interface StateTables extends ClusterTables {
     /** Numbers with commas between them. */
     readonly done_steps: string;
   };
-  /** Files that are being removed, whose rows are gone; see `Removal`. */
+  /** Files being removed, whose rows are gone; see `Removal`. */
   readonly removals: {
     readonly kind: 'trace' | 'moved' | 'object' | 'run' | 'artifacts';
     readonly id: string;
@@ -209,7 +209,7 @@ export interface StateTables extends ClusterTables {
   };
 }
 
-/** `executions.finished_unix_ms` of a run that is not over: the last moment that a date can be. */
+/** `executions.finished_unix_ms` of a run that has not ended: the latest possible date. */
 export const NOT_FINISHED = 8_640_000_000_000_000;
 
 /** What projects, environments and jobs have in common; names are unique in their account. */

@@ -16,11 +16,11 @@ import type { StateDb } from './state-tables.js';
 import type { TokenStore } from './token-store.js';
 import type { TraceCatalog } from './trace-catalog.js';
 
-/** What the program remembers beside the record logs: one store a subject, all in one database. */
+/** The program's state beside the record logs: one store per subject, all in one database. */
 export interface State {
   /** The connection, for features that keep tables of their own. */
   readonly db: StateDb;
-  /** Follows what becomes of runs: features that change them report to it. */
+  /** Is notified of changes of runs; features that change runs call it. */
   readonly observer: RunObserver;
   /** Where several processes share the database: which one this is. */
   readonly fence?: Fence | undefined;
@@ -40,7 +40,7 @@ export interface State {
   readonly tokens: TokenStore;
   /** For several processes on one database. */
   readonly cluster: ClusterStores;
-  /** Why the database cannot be used at the moment, in a sentence; `null` while it can, as far as is known. */
+  /** Why the database cannot be used at the moment, in a sentence; `null` while it can. */
   problem(): string | null;
   /** Lets go of the database; nothing may be called afterwards. */
   close(): Promise<void>;

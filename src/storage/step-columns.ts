@@ -14,7 +14,7 @@ export type RunColumns = Pick<
   readonly failed_step_count: number;
 };
 
-/** What is read of a step's row, its run's beside it. */
+/** The columns of a step's row, with its run's. */
 export type StepColumns = Selectable<StateTables['execution_steps']> & RunColumns & { readonly trace_count: number };
 
 export function toRun(row: RunColumns): ExecutionRow {
@@ -44,12 +44,12 @@ export function toStep(row: StepColumns): StepRow {
     endedUnixMs: row.ended_unix_ms,
     ending: toEnding(row),
     traceCount: row.trace_count,
-    // Steps of nobody are read by their own store only.
+    // Unregistered steps are read only by their own store.
     teller: row.teller === 'remote' ? 'remote' : 'local',
   };
 }
 
-/** The columns that say how a step ended. */
+/** The columns with the end of a step. */
 type EndingColumns = Pick<StateTables['execution_steps'], 'ending' | 'exit_code' | 'ending_detail'>;
 
 export function fromEnding(ending: CommandEnding): EndingColumns {
@@ -66,7 +66,7 @@ export function fromEnding(ending: CommandEnding): EndingColumns {
   }
 }
 
-/** How a step's command ended, as its row says; `null` while it is under way. */
+/** How a step's command ended, from its row; `null` while it is running. */
 export function toEnding({ ending, exit_code, ending_detail }: EndingColumns): CommandEnding | null {
   switch (ending) {
     case null:

@@ -1,7 +1,7 @@
 import type { CommandEnding } from './command-ending.js';
 import { isFinal, RUN_STATUS, type StatusWithReason } from './run-status.js';
 
-/** What an invocation has to say of its step. */
+/** The result of an invocation for its step. */
 export interface InvocationEvidence {
   readonly verdict: 'success' | 'error' | 'canceled' | 'lost' | null;
   readonly statusMessage: string | null;
@@ -9,28 +9,28 @@ export interface InvocationEvidence {
   readonly isSaved: boolean;
 }
 
-/** What is known of a step. */
+/** The state of a step. */
 export interface StepEvidence {
-  /** `null` while it is under way. */
+  /** `null` while it is running. */
   readonly ending: CommandEnding | null;
-  /** Whether somebody runs the command and says how it ends; otherwise its telemetry alone tells. */
+  /** Whether a program runs the command and reports its end; otherwise only its telemetry shows it. */
   readonly isTold: boolean;
   readonly invocations: readonly InvocationEvidence[];
   /** Whether records of it have come that are not judged yet, or artifacts of it are being uploaded. */
   readonly isAwaited: boolean;
 }
 
-/** What is said of a command whose end nobody saw. */
+/** The status of a command whose end is unknown. */
 export const NO_END_SEEN = 'no end seen';
 
-/** Signals by which people and systems stop a command; any other is a fault. A shell says 128 and the number. */
+/** Signals that stop a command on purpose; any other is a fault. A shell exits with 128 plus the number. */
 const STOP_SIGNALS: ReadonlyMap<string, number> = new Map([
   ['SIGHUP', 129],
   ['SIGINT', 130],
   ['SIGTERM', 143],
 ]);
 
-/** A step's status: the worst of what its invocations and its command's end say, once all of that is there. */
+/** A step's status: the worst of its invocations and its command's end, once all of them are known. */
 export function stepStatus({ ending, isTold, invocations, isAwaited }: StepEvidence): StatusWithReason {
   const areJudged = invocations.every(({ verdict, isSaved }) => verdict !== null && isSaved);
   const isOver = isTold ? ending !== null && !isAwaited : invocations.length > 0;
@@ -46,12 +46,12 @@ export function stepStatus({ ending, isTold, invocations, isAwaited }: StepEvide
   return endingStatus(ending, invocations.length > 0);
 }
 
-/** What is known of a run beside its steps. */
+/** The state of a run beside its steps. */
 export interface RunEvidence {
   /** Whether it takes no more steps, and all have ended. */
   readonly isOver: boolean;
   readonly isCancelled: boolean;
-  /** Why it ended before its time, in words; `null` where its steps say all. */
+  /** Why it ended early; `null` if its steps contain the reason. */
   readonly failure: string | null;
 }
 
@@ -79,7 +79,7 @@ function endingStatus(ending: CommandEnding | null, hasInvocations: boolean): St
       return { status: RUN_STATUS.success, statusMessage: null };
     case 'within':
     case 'unknown':
-      // What its telemetry says stands; without any, nobody knows a thing.
+      // Its telemetry decides; without any, the outcome is unknown.
       return hasInvocations
         ? { status: RUN_STATUS.success, statusMessage: null }
         : { status: RUN_STATUS.error, statusMessage: NO_END_SEEN };

@@ -1,11 +1,11 @@
 /** NUL, which PostgreSQL keeps in no text, and halves of surrogate pairs, which are no Unicode. */
 const UNSTORABLE = /[\0\ud800-\udfff]/;
-/** Stands for NUL, as terminals and editors show it. */
+/** Replaces NUL, as terminals and editors display it. */
 const NUL_SYMBOL = '\u2400';
 
 /**
- * A statement's parameters as every database keeps them and finds them again: in texts, NUL is `␀` and half a surrogate pair
- * is the replacement character. Telemetry, senders and receivers of webhooks say what they like, and none of it may keep a
+ * A statement's parameters in a form that every database stores and compares: in texts, NUL becomes `␀` and half a surrogate pair
+ * the replacement character. Telemetry and senders and receivers of webhooks may contain them, and they must not prevent a
  * run from being written.
  */
 export function storableValues(parameters: readonly unknown[]): readonly unknown[] {
@@ -17,6 +17,6 @@ function isUnstorable(value: unknown): value is string {
 }
 
 function storable(value: unknown): unknown {
-  // Encoding replaces what is no Unicode, and leaves whole pairs.
+  // Encoding replaces invalid Unicode, and keeps complete pairs.
   return isUnstorable(value) ? Buffer.from(value).toString().replaceAll('\0', NUL_SYMBOL) : value;
 }

@@ -1,13 +1,13 @@
 /**
  * Why the state could not be read or written.
- * - `locked`: another program holds the database; passes.
- * - `unreachable`: the database's server is not there, or the connection was lost; passes.
- * - `refused`: the server does not serve this program: wrong user, password or database, or it is too old.
- * - `readOnly`: the file, its folder or the database cannot be written.
+ * - `locked`: another program has locked the database; temporary.
+ * - `unreachable`: the database's server cannot be reached, or the connection was lost; temporary.
+ * - `refused`: the server refuses this program: wrong user, password or database, or it is too old.
+ * - `readOnly`: the file, its folder or the database is not writable.
  * - `full`: the disk is full.
- * - `corrupt`: the file is damaged or no database.
- * - `newer`: a newer version of the program has written it.
- * - `unstorable`: what was to be written can never be kept: a number or a text is too large. Nothing is wrong with the database.
+ * - `corrupt`: the file is damaged or not a database.
+ * - `newer`: written by a newer version of the program.
+ * - `unstorable`: the value can never be stored: a number or a text is too large. The database is fine.
  * - `unavailable`: anything else.
  */
 export type StoreErrorCode =

@@ -25,7 +25,7 @@ export function takeDataFolder(folder: string, pid: number, nowUnixMs: number): 
   return DataFolderLock.acquire(folder, { pid, since: new Date(nowUnixMs).toISOString(), address: null });
 }
 
-/** Whoever may write beside the record logs alone would take in nothing. */
+/** A program that can write only beside the record logs would import nothing. */
 function checkWritable(folder: string): void {
   try {
     accessSync(folder, constants.W_OK | constants.X_OK);

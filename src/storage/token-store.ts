@@ -1,6 +1,6 @@
 import type { PermissionSet } from './permission-set.js';
 
-/** A token that is to be kept: everything of it but what it is. */
+/** A new token, with everything but its value. */
 export interface NewToken {
   readonly accountId: number;
   /** What it is for, in a person's words. */
@@ -8,14 +8,14 @@ export interface NewToken {
   /** Whose it is; `null` for a service token. */
   readonly userName: string | null;
   readonly permission: PermissionSet;
-  /** SHA-256 of the token in lowercase hex; the token itself is kept nowhere. */
+  /** SHA-256 of the token in lowercase hex; the token itself is not stored. */
   readonly hash: string;
   readonly createdUnixMs: number;
   /** From then on it is refused; `null` for never. */
   readonly expiresUnixMs: number | null;
 }
 
-/** A token as it is kept. */
+/** A stored token. */
 export interface TokenRow extends NewToken {
   readonly id: number;
   /** Since when it is refused; `null` while it is not. */
@@ -24,7 +24,7 @@ export interface TokenRow extends NewToken {
   readonly usedUnixMs: number | null;
 }
 
-/** What became of the wish to revoke a token. */
+/** The outcome of revoking a token. */
 export type RevokeResult =
   | { readonly kind: 'revoked' | 'alreadyRevoked'; readonly token: TokenRow }
   | { readonly kind: 'unknown' };

@@ -1,6 +1,6 @@
 import type { TraceId } from '../record/ids.js';
 
-/** A run of one engine command that nobody named, and where it belongs. */
+/** A run of one engine command without a registered step, and its place. */
 export interface UnnamedRun {
   readonly traceId: TraceId;
   /** Position of the command in its trace, from 1. */
@@ -29,6 +29,6 @@ export interface TraceCatalog {
   listTraces(accountId: number): Promise<readonly TraceId[]>;
   /** The traces that hold commands of a run. */
   tracesOf(runId: number): Promise<readonly TraceId[]>;
-  /** Runs that nobody named, of which no file tells the number. @param accountId left out: of all accounts */
+  /** Runs without a registered step whose id is in no file. @param accountId if left out: of all accounts */
   listUnnamed(accountId?: number): Promise<readonly UnnamedRun[]>;
 }

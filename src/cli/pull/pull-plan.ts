@@ -20,7 +20,7 @@ export type WantedRuns =
   | { readonly kind: 'one'; readonly runId: string }
   | { readonly kind: 'list' | 'watch'; readonly jobId: string | null; readonly sinceUnixMs: number };
 
-/** How far a watch looks back at its start where nobody says it, in milliseconds: a day. */
+/** How far a watch looks back at its start by default, in milliseconds: a day. */
 const WATCH_BACK_MS = 86_400_000;
 
 /** Puts flags and configuration together. @throws ConfigurationError with every problem at once. */
@@ -100,8 +100,8 @@ const ISO_TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?(Z|[
 const MAX_BACK_MS = 36_525 * 86_400_000;
 
 /**
- * Reads a time: `24h` or `30d` ago, or in ISO 8601, which is UTC where no zone is said.
- * @returns milliseconds since the Unix epoch; `undefined` when it is neither, or in the future
+ * Parses a time: `24h` or `30d` ago, or ISO 8601, in UTC without a zone.
+ * @returns milliseconds since the Unix epoch; `undefined` if it is neither, or in the future
  */
 export function parseSinceTime(text: string, nowUnixMs: number): number | undefined {
   const backMs = parseDurationMs(text, MAX_BACK_MS);

@@ -40,9 +40,9 @@ export async function pull(invocation: Invocation): Promise<ExitCode> {
 const EXPORT_MS = 60_000;
 
 /**
- * Brings in one run, or those of a list that are not there yet, and ends. A run that is asked for by its number is
- * downloaded again even if it is there.
- * @throws PlatformError and what opening throws.
+ * Pulls one run, or the missing ones of a list, and ends. A run requested by its id is
+ * downloaded again even if it exists.
+ * @throws PlatformError and the errors of opening.
  */
 export async function pullOnce(invocation: Invocation, plan: PullPlan, logger: Logger): Promise<ExitCode> {
   const { context } = invocation;
@@ -58,7 +58,7 @@ export async function pullOnce(invocation: Invocation, plan: PullPlan, logger: L
         for (const step of pulled?.steps ?? []) for (const traceId of step.traceIds) traceIds.add(traceId);
       }
     } finally {
-      // What was taken is finished even where the rest failed.
+      // Accepted records are finished even if others failed.
       const isExported = (await intake.app?.finishImport(traceIds, context.stop, EXPORT_MS)) ?? true;
       if (!isExported && (intake.app?.destinations.length ?? 0) > 0) {
         context.stderr.write('run-bridge: not everything is exported yet; the next run-bridge serve continues\n');
@@ -85,7 +85,7 @@ async function* runIdsOf(wanted: WantedRuns, api: PlatformApi, signal: AbortSign
   for await (const runs of api.listRuns(query, signal)) for (const { runId } of runs) yield runId;
 }
 
-/** The platform's clock, not ours, says what is new: 2100. */
+/** New runs are determined by the platform's clock, not ours: 2100. */
 const FAR_AHEAD_UNIX_MS = 4_102_444_800_000;
 
 async function pullRun(
@@ -121,7 +121,7 @@ async function pullRun(
   }
 }
 
-/** Counts what a pull brought in, and says it. */
+/** Counts and reports pulled runs. */
 export class PullReport {
   private readonly counts = { taken: 0, empty: 0, incomplete: 0, known: 0, gone: 0 };
   private recordCount = 0;
@@ -129,7 +129,7 @@ export class PullReport {
   private brokenCount = 0;
   private failedCount = 0;
 
-  /** @returns lines on the run: what came of it, and what did not. */
+  /** @returns lines on the run: its outcome, and what failed. */
   add(pulled: PulledRun): readonly string[] {
     const { run, steps } = pulled;
     const name = `run ${run.runId} (${run.jobName ?? `job ${run.jobId ?? 'unknown'}`}, ${run.status})`;
@@ -156,12 +156,12 @@ export class PullReport {
     return [`${name}: ${counted(recordCount, 'record')} of ${counted(taken.length, 'step')}`, ...troubles];
   }
 
-  /** A run was brought in before. */
+  /** A run was pulled before. */
   addKnown(): void {
     this.counts.known += 1;
   }
 
-  /** A run went away while it was asked for. */
+  /** A run disappeared while it was requested. */
   addGone(): void {
     this.counts.gone += 1;
   }
@@ -190,8 +190,8 @@ export class PullReport {
 type WatchPlan = PullPlan & { readonly wanted: Extract<WantedRuns, { readonly kind: 'list' | 'watch' }> };
 
 /**
- * Brings in each new run as it completes, until it is told to stop; the next start goes on where this one was.
- * @throws PlatformError when the first look at the platform fails, and what opening throws.
+ * Pulls each new run as it completes, until it is stopped; the next start continues from there.
+ * @throws PlatformError if the first request to the platform fails, and the errors of opening.
  */
 export async function pullWatch(invocation: Invocation, plan: WatchPlan, logger: Logger): Promise<ExitCode> {
   const { context } = invocation;

@@ -189,7 +189,7 @@ export function readTokenOrder(flags: Readonly<Record<string, string | undefined
 function readName(flag: string, text: string | undefined): string | null {
   if (text === undefined) return null;
   const name = text.trim();
-  // Control characters would let a name write into the terminal of whoever lists it.
+  // Control characters would let a name write into the terminal of users who list it.
   if (name !== '' && name.length <= MAX_NAME_LENGTH && !/\p{C}/u.test(name)) return name;
   throw new CliError(EXIT.usage, `${flag}: give 1 to ${MAX_NAME_LENGTH} letters on one line`);
 }

@@ -3,7 +3,7 @@ import type { TokenRow } from '../../storage/token-store.js';
 
 const HEADINGS = ['ID', 'NAME', 'PERMISSION', 'USER', 'ACCOUNT', 'CREATED', 'LAST USED', 'STATE'];
 
-/** Tokens as a table, without the tokens themselves, of which nothing but hashes is kept. */
+/** Tokens as a table without their values, of which only hashes are stored. */
 export function tokenLines(tokens: readonly TokenRow[], nowUnixMs: number): readonly string[] {
   return alignedRows([HEADINGS, ...tokens.map((token) => cells(token, nowUnixMs))]);
 }

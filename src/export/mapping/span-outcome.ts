@@ -32,7 +32,7 @@ import type { NodeError, NodeIndex } from './node-index.js';
 export interface Closing {
   readonly endSeconds: number;
   readonly endNanos: number;
-  /** What is known of an invocation. */
+  /** The saved state of an invocation. */
   readonly told: ToldInvocation | undefined;
 }
 

@@ -14,7 +14,7 @@ const STEPS_FOLDER = 'steps';
 /**
  * Copies artifacts into a command's folder: the next command writes its own in their place.
  * @param stepId of a further engine command of it; `null` for the command's own
- * @throws what the file system throws
+ * @throws errors of the file system
  */
 export async function spoolArtifacts(
   commandFolder: string,

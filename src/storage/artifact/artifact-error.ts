@@ -1,15 +1,15 @@
 /**
- * Why an artifact could not be read or kept.
+ * Why an artifact could not be read or stored.
  * - `full`: the disk or the bucket's quota is used up.
- * - `tooLarge`: it is larger than artifacts may be.
- * - `tooMany`: the step has as many artifacts, or as many bytes of them, as it may have.
+ * - `tooLarge`: it exceeds the maximum size of an artifact.
+ * - `tooMany`: the step has reached its maximum number of artifacts, or their maximum total size.
  * - `conflict`: its name is that of a folder of other artifacts, or the other way round.
- * - `refused`: asking again will not help: no permission, or no such bucket.
- * - `unavailable`: the storage does not answer, or fails; it may be tried again.
+ * - `refused`: repeating the request will not help: no permission, or no such bucket.
+ * - `unavailable`: the storage does not answer, or fails; the request can be repeated.
  */
 export type ArtifactErrorCode = 'full' | 'tooLarge' | 'tooMany' | 'conflict' | 'refused' | 'unavailable';
 
-/** An artifact could not be read or kept. The message says where and what to do. */
+/** An artifact could not be read or stored. The message names the place and says how to fix it. */
 export class ArtifactError extends Error {
   override readonly name = 'ArtifactError';
   constructor(

@@ -3,7 +3,7 @@ import { relative, sep } from 'node:path';
 /** A path below a step's artifacts, for example `compiled/shop/models/orders.sql`: names with `/` between them, safe to use anywhere. */
 export type ArtifactPath = string & { readonly __brand: 'ArtifactPath' };
 
-/** The longest path, in bytes of UTF-8; a bucket takes keys of 1,024 with all that stands before it. */
+/** Maximum length of a path, in bytes of UTF-8; a bucket accepts keys of 1,024 bytes including the prefix. */
 const MAX_PATH_BYTES = 800;
 /** The longest name in it, in bytes of UTF-8; file systems take 255. */
 const MAX_NAME_BYTES = 240;
@@ -11,9 +11,9 @@ const MAX_NAME_BYTES = 240;
 const MAX_DEPTH = 32;
 
 /**
- * Reads an artifact's path; `undefined` for what is none: an absolute path, one with `.`, `..` or an empty name in it, with a
+ * Parses an artifact's path; `undefined` if it is invalid: an absolute path, one with `.`, `..` or an empty name in it, with a
  * backslash or a control character, not well-formed Unicode, longer than 800 bytes, deeper than 32 folders, or with a name
- * longer than 240 bytes. Nothing is tidied up: what is not safe as it stands is refused.
+ * longer than 240 bytes. Nothing is normalised: an unsafe path is refused.
  */
 export function parseArtifactPath(text: string): ArtifactPath | undefined {
   if (Buffer.byteLength(text) > MAX_PATH_BYTES || UNSAFE.test(text)) return undefined;

@@ -35,26 +35,26 @@ export interface OpenArtifact {
 }
 
 /**
- * Files of runs' steps: what the engine's commands left. All methods throw `ArtifactError`. Who removes an artifact while it
- * is read does not cut the reading short where the storage can help it.
+ * Files of runs' steps, written by the engine's commands. All methods throw `ArtifactError`. Removing an artifact while it
+ * is read does not interrupt the reading if the storage supports that.
  */
 export interface ArtifactStore {
-  /** A step's artifacts, sorted by path; none for a step that is not known. */
+  /** A step's artifacts, sorted by path; none for an unknown step. */
   list(runId: number, stepIndex: number): Promise<readonly Artifact[]>;
-  /** `undefined` where there is none. */
+  /** `undefined` if it does not exist. */
   stat(key: ArtifactKey): Promise<Artifact | undefined>;
-  /** Opens an artifact, or a part of it; `undefined` where there is none. */
+  /** Opens an artifact, or a part of it; `undefined` if it does not exist. */
   open(key: ArtifactKey, range?: ByteRange): Promise<OpenArtifact | undefined>;
   /**
-   * Keeps an artifact, whole or not at all: until everything is there, and where `content` fails, an earlier one of its path
-   * stays what it was. Durable when it resolves. What `content` throws is thrown on.
+   * Stores an artifact atomically: until it is complete, and if `content` fails, an earlier one with its path
+   * stays unchanged. Durable when it resolves. Errors of `content` are rethrown.
    */
   put(key: ArtifactKey, content: AsyncIterable<Uint8Array>): Promise<void>;
-  /** Removes one; false where there is none. */
+  /** Removes one; false if it does not exist. */
   remove(key: ArtifactKey): Promise<boolean>;
-  /** Removes all that a run has. @returns how much that was. */
+  /** Removes all artifacts of a run. @returns their count and size */
   removeRun(runId: number): Promise<ArtifactUsage>;
-  /** What there is of a run; of all runs where none is said. */
+  /** Count and size of a run's artifacts; of all runs by default. */
   usage(runId?: number): Promise<ArtifactUsage>;
 }
 

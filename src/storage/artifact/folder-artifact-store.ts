@@ -15,15 +15,15 @@ import { describeFile, isAbsent, openRegularFile, readFileOf } from './regular-f
 const INCOMING = 'incoming';
 
 /**
- * Artifacts in a folder: `<folder>/<run id>/<step index>/<path>`. Symbolic links are not followed: one in the place of a
- * file or folder is none.
+ * Artifacts in a folder: `<folder>/<run id>/<step index>/<path>`. Symbolic links are not followed: one in place of a
+ * file or folder counts as missing.
  */
 export class FolderArtifactStore implements ArtifactStore {
   private readonly folderSync = new FolderSync(syncFolder);
 
   /**
-   * @param folder made when the first artifact comes; usually `<data>/artifacts`
-   * @param isSynced whether an artifact is on the disk, and not just with the operating system, when it counts as kept
+   * @param folder created with the first artifact; usually `<data>/artifacts`
+   * @param isSynced whether an artifact must be synced to the disk before it counts as stored
    */
   constructor(
     private readonly folder: string,
@@ -116,12 +116,12 @@ export class FolderArtifactStore implements ArtifactStore {
     });
   }
 
-  /** Removes what earlier processes had not finished writing. To be called before the first `put`, by who holds the folder alone. */
+  /** Removes files that earlier processes left unfinished. Call it before the first `put`, with the lock of the folder. */
   async removeUnfinished(): Promise<void> {
     await this.guard(() => rm(join(this.folder, INCOMING), { recursive: true, force: true }));
   }
 
-  /** `undefined` where there is no such file; a link and a folder are none. */
+  /** `undefined` if there is no such file; links and folders do not count. */
   private async openFile(key: ArtifactKey): Promise<FileHandle | undefined> {
     const path = this.pathOf(key);
     const folder = dirname(path);
@@ -132,7 +132,7 @@ export class FolderArtifactStore implements ArtifactStore {
     return isHere ? openRegularFile(path) : undefined;
   }
 
-  /** Whether a folder is where its path says, and no link on the way leads elsewhere. */
+  /** Whether a folder is at its path without any link on the way. */
   private async isWithin(folder: string): Promise<boolean> {
     return (await realpath(folder)) === join(await realpath(this.folder), relative(this.folder, folder));
   }
@@ -199,7 +199,7 @@ function orNone(error: unknown): string[] {
   throw error;
 }
 
-/** Paths of the files below a folder, links not followed; none where there is no such folder. */
+/** Paths of the files below a folder, links not followed; none if the folder does not exist. */
 async function filesBelow(base: string, folder: string): Promise<ArtifactPath[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown): Dirent[] => {
     if (isAbsent(error)) return [];

@@ -6,22 +6,22 @@ import { errorCode } from '../../core/error-code.js';
 import type { ArtifactPath } from './artifact-path.js';
 import type { Artifact, ByteRange } from './artifact-store.js';
 
-// Files as artifacts: what is no plain file is none.
+// Files as artifacts: only regular files count.
 
 /** What is read in one piece, in bytes: 256 KiB. */
 const CHUNK_BYTES = 256 * 1024;
-/** What the system says where a path is not that of a file. */
+/** Error codes for a path that is not a file. */
 const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO']);
 
-/** Whether an error says that there is no file of that path. */
+/** Whether an error means that the file does not exist. */
 export function isAbsent(error: unknown): boolean {
   return ABSENT.has(errorCode(error) ?? '');
 }
 
-/** Opens a file to read; `undefined` where there is none. A link, a folder and a pipe are none. */
+/** Opens a file for reading; `undefined` if it does not exist. Links, folders and pipes do not count. */
 export async function openRegularFile(path: string): Promise<FileHandle | undefined> {
   try {
-    // Not blocking: a named pipe would be waited for.
+    // Non-blocking: opening a named pipe would wait for its writer.
     const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     if ((await closeOnFailure(handle, () => handle.stat())).isFile()) return handle;
     await handle.close();

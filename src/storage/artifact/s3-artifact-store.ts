@@ -89,7 +89,7 @@ function runPrefix(runId: number): string {
   return `${ROOT}${runId}/`;
 }
 
-/** Tells what went wrong with the source of an upload from what went wrong with the upload. */
+/** Distinguishes errors of an upload's source from errors of the upload. */
 class WatchedSource {
   failure: { readonly error: unknown } | undefined;
 

@@ -17,7 +17,7 @@ import { slices } from '../../core/slices.js';
 import { ArtifactError, type ArtifactErrorCode } from '../artifact/artifact-error.js';
 import type { S3Location } from './s3-location.js';
 
-/** An upload's parts: 8 MiB, two under way at a time, so one upload takes 16 MiB of memory at the most. */
+/** Parts of an upload: 8 MiB, two at a time, so one upload takes at most 16 MiB of memory. */
 const PART_BYTES = 8 * 1024 * 1024;
 const PARTS_AT_A_TIME = 2;
 /** Keys that one request may delete. */
@@ -29,7 +29,7 @@ export interface ObjectRange {
   readonly to: number;
 }
 
-/** What is known of an object; lists have times in milliseconds, answers about one object in seconds. */
+/** Metadata of an object; lists have times in milliseconds, responses about one object in seconds. */
 export interface ObjectFacts {
   /** Of the whole object. */
   readonly sizeBytes: number;
@@ -38,8 +38,8 @@ export interface ObjectFacts {
 }
 
 /**
- * An S3-compatible bucket, below a prefix: keys are without it. Whatever fails is an `ArtifactError` in words for whoever runs
- * the bridge. Loaded where a bucket is configured: its library takes a quarter of a second.
+ * An S3-compatible bucket, below a prefix: keys are without it. Every failure is an `ArtifactError` with a message for the
+ * operator. Loaded only if a bucket is configured: its library takes a quarter of a second.
  */
 export class S3Bucket {
   private readonly client: S3Client;
@@ -65,7 +65,7 @@ export class S3Bucket {
     await this.guard(() => upload.done());
   }
 
-  /** What is known of an object without reading it; `undefined` where there is none. */
+  /** Metadata of an object; `undefined` if it does not exist. */
   head(key: string): Promise<ObjectFacts | undefined> {
     return this.orMissing(async () => {
       const found = await this.client.send(new HeadObjectCommand(this.objectOf(key)));
@@ -73,7 +73,7 @@ export class S3Bucket {
     });
   }
 
-  /** An object as it is read: to its end, or until it is destroyed. `undefined` where there is none. */
+  /** An object as a stream: read it to its end, or destroy it. `undefined` if it does not exist. */
   open(key: string, range?: ObjectRange): Promise<(ObjectFacts & { readonly content: Readable }) | undefined> {
     return this.orMissing(async () => {
       const { Body, ContentRange, ContentLength = 0, LastModified: modified, ETag: etag } = await this.ask(key, range);
@@ -82,7 +82,7 @@ export class S3Bucket {
     });
   }
 
-  /** A part of an object, or all of it; `undefined` where there is none. */
+  /** A part of an object, or all of it; `undefined` if it does not exist. */
   read(key: string, range?: ObjectRange): Promise<Buffer | undefined> {
     return this.orMissing(async () =>
       Buffer.from((await (await this.ask(key, range)).Body?.transformToByteArray()) ?? []),
@@ -173,19 +173,19 @@ export function createS3Client(
     ...(credentials === null ? {} : { credentials }),
     maxAttempts: MAX_ATTEMPTS,
     requestHandler: { connectionTimeout: CONNECT_MS, socketTimeout: silenceMs },
-    // Checksums beyond what S3 asks for are something that many servers do not know.
+    // Many servers do not support checksums beyond those that S3 requires.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
   });
 }
 
-/** Whether an answer says that there is no such object. */
+/** Whether a response means that the object does not exist. */
 export function isMissing(error: unknown): boolean {
-  // An answer without a body has no name of its own.
+  // A response without a body has no error name.
   return error instanceof S3ServiceException && statusOf(error) === 404 && error.name !== 'NoSuchBucket';
 }
 
-/** What S3, or the way there, failed with, in words for whoever runs the bridge. */
+/** An error of S3, or of the connection, as a message for the operator. */
 export function toArtifactError(cause: unknown, { bucket, endpoint }: S3Location): ArtifactError {
   const where = `the bucket ${bucket}${endpoint === null ? '' : ` at ${endpoint}`}`;
   const { code, text } = judge(cause);
@@ -211,7 +211,7 @@ function notReached(cause: unknown): string {
   if (cause instanceof Error && cause.name === 'CredentialsProviderError') {
     return 'needs credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY';
   }
-  // A host with several addresses that all fail gives an error without a message of its own.
+  // A host with several addresses that all fail gives an error without a message.
   const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
   const reason = errorCode(first) ?? reasonOf(first);
   return `cannot be reached (${reason}): check --artifacts-endpoint and the network`;

@@ -1,4 +1,4 @@
-/** Where in which bucket things are kept. */
+/** A bucket and the prefix in it. */
 export interface S3Location {
   readonly bucket: string;
   /** What all keys begin with: empty, or with `/` at its end. */
@@ -12,7 +12,7 @@ export interface S3Location {
   readonly credentials: S3Credentials | null;
 }
 
-/** Who asks. */
+/** The credentials. */
 export interface S3Credentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;

@@ -6,7 +6,7 @@ import type { S3Location } from './s3-location.js';
 
 /** A file up to this size is one request. */
 const SMALL_BYTES = 8 * 1024 * 1024;
-/** Senders wait for what is written here: a server that says nothing for so long is asked again, in milliseconds. */
+/** Senders wait for these writes: a request without a response is repeated after this long, in milliseconds. */
 const SILENCE_MS = 15_000;
 
 /** Objects in an S3-compatible bucket. */

@@ -2,7 +2,7 @@ import type { JournalStore } from './journal-store.js';
 import type { MemberStore } from './member-store.js';
 import type { SharedTraceStore } from './shared-trace-store.js';
 
-/** What several processes on one database know of each other. */
+/** The shared state of several processes on one database. */
 export interface ClusterStores {
   readonly members: MemberStore;
   readonly journal: JournalStore;

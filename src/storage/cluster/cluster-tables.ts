@@ -9,7 +9,7 @@ export interface ClusterTables {
     /** 0 or 1; one that is dead never lives again. */
     readonly is_dead: number;
   };
-  /** Traces that processes share: who has each, and how many parts of it were accepted. */
+  /** Traces that processes share: the owner of each, and the number of its accepted parts. */
   readonly cluster_traces: {
     readonly trace_id: string;
     readonly owner: string | null;

@@ -2,7 +2,7 @@
 export interface MemberStore {
   /** Adds a process, alive for so long. */
   join(processId: string, leaseMs: number): Promise<void>;
-  /** Prolongs a lease, also one that has run out unless somebody has noticed. @returns false where the process counts as dead, for good */
+  /** Renews a lease, also an expired one that nobody has taken over. @returns false if the process counts as dead, permanently */
   renew(processId: string, leaseMs: number): Promise<boolean>;
   /** The process counts as dead from now on: others may take what it had. */
   leave(processId: string): Promise<void>;
@@ -10,6 +10,6 @@ export interface MemberStore {
   bury(): Promise<readonly string[]>;
   /** Those that are not counted as dead. */
   listAlive(): Promise<readonly string[]>;
-  /** Forgets dead ones that nobody needs to know of any more. */
+  /** Deletes dead processes that are no longer referenced. */
   forget(processIds: readonly string[]): Promise<void>;
 }

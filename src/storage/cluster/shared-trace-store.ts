@@ -4,17 +4,17 @@ import type { TraceId } from '../../record/ids.js';
 /** Where a trace stands among the processes. */
 export interface SharedTrace {
   readonly traceId: TraceId;
-  /** The process that puts it together; `null` where nobody has to. */
+  /** The process that assembles it; `null` if none has to. */
   readonly owner: string | null;
   /** One higher each time that another process gets it. */
   readonly generation: number;
   /** Number of the last part that was accepted. */
   readonly lastPart: number;
-  /** The log in the bucket holds the parts up to this number; 0 where there is none. */
+  /** The log in the bucket contains the parts up to this number; 0 if there is none. */
   readonly storedPart: number;
-  /** Another one each time that more is known of the steps that its records are of. */
+  /** A new value whenever the steps of its records change. */
   readonly stepVersion: number;
-  /** When its first part came, by the database's clock: another time where it was removed and has come anew. */
+  /** When its first part arrived, by the database's clock: a new time if it was removed and has arrived again. */
   readonly bornUnixMs: number;
 }
 
@@ -37,17 +37,17 @@ export interface SharedTraceStore {
   claim(processId: string, limit: number): Promise<number>;
   /** Whether the process has the trace. */
   isOwn(processId: string, traceId: TraceId): Promise<boolean>;
-  /** More is known of the steps of traces; those that nobody has become the process's. */
+  /** The steps of traces changed; traces without an owner become the process's. */
   noteSteps(processId: string, traceIds: readonly TraceId[]): Promise<void>;
   /** The trace's files in the bucket. */
   filesOf(traceId: TraceId): Promise<readonly SharedFile[]>;
-  /** How many files there are of traces, and what they take; of all where none are said. */
+  /** Count and size of the files of traces; of all traces by default. */
   usage(traceIds?: readonly TraceId[]): Promise<FolderUsage>;
   /** Files of many traces, those of the run that was written to last first. */
   latestFiles(traceIds: readonly TraceId[]): Promise<readonly (SharedFile & { readonly traceId: TraceId })[]>;
   /**
-   * Notes files that are in the bucket in place of those of their names; with `storedPart`, that they hold the log up to
-   * this part, and parts up to it are removed. @returns false, and nothing is changed, where the process has not got the trace
+   * Records files in the bucket that replace those of their names; with `storedPart`, that they contain the log up to
+   * this part, and removes parts up to it. @returns false, without a change, if the process does not own the trace
    */
   putFiles(processId: string, traceId: TraceId, files: readonly SharedFile[], storedPart?: number): Promise<boolean>;
   /** Forgets a file. */

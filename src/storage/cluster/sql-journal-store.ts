@@ -16,7 +16,7 @@ export class SqlJournalStore implements JournalStore {
     private readonly database: Pick<DatabaseTraits, 'hasRowLocks' | 'nowUnixMs'>,
   ) {}
 
-  /** Traces are taken in the order of their ids, so that two processes never wait for each other; a row is held until the commit, so numbers have no gaps. */
+  /** Traces are locked in the order of their ids, so that two processes never deadlock; a row is locked until the commit, so numbers have no gaps. */
   async add(processId: string, objectKey: string, parts: readonly NewPart[]): Promise<void> {
     const counts = new Map<TraceId, number>();
     for (const { traceId } of parts) counts.set(traceId, (counts.get(traceId) ?? 0) + 1);
@@ -134,7 +134,7 @@ export class SqlJournalStore implements JournalStore {
     await this.db.deleteFrom('cluster_objects').where('object_key', 'in', objectKeys).execute();
   }
 
-  /** Whoever counts a process as dead waits until this transaction is over. */
+  /** A process that declares this one dead waits for this transaction. */
   private async checkLife(transaction: Transaction<StateTables>, processId: string): Promise<void> {
     const query = transaction
       .selectFrom('cluster_processes')

@@ -54,7 +54,7 @@ export class SqlSharedTraceStore implements SharedTraceStore {
           eb('owner', 'not in', selectFrom('cluster_processes').select('process_id').where('is_dead', '=', 0)),
         )
         .limit(limit);
-      // What others just take, or write, is not waited for.
+      // Rows locked by others are skipped.
       const rows = await (this.database.hasRowLocks ? left.forUpdate().skipLocked() : left).execute();
       if (rows.length === 0) return 0;
       await transaction
