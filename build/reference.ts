@@ -1,16 +1,17 @@
 import { BRIDGE_PATHS } from '../src/api/openapi/openapi-router.js';
 import { OWN_PATHS } from '../src/api/own/own-paths.js';
 import { PERMISSIONS, type Right } from '../src/api/permissions.js';
-import { V2_PATHS } from '../src/api/v2/v2-paths.js';
 import { ARTIFACT_PATHS } from '../src/artifact/openapi.js';
 import type { CliCommand } from '../src/cli/command-line.js';
 import { COMMANDS } from '../src/cli/run-cli.js';
 import { environmentName, SETTING_KEYS, SETTINGS } from '../src/config/settings.js';
 import { MAPPING_SWITCHES } from '../src/export/mapping/mapping-options.js';
-import { JOB_RUN_PATHS } from '../src/job/routes.js';
+import { jobRunPaths } from '../src/job/routes.js';
 import { METRICS, type MetricDefinition } from '../src/metric/metrics.js';
 import type { Field, FieldType, MessageType } from '../src/otlp/message-type.js';
 import { PublicSchema } from '../src/otlp/public-schema.js';
+import { runSchema } from '../src/platform/documents.js';
+import { V2_PATHS } from '../src/platform/routes.js';
 import { QUERY_PATHS } from '../src/query/routes.js';
 import {
   type AttributePolicy,
@@ -200,7 +201,7 @@ function routes(): string {
   const paths = Object.entries({
     ...BRIDGE_PATHS,
     ...V2_PATHS,
-    ...JOB_RUN_PATHS,
+    ...jobRunPaths(runSchema),
     ...OWN_PATHS,
     ...QUERY_PATHS,
     ...WEBHOOK_PATHS,

@@ -31,6 +31,7 @@ import { GuardedConsumer } from './log/guarded-consumer.js';
 import { JsonlOutput } from './log/jsonl-output.js';
 import type { RecordLogReader } from './log/record-log.js';
 import { createMetrics } from './metric/feature.js';
+import { createPlatformApi } from './platform/feature.js';
 import { createQueries } from './query/feature.js';
 import { ExportIntake } from './receiver/export-intake.js';
 import { WatchedConsumer } from './receiver/watched-consumer.js';
@@ -145,6 +146,13 @@ export class App {
       registry: this.registry,
       credentials: () => access.credentialsFor(configuration.http.host),
     });
+    const platform = createPlatformApi(configuration, {
+      state: opened.state,
+      reader: parts.anyReader,
+      factsOf: jobs.factsOf,
+      outputOf: (stepId) => jobs.outputOf(stepId),
+      clock,
+    });
     const artifacts = createArtifacts(configuration, {
       catalog: opened.state.catalog,
       openStore: () => storage.open(),
@@ -158,7 +166,7 @@ export class App {
       clock,
       stopping: this.stopping.signal,
     });
-    const features: readonly Feature[] = [this.webhooks, jobs, artifacts, queries];
+    const features: readonly Feature[] = [this.webhooks, platform, jobs, artifacts, queries];
     const metrics = createMetrics({
       ...{ health, intake, memory: limits.memory, disk: limits.disk, runs: this.tracker, notes: parts.notes },
       ...{ exports: opened.exports, clock, logger, version: deps.version, startedUnixMs: clock.nowUnixMs() },
@@ -166,7 +174,7 @@ export class App {
       added: features.flatMap((feature) => feature.metrics ?? []),
     });
     const api = new LateApi(configuration, {
-      ...{ state: opened.state, reader: parts.anyReader, tracker: parts.anyRuns, registry: this.registry, jobs },
+      ...{ state: opened.state, reader: parts.anyReader, tracker: parts.anyRuns, registry: this.registry },
       ...{ access, clock, logger, version: deps.version, stopping: this.stopping.signal, features },
       artifacts,
       metrics,

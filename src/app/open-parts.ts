@@ -11,6 +11,7 @@ import type { ExportThread } from '../export/thread/export-thread.js';
 import type { ThreadCluster } from '../export/thread/messages.js';
 import { openJsonlStream } from '../log/jsonl-output.js';
 import { PublicSchema } from '../otlp/public-schema.js';
+import { loadHostedRuns } from '../platform/feature.js';
 import type { SharedLogOpening } from '../run/shared-record-log.js';
 import type { DataFolderLock } from '../storage/data-folder-lock.js';
 import type { State } from '../storage/state.js';
@@ -39,7 +40,7 @@ export interface OpenParts {
   readonly exports: ExportThread | undefined;
   readonly schema: PublicSchema;
   /** What brings in hosted runs; loaded where webhooks ask for it. */
-  readonly hostedRuns: typeof import('./hosted-runs.js') | undefined;
+  readonly hostedRuns: Awaited<ReturnType<typeof loadHostedRuns>> | undefined;
   /** Where several processes share the work: the record log that they share. */
   readonly cluster: SharedLogOpening | undefined;
 }
@@ -87,7 +88,7 @@ export async function openParts(configuration: Configuration, deps: AppDeps, pur
     if (problems.length > 0) throw new ConfigurationError(problems);
     await opening;
     const hasHooks = purpose === 'serve' && missingForHooks(configuration).length === 0;
-    const hostedRuns = hasHooks ? await import('./hosted-runs.js') : undefined;
+    const hostedRuns = hasHooks ? await loadHostedRuns() : undefined;
     return { lock, state, outbox, folderId, lease, stream, exports, schema, hostedRuns, cluster };
   } catch (error) {
     await exports?.close();

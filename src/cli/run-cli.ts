@@ -6,11 +6,11 @@ import type { CommandHost } from '../feature.js';
 import { ConvertError } from '../files/convert-error.js';
 import { SourceError } from '../files/record-source.js';
 import { OutputError } from '../log/jsonl-output.js';
+import { PlatformError, pullCommand } from '../platform/feature.js';
 import { queryCommand } from '../query/feature.js';
 import { ConsumeError } from '../record/record-batch.js';
 import { reportCommand } from '../report/feature.js';
 import { StepRegistryError } from '../run/step-registry.js';
-import { PlatformError } from '../source/platform/platform-error.js';
 import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
 import { StoreError } from '../storage/store-error.js';
 import { webhookCommand } from '../webhook/feature.js';
@@ -28,7 +28,6 @@ import { importCommand } from './import-command.js';
 import { packageVersion } from './package-info.js';
 import { pipeCommand } from './pipe-command.js';
 import type { ProcessContext } from './process-context.js';
-import { pullCommand } from './pull-command.js';
 import { rebuildCommand } from './rebuild-command.js';
 import { retainCommand } from './retain-command.js';
 import { serveCommand } from './serve-command.js';
@@ -52,7 +51,7 @@ export const COMMANDS: readonly CliCommand[] = [
   followCommand,
   pipeCommand,
   importCommand,
-  pullCommand,
+  pullCommand(async (...of) => (await import('./open-pull.js')).openPull(...of)),
   convertCommand,
   tokenCommand,
   retainCommand,

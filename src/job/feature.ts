@@ -1,4 +1,3 @@
-import type { JobFacts } from '../api/v2/job-document.js';
 import type { Configuration } from '../config/configuration.js';
 import { joinCommandLine } from '../config/jobs.js';
 import type { Clock } from '../core/clock.js';
@@ -6,6 +5,7 @@ import type { Component } from '../core/component.js';
 import { lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
 import type { Feature } from '../feature.js';
+import { type JobFacts, runShape } from '../platform/feature.js';
 import type { LocalStepRegistry } from '../run/local-step-registry.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { CatalogJob } from '../storage/run-catalog.js';
@@ -86,10 +86,14 @@ export class Jobs implements Feature, Component {
     const { factsOf } = this;
     const openService = async () => (await this.parts.get()).service;
     const { redaction } = this.config;
-    return [jobRunRouter({ catalog: state.catalog, factsOf, redaction, clock, openService })];
+    const shape = await runShape();
+    return [jobRunRouter({ catalog: state.catalog, factsOf, shape, redaction, clock, openService })];
   };
 
-  readonly apiPaths: NonNullable<Feature['apiPaths']> = async () => (await import('./routes.js')).JOB_RUN_PATHS;
+  readonly apiPaths: NonNullable<Feature['apiPaths']> = async () => {
+    const [{ jobRunPaths }, { runSchema }] = await Promise.all([import('./routes.js'), runShape()]);
+    return jobRunPaths(runSchema);
+  };
 
   /** @throws StoreError */
   private async load(): Promise<JobParts> {

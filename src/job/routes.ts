@@ -6,16 +6,25 @@ import { V2_PATH } from '../api/api-router.js';
 import { authorize, callerOf } from '../api/authenticate.js';
 import { success } from '../api/envelope.js';
 import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
-import { idIn } from '../api/v2/id-in.js';
-import { runContext } from '../api/v2/run-context.js';
-import { runDocument } from '../api/v2/run-document.js';
-import type { V2Deps } from '../api/v2/v2-deps.js';
-import { runSchema } from '../api/v2/v2-paths.js';
-import type { CatalogJob, CatalogRun } from '../storage/run-catalog.js';
+import { idIn } from '../api/parameters.js';
+import type { Clock } from '../core/clock.js';
+import type { FactsOf, runShape } from '../platform/feature.js';
+import type { RedactionLevel } from '../redaction/redaction-policy.js';
+import type { CatalogJob, CatalogRun, JobCatalog, RunCatalog } from '../storage/run-catalog.js';
 import type { JobService, RetryResult } from './service.js';
 
+/** The document of a run. */
+type RunShape = Awaited<ReturnType<typeof runShape>>;
+
 /** What the router works with. */
-export interface JobRunDeps extends Pick<V2Deps, 'catalog' | 'factsOf' | 'redaction' | 'clock'> {
+export interface JobRunDeps {
+  readonly catalog: RunCatalog & JobCatalog;
+  readonly factsOf: FactsOf;
+  /** Makes the document of a run. */
+  readonly shape: RunShape;
+  /** The setting; whose texts are whole is decided by `textRedactor`. */
+  readonly redaction: RedactionLevel;
+  readonly clock: Clock;
   readonly openService: () => Promise<JobService>;
 }
 
@@ -29,7 +38,7 @@ const RETRY_AFTER_S = '30';
  * Starts runs of jobs, and cancels runs. The commands come from the configuration: `cause` is stored as the run's
  * reason, fields that would change the commands are refused, and all other fields of the body are ignored.
  */
-export function jobRunRouter({ catalog, factsOf, redaction, clock, openService }: JobRunDeps): Router {
+export function jobRunRouter({ catalog, factsOf, shape, redaction, clock, openService }: JobRunDeps): Router {
   const router = Router();
   // Clients send bodies without a type as well, and none at all.
   const json = express.json({ type: () => true, limit: MAX_BODY_BYTES, strict: false });
@@ -107,7 +116,7 @@ export function jobRunRouter({ catalog, factsOf, redaction, clock, openService }
 
   function documentOf(request: Request, response: Response, run: CatalogRun) {
     const related = { job: null, hasTrigger: true, hasEnvironment: false, steps: [] };
-    return runDocument(run, related, runContext(request, response, { clock, factsOf, redaction }));
+    return shape.runDocument(run, related, shape.runContext(request, response, { clock, factsOf, redaction }));
   }
 }
 
@@ -168,16 +177,22 @@ const ACCOUNT = '/api/v2/accounts/{accountId}';
 const ofJob = z.object({ accountId: z.string(), jobId: z.string() });
 const ofRun = z.object({ accountId: z.string(), runId: z.string() });
 
-/** What the router answers. */
-export const JOB_RUN_PATHS: ZodOpenApiPathsObject = {
-  [`${ACCOUNT}/jobs/{jobId}/run`]: runPost('Start a run of a job', ofJob),
-  [`${ACCOUNT}/jobs/{jobId}/rerun`]: runPost("Start a job's latest run anew", ofJob),
-  [`${ACCOUNT}/runs/{runId}/retry`]: runPost('Start a run that failed anew, from the step that failed', ofRun),
-  [`${ACCOUNT}/runs/{runId}/cancel`]: runPost('Cancel a run', ofRun),
-};
+/** What the router answers. @param runSchema of its `data` */
+export function jobRunPaths(runSchema: RunShape['runSchema']): ZodOpenApiPathsObject {
+  return {
+    [`${ACCOUNT}/jobs/{jobId}/run`]: runPost('Start a run of a job', ofJob, runSchema),
+    [`${ACCOUNT}/jobs/{jobId}/rerun`]: runPost("Start a job's latest run anew", ofJob, runSchema),
+    [`${ACCOUNT}/runs/{runId}/retry`]: runPost(
+      'Start a run that failed anew, from the step that failed',
+      ofRun,
+      runSchema,
+    ),
+    [`${ACCOUNT}/runs/{runId}/cancel`]: runPost('Cancel a run', ofRun, runSchema),
+  };
+}
 
 /** A POST that starts, or ends, a run of what the configuration declares. */
-function runPost(summary: string, path: z.ZodObject): ZodOpenApiPathsObject[string] {
+function runPost(summary: string, path: z.ZodObject, runSchema: RunShape['runSchema']): ZodOpenApiPathsObject[string] {
   const schema = z.looseObject({
     cause: z.string().optional().meta({ description: "kept as the run's reason" }),
   });

@@ -4,6 +4,7 @@ import { Router } from 'express';
 import { type ApiRoutersDeps, apiRouters } from '../../src/app/api-routers.js';
 import { ARTIFACT_PATHS } from '../../src/artifact/openapi.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
+import { createPlatformApi } from '../../src/platform/feature.js';
 import { createQueries } from '../../src/query/feature.js';
 import type { TraceId } from '../../src/record/ids.js';
 import { InvocationNotes } from '../../src/run/invocation-notes.js';
@@ -63,6 +64,10 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
   const { clock, logger } = server;
   const notes = new InvocationNotes({ store: server.state.invocations, files: null, places, clock, logger });
   const jobs = idleJobs(server.state, clock);
+  const platform = createPlatformApi(
+    { redaction: 'literals' },
+    { state: server.state, reader, factsOf: jobs.factsOf, outputOf: (id) => jobs.outputOf(id), clock },
+  );
   const queries = createQueries(
     { 'data-dir': dataFolder },
     { state: server.state, shared: undefined, clock: server.clock, stopping: stopping.signal },
@@ -72,8 +77,13 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
     notes,
     reader,
     tracker,
-    jobs,
-    features: [jobs, webhookParts(server.state, server.clock), queries, { apiPaths: async () => ARTIFACT_PATHS }],
+    features: [
+      platform,
+      jobs,
+      webhookParts(server.state, server.clock),
+      queries,
+      { apiPaths: async () => ARTIFACT_PATHS },
+    ],
     redaction: 'literals',
     clock: server.clock,
     stopping: stopping.signal,

@@ -6,6 +6,7 @@ import type { JobDefinition } from '../../src/config/jobs.js';
 import type { Clock } from '../../src/core/clock.js';
 import { Health } from '../../src/core/health.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
+import { createPlatformApi } from '../../src/platform/feature.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
 import type { State } from '../../src/storage/state.js';
 import { WebServer } from '../../src/web/web-server.js';
@@ -28,7 +29,11 @@ export class V2Server {
     });
     const reader = new RecordLogFiles(dataFolder, () => {});
     const jobs = idleJobs(state, clock, declared);
-    const features = [jobs, webhookParts(state, clock)];
+    const platform = createPlatformApi(
+      { redaction: 'literals' },
+      { state, reader, factsOf: jobs.factsOf, outputOf: (id) => jobs.outputOf(id), clock },
+    );
+    const features = [platform, jobs, webhookParts(state, clock)];
     const tracker = { find: async () => undefined };
     const own = {
       tracker,
@@ -37,7 +42,7 @@ export class V2Server {
       stopping: new AbortController().signal,
       version: '0.0.0',
     } as const;
-    for (const one of await apiRouters({ state, reader, jobs, features, clock, ...own })) router.use(one);
+    for (const one of await apiRouters({ state, reader, features, clock, ...own })) router.use(one);
     router.use('/api', apiErrors(logger));
     const web = new WebServer({ host: '127.0.0.1', port: 0 }, { logger, health: new Health(), routers: [router] });
     await web.start();

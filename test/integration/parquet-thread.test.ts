@@ -104,7 +104,7 @@ it('fails the job in which its thread dies, and writes it with another one', asy
     program,
     `import { existsSync, writeFileSync } from 'node:fs';
      import { parentPort } from 'node:worker_threads';
-     if (existsSync(${JSON.stringify(death)})) await import('../../src/parquet/parquet-thread-main.js');
+     if (existsSync(${JSON.stringify(death)})) await import('./parquet-thread-main.js');
      else parentPort.on('message', () => { writeFileSync(${JSON.stringify(death)}, ''); process.exit(1); });`,
   );
   thread = withProgram(program);

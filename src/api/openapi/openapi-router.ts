@@ -13,7 +13,6 @@ import {
   stepStartSchema,
 } from '../../run/execution-api.js';
 import { OWN_PATHS } from '../own/own-paths.js';
-import { V2_PATHS } from '../v2/v2-paths.js';
 import { jsonAnswer } from './answers.js';
 
 const STEPS = `${API_PATH}/executions/steps/{stepId}`;
@@ -147,7 +146,6 @@ export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
  */
 const API_PATHS: ZodOpenApiPathsObject = {
   ...BRIDGE_PATHS,
-  ...V2_PATHS,
   ...OWN_PATHS,
 };
 

@@ -11,6 +11,7 @@ import { uploadRouter } from '../../../src/artifact/uploads.js';
 import { STEP_LIMITS } from '../../../src/files/artifact/artifact-limits.js';
 import { RecordLogFiles } from '../../../src/log/record-log-files.js';
 import { metricRouter } from '../../../src/metric/routes.js';
+import { createPlatformApi } from '../../../src/platform/feature.js';
 import { createQueries } from '../../../src/query/feature.js';
 import type { SenderGate } from '../../../src/receiver/sender-gate.js';
 import { LocalStepRegistry } from '../../../src/run/local-step-registry.js';
@@ -65,7 +66,11 @@ beforeAll(async () => {
   const jobs = idleJobs(state, clock);
   const stopping = new AbortController().signal;
   const queries = createQueries({ 'data-dir': folder }, { state, shared: undefined, clock, stopping });
-  const features = [jobs, webhookParts(state, clock), queries];
+  const platform = createPlatformApi(
+    { redaction: 'literals' },
+    { state, reader, factsOf: jobs.factsOf, outputOf: (id) => jobs.outputOf(id), clock },
+  );
+  const features = [platform, jobs, webhookParts(state, clock), queries];
   const tracker = { find: async () => undefined };
   const own = {
     notes: { listSetAside: async () => [] },
@@ -79,7 +84,7 @@ beforeAll(async () => {
   const guard = { findShortage: () => undefined };
   const limits = { ...STEP_LIMITS, maxFileBytes: 1_000 };
   routers = [
-    ...(await apiRouters({ state, reader, jobs, features, clock, ...own })),
+    ...(await apiRouters({ state, reader, features, clock, ...own })),
     artifactRouter({ artifacts, logger: server.logger }),
     uploadRouter(limits, { artifacts, openStore, guard, logger: server.logger }),
     metricRouter({ read: async () => [] }),

@@ -1,0 +1,121 @@
+import type { Request } from 'express';
+import type { TimeRange } from '../storage/run-catalog.js';
+import { ApiError } from './api-error.js';
+
+/** Parameters of a request as Express gives them: a text, or a list of them where one came several times. */
+export type Parameters = Readonly<Record<string, unknown>>;
+
+/** More values of one parameter than this are refused. */
+const MAX_VALUES = 1_000;
+
+/**
+ * The texts that a parameter holds, however it is written: `a,b`, repeated, `["a"]`, `['a']`, `[1, 2]` or empty, with or
+ * without `[]` behind its name, as some HTTP libraries write lists.
+ * `undefined` where it did not come at all.
+ */
+export function textsOf(parameters: Parameters, name: string): readonly string[] | undefined {
+  const value = parameters[name] ?? parameters[`${name}[]`];
+  if (value === undefined) return undefined;
+  const texts = (Array.isArray(value) ? value : [value]).flatMap((one) =>
+    String(one)
+      .replaceAll(/[[\]]/g, '')
+      .split(',')
+      .map((text) => text.trim().replace(/^(["'])(.*)\1$/, '$2'))
+      .filter((text) => text !== ''),
+  );
+  if (texts.length > MAX_VALUES) throw refused(name, `has more than ${MAX_VALUES} values`);
+  return texts;
+}
+
+/** A list of numbers; empty where the parameter is. @throws ApiError 400 */
+export function numbersOf(parameters: Parameters, name: string): readonly number[] | undefined {
+  return textsOf(parameters, name)?.map((text) => toNumber(name, text));
+}
+
+/** One number; an empty parameter counts as none. @throws ApiError 400 */
+export function numberOf(parameters: Parameters, name: string): number | undefined {
+  const [text] = textsOf(parameters, name) ?? [];
+  return text === undefined ? undefined : toNumber(name, text);
+}
+
+/** Two times, both included. @throws ApiError 400 */
+export function rangeOf(parameters: Parameters, name: string): TimeRange | undefined {
+  const texts = textsOf(parameters, name);
+  if (texts === undefined || texts.length === 0) return undefined;
+  const [from, to, ...others] = texts.map((text) => parseTime(text));
+  if (from === undefined || to === undefined || others.length > 0) {
+    throw refused(name, 'is not two times such as ["2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"]');
+  }
+  return [from, to];
+}
+
+/** What is wrong with a parameter. */
+export function refused(name: string, problem: string): ApiError {
+  return new ApiError(400, `The parameter ${name} ${problem}.`);
+}
+
+function toNumber(name: string, text: string): number {
+  if (!/^-?\d{1,15}$/.test(text)) throw refused(name, `is not a whole number: ${JSON.stringify(text.slice(0, 50))}`);
+  return Number(text);
+}
+
+/** ISO 8601 with or without a time and a zone (UTC then); a plus that came as it is reads as a blank. */
+function parseTime(text: string): number | undefined {
+  const parts = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:\.(\d+))?\s*(Z|[+ -]?\d\d:?\d\d)?)?$/i.exec(text);
+  if (parts === null) return undefined;
+  const [, date = '', time = '00:00', fraction = '0', zone = 'Z'] = parts;
+  const offset = /^[zZ]$/.test(zone) ? 'Z' : zone.replace(/^ ?(?=\d)/, '+').replace(/(\d\d):?(\d\d)$/, '$1:$2');
+  const clock = time.length === 5 ? `${time}:00` : time;
+  const unixMs = Date.parse(`${date}T${clock}.${fraction.slice(0, 3).padEnd(3, '0')}${offset}`);
+  return Number.isNaN(unixMs) ? undefined : unixMs;
+}
+
+/** Which part of a list is asked for, and in which order. */
+export interface ListPart<Order> {
+  readonly limit: number;
+  readonly offset: number;
+  readonly orderBy: Order;
+  readonly isDescending: boolean;
+  /** As it is echoed; `null` where nobody said. */
+  readonly order: string | null;
+}
+
+/** The most items of an answer, and as many as there are by default. */
+export const MAX_LIMIT = 100;
+
+/**
+ * Reads `limit`, `offset` and `order_by`. A limit above the most there is, is the most: clients read it back from the
+ * answer. @param orders what the list can be sorted by, `id` among them
+ * @throws ApiError 400
+ */
+export function listPart<Order>(
+  parameters: Parameters,
+  orders: Readonly<Record<string, Order>> & { readonly id: Order },
+): ListPart<Order> {
+  const limit = numberOf(parameters, 'limit') ?? MAX_LIMIT;
+  if (limit < 1) throw refused('limit', 'is less than 1');
+  const offset = numberOf(parameters, 'offset') ?? 0;
+  if (offset < 0) throw refused('offset', 'is less than 0');
+  const [order = null] = textsOf(parameters, 'order_by') ?? [];
+  const isDescending = order?.startsWith('-') ?? false;
+  const name = isDescending ? order?.slice(1) : order;
+  if (name != null && !Object.hasOwn(orders, name)) {
+    throw refused('order_by', `is not one of ${Object.keys(orders).join(', ')}, with - in front to reverse`);
+  }
+  const orderBy = orders[name ?? 'id'] ?? orders.id;
+  return { limit: Math.min(limit, MAX_LIMIT), offset, orderBy, isDescending, order };
+}
+
+/** One value and a list of them, both of which are to be heeded; `undefined` where neither says anything. An empty list is none. */
+export function among<Value>(one: Value | undefined, list: readonly Value[] | undefined): readonly Value[] | undefined {
+  const said = list?.length === 0 ? undefined : list;
+  if (one === undefined) return said;
+  return said === undefined || said.includes(one) ? [one] : [];
+}
+
+/** The number that a path names. @throws ApiError 404 for what is none: nothing is there either */
+export function idIn(request: Request, name: string): number {
+  const text = String(request.params[name]);
+  if (!/^\d{1,15}$/.test(text)) throw ApiError.notFound();
+  return Number(text);
+}

@@ -1,0 +1,80 @@
+import type { AppPurpose } from '../app/app-deps.js';
+import { openState } from '../app/open-state.js';
+import type { Configuration } from '../config/configuration.js';
+import { createFolder } from '../core/create-folder.js';
+import type { Logger } from '../core/logger.js';
+import { askBridge } from '../files/ask-bridge.js';
+import { HttpStepRegistry } from '../files/http-step-registry.js';
+import { loadHostedRuns, type OpenedPull } from '../platform/feature.js';
+import type { State } from '../storage/state.js';
+import { bridgeHeaders } from './bridge-headers.js';
+import type { Invocation } from './command-line.js';
+import { openIntake } from './open-intake.js';
+import { packageVersion } from './package-info.js';
+import { whereLines } from './where-lines.js';
+
+/**
+ * Takes the data folder, or finds the bridge that holds it; what was pulled is remembered in the folder's `state.db` in
+ * both cases, which several programs may write.
+ * @throws CliError, ConfigurationError, StoreError, OutputError
+ */
+export async function openPull(
+  { context, flags }: Invocation,
+  configuration: Configuration,
+  logger: Logger,
+  purpose: AppPurpose,
+): Promise<OpenedPull> {
+  const { clock, random, pid } = context;
+  const dataFolder = configuration['data-dir'];
+  const intake = await openIntake({ context, flags }, configuration, logger, purpose);
+  let own: State | undefined;
+  try {
+    if (intake.app === undefined) {
+      createFolder(dataFolder);
+      own = await openState(configuration, clock);
+    }
+    const store = (intake.app ?? own)?.pulls;
+    if (store === undefined) throw new Error('neither the parts nor the state are open');
+    const { consumer } = intake;
+    const remoteRegistry = intake.url === undefined ? undefined : await registryOf(intake.url, context);
+    const { HostedRuns } = await loadHostedRuns();
+    const hosted = new HostedRuns(configuration, {
+      store,
+      // What one bridge has got, another one has not.
+      ...(flags.to === undefined ? {} : { storeName: `${configuration['platform-url']} to ${flags.to}` }),
+      openConsumer: () => ({ consume: (delivery) => consumer.consume(delivery), finish: () => intake.settle() }),
+      registry: intake.app?.registry ?? remoteRegistry,
+      guards: [],
+      clock,
+      logger,
+      pid,
+      random,
+      version: packageVersion(context.packageDir),
+    });
+    await hosted.folder.start();
+    const close = async () => {
+      remoteRegistry?.close();
+      await hosted.folder.shutdown();
+      await intake.shutdown();
+      await own?.close();
+    };
+    const { app, url } = intake;
+    const finish: OpenedPull['finish'] = async (traceIds, maxMs) =>
+      app === undefined || (await app.finishImport(traceIds, context.stop, maxMs)) || app.destinations.length === 0;
+    return { hosted, store, url, whereLines: whereLines(configuration, intake), finish, close };
+  } catch (error) {
+    await intake.shutdown();
+    await own?.close();
+    throw error;
+  }
+}
+
+/** The registry of the bridge that takes the records; `undefined` where something else takes them. */
+async function registryOf(
+  url: string,
+  { clock, stop, environment }: Invocation['context'],
+): Promise<HttpStepRegistry | undefined> {
+  const isBridge = (await askBridge(url)) !== undefined;
+  const headers = bridgeHeaders(environment, url);
+  return isBridge ? new HttpStepRegistry(url, { clock, signal: stop, headers }) : undefined;
+}

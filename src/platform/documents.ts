@@ -1,0 +1,355 @@
+import humanizeDuration from 'humanize-duration';
+import { z } from 'zod';
+import { type Redactor, statusText } from '../redaction/redactor.js';
+import type { CatalogJob, CatalogRun, CatalogStep } from '../storage/run-catalog.js';
+import { isFinal, RUN_STATUS, type RunStatus } from '../storage/run-status.js';
+
+const integer = z.number().int();
+const time = z.string().meta({ description: 'like 2021-12-07 10:32:24.326116+00:00' });
+const text = z.string();
+const flag = z.boolean();
+const status = z.literal([1, 2, 3, 10, 20, 30]).meta({
+  description: '1 queued, 2 starting, 3 running, 10 success, 20 error, 30 cancelled',
+});
+
+/** An account as the platform's API shows it. */
+export const accountSchema = z.looseObject({ id: integer, name: text }).meta({ id: 'Account' });
+
+/** A step as the platform's API shows it. */
+export const stepSchema = z
+  .object({
+    id: integer,
+    run_id: integer,
+    account_id: integer,
+    index: integer,
+    status,
+    name: text.meta({ description: 'Invoke dbt with `…`' }),
+    logs: text,
+    debug_logs: text,
+    created_at: time,
+    updated_at: time,
+    started_at: time.nullable(),
+    finished_at: time.nullable(),
+    status_color: text,
+    status_humanized: text,
+    status_message: text.nullable(),
+    duration: text,
+    duration_humanized: text,
+    run_step_command: text,
+  })
+  .meta({ id: 'RunStep' });
+
+/** A job as the platform's API shows it. */
+export const jobSchema = z
+  .looseObject({
+    id: integer,
+    account_id: integer,
+    project_id: integer,
+    environment_id: integer,
+    name: text,
+    execute_steps: z.array(text),
+    state: integer,
+    created_at: time,
+    updated_at: time,
+    settings: z.object({ threads: integer, target_name: text }),
+    schedule: z.looseObject({}),
+    triggers: z.looseObject({}),
+  })
+  .meta({ id: 'Job' });
+
+/** A run as the platform's API shows it. */
+export const runSchema = z
+  .object({
+    id: integer,
+    trigger_id: integer,
+    account_id: integer,
+    environment_id: integer,
+    project_id: integer,
+    job_definition_id: integer,
+    job_id: integer,
+    status,
+    dbt_version: text,
+    git_branch: text.nullable(),
+    git_sha: text.nullable(),
+    status_message: text.nullable(),
+    status_humanized: text,
+    href: text,
+    created_at: time,
+    updated_at: time,
+    dequeued_at: time.nullable(),
+    started_at: time.nullable(),
+    finished_at: time.nullable(),
+    created_at_humanized: text,
+    finished_at_humanized: text,
+    duration: text.meta({ example: '00:01:50' }),
+    queued_duration: text,
+    run_duration: text,
+    duration_humanized: text.meta({ example: '1 minute, 50 seconds' }),
+    queued_duration_humanized: text,
+    run_duration_humanized: text,
+    artifacts_saved: flag,
+    has_docs_generated: flag,
+    has_sources_generated: flag,
+    notifications_sent: flag,
+    in_progress: flag,
+    is_complete: flag,
+    is_success: flag,
+    is_error: flag,
+    is_cancelled: flag,
+    is_running: flag,
+    can_retry: flag,
+    trigger: z.looseObject({ id: integer, cause: text }).nullable(),
+    job: jobSchema.nullable(),
+    environment: z.looseObject({ id: integer, name: text }).nullable(),
+    run_steps: z.array(stepSchema),
+  })
+  .meta({ id: 'Run' });
+
+/** What stands in a run beside itself; `null`, or an empty list, where it was not asked for. */
+export interface RunRelations {
+  readonly job: JobDocument | null;
+  readonly hasTrigger: boolean;
+  readonly hasEnvironment: boolean;
+  readonly steps: StepDocument[];
+}
+
+/** What a run's document is made of beside the run. */
+export interface RunDocumentContext {
+  readonly nowUnixMs: number;
+  /** What the caller is shown of texts. */
+  readonly redactor: Redactor;
+  /** Where clients reach this server: `http://127.0.0.1:4380`. */
+  readonly baseUrl: string;
+  /** Whether the run's job has commands that can be started from here. */
+  readonly isStartable: (run: CatalogRun) => boolean;
+}
+
+/** A run as the platform's API shows it. */
+export type RunDocument = z.input<typeof runSchema>;
+
+export function runDocument(run: CatalogRun, related: RunRelations, context: RunDocumentContext): RunDocument {
+  const { nowUnixMs, baseUrl, redactor } = context;
+  const { status, createdUnixMs, startedUnixMs, finishedUnixMs } = run;
+  const endUnixMs = finishedUnixMs ?? nowUnixMs;
+  // A command that failed before its first record was at work from its start on.
+  const workUnixMs = startedUnixMs ?? (finishedUnixMs === null ? null : run.dequeuedUnixMs);
+  const isOver = isFinal(status);
+  const durations = {
+    duration: endUnixMs - createdUnixMs,
+    queued_duration: (workUnixMs ?? endUnixMs) - createdUnixMs,
+    run_duration: workUnixMs === null ? 0 : endUnixMs - workUnixMs,
+  };
+  return {
+    id: run.id,
+    trigger_id: run.id,
+    account_id: run.accountId,
+    environment_id: run.environment.id,
+    project_id: run.project.id,
+    job_definition_id: run.job.id,
+    job_id: run.job.id,
+    status,
+    dbt_version: run.engineVersion ?? '',
+    git_branch: run.gitBranch,
+    git_sha: run.gitSha,
+    status_message: run.statusMessage === null ? null : statusText(run.statusMessage, redactor),
+    status_humanized: statusWord(status),
+    href: `${baseUrl}/api/v2/accounts/${run.accountId}/runs/${run.id}/`,
+    created_at: formatTime(createdUnixMs),
+    updated_at: formatTime(run.updatedUnixMs),
+    dequeued_at: formatTimeOrNull(run.dequeuedUnixMs),
+    started_at: formatTimeOrNull(workUnixMs),
+    finished_at: formatTimeOrNull(finishedUnixMs),
+    created_at_humanized: humanAge(createdUnixMs, nowUnixMs),
+    finished_at_humanized: humanAge(finishedUnixMs, nowUnixMs),
+    duration: formatDuration(durations.duration),
+    queued_duration: formatDuration(durations.queued_duration),
+    run_duration: formatDuration(durations.run_duration),
+    duration_humanized: humanDuration(durations.duration),
+    queued_duration_humanized: humanDuration(durations.queued_duration),
+    run_duration_humanized: humanDuration(durations.run_duration),
+    artifacts_saved: isOver && startedUnixMs !== null && run.missingArtifactCount === 0,
+    has_docs_generated: false,
+    has_sources_generated: false,
+    notifications_sent: false,
+    in_progress: !isOver,
+    is_complete: isOver,
+    is_success: status === RUN_STATUS.success,
+    is_error: status === RUN_STATUS.error,
+    is_cancelled: status === RUN_STATUS.cancelled,
+    is_running: status === RUN_STATUS.running,
+    can_retry: isOver && status !== RUN_STATUS.success && context.isStartable(run),
+    trigger: related.hasTrigger ? triggerOf(run) : null,
+    job: related.job,
+    environment: related.hasEnvironment ? environmentOf(run) : null,
+    run_steps: related.steps,
+  };
+}
+
+function triggerOf(run: CatalogRun) {
+  return {
+    id: run.id,
+    cause: run.reason ?? '',
+    job_definition_id: run.job.id,
+    git_branch: run.gitBranch,
+    git_sha: run.gitSha,
+    created_at: formatTime(run.createdUnixMs),
+  };
+}
+
+function environmentOf(run: CatalogRun) {
+  const { id, name } = run.environment;
+  return { id, account_id: run.accountId, project_id: run.project.id, name, state: 1 };
+}
+
+/** What a step wrote, as text; empty where it was not asked for. */
+export interface StepLogs {
+  readonly logs: string;
+  readonly debugLogs: string;
+}
+
+/** What stands for the logs where nobody asked for them. */
+export const NO_LOGS: StepLogs = { logs: '', debugLogs: '' };
+
+/** A step as the platform's API shows it. */
+export type StepDocument = z.input<typeof stepSchema>;
+
+/** @param redactor what the caller is shown of texts */
+export function stepDocument(
+  step: CatalogStep,
+  { logs, debugLogs }: StepLogs,
+  { nowUnixMs, redactor }: { readonly nowUnixMs: number; readonly redactor: Redactor },
+): StepDocument {
+  const { status, createdUnixMs, startedUnixMs } = step;
+  const finishedUnixMs = isFinal(status) ? step.finishedUnixMs : null;
+  const isAtWork = status !== RUN_STATUS.starting && status !== RUN_STATUS.queued;
+  const workUnixMs = startedUnixMs ?? (isAtWork ? createdUnixMs : null);
+  const durationMs = workUnixMs === null ? 0 : (finishedUnixMs ?? nowUnixMs) - workUnixMs;
+  const command = commandOf(step, redactor);
+  return {
+    id: step.id,
+    run_id: step.runId,
+    account_id: step.accountId,
+    index: step.index,
+    status,
+    // Clients take the text between the backticks.
+    name: `Invoke dbt with \`${command}\``,
+    logs,
+    debug_logs: debugLogs,
+    created_at: formatTime(createdUnixMs),
+    updated_at: formatTime(step.updatedUnixMs),
+    started_at: formatTimeOrNull(workUnixMs),
+    finished_at: formatTimeOrNull(finishedUnixMs),
+    status_color: statusColor(status),
+    status_humanized: statusWord(status),
+    status_message: step.statusMessage === null ? null : statusText(step.statusMessage, redactor),
+    duration: formatDuration(durationMs),
+    duration_humanized: humanDuration(durationMs),
+    run_step_command: command,
+  };
+}
+
+/** The engine command where there is one, else what was started. */
+function commandOf({ command, invocations }: CatalogStep, redactor: Redactor): string {
+  const [only, ...others] = invocations;
+  const typed = others.length === 0 ? only?.command : null;
+  return redactor.command(typed ?? command.join(' ')).replaceAll('`', "'");
+}
+
+/** What the configuration says of a job. */
+export interface JobFacts {
+  /** Its command lines; empty where it cannot be started from here. */
+  readonly commandLines: readonly string[];
+  readonly threads: number | null;
+  readonly targetName: string | null;
+}
+
+/** The engine's own defaults. */
+const DEFAULT_THREADS = 4;
+const DEFAULT_TARGET = 'default';
+
+/** A job as the platform's API shows it. */
+export type JobDocument = z.input<typeof jobSchema>;
+
+/** @param facts `undefined` for a job that the configuration does not declare */
+export function jobDocument(job: CatalogJob, facts: JobFacts | undefined): JobDocument {
+  return {
+    id: job.id,
+    account_id: job.accountId,
+    project_id: job.projectId,
+    environment_id: job.environmentId,
+    name: job.name,
+    description: '',
+    execute_steps: [...(facts?.commandLines ?? [])],
+    state: 1,
+    created_at: formatTime(job.createdUnixMs),
+    updated_at: formatTime(job.updatedUnixMs),
+    settings: { threads: facts?.threads ?? DEFAULT_THREADS, target_name: facts?.targetName ?? DEFAULT_TARGET },
+    // Whoever runs its commands has its schedule.
+    schedule: { cron: '', date: { type: 'every_day' }, time: { type: 'every_hour', interval: 1 } },
+    triggers: { github_webhook: false, git_provider_webhook: false, schedule: false, custom_branch_only: false },
+    job_type: 'other',
+    generate_docs: false,
+    run_generate_sources: false,
+    deferring_job_definition_id: null,
+    deferring_environment_id: null,
+  };
+}
+
+const WORDS: Readonly<Record<RunStatus, readonly [word: string, color: string]>> = {
+  [RUN_STATUS.queued]: ['Queued', '#9e9e9e'],
+  [RUN_STATUS.starting]: ['Starting', '#42a5f5'],
+  [RUN_STATUS.running]: ['Running', '#1e88e5'],
+  [RUN_STATUS.success]: ['Success', '#43a047'],
+  [RUN_STATUS.error]: ['Error', '#e53935'],
+  [RUN_STATUS.cancelled]: ['Cancelled', '#757575'],
+};
+
+/** A status in a word. */
+export function statusWord(status: RunStatus): string {
+  return WORDS[status][0];
+}
+
+/** A status as a colour: `#43a047`. */
+export function statusColor(status: RunStatus): string {
+  return WORDS[status][1];
+}
+
+/** A status by its number or its word, in whatever case; `undefined` for what is none. */
+export function parseStatus(text: string): RunStatus | undefined {
+  const statuses = Object.values(RUN_STATUS);
+  return statuses.find((status) => text === String(status) || text.toLowerCase() === statusWord(status).toLowerCase());
+}
+
+/** A time as the platform writes it, in UTC with microseconds: `2021-12-07 10:32:24.326000+00:00`. */
+export function formatTime(unixMs: number): string {
+  return new Date(unixMs).toISOString().replace('T', ' ').replace('Z', '000+00:00');
+}
+
+/** As `formatTime`; `null` stays. */
+export function formatTimeOrNull(unixMs: number | null): string | null {
+  return unixMs === null ? null : formatTime(unixMs);
+}
+
+/** Whole seconds as `00:01:50`; hours go on after 24. */
+export function formatDuration(durationMs: number): string {
+  const seconds = wholeSeconds(durationMs);
+  return [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60, seconds % 60]
+    .map((part) => String(part).padStart(2, '0'))
+    .join(':');
+}
+
+/** Whole seconds in words: `1 minute, 50 seconds`. */
+export function humanDuration(durationMs: number): string {
+  return humanizeDuration(wholeSeconds(durationMs) * 1_000, { units: ['d', 'h', 'm', 's'] });
+}
+
+/** How long ago that was, by its two largest units: `2 hours, 3 minutes ago`; empty for `null`. */
+export function humanAge(unixMs: number | null, nowUnixMs: number): string {
+  if (unixMs === null) return '';
+  const ageMs = wholeSeconds(nowUnixMs - unixMs) * 1_000;
+  return `${humanizeDuration(ageMs, { units: ['y', 'mo', 'w', 'd', 'h', 'm', 's'], largest: 2, round: true })} ago`;
+}
+
+function wholeSeconds(durationMs: number): number {
+  return Math.max(0, Math.floor(durationMs / 1_000));
+}

@@ -1,0 +1,310 @@
+import type { Clock, Timer } from '../core/clock.js';
+import { errorCode } from '../core/error-code.js';
+import type { Logger } from '../core/logger.js';
+import { pause } from '../core/pause.js';
+import { readableBytes } from '../core/readable-bytes.js';
+import { reasonOf } from '../core/reason-of.js';
+import { parseRetryAfterMs } from '../core/retry-after.js';
+import type { RetryPolicy } from '../core/retry-policy.js';
+import { PlatformError } from './platform-error.js';
+import { parseEnvelope } from './platform-run.js';
+
+/** Where a hosted platform is, and who asks. */
+export interface PlatformHttpOptions {
+  /** For example `https://cloud.example.com`; a path in it is kept. */
+  readonly baseUrl: URL;
+  /** A service account's or a person's token. */
+  readonly token: string;
+  /** For example `run-bridge/1.0.0`. */
+  readonly userAgent: string;
+}
+
+/** What asking takes. */
+export interface PlatformHttpDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly retryPolicy: RetryPolicy;
+}
+
+/** How often one thing is asked for. */
+const MAX_ATTEMPTS = 8;
+/** No byte for so long, in milliseconds, and an answer is given up. */
+const SILENCE_MS = 60_000;
+/** So long an answer may take altogether, in milliseconds. */
+const MAX_ANSWER_MS = 900_000;
+/** Of an answer that refuses no more is read. */
+const MAX_ERROR_BYTES = 64 * 1024;
+
+/**
+ * Asks a hosted platform's API: one request at a time, the token in its header. No answer, 408, 429 and 5xx are asked
+ * again, up to eight times, as long after as the platform asks for (`Retry-After`) or the retry policy says. Redirects are
+ * not followed, so the token goes to no other host. An answer may be silent for 60 s and take 15 minutes.
+ */
+export class PlatformHttp {
+  /** Whether anything was ever answered: an address that never worked is not asked again and again. */
+  private hasAnswered = false;
+
+  constructor(
+    private readonly options: PlatformHttpOptions,
+    private readonly deps: PlatformHttpDeps,
+  ) {}
+
+  /**
+   * @param path below the base URL, for example `/api/v2/accounts/1/runs/`
+   * @param read reads the answer; it is called again for an answer that was cut off
+   * @throws PlatformError; what `signal` aborts with.
+   */
+  async get<T>(
+    path: string,
+    query: Readonly<Record<string, string>>,
+    read: (answer: PlatformAnswer) => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<T> {
+    const url = this.urlOf(path, query);
+    for (let attempt = 1; ; attempt++) {
+      signal.throwIfAborted();
+      const result = await this.attempt(url, read, signal);
+      if (result.kind === 'read') return result.value;
+      const { message, retryAfterMs } = result;
+      if (attempt === MAX_ATTEMPTS || (result.isHopeless && !this.hasAnswered)) {
+        throw new PlatformError('unavailable', `${where(url)}: ${message}. ${this.advice(attempt)}`);
+      }
+      const waitMs = this.deps.retryPolicy.delayMs(attempt, retryAfterMs);
+      this.deps.logger.info(
+        { url: where(url), reason: message, waitMs },
+        'retrying a request to the platform after a delay',
+      );
+      await pause(this.deps.clock, waitMs, signal);
+    }
+  }
+
+  private urlOf(path: string, query: Readonly<Record<string, string>>): URL {
+    const url = new URL(this.options.baseUrl);
+    url.pathname = url.pathname.replace(/\/+$/, '') + path;
+    url.search = new URLSearchParams(query).toString();
+    return url;
+  }
+
+  private advice(attempts: number): string {
+    if (!this.hasAnswered) return 'Check the address (--base-url) and the network';
+    return `It was asked ${attempts} times; pull again later`;
+  }
+
+  private async attempt<T>(
+    url: URL,
+    read: (answer: PlatformAnswer) => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<Attempt<T>> {
+    const limit = new SilenceLimit(this.deps.clock, SILENCE_MS, MAX_ANSWER_MS, signal);
+    try {
+      const response = await this.request(url, limit);
+      this.hasAnswered = true;
+      if (response.ok) return { kind: 'read', value: await read(answerOf(url, response, limit)) };
+      return await this.refused(url, response, limit);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof ConnectionError)) throw error;
+      return { kind: 'failed', message: error.message, retryAfterMs: null, isHopeless: error.isHopeless };
+    } finally {
+      limit.end();
+    }
+  }
+
+  private async request(url: URL, limit: SilenceLimit): Promise<Response> {
+    const headers = {
+      authorization: `Token ${this.options.token}`,
+      'user-agent': this.options.userAgent,
+      // Parquet is compressed already, and lengths stay what they are.
+      'accept-encoding': 'identity',
+    };
+    try {
+      return await fetch(url, { headers, redirect: 'manual', signal: limit.signal });
+    } catch (error) {
+      throw ConnectionError.from(error, limit);
+    }
+  }
+
+  /** @throws PlatformError where asking again would not help. */
+  private async refused<T>(url: URL, response: Response, limit: SilenceLimit): Promise<Attempt<T>> {
+    const { status, headers } = response;
+    const message = await messageOf(answerOf(url, response, limit));
+    const said = `it answered ${status}${message === null ? '' : ` (${message})`}`;
+    if (status === 408 || status === 429 || status >= 500) {
+      const retryAfterMs = parseRetryAfterMs(headers.get('retry-after') ?? undefined, this.deps.clock.nowUnixMs());
+      return { kind: 'failed', message: said, retryAfterMs, isHopeless: false };
+    }
+    throw statusError(url, status, said, headers.get('location'));
+  }
+}
+
+type Attempt<T> =
+  | { readonly kind: 'read'; readonly value: T }
+  | {
+      readonly kind: 'failed';
+      readonly message: string;
+      readonly retryAfterMs: number | null;
+      /** Whether it looks like a wrong address rather than a bad moment. */
+      readonly isHopeless: boolean;
+    };
+
+/** What a wrong name, port or scheme gives. */
+const HOPELESS = /^(ENOTFOUND|ECONNREFUSED|CERT_|ERR_TLS|ERR_SSL|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|EPROTO|HPE_)/;
+
+/** The connection failed, was cut off or silent for too long. */
+class ConnectionError extends Error {
+  static from(error: unknown, limit: SilenceLimit): ConnectionError {
+    if (limit.reason !== undefined) return new ConnectionError(limit.reason, false, { cause: error });
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+    // A host with several addresses that all fail gives an AggregateError without a message of its own.
+    const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
+    const text = reasonOf(first);
+    return new ConnectionError(text, HOPELESS.test(errorCode(first) ?? ''), { cause: error });
+  }
+
+  private constructor(
+    message: string,
+    readonly isHopeless: boolean,
+    options: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+function answerOf(url: URL, response: Response, limit: SilenceLimit): PlatformAnswer {
+  const length = response.headers.get('content-length');
+  return {
+    url: where(url),
+    contentType: response.headers.get('content-type') ?? '',
+    lengthBytes: length === null ? null : Number(length),
+    body: bodyOf(response, limit),
+  };
+}
+
+async function* bodyOf({ body }: Response, limit: SilenceLimit): AsyncGenerator<Uint8Array> {
+  const reader = body?.getReader();
+  if (reader === undefined) return;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch((error: unknown) => {
+        throw ConnectionError.from(error, limit);
+      });
+      if (done) return;
+      limit.note();
+      yield value;
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+/** What the platform says to people; `null` where it says nothing that can be understood. */
+async function messageOf(answer: PlatformAnswer): Promise<string | null> {
+  try {
+    return parseEnvelope(await readJson(answer, MAX_ERROR_BYTES))?.message ?? null;
+  } catch (error) {
+    if (error instanceof PlatformError || error instanceof ConnectionError) return null;
+    throw error;
+  }
+}
+
+function statusError(url: URL, status: number, said: string, location: string | null): PlatformError {
+  const message = `${where(url)}: ${said}`;
+  if (status === 401 || status === 403) {
+    const advice =
+      'Set RUN_BRIDGE_PLATFORM_TOKEN to a token of the platform (of a service account or a person) that may read the account';
+    return new PlatformError('unauthorized', `${message}. ${advice}`);
+  }
+  if (status === 404) return new PlatformError('notFound', message);
+  if (status >= 300 && status < 400) {
+    const advice = `It points to ${location ?? 'nowhere'}; the token is not sent there: put the right address into --base-url`;
+    return new PlatformError('refused', `${message}. ${advice}`);
+  }
+  return new PlatformError('refused', `${message}. Check the address (--base-url) and what was asked for`);
+}
+
+/** An address without its query, which is long and tells little. */
+function where(url: URL): string {
+  return url.origin + url.pathname;
+}
+
+/** Gives up a request that is silent for too long, or takes too long altogether; also when somebody else stops it. */
+export class SilenceLimit {
+  /** Why it was given up, in words; `undefined` while it was not, or when somebody else stopped it. */
+  reason: string | undefined;
+  private readonly controller = new AbortController();
+  private silence: Timer | undefined;
+  private readonly whole: Timer;
+  private readonly onStop = () => this.controller.abort(this.stop.reason);
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly silenceMs: number,
+    wholeMs: number,
+    private readonly stop: AbortSignal,
+  ) {
+    this.whole = clock.after(wholeMs, () => this.giveUp(`not done within ${wholeMs / 1_000} s`));
+    // Not AbortSignal.any: it would stay with a signal that lives as long as the program.
+    stop.addEventListener('abort', this.onStop, { once: true });
+    if (stop.aborted) this.onStop();
+    this.note();
+  }
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  /** Something came. */
+  note(): void {
+    this.silence?.cancel();
+    this.silence = this.clock.after(this.silenceMs, () => this.giveUp(`silent for ${this.silenceMs / 1_000} s`));
+  }
+
+  /** The request is over. */
+  end(): void {
+    this.silence?.cancel();
+    this.whole.cancel();
+    this.stop.removeEventListener('abort', this.onStop);
+  }
+
+  private giveUp(reason: string): void {
+    this.reason = reason;
+    this.controller.abort(new Error(reason));
+  }
+}
+
+/**
+ * Reads an answer as JSON.
+ * @throws PlatformError `tooLarge`, or `malformed` when it is no JSON.
+ */
+export async function readJson({ url, contentType, body }: PlatformAnswer, maxBytes: number): Promise<unknown> {
+  const chunks: Uint8Array[] = [];
+  let byteCount = 0;
+  for await (const chunk of body) {
+    byteCount += chunk.byteLength;
+    if (byteCount > maxBytes) {
+      throw new PlatformError('tooLarge', `${url}: the answer is larger than ${readableBytes(maxBytes)}`);
+    }
+    chunks.push(chunk);
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString('utf8'));
+  } catch (cause) {
+    const what = contentType === '' ? 'something' : contentType;
+    throw new PlatformError(
+      'malformed',
+      `${url}: answered with ${what} that is not JSON. Check that --base-url is the platform's address for the API`,
+      { cause },
+    );
+  }
+}
+
+/** An answer of the platform, its body not yet read. */
+export interface PlatformAnswer {
+  /** As asked for, without query and token; for messages. */
+  readonly url: string;
+  readonly contentType: string;
+  /** As announced; `null` where it is not. */
+  readonly lengthBytes: number | null;
+  /** Throws when it is cut off; `PlatformHttp` then asks again. */
+  readonly body: AsyncIterable<Uint8Array>;
+}
