@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { createDecoding } from '../src/app/create-decoding.js';
+import { createDecoding } from '../src/otlp/create-decoding.js';
 import { OtlpDecodeError } from '../src/otlp/otlp-codec.js';
 import { PublicSchema } from '../src/otlp/public-schema.js';
 

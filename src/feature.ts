@@ -4,7 +4,12 @@ import type { ProcessContext } from './cli/process-context.js';
 import type { Configuration } from './config/configuration.js';
 import type { Clock } from './core/clock.js';
 import type { Component } from './core/component.js';
+import type { Logger } from './core/logger.js';
+import type { ArtifactSink } from './files/artifact/artifact-sink.js';
 import type { MetricSource } from './metric/feature.js';
+import type { TraceId } from './record/ids.js';
+import type { RecordConsumer } from './record/record-batch.js';
+import type { StepRegistry } from './run/step-registry.js';
 import type { State } from './storage/state.js';
 
 /** What a feature adds to the program. What is a function is called when somebody first asks for it, so that a start loads none of it. */
@@ -31,6 +36,24 @@ export interface CommandHost {
     clock: Clock,
     ask: (state: State) => Promise<Answer>,
   ): Promise<Answer | undefined>;
+  /** Opens the state of a data folder that this process has taken. @throws StoreError */
+  openState(configuration: Configuration, clock: Clock): Promise<State>;
+  /** Opens the data folder for records that a command brings: the program without its ports. @throws DataFolderInUseError, StoreError, ConfigurationError */
+  openProgram(configuration: Configuration, context: ProcessContext, logger: Logger): Promise<CommandProgram>;
   /** Finishes the runs of a command whose `exec` was killed, so that a command that reads files finds them whole. */
   finishLeftovers(configuration: Configuration, context: ProcessContext): Promise<void>;
+}
+
+/** The program at work on what a command brings. */
+export interface CommandProgram {
+  /** Resolves when records are durable. */
+  readonly consumer: RecordConsumer;
+  readonly registry: StepRegistry;
+  readonly artifacts: ArtifactSink;
+  /** Each destination: its name and where it is. */
+  readonly destinations: readonly (readonly [string, string])[];
+  start(): Promise<void>;
+  /** Waits until the runs of the command are judged, written and exported. @returns whether everything was exported by `deadline` */
+  finishCommand(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<boolean>;
+  shutdown(deadline: AbortSignal): Promise<void>;
 }

@@ -1,6 +1,7 @@
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import type { DestinationSettings } from '../config/destination-settings.js';
+import { otlpDestinations, placeOf } from '../config/otlp-destinations.js';
 import type { Clock } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
 import { reasonOf } from '../core/reason-of.js';
@@ -27,7 +28,6 @@ import { redactionFor } from '../redaction/redaction-policy.js';
 import type { RunSummary } from '../run/run-summary.js';
 import type { CursorStore } from '../storage/cursor-store.js';
 import type { TraceCatalog } from '../storage/trace-catalog.js';
-import { otlpDestinations, placeOf } from './otlp-destinations.js';
 
 /** What destinations are opened with. */
 export interface OpenExportsDeps extends OtlpDestinationDeps {

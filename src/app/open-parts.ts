@@ -5,6 +5,7 @@ import { openCluster } from '../cluster/feature.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { missingForHooks } from '../config/missing-for-hooks.js';
+import { checkDestinations } from '../config/otlp-destinations.js';
 import { packageFile } from '../core/package-file.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../core/retry-policy.js';
 import type { ExportThread } from '../export/thread/export-thread.js';
@@ -23,7 +24,6 @@ import { DatabaseLease, SEVERAL } from './database-lease.js';
 import { folderIdOf } from './folder-id.js';
 import { STATE_FILE } from './limits.js';
 import { openState, sayIfStateIsNew } from './open-state.js';
-import { checkDestinations } from './otlp-destinations.js';
 import { sharingProblems } from './sharing-problems.js';
 
 /** What is opened before the components are made. */

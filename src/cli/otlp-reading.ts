@@ -1,5 +1,5 @@
-import { createDecoding } from '../app/create-decoding.js';
 import type { OtlpReading } from '../files/otlp-json-file.js';
+import { createDecoding } from '../otlp/create-decoding.js';
 import { PublicSchema } from '../otlp/public-schema.js';
 
 /** What it takes to read OTLP JSON lines. */

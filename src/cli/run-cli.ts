@@ -2,6 +2,7 @@ import { ConfigurationError } from '../config/configuration-error.js';
 import { errorCode } from '../core/error-code.js';
 import { ListenError } from '../core/listen-error.js';
 import { reasonOf } from '../core/reason-of.js';
+import { execCommand } from '../exec/feature.js';
 import type { CommandHost } from '../feature.js';
 import { ConvertError } from '../files/convert-error.js';
 import { SourceError } from '../files/record-source.js';
@@ -20,7 +21,6 @@ import { type CliCommand, runCommandLine } from './command-line.js';
 import { configCommand } from './config-command.js';
 import { convertCommand } from './convert-command.js';
 import { demoCommand } from './demo-command.js';
-import { execCommand } from './exec-command.js';
 import { type CommandExit, EXIT, type ExitCode } from './exit-code.js';
 import { finishCommand } from './finish-command.js';
 import { followCommand } from './follow-command.js';
@@ -36,6 +36,11 @@ import { versionCommand } from './version-command.js';
 
 /** What commands of features do with the program, each loaded when it is called. */
 const COMMAND_HOST: CommandHost = {
+  openState: async (...of) => (await import('../app/open-state.js')).openState(...of),
+  async openProgram(configuration, context, logger) {
+    const [{ App }, { appDeps }] = await Promise.all([import('../app.js'), import('./app-deps.js')]);
+    return App.open(configuration, appDeps(context, logger), 'follow');
+  },
   askState: async (...of) => (await import('./folder-state.js')).askFolderState(...of),
   finishLeftovers: async (...of) => (await import('./finish-leftovers.js')).finishLeftovers(...of),
 };
@@ -43,7 +48,7 @@ const COMMAND_HOST: CommandHost = {
 /** Every command, in the order of help texts. */
 export const COMMANDS: readonly CliCommand[] = [
   serveCommand,
-  execCommand,
+  execCommand(COMMAND_HOST),
   finishCommand,
   reportCommand(COMMAND_HOST),
   queryCommand(COMMAND_HOST),

@@ -1,16 +1,28 @@
+import { connect } from 'node:net';
+import type { Writable } from 'node:stream';
+import { CliError } from '../cli/cli-error.js';
+import type { Invocation } from '../cli/command-line.js';
+import { EXIT } from '../cli/exit-code.js';
+import { checkBaseUrl } from '../cli/post-otlp.js';
 import type { ProcessContext } from '../cli/process-context.js';
 import type { Configuration } from '../config/configuration.js';
-import type { Environment } from '../config/environment.js';
+import { parseDurationMs } from '../config/duration.js';
+import { type Environment, nonEmpty } from '../config/environment.js';
+import { environmentName } from '../config/settings.js';
 import type { Logger } from '../core/logger.js';
-import type { ExecOptions } from './exec-options.js';
-import type { Notices } from './notices.js';
+import type { SpoolEntry } from '../files/spool-entry.js';
+import { sanitizeCommand } from '../redaction/sanitize-command.js';
+import type { CommandEnding } from '../storage/command-ending.js';
+import { DEFAULT_JOB, type StepStart } from '../storage/step-start.js';
+import type { UserFile } from './engine-switches.js';
+import type { ExecHost } from './exec-target.js';
 import type { OtlpInlet } from './otlp-inlet.js';
-import type { PlaceInTrace } from './place-in-trace.js';
-import type { UserFile } from './user-file.js';
+import type { PlaceInTrace } from './trace-context.js';
 
 /** What is known of a command before it starts. */
 export interface CommandFacts {
   readonly context: ProcessContext;
+  readonly host: ExecHost;
   readonly options: ExecOptions;
   readonly configuration: Configuration;
   readonly isFolderChosen: boolean;
@@ -28,4 +40,149 @@ export interface CommandFacts {
   readonly span: PlaceInTrace['span'];
   /** The environment that the command gets. */
   readonly environment: Environment;
+}
+
+/** How a wrapped command ended, as its parent process sees it. */
+export type ChildEnding =
+  /** It exited by itself. */
+  | { readonly kind: 'exited'; readonly exitCode: number }
+  /** A signal killed it. */
+  | { readonly kind: 'killed'; readonly signal: NodeJS.Signals }
+  /** It could not be started; `exitCode` as shells have it: 127 not found, 126 not executable. */
+  | { readonly kind: 'notStarted'; readonly exitCode: 126 | 127; readonly reason: string };
+
+/** What the registry of steps is told of a command that begins. */
+export function stepStartOf({ stepId, startedUnixMs, command, options }: CommandFacts): StepStart {
+  const { runKey, job, environment, project, reason, isLast } = options.run;
+  return {
+    ...{ stepId, runKey, environment, project, reason, isLast, startedUnixMs },
+    job: job ?? DEFAULT_JOB,
+    command: sanitizeCommand(command.join(' ')).split(' '),
+  };
+}
+
+/** What is left in a command's folder for whoever finds it. @param end `null` while the command is at work */
+export function spoolEntryOf(facts: CommandFacts, end: SpoolEntry['end']): SpoolEntry {
+  const { options, file, environment } = facts;
+  const resourceAttributes = environment.OTEL_RESOURCE_ATTRIBUTES ?? '';
+  return { start: stepStartOf(facts), to: options.to ?? null, file: file ?? null, resourceAttributes, end };
+}
+
+/** What the registry of steps is told of a command that ended. */
+export function toCommandEnding(ending: ChildEnding): CommandEnding {
+  switch (ending.kind) {
+    case 'exited':
+      return { kind: 'exited', exitCode: ending.exitCode };
+    case 'killed':
+      return { kind: 'killed', signal: ending.signal };
+    case 'notStarted':
+      return { kind: 'notStarted', reason: ending.reason };
+  }
+}
+
+/** What `exec` is told besides the program's settings. */
+export interface ExecOptions {
+  /** Base URL of the bridge to hand over to; `undefined` for whichever is found. */
+  readonly to: string | undefined;
+  /** Id of the step, made up by the caller; `undefined` for a random one. Never from the environment, which commands share. */
+  readonly stepId: string | undefined;
+  /** How long exports may keep the caller waiting when the command has ended, in milliseconds. */
+  readonly flushTimeoutMs: number;
+  readonly isSpanWanted: boolean;
+  readonly isQuiet: boolean;
+  readonly isSummaryWanted: boolean;
+  /** Who the run belongs to, as the user named it. */
+  readonly run: {
+    readonly runKey: string | null;
+    readonly job: string | null;
+    readonly environment: string | null;
+    readonly project: string | null;
+    readonly reason: string | null;
+    readonly isLast: boolean;
+  };
+}
+
+const DEFAULT_FLUSH_TIMEOUT = '10s';
+/** As the registry takes it. Without `..`: the id names the command's private folder, too. */
+const STEP_ID = /^(?!\.+$)[\w.:-]{1,100}$/;
+
+/** Reads the options: flag before variable. @throws CliError for a value that is none. */
+export function readExecOptions({ context, flags, switches }: Invocation): ExecOptions {
+  const { environment } = context;
+  const text = (name: string) => nonEmpty(flags[name]) ?? nonEmpty(environment[environmentName(name)]);
+  const isOn = (name: string) =>
+    switches.has(name) || /^(1|on|true|yes)$/i.test(environment[environmentName(name)]?.trim() ?? '');
+  const to = text('to');
+  const flushTimeout = text('flush-timeout') ?? DEFAULT_FLUSH_TIMEOUT;
+  const flushTimeoutMs = parseDurationMs(flushTimeout);
+  if (flushTimeoutMs === undefined) {
+    throw new CliError(
+      EXIT.usage,
+      `--flush-timeout: ${JSON.stringify(flushTimeout)} is not a time such as 500ms or 10s`,
+    );
+  }
+  const stepId = nonEmpty(flags['step-id']);
+  if (stepId !== undefined && !STEP_ID.test(stepId)) {
+    throw new CliError(EXIT.usage, `--step-id: ${JSON.stringify(stepId)} is not 1 to 100 letters, digits or _ . : -`);
+  }
+  return {
+    stepId,
+    to: to === undefined ? undefined : checkBaseUrl(to),
+    flushTimeoutMs,
+    isSpanWanted: isOn('span'),
+    isQuiet: isOn('quiet'),
+    isSummaryWanted: isOn('summary'),
+    run: {
+      runKey: text('run-id') ?? null,
+      job: text('job') ?? null,
+      environment: text('environment') ?? null,
+      project: text('project') ?? null,
+      reason: text('reason') ?? null,
+      isLast: isOn('last'),
+    },
+  };
+}
+
+/** What `exec` has to say beside the command's own output: little, a line each, and each line once. */
+export class Notices {
+  private readonly said = new Set<string>();
+
+  constructor(
+    private readonly stderr: Writable,
+    private readonly isQuiet: boolean,
+  ) {}
+
+  say(message: string): void {
+    const line = message.replaceAll(/\s*\n\s*/g, ' ');
+    if (this.isQuiet || this.said.has(line)) return;
+    this.said.add(line);
+    this.stderr.write(`run-bridge: ${line}\n`);
+  }
+}
+
+/** Tells a command, and an `exec` inside it, that its telemetry is taken care of: the URL it is to send to. */
+export const EXEC_VARIABLE = 'RUN_BRIDGE_EXEC';
+/** How long the other `exec` may take to take a connection, in milliseconds; it is on the same machine. */
+const CONNECT_MS = 500;
+
+/**
+ * Whether another `exec` is at work around this one, and takes its command's telemetry: one that has died, or whose wiring
+ * was undone in between, does not.
+ */
+export function isWrapped(environment: Environment): Promise<boolean> {
+  const url = nonEmpty(environment[EXEC_VARIABLE]);
+  if (url === undefined || url !== environment.OTEL_EXPORTER_OTLP_ENDPOINT || !URL.canParse(url)) {
+    return Promise.resolve(false);
+  }
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve) => {
+    const socket = connect({ host: hostname, port: Number(port) });
+    const settle = (answer: boolean) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.setTimeout(CONNECT_MS, () => settle(false));
+    socket.once('connect', () => settle(true));
+    socket.once('error', () => settle(false));
+  });
 }

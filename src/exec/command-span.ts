@@ -3,7 +3,7 @@ import { JsonCodec } from '../otlp/json-codec.js';
 import type { SpanId, TraceId } from '../record/ids.js';
 import type { ForeignBatch } from '../record/record-batch.js';
 import { STEP_ATTRIBUTE } from '../record/resource.js';
-import type { ChildEnding } from './child-ending.js';
+import type { ChildEnding } from './command-facts.js';
 
 /** What the span of a wrapped command says. */
 export interface CommandSpan {

@@ -8,8 +8,7 @@ import { SPOOL_FOLDER } from '../files/spool-folder.js';
 import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
 import { readHolder } from '../storage/lock-holder.js';
 import type { StepStart } from '../storage/step-start.js';
-import type { ExecTarget, StepTarget } from './exec-target.js';
-import type { TargetChoice } from './target-choice.js';
+import type { ExecTarget, StepTarget, TargetChoice } from './exec-target.js';
 
 /**
  * Where the records of a command go. A bridge that runs is told at once that the command has begun; the data folder is
@@ -64,17 +63,15 @@ export class CommandTarget {
   private async openStore(): Promise<ExecTarget> {
     const bridge = await this.bridge;
     if (bridge !== undefined) return bridge;
-    const { configuration, context } = this.choice;
     const { openOwnStore } = await import('./own-store.js');
-    return this.begun(await openFolder(this.choice, () => openOwnStore(configuration, context, this.choice)));
+    return this.begun(await openFolder(this.choice, () => openOwnStore(this.choice)));
   }
 
   private async openRegistry(): Promise<StepTarget> {
     const bridge = await this.bridge;
     if (bridge !== undefined) return bridge;
-    const { configuration, context } = this.choice;
-    const { openOwnRegistry } = await import('./own-registry.js');
-    return this.begun(await openFolder(this.choice, () => openOwnRegistry(configuration, context)));
+    const { openOwnRegistry } = await import('./own-store.js');
+    return this.begun(await openFolder(this.choice, () => openOwnRegistry(this.choice)));
   }
 
   /** Where it fails, the end says it, once more with the beginning. */

@@ -1,4 +1,5 @@
-import { basename } from 'node:path';
+import { existsSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { type Environment, nonEmpty } from '../config/environment.js';
 
 /** What a command line and its environment tell the engine about its files and its telemetry; a flag comes before a variable. */
@@ -39,4 +40,43 @@ function flagValue(command: readonly string[], flag: string): string | undefined
   const word = command[at];
   if (word === undefined) return undefined;
   return word === flag ? command[at + 1] : word.slice(flag.length + 1);
+}
+
+/** A project's own file, by which its folder is known. */
+export const PROJECT_FILE = 'dbt_project.yml';
+
+/**
+ * The folder of the engine's project: the one that it was told, else the working folder or the nearest one above it that is
+ * a project; `undefined` where none is.
+ */
+export function findProjectFolder({ projectDir }: EngineSwitches, workingDir: string): string | undefined {
+  if (projectDir !== undefined) return resolve(workingDir, projectDir);
+  for (let folder = workingDir; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, PROJECT_FILE))) return folder;
+    if (dirname(folder) === folder) return undefined;
+  }
+}
+
+/** A JSONL file that the user has the engine write. */
+export interface UserFile {
+  readonly path: string;
+  /** Its length before the command began: the engine appends. */
+  readonly fromOffset: number;
+}
+
+/**
+ * Where the engine writes the file that the user asked for: `<log path>/NAME`, the log path being `logs` in the project
+ * folder unless it is told. `undefined` where the user asked for none.
+ */
+export function findUserFile(switches: EngineSwitches, workingDir: string): UserFile | undefined {
+  const { fileName, logPath = 'logs' } = switches;
+  if (fileName === undefined) return undefined;
+  const project = findProjectFolder(switches, workingDir) ?? workingDir;
+  const path = resolve(project, logPath, fileName);
+  return { path, fromOffset: lengthOf(path) };
+}
+
+function lengthOf(path: string): number {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found?.isFile() === true ? found.size : 0;
 }

@@ -1,3 +1,7 @@
+import type { ProcessContext } from '../cli/process-context.js';
+import type { Configuration } from '../config/configuration.js';
+import type { Logger } from '../core/logger.js';
+import type { CommandHost } from '../feature.js';
 import type { ArtifactSink } from '../files/artifact/artifact-sink.js';
 import type { TraceId } from '../record/ids.js';
 import type { RecordConsumer } from '../record/record-batch.js';
@@ -27,4 +31,26 @@ export interface ExecTarget extends StepTarget {
   readonly consumer: RecordConsumer;
   /** Where artifacts of steps go. */
   readonly artifacts: ArtifactSink;
+}
+
+/** What `exec` needs of the program. */
+export type ExecHost = Pick<CommandHost, 'openState' | 'openProgram'>;
+
+/** What decides where the records go. */
+export interface TargetChoice {
+  readonly configuration: Configuration;
+  /** `--to` */
+  readonly to: string | undefined;
+  /** Whether the user named the data folder: then a bridge with another one is not meant. */
+  readonly isFolderChosen: boolean;
+  /** The user's own OTLP endpoint, which may be a bridge. */
+  readonly userEndpoint: string | undefined;
+  readonly context: ProcessContext;
+  /** Opens the data folder, where no bridge takes the records. */
+  readonly host: ExecHost;
+  readonly logger: Logger;
+  /** Ends all waiting. */
+  readonly giveUp: AbortSignal;
+  /** Something does not work just now, in a sentence. */
+  readonly onTrouble: (message: string) => void;
 }

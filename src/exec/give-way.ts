@@ -1,8 +1,10 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
 import { promisify } from 'node:util';
+import type { Clock, Timer } from '../core/clock.js';
+import { processTree } from '../core/process-tree.js';
 
 /** How nice this process is while the command works, where it cannot leave it processors altogether. */
 const NICENESS = 15;
@@ -144,5 +146,61 @@ export class ShortTurns {
       // It has just ended.
     }
     await ended;
+  }
+}
+
+/** How often the memory of a command is looked at, in milliseconds. */
+const SAMPLE_MS = 250;
+/** Clock ticks a second in /proc, on every Linux. */
+const TICKS = 100;
+
+/** What a command and everything that it starts take, read from /proc: on Linux alone. */
+export class ProcessUsage {
+  /** The most memory that its processes held together when they were looked at, in bytes; `undefined` where that cannot be told. */
+  peakMemoryBytes: number | undefined;
+  private timer: Timer | undefined;
+
+  constructor(
+    private readonly pid: number,
+    private readonly clock: Clock,
+  ) {
+    this.sample();
+  }
+
+  stop(): void {
+    this.timer?.cancel();
+  }
+
+  private sample(): void {
+    try {
+      let bytes = 0;
+      for (const pid of processTree(this.pid)) bytes += residentBytes(pid);
+      if (bytes > 0) this.peakMemoryBytes = Math.max(this.peakMemoryBytes ?? 0, bytes);
+    } catch {
+      // It has just ended, or there is no /proc.
+    }
+    this.timer = this.clock.after(SAMPLE_MS, () => this.sample());
+  }
+}
+
+/** CPU time of all children that have ended, and theirs, in seconds; `undefined` where there is no /proc. */
+export function endedChildrenCpuSeconds(): number | undefined {
+  try {
+    const stat = readFileSync('/proc/self/stat', 'utf8');
+    // proc_pid_stat(5): cutime and cstime are the 16th and 17th field, of which two stand before the last parenthesis.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const ticks = Number(fields[13]) + Number(fields[14]);
+    return Number.isFinite(ticks) ? ticks / TICKS : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function residentBytes(pid: number): number {
+  try {
+    const kibibytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+    return Number(kibibytes ?? 0) * 1024;
+  } catch {
+    return 0;
   }
 }

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../core/clock.js';
 import { type Lazy, lazy } from '../core/lazy.js';
+import { pause } from '../core/pause.js';
 import { isInheritedByOthers, isWrittenByOthers } from '../core/process-tree.js';
 import { reasonOf } from '../core/reason-of.js';
 import { CommandRecords } from '../files/command-records.js';
@@ -20,19 +21,22 @@ import { writeSpoolEntry } from '../files/write-spool-entry.js';
 import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';
 import { stepInEnvironment } from '../record/resource.js';
 import type { DataFolderLock } from '../storage/data-folder-lock.js';
-import type { ChildEnding } from './child-ending.js';
-import type { CommandFacts } from './command-facts.js';
+import {
+  type ChildEnding,
+  type CommandFacts,
+  type Notices,
+  spoolEntryOf,
+  stepStartOf,
+  toCommandEnding,
+} from './command-facts.js';
 import { type CommandSpan, toForeignBatch } from './command-span.js';
 import { CommandTarget } from './command-target.js';
 import type { EndedEngine } from './engine-snapshots.js';
 import { mayRunSeveral } from './engine-switches.js';
-import type { StepTarget } from './exec-target.js';
-import type { Notices } from './notices.js';
+import type { ExecTarget, StepTarget } from './exec-target.js';
 import type { OtlpTap } from './otlp-tap.js';
 import { removePrivateFolder } from './private-folder.js';
 import { StepArtifacts } from './step-artifacts.js';
-import { spoolEntryOf, stepStartOf, toCommandEnding } from './step-facts.js';
-import { watchCancellation } from './watch-cancellation.js';
 
 /** What OTLP bodies may take in memory while the JSONL is read, in bytes: 64 MiB; beyond it they go to the private folder. */
 const MAX_HELD_BYTES = 64 * 1024 * 1024;
@@ -402,5 +406,37 @@ export class CommandRejects {
   say(): void {
     if (this.count === 0) return;
     this.notices.say(`lines or requests of telemetry that cannot be read: ${this.count}, kept in ${this.file.path}`);
+  }
+}
+
+/** How often it is asked whether the run was cancelled, in milliseconds. */
+const ASK_MS = 2_000;
+
+/** Whose cancellation is watched for, and what to do about it. */
+export interface CancellationWatch {
+  readonly stepId: string;
+  readonly clock: Clock;
+  /** Aborts when the command has ended. */
+  readonly hasEnded: AbortSignal;
+  readonly onCancelled: () => void;
+}
+
+/** Asks the registry, while a command is under way, whether its run was cancelled. Never fails: a registry that cannot tell is asked again. */
+export async function watchCancellation(
+  target: Promise<Pick<ExecTarget, 'registry'>>,
+  { stepId, clock, hasEnded, onCancelled }: CancellationWatch,
+): Promise<void> {
+  const registry = await target.then(
+    (found) => found.registry,
+    () => undefined,
+  );
+  while (registry !== undefined && !hasEnded.aborted) {
+    const isCancelled = await registry.isCancelled(stepId).catch(() => false);
+    if (isCancelled === null || hasEnded.aborted) return;
+    if (isCancelled) {
+      onCancelled();
+      return;
+    }
+    await pause(clock, ASK_MS, hasEnded);
   }
 }

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createDecoding, type Decoding } from '../app/create-decoding.js';
 import type { Clock } from '../core/clock.js';
 import { Health } from '../core/health.js';
 import { type Lazy, lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
+import { createDecoding, type Decoding } from '../otlp/create-decoding.js';
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import { PublicSchema } from '../otlp/public-schema.js';
 import type { BodyDecoder, DecodedRequest } from '../otlp/request-decoder.js';

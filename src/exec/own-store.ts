@@ -1,22 +1,24 @@
-import { App } from '../app.js';
-import { appDeps } from '../cli/app-deps.js';
-import type { ProcessContext } from '../cli/process-context.js';
-import type { Configuration } from '../config/configuration.js';
-import type { Logger } from '../core/logger.js';
+import { join } from 'node:path';
+import { silentLogger } from '../core/logger.js';
 import { PatientConsumer } from '../files/patient-consumer.js';
 import { ConsumeError, type RecordConsumer } from '../record/record-batch.js';
-import type { ExecTarget } from './exec-target.js';
+import { LocalStepRegistry } from '../run/local-step-registry.js';
+import { takeDataFolder } from '../storage/take-data-folder.js';
+import type { ExecTarget, StepTarget, TargetChoice } from './exec-target.js';
 
 /**
  * Opens the data folder for this process alone.
  * @throws DataFolderInUseError, StoreError, ConfigurationError
  */
-export async function openOwnStore(
-  configuration: Configuration,
-  context: ProcessContext,
-  { logger, giveUp, onTrouble }: { logger: Logger; giveUp: AbortSignal; onTrouble: (message: string) => void },
-): Promise<ExecTarget> {
-  const app = await App.open(configuration, appDeps(context, logger), 'follow');
+export async function openOwnStore({
+  configuration,
+  context,
+  host,
+  logger,
+  giveUp,
+  onTrouble,
+}: TargetChoice): Promise<ExecTarget> {
+  const app = await host.openProgram(configuration, context, logger);
   await app.start();
   const watched: RecordConsumer = {
     async consume(delivery) {
@@ -42,4 +44,38 @@ export async function openOwnStore(
     },
     close: (deadline) => app.shutdown(deadline),
   };
+}
+
+/**
+ * Opens of the data folder what a step is noted in, and nothing else, for this process alone: all that a command without
+ * telemetry needs.
+ * @throws DataFolderInUseError, StoreError
+ */
+export async function openOwnRegistry({
+  configuration,
+  context: { clock, pid },
+  host,
+}: TargetChoice): Promise<StepTarget> {
+  const folder = configuration['data-dir'];
+  const lock = takeDataFolder(folder, pid, clock.nowUnixMs());
+  try {
+    const state = await host.openState(configuration, clock);
+    // What is wrong with a declaration is said by whoever opens the whole store.
+    await state.places.declare(configuration, clock.nowUnixMs());
+    const { executions: store, runs } = state;
+    return {
+      registry: new LocalStepRegistry({ store, runs, listeners: [], clock, logger: silentLogger }),
+      spoolTo: null,
+      where: join(folder, 'runs'),
+      settle: async () => {},
+      finish: async () => null,
+      async close() {
+        await state.close();
+        lock.release();
+      },
+    };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
 }

@@ -24,31 +24,33 @@ import { writeSpoolEntry } from '../files/write-spool-entry.js';
 import { invocationIdOf } from '../record/ids.js';
 import { STEP_ATTRIBUTE } from '../record/resource.js';
 import type { DataFolderLock } from '../storage/data-folder-lock.js';
-import type { ChildEnding } from './child-ending.js';
-import type { CommandFacts } from './command-facts.js';
+import {
+  type ChildEnding,
+  type CommandFacts,
+  EXEC_VARIABLE,
+  type ExecOptions,
+  isWrapped,
+  Notices,
+  readExecOptions,
+  spoolEntryOf,
+  stepStartOf,
+} from './command-facts.js';
 import type { CommandSpan } from './command-span.js';
-import { mayRunSeveral, readEngineSwitches } from './engine-switches.js';
-import { type ExecOptions, readExecOptions } from './exec-options.js';
-import { giveWay, type TakeBack } from './give-way.js';
-import { EXEC_VARIABLE, isWrapped } from './is-wrapped.js';
+import { findUserFile, mayRunSeveral, readEngineSwitches } from './engine-switches.js';
+import type { ExecHost } from './exec-target.js';
+import { endedChildrenCpuSeconds, giveWay, ProcessUsage, type TakeBack } from './give-way.js';
 import type { LiveRecords } from './live-records.js';
-import { Notices } from './notices.js';
 import { OtlpInlet } from './otlp-inlet.js';
-import { placeInTrace } from './place-in-trace.js';
 import { makePrivateFolder } from './private-folder.js';
-import { endedChildrenCpuSeconds, ProcessUsage } from './process-usage.js';
-import { FORWARDED_SIGNALS, isForwarded } from './signal-forwarding.js';
-import { spoolEntryOf, stepStartOf } from './step-facts.js';
-import { isInTerminalForeground } from './terminal-foreground.js';
-import { formatTraceparent, parseTraceparent, type TraceContext } from './trace-context.js';
-import { findUserFile } from './user-file.js';
+import { FORWARDED_SIGNALS, isForwarded, isInTerminalForeground } from './signal-forwarding.js';
+import { formatTraceparent, parseTraceparent, placeInTrace, type TraceContext } from './trace-context.js';
 
 /**
  * What `run-bridge exec` does: runs the command as if nothing stood between it and the caller, with the bridge at its side.
  * Whatever goes wrong with the bridge is a line on standard error.
  * @throws CliError for options that are none.
  */
-export async function runExec(invocation: Invocation): Promise<CommandExit> {
+export async function runExec(invocation: Invocation, host: ExecHost): Promise<CommandExit> {
   const { context, operands: command } = invocation;
   const options = readExecOptions(invocation);
   const notices = new Notices(context.stderr, options.isQuiet);
@@ -65,7 +67,7 @@ export async function runExec(invocation: Invocation): Promise<CommandExit> {
     },
     onFault: (error) => notices.say(`internal error, which the command does not notice: ${String(error)}`),
   });
-  const bridge = await bridgeFor(invocation, options, notices);
+  const bridge = await bridgeFor(invocation, host, options, notices);
   child = startChild(command, bridge?.environment ?? context.environment);
   for (const signal of early) child.signal(signal);
   bridge?.begin(child.pid);
@@ -122,7 +124,7 @@ class Patience {
 }
 
 /** `undefined` where there is none: it cannot be had, or an `exec` around this one has taken that part. */
-async function bridgeFor(invocation: Invocation, options: ExecOptions, notices: Notices) {
+async function bridgeFor(invocation: Invocation, host: ExecHost, options: ExecOptions, notices: Notices) {
   if (await isWrapped(invocation.context.environment)) {
     const asked = [...Object.keys(invocation.flags), ...invocation.switches].filter((name) => !HARMLESS.has(name));
     if (asked.length > 0) {
@@ -131,7 +133,7 @@ async function bridgeFor(invocation: Invocation, options: ExecOptions, notices: 
     }
     return undefined;
   }
-  return CommandBridge.prepare(invocation, options, notices).catch((error: unknown) => {
+  return CommandBridge.prepare(invocation, host, options, notices).catch((error: unknown) => {
     notices.say(`${wordsOf(error)}; the command runs, its telemetry is not kept`);
     return undefined;
   });
@@ -216,7 +218,12 @@ const MAX_SHARE_MS = 30_000;
 /** The bridge of one wrapped command, from the port that is open before it starts to the last record. */
 export class CommandBridge {
   /** Prepares what must be there before the command starts, and no more: its start waits for this. @throws whatever is in the way. */
-  static async prepare(invocation: Invocation, options: ExecOptions, notices: Notices): Promise<CommandBridge> {
+  static async prepare(
+    invocation: Invocation,
+    host: ExecHost,
+    options: ExecOptions,
+    notices: Notices,
+  ): Promise<CommandBridge> {
     const { context, operands: command } = invocation;
     const { configuration: asked, rows, warnings } = await resolveForCommand(invocation);
     for (const warning of warnings) notices.say(warning);
@@ -242,7 +249,7 @@ export class CommandBridge {
       isParentOwn: span !== null,
     });
     return new CommandBridge({
-      ...{ context, options, configuration, isFolderChosen: isSet('data-dir'), logger, notices, stepId, command },
+      ...{ context, host, options, configuration, isFolderChosen: isSet('data-dir'), logger, notices, stepId, command },
       ...{ startedUnixMs: context.clock.nowUnixMs(), inlet, folder, file: userFile ?? ownFile, span, environment },
     });
   }

@@ -11,13 +11,11 @@ import { spoolArtifacts } from '../files/artifact/spooled-artifacts.js';
 import type { CommandStep } from '../files/command-steps.js';
 import { ENGINE_FILE, SPOOLED_OTLP_FILE } from '../files/spool-folder.js';
 import type { StepRegistry } from '../run/step-registry.js';
-import type { CommandFacts } from './command-facts.js';
+import { type CommandFacts, stepStartOf } from './command-facts.js';
 import { EngineSnapshots } from './engine-snapshots.js';
-import { type EngineSwitches, readEngineSwitches } from './engine-switches.js';
+import { type EngineSwitches, findProjectFolder, PROJECT_FILE, readEngineSwitches } from './engine-switches.js';
 import type { ExecTarget } from './exec-target.js';
 import { findArtifacts } from './find-artifacts.js';
-import { findProjectFolder, PROJECT_FILE } from './project-folder.js';
-import { stepStartOf } from './step-facts.js';
 
 /** What a command left in the engine's target folder, on its way to where artifacts are kept. Nothing here fails a command. */
 export class StepArtifacts {

@@ -2,7 +2,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { checkDestinations } from '../../src/app/otlp-destinations.js';
+import { checkDestinations } from '../../src/config/otlp-destinations.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { Logger } from '../../src/core/logger.js';
 import { RetryPolicy } from '../../src/core/retry-policy.js';

@@ -3,10 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, it } from 'vitest';
-import { readExecOptions } from '../../../src/exec/exec-options.js';
-import { Notices } from '../../../src/exec/notices.js';
+import { Notices, readExecOptions } from '../../../src/exec/command-facts.js';
+import type { ExecHost } from '../../../src/exec/exec-target.js';
 import { CommandBridge } from '../../../src/exec/run-exec.js';
 import { contextIn } from '../../fake/run-in-process.js';
+
+const unopened: ExecHost = {
+  openState: () => Promise.reject(new Error('nothing is to be opened')),
+  openProgram: () => Promise.reject(new Error('nothing is to be opened')),
+};
 
 it('leaves whose command it is as soon as that has started, before anything else is loaded', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'run-bridge-command-'));
@@ -14,7 +19,7 @@ it('leaves whose command it is as soon as that has started, before anything else
   const flags = { 'data-dir': join(dir, 'data'), job: 'nightly' };
   const invocation = { context, flags, switches: new Set<string>(), operands: ['true'] };
   const notices = new Notices(new PassThrough(), true);
-  const bridge = await CommandBridge.prepare(invocation, readExecOptions(invocation), notices);
+  const bridge = await CommandBridge.prepare(invocation, unopened, readExecOptions(invocation), notices);
   try {
     bridge.begin(undefined);
     const [folder = ''] = readdirSync(join(dir, 'data', 'spool'));

@@ -1,13 +1,13 @@
-import { PublicAttributeSchema } from '../otlp/attribute-schema.js';
-import { JsonCodec } from '../otlp/json-codec.js';
-import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
-import { ProtobufCodec } from '../otlp/protobuf-codec.js';
-import type { PublicSchema } from '../otlp/public-schema.js';
-import type { BodyDecoder } from '../otlp/request-decoder.js';
-import { splitJson } from '../otlp/split-json.js';
-import { LargeBodyDecoder, splitProtobuf } from '../otlp/wire/large-body-decoder.js';
-import { JsonDecoder, WireDecoder } from '../otlp/wire/wire-decoder.js';
 import type { Signal } from '../record/record-batch.js';
+import { PublicAttributeSchema } from './attribute-schema.js';
+import { JsonCodec } from './json-codec.js';
+import type { OtlpCodec, OtlpEncoding } from './otlp-codec.js';
+import { ProtobufCodec } from './protobuf-codec.js';
+import type { PublicSchema } from './public-schema.js';
+import type { BodyDecoder } from './request-decoder.js';
+import { splitJson } from './split-json.js';
+import { LargeBodyDecoder, splitProtobuf } from './wire/large-body-decoder.js';
+import { JsonDecoder, WireDecoder } from './wire/wire-decoder.js';
 
 /** What makes records of OTLP. */
 export interface Decoding {

@@ -1,10 +1,10 @@
-import type { Configuration } from '../config/configuration.js';
-import { ConfigurationError } from '../config/configuration-error.js';
-import { maskUrl } from '../config/mask.js';
-import { toDestinationConfig } from '../config/to-destination-config.js';
 import { reasonOf } from '../core/reason-of.js';
 import type { DestinationConfig } from '../export/destination-config.js';
 import { findLoops, loadTls } from '../export/destination-config.js';
+import type { Configuration } from './configuration.js';
+import { ConfigurationError } from './configuration-error.js';
+import { maskUrl } from './mask.js';
+import { toDestinationConfig } from './to-destination-config.js';
 
 /** A destination's name, and where it is: without secrets. */
 export type NamedPlace = readonly [name: string, where: string];
