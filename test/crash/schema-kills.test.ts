@@ -26,7 +26,7 @@ beforeAll(async () => {
   console.log(`CRASH_SEED=${SEED} SCHEMA_KILLS=${KILLS}`);
   folder = mkdtempSync(join(tmpdir(), 'run-bridge-schema-'));
   cleanUp.folder(folder);
-  compiled = await compileSource('store/open-sqlite-state', 'store/open-postgres-state', 'component/clock');
+  compiled = await compileSource('storage/open-sqlite-state', 'storage/open-postgres-state', 'core/clock');
   cleanUp.folder(compiled);
 });
 afterAll(() => cleanUp.run());

@@ -230,9 +230,9 @@ describe.skipIf(process.platform !== 'linux')('where processors are short', () =
   });
 
   test('it takes its own place again when the command has ended, where the system lets it', async () => {
-    const compiled = await compileSource('cli/exec/give-way');
+    const compiled = await compileSource('exec/give-way');
     const script = `
-      import { giveWay } from '${join(compiled, 'cli/exec/give-way.js')}';
+      import { giveWay } from '${join(compiled, 'exec/give-way.js')}';
       import { readFileSync } from 'node:fs';
       import { getPriority } from 'node:os';
       const now = () => [readFileSync('/proc/self/stat', 'utf8').split(') ')[1].split(' ')[38], getPriority()];

@@ -17,7 +17,7 @@ let compiled: string;
 let lineCount: number;
 
 beforeAll(async () => {
-  compiled = await compileSource('source/convert-file', 'source/import-paths', 'otlp/json-codec');
+  compiled = await compileSource('files/convert-file', 'files/import-paths', 'otlp/json-codec');
   lineCount = writeLargeJsonl(jsonl, 100e6);
 }, TIMEOUT_MS);
 afterAll(() => {
@@ -54,7 +54,7 @@ describe('a JSONL of 100 MB', () => {
     async () => {
       const stopped = join(folder, 'stopped.parquet');
       await peakOf(`
-        const { convertFile } = await import('${compiled}/source/convert-file.js');
+        const { convertFile } = await import('${compiled}/files/convert-file.js');
         const controller = new AbortController();
         const options = { otlp, signal: controller.signal, threads: 2, onProgress: () => controller.abort() };
         const failure = await convertFile('${jsonl}', '${stopped}', options).catch((error) => error);
@@ -69,7 +69,7 @@ describe('a JSONL of 100 MB', () => {
     async () => {
       const back = join(folder, 'back.jsonl');
       await peakOf(`
-        const { convertFile } = await import('${compiled}/source/convert-file.js');
+        const { convertFile } = await import('${compiled}/files/convert-file.js');
         await convertFile('${parquet}', '${back}', { otlp, signal });`);
       expect(readFileSync(back).equals(readFileSync(jsonl))).toBe(true);
     },
@@ -80,7 +80,7 @@ describe('a JSONL of 100 MB', () => {
     'is imported within 300 MiB',
     async () => {
       const peakMib = await peakOf(`
-        const { importPaths } = await import('${compiled}/source/import-paths.js');
+        const { importPaths } = await import('${compiled}/files/import-paths.js');
         const consumer = { async consume() {} };
         await importPaths(['${jsonl}'], consumer, { otlp, signal, clock: undefined });`);
       expect(peakMib).toBeLessThan(MAX_PEAK_MIB);
@@ -92,7 +92,7 @@ describe('a JSONL of 100 MB', () => {
 /** Converts the file in a process of its own and tells its peak resident memory in MiB. */
 function convertPeak(output: string, threads: number): Promise<number> {
   return peakOf(`
-    const { convertFile } = await import('${compiled}/source/convert-file.js');
+    const { convertFile } = await import('${compiled}/files/convert-file.js');
     await convertFile('${jsonl}', '${output}', { otlp, signal, threads: ${threads} });`);
 }
 

@@ -8,7 +8,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /**
  * Present sources, and what they need, as JavaScript, for tests that run a part of them in a process of its own: a file
  * for each. Lies inside `node_modules`, so that packages are found; the caller removes it.
- * @param entries from `src/`, for example `source/convert-file`
+ * @param entries from `src/`, for example `files/convert-file`
  * @returns the folder that stands for `src`
  */
 export async function compileSource(...entries: readonly string[]): Promise<string> {
