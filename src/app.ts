@@ -6,7 +6,7 @@ import { ArtifactStorage } from './app/artifact-storage.js';
 import { addDatabaseHealth } from './app/database-health.js';
 import { exportHealth } from './app/export-health.js';
 import { LateApi } from './app/late-api.js';
-import { Leased, RETENTION_LEASE } from './app/leased.js';
+import { Leased, RETENTION_LEASE } from './app/leases.js';
 import { createLimits } from './app/limits.js';
 import { type OpenParts, openParts } from './app/open-parts.js';
 import { Ports } from './app/ports.js';

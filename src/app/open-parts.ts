@@ -20,8 +20,8 @@ import { takeDataFolder } from '../storage/take-data-folder.js';
 import { openOutbox, type WebhookOutbox } from '../webhook/feature.js';
 import type { AppDeps, AppPurpose } from './app-deps.js';
 import { sharedBucketOf } from './bucket-of.js';
-import { DatabaseLease, SEVERAL } from './database-lease.js';
 import { folderIdOf } from './folder-id.js';
+import { DatabaseLease, SEVERAL } from './leases.js';
 import { STATE_FILE } from './limits.js';
 import { openState, sayIfStateIsNew } from './open-state.js';
 import { sharingProblems } from './sharing-problems.js';
@@ -82,7 +82,7 @@ export async function openParts(configuration: Configuration, deps: AppDeps, pur
     // Several processes have what they share elsewhere.
     if (!isShared) await sayIfStateIsNew(state, { dataFolder: folder, isNew, logger: deps.logger });
     if (configuration['database-url'] !== 'off') {
-      lease = await DatabaseLease.take(state.leases, isShared ? SEVERAL : folderId, deps);
+      lease = await DatabaseLease.take(isShared ? SEVERAL : folderId, { ...deps, leases: state.leases });
     }
     const problems = await state.places.declare(configuration, deps.clock.nowUnixMs());
     if (problems.length > 0) throw new ConfigurationError(problems);

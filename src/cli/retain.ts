@@ -2,9 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ArtifactStorage } from '../app/artifact-storage.js';
-import { DatabaseLease, SEVERAL } from '../app/database-lease.js';
-import { HeldLease } from '../app/held-lease.js';
-import { RETENTION_LEASE } from '../app/leased.js';
+import { DatabaseLease, RETENTION_LEASE, SEVERAL, takeLease } from '../app/leases.js';
 import { openState } from '../app/open-state.js';
 import { sharedBucket } from '../app/shared-bucket.js';
 import { sharedPlaceProblems } from '../app/sharing-problems.js';
@@ -102,13 +100,10 @@ async function takeTurn(
   const logger = loggerOf(configuration, context);
   const isShared = configuration.processes === 'several';
   const holder = isShared ? SEVERAL : configuration['data-dir'];
-  const lease = await DatabaseLease.take(state.leases, holder, { ...context, logger });
+  const deps = { leases: state.leases, clock: context.clock, logger };
+  const lease = await DatabaseLease.take(holder, deps);
   if (!isShared) return () => lease.release();
-  const turn = await HeldLease.take(RETENTION_LEASE, `retain ${randomUUID()}`, {
-    leases: state.leases,
-    ...context,
-    logger,
-  });
+  const turn = await takeLease(RETENTION_LEASE, `retain ${randomUUID()}`, deps);
   if (turn === undefined) {
     await lease.release();
     throw new CliError(

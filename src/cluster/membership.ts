@@ -9,7 +9,7 @@ import type { Logger } from '../core/logger.js';
 import { reasonOf } from '../core/reason-of.js';
 import type { MemberStore } from '../storage/cluster/member-store.js';
 import type { Fence } from '../storage/fence.js';
-import { LEASE_MS, LEASE_RENEW_MS } from '../storage/lease-times.js';
+import { LEASE_MS, LEASE_RENEW_MS } from '../storage/lease-store.js';
 
 /** What a membership works with. */
 export interface MembershipDeps {

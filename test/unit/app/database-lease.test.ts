@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DatabaseLease } from '../../../src/app/database-lease.js';
+import { DatabaseLease } from '../../../src/app/leases.js';
 import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { State } from '../../../src/storage/state.js';
 import { FakeClock } from '../../fake/fake-clock.js';
@@ -23,8 +23,8 @@ afterEach(async () => {
 });
 
 function take(index: number): Promise<DatabaseLease> {
-  const deps = { clock, logger: new RecordingLogger(), random: Math.random };
-  return DatabaseLease.take(state.leases, folders[index] ?? '', deps);
+  const deps = { leases: state.leases, clock, logger: new RecordingLogger() };
+  return DatabaseLease.take(folders[index] ?? '', deps);
 }
 
 /** Lets time pass while somebody waits. */

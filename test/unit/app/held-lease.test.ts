@@ -2,9 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { HeldLease } from '../../../src/app/held-lease.js';
-import type { LeaseStore } from '../../../src/storage/lease-store.js';
-import { LEASE_MS, LEASE_RENEW_MS } from '../../../src/storage/lease-times.js';
+import { takeLease } from '../../../src/app/leases.js';
+import { LEASE_MS, LEASE_RENEW_MS, type LeaseStore } from '../../../src/storage/lease-store.js';
 import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { State } from '../../../src/storage/state.js';
 import { FakeClock } from '../../fake/fake-clock.js';
@@ -27,7 +26,7 @@ afterEach(async () => {
 });
 
 const take = (holder: string, leases: LeaseStore = state.leases) =>
-  HeldLease.take('work', holder, { leases, clock, logger });
+  takeLease('work', holder, { leases, clock, logger });
 
 /** Time goes by, and whatever fell due is done. */
 async function pass(byMs: number): Promise<void> {
