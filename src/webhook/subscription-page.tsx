@@ -1,13 +1,7 @@
 import type { Caller } from '../api/caller.js';
 import { may } from '../api/permissions.js';
-import { countText } from '../web/page/count-text.js';
-import { Fact } from '../web/page/fact.js';
 import { Layout } from '../web/page/layout.js';
-import { lengthText } from '../web/page/length-text.js';
-import { Mark, type Mood } from '../web/page/mark.js';
-import { Moment } from '../web/page/moment.js';
-import { Pager } from '../web/page/pager.js';
-import { ScrollTable } from '../web/page/scroll-table.js';
+import { countText, Fact, lengthText, Mark, Moment, type Mood, Pager, ScrollTable } from '../web/page/parts.js';
 import type { WebhookAttempt, WebhookEvent, WebhookEventState } from './event.js';
 import type { WebhookStanding, WebhookState, WebhookSubscription } from './subscription.js';
 

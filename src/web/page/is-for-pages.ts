@@ -1,6 +1,7 @@
 import type { Request } from 'express';
-import { PAGE_COOKIE } from './page-cookie.js';
 
+/** The cookie that has a browser's token. */
+export const PAGE_COOKIE = 'run_bridge_token';
 const PAGES = /^\/(?:runs|webhooks|sign-in|sign-out|arrive|pages)(?:\/|$)/;
 
 /**

@@ -1,12 +1,10 @@
 import type { ErrorRequestHandler, Request, Response } from 'express';
 import { type Caller, SENDER } from '../../api/caller.js';
 import { failureHandler } from '../../api/failure-handler.js';
-import { ArrivalPage } from './arrival-page.js';
-import { FailurePage } from './failure-page.js';
+import { Layout, sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import type { PageSession } from './page-session.js';
-import { sendPage } from './send-page.js';
-import { SignInPage } from './sign-in-page.js';
+import { ArrivalPage, SignInPage } from './sign-in-router.js';
 
 /** Turns whatever a page's router throws into a page; who has no token gets the one where they sign in. Mounted last. */
 export function pageFailures(
@@ -42,4 +40,30 @@ export function pageFailures(
 function visitorOf(response: Response): Caller | null {
   const { caller }: { readonly caller?: Caller } = response.locals;
   return caller === undefined || caller === SENDER ? null : caller;
+}
+
+const TITLES: Readonly<Record<number, string>> = {
+  403: 'Not allowed',
+  404: 'Not found',
+  429: 'Too many tries',
+  503: 'Not just now',
+};
+
+/** What is shown in place of a page: what happened, and what to do. */
+export function FailurePage(props: {
+  readonly status: number;
+  readonly message: string;
+  readonly caller: Caller | null;
+  readonly version: string;
+}) {
+  const title = TITLES[props.status] ?? (props.status < 500 ? 'That cannot be done' : 'run-bridge failed');
+  return (
+    <Layout title={title} caller={props.caller} version={props.version}>
+      <h1>{title}</h1>
+      <p>{props.message}</p>
+      <p>
+        <a href="/">All runs</a>
+      </p>
+    </Layout>
+  );
 }

@@ -3,12 +3,11 @@ import { type RequestHandler, Router } from 'express';
 import { ApiError } from '../../api/api-error.js';
 import { lazy } from '../../core/lazy.js';
 import { packageFile } from '../../core/package-file.js';
-import { admitVisitor } from './admit-visitor.js';
 import type { PageDeps } from './page-deps.js';
 import { pageFailures } from './page-failures.js';
-import { PageSession } from './page-session.js';
-import { runListRouter } from './run-list-router.js';
-import { runRouter } from './run-router.js';
+import { admitVisitor, PageSession } from './page-session.js';
+import { runListRouter } from './run-list-page.js';
+import { runRouter } from './run-page.js';
 import { signInRouter } from './sign-in-router.js';
 
 /** The pages, all behind tokens but the one that takes them. What is not among them is a page that says so. */

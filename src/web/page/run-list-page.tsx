@@ -1,16 +1,24 @@
+import { type Request, Router } from 'express';
+import { authorize, callerOf } from '../../api/authenticate.js';
 import type { Caller } from '../../api/caller.js';
+import { groupBy } from '../../core/group-by.js';
 import type { SetAsideRun } from '../../run/invocation-notes.js';
-import { countText } from './count-text.js';
-import { FirstRun, type FirstRunProps } from './first-run.js';
-import { Layout } from './layout.js';
-import { lengthText } from './length-text.js';
-import { Moment } from './moment.js';
-import { Pager } from './pager.js';
-import { runLengthMs } from './run-length.js';
-import { type RunListFilter, runListHref, STATUS_CHOICES } from './run-list-filter.js';
-import { RunMark } from './run-mark.js';
-import type { RunRow } from './run-row.js';
-import { type Column, ScrollTable } from './scroll-table.js';
+import { FIRST_ACCOUNT_ID } from '../../storage/account-store.js';
+import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
+import { RUN_STATUS, type RunStatus } from '../../storage/run-status.js';
+import { Layout, sendPage } from './layout.js';
+import type { PageDeps } from './page-deps.js';
+import {
+  type Column,
+  countText,
+  lengthText,
+  Moment,
+  Pager,
+  pageNumber,
+  RunMark,
+  runLengthMs,
+  ScrollTable,
+} from './parts.js';
 
 const COLUMNS: readonly Column[] = [
   'Run',
@@ -146,4 +154,152 @@ function Row({ row: { run, failedCount }, nowUnixMs }: { readonly row: RunRow; r
       <td class="name">{run.project.name}</td>
     </tr>
   );
+}
+
+/** Runs on a page. */
+const PAGE_SIZE = 25;
+
+/** `/`: the runs of an account, the last to start first. */
+export function runListRouter(deps: PageDeps): Router {
+  const { catalog, notes, clock, otlpUrl, isTokenNeeded, version } = deps;
+  const router = Router();
+  router.get('/', authorize('runs:read'), async (request, response) => {
+    const caller = callerOf(response);
+    const filter = runListFilter(request);
+    const { items, totalCount } = await catalog.listRuns(caller.accountId, {
+      ...(filter.status !== null && { statuses: STATUS_CHOICES[filter.status] }),
+      ...(filter.text !== '' && { textContains: filter.text }),
+      ...{ orderBy: 'created', isDescending: true, limit: PAGE_SIZE, offset: (filter.page - 1) * PAGE_SIZE },
+    });
+    const rows = await runRows(items, deps);
+    const setAside = await notes.listSetAside(caller.accountId);
+    const list = { rows, totalCount, pageSize: PAGE_SIZE, filter, setAside };
+    const sending = sendingOf(request, caller);
+    const now = { nowUnixMs: clock.nowUnixMs(), version };
+    await sendPage(response, <RunListPage caller={caller} list={list} sending={sending} {...now} />);
+  });
+  return router;
+
+  function sendingOf({ hostname }: Request, { accountId }: Caller): FirstRunProps {
+    return {
+      // What listens everywhere is reached by the name under which these pages are.
+      otlpUrl: otlpUrl().replace(/\/\/(?:0\.0\.0\.0|\[::\]):/, `//${hostname}:`),
+      isTokenNeeded: isTokenNeeded || accountId !== FIRST_ACCOUNT_ID,
+    };
+  }
+}
+
+/** What can be chosen, by its word in the address. */
+export const STATUS_CHOICES = {
+  failed: [RUN_STATUS.error],
+  running: [RUN_STATUS.queued, RUN_STATUS.starting, RUN_STATUS.running],
+  succeeded: [RUN_STATUS.success],
+  cancelled: [RUN_STATUS.cancelled],
+} as const satisfies Readonly<Record<string, readonly RunStatus[]>>;
+
+/** Which runs a list shows. */
+export interface RunListFilter {
+  /** `null` for all. */
+  readonly status: keyof typeof STATUS_CHOICES | null;
+  /** Empty for all. */
+  readonly text: string;
+  /** From 1. */
+  readonly page: number;
+}
+
+/** The longest text that is looked for, in characters. */
+const MAX_TEXT_LENGTH = 200;
+
+/** Reads an address; what cannot be read there filters nothing. */
+export function runListFilter(request: Pick<Request, 'query'>): RunListFilter {
+  const { status, text } = request.query;
+  return {
+    status: typeof status === 'string' && isChoice(status) ? status : null,
+    text: typeof text === 'string' ? text.trim().slice(0, MAX_TEXT_LENGTH) : '',
+    page: pageNumber(request),
+  };
+}
+
+/** The address of a list. */
+export function runListHref({ status, text, page }: RunListFilter): string {
+  const parameters = new URLSearchParams({
+    ...(status !== null && { status }),
+    ...(text !== '' && { text }),
+    ...(page > 1 && { page: String(page) }),
+  });
+  return parameters.size === 0 ? '/' : `/?${parameters}`;
+}
+
+function isChoice(text: string): text is keyof typeof STATUS_CHOICES {
+  return Object.hasOwn(STATUS_CHOICES, text);
+}
+
+/** Where telemetry goes. */
+export interface FirstRunProps {
+  readonly otlpUrl: string;
+  /** Whether senders need a token there, or their runs would be another account's. */
+  readonly isTokenNeeded: boolean;
+}
+
+/** For who has no run yet: how to send the first one. */
+export function FirstRun({ otlpUrl, isTokenNeeded }: FirstRunProps) {
+  const header = isTokenNeeded ? ' OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer $TOKEN"' : '';
+  // Without a token a command's run is the first account's, and without an address it looks for the data folder.
+  const exec = isTokenNeeded ? `RUN_BRIDGE_TOKEN=$TOKEN run-bridge exec --to ${otlpUrl}` : 'run-bridge exec';
+  return (
+    <section class="empty">
+      <h2>No run has come yet</h2>
+      <p>On this machine, put run-bridge before your command; the run is here a second later:</p>
+      <pre class="command" tabindex={0}>
+        {exec} -- dbt build
+      </pre>
+      <p>From anywhere else, tell the engine where to send it:</p>
+      <pre class="command" tabindex={0}>
+        {`OTEL_EXPORTER_OTLP_ENDPOINT=${otlpUrl}${header} dbt build --export-to-otlp`}
+      </pre>
+      <p>
+        No project at hand? <code>run-bridge demo --to {otlpUrl}</code> sends a recorded run.
+      </p>
+    </section>
+  );
+}
+
+/** A run as lists show it. */
+export interface RunRow {
+  readonly run: CatalogRun;
+  /** Nodes that failed with an error, and tests that failed; `null` where nothing is kept of its telemetry. */
+  readonly failedCount: number | null;
+}
+
+/** Counts the nodes of runs that failed, by what is known of each run at once: no record log is read for it. */
+export async function runRows(
+  runs: readonly CatalogRun[],
+  { catalog, tracker }: Pick<PageDeps, 'catalog' | 'tracker'>,
+): Promise<readonly RunRow[]> {
+  const [first] = runs;
+  if (first === undefined) return [];
+  const steps = await catalog.stepsOf(
+    first.accountId,
+    runs.map(({ id }) => id),
+  );
+  const ofRun = groupBy(steps, ({ runId }) => runId);
+  const rows: RunRow[] = [];
+  for (const run of runs) rows.push({ run, failedCount: await failedCountOf(ofRun.get(run.id) ?? [], tracker) });
+  return rows;
+}
+
+async function failedCountOf(steps: readonly CatalogStep[], tracker: PageDeps['tracker']): Promise<number | null> {
+  const ofTrace = groupBy(
+    steps.flatMap(({ invocations }) => invocations),
+    ({ traceId }) => traceId,
+  );
+  let count: number | null = null;
+  for (const [traceId, own] of ofTrace) {
+    const invocations = (await tracker.find(traceId))?.invocations;
+    for (const { index } of own) {
+      const found = invocations?.find((one) => one.index === index);
+      if (found !== undefined) count = (count ?? 0) + found.nodeCounts.error + found.nodeCounts.failed;
+    }
+  }
+  return count;
 }

@@ -1,12 +1,9 @@
 import express, { Router } from 'express';
 import { ApiError } from '../../api/api-error.js';
 import { may } from '../../api/permissions.js';
-import { tooManyTries } from './admit-visitor.js';
-import { localPath } from './local-path.js';
+import { Layout, sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
-import type { PageSession } from './page-session.js';
-import { sendPage } from './send-page.js';
-import { SignInPage } from './sign-in-page.js';
+import { type PageSession, tooManyTries } from './page-session.js';
 
 /** The longest form. */
 const MAX_FORM_BYTES = 8 * 1024;
@@ -55,4 +52,86 @@ function fieldsOf(body: unknown): { readonly token: string; readonly to: string 
   const fields = new Map<string, unknown>(Object.entries(body));
   const token = fields.get('token');
   return { token: typeof token === 'string' ? token.trim() : '', to: localPath(fields.get('to')) };
+}
+
+/** What the page for signing in shows. */
+export interface SignInProps {
+  /** Where to go afterwards: a path of this server. */
+  readonly to: string;
+  /** Why the last try did not do; `null` where there was none. */
+  readonly problem: string | null;
+  readonly version: string;
+}
+
+/** Takes a token. */
+export function SignInPage({ to, problem, version }: SignInProps) {
+  return (
+    <Layout title="Sign in" caller={null} version={version}>
+      <div class="narrow">
+        <h1>Sign in</h1>
+        {problem !== null && (
+          <p class="notice bad" role="alert">
+            {problem}
+          </p>
+        )}
+        <form method="post" action="/sign-in" class="stack">
+          <input type="hidden" name="to" value={to} />
+          <label for="token">Token</label>
+          <input
+            id="token"
+            name="token"
+            type="password"
+            autocomplete="current-password"
+            spellcheck={false}
+            required
+            autofocus
+          />
+          <button type="submit">Sign in</button>
+        </form>
+        <p>
+          The first start left a token in the file <code>admin-token</code> of the data folder. This makes another one,
+          which may look and change nothing:
+        </p>
+        <pre class="command" tabindex={0}>
+          run-bridge token create --name me --permission read_only
+        </pre>
+        <p class="hint">
+          The token stays in this browser for a week, in a cookie that no script can read.{' '}
+          {to !== '/' && <a href={to}>Signed in already? Go on.</a>}
+        </p>
+      </div>
+    </Layout>
+  );
+}
+
+const HERE = 'http://here.invalid';
+
+/** A path of this server that a request names, with its query; `/` for everything else, above all for other servers' URLs. */
+export function localPath(value: unknown): string {
+  if (typeof value !== 'string' || !value.startsWith('/')) return '/';
+  if (!URL.canParse(value, HERE)) return '/';
+  const { origin, pathname, search } = new URL(value, HERE);
+  // `//elsewhere` and `/\elsewhere` are URLs of other servers; so is a path that begins so once its dots are gone.
+  return origin !== HERE || pathname.startsWith('//') ? '/' : `${pathname}${search}`;
+}
+
+/**
+ * For who follows a link from a chat or a mail: their browser keeps the cookie back until a page of this server itself
+ * leads on. It leads to `/arrive`, since a browser takes a page that leads to itself for the same visit.
+ * @param to the path that they want
+ */
+export function ArrivalPage({ to }: { readonly to: string }) {
+  const href = `/arrive?to=${encodeURIComponent(to)}`;
+  return (
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta http-equiv="refresh" content={`0;url=${href}`} />
+        <title>run-bridge</title>
+      </head>
+      <body>
+        <a href={href}>Go on to run-bridge</a>
+      </body>
+    </html>
+  );
 }

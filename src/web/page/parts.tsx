@@ -1,0 +1,149 @@
+import type { Request } from 'express';
+import type { Child } from 'hono/jsx';
+import type { CatalogRun } from '../../storage/run-catalog.js';
+import type { RunStatus } from '../../storage/run-status.js';
+
+/** A name and what it is, in a list of facts. @param isName whether it may be a long name, which is broken anywhere */
+export function Fact(props: { readonly name: string; readonly isName?: boolean; readonly children?: Child }) {
+  const { name, isName = false, children } = props;
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd {...(isName && { class: 'name' })}>{children}</dd>
+    </div>
+  );
+}
+
+/** What a word stands for: its color, and a sign for who does not tell colors apart. */
+export type Mood = 'good' | 'bad' | 'busy' | 'neutral';
+
+const SIGNS: Readonly<Record<Mood, string>> = { good: '✓', bad: '✗', busy: '●', neutral: '–' };
+
+/** A status in a word, with its color and sign. */
+export function Mark({ word, mood }: { readonly word: string; readonly mood: Mood }) {
+  return (
+    <span class={`mark ${mood}`}>
+      <span aria-hidden="true">{SIGNS[mood]}</span> {word}
+    </span>
+  );
+}
+
+/** A time in UTC, to the second; what a program reads of it is exact. */
+export function Moment({ unixMs }: { readonly unixMs: number }) {
+  const exact = new Date(unixMs).toISOString();
+  return <time datetime={exact}>{exact.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')}</time>;
+}
+
+/** A column's heading; of numbers it stands at the right. */
+export type Column = string | { readonly number: string };
+
+/** A table with headings, in a part of the page that scrolls by itself where it is too wide. @param label what it shows */
+export function ScrollTable(props: {
+  readonly label: string;
+  readonly columns: readonly Column[];
+  /** Its rows. */
+  readonly children?: Child;
+}) {
+  const { label, columns, children } = props;
+  return (
+    <section class="scroll" tabindex={0} aria-label={label}>
+      <table>
+        <thead>
+          <tr>{columns.map(heading)}</tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </section>
+  );
+}
+
+function heading(column: Column) {
+  if (typeof column === 'string') return <th scope="col">{column}</th>;
+  return (
+    <th scope="col" class="number">
+      {column.number}
+    </th>
+  );
+}
+
+/** A number and its noun: `1 error`, `1,200 errors`. @param plural default: with an s */
+export function countText(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count.toLocaleString('en')} ${count === 1 ? noun : plural}`;
+}
+
+/** How long something took, to about three digits: `450 ms`, `12.3 s`, `2 min 5 s`, `1 h 2 min`. @param lengthMs at least 0 */
+export function lengthText(lengthMs: number): string {
+  const ms = Math.max(0, lengthMs);
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  const minutes = Math.round(seconds / 60);
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** What a pager shows. */
+export interface PagerProps {
+  /** From 1. */
+  readonly page: number;
+  readonly pageSize: number;
+  readonly totalCount: number;
+  /** Of what, in the singular. */
+  readonly noun: string;
+  /** The address of a page. */
+  readonly href: (page: number) => string;
+  /** What the pages before and after are called. */
+  readonly words?: readonly [before: string, after: string];
+}
+
+/** How many there are, and the way to the pages before and after. */
+export function Pager({ page, pageSize, totalCount, noun, href, words = ['Newer', 'Older'] }: PagerProps) {
+  const pageCount = Math.max(1, Math.ceil(totalCount / pageSize));
+  return (
+    <nav class="pager" aria-label="Pages">
+      {page > 1 && (
+        <a href={href(page - 1)} rel="prev">
+          ← {words[0]}
+        </a>
+      )}
+      <span>
+        {countText(totalCount, noun)}, page {page} of {pageCount}
+      </span>
+      {page < pageCount && (
+        <a href={href(page + 1)} rel="next">
+          {words[1]} →
+        </a>
+      )}
+    </nav>
+  );
+}
+
+/** Which page of a list an address asks for, from 1; the first where it says nothing that can be read. */
+export function pageNumber({ query }: Pick<Request, 'query'>): number {
+  const { page } = query;
+  return typeof page === 'string' && /^[1-9]\d{0,6}$/.test(page) ? Number(page) : 1;
+}
+
+const WORDS: Readonly<Record<RunStatus, readonly [word: string, mood: Mood]>> = {
+  1: ['queued', 'neutral'],
+  2: ['starting', 'busy'],
+  3: ['running', 'busy'],
+  10: ['succeeded', 'good'],
+  20: ['failed', 'bad'],
+  30: ['cancelled', 'neutral'],
+};
+
+/** Where a run or a step stands. */
+export function RunMark({ status }: { readonly status: RunStatus }) {
+  const [word, mood] = WORDS[status];
+  return <Mark word={word} mood={mood} />;
+}
+
+/** How long a run took, or has taken so far, in milliseconds; `null` while it waits. */
+export function runLengthMs(
+  { startedUnixMs, dequeuedUnixMs, finishedUnixMs }: CatalogRun,
+  nowUnixMs: number,
+): number | null {
+  const fromUnixMs = startedUnixMs ?? dequeuedUnixMs;
+  return fromUnixMs === null ? null : Math.max(0, (finishedUnixMs ?? nowUnixMs) - fromUnixMs);
+}
