@@ -62,7 +62,7 @@ export class App {
     }
   }
 
-  /** Takes records as a receiver does: resolves when they are durable. Where nobody listens, the disk is looked at before. */
+  /** Accepts records like a receiver does: resolves when they are durable. Without a listener, the disk is checked before. */
   readonly consumer: RecordConsumer;
   readonly reader: RecordLogReader;
   readonly tracker: RunTracker;
@@ -70,9 +70,9 @@ export class App {
   readonly registry: LocalStepRegistry;
   /** Keeps artifacts of steps. */
   readonly artifacts: ArtifactSink;
-  /** Hosted runs that are to be brought in, or were. */
+  /** Hosted runs in the queue. */
   readonly pulls: PullStore;
-  /** Where the program listens; addresses are known after `start()`. */
+  /** The addresses the program listens on; known after `start()`. */
   readonly ports: Ports;
   private readonly spool: Spool;
   private readonly clock: Clock;
@@ -107,7 +107,7 @@ export class App {
       state: opened.state,
       outbox: opened.outbox,
       folderId: opened.folderId,
-      // Of several processes, whichever has an event delivers it, whoever has the run.
+      // With several processes any of them delivers an event, whichever owns the run.
       tracker: parts.anyRuns,
       reader: parts.anyReader,
       webUrl: () => (purpose === 'serve' ? this.ports.webUrl : null),
@@ -126,7 +126,7 @@ export class App {
     limits.memory.collectsWith(() => opened.exports?.collectGarbage());
     const { maxInFlightBytes } = limits;
     const guards = [...limits.guards, lease ?? [], cluster?.membership ?? []].flat();
-    // What cannot be accepted by several processes says nothing of the disk.
+    // A failure that several processes share says nothing about the disk.
     const consumer = cluster?.writer ?? new WatchedConsumer(recordLog, limits.watch);
     this.consumer =
       purpose === 'serve'
@@ -289,8 +289,8 @@ export class App {
   }
 
   /**
-   * Ends an import: judges the runs that it brought, writes their Parquet and exports them, as far as destinations take
-   * them before `deadline`; the rest is exported by the next `serve`.
+   * Ends an import: computes the verdicts of its runs, writes their Parquet and exports them, as far as destinations accept
+   * them before `deadline`; the next `serve` exports the rest.
    * @returns whether everything was exported.
    */
   async finishImport(traceIds: Iterable<TraceId>, stop: AbortSignal, deadlineMs: number): Promise<boolean> {
@@ -306,8 +306,8 @@ export class App {
   }
 
   /**
-   * A command whose records were handed to `consumer` has ended: waits for its runs' verdicts and files, for what earlier
-   * commands left behind to be taken in, and for destinations to take everything, until `deadline`; what is left then, the next start goes on with.
+   * Ends a command whose records were passed to `consumer`: waits for its runs' verdicts and files, for the import of
+   * earlier leftovers, and for destinations to accept everything, until `deadline`; the next start continues the rest.
    * @returns whether everything was exported.
    */
   async finishCommand(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<boolean> {
@@ -317,13 +317,13 @@ export class App {
     return (await this.opened.exports?.flush(deadline)) ?? true;
   }
 
-  /** Waits until what commands left behind is taken in and their runs have verdicts and files. */
+  /** Waits until leftovers of commands are imported and their runs have verdicts and files. */
   async takeInLeftovers(deadline: AbortSignal): Promise<void> {
     await this.spool.looked(deadline);
     await this.settled(this.spool.traceIds, deadline);
   }
 
-  /** Takes in the folder of one command, which was left in another place. @returns the count of its records. @throws DataFolderInUseError */
+  /** Imports the folder of one command from another place. @returns the number of its records. @throws DataFolderInUseError */
   async takeInCommand(folder: string): Promise<number> {
     const count = await this.spool.takeIn(folder);
     for (const traceId of this.spool.traceIds) this.imported.add(traceId);
@@ -354,7 +354,7 @@ async function close({ lease, state, lock }: OpenParts): Promise<void> {
   lock.release();
 }
 
-/** A command's end waits no longer for webhooks, in milliseconds: the next start goes on with what is left. */
+/** How long the end of a command waits for webhooks, in milliseconds: the next start sends the rest. */
 const WEBHOOK_FLUSH_MS = 10_000;
-/** How often a run that is being judged is looked at, in milliseconds. */
+/** How often a run without a verdict is checked, in milliseconds. */
 const SETTLE_POLL_MS = 20;

@@ -12,7 +12,7 @@ import type { RecordConsumer } from './record/record-batch.js';
 import type { StepRegistry } from './run/step-registry.js';
 import type { State } from './storage/state.js';
 
-/** What a feature adds to the program. What is a function is called when somebody first asks for it, so that a start loads none of it. */
+/** The parts that a feature adds to the program. Functions are called on first use, so that a start loads none of their code. */
 export interface Feature {
   /** Started with the program, in this order. */
   readonly components: readonly Component[];
@@ -25,11 +25,11 @@ export interface Feature {
   readonly metrics?: () => Promise<MetricSource>;
 }
 
-/** What commands of features need of a program that is not at work. Each function loads what it does when it is called. */
+/** Functions of the program for commands of features that run without a server. Each loads its code when it is called. */
 export interface CommandHost {
   /**
    * Reads from the state of a data folder what no other file contains, for example ids of runs. A bridge may be running on it.
-   * @returns `undefined` where there is no state, or none that can be read
+   * @returns `undefined` if there is no readable state
    */
   askState<Answer>(
     configuration: Pick<Configuration, 'data-dir' | 'database-url'>,

@@ -8,7 +8,7 @@ import type { ProcessTakeover } from './cli/process-context.js';
 const MIN_FILES = 128;
 
 // The only file that touches argv, the environment, exit codes and signals. It imports nothing of the program before
-// it knows that this Node can run it.
+// it has checked the version of Node.
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {
   process.stderr.write(
@@ -50,7 +50,7 @@ const [
 
 fileMask.narrow();
 
-/** How long the process may go on when its work is done, in milliseconds: connections that nobody closes. */
+/** How long the process may continue when its work is done, in milliseconds, because of open connections. */
 const LINGER_MS = 500;
 /** How long a signal to itself may take to end the process, in milliseconds. */
 const DEATH_MS = 100;
@@ -74,7 +74,7 @@ for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
     stop.abort();
   });
 }
-// A reader that went away (`run-bridge config | head`) is no failure.
+// A reader that has gone (`run-bridge config | head`) is not a failure.
 process.stdout.on('error', () => {});
 process.stderr.on('error', () => {});
 for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
@@ -98,7 +98,7 @@ const ending = await runCli(process.argv.slice(2), {
   nodeVersion: process.versions.node,
   nodePath: process.execPath,
   packageDir: fileURLToPath(packageFile('./')),
-  // Looking at it opens it, which only those do who read it.
+  // The getter opens the stream, so only commands that read it access it.
   get stdin() {
     return process.stdin;
   },
@@ -135,21 +135,21 @@ if (typeof ending === 'number') {
   endAs(ending);
 }
 
-/** What is thrown here would end the process, and the exit code of the command with it. */
+/** An exception here would end the process, and lose the exit code of the command. */
 function reportFault({ onFault }: ProcessTakeover, error: unknown): void {
   try {
     onFault(error);
   } catch {
-    // There is nowhere left to say it.
+    // There is no place left to report it.
   }
 }
 
-/** How many files the process may have open, after Node has raised that as far as it may; where the system does not say, any number. */
+/** The process's limit of open files, after Node has raised it as far as possible; unlimited if unknown. */
 function readMaxFiles(): number {
   return Number(/^Max open files +(\d+)/m.exec(readText('/proc/self/limits'))?.[1] ?? Number.POSITIVE_INFINITY);
 }
 
-/** What a file of the system says; nothing where there is none. */
+/** The content of a file of the system; empty if it does not exist. */
 function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
@@ -163,7 +163,7 @@ function endAs({ exitCode, signal }: CommandExit): void {
   if (signal !== null) {
     process.removeAllListeners(signal);
     process.kill(process.pid, signal);
-    // The first process of a container does not die by its own signal; a moment later it exits.
+    // The first process of a container does not die from its own signal; it exits shortly after.
     setTimeout(() => process.exit(exitCode), DEATH_MS);
     return;
   }

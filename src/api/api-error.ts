@@ -1,4 +1,4 @@
-/** A request that is not answered with what it asks for. The message is for whoever sent it: what happened and what to do. */
+/** A request that fails. The message is for the client: what happened and how to fix it. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   /**
@@ -14,7 +14,7 @@ export class ApiError extends Error {
     super(userMessage, options);
   }
 
-  /** What is not there, and what is another account's: nobody can tell these apart. */
+  /** Missing objects, and those of other accounts: clients cannot distinguish them. */
   static notFound(): ApiError {
     return new ApiError(404, 'The requested resource was not found.');
   }

@@ -25,8 +25,8 @@ export interface ApiRouterDeps {
 }
 
 /**
- * The API behind its tokens: nothing below its paths is answered without one, not even that there is nothing. What is not
- * there is said in the envelope below all of `/api`: clients read a JSON body whatever they asked for.
+ * The API behind its tokens: nothing below its paths is answered without one, not even a 404. Unknown
+ * paths get the envelope below all of `/api`: clients read a JSON body whatever they asked for.
  */
 export function apiRouter({ authenticator, isOpen, routers, logger }: ApiRouterDeps): Router {
   const router = Router();
@@ -43,7 +43,7 @@ export function apiRouter({ authenticator, isOpen, routers, logger }: ApiRouterD
   return router;
 }
 
-/** Turns whatever a router throws into an answer in the envelope; mounted after the routers. */
+/** Maps every error of a router to a response in the envelope; mounted after the routers. */
 export function apiErrors(logger: Logger): ErrorRequestHandler {
   return failureHandler(logger, ({ status, userMessage, headers }, _request, response) => {
     response.status(status).set(headers).json(failure(status, userMessage));

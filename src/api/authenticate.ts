@@ -5,8 +5,8 @@ import { type Caller, SENDER } from './caller.js';
 import { may, type Right } from './permissions.js';
 
 /**
- * Lets in who has a good token, and notes who it is for `authorize` and `callerOf`.
- * @param isOpen whether the address takes telemetry without a token: then who has none is let in as a sender
+ * Requires a valid token, and stores its caller for `authorize` and `callerOf`.
+ * @param isOpen whether the address accepts telemetry without a token: then anonymous requests are senders
  */
 export function authenticate(authenticator: Authenticator, isOpen: boolean): RequestHandler {
   return async (request, response, next) => {
@@ -33,14 +33,14 @@ export function authenticate(authenticator: Authenticator, isOpen: boolean): Req
   };
 }
 
-/** What is answered to who has no token. */
+/** The response to a request without a token. */
 export function tokenNeeded(): ApiError {
   return new ApiError(401, 'A token is needed: send the header "Authorization: Token <token>".', CHALLENGE);
 }
 
 const CHALLENGE = { 'WWW-Authenticate': 'Bearer realm="run-bridge"' };
 
-/** A guard that says what it asks for, so that a test can compare every route with the table. */
+/** A guard that exposes its permission, so that a test can compare every route with the table. */
 export type Guard = RequestHandler & { readonly right: Right | null };
 
 /**
@@ -65,7 +65,7 @@ export function authorize(right: Right | null): Guard {
   return Object.assign(guard, { right });
 }
 
-/** Who is asking, behind `authenticate`. */
+/** The caller of a request, after `authenticate`. */
 export function callerOf(response: Response): Caller {
   const { caller }: { readonly caller?: Caller } = response.locals;
   if (caller === undefined) throw new Error('this route is mounted before authenticate()');

@@ -6,7 +6,7 @@ import type { Caller } from './caller.js';
 import type { FailedTries } from './failed-tries.js';
 import { hashOf, isSecret } from './token-secret.js';
 
-/** Who came. `invalid` is every token that is not good: unknown, malformed, expired and revoked ones look the same. */
+/** The result of authentication. `invalid` is every invalid token: unknown, malformed, expired and revoked ones look the same. */
 export type Admission =
   | { readonly kind: 'admitted'; readonly caller: Caller }
   | { readonly kind: 'missing' | 'invalid' }
@@ -23,7 +23,7 @@ export interface AuthenticatorDeps {
 
 /** A token that was good is taken for good for so long without another look, in milliseconds: revoking it takes effect then. */
 const GOOD_MS = 5_000;
-/** Good tokens remembered; of more than these, the one that came longest ago is forgotten, and looked up again. */
+/** Maximum number of cached valid tokens; beyond, the least recently used one is looked up again. */
 const MAX_GOOD = 1_000;
 /** When a token was last used is written down to this precision, in milliseconds. */
 const USE_NOTED_MS = 600_000;
@@ -37,32 +37,32 @@ interface Good {
 }
 
 /**
- * Finds out from a request's `Authorization` whose token it has. A new token is good at once; one that was revoked is
- * refused within five seconds. A token that is known to be good comes in from an address that has failed too often, too:
- * behind a proxy or a NAT, one misconfigured client locks nobody else out.
+ * Authenticates a request's `Authorization`. A new token is valid at once; a revoked one is
+ * rejected within five seconds. A cached valid token is also accepted from an address that has failed too often:
+ * behind a proxy or a NAT, one misconfigured client does not lock out others.
  */
 export class Authenticator {
-  /** By the token's hash, in the order in which they came last. */
+  /** By the token's hash, in the order of last use. */
   private readonly good = new Map<string, Good>();
   /** By the token's hash. */
   private readonly granted = new Map<string, Caller>();
 
   constructor(private readonly deps: AuthenticatorDeps) {}
 
-  /** Lets a token in that is kept in memory alone, as long as the program runs: for commands that it starts itself. */
+  /** Accepts a token that is kept only in memory, as long as the program runs: for commands that it starts itself. */
   grant(token: string, caller: Caller): void {
     this.granted.set(hashOf(token).toString('hex'), caller);
   }
 
   /**
    * @param authorization `Token …` or `Bearer …`
-   * @param address who sent it; an IP address
+   * @param address of the sender; an IP address
    * @throws StoreError
    */
   async admit(authorization: string | undefined, address: string): Promise<Admission> {
     if (authorization === undefined) return { kind: 'missing' };
     const { tries } = this.deps;
-    // Whatever it is, it is hashed and looked up: what is malformed takes as long as what is unknown.
+    // Every token is hashed and looked up: a malformed one takes as long as an unknown one.
     const hash = hashOf(tokenIn(authorization));
     const key = hash.toString('hex');
     const fresh = this.freshCaller(key);
@@ -77,8 +77,8 @@ export class Authenticator {
   }
 
   /**
-   * Whose token it is, where nobody has to have one; `undefined` for everything else. No tries are counted: other programs'
-   * credentials may stand there.
+   * The caller of an optional token; `undefined` for everything else. Failures are not counted: the header may contain
+   * another program's credentials.
    * @throws StoreError
    */
   async recognize(authorization: string): Promise<Caller | undefined> {
@@ -89,7 +89,7 @@ export class Authenticator {
     return this.freshCaller(key) ?? (await this.find(key, hash));
   }
 
-  /** Of a token that was good a moment ago. */
+  /** For a token that was valid a moment ago. */
   private freshCaller(key: string): Caller | undefined {
     const known = this.good.get(key);
     return this.granted.get(key) ?? (known !== undefined && this.isFresh(known) ? known.caller : undefined);
@@ -124,7 +124,7 @@ export class Authenticator {
     this.good.set(key, { caller, expiresUnixMs: row.expiresUnixMs, lookedUpMs: clock.monotonicMs() });
     const nowUnixMs = clock.nowUnixMs();
     if (nowUnixMs - (row.usedUnixMs ?? 0) > USE_NOTED_MS) {
-      // Nobody waits for it, and a use that goes unnoted is no reason to refuse it.
+      // Not awaited, and a failure to save it is no reason to reject the token.
       tokens
         .noteUse(row.id, nowUnixMs)
         .catch((error: unknown) => logger.debug({ reason: String(error) }, 'failed to save the last use of a token'));

@@ -1,7 +1,7 @@
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { PermissionSet } from '../storage/permission-set.js';
 
-/** Who is asking. */
+/** The caller of a request. */
 export interface Caller {
   /** Nothing of another account is shown to them or changed by them. */
   readonly accountId: number;

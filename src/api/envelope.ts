@@ -10,7 +10,7 @@ export interface Envelope<Data> {
   readonly data: Data;
 }
 
-/** A list's answer says what it was filtered by, and how much of it there is. */
+/** A list's response contains its filters and the total count. */
 export interface ListEnvelope<Item> extends Envelope<readonly Item[]> {
   readonly extra: {
     readonly filters: Readonly<Record<string, unknown>> & { readonly limit: number; readonly offset: number };

@@ -5,12 +5,12 @@ import type { Clock } from '../core/clock.js';
 const MAX_TRIES = 20;
 /** In milliseconds. */
 const TRY_BACK_MS = 3_000;
-/** Addresses remembered; of more than these, who tried longest ago is forgotten. Some 2 MB. */
+/** Maximum number of remembered addresses; beyond, the least recent one is forgotten. Some 2 MB. */
 const MAX_ADDRESSES = 10_000;
 
 /**
- * Limits failed tries by address: 20 at once and 20 a minute afterwards. The addresses of one IPv6 network (64 bits) count
- * as one, because whoever has one of them has them all.
+ * Limits failed attempts by address: 20 at once and 20 a minute afterwards. The addresses of one IPv6 network (64 bits) count
+ * as one, because a client usually has all of them.
  */
 export class FailedTries {
   /** When an address has all its tries again, in monotonic milliseconds; in order of the last try. */
@@ -19,8 +19,8 @@ export class FailedTries {
   constructor(private readonly clock: Clock) {}
 
   /**
-   * Takes one try from an address before it is known whether it fails: many at once get no more than one after the other.
-   * @returns how long to wait in milliseconds where it has none left; then nothing is taken.
+   * Takes one attempt of an address before its result is known: concurrent requests get no more than sequential ones.
+   * @returns how long to wait in milliseconds if none is left; then nothing is taken.
    */
   take(address: string): number | null {
     const key = keyOf(address);

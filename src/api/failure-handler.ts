@@ -4,16 +4,16 @@ import { StoreError } from '../storage/store-error.js';
 import { ApiError } from './api-error.js';
 
 /**
- * Turns whatever a router throws into an answer; mounted after the routers. What is no fault of the request is logged.
- * @param answer gives it, with the error's status and headers
+ * Maps every error of a router to a response; mounted after the routers. Errors that are not the client's fault are logged.
+ * @param answer sends the response, with the error's status and headers
  */
 export function failureHandler(
   logger: Logger,
   answer: (error: ApiError, request: Request, response: Response) => void | Promise<void>,
 ): ErrorRequestHandler {
-  // Express tells by the number of parameters what handles errors.
+  // Express recognises error handlers by the number of parameters.
   return async (error: unknown, request, response, _next) => {
-    // Whoever gave up meanwhile is nobody to answer, and no fault of this program.
+    // If the client has gone there is nobody to answer, and no error of this program.
     if (response.destroyed) return;
     if (response.headersSent) {
       // Its client sees that it is not whole.
@@ -33,7 +33,7 @@ function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-/** What a request is answered with, whatever was thrown: details of what is 500 or 503 are for the log alone. */
+/** The response to any error: details of a 500 or 503 are only logged. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof StoreError && error.code === 'unstorable') {

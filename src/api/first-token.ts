@@ -10,11 +10,11 @@ import { hashOf, isWholeSecret, newSecret } from './token-secret.js';
 export const FIRST_TOKEN_FILE = 'admin-token';
 
 /**
- * Sees to it that there is a token for everything where the state has none, in a file of the data folder that this user
- * alone can read. A token that is in the file already is taken: of a start that was killed, or of a state that is gone,
- * whose users still have it. The file may be removed once its token is kept elsewhere.
- * @returns the file's path; `null` where the state has, or had, a token.
- * @throws StoreError; an Error of the file system; an Error where the file holds something else, which is left as it is.
+ * Makes sure that a state without tokens gets one with all permissions, in a file of the data folder that only this user
+ * can read. An existing token in the file is used: from a start that was killed, or of a lost state
+ * whose users still have it. The file may be removed once the token is stored elsewhere.
+ * @returns the file's path; `null` if the state has, or had, a token.
+ * @throws StoreError; an error of the file system; an Error if the file has other contents, which are not changed.
  */
 export async function makeFirstToken(tokens: TokenStore, dataFolder: string, clock: Clock): Promise<string | null> {
   if (!(await tokens.isEmpty())) return null;
@@ -38,9 +38,9 @@ export async function makeFirstToken(tokens: TokenStore, dataFolder: string, clo
 }
 
 /**
- * Removes the file with the first token where that is the token with this hash: once revoked it is of no use, and must not
- * come back with a state that is made anew.
- * @returns its path; `null` where it holds another one, or none.
+ * Removes the file with the first token if it contains the token with this hash: once revoked it is useless, and must not
+ * return with a rebuilt state.
+ * @returns its path; `null` if it contains another one, or none.
  */
 export function removeFirstToken(dataFolder: string, hash: string): string | null {
   const path = join(dataFolder, FIRST_TOKEN_FILE);
@@ -50,7 +50,7 @@ export function removeFirstToken(dataFolder: string, hash: string): string | nul
   return path;
 }
 
-/** @returns `null` where there is none. */
+/** @returns `null` if there is none. */
 function readSecret(path: string): string | null {
   const text = readText(path);
   if (text === null || text === '') return null;

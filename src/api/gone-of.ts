@@ -1,6 +1,6 @@
 import type { Response } from 'express';
 
-/** Aborts when whoever asked has gone. */
+/** Aborts when the client has gone. */
 export function goneOf(response: Response): AbortSignal {
   const gone = new AbortController();
   response.once('close', () => gone.abort());

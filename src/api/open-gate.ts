@@ -4,8 +4,8 @@ import { may } from './permissions.js';
 import { lookUp, senderAccountOf } from './sender-account.js';
 
 /**
- * Lets everybody send telemetry. Who has a good token with `telemetry:write` sends for its account, all others for the
- * first one: a token that is not good counts as none, since nobody asked for it.
+ * Lets everybody send telemetry. A valid token with `telemetry:write` sends for its account, all others for the
+ * first one: an invalid token counts as none, since none is required.
  */
 export class OpenGate implements SenderGate {
   constructor(private readonly authenticator: Pick<Authenticator, 'recognize'>) {}

@@ -2,16 +2,16 @@ import type { Request } from 'express';
 import type { TimeRange } from '../storage/run-catalog.js';
 import { ApiError } from './api-error.js';
 
-/** Parameters of a request as Express gives them: a text, or a list of them where one came several times. */
+/** Parameters of a request from Express: a text, or a list if one was repeated. */
 export type Parameters = Readonly<Record<string, unknown>>;
 
 /** More values of one parameter than this are refused. */
 const MAX_VALUES = 1_000;
 
 /**
- * The texts that a parameter holds, however it is written: `a,b`, repeated, `["a"]`, `['a']`, `[1, 2]` or empty, with or
- * without `[]` behind its name, as some HTTP libraries write lists.
- * `undefined` where it did not come at all.
+ * The texts of a parameter, in any notation: `a,b`, repeated, `["a"]`, `['a']`, `[1, 2]` or empty, with or
+ * without `[]` after its name, as some HTTP libraries write lists.
+ * `undefined` if it is missing.
  */
 export function textsOf(parameters: Parameters, name: string): readonly string[] | undefined {
   const value = parameters[name] ?? parameters[`${name}[]`];
@@ -59,7 +59,7 @@ function toNumber(name: string, text: string): number {
   return Number(text);
 }
 
-/** ISO 8601 with or without a time and a zone (UTC then); a plus that came as it is reads as a blank. */
+/** ISO 8601 with or without a time and a zone (default UTC); a literal plus was decoded to a blank. */
 function parseTime(text: string): number | undefined {
   const parts = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:\.(\d+))?\s*(Z|[+ -]?\d\d:?\d\d)?)?$/i.exec(text);
   if (parts === null) return undefined;
@@ -76,7 +76,7 @@ export interface ListPart<Order> {
   readonly offset: number;
   readonly orderBy: Order;
   readonly isDescending: boolean;
-  /** As it is echoed; `null` where nobody said. */
+  /** The value that is echoed; `null` if not given. */
   readonly order: string | null;
 }
 
@@ -106,14 +106,14 @@ export function listPart<Order>(
   return { limit: Math.min(limit, MAX_LIMIT), offset, orderBy, isDescending, order };
 }
 
-/** One value and a list of them, both of which are to be heeded; `undefined` where neither says anything. An empty list is none. */
+/** The intersection of one value and a list; `undefined` if neither is given. An empty list counts as not given. */
 export function among<Value>(one: Value | undefined, list: readonly Value[] | undefined): readonly Value[] | undefined {
   const said = list?.length === 0 ? undefined : list;
   if (one === undefined) return said;
   return said === undefined || said.includes(one) ? [one] : [];
 }
 
-/** The number that a path names. @throws ApiError 404 for what is none: nothing is there either */
+/** The id in a path. @throws ApiError 404 if it is invalid, like for a missing object */
 export function idIn(request: Request, name: string): number {
   const text = String(request.params[name]);
   if (!/^\d{1,15}$/.test(text)) throw ApiError.notFound();

@@ -26,8 +26,8 @@ const WORKING: readonly Right[] = [
 ];
 
 /**
- * What each permission set allows; docs/operate.md shows it as a table. The names are the hosted platform's. `sender` is
- * whoever comes without a token to an address that takes telemetry without one.
+ * The rights of each permission set; docs/operate.md shows them as a table. The names are the hosted platform's. `sender` is
+ * an anonymous client at an address that accepts telemetry without a token.
  */
 export const PERMISSIONS: Readonly<Record<Caller['permission'], readonly Right[]>> = {
   account_admin: [...WORKING, 'webhooks:read', 'webhooks:write', 'tokens:manage'],
@@ -39,7 +39,7 @@ export const PERMISSIONS: Readonly<Record<Caller['permission'], readonly Right[]
   sender: ['telemetry:write', 'artifacts:write', 'metrics:read'],
 };
 
-/** Whether somebody may do something. */
+/** Whether a caller has a right. */
 export function may({ permission }: Pick<Caller, 'permission'>, right: Right): boolean {
   return PERMISSIONS[permission].includes(right);
 }

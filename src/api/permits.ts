@@ -10,7 +10,7 @@ const MAX_WAITING = 8;
 /** There was no permit to be had. */
 export class NoPermitError extends Error {
   override readonly name = 'NoPermitError';
-  /** @param code `busy` where as many wait as may, `stopped` where whoever asked has gone */
+  /** @param code `busy` if the queue is full, `stopped` if the client has gone */
   constructor(
     readonly code: 'busy' | 'stopped',
     message: string,

@@ -4,8 +4,8 @@ import type { Caller } from './caller.js';
 import { may } from './permissions.js';
 
 /**
- * What a caller is shown of a run's texts and commands: all, where they may read artifacts, which have it as well.
- * It knows the words of the run whose records it is taught (`learnNames`). @param setting `redaction`
+ * A run's texts and commands as a caller may see them: unredacted with the right to read artifacts, which contain them as well.
+ * It learns the words of the run from its records (`learnNames`). @param setting `redaction`
  */
 export function textRedactor(caller: Pick<Caller, 'permission'>, setting: RedactionLevel): Redactor {
   const reader = may(caller, 'artifacts:read') ? 'artifactReader' : 'anybodyElse';

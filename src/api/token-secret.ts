@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 
-/** By which secret scanners, and people, know a token. */
+/** The prefix by which secret scanners, and people, recognise a token. */
 const PREFIX = 'rbt_';
-/** How many random bytes a token is made of: nobody guesses 256 bits, so that one round of SHA-256 keeps it. */
+/** Random bytes of a token: 256 bits cannot be guessed, so one round of SHA-256 protects it. */
 const SECRET_BYTES = 32;
 
 const WHOLE = /^rbt_[\w-]{43}$/;
@@ -22,7 +22,7 @@ export function isWholeSecret(text: string): boolean {
   return WHOLE.test(text);
 }
 
-/** What is kept of a token: SHA-256, 32 bytes. Takes any text. */
+/** The stored form of a token: SHA-256, 32 bytes. Accepts any text. */
 export function hashOf(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }

@@ -18,7 +18,7 @@ export interface AccessDeps {
   readonly logger: Logger;
 }
 
-/** Who may do what at which of the program's addresses. */
+/** The permissions of senders at each of the program's addresses. */
 export class Access {
   readonly authenticator: Authenticator;
   private readonly tokenGate: SenderGate;
@@ -35,8 +35,8 @@ export class Access {
   }
 
   /**
-   * What `exec` of this program's own commands needs in its environment to hand over to an address of it: a token that is
-   * good as long as the program runs, may do what senders may, and is kept in memory alone. Nothing where none is asked for.
+   * The environment that commands under `exec` need to send to an address of this program: a token that is
+   * valid as long as the program runs, has the permissions of senders, and is kept only in memory. Empty where no token is required.
    */
   credentialsFor(host: string): Readonly<Record<string, string>> {
     if (this.isOpen(host)) return {};
@@ -52,7 +52,7 @@ export class Access {
     return this.auth === 'none' || (this.auth === 'auto' && isLoopback(host));
   }
 
-  /** What says who may send telemetry to an address, and whose it is. @param host that it listens on */
+  /** Decides who may send telemetry to an address, and for which account. @param host that it listens on */
   gateAt(host: string): SenderGate {
     return this.isOpen(host) ? this.openGate : this.tokenGate;
   }

@@ -9,7 +9,7 @@ import type { State } from '../storage/state.js';
 export interface ApiRoutersDeps
   extends Pick<OwnApiDeps, 'notes' | 'reader' | 'tracker' | 'redaction' | 'clock' | 'stopping'> {
   readonly state: State;
-  /** What adds routers of its own. */
+  /** Adds the routers of features. */
   readonly features: readonly Pick<Feature, 'api' | 'apiPaths'>[];
   /** The program's version. */
   readonly version: string;

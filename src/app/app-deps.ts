@@ -27,7 +27,7 @@ export interface AppDeps {
 }
 
 /**
- * `serve` listens. `follow` is the same without listening: whoever started it hands records to `consumer`. `import` takes
- * records too, and judges their runs once everything is there.
+ * `serve` listens. `follow` is the same without listening: its caller passes records to `consumer`. `import` also takes
+ * records, and computes verdicts once everything is there.
  */
 export type AppPurpose = 'serve' | 'follow' | 'import';

@@ -2,7 +2,7 @@ import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import type { S3Location } from '../storage/bucket/s3-location.js';
 
-/** The bucket of a configuration; `null` where things are kept in the data folder. */
+/** The configured bucket; `null` if artifacts are stored in the data folder. */
 export function bucketOf(configuration: Configuration): S3Location | null {
   const { artifacts, bucketEnvironment } = configuration;
   if (artifacts === 'folder') return null;
@@ -18,7 +18,7 @@ export function bucketOf(configuration: Configuration): S3Location | null {
   };
 }
 
-/** The bucket that several processes share. @throws ConfigurationError where there is none */
+/** The bucket that several processes share. @throws ConfigurationError if there is none */
 export function sharedBucketOf(configuration: Configuration): S3Location {
   const location = bucketOf(configuration);
   if (location === null) throw new ConfigurationError(['--processes several needs a bucket: set --artifacts s3://…']);

@@ -1,13 +1,13 @@
 import type { Health, HealthState } from '../core/health.js';
 import type { OpenParts } from './open-parts.js';
 
-/** What may say that a database on a server is not to be had. */
+/** Reports that a database on a server is unavailable. */
 export interface DatabaseHealthParts extends Pick<OpenParts, 'state' | 'lease'> {
   /** Of one of several processes. */
   readonly membership: { health(): HealthState } | undefined;
 }
 
-/** Has `/readyz` say how a database on a server is. Telemetry is taken in all the same while it is away: the record logs hold it. */
+/** Shows the state of a database server in `/readyz`. Telemetry is accepted while it is down: the record logs store it. */
 export function addDatabaseHealth(health: Health, { state, lease, membership }: DatabaseHealthParts): void {
   health.register('database', () => {
     const problem = state.problem();

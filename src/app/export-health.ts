@@ -1,7 +1,7 @@
 import type { HealthState } from '../core/health.js';
 import type { DestinationStatus } from '../export/destination.js';
 
-/** What `/readyz` says of a destination. One that is down is no reason to send telemetry elsewhere: the bridge keeps it. */
+/** The state of a destination in `/readyz`. A destination that is down is no reason to send telemetry elsewhere: the bridge stores it. */
 export function exportHealth(status: DestinationStatus | undefined): HealthState {
   if (status === undefined) return { ready: true, details: { state: 'starting' } };
   const { name: _name, signals, ...details } = status;

@@ -39,7 +39,7 @@ export interface OpenExportsDeps extends OtlpDestinationDeps {
 export interface OpenedExport {
   readonly destination: Destination;
   readonly mapping: MappingOptions;
-  /** `null`: nothing is given up. */
+  /** `null`: nothing is discarded. */
   readonly maxBacklogAgeMs: number | null;
   /** Where it is, for start lines; without secrets. */
   readonly where: string;
@@ -96,7 +96,7 @@ export interface ExportDeps {
 /** The worker of a destination. */
 export function createWorker(opened: OpenedExport, deps: ExportDeps): ExportWorker {
   const { destination, mapping, maxBacklogAgeMs } = opened;
-  // What is known of event types is shared by the runs that come one after the other; when it is full, it begins anew.
+  // Knowledge of event types is shared by subsequent runs; when the table is full, it is cleared.
   let mappings = new EventMappings();
   const prose = new SharedTexts();
   return new ExportWorker(

@@ -24,14 +24,14 @@ export interface LateApiDeps extends Omit<ApiRoutersDeps, 'redaction'> {
   readonly logger: Logger;
 }
 
-/** The API on both ports, and the pages. Their code is loaded when somebody first asks for it: a start need not wait. */
+/** The API on both ports, and the pages. Their code is loaded on the first request, so that a start does not wait for it. */
 export class LateApi {
   constructor(
     private readonly configuration: Configuration,
     private readonly deps: LateApiDeps,
   ) {}
 
-  /** Where commands are told of that run under `exec`. @param host of the port */
+  /** The address that commands under `exec` report to. @param host of the port */
   executions(host: string): Router {
     return lazyRouter(`${API_PATH}/executions`, async () => {
       const { executionRouter } = await import('../web/execution-router.js');

@@ -16,7 +16,7 @@ export interface LeaseDeps {
   readonly logger: Logger;
 }
 
-/** The lease of whoever removes what is old. */
+/** The lease of the process that removes expired data. */
 export const RETENTION_LEASE = 'retention';
 
 /** A lease that is taken, or renewed, every few seconds. */
@@ -74,7 +74,7 @@ export class Lease {
 
 /**
  * Takes the lease of `Leased` parts for a command that does their work itself, and renews it until it is released.
- * @returns `undefined` where somebody else has it @throws StoreError
+ * @returns `undefined` if another process holds it @throws StoreError
  */
 export async function takeLease(
   name: string,
@@ -152,7 +152,7 @@ export class Leased implements Component {
     try {
       for (const part of this.parts) await part.start();
     } catch (error) {
-      // Whoever shuts it down meanwhile ends the parts as well.
+      // A shutdown meanwhile ends the parts as well.
       if (this.isOver) return;
       this.state = 'waiting';
       this.deps.logger.error(
@@ -171,12 +171,12 @@ export class Leased implements Component {
 
 const POLL_MS = 500;
 const DATABASE_LEASE = 'bridge';
-/** Who has the lease where several processes share the database: all of them. */
+/** The holder of the lease with several processes: all of them. */
 export const SEVERAL = 'several processes';
 
 /**
- * Keeps a database to the run-bridge of one data folder: the database's rows speak of record logs that are there. One that
- * died is followed by another after its lease. Whoever loses the lease takes nothing more until it has it again.
+ * Locks a database for the run-bridge of one data folder, since its rows refer to record logs there. When it
+ * dies, another one can follow after the lease. A process without the lease accepts nothing until it has it again.
  */
 export class DatabaseLease implements Guard {
   /**
@@ -203,7 +203,7 @@ export class DatabaseLease implements Guard {
     private readonly holder: string,
     private readonly deps: LeaseDeps,
   ) {
-    // While nobody reaches the database nobody takes it either; whether it was taken, the next try says.
+    // While the database cannot be reached nobody else can take the lease; the next attempt shows whether it was taken.
     this.lease = new Lease(
       DATABASE_LEASE,
       () => holder,

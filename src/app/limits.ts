@@ -20,11 +20,11 @@ export const STATE_FILE = 'state.db';
 /** What decides on accepting. */
 export interface Limits {
   readonly guards: readonly (Guard & Component)[];
-  /** The one of them that looks at the disk. */
+  /** The guard of the disk. */
   readonly disk: DiskGuard;
-  /** The one that looks at the memory. */
+  /** The guard of the memory. */
   readonly memory: MemoryGuard;
-  /** Is told whether records could be written. */
+  /** Is notified whether records could be written. */
   readonly watch: WriteWatch;
   /** What all bodies in flight may take together, in bytes. */
   readonly maxInFlightBytes: number;

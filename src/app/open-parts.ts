@@ -39,7 +39,7 @@ export interface OpenParts {
   /** `undefined` where nothing is exported. */
   readonly exports: ExportThread | undefined;
   readonly schema: PublicSchema;
-  /** What brings in hosted runs; loaded where webhooks ask for it. */
+  /** Pulls hosted runs; loaded when webhooks need it. */
   readonly hostedRuns: Awaited<ReturnType<typeof loadHostedRuns>> | undefined;
   /** Where several processes share the work: the record log that they share. */
   readonly cluster: SharedLogOpening | undefined;
@@ -70,12 +70,12 @@ export async function openParts(configuration: Configuration, deps: AppDeps, pur
       folder: cluster.folder,
     };
     exports = await prepareExports(configuration, deps, forThread ?? null);
-    // Only an exporter of one's own says what it is, once it was loaded; the rest is done meanwhile.
+    // A custom exporter has to be loaded to know its properties; the rest is done meanwhile.
     const opening = exports?.destinations.length === 0 ? exports.open() : undefined;
-    // Awaited later; until then its failure is nobody's.
+    // Awaited later; until then its rejection is not handled.
     opening?.catch(() => undefined);
     const schema = PublicSchema.load();
-    // Nobody is notified of what an import brings.
+    // Imports trigger no notifications.
     const outbox = await openOutbox({ clock: deps.clock, isSilent: purpose === 'import' });
     const isNew = configuration['database-url'] !== 'off' || !existsSync(join(folder, STATE_FILE));
     state = await openState(configuration, deps.clock, outbox, cluster?.fence);

@@ -16,8 +16,8 @@ import { ARTIFACTS_FOLDER } from './artifact-storage.js';
 import { STATE_FILE } from './limits.js';
 
 /**
- * Opens the state where the configuration has it: in PostgreSQL, or in the data folder, which exists.
- * @param outbox writes events for webhooks; default: one of its own, so that none is missing whichever program changes a run
+ * Opens the configured state: in PostgreSQL, or in the data folder, which exists.
+ * @param outbox writes events for webhooks; default: its own, so that no event is missing whichever program changes a run
  * @param fence the identity of this process, if several share the database
  * @throws StoreError
  */
@@ -38,9 +38,9 @@ export async function openState(
 }
 
 /**
- * Says so where a state knows of no run although the data folder holds some, and keeps their numbers from being given again:
- * under these lie their rows, from which `rebuild` makes the state anew, and their artifacts.
- * @param isNew whether the state was just made: a start that was killed early also leaves one without runs
+ * Warns if a state contains no runs although the data folder has some, and reserves their ids:
+ * their backed-up rows, from which `rebuild` restores the state, and their artifacts are stored under these.
+ * @param isNew whether the state was just created: a start that was killed early also leaves one without runs
  */
 export async function sayIfStateIsNew(
   state: State,
@@ -56,7 +56,7 @@ export async function sayIfStateIsNew(
   );
 }
 
-/** An empty file is what a start leaves that was killed at once, or what is left of a state that was lost. */
+/** An empty file is left over from a start that was killed at once, or from a lost state. */
 async function refuseEmptied(dataFolder: string): Promise<void> {
   const path = join(dataFolder, STATE_FILE);
   if (statSync(path, { throwIfNoEntry: false })?.size !== 0) return;
@@ -69,12 +69,12 @@ async function refuseEmptied(dataFolder: string): Promise<void> {
   );
 }
 
-/** What a data folder holds beside its state. */
+/** The contents of a data folder beside its state. */
 interface LeftFromBefore {
   readonly traceCount: number;
-  /** Runs whose rows are kept in files. */
+  /** Runs with backed-up rows. */
   readonly runCount: number;
-  /** The highest number of a run that the folder tells of; 0 where it tells of none. */
+  /** The highest run id in the folder; 0 if there is none. */
   readonly lastRunId: number;
   /** Whether a first start left its token. */
   readonly hasToken: boolean;

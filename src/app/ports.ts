@@ -20,10 +20,10 @@ export interface PortsDeps {
   readonly intake: ExportIntake;
   readonly access: Access;
   readonly api: LateApi;
-  /** Takes webhooks of the hosted platform, or says that they are off. */
+  /** Accepts webhooks of the hosted platform, or answers that they are off. */
   readonly hook: Router;
   readonly health: Health;
-  /** Origins that telemetry is exported to, for whoever asks whether this program would send it back. */
+  /** Origins of the destinations, to check whether this program would send telemetry back. */
   readonly exportsTo: readonly string[];
   /** Addresses and names of this machine. */
   readonly ownHosts: readonly string[];
@@ -111,7 +111,7 @@ export class Ports {
   }
 }
 
-/** Names by which people and programs know the ports. */
+/** Names of the ports for people and programs. */
 function namesOf(
   {
     http,

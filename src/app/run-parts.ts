@@ -21,7 +21,7 @@ import type { RunStore } from '../storage/run-store.js';
 import type { AppDeps, AppPurpose } from './app-deps.js';
 import type { OpenParts } from './open-parts.js';
 
-/** From records to runs: the logs that they are kept in, who reads those, the run model, and who hears of each. */
+/** From records to runs: the record logs, their readers, the run model, and its listeners. */
 export class RunParts {
   readonly foreign: ForeignSegments;
   /** What takes the log's place where several processes share the work. */
@@ -41,7 +41,7 @@ export class RunParts {
   private readonly foreignListeners: ForeignListener[] = [];
   private readonly runListeners: RunListener[];
 
-  /** @param imported traces that an import has brought */
+  /** @param imported traces of an import */
   constructor(
     configuration: Configuration,
     deps: Pick<AppDeps, 'clock' | 'logger'>,
@@ -97,7 +97,7 @@ export class RunParts {
     if (heard.runs !== undefined) this.runListeners.push(heard.runs);
   }
 
-  /** How long a log is, as far as it can be read; 0 where it is still being made anew. */
+  /** Readable length of a log; 0 while it is being rebuilt. */
   async lengthBytes(traceId: TraceId): Promise<number> {
     const { cluster } = this;
     return cluster === undefined ? await this.reader.lengthBytes(traceId) : (cluster.held.lengthBytes(traceId) ?? 0);
@@ -166,7 +166,7 @@ export function onlyImported(store: RunStore, imported: ReadonlySet<TraceId>): R
   };
 }
 
-/** Rows of runs where several processes share them: at a start, none is this process's to go on with. */
+/** Rows of runs shared by several processes: at a start, this process owns none. */
 export function sharedRuns(runs: RunStore): RunStore {
   return {
     find: (traceId) => runs.find(traceId),

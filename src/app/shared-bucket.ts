@@ -3,7 +3,7 @@ import { type Lazy, lazy } from '../core/lazy.js';
 import type { S3ObjectStore } from '../storage/bucket/s3-object-store.js';
 import { sharedBucketOf } from './bucket-of.js';
 
-/** The bucket that several processes share. @throws ConfigurationError where there is none */
+/** The bucket that several processes share. @throws ConfigurationError if there is none */
 export function sharedBucket(configuration: Configuration): Lazy<S3ObjectStore> {
   return lazy(async () => {
     const location = sharedBucketOf(configuration);

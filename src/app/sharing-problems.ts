@@ -1,6 +1,6 @@
 import type { Configuration } from '../config/configuration.js';
 
-/** What keeps several processes from sharing the work as a configuration has it, one sentence each. @param isServing whether this one listens */
+/** Why several processes cannot share the work with this configuration, one sentence each. @param isServing whether this one listens */
 export function sharingProblems(
   configuration: Pick<Configuration, 'database-url' | 'artifacts' | 'webhookKey'>,
   isServing: boolean,

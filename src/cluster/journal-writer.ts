@@ -154,7 +154,7 @@ export class JournalWriter implements Component, RecordConsumer {
     }
   }
 
-  /** Says once that writing fails, and once that it goes on. */
+  /** Logs once when writing starts to fail, and once when it works again. */
   private report(cause: unknown): void {
     const isFailing = cause !== undefined;
     if (isFailing && !this.isFailing) {

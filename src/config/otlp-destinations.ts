@@ -30,9 +30,9 @@ export function placeOf(config: DestinationConfig): string {
 }
 
 /**
- * Looks whether destinations can be used, as far as that is known without their code, which takes a while to load.
- * @returns where they are; `undefined` where there is an exporter of one's own, of which only loading it tells.
- * @throws ConfigurationError when one is the bridge itself, or a certificate cannot be read.
+ * Checks destinations as far as possible without loading their code, which takes a while.
+ * @returns their addresses; `undefined` if there is a custom exporter, which has to be loaded.
+ * @throws ConfigurationError if one is the bridge itself, or a certificate cannot be read.
  */
 export async function checkDestinations(
   configuration: Configuration,

@@ -5,9 +5,9 @@ import type { Clock } from './clock.js';
 /** How a thread is started. */
 export interface ThreadOptions {
   readonly workerData: unknown;
-  /** What its objects may take, in MiB; where nothing is said, nearly what those of the main thread may. */
+  /** Heap limit of the thread, in MiB; by default nearly that of the main thread. */
   readonly maxHeapMib?: number;
-  /** The process's own options are inherited where nothing is said. */
+  /** The process's own options are inherited by default. */
   readonly execArgv?: string[];
 }
 
@@ -25,7 +25,7 @@ interface MeasuredWorker {
  * do that. From Node 24 on V8 often aborts the whole process at that limit, so the thread gets twice as much and is ended
  * below it: V8 collects garbage halfway between what is alive and the limit at the latest, so whoever has taken half as much
  * again as allowed has more alive than allowed. One table (an object with millions of keys, on Node 20 a Map as well) that
- * asks for more at a time than is left below V8's limit still has V8 abort the process.
+ * asks for more at a time than is left below V8's limit still makes V8 abort the process.
  */
 export function startBoundedThread(entry: URL, options: ThreadOptions, clock: Clock): Worker {
   const { workerData, execArgv } = options;

@@ -17,7 +17,7 @@ export class ComponentGroup implements Component {
     }
   }
 
-  /** @throws AggregateError of what went wrong, at the end. */
+  /** @throws AggregateError of all failures, at the end. */
   async shutdown(deadline: AbortSignal): Promise<void> {
     const ends = await Promise.allSettled(this.components.map((component) => component.shutdown(deadline)));
     const errors = ends.flatMap((end): unknown[] => (end.status === 'rejected' ? [end.reason] : []));

@@ -1,6 +1,6 @@
 /**
- * A part of the program with a life of its own. The composition root starts components destination-first and shuts
- * them down source-first, so that nothing is handed to a part that has already gone.
+ * A part of the program with a lifecycle. The composition root starts components destinations first and shuts
+ * them down sources first, so that nothing is sent to a stopped component.
  */
 export interface Component {
   readonly name: string;

@@ -2,10 +2,10 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
- * Creates a folder and those above it that are missing. Node's own recursive mkdir never returns where a parent refuses
+ * Creates a folder and its missing parents. Node's own recursive mkdir never returns if a parent refuses
  * with ENOENT, as in `/proc`.
- * @param mode of the folders that are made; default as the process's mask has it.
- * @throws what the file system throws.
+ * @param mode of the created folders; default: by the process's mask.
+ * @throws errors of the file system.
  */
 export function createFolder(folder: string, mode?: number): void {
   if (existsSync(folder)) return;

@@ -6,13 +6,13 @@ import { readFolderSize } from './folder-size.js';
 
 /** What the disk guard asks of the data folder. */
 export interface DataFolder {
-  /** @throws Error, its message a few words, when the folder is gone, is another one, or does not answer. */
+  /** @throws Error with a short message if the folder is gone, was replaced, or does not answer. */
   readSpace(): Promise<DiskSpace>;
   /** Sizes of all files below it, in bytes. */
   readSize(signal: AbortSignal): Promise<number>;
 }
 
-/** A data folder on a file system, told by one file in it that stays open as long as the process lives. */
+/** A data folder on a file system, identified by a file in it that stays open as long as the process lives. */
 export class DataFolderOnDisk implements DataFolder {
   private known: string | undefined;
 

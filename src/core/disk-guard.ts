@@ -15,7 +15,7 @@ export interface DiskGuardConfig {
   readonly path: string;
   /** What the data folder may hold, in bytes; `null` for no limit. */
   readonly maxBytes: number | null;
-  /** What is kept free on its file system, in bytes; `null` for the smaller of 1 GiB and 5 % of the file system. */
+  /** Free space that is reserved on its file system, in bytes; `null` for the smaller of 1 GiB and 5 % of the file system. */
   readonly reserveBytes: number | null;
 }
 
@@ -44,20 +44,20 @@ const DEFAULT_RESERVE_PART = 0.05;
 /** How often the file system is asked for its room, in milliseconds. */
 const SAMPLE_MS = 1_000;
 /**
- * A guard that refuses takes again when there is room for the largest body that it refused: else it would begin anew
- * with every body that is larger than what is left. That room is at least, and at most, this part of the reserve or the
- * limit: a body that never fits must not hold up all others.
+ * A guard that refuses accepts again when there is room for the largest body it refused: otherwise it would alternate
+ * with every body larger than the rest. That room is at least, and at most, this part of the reserve or the
+ * limit: a body that never fits must not block all others.
  */
 const ACCEPT_RESERVE = { least: 0.25, most: 1 };
 const ACCEPT_LIMIT = { least: 0.05, most: 0.25 };
 const RETRY_AFTER_MS = 5_000;
 
-/** What is wrong: the folder is gone, the file system is nearly full, or the folder has reached its limit. */
+/** The problem: the folder is gone, the file system is nearly full, or the folder has reached its limit. */
 type Trouble = 'data folder' | 'disk reserve' | 'disk limit';
 
 /**
  * Refuses bodies before they are read while the data folder is gone, the disk's reserve would be touched or the folder
- * has reached its limit. What was accepted earlier is finished (Parquet, cursors) from the reserve.
+ * has reached its limit. Work on accepted records (Parquet, cursors) uses the reserve.
  */
 export class DiskGuard implements Guard, Component {
   readonly name = 'disk';
@@ -198,7 +198,7 @@ export class DiskGuard implements Guard, Component {
   }
 }
 
-/** A folder is gone through again after this long, in milliseconds, or this many times as long as it took. */
+/** The folder's size is computed again after this long, in milliseconds, or this many times its duration. */
 const REFRESH_MS = 60_000;
 const REFRESH_FACTOR = 100;
 /** The same while it is over its limit, so that what was removed is noticed soon. */
@@ -236,7 +236,7 @@ export class SizeEstimate {
     if (this.clock.monotonicMs() >= (isUrgent ? this.urgentAtMs : this.dueAtMs)) void this.count();
   }
 
-  /** Ends a count that is under way. */
+  /** Aborts a running count. */
   stop(): void {
     this.stopped.abort();
   }
@@ -249,7 +249,7 @@ export class SizeEstimate {
     this.isCounting = false;
     if (this.stopped.signal.aborted) return;
     this.countedBytes = bytes;
-    // What was written meanwhile may have been counted, too: rather too much than too little.
+    // Writes during the count may be counted twice: rather too much than too little.
     this.writtenBytes -= alreadyBytes;
     const endedAtMs = this.clock.monotonicMs();
     const tookMs = endedAtMs - beganAtMs;

@@ -2,7 +2,7 @@ import { statfs } from 'node:fs/promises';
 
 /** The room on a file system. */
 export interface DiskSpace {
-  /** Bytes in all; 0 where the file system does not say, as some network and user-space ones do not. */
+  /** Total bytes; 0 if the file system does not report it, as some network and user-space ones do not. */
   readonly totalBytes: number;
   /** Bytes that a user other than root may still take. */
   readonly freeBytes: number;

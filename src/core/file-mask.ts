@@ -2,7 +2,7 @@ const OWNER_ALONE = 0o077;
 
 let callersMask: number | undefined;
 
-/** Who may read what this process writes; the system keeps one mask for all of its threads. */
+/** File permissions of this process; the system has one mask for all of its threads. */
 export const fileMask = {
   /** From now on new folders are 0700 and new files 0600: they hold SQL, data values and keys. */
   narrow(): void {

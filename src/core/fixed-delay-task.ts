@@ -6,7 +6,7 @@ export class FixedDelayTask {
   private turn: Promise<void> = Promise.resolve();
   private isGoingOn = false;
 
-  /** @param action what is done @param onError is told what it threw; it is done again all the same */
+  /** @param action the work @param onError receives its exceptions; the task continues */
   constructor(
     private readonly intervalMs: number,
     private readonly clock: Clock,
@@ -20,7 +20,7 @@ export class FixedDelayTask {
     this.later();
   }
 
-  /** Waits for a turn that is under way; no other follows. */
+  /** Waits for a running turn; no other follows. */
   async stop(): Promise<void> {
     this.isGoingOn = false;
     this.timer?.cancel();

@@ -8,9 +8,9 @@ export interface FolderUsage {
 }
 
 /**
- * Counts all files in a folder and below. Goes through it one file at a time, so that it disturbs nobody. What comes or goes
- * meanwhile may be counted or not; what cannot be read counts nothing.
- * @param signal ends it early, with what was counted until then.
+ * Counts all files below a folder, one at a time, so that other work is not disturbed. Files that appear or disappear
+ * meanwhile may be counted or not; unreadable ones count as empty.
+ * @param signal ends it early, with the count so far.
  */
 export async function readFolderUsage(folder: string, signal?: AbortSignal): Promise<FolderUsage> {
   let fileCount = 0;

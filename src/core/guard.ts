@@ -1,6 +1,6 @@
-/** Why nothing more can be taken just now. */
+/** Why nothing more is accepted at the moment. */
 export interface Shortage {
-  /** One sentence for whoever runs the bridge: what is short and which setting changes it. */
+  /** One sentence for the operator: the shortage, and the setting that changes the limit. */
   readonly message: string;
   /** When to come back, in milliseconds. */
   readonly retryAfterMs: number;
@@ -9,9 +9,9 @@ export interface Shortage {
 /** Is asked before work is taken on, so that what was taken on can be finished. */
 export interface Guard {
   /**
-   * Whether a body finds room; answers at once, from what is known.
-   * @param bodyBytes of the body as it is announced; 0 where that is unknown.
-   * @returns `undefined` when it may be read.
+   * Whether there is room for a body; answers immediately from known values.
+   * @param bodyBytes announced length of the body; 0 if unknown.
+   * @returns `undefined` if it may be read.
    */
   findShortage(bodyBytes: number): Shortage | undefined;
   /** Counts a body that was read, in bytes after inflating. */

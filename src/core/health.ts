@@ -1,12 +1,12 @@
 import type { LogFields } from './logger.js';
 
-/** What one part says of itself. */
+/** The state of one part of the program. */
 export type HealthState =
   | { readonly ready: true; readonly details?: LogFields }
   /** `reason` is one sentence: what is wrong and what helps. */
   | { readonly ready: false; readonly reason: string; readonly details?: LogFields };
 
-/** Asks a part how it is; answers at once, from what it knows already. */
+/** Returns the state of a part immediately, from known values. */
 export type HealthCheck = () => HealthState;
 
 /** All parts' answers. */

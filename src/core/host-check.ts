@@ -2,22 +2,22 @@ import { isIP } from 'node:net';
 import { isLoopback } from './is-loopback.js';
 import type { Logger } from './logger.js';
 
-/** By which containers know the machine that they run on. */
+/** The names by which containers reach their host. */
 const DOCKER_HOST = 'host.docker.internal';
 /** Names that were refused are logged once each, so many at most. */
 const MAX_LOGGED = 20;
 
 /**
- * Which names a listener answers to at a loopback address. A page of any web site may have its name resolve to 127.0.0.1 and
- * then reads what browsers take for its own (DNS rebinding); its requests still say the name in `Host`. Other addresses are
- * not checked: whoever listens there means to be reached by names that only others know.
+ * The names a listener accepts at a loopback address. A page of any web site may have its name resolve to 127.0.0.1 and
+ * then reads responses as its own origin (DNS rebinding); its requests still have the name in `Host`. Other addresses are
+ * not checked: they are meant to be reached by names that cannot be known here.
  */
 export class HostCheck {
   private readonly exact: ReadonlySet<string>;
   private readonly suffixes: readonly string[];
   private readonly logged = new Set<string>();
 
-  /** @param names that are allowed beside `localhost`, addresses and `host.docker.internal`; one with a dot in front stands for all below it */
+  /** @param names allowed beside `localhost`, addresses and `host.docker.internal`; a leading dot matches all subdomains */
   constructor(
     names: readonly string[] = [],
     private readonly logger?: Logger,
@@ -29,9 +29,9 @@ export class HostCheck {
 
   /**
    * Whether a request may be answered.
-   * @param host what it says in `Host` or `:authority`; HTTP/1.0 may do without
-   * @param localAddress of the socket that it came by
-   * @returns `undefined` when it may; else a sentence for its sender
+   * @param host the `Host` or `:authority` header; HTTP/1.0 may omit it
+   * @param localAddress of the socket
+   * @returns `undefined` if it may; else a sentence for its sender
    */
   findProblem(host: string | undefined, localAddress: string | undefined): string | undefined {
     if (host === undefined || localAddress === undefined || !isLoopback(localAddress.replace(/^::ffff:/i, ''))) {
@@ -52,7 +52,7 @@ export class HostCheck {
   }
 }
 
-/** Names of a machine: its own, short and with its domains, and what its hosts file says beside that. */
+/** Names of the machine: its own, short and with its domains, and those of its hosts file. */
 export function machineNames(hostname: string, hostsFile: string, resolverFile: string): readonly string[] {
   const own = hostname.toLowerCase();
   const [short = ''] = own.split('.');

@@ -15,7 +15,7 @@ export interface HttpPost {
   /** Authorities in PEM, in place of the usual ones, for a request without an agent. */
   readonly ca?: string;
   readonly lookup?: LookupFunction;
-  /** Looks at the address that the socket is connected to, before a byte of the request is sent. @returns why nothing may be sent there */
+  /** Checks the address of the connected socket before the first byte of the request. @returns why nothing may be sent there */
   readonly refuse?: (remoteAddress: string) => Error | undefined;
 }
 
@@ -24,7 +24,7 @@ export interface ExchangeLimits {
   readonly clock: Clock;
   /** From the first byte sent to the last byte received, in milliseconds. */
   readonly timeoutMs: number;
-  /** What is said where nothing was answered in that time. */
+  /** The error for a timeout. */
   readonly timeoutMessage: string;
   readonly signal: AbortSignal;
   readonly maxBodyBytes: number;
@@ -34,13 +34,13 @@ export interface ExchangeLimits {
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: http.IncomingHttpHeaders;
-  /** What came of it, up to `maxBodyBytes`. */
+  /** The body, up to `maxBodyBytes`. */
   readonly body: Uint8Array;
-  /** `cut` where it is longer than that; an error where the rest did not come. */
+  /** `cut` if it is longer; an error if the rest did not arrive. */
   readonly bodyEnd: 'complete' | 'cut' | Error;
 }
 
-/** A kept connection was closed before a byte of the answer: the request may be sent once more, on a new one. */
+/** A reused connection was closed before the first byte of the response: the request may be repeated on a new one. */
 export class StaleConnectionError extends Error {
   override readonly name = 'StaleConnectionError';
 }
@@ -48,10 +48,10 @@ export class StaleConnectionError extends Error {
 const STALE_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 
 /**
- * Sends one request and reads its answer. Settles whatever the other side does: a connection that is closed without an answer
- * is an error, 101 (which nobody asked for) is an answer like others, and an answer whose body stays away is there when the
- * time is over. Redirects are not followed, and no proxy is used.
- * @throws StaleConnectionError, or what the socket, the signal or `refuse` says; only where no head of an answer came
+ * Sends one request and reads its response. Settles whatever the other side does: a connection that is closed without a response
+ * is an error, 101 (which was not requested) is an ordinary response, and a response with a missing body is returned at the
+ * timeout. Redirects are not followed, and no proxy is used.
+ * @throws StaleConnectionError, or errors of the socket, the signal or `refuse`; only if no response started
  */
 export function exchange(
   { url, agent, headers, body, ca, lookup, refuse }: HttpPost,
@@ -68,7 +68,7 @@ export function exchange(
     const request = url.protocol === 'https:' ? https.request(url, options) : http.request(url, options);
     const timer = clock.after(timeoutMs, () => request.destroy(new Error(timeoutMessage)));
     request.on('error', (error) => {
-      // Where an answer has begun, reading it says what became of the rest.
+      // Once a response has started, reading it reports the rest.
       if (!isAnswered) reject(isStale(error) ? new StaleConnectionError(error.message, { cause: error }) : error);
     });
     request.once('close', () => {
@@ -107,7 +107,7 @@ export function exchange(
 /** Why an exchange failed, in words, cut to a length. */
 export function exchangeErrorText(error: unknown, maxLength: number): string {
   if (!(error instanceof Error)) return String(error).slice(0, maxLength);
-  // A host with several addresses that all fail gives an AggregateError without a message of its own.
+  // A host with several addresses that all fail gives an AggregateError without a message.
   const first: unknown = error instanceof AggregateError ? error.errors[0] : undefined;
   return (first instanceof Error ? first.message : error.message).slice(0, maxLength);
 }
@@ -125,7 +125,7 @@ async function readBounded(
       length += chunk.length;
       if (length <= maxBytes) continue;
       bodyEnd = 'cut';
-      // The connection goes with it: the rest is not waited for.
+      // The connection is closed with it: the rest is not awaited.
       break;
     }
   } catch (error) {

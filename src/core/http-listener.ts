@@ -31,12 +31,12 @@ export interface HttpListenerConfig extends PortChoice {
  */
 const LAST_REQUEST_MS = 200;
 
-/** Requests whose handlers look after their senders' pace. */
+/** Requests whose handlers enforce a minimum rate themselves. */
 const unhurried = new WeakSet<IncomingMessage>();
 
 /**
- * The body of a request may take longer than `requestTimeoutMs`: whoever reads it gives up senders that have stopped.
- * @returns what ends that
+ * The body of a request may take longer than `requestTimeoutMs`: its reader aborts senders that have stopped.
+ * @returns a function that ends it
  */
 export function letTakeItsTime(request: IncomingMessage): () => void {
   unhurried.add(request);
@@ -66,7 +66,7 @@ export class HttpListener {
     const headersTimeout = Math.min(config.headersTimeoutMs ?? 15_000, this.requestTimeoutMs);
     this.checkMs = Math.min(1_000, Math.max(10, Math.ceil(headersTimeout / 4)));
     this.server = createServer({
-      // Node's own knows no requests that may take longer; it looks after headers alone.
+      // Node's own timeout does not support longer requests; it is only used for headers.
       requestTimeout: 0,
       headersTimeout,
       keepAliveTimeout: config.keepAliveTimeoutMs ?? 120_000,
@@ -119,7 +119,7 @@ export class HttpListener {
     this.server.on('error', (error) => this.logger.error({ reason: error.message }, 'failed to accept a connection'));
   }
 
-  /** Takes no more connections, closes the idle ones soon, lets requests in flight finish; on abort cuts off the rest. */
+  /** Accepts no more connections, closes idle ones soon, lets requests in flight finish; on abort closes the rest. */
   async shutdown(deadline: AbortSignal): Promise<void> {
     if (this.closing || this.boundAddress === undefined) return;
     this.closing = true;
@@ -157,7 +157,7 @@ export class HttpListener {
     });
   }
 
-  /** Cuts off senders whose request has not arrived whole in time, answered or not; those who wait for an answer get 408. */
+  /** Closes connections whose request is not complete in time, answered or not; those that wait for a response get 408. */
   private cutOffSlow(): void {
     const sinceMs = performance.now() - this.requestTimeoutMs;
     for (const [socket, { response, startedMs }] of this.latest) {

@@ -6,7 +6,7 @@ export interface InterruptionTimes {
   readonly afterTerminateMs: number;
 }
 
-/** An engine cancels its queries at SIGINT and says what it left undone, which takes it seconds. */
+/** At SIGINT an engine cancels its queries and reports what it left undone, which takes seconds. */
 export const CANCEL_TIMES: InterruptionTimes = { afterInterruptMs: 10_000, afterTerminateMs: 10_000 };
 
 /**

@@ -2,7 +2,7 @@
 export interface Lazy<Value> {
   /** Makes it on the first call; further calls get the same one. After a failure the next call tries again. */
   get(): Promise<Value>;
-  /** What was made, waiting for one that is being made; `undefined` where nobody needed it, or it could not be made. */
+  /** The value, waiting for a call in progress; `undefined` if it was never needed, or failed. */
   ifNeeded(): Promise<Value | undefined>;
   /** What was made; `undefined` until then. */
   readonly value: Value | undefined;
@@ -11,8 +11,8 @@ export interface Lazy<Value> {
 }
 
 /**
- * Loads or opens something when it is first needed, so that a start does not wait for it.
- * @param make usually imports a module with `import()`; never called while an earlier call is under way or has succeeded
+ * Loads or opens something on first use, so that a start does not wait for it.
+ * @param make usually imports a module with `import()`; never called while an earlier call is running or has succeeded
  */
 export function lazy<Value>(make: () => Promise<Value>): Lazy<Value> {
   let making: Promise<Value> | undefined;

@@ -20,7 +20,7 @@ export class Lifecycle {
     }
   }
 
-  /** A component that fails to end does not keep the others from it. @throws AggregateError of what went wrong, at the end. */
+  /** A component that fails to end does not prevent the others from ending. @throws AggregateError of all failures, at the end. */
   async shutdown(deadline: AbortSignal): Promise<void> {
     const errors: unknown[] = [];
     for (let last = this.started.pop(); last !== undefined; last = this.started.pop()) {

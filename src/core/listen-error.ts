@@ -1,7 +1,7 @@
 /** Why a port could not be opened. */
 export type ListenErrorCode = 'in_use' | 'not_permitted' | 'bad_address' | 'failed';
 
-/** A port could not be opened; the message is one line that says what to do, fit to be printed before exit code 2. */
+/** A port could not be opened; the message is one line that says how to fix it, printed before exit code 2. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
   constructor(

@@ -9,5 +9,5 @@ export interface Logger {
   error(fields: LogFields, message: string): void;
 }
 
-/** A logger that says nothing, for commands that have nothing to say. */
+/** A logger without output, for commands that log nothing. */
 export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} };

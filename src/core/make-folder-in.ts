@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { errorCode } from './error-code.js';
 
 /**
- * Makes a folder for its owner alone in one that is there, if it is not there yet. The other one is never made: where a
- * data folder has vanished, one in its place would pass for it.
- * @returns its path. @throws what the file system throws: `ENOENT` where the other one is gone.
+ * Creates a folder for its owner alone in an existing one. The parent is never created: where a
+ * data folder has vanished, a new one would be mistaken for it.
+ * @returns its path. @throws errors of the file system: `ENOENT` if the parent is gone.
  */
 export async function makeFolderIn(parent: string, name: string): Promise<string> {
   const path = join(parent, name);

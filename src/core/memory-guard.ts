@@ -13,11 +13,11 @@ export const MEMORY_PER_BODY_BYTE = 12;
 const REFUSE_AT = 0.9;
 const ACCEPT_AT = 0.8;
 /**
- * What allocators keep for the next objects is no loss, and is never given back in part: so much of the limit is not counted
- * at most. Without this a process that was busy once would refuse for ever where the limit is low.
+ * Memory that allocators keep for the next objects is reusable, and is never released completely: at most this part of the limit is not
+ * counted. Without it a process that was busy once would refuse forever if the limit is low.
  */
 const MAX_REUSABLE_PART = 1 / 3;
-/** A look at the memory is good for this long, in milliseconds, and for this part of the limit in bodies. */
+/** A measurement of memory is valid for this long, in milliseconds, and for this part of the limit in bodies. */
 const SAMPLE_MS = 100;
 const SAMPLE_PART = 1 / 32;
 /** How often a guard that refuses looks for room, in milliseconds. */

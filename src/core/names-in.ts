@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { errorCode } from './error-code.js';
 
-/** The names in a folder, sorted; none where the folder is not there, or is no folder. @throws what else the system says. */
+/** The sorted names in a folder; none if it does not exist or is not a folder. @throws other errors of the file system. */
 export async function namesIn(folder: string): Promise<readonly string[]> {
   try {
     return (await readdir(folder)).sort();

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
 
-/** Processes that are looked at; of more, the rest is left out. */
+/** Maximum number of processes that are examined. */
 const MAX_PROCESSES = 500;
 
-/** A process and everything that it has started, parents first, as /proc says: on Linux alone, elsewhere the process itself. */
+/** A process and its descendants, parents first, from /proc: on Linux only, elsewhere only the process itself. */
 export function processTree(root: number): readonly number[] {
   const found = [root];
   for (const pid of found) {
@@ -14,7 +14,7 @@ export function processTree(root: number): readonly number[] {
   return found;
 }
 
-/** Whether another process that can be looked at has a file open for writing, as /proc says: on Linux alone, elsewhere never. */
+/** Whether another visible process has a file open for writing, from /proc: on Linux only, elsewhere never. */
 export async function isWrittenByOthers(path: string, ownPid: number): Promise<boolean> {
   const real = await realpath(path).catch(() => undefined);
   if (real === undefined) return false;
@@ -28,7 +28,7 @@ export async function isWrittenByOthers(path: string, ownPid: number): Promise<b
 }
 
 /**
- * Whether another process that can be looked at was started with a text in its environment, as /proc says: on Linux alone,
+ * Whether another visible process has a text in its environment, from /proc: on Linux only,
  * elsewhere never.
  * @param isInSession only processes of this one's session: those that a shell leaves in the background, and not services
  */

@@ -1,4 +1,4 @@
-/** What was thrown, in words: an error's message, anything else as text. */
+/** The message of an error; anything else as text. */
 export function reasonOf(thrown: unknown): string {
   if (thrown instanceof Error) return thrown.message;
   try {

@@ -1,14 +1,14 @@
 import type { Clock } from './clock.js';
 import type { LogFields, Logger } from './logger.js';
 
-/** What the log says of a time in which nothing is taken. */
+/** Log messages of a period of refusals. */
 export interface RefusalWords {
   /** For example `requests are refused: memory is short`. */
   readonly began: string;
   readonly ended: string;
 }
 
-/** A time in which requests are refused: told once when it begins and once when it ends, however many were refused. */
+/** A period in which requests are refused: logged once at its start and once at its end, however many are refused. */
 export class RefusalPeriod {
   private reason: string | undefined;
   private beganAtMs = 0;

@@ -1,7 +1,7 @@
 const SECONDS = /^\d{1,9}$/;
 const HTTP_DATE = /^[A-Z][a-z]+,? .* GMT$/;
 
-/** Reads a `Retry-After` header, seconds or an HTTP-date, as milliseconds from now; `null` when there is none or it is neither. */
+/** Parses a `Retry-After` header, seconds or an HTTP-date, to milliseconds from now; `null` if it is missing or invalid. */
 export function parseRetryAfterMs(header: string | undefined, nowUnixMs: number): number | null {
   const text = header?.trim() ?? '';
   if (SECONDS.test(text)) return Number(text) * 1_000;

@@ -14,7 +14,7 @@ export const DEFAULT_RETRY_POLICY: RetryPolicyOptions = { baseMs: 1_000, maxMs: 
 /** For a request that failed by chance while others succeed: what comes after it waits for it, so it is tried again soon. */
 export const REQUEST_RETRY_POLICY: RetryPolicyOptions = { baseMs: 100, maxMs: 5_000, maxRetryAfterMs: 600_000 };
 
-/** A wait is never shorter than this part of `baseMs`, so that a stroke of luck is no busy loop. */
+/** A wait is never shorter than this part of `baseMs`, so that random jitter cannot cause a busy loop. */
 const SHORTEST_PART = 0.1;
 
 /**
@@ -31,7 +31,7 @@ export class RetryPolicy {
   /**
    * How long to wait before the next attempt, in milliseconds.
    * @param failedAttempts attempts that failed in a row, from 1.
-   * @param retryAfterMs what the receiver asked for; kept to, up to `maxRetryAfterMs`, with jitter on top.
+   * @param retryAfterMs requested by the receiver; respected up to `maxRetryAfterMs`, with jitter on top.
    */
   delayMs(failedAttempts: number, retryAfterMs: number | null): number {
     const { baseMs, maxMs, maxRetryAfterMs } = this.options;

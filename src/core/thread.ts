@@ -27,7 +27,7 @@ interface Question {
 }
 
 /**
- * Lets a thread and its starter call each other's functions: `tell` waits for nothing, `ask` for the result.
+ * A channel on which a thread and its starter call each other's functions: `tell` waits for nothing, `ask` for the result.
  * @typeParam Theirs the functions of the other side
  */
 export class Channel<Theirs extends Calls<Theirs>> {
@@ -39,7 +39,7 @@ export class Channel<Theirs extends Calls<Theirs>> {
 
   constructor(private readonly port: Worker | MessagePort) {}
 
-  /** Takes calls from now on; those that came before have waited. To be called once. */
+  /** Starts to handle calls; earlier ones were queued. Call it once. */
   serve<Own extends Calls<Own>>(own: Own): void {
     this.port.on('message', (message: Message) => this.take(own, message));
   }
@@ -72,7 +72,7 @@ export class Channel<Theirs extends Calls<Theirs>> {
     return answer.finally(() => deadline?.removeEventListener('abort', onAbort));
   }
 
-  /** The other side is no more: questions fail. @param reason of their errors */
+  /** The other side has ended: pending questions fail. @param reason of their errors */
   end(reason: Error): void {
     if (this.ended !== undefined) return;
     this.ended = reason;
@@ -140,7 +140,7 @@ export interface Thread<Theirs extends Calls<Theirs>> {
   readonly channel: Channel<Theirs>;
   /** Resolves with the reason when the thread has ended, by itself or not. */
   readonly ended: Promise<Error>;
-  /** Ends it at once, whatever it does. */
+  /** Terminates it immediately. */
   terminate(): Promise<void>;
 }
 
@@ -180,7 +180,7 @@ export function startThread<Theirs extends Calls<Theirs>, Own extends Calls<Own>
   };
 }
 
-/** The thread's end of the channel to whoever started it, which has no calls taken before `serve`. @throws Error in the main thread */
+/** The thread's end of the channel to its starter; calls are handled after `serve`. @throws Error in the main thread */
 export function connectToStarter<Theirs extends Calls<Theirs>>(): Channel<Theirs> {
   if (parentPort === null)
     throw new Error('this file is the program of a worker thread; start run-bridge with dist/main.js');

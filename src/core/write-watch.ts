@@ -14,8 +14,8 @@ export interface WriteWatchDeps {
 }
 
 /**
- * Makes the process unready while its data folder cannot be written. Whoever sends nothing to a process that is not ready
- * would never learn that it is well again, so the folder is tried now and then until it can be written.
+ * Makes the process unready while its data folder cannot be written. Load balancers send nothing to a process that is not ready,
+ * so no write would show the recovery: the folder is tested regularly until it can be written.
  */
 export class WriteWatch {
   private failure: string | undefined;

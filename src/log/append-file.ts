@@ -11,7 +11,7 @@ const TAIL_BYTES = 64 * 1024;
 const MAX_PIECES = 1024;
 
 /**
- * A file that only grows: bytes are appended, then synced. A failed append leaves garbage behind the known length, which
+ * An append-only file: bytes are appended, then synced. A failed append leaves garbage behind the known length, which
  * `rewind` cuts off.
  */
 export class AppendFile {
@@ -52,14 +52,14 @@ export class AppendFile {
   }
 
   /**
-   * What is in a file without a name is gone with the process, however well it is synced.
-   * @throws Error when the file was removed.
+   * A file without a name is lost with the process, even if it is synced.
+   * @throws Error if the file was removed.
    */
   async checkName(): Promise<void> {
     if ((await this.handle.stat()).nlink === 0) throw new Error(`${this.path} was removed while it was open`);
   }
 
-  /** Cuts the file off at `length` (its known length when left out). */
+  /** Truncates the file to `length` (default: its known length). */
   async rewind(length: number = this.length): Promise<void> {
     await this.handle.truncate(length);
     await this.handle.datasync();
@@ -115,10 +115,10 @@ export async function syncFolder(path: string): Promise<void> {
 }
 
 /**
- * Makes a folder, and the one above it where `withParent` says so; never more: a data folder that has vanished (an
- * unmounted disk) must not come into being again beside the real one. Node's own recursive `mkdir` does that, and says
- * ENOENT where the file system is read-only.
- * @returns whether it was made
+ * Creates a folder, and its parent with `withParent`; never more: a data folder that has vanished (an
+ * unmounted disk) must not be created again. Node's own recursive `mkdir` does that, and reports
+ * ENOENT if the file system is read-only.
+ * @returns whether it was created
  */
 export async function makeFolder(folder: string, withParent: boolean): Promise<boolean> {
   try {

@@ -4,28 +4,28 @@ import type { Resource } from '../record/resource.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { LoggedRecord } from './record-log.js';
 
-/** Records of one resource that stand side by side in a record log: their lines, and what else is known of them. */
+/** Consecutive records of one resource in a record log: their lines and metadata. */
 export interface AppendedPiece {
   readonly resource: Resource;
   /** Offset of the first line in the record log. */
   readonly offset: number;
   /** Whole lines, with their line breaks. */
   readonly lines: Uint8Array;
-  /** Where they came as rows of a page: just these rows, each with all its lines. */
+  /** From rows of a page: these rows, each with all its lines. */
   readonly rows?: PageBatch;
-  /** Where they came as records: these, and the length of each one's line in bytes. */
+  /** From records: these, and the length of each line in bytes. */
   readonly records?: readonly TelemetryRecord[];
   readonly lineBytes?: readonly number[];
 }
 
-/** What has just become durable, all of one trace, in the log's order. Its pieces are lent for the time of the call. */
+/** The records of one trace that have just become durable, in the log's order. Its pieces are only valid during the call. */
 export class Appended {
   /** @param lengthBytes length of the trace's record log after these records */
   constructor(
     readonly traceId: TraceId,
     readonly pieces: readonly AppendedPiece[],
     readonly lengthBytes: number,
-    /** Gives back what its pieces stand in, once everybody was told. */
+    /** Releases the buffers of its pieces, after all listeners were notified. */
     readonly release: () => void = () => {},
   ) {}
 
@@ -33,7 +33,7 @@ export class Appended {
     return this.pieces.length === 0;
   }
 
-  /** Offset of the first record; the log's length where there is none. */
+  /** Offset of the first record; the log's length if there is none. */
   get offset(): number {
     return this.pieces[0]?.offset ?? this.lengthBytes;
   }
@@ -65,8 +65,8 @@ export function loggedRecords(piece: AppendedPiece): readonly LoggedRecord[] {
 }
 
 /**
- * Is told what became durable. Called synchronously after each append, in order; must not throw and must not wait. What
- * it is given is lent for the time of the call.
+ * Is notified of durable records. Called synchronously after each append, in order; must not throw and must not wait. Its
+ * argument is only valid during the call.
  */
 export interface AppendListener {
   onAppended(appended: Appended): void;

@@ -53,8 +53,8 @@ export class JsonlWriter implements DeliveryWriter {
 const LINE_BREAK = Buffer.from('\n');
 
 /**
- * Writes records as OTLP JSON lines: each line one export request. Telemetry of other services is written as it came.
- * Holds the starts of spans that have not ended yet.
+ * Writes records as OTLP JSON lines: each line one export request. Telemetry of other services is written unchanged.
+ * Stores the starts of spans that have not ended yet.
  */
 export class OtlpJsonWriter implements DeliveryWriter {
   private readonly requests = new RecordsToRequests();

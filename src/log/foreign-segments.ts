@@ -18,8 +18,8 @@ export interface EndedSegment {
 }
 
 /**
- * Telemetry of other services that came to the same endpoint: one OTLP JSON message a line, in `foreign/00000001.otlp.jsonl`
- * and so on. Kept as it came, apart from the runs, and forwarded unchanged. Nothing here is told apart or written once:
+ * Telemetry of other services received on the same endpoint: one OTLP JSON message a line, in `foreign/00000001.otlp.jsonl`
+ * and so on. Stored unchanged, apart from the runs, and forwarded unchanged. There is no deduplication:
  * what is sent twice is forwarded twice, as any OTLP relay does.
  */
 export class ForeignSegments implements ForeignLogReader {
@@ -38,12 +38,12 @@ export class ForeignSegments implements ForeignLogReader {
     if (last !== undefined) await this.openSegment(last);
   }
 
-  /** Appends and syncs; afterwards tells the listeners. */
+  /** Appends and syncs; then notifies the listeners. */
   append(batches: readonly ForeignBatch[]): Promise<void> {
     return this.inTurn(() => this.write(batches));
   }
 
-  /** Begins another segment where the present one holds something and was begun by then, so that it can be removed one day. */
+  /** Starts another segment if the current one has data and is old enough, so that it can be removed later. */
   turn(begunUntilUnixMs: number): Promise<void> {
     return this.inTurn(async () => {
       if (this.file === undefined || this.file.lengthBytes === 0) return;
@@ -55,7 +55,7 @@ export class ForeignSegments implements ForeignLogReader {
   /** Segments that nothing more is written to, oldest first. */
   async ended(): Promise<readonly EndedSegment[]> {
     const ended: EndedSegment[] = [];
-    // The last one says how the next is called, and where destinations are.
+    // The last one determines the next name, and the position of destinations.
     for (const segment of (await this.segments()).slice(0, -1)) {
       const { size, mtimeMs } = await stat(join(this.folder, segment));
       ended.push({ segment, sizeBytes: size, writtenUnixMs: mtimeMs });
@@ -63,7 +63,7 @@ export class ForeignSegments implements ForeignLogReader {
     return ended;
   }
 
-  /** Removes one that nothing more is written to. Whoever is to read it goes on with the next. */
+  /** Removes a segment that is no longer written. Readers continue with the next. */
   async remove({ segment }: EndedSegment): Promise<void> {
     await rm(join(this.folder, segment), { force: true });
   }
@@ -82,7 +82,7 @@ export class ForeignSegments implements ForeignLogReader {
       await this.file?.append([bytes], this.options.isSynced);
     } catch (error) {
       await this.file?.rewind().catch(() => undefined);
-      // Opened anew by the next append: the file, or its folder, may have been removed.
+      // Opened again by the next append: the file, or its folder, may have been removed.
       await this.close().catch(() => undefined);
       throw error;
     }
@@ -153,15 +153,15 @@ export interface ForeignEntry {
   readonly next: ForeignPlace;
 }
 
-/** Reads the telemetry of other services, kept as OTLP JSON lines in segment files. */
+/** Reads the telemetry of other services, stored as OTLP JSON lines in segment files. */
 export interface ForeignLogReader {
-  /** Yields what was written after `from` (all that is still kept when left out), in order, up to the present end. */
+  /** Yields everything after `from` (by default everything that still exists), in order, up to the current end. */
   read(from?: ForeignPlace): AsyncIterable<ForeignEntry>;
   /** The place after the last durable entry; `undefined` when nothing was ever written. */
   end(): Promise<ForeignPlace | undefined>;
 }
 
-/** Is told that foreign telemetry became durable. Called synchronously; must not throw and must not wait. */
+/** Is notified of durable telemetry of other services. Called synchronously; must not throw and must not wait. */
 export interface ForeignListener {
   onForeign(batches: readonly ForeignBatch[]): void;
 }

@@ -6,7 +6,7 @@ const RECORD_BYTES = 1024;
 
 /** Asks a guard before it hands deliveries on, where no receiver has asked it: for records of files. */
 export class GuardedConsumer implements RecordConsumer {
-  /** @param code of the error when the guard refuses: `refused` for who does not wait until there is room. */
+  /** @param code of the error when the guard refuses: `refused` for a sender that does not retry. */
   constructor(
     private readonly consumer: RecordConsumer,
     private readonly guard: Guard,

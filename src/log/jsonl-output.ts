@@ -16,8 +16,8 @@ interface Stretch {
 }
 
 /**
- * Streams every record that becomes durable as a JSON line to one stream. It reads from the record logs, so a slow reader
- * costs no memory: what waits is one stretch for each trace. What waits when the process ends is not streamed later.
+ * Streams every durable record as a JSON line to one stream. It reads from the record logs, so a slow reader
+ * costs no memory: only one pending range per trace is stored. Records that are pending when the process ends are not streamed later.
  */
 export class JsonlOutput implements Component, AppendListener {
   readonly name = 'jsonl output';
@@ -51,7 +51,7 @@ export class JsonlOutput implements Component, AppendListener {
     this.running ??= this.run();
   }
 
-  /** Streams what waits; gives up at the deadline. */
+  /** Streams pending records; stops at the deadline. */
   async shutdown(deadline: AbortSignal): Promise<void> {
     if (this.running !== undefined && !deadline.aborted) {
       await Promise.race([this.running, once(deadline, 'abort')]);
@@ -91,7 +91,7 @@ export class JsonlOutput implements Component, AppendListener {
   }
 }
 
-/** A file that records are streamed to cannot be opened; the message says what to do. */
+/** A file for streamed records cannot be opened; the message says how to fix it. */
 export class OutputError extends Error {
   override readonly name = 'OutputError';
 }

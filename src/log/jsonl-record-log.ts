@@ -21,13 +21,13 @@ import { type Addition, PENDING_FILE, TraceLog, type TraceLogOptions } from './t
 export interface RecordLogConfig {
   /** The data folder; traces are in its `runs/`. */
   readonly dataFolder: string;
-  /** `fsync`: an answer means that the disk has it. `os`: that the operating system has it (lost with the machine, not with the process). */
+  /** `fsync`: an answer means that the disk has the records. `os`: the operating system has them (lost with the machine, not with the process). */
   readonly durability: 'fsync' | 'os';
   /** Record logs open at once; the one used longest ago is closed first. Default 256. */
   readonly maxOpenLogs: number;
-  /** What open record logs may take in memory, in bytes (ids of their spans, mostly); beyond it the one used longest ago is closed. Default 32 MiB. */
+  /** Memory of open record logs, in bytes (mostly ids of their spans); beyond it the least recently used one is closed. Default 32 MiB. */
   readonly maxOpenBytes?: number;
-  /** Records taken in and not yet durable; beyond it senders are asked to wait. Default 200,000. */
+  /** Maximum number of records that are accepted and not yet durable; beyond it senders are asked to retry. Default 200,000. */
   readonly maxQueuedRecords: number;
   /** How long a log record waits for its span's name. Default 6,000 ms: the engine sends spans every 5 s. */
   readonly nameHoldMs: number;
@@ -41,7 +41,7 @@ interface Job {
 
 /** A time at which every hold is over. */
 const NO_HOLD = Number.POSITIVE_INFINITY;
-/** How often waiting log records are looked at, in milliseconds. */
+/** How often pending log records are checked, in milliseconds. */
 const PENDING_CHECK_MS = 1000;
 const RETRY_AFTER_MS = 1000;
 const DEFAULT_MAX_OPEN_BYTES = 32 * 1024 * 1024;
@@ -49,15 +49,15 @@ const DEFAULT_MAX_OPEN_BYTES = 32 * 1024 * 1024;
 const MAX_PARALLEL_LOGS = 64;
 
 /**
- * The record log: takes deliveries, appends them to each trace's file and answers when they are durable. All deliveries
- * that wait while a round of writes and syncs is under way share the next one, so syncs do not grow with load.
+ * The record log: appends deliveries to the file of each trace and answers when they are durable. All deliveries
+ * that wait during a round of writes and syncs share the next one, so syncs do not grow with load.
  */
 export class JsonlRecordLog implements Component, RecordConsumer {
   readonly name = 'record log';
   private readonly open = new Map<TraceId, TraceLog>();
   /** Traces whose appends wait until these resolve. */
   private readonly held = new Map<TraceId, Promise<void>>();
-  /** Appends under way; at most one a trace. */
+  /** Running appends; at most one per trace. */
   private readonly appending = new Map<TraceId, Promise<unknown>>();
   private queue: Job[] = [];
   private queuedRecords = 0;
@@ -88,7 +88,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     this.restoring = this.restorePending();
   }
 
-  /** A delivery of very many traces is taken in parts, so that others get their turn between them. */
+  /** A delivery with very many traces is split, so that other deliveries get their turn in between. */
   async consume(delivery: Delivery): Promise<void> {
     const recordCount = countRecords(delivery);
     if (this.queuedRecords > 0 && this.queuedRecords + recordCount > this.config.maxQueuedRecords) {
@@ -173,7 +173,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     for (const job of jobs) answer(job, failures);
   }
 
-  /** Says once that writing fails, and once that it goes on. */
+  /** Logs once when writing starts to fail, and once when it works again. */
   private report(failures: ReadonlyMap<TraceId | 'foreign', unknown>): void {
     const [first] = failures;
     if (first !== undefined && !this.isFailing) {
@@ -189,7 +189,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     this.isFailing = first !== undefined;
   }
 
-  /** Runs an action while no file of these traces is open or written here; records that come for them meanwhile wait. */
+  /** Runs an action while no file of these traces is open or written here; records that arrive for them wait. */
   async whileClosed<T>(traceIds: readonly TraceId[], action: () => Promise<T>): Promise<T> {
     let release = () => {};
     const hold = new Promise<void>((resolve) => {
@@ -211,7 +211,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     }
   }
 
-  /** Returns what went wrong, if anything; the log is then opened anew at its next use. */
+  /** Returns an error, if any; the log is then reopened on its next use. */
   private async appendTo(
     traceId: TraceId,
     additions: readonly Addition[],
@@ -275,7 +275,7 @@ export class JsonlRecordLog implements Component, RecordConsumer {
     }
   }
 
-  /** Takes up log records that waited for a name when the process ended; nothing else may ever open their trace again. */
+  /** Restores log records that waited for a name when the process ended; nothing else may open their trace again. */
   private async restorePending(): Promise<void> {
     try {
       for (const traceId of await listTraces(this.config.dataFolder)) {
@@ -370,15 +370,15 @@ export function* partsOf(delivery: Delivery, maxTraces: number): Iterable<Delive
   if (batches.length > 0 || foreign.length > 0) yield { batches, foreign };
 }
 
-/** A sync that has begun, and the one that comes after it, for what came too late for the first. */
+/** A running sync, and the next one for callers that were too late for it. */
 interface Syncing {
   readonly current: Promise<void>;
   next?: Promise<void>;
 }
 
 /**
- * Makes entries of folders durable. Whoever asks while a sync of the same folder is under way shares the next one, so a
- * thousand new traces do not cost a thousand syncs of the folder that they are in.
+ * Syncs entries of folders. Callers that arrive during a sync of the same folder share the next one, so a
+ * thousand new traces do not cost a thousand syncs of their parent.
  */
 export class FolderSync {
   private readonly running = new Map<string, Syncing>();

@@ -56,7 +56,7 @@ function splitLines(bytes: Buffer, start: number): { lines: FileLine[]; used: nu
   return { lines, used };
 }
 
-/** Opens a file for reading; `undefined` where there is none. */
+/** Opens a file for reading; `undefined` if it does not exist. */
 export async function openIfThere(path: string): Promise<FileHandle | undefined> {
   try {
     return await open(path, constants.O_RDONLY);

@@ -6,17 +6,17 @@ import type { SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-re
 /** Equal log records of one delivery so far, by their digests. */
 export type Occurrences = Map<string, number>;
 
-/** Of more equal log records than this, repeats are no longer told. */
+/** Maximum number of equal log records that are distinguished. */
 const MAX_EQUAL = 0xfffe;
 /** A content's value in the table: how many the log holds, above how many of them no event id has come for. */
 const COUNT_SHIFT = 16;
 const NAMELESS = 0xffff;
 
 /**
- * What a trace's record log holds already, so that what is sent twice is written once. A span's start and end are known
- * by its id. Of log records that are equal (span, time, event type and body), those with an event id are told by that;
- * those without one, as OTLP has them, by their position: the n-th of a delivery is the n-th that the log holds. An event
- * id that is new stands for a record that came without one, as long as there is such a record left.
+ * The contents of a trace's record log, so that records sent twice are written once. A span's start and end are identified
+ * by its id. Equal log records (span, time, event type and body) with an event id are identified by it;
+ * those without one, as in OTLP, by their position: the n-th of a delivery is the n-th in the log. A new event
+ * id matches a record that arrived without one, as long as there is such a record left.
  *
  * (Two equal log records without an event id in different deliveries count as one. Which event ids stand for records that
  * came without one is forgotten when the log is closed: the first ones that come again stand for them then.)
@@ -28,18 +28,18 @@ export class RecordKeys {
   private readonly logs = new SpanIdTable();
   private readonly eventIds = new SpanIdTable();
 
-  /** Adds a record that came; false when it was there. `occurrences` counts equal log records within one delivery. */
+  /** Adds a received record; false if it is known. `occurrences` counts equal log records within one delivery. */
   add(record: TelemetryRecord, occurrences: Occurrences): boolean {
     if (record.recordType !== 'LogRecord') return this.spans.add(record);
     return this.addLog(logDigest(record), record.eventId, occurrences);
   }
 
-  /** The same for a log record of which its digest is known. */
+  /** The same for a log record with a known digest. */
   addLog(digest: Digest, eventId: string | null, occurrences: Occurrences): boolean {
     return eventId === null ? this.addNameless(digest, occurrences) : this.addNamed(digest, eventId);
   }
 
-  /** Adds a record that the log holds, so that it counts whatever came before. */
+  /** Adds a record that is in the log, whatever arrived before. */
   learn(record: TelemetryRecord): void {
     if (record.recordType !== 'LogRecord') {
       this.spans.add(record);
@@ -100,7 +100,7 @@ const BOTH = STARTED | ENDED;
 /** A span's value in the table: number of its name, then these two bits. */
 const NAME_SHIFT = 2;
 
-/** Which spans' starts and ends a trace's record log holds, and what those that came last are called. */
+/** The spans whose starts and ends are in a trace's record log, and the names of the latest ones. */
 export class KnownSpans {
   private readonly table = new SpanIdTable();
   private readonly names = new SpanNames();
@@ -132,22 +132,22 @@ export class KnownSpans {
     return BOTH & ~value;
   }
 
-  /** The name, as JSON, of the span whose id has these halves, if it was one of the last. Not to be kept. */
+  /** The name, as JSON, of the span with this id, if it is among the latest. Only valid during the call. */
   nameJson(high: number, low: number): Uint8Array | undefined {
     const value = this.table.getHalves(high, low);
     return value === undefined ? undefined : this.names.get(value >>> NAME_SHIFT);
   }
 }
 
-/** Names that are kept: at most this many a trace, the latest; a log record of an older span gets its name inferred. */
+/** Maximum number of stored names a trace, the latest ones; the name for a log record of an older span is inferred. */
 const MAX_NAMES = 16_384;
-/** Bytes of names that are kept. */
+/** Maximum bytes of stored names. */
 const MAX_BYTES = 2 * 1024 * 1024;
-/** Names are numbered up to here; of what comes after it, none is kept. */
+/** Names are numbered up to here; later ones are not stored. */
 const MAX_NUMBER = 2 ** 29;
 /** A number in a list. */
 const NUMBER_BYTES = 8;
-/** Stands for a name that is not kept. */
+/** Represents a name that is not stored. */
 const NONE = 0;
 
 /** Names of spans by number, as JSON: the latest ones, in two generations of which the older is dropped. */
@@ -171,7 +171,7 @@ class SpanNames {
     return this.recent.capacityBytes + this.older.capacityBytes;
   }
 
-  /** The name's JSON, not to be kept. */
+  /** The name's JSON, only valid during the call. */
   get(number: number): Uint8Array | undefined {
     return this.recent.get(number) ?? this.older.get(number);
   }

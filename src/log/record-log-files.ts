@@ -8,10 +8,10 @@ import type { LoggedRecord, LogRange, RecordLogReader } from './record-log.js';
 import { ResourceIndex } from './resource-index.js';
 import { LOG_FILE, RESOURCES_FILE } from './trace-log.js';
 
-/** Is told of a line in a record log that is not a record: the disk damaged it, or somebody edited the file. */
+/** Is notified of a line in a record log that is not a record: damaged by the disk, or edited. */
 export type DamageReport = (traceId: TraceId, offset: number, reason: string) => void;
 
-/** Reads record logs where they lie, whether somebody appends to them or not. Damaged lines are reported and passed over. */
+/** Reads record logs from their files, also while they are written. Damaged lines are reported and skipped. */
 export class RecordLogFiles implements RecordLogReader {
   /**
    * @param dataFolder the data folder; traces are in its `runs/`
@@ -36,7 +36,7 @@ export class RecordLogFiles implements RecordLogReader {
     for await (const found of chunks) {
       const lines = isWithinLine ? found.slice(1) : found;
       isWithinLine = false;
-      // Read after the chunk, so that it knows the resource of every record in it.
+      // Read after the chunk, so that the resource of every record in it is known.
       index = await readResourceIndex(folder);
       yield this.parseLines(traceId, lines, index);
     }
@@ -71,7 +71,7 @@ export class RecordLogFiles implements RecordLogReader {
   }
 }
 
-/** Whose the records of a trace's log are, as its folder says; nobody's where it says nothing. */
+/** The account of a trace's log, from its folder; `null` if there is none. */
 export async function readResourceIndex(folder: string): Promise<ResourceIndex> {
   try {
     return ResourceIndex.parse(await readFile(join(folder, RESOURCES_FILE), 'utf8'));

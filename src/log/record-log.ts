@@ -12,10 +12,10 @@ export interface LoggedRecord {
   readonly endOffset: number;
 }
 
-/** Which part of a record log to read, in bytes; both ends are offsets of lines, unless `isWithinLine` says otherwise. */
+/** The part of a record log to read, in bytes; both ends are offsets of lines, unless `isWithinLine` is set. */
 export interface LogRange {
   readonly fromOffset: number;
-  /** `fromOffset` is any: the line that it lies in is left out. */
+  /** `fromOffset` is any position: the line that contains it is skipped. */
   readonly isWithinLine?: boolean;
   /** Exclusive; the log's present end when left out. */
   readonly toOffset?: number;

@@ -1,13 +1,13 @@
 import { isJsonObject, type JsonValue } from '../record/json.js';
 import { type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
 
-/** A line of resources.jsonl: a resource is first named, then each stretch of the log says whose it is. */
+/** A line of resources.jsonl: it defines a resource, or assigns a part of the log to one. */
 type Entry = { readonly id: number; readonly resource: Resource } | { readonly offset: number; readonly id: number };
 
 /**
- * Which resource each stretch of a record log came from. The engine's envelope has no place for it, so it stands in
- * `resources.jsonl` beside the log: `{"id":1,"resource":{…}}` names a resource, `{"offset":0,"id":1}` says that the log
- * from that byte on is its. Of two entries for one offset the later one counts.
+ * The resource of each part of a record log. The engine's envelope has no field for it, so it is stored in
+ * `resources.jsonl` beside the log: `{"id":1,"resource":{…}}` defines a resource, `{"offset":0,"id":1}` assigns the log
+ * from that byte on to it. Of two entries for one offset the later one counts.
  */
 export class ResourceIndex {
   private readonly resources = new Map<number, Resource>();
@@ -15,7 +15,7 @@ export class ResourceIndex {
   private lastId = 0;
   private readonly stretches: { offset: number; id: number }[] = [];
 
-  /** Reads the lines of the file; a torn last line is passed over, and so is one that the disk damaged. */
+  /** Reads the lines of the file; a torn last line and damaged lines are skipped. */
   static parse(text: string): ResourceIndex {
     const index = new ResourceIndex();
     for (const line of text.split('\n').slice(0, -1)) {
@@ -25,7 +25,7 @@ export class ResourceIndex {
     return index;
   }
 
-  /** Says that the log from `offset` on belongs to a resource; returns the lines to append, empty where it does already. */
+  /** Assigns the log from `offset` on to a resource; returns the lines to append, empty if it is already assigned. */
   switchTo(resource: Resource, offset: number): string {
     const key = resourceKey(resource);
     const known = this.ids.get(key);

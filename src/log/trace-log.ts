@@ -27,14 +27,14 @@ const MAX_PENDING_LOGS = 20_000;
 /** A log record that waits, as it is reckoned. */
 const PENDING_BYTES = 2048;
 
-/** Records to append, as one delivery brought them. */
+/** Records to append, from one delivery. */
 export interface Addition {
   readonly batch: RecordBatch;
   /** Equal log records seen so far in the same delivery; shared by the additions of one delivery. */
   readonly occurrences: Occurrences;
 }
 
-/** What a trace log needs to know of the configuration. */
+/** The settings of a trace log. */
 export interface TraceLogOptions {
   /** Whether an append is synced before it counts. */
   readonly isSynced: boolean;
@@ -47,8 +47,8 @@ export interface TraceLogOptions {
 }
 
 /**
- * A log record whose span has not come yet. Over OTLP it brings its span's id and not its name, and spans come when they end;
- * the record log wants both, so such records wait a moment (durably, in `pending.jsonl`).
+ * A log record whose span has not arrived yet. In OTLP it has its span's id and not its name, and spans arrive when they end;
+ * the record log contains both, so such records wait briefly (durably, in `pending.jsonl`).
  */
 interface PendingLog {
   page: RecordPage;
@@ -58,13 +58,13 @@ interface PendingLog {
   readonly sinceMs: number;
 }
 
-/** Of log records that are kept waiting together. */
+/** Of log records that wait together. */
 const BYTES_PER_LOG = 512;
 
 /**
- * One trace's record log, open for appending: `telemetry.jsonl`, with `resources.jsonl` (whose records they are) and
- * `pending.jsonl` (log records that wait for their span's name) beside it. After an append that failed, throw it away and
- * open it again: opening cuts off what is not whole and reads what is known.
+ * The open record log of one trace: `telemetry.jsonl`, with `resources.jsonl` (the resource of each part) and
+ * `pending.jsonl` (log records that wait for their span's name) beside it. After a failed append, discard it and
+ * open it again: opening truncates incomplete lines and reads the contents.
  */
 export class TraceLog {
   static async open(folder: string, traceId: TraceId, options: TraceLogOptions, nowMs: number): Promise<TraceLog> {
@@ -134,8 +134,8 @@ export class TraceLog {
   }
 
   /**
-   * Appends what is new of the additions, and those waiting log records that need wait no longer. Resolves when all of
-   * it is durable. Returns what was appended to the log, empty where everything was known; it is lent until `release`.
+   * Appends new records, and pending log records whose wait is over. Resolves when everything
+   * is durable. Returns what was appended to the log, empty if everything was known; valid until `release`.
    */
   async append(additions: readonly Addition[], nowMs: number): Promise<Appended> {
     const fresh = new FreshRecords();
@@ -148,10 +148,10 @@ export class TraceLog {
     const { due, page } = this.takeDue(arrived, nowMs);
     try {
       const held = this.keepWaiting(arrived);
-      // All of it known already: then it has to be there still.
+      // Everything is known: then the file has to exist still.
       if (held.length === 0 && due.isEmpty && fresh.isEmpty && additions.length > 0) await this.log.checkName();
       await this.writePending(held);
-      // Before the batch that names them: whoever maps the log wants a span's events before the span.
+      // Before the batch with the span: the mapper needs a span's events before the span.
       const first = due.pieces(this.log.lengthBytes);
       const appended = await this.write([...first, ...fresh.pieces(endOf(first) ?? this.log.lengthBytes)], page);
       if (this.pending.length === 0) await this.closePending();
@@ -167,12 +167,12 @@ export class TraceLog {
   }
 
   /**
-   * A trace is its first sender's account's: who adds to a trace of another account's adds to that one's run, and gets none
-   * of their own by which they could read the trace.
+   * A trace belongs to the account of its first sender: another account's records are added to that run, and give no
+   * access to it.
    */
   private ofTrace(batch: RecordBatch): RecordBatch {
     if (this.accountId === undefined) {
-      // Nothing but a look at what waits says nothing of an account.
+      // A check of pending records has no account.
       if (!(batch instanceof PageBatch) && batch.records.length === 0) return batch;
       this.accountId = accountOf(batch.resource);
     }
@@ -316,7 +316,7 @@ export class TraceLog {
 
   private async writePending(lines: readonly Uint8Array[]): Promise<void> {
     if (lines.length === 0) return;
-    // Of a file that was there before, the folder knows already.
+    // The folder's account decides for an existing file.
     const sync = this.hasPendingFile ? async () => {} : this.options.syncFolder;
     this.pendingFile ??= await AppendFile.open(join(this.folder, PENDING_FILE), sync);
     this.hasPendingFile = true;
@@ -337,11 +337,11 @@ export class TraceLog {
     if (eventType.endsWith(PROCESS)) this.endedResources.add(resourceKey(resource));
   }
 
-  /** Reads the log once, so that what it holds is known. */
+  /** Reads the log once to learn its contents. */
   private async learn(): Promise<void> {
     for await (const lines of readLines(this.log.path)) {
       for (const { text, offset } of lines) {
-        // A line that the disk damaged is passed over here; reading the log says so.
+        // A damaged line is skipped here; readers of the log report it.
         const record = tryParseRecordLine(text);
         if (record === undefined) continue;
         this.keys.learn(record);

@@ -6,7 +6,7 @@ import type { DestinationStatus } from '../export/destination.js';
 import type { MetricSource } from './samples.js';
 import type { ProcessMetricsDeps, ReceiverMetricsDeps } from './sources.js';
 
-// The door of metrics: no other folder imports anything else of this one. What writes them is loaded when somebody scrapes.
+// The door of metrics: no other folder imports anything else of this one. The code that writes them is loaded by the first scrape.
 
 export { type MetricSource, type Sample, stateSamples } from './samples.js';
 
@@ -21,13 +21,13 @@ export interface MetricHost extends ProcessMetricsDeps, ReceiverMetricsDeps {
   readonly logger: Logger;
 }
 
-/** Metrics of the whole program, each read when somebody asks. */
+/** Metrics of the whole program, each read on demand. */
 export interface Metrics {
   /** `GET /metrics`; it stands behind the API's tokens. */
   router(): Promise<Router>;
 }
 
-/** Metrics of a program at work. */
+/** Metrics of a running program. */
 export function createMetrics(host: MetricHost): Metrics {
   return {
     async router() {

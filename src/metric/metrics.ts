@@ -126,7 +126,7 @@ function gauge<const L extends readonly string[]>(help: string, ...labels: L) {
   return { kind: 'gauge', help, labels } as const;
 }
 
-/** What is known of a metric before anybody reads it. */
+/** The definition of a metric. */
 export interface MetricDefinition {
   /** A counter begins at 0 with the process and only grows; a gauge is how things are now. */
   readonly kind: 'counter' | 'gauge';

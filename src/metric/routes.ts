@@ -12,7 +12,7 @@ import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import { METRICS, type MetricDefinition } from './metrics.js';
 import type { MetricSource, Sample } from './samples.js';
 
-/** What scrapers may accept; the first one also who accepts anything, or none of them. */
+/** Formats in order of preference; the first one also for clients that accept anything, or none of them. */
 const OFFERED = [
   'text/plain; version=0.0.4',
   'application/openmetrics-text; version=1.0.0',
@@ -49,9 +49,9 @@ export interface Exposition {
 export type ExpositionFormat = 'prometheus' | 'openmetrics';
 
 /**
- * Writes samples as text, a metric at a time with pauses between: with a thousand subscriptions it is two megabytes, and
- * nobody's request is to wait for all of it. The library's registry is made anew for each answer: counts are kept where
- * things happen, and what is gone (a subscription, say) is answered no longer.
+ * Writes samples as text, a metric at a time with pauses in between: with a thousand subscriptions it is two megabytes, and
+ * other requests must not wait for all of it. The library's registry is created for each response: counts are kept where
+ * things happen, and removed objects (a subscription) disappear from the response.
  */
 export async function writeExposition(samples: readonly Sample[], format: ExpositionFormat): Promise<Exposition> {
   const registry = new Registry<RegistryContentType>();
@@ -91,12 +91,12 @@ export interface ScrapeDeps {
   readonly logger: Logger;
 }
 
-/** A part has so long to say how it is, in milliseconds: scrapers wait for 10 s by default. */
+/** Timeout of one part, in milliseconds: scrapers wait for 10 s by default. */
 const TIMEOUT_MS = 5_000;
 
 /**
- * Reads the metrics of all parts. One that fails or does not answer (a database that is away) is left out, and
- * `run_bridge_source_up` says so. Each part is asked once at a time, however many scrapers there are.
+ * Reads the metrics of all parts. A part that fails or does not answer (an unreachable database) is left out, which
+ * `run_bridge_source_up` shows. Each part is read once at a time, however many scrapers there are.
  */
 export class Scrape {
   private readonly reading = new Map<MetricSource, Promise<readonly Sample[]>>();
@@ -125,7 +125,7 @@ export class Scrape {
     }
   }
 
-  /** Whoever comes while a part is being asked gets the same answer. */
+  /** Requests during a read share its result. */
   private ask(source: MetricSource): Promise<readonly Sample[]> {
     const known = this.reading.get(source);
     if (known !== undefined) return known;

@@ -12,7 +12,7 @@ export type Sample = {
   };
 }[MetricName];
 
-/** Reads metrics of one part of the program, when somebody asks for them. */
+/** Reads metrics of one part of the program, on demand. */
 export interface MetricSource {
   /** Unique, for `run_bridge_source_up`. */
   readonly name: string;

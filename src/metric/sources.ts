@@ -6,7 +6,7 @@ import type { DestinationStatus, SignalStatus } from '../export/destination.js';
 import type { IntakeCounts } from '../receiver/export-intake.js';
 import { type MetricSource, type Sample, stateSamples } from './samples.js';
 
-/** What is known of the process. */
+/** Metrics of the process. */
 export interface ProcessMetricsDeps {
   /** The program's version. */
   readonly version: string;
@@ -18,7 +18,7 @@ export interface ProcessMetricsDeps {
   readonly notes: { readonly setAsideCount: number };
 }
 
-/** Memory, disk and what is at work in this process. */
+/** Memory, disk and activity of this process. */
 export function processMetrics({
   version,
   startedUnixMs,
@@ -57,7 +57,7 @@ function ifKnown(
   return value === undefined ? [] : [{ name, value, labels: {} }];
 }
 
-/** What `/readyz` says: of all, and of each part. */
+/** Readiness, as in `/readyz`: overall, and of each part. */
 export function healthMetrics(health: Pick<Health, 'report'>): MetricSource {
   return { name: 'health', read };
 
@@ -76,14 +76,14 @@ export function healthMetrics(health: Pick<Health, 'report'>): MetricSource {
   }
 }
 
-/** What is known of telemetry that comes in. */
+/** Metrics of incoming telemetry. */
 export interface ReceiverMetricsDeps {
   readonly intake: { readonly counts: IntakeCounts; readonly inFlightBytes: number };
   /** By the port's name. */
   readonly connections: () => Readonly<Record<string, ConnectionCounts>>;
 }
 
-/** What receivers took and what they did not. */
+/** Accepted and refused requests of receivers. */
 export function receiverMetrics({ intake, connections }: ReceiverMetricsDeps): MetricSource {
   return { name: 'receiver', read };
 
@@ -119,7 +119,7 @@ function connectionSamples(port: string, { openCount, droppedCount }: Connection
 const STATES: readonly DestinationStatus['state'][] = ['idle', 'sending', 'waiting', 'stopped'];
 const SIGNAL_STATES: readonly SignalStatus['state'][] = ['ready', 'waiting', 'off'];
 
-/** How far each destination has got, as it was a moment ago. */
+/** The progress of each destination, a moment ago. */
 export function destinationMetrics(statuses: () => readonly DestinationStatus[]): MetricSource {
   return { name: 'destinations', read: () => statuses().flatMap(samplesOf) };
 }

@@ -37,7 +37,7 @@ export interface OpenedPull {
 }
 
 /**
- * Takes the data folder, or finds the bridge that holds it.
+ * Locks the data folder, or finds the bridge that has it.
  * @param purpose `import` finishes runs at the end, `follow` as they come
  * @throws CliError, ConfigurationError, StoreError, OutputError
  */

@@ -105,7 +105,7 @@ export const runSchema = z
   })
   .meta({ id: 'Run' });
 
-/** What stands in a run beside itself; `null`, or an empty list, where it was not asked for. */
+/** Objects included in a run; `null`, or an empty list, if not requested. */
 export interface RunRelations {
   readonly job: JobDocument | null;
   readonly hasTrigger: boolean;
@@ -113,7 +113,7 @@ export interface RunRelations {
   readonly steps: StepDocument[];
 }
 
-/** What a run's document is made of beside the run. */
+/** Inputs of a run's document besides the run. */
 export interface RunDocumentContext {
   readonly nowUnixMs: number;
   /** What the caller is shown of texts. */
@@ -131,7 +131,7 @@ export function runDocument(run: CatalogRun, related: RunRelations, context: Run
   const { nowUnixMs, baseUrl, redactor } = context;
   const { status, createdUnixMs, startedUnixMs, finishedUnixMs } = run;
   const endUnixMs = finishedUnixMs ?? nowUnixMs;
-  // A command that failed before its first record was at work from its start on.
+  // A command that failed before its first record was running from its start.
   const workUnixMs = startedUnixMs ?? (finishedUnixMs === null ? null : run.dequeuedUnixMs);
   const isOver = isFinal(status);
   const durations = {
@@ -207,7 +207,7 @@ export interface StepLogs {
   readonly debugLogs: string;
 }
 
-/** What stands for the logs where nobody asked for them. */
+/** Replaces the logs if they were not requested. */
 export const NO_LOGS: StepLogs = { logs: '', debugLogs: '' };
 
 /** A step as the platform's API shows it. */
@@ -255,7 +255,7 @@ function commandOf({ command, invocations }: CatalogStep, redactor: Redactor): s
   return redactor.command(typed ?? command.join(' ')).replaceAll('`', "'");
 }
 
-/** What the configuration says of a job. */
+/** The configuration of a job. */
 export interface JobFacts {
   /** Its command lines; empty where it cannot be started from here. */
   readonly commandLines: readonly string[];
@@ -270,7 +270,7 @@ const DEFAULT_TARGET = 'default';
 /** A job as the platform's API shows it. */
 export type JobDocument = z.input<typeof jobSchema>;
 
-/** @param facts `undefined` for a job that the configuration does not declare */
+/** @param facts `undefined` for a job that is not in the configuration */
 export function jobDocument(job: CatalogJob, facts: JobFacts | undefined): JobDocument {
   return {
     id: job.id,
@@ -284,7 +284,7 @@ export function jobDocument(job: CatalogJob, facts: JobFacts | undefined): JobDo
     created_at: formatTime(job.createdUnixMs),
     updated_at: formatTime(job.updatedUnixMs),
     settings: { threads: facts?.threads ?? DEFAULT_THREADS, target_name: facts?.targetName ?? DEFAULT_TARGET },
-    // Whoever runs its commands has its schedule.
+    // The schedule belongs to the program that runs its commands.
     schedule: { cron: '', date: { type: 'every_day' }, time: { type: 'every_hour', interval: 1 } },
     triggers: { github_webhook: false, git_provider_webhook: false, schedule: false, custom_branch_only: false },
     job_type: 'other',
@@ -314,7 +314,7 @@ export function statusColor(status: RunStatus): string {
   return WORDS[status][1];
 }
 
-/** A status by its number or its word, in whatever case; `undefined` for what is none. */
+/** A status by its number or its word, ignoring case; `undefined` if unknown. */
 export function parseStatus(text: string): RunStatus | undefined {
   const statuses = Object.values(RUN_STATUS);
   return statuses.find((status) => text === String(status) || text.toLowerCase() === statusWord(status).toLowerCase());
@@ -330,7 +330,7 @@ export function formatTimeOrNull(unixMs: number | null): string | null {
   return unixMs === null ? null : formatTime(unixMs);
 }
 
-/** Whole seconds as `00:01:50`; hours go on after 24. */
+/** Whole seconds as `00:01:50`; hours continue after 24. */
 export function formatDuration(durationMs: number): string {
   const seconds = wholeSeconds(durationMs);
   return [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60, seconds % 60]

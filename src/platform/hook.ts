@@ -7,20 +7,20 @@ import { StoreError } from '../storage/store-error.js';
 
 /** Which webhooks are taken. */
 export interface PlatformHookConfig {
-  /** The platform's base URL, as the store has it. */
+  /** The platform's base URL, in the form of the store. */
   readonly platform: string;
   /** What deliveries are signed with. */
   readonly secret: string;
   /** The only account whose runs are taken; `null` for any. */
   readonly accountId: string | null;
-  /** No more runs than this wait to be brought in; a webhook beyond them is answered 503. */
+  /** Maximum number of runs waiting to be pulled; a webhook beyond it is answered 503. */
   readonly maxWaiting: number;
 }
 
 /** What the hook works with. */
 export interface PlatformHookDeps {
   readonly store: PullStore;
-  /** Called when a run was noted. */
+  /** Called when a run was added. */
   readonly onNoted: () => void;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -36,9 +36,9 @@ const RETRY_AFTER_S = 60;
 const WANTED = 'job.run.completed';
 
 /**
- * `POST /hooks/platform`: notes the run that a signed `job.run.completed` tells of, durably, and answers 202; it is brought
- * in afterwards. A delivery that is repeated changes nothing. Other events are answered 200 and have no effect, 401 a
- * wrong signature, 503 when too many runs wait or the state cannot be written.
+ * `POST /hooks/platform`: durably adds the run of a signed `job.run.completed` to the queue, and answers 202; it is pulled
+ * afterwards. A repeated delivery changes nothing. Other events are answered 200 and have no effect, 401 a
+ * wrong signature, 503 if too many runs wait or the state cannot be written.
  */
 export function platformHook(config: PlatformHookConfig, deps: PlatformHookDeps): Router {
   let bodyCount = 0;
@@ -64,7 +64,7 @@ export function platformHook(config: PlatformHookConfig, deps: PlatformHookDeps)
       const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
       if (!isSignedWith(config.secret, bytes, request.headers.authorization)) {
         refusedCount += 1;
-        // At 1, 10, 100 …: whoever guesses fills no disk.
+        // At 1, 10, 100 …: guesses must not fill the disk.
         if (/^10*$/.test(String(refusedCount)))
           deps.logger.warn({ refusedCount }, 'rejected a webhook with an invalid signature');
         say(
@@ -115,18 +115,17 @@ function say(response: Response, status: number, text: string): void {
   response.status(status).set('Cache-Control', 'no-store').type('text/plain').send(`${text}\n`);
 }
 
-/** What a webhook of the hosted platform tells. */
+/** The content of a webhook of the hosted platform. */
 export interface HookPayload {
   /** For example `job.run.completed`. */
   readonly eventType: string;
-  /** Texts of digits; `null` where there is none. */
+  /** Texts of digits; `null` if missing. */
   readonly accountId: string | null;
   readonly runId: string | null;
 }
 
 /**
- * Reads a webhook's body; `undefined` when it is none. By hand: three fields are no reason for a start to load a schema
- * library.
+ * Parses a webhook's body; `undefined` if it is invalid. By hand: a schema library is not loaded at a start for three fields.
  */
 export function parseHookPayload(body: Uint8Array): HookPayload | undefined {
   let value: unknown;
@@ -155,7 +154,7 @@ function idOf(value: unknown): string | null {
 }
 
 /**
- * Whether a webhook's body was signed with a secret: its `Authorization` header is the HMAC-SHA256 of the body as it came,
+ * Whether a webhook's body was signed with a secret: its `Authorization` header is the HMAC-SHA256 of the unmodified body,
  * keyed with the secret, in hexadecimal. Takes as long for a wrong signature as for a right one.
  */
 export function isSignedWith(secret: string, body: Uint8Array, authorization: string | undefined): boolean {

@@ -38,12 +38,12 @@ export interface HostedRunsDeps {
   readonly version: string;
 }
 
-/** No more runs than this wait to be brought in. */
+/** Maximum number of runs that wait to be pulled. */
 export const MAX_WAITING_RUNS = 10_000;
 /** For a run that could not be had, and for a platform that gives none. */
 const RUN_RETRY_POLICY = { baseMs: 5_000, maxMs: 600_000, maxRetryAfterMs: 600_000 };
 
-/** The parts that bring in runs of the hosted platform that a configuration names, not yet started. */
+/** The configured components that pull runs of the hosted platform, not yet started. */
 export class HostedRuns {
   readonly folder: DownloadFolder;
   readonly puller: RunPuller;
@@ -101,7 +101,7 @@ export class HostedRuns {
     return [this.folder, this.worker];
   }
 
-  /** The route for webhooks, which wake the worker; and the worker's say in health. */
+  /** The route for webhooks, which wake the worker; and the worker's health check. */
   openHook(health: Health): Router {
     const { 'platform-account': account, platformSecrets } = this.configuration;
     const secret = platformSecrets.hookSecret;

@@ -155,7 +155,7 @@ class ConnectionError extends Error {
   static from(error: unknown, limit: SilenceLimit): ConnectionError {
     if (limit.reason !== undefined) return new ConnectionError(limit.reason, false, { cause: error });
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-    // A host with several addresses that all fail gives an AggregateError without a message of its own.
+    // A host with several addresses that all fail gives an AggregateError without a message.
     const first: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
     const text = reasonOf(first);
     return new ConnectionError(text, HOPELESS.test(errorCode(first) ?? ''), { cause: error });

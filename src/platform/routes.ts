@@ -51,7 +51,7 @@ import {
 
 const ACCOUNT_PATH = `${V2_PATH}/accounts/:accountId`;
 
-/** What the configuration says of an account's job; `undefined` where it does not declare it, or not for that account. */
+/** The configuration of an account's job; `undefined` if it is not declared for that account. */
 export type FactsOf = (job: Pick<CatalogJob, 'name' | 'accountId'>) => JobFacts | undefined;
 
 /** What the routers of the platform's API work with. */
@@ -149,7 +149,7 @@ async function jobDocuments(deps: V2Deps, accountId: number, runs: readonly Cata
 /** A list of runs that was asked for. */
 export interface RunListQuery {
   readonly query: RunQuery;
-  /** What the answer says that it was filtered by. */
+  /** The filters in the response. */
   readonly filters: Readonly<Record<string, unknown>> & { readonly limit: number; readonly offset: number };
   readonly order: string | null;
 }
@@ -209,10 +209,10 @@ function statusesOf(parameters: Parameters, name: string): readonly RunStatus[] 
 
 const JOBS_PATH = `${V2_PATH}/accounts/:accountId/jobs`;
 const JOB_ORDERS = { id: 'id', name: 'name', created_at: 'created', updated_at: 'updated' } as const;
-/** The state of a job that is there; those that were deleted are not kept. */
+/** The state of an existing job; deleted ones are not kept. */
 const ACTIVE = 1;
 
-/** Jobs, to look at. */
+/** Jobs, read-only. */
 function jobRouter({ catalog, factsOf }: Pick<V2Deps, 'catalog' | 'factsOf'>): Router {
   const router = Router();
   router.get(JOBS_PATH, authorize('jobs:read'), async (request, response) => {

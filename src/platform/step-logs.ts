@@ -12,7 +12,7 @@ export const MAX_LOG_CHARACTERS = 200_000;
 const MAX_INVOCATIONS = 20;
 /** OpenTelemetry's number of INFO. */
 const INFO = 9;
-/** Clocks are read one after the other: a record may be stamped so much beside its step's times. In milliseconds. */
+/** Clocks are read one after the other: a record's timestamp may be this much outside its step's times. In milliseconds. */
 const SLACK_MS = 1_000;
 
 /** Makes the text of a step's logs of the log records in its telemetry: what a person reads, a line each. */
@@ -38,7 +38,7 @@ export class StepLogReader {
       : { logs: logs.text, debugLogs: debugLogs.text };
   }
 
-  /** Of commands that share a trace, those that were logged while the step was at work. */
+  /** If commands share a trace: the records logged while the step was running. */
   private async *records(
     step: CatalogStep,
     { traceId }: CatalogInvocation,

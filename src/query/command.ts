@@ -20,7 +20,7 @@ import { QueryError, type QueryLimits } from './protocol.js';
 export type QueryCommandHost = Pick<CommandHost, 'finishLeftovers' | 'askState'>;
 
 const DEFAULT_TIMEOUT_MS = 5 * 60_000;
-/** Rows of a table, unless `--limit` says otherwise: they are kept until the widths are known. */
+/** Rows of a table without `--limit`: they are kept until the column widths are known. */
 const DEFAULT_TABLE_ROWS = 1_000;
 /** The longest cell of a table, in characters. */
 const MAX_CELL_CHARS = 80;
@@ -28,7 +28,7 @@ const MEMORY_MEGABYTES = 1_024;
 const THREADS = 4;
 
 /**
- * What `run-bridge query` does. It reads files, and numbers of runs from the state, so a bridge may be at work on the data
+ * Runs `run-bridge query`. It reads files, and ids of runs from the state, so a bridge may be running on the data
  * folder; records that a killed `exec` left there are imported first.
  * @throws CliError, ConfigurationError
  */

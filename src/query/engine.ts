@@ -33,12 +33,12 @@ export interface QueryEngineDeps {
   readonly stopping: AbortSignal;
 }
 
-/** What standard error of a process that died is told of, in characters. */
+/** Maximum length of the standard error of a dead process in messages, in characters. */
 const MAX_STDERR_CHARS = 2_000;
 
 /**
- * Runs queries, each in a process of its own: one that takes too long is killed, and a fault of the database engine takes
- * nothing else down. Two run at a time and eight wait; more are refused as `busy`.
+ * Runs queries, each in a process of its own: one that takes too long is killed, and a crash of the database engine affects
+ * nothing else. Two run at a time and eight wait; more are refused as `busy`.
  */
 export class QueryEngine {
   private readonly permits = new Permits('queries');
@@ -46,7 +46,7 @@ export class QueryEngine {
   constructor(private readonly deps: QueryEngineDeps) {}
 
   /**
-   * @param signal ends the query when whoever asked has gone
+   * @param signal ends the query when the client has gone
    * @throws QueryError
    */
   async *run(request: QueryRequest, signal: AbortSignal): AsyncGenerator<QueryAnswer, void, undefined> {

@@ -6,7 +6,7 @@ import type { State } from '../storage/state.js';
 import type { QueryCommandHost } from './command.js';
 import type { SharedFiles } from './files.js';
 
-// The door of queries: no other folder imports anything else of this one. It imports nothing at run time: what asks DuckDB is loaded when somebody asks.
+// The door of queries: no other folder imports anything else of this one. It imports nothing at run time: DuckDB is loaded by the first query.
 
 /** What queries need of the program. */
 export interface QueryHost {

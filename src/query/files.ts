@@ -14,7 +14,7 @@ export interface QueryFiles {
   readonly parquet: readonly string[];
   /** `<trace id>/run.json` */
   readonly summaries: readonly string[];
-  /** Runs of commands that nobody named: their `run.json` does not tell the number. */
+  /** Runs of commands without a step: their `run.json` does not contain the id. */
   readonly unnamed: readonly UnnamedRun[];
   /** Runs beyond the limit of files, which the query does not see: those written to longest ago. */
   readonly leftOutCount: number;
@@ -22,16 +22,16 @@ export interface QueryFiles {
 
 /** Runs that one query sees at most; of more, those written to last. */
 export const MAX_QUERY_RUNS = 20_000;
-/** Folders that are looked at at once. */
+/** Number of folders that are examined concurrently. */
 const AT_ONCE = 64;
 /** The name of a run's Parquet file. */
 const PARQUET = /^telemetry(-[1-9][0-9]*)?\.parquet$/;
 
 /**
- * Finds the files of runs. A run that has none yet is not missed, and one that is removed meanwhile is passed over.
+ * Finds the files of runs. Missing files are ignored, also those removed meanwhile.
  * @param dataFolder the data folder; runs are in its `runs/`
- * @param traceIds the runs that whoever asks may see
- * @param options numbers of runs that nobody named, and how many runs there may be at the most
+ * @param traceIds the runs that the caller may see
+ * @param options ids of runs without a step, and the maximum number of runs
  */
 export async function listQueryFiles(
   dataFolder: string,

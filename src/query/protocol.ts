@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { QueryFiles } from './files.js';
 
-// What the program and the process of a query say to each other.
+// Messages between the program and the process of a query.
 
 /** What one query may take. */
 export interface QueryLimits {
@@ -10,13 +10,13 @@ export interface QueryLimits {
   /** Of the database engine, in megabytes; the whole process may take 400 MB more. */
   readonly memoryMegabytes: number;
   readonly threads: number;
-  /** Further rows are not given; the answer says that there are some. `null` for all. */
+  /** Further rows are not returned; the response says that there are some. `null` for all. */
   readonly maxRows: number | null;
   /** Of columns and rows as JSON, in bytes; further rows are not given. `null` for all. */
   readonly maxResultBytes: number | null;
 }
 
-/** What the process of a query is told, as JSON on its standard input. */
+/** The input of the process of a query, as JSON on its standard input. */
 export interface QueryTask {
   readonly sql: string;
   readonly files: QueryFiles;
@@ -37,13 +37,13 @@ export const queryMessageSchema = z.discriminatedUnion('type', [
 
 export type QueryMessage = z.output<typeof queryMessageSchema>;
 
-/** Why a query gave no answer. */
+/** Why a query failed. */
 export type QueryErrorCode =
   /** The SQL is wrong, or is not one SELECT. */
   | 'invalid'
   /** The SQL asks for what no query may touch: files, settings, extensions. */
   | 'refused'
-  /** It took longer than its limit. */
+  /** It exceeded its time limit. */
   | 'timeout'
   /** It needed more memory than its limit. */
   | 'memory'
@@ -53,12 +53,12 @@ export type QueryErrorCode =
   | 'busy'
   /** The database engine is not part of this installation. */
   | 'notInstalled'
-  /** Whoever asked has gone, or the program is stopping. */
+  /** The client has gone, or the program is stopping. */
   | 'stopped'
   /** A fault of the engine, or of a file. */
   | 'failed';
 
-/** A query gave no answer; the message is for whoever asked. */
+/** A query failed; the message is for the client. */
 export class QueryError extends Error {
   override readonly name = 'QueryError';
   constructor(

@@ -5,7 +5,7 @@ import { errorCode } from '../core/error-code.js';
 import { reasonOf } from '../core/reason-of.js';
 import { QueryError, type QueryErrorCode, type QueryMessage, type QueryTask } from './protocol.js';
 
-/** Memory of the process beside the database engine's own limit, in bytes: the program, and rows that are given away. */
+/** Memory of the process beside the database engine's own limit, in bytes: the program, and rows being sent. */
 const OTHER_MEMORY_BYTES = 400 * 1024 * 1024;
 const MEMORY_WATCH_MS = 100;
 
@@ -14,7 +14,7 @@ async function post(message: QueryMessage): Promise<void> {
   await new Promise((resolve) => process.stdout.once('drain', resolve));
 }
 
-/** The last word is out before the process ends, by a signal, since native threads may be at work. */
+/** The last message is sent before the process ends, by a signal, since native threads may be running. */
 function end(message: QueryMessage): void {
   process.stdout.write(`${JSON.stringify(message)}\n`, () => process.kill(process.pid, 'SIGKILL'));
 }
@@ -40,7 +40,7 @@ function isOfStatement(code: QueryErrorCode): code is 'invalid' | 'refused' | 't
   return code === 'invalid' || code === 'refused' || code === 'tooLarge';
 }
 
-// Whoever asked has gone: with the pipe, or killed, so that only the channel tells.
+// The client has gone: the pipe is closed, or the parent was killed, which only the channel shows.
 process.stdout.on('error', () => process.kill(process.pid, 'SIGKILL'));
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 try {

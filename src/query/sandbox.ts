@@ -12,7 +12,7 @@ import type { QueryFiles } from './files.js';
 import { QueryError, type QueryLimits, type QueryMessage } from './protocol.js';
 import { textList, VIEW_NAMES, viewStatements } from './views.js';
 
-/** What is set before anything else: nothing is fetched, nothing is loaded, nothing is written beside memory. */
+/** Settings applied first: no network, no extensions, no writes outside memory. */
 const CLOSED = {
   autoinstall_known_extensions: 'false',
   autoload_known_extensions: 'false',
@@ -66,7 +66,7 @@ export async function runStatement(
   let isTruncated = false;
   let hasRow = false;
   let hasColumns = false;
-  // Only once there are rows: as long as nothing was said, a query can be begun again.
+  // Only once there are rows: before any output, a query can be started again.
   const postColumns = async () => {
     if (!hasColumns) await post({ type: 'columns', columns });
     hasColumns = true;
@@ -146,7 +146,7 @@ export async function checkStatement(connection: DuckDBConnection, sql: string):
   return prepared;
 }
 
-/** The statement as a tree; `undefined` for one that is no SELECT. */
+/** The statement as a tree; `undefined` if it is not a SELECT. */
 async function parse(connection: DuckDBConnection, sql: string): Promise<z.core.util.JSONType | undefined> {
   const literal = `'${sql.replaceAll("'", "''")}'`;
   const rows = await connection.runAndReadAll(`SELECT json_serialize_sql(${literal}::VARCHAR)`);

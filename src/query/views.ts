@@ -8,7 +8,7 @@ export const VIEW_NAMES = ['runs', 'steps', 'nodes', 'tests', 'queries', 'record
 /** The longest run.json that is read, in bytes: about 8,000 steps. Each thread takes twice as much to read them. */
 const MAX_SUMMARY_BYTES = 8 * 1024 * 1024;
 
-/** The statements that make the views over these files, in their order. Nothing is read before a query asks for it. */
+/** The statements that create the views over these files, in order. Nothing is read before a query needs it. */
 export function viewStatements(files: QueryFiles): readonly string[] {
   return [recordsView(files.parquet), stepsView(files), RUNS_VIEW, NODES_VIEW, TESTS_VIEW, QUERIES_VIEW];
 }

@@ -2,13 +2,13 @@ import { Router } from 'express';
 import type { ListenAddress } from '../core/open-port.js';
 import { API_PATH } from '../run/api-path.js';
 
-/** What a bridge says of itself at `GET /api/run-bridge/v1`. */
+/** The description of a bridge at `GET /api/run-bridge/v1`. */
 export interface AboutDocument {
   readonly name: 'run-bridge';
   readonly version: string;
   /** Which of its two ports answers. */
   readonly port: BridgePort;
-  /** Where OTLP goes, and where people and tools go, as whoever asks may reach it. */
+  /** The addresses for OTLP, and for people and tools, as the client can reach them. */
   readonly otlp_url: string;
   readonly web_url: string;
   /** Where it exports to, as `https://host:port`: without paths, which may hold secrets. */
@@ -18,7 +18,7 @@ export interface AboutDocument {
 /** `otlp` takes telemetry, `web` is for people and tools; both answer the bridge's own API. */
 export type BridgePort = 'otlp' | 'web';
 
-/** What is told of a bridge; the addresses once it listens. */
+/** The properties of a bridge; addresses are known once it listens. */
 export interface About {
   readonly version: string;
   readonly otlpAddress: () => ListenAddress;
@@ -39,7 +39,7 @@ export function aboutRouter({ version, otlpAddress, webAddress, exportsTo }: Abo
   return router;
 }
 
-/** An address that listens everywhere is reached by the name by which the asker came. */
+/** A wildcard address is replaced by the name that the client used. */
 function urlFor({ url, host, port }: ListenAddress, askedHost: string | undefined): string {
   if ((host !== '0.0.0.0' && host !== '::') || askedHost === undefined) return url;
   const asked = `http://${askedHost}`;

@@ -75,8 +75,8 @@ export class ExportIntake {
   }
 
   /**
-   * Room for one more body; whoever asked releases its reservation when the sender has its answer.
-   * @param announcedBytes the body's length; 0 where it is unknown, and found out while it is read.
+   * Room for one more body; the caller releases its reservation when the sender has its response.
+   * @param announcedBytes the body's length; 0 if unknown until it is read.
    * @throws RequestError `too_large`, `busy`; ShortageError
    */
   makeRoom(announcedBytes: number): BodyRoom {
@@ -152,18 +152,18 @@ function isEmpty(delivery: Delivery): boolean {
   return delivery.batches.length === 0 && delivery.foreign.length === 0;
 }
 
-/** What came with requests of one signal that were accepted, since the start. */
+/** Contents of accepted requests of one signal, since the start. */
 export interface AcceptedCounts {
   readonly requestCount: number;
   /** Spans or log records. */
   readonly itemCount: number;
   /** Inflated. */
   readonly bodyBytes: number;
-  /** Left out of what was accepted, and the sender told so. */
+  /** Rejected parts of accepted requests, which were reported to the sender. */
   readonly rejectedCount: number;
 }
 
-/** What an intake took and what it did not, since the start. Counted by the request, never by the record. */
+/** Counts of accepted and refused requests of an intake, since the start. Counted per request, never per record. */
 export class IntakeCounts {
   readonly accepted: Readonly<Record<Signal, { -readonly [K in keyof AcceptedCounts]: number }>> = {
     traces: { requestCount: 0, itemCount: 0, bodyBytes: 0, rejectedCount: 0 },

@@ -33,7 +33,7 @@ export interface OtlpHttpReceiverDeps {
  */
 export class OtlpHttpReceiver implements Component {
   readonly name = 'otlp-http-receiver';
-  /** Answers requests that came to another listener than its own. */
+  /** Answers requests that arrived on another listener. */
   readonly answer: RequestListener;
   private readonly listener: HttpListener;
   private readonly handler: ExportHandler;

@@ -7,7 +7,7 @@ import type { ContentCoding } from './request-format.js';
 export interface BodyRoom {
   /** Limit of the body, in bytes: as it comes over the wire, and again after inflating. */
   readonly maxBodyBytes: number;
-  /** Grows with the body; when it cannot, the body is given up. */
+  /** Grows with the body; if it cannot, the body is refused. */
   readonly reservation: Reservation;
   /** Where the memory comes from. */
   readonly pool: BodyPool;
@@ -28,13 +28,13 @@ export interface BodyShape {
 const INFLATED_CHUNK_BYTES = 64 * 1024;
 
 /**
- * Reads a request's body whole and inflated, counting while it comes, from HTTP/1 or a stream of HTTP/2. What is left of a body that was given up is thrown
- * away as it arrives, so that the sender can read the answer; the request time-out bounds that.
+ * Reads a request's body complete and inflated, counting while it arrives, from HTTP/1 or a stream of HTTP/2. The rest of a refused body is discarded
+ * as it arrives, so that the sender can read the response; the request timeout bounds that.
  *
  * `express.raw()` reads the same way, yet knows no raw deflate, takes brotli, does not count what comes in but inflates
  * to nothing, keeps pieces one by one, waits for the whole of a body that it has refused, and never settles when the sender of a compressed one goes away.
  *
- * @returns the body; whoever has read it calls its `release`.
+ * @returns the body; call its `release` after reading.
  * @throws RequestError `too_large`, `busy` (the reservation cannot grow), `malformed` (not that coding or length, or cut off), `aborted`; the reason of `stop`.
  */
 export function readBody(request: Readable, shape: BodyShape, room: BodyRoom): Promise<BodyBuffer> {
@@ -161,15 +161,15 @@ export interface WholeBody {
 }
 
 /**
- * Gathers a body's pieces in one buffer that doubles when it is full. Kept one by one, pieces of a byte each would
- * take some 400 times their size: 3 MB sent so took 1.3 GB.
+ * Collects a body's pieces in one buffer that doubles when it is full. Stored one by one, pieces of one byte each would
+ * take some 400 times their size: 3 MB sent that way took 1.3 GB.
  */
 export class BodyBuffer implements WholeBody {
   private buffer: Buffer | undefined;
   private isFromPool = false;
   private used = 0;
 
-  /** @param expectedBytes as announced; that much is set aside once a second piece comes. 0 when unknown. */
+  /** @param expectedBytes announced length; reserved when a second piece arrives. 0 if unknown. */
   constructor(
     private readonly expectedBytes: number,
     private readonly pool: BodyPool,
@@ -179,7 +179,7 @@ export class BodyBuffer implements WholeBody {
     return this.used;
   }
 
-  /** @param piece not changed afterwards by whoever made it: a single piece is kept as it is. */
+  /** @param piece not modified later by the caller: a single piece is stored without a copy. */
   append(piece: Buffer): void {
     const length = this.used + piece.length;
     if (this.buffer === undefined) {
@@ -214,7 +214,7 @@ export class BodyBuffer implements WholeBody {
   }
 }
 
-/** Buffers that are kept for the next bodies, and how large one that is kept may be. */
+/** Number and maximum size of buffers that are kept for the next bodies. */
 const MAX_KEPT = 8;
 const MAX_KEPT_BYTES = 2 * 1024 * 1024;
 /** Sizes are rounded up to this, so that bodies of about the same size fit each other's buffers. */
@@ -234,7 +234,7 @@ export class BodyPool {
     return found ?? Buffer.allocUnsafeSlow(Math.ceil(byteCount / STEP_BYTES) * STEP_BYTES);
   }
 
-  /** @param buffer one that was taken, which nobody reads any more */
+  /** @param buffer from this pool, no longer used */
   giveBack(buffer: Buffer): void {
     if (buffer.length > MAX_KEPT_BYTES) return;
     if (this.free.length >= MAX_KEPT) this.free.shift();
@@ -242,7 +242,7 @@ export class BodyPool {
   }
 }
 
-/** Memory that bodies in flight may take together, in bytes. What does not fit is not waited for: the sender is told. */
+/** Memory of bodies in flight, in bytes. A body that does not fit is refused immediately. */
 export class ByteBudget {
   private used = 0;
 

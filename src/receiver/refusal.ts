@@ -10,7 +10,7 @@ export interface Refusal {
   readonly status: number;
   /** gRPC's code, for the `google.rpc.Status` in the body. */
   readonly grpcCode: number;
-  /** What went wrong, in one word; the log counts by it. */
+  /** The category of the error; the log counts by it. */
   readonly reason: string;
   readonly message: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -35,13 +35,13 @@ const SLOW_RETRY_AFTER_MS = 1_000;
 /** When to come back after `too_many_tries`, in milliseconds: an address has one more try by then. */
 const TRY_AGAIN_AFTER_MS = 3_000;
 
-/** When to come back after `busy`, in milliseconds: bodies in flight are gone within about this time. */
+/** The retry delay of `busy`, in milliseconds: bodies in flight are finished within about this time. */
 const BUSY_RETRY_AFTER_MS = 1_000;
 
 /**
- * The one place where errors become HTTP and gRPC statuses. Senders try again after 429 and 503 alone (OTLP
+ * The one place that maps errors to HTTP and gRPC statuses. Senders retry only 429 and 503 (OTLP
  * specification, "Retryable Response Codes"), and over gRPC after UNAVAILABLE and DEADLINE_EXCEEDED, but after
- * RESOURCE_EXHAUSTED only with a RetryInfo ("Failures" of OTLP/gRPC). So only what passes by itself gets those, and
+ * RESOURCE_EXHAUSTED only with a RetryInfo ("Failures" of OTLP/gRPC). So only temporary errors get those, and
  * a body that is too large RESOURCE_EXHAUSTED without one.
  */
 export function refusalOf(error: unknown): Refusal {
@@ -119,7 +119,7 @@ function refuseForNow(status: number, grpcCode: number, reason: string, message:
   return { status, grpcCode, reason, message, headers, retryAfterMs: seconds * 1_000 };
 }
 
-/** What a request can do wrong, apart from what its records say. */
+/** Faults of a request itself, as opposed to its records. */
 export type RequestErrorCode =
   | 'malformed'
   | 'method'
@@ -127,7 +127,7 @@ export type RequestErrorCode =
   | 'too_large'
   | 'unsupported_type'
   | 'unsupported_encoding'
-  /** No memory for one more body just now. */
+  /** No memory for another body at the moment. */
   | 'busy'
   /** It did not arrive in time. */
   | 'slow'
@@ -137,11 +137,11 @@ export type RequestErrorCode =
   | 'unauthenticated'
   /** Its token may not do that. */
   | 'forbidden'
-  /** Too many tokens that are not good came from its address. */
+  /** Too many invalid tokens from its address. */
   | 'too_many_tries'
   /** Another protocol than the port's. */
   | 'protocol'
-  /** The sender went away; nobody is there to be answered. */
+  /** The sender closed the connection; there is nobody to answer. */
   | 'aborted';
 
 /** No memory for one more body. */
@@ -151,7 +151,7 @@ export const NO_ROOM = 'Too many bodies are being read; send this one again late
 export const NO_METRICS =
   'run-bridge takes traces and logs; it has no use for metrics: set OTEL_METRICS_EXPORTER=none at the sender.';
 
-/** A request that is not taken; the message is one sentence for whoever configured the sender. */
+/** A refused request; the message is one sentence for the person who configured the sender. */
 export class RequestError extends Error {
   override readonly name = 'RequestError';
   constructor(
@@ -163,7 +163,7 @@ export class RequestError extends Error {
   }
 }
 
-/** A body was not read, because there is no room for it just now; the sender is told when to try again. */
+/** A body was not read because there is no room for it at the moment; the sender is asked to retry later. */
 export class ShortageError extends Error {
   override readonly name = 'ShortageError';
   constructor(readonly shortage: Shortage) {
@@ -174,10 +174,10 @@ export class ShortageError extends Error {
 /** A reason is logged once in this time, in milliseconds, with the number of times it was not. */
 const QUIET_MS = 60_000;
 
-/** Nobody is there any more, or whoever refuses says when that begins and ends. */
+/** There is nobody to answer, or the refusing part logs start and end of its refusals. */
 const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['aborted', 'shortage', 'unavailable']);
 
-/** Tells the user why nothing, or not everything, arrives, without a line for each request of a misconfigured sender. */
+/** Tells the user why requests or records are refused, without a line for each request of a misconfigured sender. */
 export class RefusalLog {
   /** By reason; reasons are a closed set, so this map is bounded. */
   private readonly tallies = new Map<string, { loggedAtMs: number; unloggedCount: number }>();
@@ -200,7 +200,7 @@ export class RefusalLog {
     else this.logger.warn(fields, 'request refused');
   }
 
-  /** A request was taken less some records, which few senders ever tell their user. */
+  /** A request was accepted without some records, which few senders show their user. */
   addPartial(rejectedCount: number, detail: string): void {
     const unloggedCount = this.count('partial');
     if (unloggedCount !== undefined) this.logger.warn({ rejectedCount, detail, unloggedCount }, 'records refused');

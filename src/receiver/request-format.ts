@@ -11,7 +11,7 @@ export const MEDIA_TYPES: Readonly<Record<OtlpEncoding, string>> = {
   json: 'application/json',
 };
 
-/** The encoding that the Content-Type names; parameters (`; charset=utf-8`) are passed over. */
+/** The encoding of the Content-Type; parameters (`; charset=utf-8`) are ignored. */
 export function findEncoding(headers: IncomingHttpHeaders): OtlpEncoding | undefined {
   const mediaType = headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
   if (mediaType === MEDIA_TYPES.protobuf) return 'protobuf';

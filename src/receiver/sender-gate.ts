@@ -1,4 +1,4 @@
-/** Decides who may send telemetry to an address, and whose it is. */
+/** Decides who may send telemetry to an address, and for which account. */
 export interface SenderGate {
   /**
    * @param authorization the header of that name

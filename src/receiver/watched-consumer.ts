@@ -1,7 +1,7 @@
 import type { WriteWatch } from '../core/write-watch.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 
-/** Hands deliveries on, and tells a watch whether they could be written. */
+/** Passes deliveries on, and reports to a watch whether they could be written. */
 export class WatchedConsumer implements RecordConsumer {
   constructor(
     private readonly consumer: RecordConsumer,

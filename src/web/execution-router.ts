@@ -26,11 +26,11 @@ import { type StepRegistry, StepRegistryError, type StepRegistryErrorCode } from
 export interface ExecutionRouterDeps {
   readonly registry: Pick<LocalStepRegistry, keyof StepRegistry>;
   readonly logger: Logger;
-  /** Asked before anything is read; everybody may tell of runs, for the first account, where it is left out. */
+  /** Called before the body is read; if left out, anybody may report runs, for the first account. */
   readonly gate?: SenderGate | undefined;
 }
 
-/** What is wrong with a request: its status, and a line that says what to do. */
+/** A failed request: its status, and a line that says how to fix it. */
 class ApiError extends Error {
   override readonly name = 'ApiError';
   constructor(
@@ -92,7 +92,7 @@ export function executionRouter({ registry, logger, gate }: ExecutionRouterDeps)
     throw new ApiError(404, 'unknown_path', `${request.method} ${request.originalUrl} is not a route of this API`);
   });
   router.use(API_PATH, (error: unknown, _request: Request, response: Response, next: NextFunction) => {
-    // Whoever gave up meanwhile is nobody to answer, and no fault of this program.
+    // If the client has gone there is nobody to answer, and no error of this program.
     if (response.destroyed || response.closed) return;
     if (response.headersSent) next(error);
     else refuse(error, response, logger);
@@ -100,7 +100,7 @@ export function executionRouter({ registry, logger, gate }: ExecutionRouterDeps)
   return router;
 }
 
-/** Each account has step ids of its own. */
+/** Step ids are unique within an account. */
 function stepIdIn(request: Request, response: Response): string {
   return stepIdFor(senderAccountIn(response), parsed(stepIdSchema, request.params.stepId));
 }
@@ -145,7 +145,7 @@ function toApiError(error: unknown): Pick<ApiError, 'status' | 'code' | 'message
   return { status: 500, code: 'failed', message: 'run-bridge failed on this request; see its log' };
 }
 
-/** Stands before the API of runs: who may send telemetry may tell of runs. Answers as that API does. */
+/** Guards the API of runs: callers that may send telemetry may report runs. Answers in the format of that API. */
 export function senderGuard(gate: SenderGate): RequestHandler {
   return async (request, response, next) => {
     try {
@@ -165,7 +165,7 @@ export function senderGuard(gate: SenderGate): RequestHandler {
   };
 }
 
-/** The account that whoever asks tells of runs for, behind `senderGuard`; `null` for the first. */
+/** The account for which the caller reports runs, after `senderGuard`; `null` for the first. */
 export function senderAccountIn(response: Response): number | null {
   const { senderAccountId }: { readonly senderAccountId?: number | null } = response.locals;
   return senderAccountId ?? null;

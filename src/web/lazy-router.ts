@@ -2,9 +2,9 @@ import { type Request, Router } from 'express';
 import { lazy } from '../core/lazy.js';
 
 /**
- * A router that is made when the first request for it comes: what it takes to read bodies is no reason for a start to wait.
- * @param which the path below which its requests are, or what tells whether one is for it
- * @param make makes it
+ * A router that is created by its first request: a start must not wait for the code that reads bodies.
+ * @param which the path prefix of its requests, or a predicate
+ * @param make creates it
  */
 export function lazyRouter(which: string | ((request: Request) => boolean), make: () => Promise<Router>): Router {
   const router = Router();

@@ -34,7 +34,7 @@ This port is for people and tools. In a browser, / is a page with the runs (sign
 Telemetry goes to the other port: POST /v1/traces and POST /v1/logs (OTLP over HTTP, 127.0.0.1:4318 by default; over gRPC 127.0.0.1:4317).
 `;
 
-/** The port for people and tools: health, and whatever routers are mounted. */
+/** The port for people and tools: health, and all mounted routers. */
 export class WebServer implements Component {
   readonly name = 'web-server';
   private readonly listener: HttpListener;
@@ -87,7 +87,7 @@ export class WebServer implements Component {
   }
 
   private fail(error: unknown, response: Response): void {
-    // Whoever gave up meanwhile is nobody to answer, and no fault of this program.
+    // If the client has gone there is nobody to answer, and no error of this program.
     if (response.destroyed) return;
     const status = clientErrorStatus(error);
     if (status === 500 || response.headersSent) {

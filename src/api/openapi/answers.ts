@@ -13,7 +13,7 @@ const statusSchema = z
 /** An error in the envelope. */
 const errorSchema = z.object({ status: statusSchema, data: z.null() }).meta({ id: 'Error' });
 
-/** What stands round an answer; `extra` where a list has it. */
+/** The envelope of a response; `extra` for a list. */
 export function envelopeSchema<T extends z.ZodType>(data: T, extra?: z.ZodType) {
   return z.object({ status: statusSchema, data, ...(extra === undefined ? {} : { extra }) });
 }

@@ -35,7 +35,7 @@ const problems = {
 const security = [{}, { token: [] }, { bearer: [] }];
 const body = (schema: z.ZodType) => ({ required: true, content: { 'application/json': { schema } } });
 
-/** What is answered without a token or outside of the guarded API: who answers, and the registry of commands. */
+/** Responses without a token or outside of the guarded API: the identity, and the registry of commands. */
 export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
   '/api/openapi.json': {
     get: {
@@ -149,7 +149,7 @@ const API_PATHS: ZodOpenApiPathsObject = {
   ...OWN_PATHS,
 };
 
-/** Describes the API; for everybody, since it says nothing of anybody's runs. @param version the program's @param featurePaths what routers of features answer */
+/** Describes the API; public, since it contains no data. @param version the program's @param featurePaths the routes of features */
 export function openApiRouter(version: string, featurePaths: readonly ZodOpenApiPathsObject[]): Router {
   const router = Router();
   const document = createDocument({

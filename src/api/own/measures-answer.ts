@@ -34,7 +34,7 @@ const verdict = z.string().meta({
 const share = { share_ms: z.number(), share_percent: z.number() };
 const nodeShare = { ...share, share_warehouse_ms: z.number() };
 
-/** A node of a command; docs/see.md says where each number comes from. */
+/** A node of a command; docs/see.md describes the source of each number. */
 export const nodeSchema = z
   .object({
     unique_id: z.string(),
@@ -191,8 +191,8 @@ export async function commandMeasures(
 const MAX_LOOKED_AT = 200;
 
 /**
- * How long a run took beside earlier successes of its project and job with the same commands; `null` while it is not over, and
- * where there is none.
+ * A run's duration compared with earlier successful runs of its project and job with the same commands; `null` while it is running, and
+ * if there are none.
  */
 export async function comparisonOf(
   { run, steps }: FoundRun,

@@ -80,23 +80,23 @@ export function ownRouter(deps: OwnApiDeps): Router {
 
 /** Clients that follow runs at once, of all accounts together. */
 const MAX_CLIENTS = 32;
-/** How often the ends of record logs are looked at, in milliseconds. */
+/** How often the ends of record logs are checked, in milliseconds. */
 const POLL_MS = 250;
-/** How often the run's status is looked at, in milliseconds. */
+/** How often the run's status is checked, in milliseconds. */
 const STATUS_MS = 1_000;
-/** A stream says at least so often that it is alive, in milliseconds. */
+/** Maximum interval between messages of a stream, in milliseconds. */
 const HEARTBEAT_MS = 15_000;
 /** When a client comes again after the connection was lost, in milliseconds. */
 const RETRY_MS = 2_000;
-/** Who may follow records may read artifacts. */
+/** Following records requires the permission to read artifacts. */
 const WHOLE = new Redactor(redactionFor('artifactReader', 'literals'));
-/** The id of the last event: whoever comes again with it is told that there is no more. */
+/** The id of the last event: a client that reconnects with it is told that there is no more. */
 const END_ID = 'end';
 
 /**
- * Follows runs, as server-sent events: `run` when its status changes, `record` for each record, `end` when the run is over
- * and everything was told. Each client has a place in the record logs and nothing else: what it has not taken is not in
- * memory but on disk, so a slow one costs nothing, and one that comes again with `Last-Event-ID` goes on where it was.
+ * Follows runs, as server-sent events: `run` when its status changes, `record` for each record, `end` when the run has ended
+ * and everything was sent. Each client has only a position in the record logs: unsent records are not in
+ * memory but on disk, so a slow client costs nothing, and one that reconnects with `Last-Event-ID` continues where it was.
  */
 export class RunStreams {
   private clientCount = 0;
@@ -156,7 +156,7 @@ export class RunStreams {
     let saidMs = clock.monotonicMs();
     let lookedMs = saidMs;
     while (!stop.aborted) {
-      // Looked at before the logs are read: once it is over, what is read then is all there is.
+      // Checked before the logs are read: once the run has ended, they are complete.
       const isOver = isFinal(found.run.status);
       const status = `${found.run.status} ${found.steps.map((step) => step.status)}`;
       if (status !== told) {
@@ -188,7 +188,7 @@ export class RunStreams {
     }
   }
 
-  /** @returns the place behind the last record that was told; `from` itself where there was none. */
+  /** @returns the position after the last record sent; `from` itself if there was none. */
   private async tellRecords(
     { traceIds }: FoundRun,
     from: LogPlace,

@@ -18,7 +18,7 @@ export class ResourceMap {
   /** Whether a resource named a step that it was not told of. */
   lacksOrigin = false;
 
-  /** @param publicUrl where others reach the pages; `null` where nobody said */
+  /** @param publicUrl the public address of the pages; `null` if not configured */
   constructor(
     private readonly overrides: Readonly<Record<string, ResourceValue>>,
     private readonly publicUrl: string | null,

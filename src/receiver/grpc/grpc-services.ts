@@ -28,7 +28,7 @@ import { encodeRetryInfo } from './retry-info.js';
 
 const COLLECTOR = '/opentelemetry.proto.collector';
 
-/** What is sent on after a refusal is thrown away for so long, in milliseconds: the sender reads its answer meanwhile. */
+/** How long data sent after a refusal is discarded, in milliseconds, so that the sender can read its response. */
 const AFTER_REFUSAL_MS = 2_000;
 
 /** What the services work with. */
@@ -44,8 +44,8 @@ type Respond = sendUnaryData<Uint8Array>;
 type MakeRoom = (announcedBytes: number) => BodyRoom;
 
 /**
- * OTLP's services TraceService and LogsService on connections that are handed to them. grpc-js does HTTP/2 and gRPC;
- * messages are read, decoded and kept as those over HTTP. Loading this file loads grpc-js.
+ * OTLP's services TraceService and LogsService on given connections. grpc-js does HTTP/2 and gRPC;
+ * messages are read, decoded and stored like those over HTTP. Loading this file loads grpc-js.
  */
 export class GrpcServices {
   private readonly server: Server;
@@ -244,8 +244,8 @@ function tooSlow(timeoutMs: number): RequestError {
 const LAST_ANSWER_MS = 500;
 
 /**
- * Cuts a connection off that has had no call for some time. grpc-js ends one that is idle with a GOAWAY, which Node puts
- * off for as long as a header that was begun, or a call of a service that is not there, has no end.
+ * Closes a connection that has had no call for some time. grpc-js closes idle ones with a GOAWAY, which Node delays
+ * as long as an unfinished header, or a call of an unknown service, is open.
  */
 export class IdleWatch {
   private callCount = 0;
@@ -285,11 +285,11 @@ export class IdleWatch {
   }
 }
 
-/** A call whose message nobody has read yet. */
+/** A call whose message has not been read yet. */
 export interface IncomingCall {
   /** The call's stream of HTTP/2, paused. */
   readonly stream: Duplex;
-  /** How a message that says so is compressed: the header `grpc-encoding`. */
+  /** The compression of a message marked as compressed: the header `grpc-encoding`. */
   readonly encoding: string;
 }
 

@@ -11,17 +11,17 @@ export interface OtlpGrpcReceiverConfig {
   readonly isOptional?: boolean | undefined;
   /** Further connections are closed at once. Default 1,024. */
   readonly maxConnections?: number | undefined;
-  /** Calls under way on one connection; clients keep to it, and wait with more. Default 100. */
+  /** Maximum concurrent calls per connection; clients queue further ones. Default 100. */
   readonly maxCallsPerConnection?: number | undefined;
-  /** Until a connection's first 24 bytes have arrived, which say that it is HTTP/2. Default 15 s. */
+  /** Timeout for a connection's first 24 bytes, which identify HTTP/2. Default 15 s. */
   readonly prefaceTimeoutMs?: number | undefined;
   /** Until a call's message has arrived whole; then DEADLINE_EXCEEDED. Default 60 s. */
   readonly requestTimeoutMs?: number | undefined;
   /** How long a connection may be without a call; then it is closed with a GOAWAY, and after as long again cut off. Default 120 s. */
   readonly idleTimeoutMs?: number | undefined;
   /**
-   * How often a connection is asked whether it is still there; it has 20 s to answer. Default 10 s: Node does not notice
-   * that the sender of a connection that broke the protocol has gone, so that an unanswered ping is what ends it.
+   * Interval of pings; a connection has 20 s to answer. Default 10 s: Node does not notice
+   * when the sender of a connection with a protocol error has gone, so an unanswered ping closes it.
    */
   readonly keepaliveMs?: number | undefined;
 }

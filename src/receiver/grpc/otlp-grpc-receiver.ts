@@ -25,7 +25,7 @@ export interface OtlpGrpcReceiverDeps {
   readonly logger: Logger;
   /** Gets the receiver's own check. */
   readonly health: Health;
-  /** Where OTLP over HTTP is received, to tell those who came to the wrong port. */
+  /** The address of OTLP over HTTP, for an error message to senders on the wrong port. */
   readonly httpUrl: () => string;
 }
 
@@ -41,7 +41,7 @@ export class OtlpGrpcReceiver implements Component {
   private readonly server: Server;
   private readonly dropped: DroppedConnections;
   private readonly connections = new Set<Socket>();
-  /** Those whose protocol is not known yet. */
+  /** Connections whose protocol is not known yet. */
   private readonly strangers = new Set<Socket>();
   private readonly services = lazy(async () => {
     const { GrpcServices } = await import('./grpc-services.js');
@@ -84,7 +84,7 @@ export class OtlpGrpcReceiver implements Component {
     this.server.on('error', (error) => logger.error({ reason: error.message }, 'failed to accept a connection'));
   }
 
-  /** Takes no more connections and calls, lets calls under way finish; on abort cuts off the rest. */
+  /** Accepts no more connections and calls, lets running calls finish; on abort closes the rest. */
   async shutdown(deadline: AbortSignal): Promise<void> {
     if (this.isClosing || this.boundAddress === undefined) return;
     this.isClosing = true;
@@ -182,7 +182,7 @@ function destroyAll(sockets: Iterable<Socket>): void {
   for (const socket of sockets) socket.destroy();
 }
 
-/** What a sender begins a connection with; `unknown` is none of these. */
+/** The first bytes of a connection; `unknown` for anything else. */
 export type ConnectionProtocol = 'http2' | 'http1' | 'tls' | 'unknown';
 
 /** Every connection of HTTP/2 begins with these 24 bytes (RFC 9113, 3.4). */
@@ -190,7 +190,7 @@ const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 /** A record of TLS that holds a handshake (RFC 8446, 5.1). */
 const TLS_HANDSHAKE = 0x16;
 
-/** Tells the protocol by a connection's first bytes; `undefined` while there are too few of them. */
+/** Detects the protocol from a connection's first bytes; `undefined` while there are too few. */
 export function tellProtocol(head: Buffer): ConnectionProtocol | undefined {
   const known = Math.min(head.length, PREFACE.length);
   if (head.subarray(0, known).equals(PREFACE.subarray(0, known))) return known < PREFACE.length ? undefined : 'http2';

@@ -5,8 +5,8 @@ export const PAGE_COOKIE = 'run_bridge_token';
 const PAGES = /^\/(?:runs|webhooks|sign-in|sign-out|arrive|pages)(?:\/|$)/;
 
 /**
- * Whether a request is the pages' matter: one for a page; `/` where somebody wants HTML, since programs get a text there; and
- * what a signed-in browser asks of the API.
+ * Whether a request is for the pages: a path of one; `/` if HTML is requested, since programs get a text there; and
+ * requests of a signed-in browser to the API.
  */
 export function isForPages({ path, headers }: Pick<Request, 'path' | 'headers'>): boolean {
   if (path === '/') return /\btext\/html\b/.test(headers.accept ?? '');

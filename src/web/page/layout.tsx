@@ -7,11 +7,11 @@ import { may } from '../../api/permissions.js';
 /** What stands round a page. */
 export interface LayoutProps {
   readonly title: string;
-  /** Who looks at it; `null` before somebody has signed in. */
+  /** The visitor; `null` before signing in. */
   readonly caller: Caller | null;
   /** The program's version. */
   readonly version: string;
-  /** Whether it changes by itself: then it is brought up to date, without a script by the browser. */
+  /** Whether the page refreshes itself, without a script. */
   readonly isLive?: boolean;
   readonly children?: Child;
 }

@@ -20,9 +20,9 @@ export interface PageDeps {
   readonly artifacts: { list(step: CatalogStep): Promise<readonly ArtifactPath[]> };
   /** Pages of features, mounted behind the sign-in. */
   readonly routers: readonly Router[];
-  /** The setting: what visitors are shown of texts who may not read artifacts. */
+  /** The setting: texts for visitors without the right to read artifacts. */
   readonly redaction: RedactionLevel;
-  /** Where others reach the pages; `null` where nobody said. */
+  /** The public address of the pages; `null` if not configured. */
   readonly publicUrl: string | null;
   /** Where telemetry is received. */
   readonly otlpUrl: () => string;

@@ -6,7 +6,7 @@ import type { PageDeps } from './page-deps.js';
 import type { PageSession } from './page-session.js';
 import { ArrivalPage, SignInPage } from './sign-in-router.js';
 
-/** Turns whatever a page's router throws into a page; who has no token gets the one where they sign in. Mounted last. */
+/** Renders every error of a page's router as a page; without a token, the sign-in page. Mounted last. */
 export function pageFailures(
   session: PageSession,
   { logger, version }: Pick<PageDeps, 'logger' | 'version'>,
@@ -36,7 +36,7 @@ export function pageFailures(
   }
 }
 
-/** Who has signed in; `null` where nobody has. */
+/** The signed-in visitor; `null` if there is none. */
 function visitorOf(response: Response): Caller | null {
   const { caller }: { readonly caller?: Caller } = response.locals;
   return caller === undefined || caller === SENDER ? null : caller;

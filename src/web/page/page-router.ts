@@ -10,7 +10,7 @@ import { runListRouter } from './run-list-page.js';
 import { runRouter } from './run-page.js';
 import { signInRouter } from './sign-in-router.js';
 
-/** The pages, all behind tokens but the one that takes them. What is not among them is a page that says so. */
+/** The pages, all behind tokens except sign-in. Unknown paths get a page that says so. */
 export function pageRouter(deps: PageDeps): Router {
   const session = new PageSession(deps.publicUrl);
   const router = Router();
@@ -53,7 +53,7 @@ export function assetRouter(): Router {
 
 /**
  * Lets links of the pages lead to the API's documents and artifacts: a request that only reads, comes from a page of this
- * very server (or from the address bar) and carries no token of its own, has the one of its browser.
+ * server (or from the address bar) and has no token of its own, uses the one of its browser.
  */
 export function cookieToken(session: PageSession): RequestHandler {
   return (request, _response, next) => {
@@ -69,9 +69,9 @@ export function cookieToken(session: PageSession): RequestHandler {
 }
 
 /**
- * Of requests that change something, takes only what forms of these pages send: beside the cookie, which no other site's request carries, the browser itself
- * says where a form came from. What says nothing of it is refused as well.
- * @param publicUrl where others reach the pages, in case a proxy changes `Host`
+ * Accepts changing requests only from forms of these pages: besides the cookie, which no request of another site carries, the browser
+ * sends the origin of a form. Requests without it are refused as well.
+ * @param publicUrl the public address of the pages, in case a proxy changes `Host`
  */
 export function sameOrigin(publicUrl: string | null): RequestHandler {
   return (request, _response, next) => {

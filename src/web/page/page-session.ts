@@ -10,7 +10,7 @@ const MAX_AGE_MS = 7 * 86_400_000;
 
 /** The token that a browser keeps, in a cookie that no script reads and no other site's request carries. */
 export class PageSession {
-  /** @param publicUrl where others reach the pages; `null` where nobody said */
+  /** @param publicUrl the public address of the pages; `null` if not configured */
   constructor(private readonly publicUrl: string | null) {}
 
   /** The token that a request carries; `undefined` where it carries none. */
@@ -27,7 +27,7 @@ export class PageSession {
     response.clearCookie(PAGE_COOKIE, this.options(request));
   }
 
-  /** The bridge speaks no TLS: that a proxy does, the proxy or the configuration says. Who lies of it harms nobody else. */
+  /** The bridge speaks no TLS: a proxy does, as a header or the configuration says. A wrong header harms only its sender. */
   private options(request: Request): CookieOptions {
     const isSecure =
       request.get('X-Forwarded-Proto')?.split(',')[0]?.trim() === 'https' ||
@@ -40,7 +40,7 @@ function hostOf(url: string): string {
   return new URL(url).host;
 }
 
-/** Notes who looks at a page, for `authorize` and `callerOf`; who has no token may see nothing that a right is needed for. */
+/** Stores the visitor of a page for `authorize` and `callerOf`; without a token there is access only to pages that need no right. */
 export function admitVisitor(authenticator: Pick<Authenticator, 'admit'>, session: PageSession): RequestHandler {
   return async (request, response, next) => {
     const kept = session.tokenIn(request);

@@ -3,7 +3,7 @@ import type { Child } from 'hono/jsx';
 import type { CatalogRun } from '../../storage/run-catalog.js';
 import type { RunStatus } from '../../storage/run-status.js';
 
-/** A name and what it is, in a list of facts. @param isName whether it may be a long name, which is broken anywhere */
+/** A name and a value in a description list. @param isName whether it may be a long name, which is broken anywhere */
 export function Fact(props: { readonly name: string; readonly isName?: boolean; readonly children?: Child }) {
   const { name, isName = false, children } = props;
   return (
@@ -14,7 +14,7 @@ export function Fact(props: { readonly name: string; readonly isName?: boolean; 
   );
 }
 
-/** What a word stands for: its color, and a sign for who does not tell colors apart. */
+/** A status word: its color, and a symbol for readers who do not distinguish colors. */
 export type Mood = 'good' | 'bad' | 'busy' | 'neutral';
 
 const SIGNS: Readonly<Record<Mood, string>> = { good: '✓', bad: '✗', busy: '●', neutral: '–' };
@@ -71,7 +71,7 @@ export function countText(count: number, noun: string, plural = `${noun}s`): str
   return `${count.toLocaleString('en')} ${count === 1 ? noun : plural}`;
 }
 
-/** How long something took, to about three digits: `450 ms`, `12.3 s`, `2 min 5 s`, `1 h 2 min`. @param lengthMs at least 0 */
+/** A duration with about three digits: `450 ms`, `12.3 s`, `2 min 5 s`, `1 h 2 min`. @param lengthMs at least 0 */
 export function lengthText(lengthMs: number): string {
   const ms = Math.max(0, lengthMs);
   if (ms < 999.5) return `${Math.round(ms)} ms`;
@@ -118,7 +118,7 @@ export function Pager({ page, pageSize, totalCount, noun, href, words = ['Newer'
   );
 }
 
-/** Which page of a list an address asks for, from 1; the first where it says nothing that can be read. */
+/** The requested page of a list, from 1; the first if it is missing or invalid. */
 export function pageNumber({ query }: Pick<Request, 'query'>): number {
   const { page } = query;
   return typeof page === 'string' && /^[1-9]\d{0,6}$/.test(page) ? Number(page) : 1;
@@ -139,7 +139,7 @@ export function RunMark({ status }: { readonly status: RunStatus }) {
   return <Mark word={word} mood={mood} />;
 }
 
-/** How long a run took, or has taken so far, in milliseconds; `null` while it waits. */
+/** The duration of a run, or the time since its start, in milliseconds; `null` while it is queued. */
 export function runLengthMs(
   { startedUnixMs, dequeuedUnixMs, finishedUnixMs }: CatalogRun,
   nowUnixMs: number,

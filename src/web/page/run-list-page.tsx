@@ -80,7 +80,7 @@ export function RunListPage({ caller, list, sending, nowUnixMs, version }: RunLi
   );
 }
 
-/** Says which runs are in no list, and where they are; nothing where there are none. */
+/** Names runs that could not be stored and their folders; nothing if there are none. */
 function SetAside({ runs }: { readonly runs: readonly SetAsideRun[] }) {
   if (runs.length === 0) return null;
   return (
@@ -241,7 +241,7 @@ export interface FirstRunProps {
   readonly isTokenNeeded: boolean;
 }
 
-/** For who has no run yet: how to send the first one. */
+/** Shown while there are no runs: how to send the first one. */
 export function FirstRun({ otlpUrl, isTokenNeeded }: FirstRunProps) {
   const header = isTokenNeeded ? ' OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer $TOKEN"' : '';
   // Without a token a command's run is the first account's, and without an address it looks for the data folder.
@@ -267,11 +267,11 @@ export function FirstRun({ otlpUrl, isTokenNeeded }: FirstRunProps) {
 /** A run as lists show it. */
 export interface RunRow {
   readonly run: CatalogRun;
-  /** Nodes that failed with an error, and tests that failed; `null` where nothing is kept of its telemetry. */
+  /** Failed nodes and failed tests; `null` if its telemetry no longer exists. */
   readonly failedCount: number | null;
 }
 
-/** Counts the nodes of runs that failed, by what is known of each run at once: no record log is read for it. */
+/** Counts the nodes of failed runs from their summaries: no record log is read for it. */
 export async function runRows(
   runs: readonly CatalogRun[],
   { catalog, tracker }: Pick<PageDeps, 'catalog' | 'tracker'>,

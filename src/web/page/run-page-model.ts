@@ -18,7 +18,7 @@ export interface Some<Item> {
 /** A node that did not do well; texts as the visitor may see them. */
 export interface TroubledNode {
   readonly uniqueId: string;
-  /** Empty where nothing is known. */
+  /** Empty if unknown. */
   readonly message: string;
   /** Of a test; `null` where it did not count. */
   readonly failingRows: number | null;
@@ -29,7 +29,7 @@ export interface TroubledNode {
 /** A source that is older than it may be. */
 export interface StaleSource {
   readonly uniqueId: string;
-  /** `null` where the engine could not tell. */
+  /** `null` if the engine could not determine it. */
   readonly ageSeconds: number | null;
   /** Past the limit for an error, and not only for a warning. */
   readonly isFailed: boolean;
@@ -57,7 +57,7 @@ export interface RunPageModel {
   readonly failedTests: Some<TroubledNode>;
   /** Sources past one of their limits. */
   readonly staleSources: Some<StaleSource>;
-  /** Nodes that came to an outcome which this version does not know, with the engine's word for it as the reason. */
+  /** Nodes with an outcome that this version does not know, with the engine's word for it as the reason. */
   readonly otherOutcomes: Some<SkippedNode>;
   readonly skipped: Some<SkippedNode>;
   /** Errors that name no node. */
@@ -67,7 +67,7 @@ export interface RunPageModel {
   readonly redactor: Pick<Redactor, 'level' | 'command'>;
   /** Of all its commands together. */
   readonly lengthNano: bigint;
-  /** Whether telemetry of it is kept. */
+  /** Whether its telemetry still exists. */
   readonly hasTelemetry: boolean;
 }
 
@@ -77,7 +77,7 @@ const MAX_SKIPPED = 200;
 const MAX_SLOWEST = 10;
 
 /**
- * Reads what a page shows a visitor of a run from its record logs, as far as they came.
+ * Reads the content of a run's page from its record logs, as far as they have arrived.
  * @throws errors of the reader if a log cannot be read
  */
 export async function readRunPageModel(

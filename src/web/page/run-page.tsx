@@ -33,7 +33,7 @@ export interface SeenRun {
   readonly downloads: readonly Download[] | 'unreadable' | null;
 }
 
-/** One run: how it ended and why, then what failed, what took long, what was run, and where everything else is. */
+/** One run: how it ended and why, then failures, durations, commands, and links. */
 export function RunPage(props: {
   readonly caller: Caller;
   readonly seen: SeenRun;
@@ -109,7 +109,7 @@ export interface Download {
   readonly stepIndex: number;
   /** Below the step's artifacts, such as `run_results.json`. */
   readonly path: string;
-  /** Where the API has it. */
+  /** Its address in the API. */
   readonly href: string;
 }
 
@@ -129,7 +129,7 @@ export async function runDownloads(
       }),
     );
   } catch (error) {
-    // The run is shown all the same.
+    // The run is shown nevertheless.
     logger.error({ error: String(error) }, 'failed to list artifacts');
     return 'unreadable';
   }
@@ -170,7 +170,7 @@ export function RunDownloads(props: {
   );
 }
 
-/** How far the upload of a step's artifacts is, or which of them never came. */
+/** The progress of the upload of a step's artifacts, or the missing ones. */
 function Incomplete(props: {
   readonly step: CatalogStep;
   readonly downloads: readonly Download[] | 'unreadable';
@@ -223,7 +223,7 @@ export function RunFacts({ run, nowUnixMs }: { readonly run: CatalogRun; readonl
   );
 }
 
-/** In the order in which they stand; `null` for what is not known. */
+/** In display order; `null` if unknown. */
 function factsOf(run: CatalogRun, nowUnixMs: number): readonly (readonly [name: string, text: Child | null])[] {
   const { startedUnixMs, finishedUnixMs, gitSha } = run;
   const lengthMs = runLengthMs(run, nowUnixMs);
@@ -289,7 +289,7 @@ function lengthMsOf({ startedUnixMs, createdUnixMs, finishedUnixMs }: CatalogSte
   return (finishedUnixMs ?? nowUnixMs) - (startedUnixMs ?? createdUnixMs);
 }
 
-/** What went wrong in a run: errors, failed tests, and what was skipped for them. Nothing where all is well. */
+/** Failures of a run: errors, failed tests, and the nodes skipped because of them. Nothing if all is well. */
 export function RunTroubles(props: { readonly sight: RunPageModel; readonly runId: number }) {
   const { sight, runId } = props;
   const { errors, failedTests, staleSources, otherOutcomes, skipped, messages } = sight;
@@ -437,7 +437,7 @@ function Omitted(props: {
   );
 }
 
-/** In the order in which people want to know it. */
+/** In order of relevance. */
 const WORDS: readonly (readonly [verdict: KnownVerdict, one: string, many: string])[] = [
   ['error', 'error', 'errors'],
   ['failed', 'failed test', 'failed tests'],
@@ -448,7 +448,7 @@ const WORDS: readonly (readonly [verdict: KnownVerdict, one: string, many: strin
   ['success', 'succeeded', 'succeeded'],
 ];
 
-/** How a run ended, why, and what became of its nodes. */
+/** How a run ended, why, and the verdicts of its nodes. */
 export function RunVerdict(props: {
   readonly run: CatalogRun;
   readonly sight: RunPageModel;
@@ -479,7 +479,7 @@ export function RunVerdict(props: {
   );
 }
 
-/** Counts of nodes with their words, in the order in which people want to know them; an outcome of a newer engine in its own word. */
+/** Counts of nodes with their words, in order of relevance; an unknown outcome in the engine's own word. */
 function countedWords({ counts, noOpCount }: RunPageModel) {
   const known: readonly string[] = WORDS.map(([verdict]) => verdict);
   const words = [

@@ -111,14 +111,14 @@ export function localPath(value: unknown): string {
   if (typeof value !== 'string' || !value.startsWith('/')) return '/';
   if (!URL.canParse(value, HERE)) return '/';
   const { origin, pathname, search } = new URL(value, HERE);
-  // `//elsewhere` and `/\elsewhere` are URLs of other servers; so is a path that begins so once its dots are gone.
+  // `//elsewhere` and `/\elsewhere` are URLs of other servers; so is a path that begins like that once its dots are resolved.
   return origin !== HERE || pathname.startsWith('//') ? '/' : `${pathname}${search}`;
 }
 
 /**
- * For who follows a link from a chat or a mail: their browser keeps the cookie back until a page of this server itself
- * leads on. It leads to `/arrive`, since a browser takes a page that leads to itself for the same visit.
- * @param to the path that they want
+ * A page for visitors from a link in a chat or a mail: their browser does not send the cookie until a page of this server
+ * leads on. It leads to `/arrive`, since browsers treat a page that leads to itself as the same visit.
+ * @param to the requested path
  */
 export function ArrivalPage({ to }: { readonly to: string }) {
   const href = `/arrive?to=${encodeURIComponent(to)}`;
