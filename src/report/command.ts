@@ -8,13 +8,12 @@ import { RecordLogFiles } from '../log/record-log-files.js';
 import type { TraceId } from '../record/ids.js';
 import type { CommandMeasures } from '../run/measures/command-measures.js';
 import { compareWithEarlier } from '../run/measures/comparison.js';
-import { measuresDocument } from '../run/measures/measures-document.js';
 import { readMeasures } from '../run/measures/read-measures.js';
 import type { InvocationSummary } from '../run/run-summary.js';
 import type { State } from '../storage/state.js';
 import type { UnnamedRun } from '../storage/trace-catalog.js';
 import { findRuns, RunFiles, readRun } from './run-files.js';
-import { reportText } from './text.js';
+import { REPORT_FORMATS, textReport } from './text.js';
 
 /** What the command needs of the program. */
 export type ReportHost = Pick<CommandHost, 'finishLeftovers' | 'askState'>;
@@ -62,21 +61,8 @@ export async function reportRun(invocation: Invocation, host: ReportHost): Promi
       'run-bridge: skipped lines of the record log that are not valid records; the disk damaged them\n',
     );
   }
-  if (switches.has('json')) {
-    const commands = reports.map(({ command, traceId, comparison }) => ({
-      ...measuresDocument(command, traceId),
-      comparison: comparison && {
-        earlier_count: comparison.count,
-        median_ms: comparison.medianMs,
-        p95_ms: comparison.p95Ms,
-        ratio: comparison.ratio,
-        is_slow: comparison.isSlow,
-      },
-    }));
-    context.stdout.write(`${JSON.stringify({ commands }, null, 2)}\n`);
-  } else {
-    context.stdout.write(reports.map(reportText).join('\n'));
-  }
+  const [, format] = Object.entries(REPORT_FORMATS).find(([name]) => switches.has(name)) ?? [];
+  context.stdout.write((format ?? textReport)(reports));
   return damagedCount > 0 ? EXIT.unreadable : EXIT.ok;
 }
 

@@ -5,6 +5,7 @@ import { ageText } from '../run/measures/age-text.js';
 import type { CommandMeasures } from '../run/measures/command-measures.js';
 import type { Comparison } from '../run/measures/comparison.js';
 import type { PathLink } from '../run/measures/critical-path.js';
+import { measuresDocument } from '../run/measures/measures-document.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { slowestNodes } from '../run/measures/slowest-nodes.js';
 import { shareOf } from '../run/measures/time-split.js';
@@ -14,8 +15,8 @@ const MAX_SLOWEST = 10;
 /** Steps of the critical path that are shown: the longest ones with their waits. */
 const MAX_STEPS = 20;
 
-/** What is reported of one command. */
-interface CommandReport {
+/** The report of one command. */
+export interface CommandReport {
   readonly traceId: TraceId;
   readonly command: CommandMeasures;
   /** Commands that share the trace. */
@@ -23,8 +24,32 @@ interface CommandReport {
   readonly comparison: Comparison | null;
 }
 
+/** Formats of the command, by the switch that selects each; without one it prints text. */
+export const REPORT_FORMATS: Readonly<Record<string, (reports: readonly CommandReport[]) => string>> = {
+  json: jsonReport,
+};
+
+/** The reports as text for people. */
+export function textReport(reports: readonly CommandReport[]): string {
+  return reports.map(reportText).join('\n');
+}
+
+function jsonReport(reports: readonly CommandReport[]): string {
+  const commands = reports.map(({ command, traceId, comparison }) => ({
+    ...measuresDocument(command, traceId),
+    comparison: comparison && {
+      earlier_count: comparison.count,
+      median_ms: comparison.medianMs,
+      p95_ms: comparison.p95Ms,
+      ratio: comparison.ratio,
+      is_slow: comparison.isSlow,
+    },
+  }));
+  return `${JSON.stringify({ commands }, null, 2)}\n`;
+}
+
 /** A command's report as text for people. Control characters of messages do not reach the terminal. */
-export function reportText({ traceId, command, commandCount, comparison }: CommandReport): string {
+function reportText({ traceId, command, commandCount, comparison }: CommandReport): string {
   const { invocation } = command;
   const lines = [
     `run ${invocationIdOf(traceId)}${placeText(command, commandCount)}${stepText(command)}`,
