@@ -46,7 +46,9 @@ describe('three processes on one database and one bucket', () => {
     // What was just being sent to it, it refuses; a transaction that it was in was ended for it, and what it was at is
     // another's now, which it finds out by trying.
     const isExpected = (line: string) =>
-      /failed to renew its lease|the connection was lost|it is tried again|senders are asked to retry|retrying/.test(line);
+      /failed to renew its lease|the connection was lost|it is tried again|senders are asked to retry|retrying/.test(
+        line,
+      );
     await tried(1, suspendOne, isExpected);
   });
 });
