@@ -1,4 +1,4 @@
-import type { SenderGate } from '../receiver/sender-gate.js';
+import type { SenderGate } from '../core/sender-gate.js';
 import type { Authenticator } from './authenticator.js';
 import { may } from './permissions.js';
 import { lookUp, senderAccountOf } from './sender-account.js';

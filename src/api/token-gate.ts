@@ -1,5 +1,5 @@
-import { RequestError } from '../receiver/refusal.js';
-import type { SenderGate } from '../receiver/sender-gate.js';
+import type { SenderGate } from '../core/sender-gate.js';
+import { RequestError } from '../otlp/refusal.js';
 import type { Authenticator } from './authenticator.js';
 import { may } from './permissions.js';
 import { lookUp, senderAccountOf } from './sender-account.js';

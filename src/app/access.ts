@@ -8,7 +8,7 @@ import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
 import { isLoopback } from '../core/is-loopback.js';
 import type { Logger } from '../core/logger.js';
-import type { SenderGate } from '../receiver/sender-gate.js';
+import type { SenderGate } from '../core/sender-gate.js';
 import type { TokenStore } from '../storage/token-store.js';
 
 /** What access is decided with. */

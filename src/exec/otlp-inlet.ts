@@ -4,8 +4,8 @@ import type { Clock, Timer } from '../core/clock.js';
 import { HostCheck } from '../core/host-check.js';
 import { HttpListener } from '../core/http-listener.js';
 import type { Logger } from '../core/logger.js';
-import { BodyPool, ByteBudget, type Reservation, readBody } from '../receiver/read-body.js';
-import { findEncoding, MEDIA_TYPES, parseContentLength } from '../receiver/request-format.js';
+import { BodyPool, ByteBudget, type Reservation, readBody } from '../otlp/read-body.js';
+import { findEncoding, MEDIA_TYPES, parseContentLength } from '../otlp/request-format.js';
 import type { Signal } from '../record/record-batch.js';
 
 /**

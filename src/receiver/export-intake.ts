@@ -3,11 +3,11 @@ import type { Guard } from '../core/guard.js';
 import type { Logger } from '../core/logger.js';
 import { MEMORY_PER_BODY_BYTE } from '../core/memory-guard.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
+import { BodyPool, type BodyRoom, ByteBudget, type WholeBody } from '../otlp/read-body.js';
+import { NO_ROOM, type Refusal, RefusalLog, RequestError, refusalOf, ShortageError } from '../otlp/refusal.js';
 import type { BodyDecoder, DecodedRequest } from '../otlp/request-decoder.js';
 import type { Delivery, RecordConsumer, Signal } from '../record/record-batch.js';
 import { batchOfAccount, recordCountOf } from '../record/record-page.js';
-import { BodyPool, type BodyRoom, ByteBudget, type WholeBody } from './read-body.js';
-import { NO_ROOM, type Refusal, RefusalLog, RequestError, refusalOf, ShortageError } from './refusal.js';
 
 /** A request in flight counts for at least this many bytes: it takes about that much without any body. */
 const MIN_RESERVED_BYTES = 16 * 1024;

@@ -3,16 +3,22 @@ import express, { type Express, type NextFunction, type Request, type Response, 
 import type { Component } from '../core/component.js';
 import type { ConnectionCounts } from '../core/connection-counts.js';
 import type { Health, HealthState } from '../core/health.js';
+import { healthRouter } from '../core/health-router.js';
 import { HttpListener, type HttpListenerConfig } from '../core/http-listener.js';
 import type { Logger } from '../core/logger.js';
 import type { ListenAddress } from '../core/open-port.js';
+import type { SenderGate } from '../core/sender-gate.js';
+import { readBody } from '../otlp/read-body.js';
+import { NO_METRICS, RequestError } from '../otlp/refusal.js';
+import {
+  findEncoding,
+  MEDIA_TYPES,
+  parseContentCoding,
+  parseContentLength,
+  parseEncoding,
+} from '../otlp/request-format.js';
 import type { Signal } from '../record/record-batch.js';
 import type { ExportIntake } from './export-intake.js';
-import { healthRouter } from './health-router.js';
-import { readBody } from './read-body.js';
-import { NO_METRICS, RequestError } from './refusal.js';
-import { findEncoding, MEDIA_TYPES, parseContentCoding, parseContentLength, parseEncoding } from './request-format.js';
-import type { SenderGate } from './sender-gate.js';
 
 /** What the receiver works with. */
 export interface OtlpHttpReceiverDeps {

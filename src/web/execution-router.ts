@@ -1,8 +1,8 @@
 import express, { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express';
 import type { z } from 'zod';
 import type { Logger } from '../core/logger.js';
-import { refusalOf } from '../receiver/refusal.js';
-import type { SenderGate } from '../receiver/sender-gate.js';
+import type { SenderGate } from '../core/sender-gate.js';
+import { refusalOf } from '../otlp/refusal.js';
 import { parseTraceId } from '../record/ids.js';
 import { stepIdFor } from '../record/resource.js';
 import { API_PATH } from '../run/api-path.js';

@@ -16,13 +16,13 @@ import {
   status,
 } from '@grpc/grpc-js';
 import type { Clock, Timer } from '../../core/clock.js';
+import type { SenderGate } from '../../core/sender-gate.js';
 import type { OtlpCodec } from '../../otlp/otlp-codec.js';
+import { type BodyBuffer, type BodyRoom, readBody } from '../../otlp/read-body.js';
+import { NO_METRICS, type Refusal, RequestError } from '../../otlp/refusal.js';
+import { type ContentCoding, parseContentCoding } from '../../otlp/request-format.js';
 import type { Signal } from '../../record/record-batch.js';
 import type { ExportIntake } from '../export-intake.js';
-import { type BodyBuffer, type BodyRoom, readBody } from '../read-body.js';
-import { NO_METRICS, type Refusal, RequestError } from '../refusal.js';
-import { type ContentCoding, parseContentCoding } from '../request-format.js';
-import type { SenderGate } from '../sender-gate.js';
 import type { OtlpGrpcReceiverConfig } from './otlp-grpc-receiver-config.js';
 import { encodeRetryInfo } from './retry-info.js';
 

@@ -8,9 +8,9 @@ import { lazy } from '../../core/lazy.js';
 import { ListenError } from '../../core/listen-error.js';
 import type { Logger } from '../../core/logger.js';
 import { type ListenAddress, openPort } from '../../core/open-port.js';
+import type { SenderGate } from '../../core/sender-gate.js';
+import { RequestError } from '../../otlp/refusal.js';
 import type { ExportIntake } from '../export-intake.js';
-import { RequestError } from '../refusal.js';
-import type { SenderGate } from '../sender-gate.js';
 import type { OtlpGrpcReceiverConfig } from './otlp-grpc-receiver-config.js';
 
 /** A sender has so long to close a connection that was ended, in milliseconds. */

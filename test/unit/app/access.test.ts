@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { hashOf, newSecret } from '../../../src/api/token-secret.js';
 import { Access } from '../../../src/app/access.js';
-import { RequestError } from '../../../src/receiver/refusal.js';
+import { RequestError } from '../../../src/otlp/refusal.js';
 import { ConsumeError } from '../../../src/record/record-batch.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
 import { StoreError } from '../../../src/storage/store-error.js';

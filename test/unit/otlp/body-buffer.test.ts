@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { BodyBuffer, BodyPool } from '../../../src/receiver/read-body.js';
+import { BodyBuffer, BodyPool } from '../../../src/otlp/read-body.js';
 
 test('pieces come out as one, whatever was expected', () => {
   const pieces = fc.array(fc.uint8Array({ maxLength: 40_000, size: 'max' }), { maxLength: 6 });

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { OtlpEncoding } from '../otlp/otlp-codec.js';
+import type { OtlpEncoding } from './otlp-codec.js';
 import { RequestError } from './refusal.js';
 
 /** How a body is packed on its way. `deflate` is zlib's format or the raw one: senders differ. */

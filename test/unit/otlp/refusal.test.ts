@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { OtlpDecodeError } from '../../../src/otlp/otlp-codec.js';
-import { RequestError, type RequestErrorCode, refusalOf } from '../../../src/receiver/refusal.js';
+import { RequestError, type RequestErrorCode, refusalOf } from '../../../src/otlp/refusal.js';
 import { ConsumeError, type ConsumeErrorCode } from '../../../src/record/record-batch.js';
 
 test.each<[RequestErrorCode, number, number]>([

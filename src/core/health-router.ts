@@ -1,5 +1,5 @@
 import { type Response, Router } from 'express';
-import type { Health, HealthReport } from '../core/health.js';
+import type { Health, HealthReport } from './health.js';
 
 /**
  * `GET /healthz`: 200 as long as the process answers. `GET /readyz`: 200 when every part can do its work, else 503 with

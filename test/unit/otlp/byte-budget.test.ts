@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ByteBudget } from '../../../src/receiver/read-body.js';
+import { ByteBudget } from '../../../src/otlp/read-body.js';
 
 test('the budget is given out up to its limit and not beyond', () => {
   const budget = new ByteBudget(100);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { RefusalLog, RequestError, refusalOf, ShortageError } from '../../../src/receiver/refusal.js';
+import { RefusalLog, RequestError, refusalOf, ShortageError } from '../../../src/otlp/refusal.js';
 import { ConsumeError } from '../../../src/record/record-batch.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';

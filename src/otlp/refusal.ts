@@ -1,8 +1,8 @@
 import type { Clock } from '../core/clock.js';
 import type { Shortage } from '../core/guard.js';
 import type { Logger } from '../core/logger.js';
-import { OtlpDecodeError } from '../otlp/otlp-codec.js';
 import { ConsumeError } from '../record/record-batch.js';
+import { OtlpDecodeError } from './otlp-codec.js';
 
 /** An answer that is not 200. */
 export interface Refusal {
