@@ -34,7 +34,7 @@ export class Lease {
     private readonly holder: () => string,
     private readonly deps: LeaseDeps,
     private readonly onRenewed: (lease: { readonly holder: string; readonly wasOurs: boolean }) => void | Promise<void>,
-    private readonly notRenewed = 'the lease could not be renewed; it is tried again',
+    private readonly notRenewed = 'failed to renew a lease; retrying',
   ) {
     const onError = (error: unknown) => this.logNotRenewed(error);
     this.renewal = new FixedDelayTask(LEASE_RENEW_MS, deps.clock, async () => void (await this.renew()), onError);
@@ -100,7 +100,7 @@ export async function takeLease(
 }
 
 function logTakenOver(logger: Logger, name: string, holder: string): void {
-  logger.warn({ what: name, holder }, 'another process has taken this over');
+  logger.warn({ what: name, holder }, 'another process has taken over this lease');
 }
 
 /**
@@ -157,7 +157,7 @@ export class Leased implements Component {
       this.state = 'waiting';
       this.deps.logger.error(
         { what: this.name, error: reasonOf(error) },
-        'this could not be started here; another process may do it, and it is tried again',
+        'failed to start a component in this process; another process may start it; retrying',
       );
       await this.end(AbortSignal.abort());
       await this.lease.release();
@@ -190,7 +190,7 @@ export class DatabaseLease implements Guard {
     const untilMs = clock.monotonicMs() + LEASE_MS + LEASE_RENEW_MS;
     for (let tries = 1; !(await database.lease.renew()); tries += 1) {
       if (clock.monotonicMs() > untilMs) throw new StoreError('locked', IN_USE);
-      if (tries === 1) logger.warn({}, 'another run-bridge has the database; waiting for it to end');
+      if (tries === 1) logger.warn({}, 'another run-bridge holds the lease of the database; waiting for it to end');
       await pause(clock, POLL_MS, NEVER);
     }
     database.lease.start();
@@ -211,7 +211,7 @@ export class DatabaseLease implements Guard {
       ({ wasOurs }) => {
         if (wasOurs && !this.lease.isOurs) deps.logger.error({}, LOST);
       },
-      'the lease of the database could not be renewed; it is tried again',
+      'failed to renew the lease of the database; retrying',
     );
   }
 
@@ -234,7 +234,7 @@ export class DatabaseLease implements Guard {
     } catch (error) {
       this.deps.logger.warn(
         { error: String(error) },
-        'the database could not be let go of; it is free in a few seconds',
+        'failed to release the lease of the database; it expires in a few seconds',
       );
     }
   }
@@ -244,4 +244,4 @@ const NEVER = new AbortController().signal;
 const IN_USE =
   'the database is in use by another run-bridge with a data folder of its own; one at a time serves a database: stop the other one, give this one another database in DATABASE_URL, or start all of them with --processes several';
 const LOST =
-  'another run-bridge has taken the database, since this one was not heard of for a while; nothing is taken in until it ends: stop one of the two';
+  'another run-bridge has taken the lease of the database after this one failed to renew it; nothing is accepted until it ends: stop one of the two';

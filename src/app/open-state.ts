@@ -52,7 +52,7 @@ export async function sayIfStateIsNew(
   if (left.runCount === 0 && (left.traceCount === 0 || !isNew)) return;
   logger.warn(
     { dataFolder, traces: left.traceCount, runs: left.runCount },
-    'the state is new, but the data folder holds runs; they are found again from their record logs, under new numbers and without jobs and tokens: to have all back, stop and run run-bridge rebuild',
+    'the state is new, but the data folder holds runs; they are restored from their record logs, with new ids and without jobs and tokens: to restore everything, stop and run run-bridge rebuild',
   );
 }
 

@@ -52,7 +52,7 @@ export class RunParts {
     const { clock, logger } = deps;
     const { durability, 'data-dir': dataFolder } = configuration;
     const onDamage = (traceId: string, offset: number, reason: string) =>
-      logger.warn({ traceId, offset, reason }, 'a damaged line was passed over');
+      logger.warn({ traceId, offset, reason }, 'skipped a damaged line');
     const isSynced = durability === 'fsync';
     this.foreign = new ForeignSegments(join(dataFolder, 'foreign'), { isSynced, listeners: this.foreignListeners });
     this.cluster = this.openCluster({ clock, logger, onDamage });

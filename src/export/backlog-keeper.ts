@@ -109,7 +109,7 @@ export class BacklogKeeper {
       } catch (error) {
         logger.error(
           { destination: destination.name, traceId: run.traceId, error: String(error) },
-          'an old export could not be given up; it is tried again',
+          'failed to discard an old export; retrying',
         );
       }
     }
@@ -123,7 +123,7 @@ export class BacklogKeeper {
         logs: logs - before.logs,
         bytes: bytes - before.bytes,
       },
-      'exports that waited longer than max-backlog-age were given up; the runs are still on disk',
+      'discarded exports older than max-backlog-age; the runs are still on disk',
     );
   }
 

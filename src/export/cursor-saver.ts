@@ -63,7 +63,7 @@ export class CursorSaver {
     this.isFailing = true;
     this.deps.logger.error(
       { destination: this.destination, error: reasonOf(error) },
-      'how far exports are could not be saved; they wait until it can',
+      'failed to save export cursors; exports wait until it succeeds',
     );
   }
 }

@@ -329,7 +329,7 @@ export class ExportWorker implements Component, AppendListener, RunListener, For
     if (run.failedTurns === 1 && !run.isGone) {
       logger.error(
         { destination: destination.name, traceId: run.traceId, error: reasonOf(error) },
-        'a run could not be exported; it is tried again',
+        'failed to export a run; retrying',
       );
     }
     clock.after(retryPolicy.delayMs(run.failedTurns, null), () => this.wake(run));

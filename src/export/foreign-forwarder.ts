@@ -118,7 +118,7 @@ export class ForeignForwarder {
     this.hasLoggedFault = true;
     this.deps.logger.error(
       { destination: this.deps.destination.name, error: reasonOf(error) },
-      'telemetry of other services could not be forwarded; it is tried again',
+      'failed to forward telemetry of other services; retrying',
     );
   }
 

@@ -118,7 +118,7 @@ export class RunReader {
       );
     });
     const lines = replay.damagedCount - damagedCount;
-    if (lines > 0) this.deps.logger.warn({ traceId, lines }, 'damaged lines of a record log were passed over');
+    if (lines > 0) this.deps.logger.warn({ traceId, lines }, 'skipped damaged lines of a record log');
     return { items, hasMore: true };
   }
 

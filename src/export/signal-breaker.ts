@@ -89,7 +89,7 @@ export class SignalBreaker {
   }
 
   private accept(rejectedCount: number, message: string, itemCount: number, kind: 'sent' | 'forwarded'): void {
-    if (this.hasLoggedPause) this.log('info', {}, 'the destination takes exports again');
+    if (this.hasLoggedPause) this.log('info', {}, 'the destination accepts exports again');
     this.hasLoggedPause = false;
     this.failedInRow = 0;
     this.lastError = null;
@@ -128,14 +128,14 @@ export class SignalBreaker {
     if (!this.isProbing) {
       if (this.hasLoggedFailure) return 'retry';
       this.hasLoggedFailure = true;
-      const text = 'a request to the destination failed and is tried again; further failures are counted only';
+      const text = 'a request to the destination failed; retrying, further failures are only counted';
       this.log('warn', { status, answer: message }, text);
       return 'retry';
     }
     const delayMs = this.deps.policy.delayMs(this.failedInRow - MAX_CHANCE_FAILURES, retryAfterMs);
     if (!this.hasLoggedPause) {
       this.hasLoggedPause = true;
-      const text = 'the destination does not take exports now; they wait on disk and are tried again';
+      const text = 'the destination does not accept exports; they wait on disk, retrying';
       this.log('warn', { status, answer: message, delayMs }, text);
     }
     this.pauseFor(delayMs);

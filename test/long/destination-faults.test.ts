@@ -196,7 +196,7 @@ describe('a destination that', () => {
     const serving = await serve(['max-backlog-age: 2s']);
     await sendRun(serving, 0);
     await until('the end of patience', async () => Number((await details(serving, 'ill')).givenUpRunCount) > 0);
-    await until('words', () => serving.stderr.includes('were given up; the runs are still on disk'));
+    await until('words', () => serving.stderr.includes('older than max-backlog-age; the runs are still on disk'));
     await until('no lag', async () => (await details(serving, 'ill')).lagBytes === 0);
     ill.answer = () => ({});
     // What comes while it is still paused may wait too long as well.

@@ -19,7 +19,7 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 const spans = (count: number, from = 1) => Array.from({ length: count }, (_, index) => spanEnd(RUN, from + index));
-const givenUp = () => bench.logger.lines.filter((line) => line.message.includes('were given up'));
+const givenUp = () => bench.logger.lines.filter((line) => line.message.includes('discarded exports older'));
 const options = { maxBacklogAgeMs: 7 * DAY };
 
 /** Lets an hour pass at a time, so that attempts and checks come in their order. */

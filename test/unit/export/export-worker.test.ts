@@ -201,7 +201,7 @@ describe('an export worker whose destination fails', () => {
     });
     expect(bench.receiver.spanNames).toEqual(names(30));
     expect(bench.receiver.logBodies).toEqual(numbers(30).map(String));
-    expect(bench.logger.lines.filter((line) => line.message.includes('does not take exports now'))).toHaveLength(2);
+    expect(bench.logger.lines.filter((line) => line.message.includes('does not accept exports'))).toHaveLength(2);
   });
 
   it('gives it everything also after a restart, for runs that were finished meanwhile', async () => {
@@ -475,7 +475,7 @@ describe('an export worker whose destination fails now and then', () => {
       return worker.status().pendingRuns === 0;
     });
     expect(bench.receiver.spanNames.sort()).toEqual(names(200).sort());
-    expect(bench.logger.lines.filter((line) => line.message.includes('does not take exports'))).toEqual([]);
+    expect(bench.logger.lines.filter((line) => line.message.includes('does not accept exports'))).toEqual([]);
   });
 
   it('repeats after a kill only what was answered behind a request that was not', async () => {
@@ -524,7 +524,7 @@ describe('an export worker in trouble', () => {
     });
     const worker = await bench.worker({ options: { maxBatchItems: 2, maxInFlight: 2 }, deps: { cursors: failing } });
     bench.log.append(RUN, ...spans(20));
-    await until(() => bench.logger.lines.some((line) => line.message.includes('could not be saved')));
+    await until(() => bench.logger.lines.some((line) => line.message.includes('failed to save export cursors')));
     for (let round = 0; round < 100; round += 1) await new Promise(setImmediate);
     expect(bench.receiver.requests).toHaveLength(2);
     isFull = false;
@@ -534,7 +534,7 @@ describe('an export worker in trouble', () => {
       return worker.status().pendingRuns === 0;
     });
     expect(bench.receiver.spanNames.sort()).toEqual(names(20).sort());
-    const lines = bench.logger.lines.filter((line) => line.message.includes('could not be saved'));
+    const lines = bench.logger.lines.filter((line) => line.message.includes('failed to save export cursors'));
     expect(lines.map((line) => line.fields)).toEqual([
       { destination: 'jaeger', error: 'the disk is full; free some space' },
     ]);
@@ -561,7 +561,7 @@ describe('an export worker in trouble', () => {
       return worker.status().pendingRuns === 0;
     });
     expect(new Set(bench.receiver.spanNames)).toEqual(new Set(names(10)));
-    const logged = bench.logger.lines.filter((line) => line.message.includes('could not be exported'));
+    const logged = bench.logger.lines.filter((line) => line.message.includes('failed to export a run'));
     expect(logged[0]?.fields).toMatchObject({ traceId: RUN, error: 'EIO: i/o error, read' });
   });
 });

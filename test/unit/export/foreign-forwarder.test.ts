@@ -112,7 +112,7 @@ describe('the telemetry of other services', () => {
       bench.clock.advance(1_000);
       return bench.receiver.spanNames.length === 1;
     });
-    expect(bench.logger.lines.filter((line) => line.message.includes('could not be forwarded'))).toHaveLength(1);
+    expect(bench.logger.lines.filter((line) => line.message.includes('failed to forward telemetry'))).toHaveLength(1);
   });
 
   it('is tried again by itself when a single message was not taken', async () => {

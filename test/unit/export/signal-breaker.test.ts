@@ -68,7 +68,7 @@ describe('a breaker before a destination that takes nothing now', () => {
       failed: 400,
     });
     expect(logger.lines.map((line) => line.message)).toEqual([
-      'a request to the destination failed and is tried again; further failures are counted only',
+      'a request to the destination failed; retrying, further failures are only counted',
     ]);
   });
 
