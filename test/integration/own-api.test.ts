@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OwnApi, openOwnApi } from '../fake/own-api.js';
 import { sampleLines } from '../fake/sample-run.js';
-import { until } from '../fake/until.js';
+import { untilTurned } from '../tool/until.js';
 
 let api: OwnApi;
 let token: string;
@@ -145,21 +145,21 @@ describe('records', () => {
 describe('events', () => {
   it('of a run that is over are all its records, and the end; whoever comes again is told to stop', async () => {
     const seen = follow('/runs/1002/events');
-    await until(() => seen.isOver);
+    await untilTurned(() => seen.isOver);
     const all = events(seen.text);
     expect(all.map(({ event }) => event)).toEqual(['run', ...sampleLines('fail-fast').map(() => 'record'), 'end']);
     expect(all.at(-1)).toEqual({ event: 'end', id: 'end', data: { id: 1002, status: 'error' } });
     const again = follow('/runs/1002/events', { 'Last-Event-ID': 'end' });
-    await until(() => again.isOver);
+    await untilTurned(() => again.isOver);
     expect(again.status).toBe(204);
   });
 
   it('go on behind the last one that was seen', async () => {
     const first = follow('/runs/1002/events');
-    await until(() => first.isOver);
+    await untilTurned(() => first.isOver);
     const all = events(first.text);
     const seen = follow('/runs/1002/events', { 'Last-Event-ID': all[100]?.id ?? '' });
-    await until(() => seen.isOver);
+    await untilTurned(() => seen.isOver);
     expect(events(seen.text).slice(1)).toEqual(all.slice(101));
   });
 
@@ -171,24 +171,24 @@ describe('events', () => {
     writeFileSync(log, `${lines.slice(0, 5).join('\n')}\n`);
     const seen = follow('/runs/1003/events');
     const recordCount = () => events(seen.text).filter(({ event }) => event === 'record').length;
-    await until(() => recordCount() === 5);
+    await untilTurned(() => recordCount() === 5);
     const { clock } = api.server;
     for (let ms = 0; ms < 16_000; ms += 250) {
       clock.advance(250);
       await new Promise((resolve) => setImmediate(resolve));
     }
-    await until(() => {
+    await untilTurned(() => {
       clock.advance(250);
       return seen.text.includes(': alive');
     });
     appendFileSync(log, `${lines.slice(5).join('\n')}\n`);
-    await until(() => {
+    await untilTurned(() => {
       clock.advance(250);
       return recordCount() === lines.length;
     });
     expect(seen.isOver).toBe(false);
     await api.note(traceId, true);
-    await until(() => {
+    await untilTurned(() => {
       clock.advance(250);
       return seen.isOver;
     });
@@ -217,7 +217,7 @@ describe('events', () => {
       sent.end();
       return sent;
     });
-    await until(() => statuses.length === 33);
+    await untilTurned(() => statuses.length === 33);
     expect(statuses.filter((status) => status === 503).length).toBe(1);
     for (const sent of all) sent.destroy();
     await open.close();

@@ -7,8 +7,8 @@ import { PERMISSION_SETS, type PermissionSet } from '../../src/storage/permissio
 import { readRunPageModel } from '../../src/web/page/run-page-model.js';
 import { endpointsOf, PAGE_TABLE } from '../fake/endpoint-table.js';
 import { PageServer } from '../fake/page-server.js';
-import { until } from '../fake/until.js';
 import { attempted, commandNote, subscription } from '../fake/webhook-facts.js';
+import { untilTurned } from '../tool/until.js';
 
 const SCRIPT = '<script>alert(1)</script>"\'&';
 const OTHER_ACCOUNT = 20_002;
@@ -105,7 +105,7 @@ describe('a run that the database can never keep', () => {
     await server.state.runs.save([{ ...row, state: 'finished', summary }]);
     await server.state.invocations.setAside([lost]);
     measuring.notes.lookAgain();
-    await until(() => measuring.notes.setAsideCount === 1);
+    await untilTurned(() => measuring.notes.setAsideCount === 1);
 
     const reason = 'The database cannot keep it: a number or a text of it is too large.';
     const { html } = await pages.get('/', admin);

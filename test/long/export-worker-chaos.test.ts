@@ -6,7 +6,7 @@ import type { SendResult } from '../../src/export/transport.js';
 import type { Signal } from '../../src/record/record-batch.js';
 import { ExportBench } from '../fake/export-bench.js';
 import { logRecord, spanEnd, spanStart, traceIdOf } from '../fake/memory-record-log.js';
-import { until } from '../fake/until.js';
+import { untilTurned } from '../tool/until.js';
 
 let bench: ExportBench;
 beforeEach(async () => {
@@ -107,7 +107,7 @@ it.each(Array.from({ length: 12 }, (_, index) => index + 1))(
     }
     destination.likelihood = { traces: 1, logs: 1 };
     for (const run of runs) if ((await bench.log.lengthBytes(run)) > 0) await bench.finish(run, worker);
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(1_000);
       return worker.status().pendingRuns === 0;
     });

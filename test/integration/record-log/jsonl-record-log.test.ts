@@ -26,7 +26,7 @@ import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
 import { sampleDeliveries } from '../../fake/sample-deliveries.js';
 import { sampleLines, sampleRecords, sampleTraceId } from '../../fake/sample-run.js';
-import { until } from '../../fake/until.js';
+import { untilTurned } from '../../tool/until.js';
 
 const RUN = 'build-clean';
 const traceId = sampleTraceId(RUN);
@@ -278,7 +278,7 @@ describe('the record log', () => {
 
   it('leaves a delivery of very many traces to be sent again when it has to stop in the midst of it', async () => {
     const many = log.consume({ batches: Array.from({ length: 1000 }, (_, index) => ofTrace(index + 1)), foreign: [] });
-    await until(() => appended.length > 0);
+    await untilTurned(() => appended.length > 0);
     const refused = expect(many).rejects.toThrow('shutting down');
     await close();
     await refused;
@@ -342,7 +342,7 @@ describe('a log record without the name of its span', () => {
     writeFileSync(path('resources.jsonl'), '');
     writeFileSync(path('pending.jsonl'), waiting);
     await open();
-    await until(() => log.durableLength(traceId) === 0);
+    await untilTurned(() => log.durableLength(traceId) === 0);
     clock.advance(7000);
     await log.flushPending();
     expect((await read()).map(({ resource }) => resource)).toEqual([UNKNOWN_RESOURCE, UNKNOWN_RESOURCE, other, other]);
@@ -419,7 +419,7 @@ describe('what may go wrong on the disk', () => {
     writeFileSync(path(), '');
     writeFileSync(path('pending.jsonl'), waiting);
     await open();
-    await until(() => log.durableLength(traceId) === 0);
+    await untilTurned(() => log.durableLength(traceId) === 0);
     clock.advance(7000);
     await log.flushPending();
     expect(lines()).toHaveLength(logsOf(records).length);

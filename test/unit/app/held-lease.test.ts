@@ -8,7 +8,7 @@ import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { State } from '../../../src/storage/state.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
-import { until } from '../../fake/until.js';
+import { untilTurned } from '../../tool/until.js';
 
 let folder: string;
 let state: State;
@@ -31,7 +31,7 @@ const take = (holder: string, leases: LeaseStore = state.leases) =>
 /** Time goes by, and whatever fell due is done. */
 async function pass(byMs: number): Promise<void> {
   clock.advance(byMs);
-  await until(() => clock.nextTimerMs !== undefined);
+  await untilTurned(() => clock.nextTimerMs !== undefined);
 }
 
 describe('a lease that a command holds', () => {

@@ -5,7 +5,7 @@ import type { ExportRun } from '../../../src/export/export-run.js';
 import type { TraceId } from '../../../src/record/ids.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { logRecord, RECORD_BYTES, spanEnd, spanStart, traceIdOf } from '../../fake/memory-record-log.js';
-import { until } from '../../fake/until.js';
+import { untilTurned } from '../../tool/until.js';
 
 const RUN = traceIdOf(1);
 const HOUR = 3_600_000;
@@ -41,7 +41,7 @@ describe('what a destination has not got', () => {
     bench.clock.advance(5_000);
     expect(worker.status()).toMatchObject({ lagBytes: 5 * RECORD_BYTES, oldestUnsentSeconds: 15 });
     bench.receiver.answer = () => ({});
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(1_000);
       return worker.status().lagBytes === 0;
     });
@@ -63,10 +63,10 @@ describe('what a destination has not got', () => {
   it('is nothing for an open run that was closed for others after all of it was sent', async () => {
     const worker = await bench.worker({ options: { maxOpenRuns: 1 } });
     bench.log.append(RUN, logRecord(RUN, 1, 'one'));
-    await until(() => worker.status().lagBytes === 0);
+    await untilTurned(() => worker.status().lagBytes === 0);
     const other = traceIdOf(2);
     bench.log.append(other, logRecord(other, 1, 'two'));
-    await until(() => bench.receiver.logBodies.length === 2 && worker.status().state === 'idle');
+    await untilTurned(() => bench.receiver.logBodies.length === 2 && worker.status().state === 'idle');
     expect(worker.status()).toMatchObject({ pendingRuns: 2, lagBytes: 0 });
   });
 });
@@ -79,14 +79,14 @@ describe('a backlog that is too old', () => {
     await pass(6 * 24);
     bench.log.append(RUN, ...spans(5, 11), logRecord(RUN, 15, 'young'));
     await pass(36);
-    await until(() => worker.status().givenUpRunCount === 1);
+    await untilTurned(() => worker.status().givenUpRunCount === 1);
     expect(worker.status()).toMatchObject({ givenUpSpanCount: 10, givenUpLogCount: 1, lagBytes: 6 * RECORD_BYTES });
     expect(givenUp().map((line) => line.fields)).toEqual([
       { destination: 'jaeger', runs: 1, spans: 10, logs: 1, bytes: 11 * RECORD_BYTES },
     ]);
     bench.receiver.answer = () => ({});
     await bench.finish(RUN, worker);
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(60_000);
       return worker.status().pendingRuns === 0;
     });
@@ -103,7 +103,7 @@ describe('a backlog that is too old', () => {
     bench.drop(first);
     await pass(8 * 24);
     const second = await bench.worker({ options });
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(60_000);
       return second.status().pendingRuns === 0;
     });

@@ -17,7 +17,7 @@ import {
 import { encodedSpan } from '../../fake/encoded-item.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { logRecord, spanEnd, traceIdOf } from '../../fake/memory-record-log.js';
-import { until } from '../../fake/until.js';
+import { untilTurned } from '../../tool/until.js';
 
 const RUN = traceIdOf(1);
 const never = new AbortController().signal;
@@ -121,7 +121,7 @@ describe('a destination that is any SpanExporter', () => {
       },
       shutdown: async () => {},
     });
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(1_000);
       return names.length === 2;
     });
@@ -130,7 +130,7 @@ describe('a destination that is any SpanExporter', () => {
 
   it('does not wait for ever for an exporter that never says how it went', async () => {
     const worker = await exportThrough({ export() {}, shutdown: async () => {} });
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(1_000);
       return worker.status().lastError === 'no result within 30000 ms';
     });
@@ -172,7 +172,7 @@ describe('the exporter that comes with the program', () => {
     const answers = [{ status: 500 }, { isSilent: true }, {}];
     bench.receiver.answer = () => answers.shift() ?? {};
     const worker = await exportThrough(await create(100));
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(10);
       return worker.status().signals.traces.sentCount === 2;
     });

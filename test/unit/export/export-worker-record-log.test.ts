@@ -11,7 +11,7 @@ import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';
 import type { RunSummary } from '../../../src/run/run-summary.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { sampleRecords, sampleTraceId } from '../../fake/sample-run.js';
-import { until } from '../../fake/until.js';
+import { untilTurned } from '../../tool/until.js';
 
 const RUN = sampleTraceId('build-mixed');
 const RECORDS = sampleRecords('build-mixed');
@@ -49,7 +49,7 @@ it('exports a real run from the record log on disk, half of it live and half aft
   listeners.push(first);
   const half = Math.floor(RECORDS.length / 2);
   for (let from = 0; from < half; from += 10) await consume(RECORDS.slice(from, Math.min(half, from + 10)));
-  await until(() => first.status().state === 'idle');
+  await untilTurned(() => first.status().state === 'idle');
   listeners.pop();
   await consume(RECORDS.slice(half));
   const logBytes = await reader.lengthBytes(RUN);
@@ -65,7 +65,7 @@ it('exports a real run from the record log on disk, half of it live and half aft
   bench.summaries.set(RUN, run);
   await bench.state.runs.save([{ ...run, summary: '{}', parquetBytes: null }]);
   const second = await bench.worker({ deps: { reader, lines } });
-  await until(() => second.status().pendingRuns === 0);
+  await untilTurned(() => second.status().pendingRuns === 0);
 
   const ends = RECORDS.flatMap((record) => (record.recordType === 'SpanEnd' ? [record.spanName] : []));
   const bodies = RECORDS.flatMap((record) => (record.recordType === 'LogRecord' ? [record.body] : []));

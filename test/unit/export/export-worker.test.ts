@@ -8,7 +8,7 @@ import { StoreError } from '../../../src/storage/store-error.js';
 import { ExportBench } from '../../fake/export-bench.js';
 import { logRecord, RECORD_BYTES, spanEnd, spanStart, traceIdOf } from '../../fake/memory-record-log.js';
 import { SimpleRunMapper } from '../../fake/simple-run-mapper.js';
-import { until } from '../../fake/until.js';
+import { untilTurned } from '../../tool/until.js';
 
 const RUN = traceIdOf(1);
 const never = new AbortController().signal;
@@ -41,10 +41,10 @@ describe('an export worker', () => {
   it('sends spans and log records as they come, and the last spans when the run is finished', async () => {
     const worker = await bench.worker();
     bench.log.append(RUN, ...spans(4), logRecord(RUN, 4, 'hello'));
-    await until(() => bench.receiver.spanNames.length === 2 && bench.receiver.logBodies.length === 1);
+    await untilTurned(() => bench.receiver.spanNames.length === 2 && bench.receiver.logBodies.length === 1);
     expect(bench.receiver.logBodies).toEqual(['hello']);
     await bench.finish(RUN, worker);
-    await until(() => worker.status().state === 'idle' && worker.status().pendingRuns === 0);
+    await untilTurned(() => worker.status().state === 'idle' && worker.status().pendingRuns === 0);
     expect(bench.receiver.spanNames).toEqual(names(4));
     expect(bench.receiver.spanEvents['span 4']).toEqual(['hello']);
     expect(await bench.state.cursors.listPending('jaeger')).toEqual([]);
@@ -57,7 +57,7 @@ describe('an export worker', () => {
     const worker = await bench.worker({ options: { batchDelayMs: 200 } });
     for (const span of spans(8)) bench.log.append(RUN, span);
     await bench.finish(RUN, worker);
-    await until(() => worker.status().pendingRuns === 0);
+    await untilTurned(() => worker.status().pendingRuns === 0);
     expect(bench.receiver.spanNames).toEqual(names(8));
     expect(bench.log.readCount).toBe(1);
   });
@@ -65,15 +65,15 @@ describe('an export worker', () => {
   it('lets held spans go when the run was quiet for the hold time', async () => {
     const worker = await bench.worker();
     bench.log.append(RUN, spanEnd(RUN, 1));
-    await until(() => bench.clock.nextTimerMs === 2_000);
+    await untilTurned(() => bench.clock.nextTimerMs === 2_000);
     bench.clock.advance(1_999);
     bench.log.append(RUN, logRecord(RUN, 1, 'late'));
-    await until(() => bench.receiver.logBodies.length === 1 && bench.clock.nextTimerMs === 2_000);
+    await untilTurned(() => bench.receiver.logBodies.length === 1 && bench.clock.nextTimerMs === 2_000);
     expect(bench.receiver.spanNames).toEqual([]);
     bench.clock.advance(2_000);
-    await until(() => bench.receiver.spanNames.length === 1);
+    await untilTurned(() => bench.receiver.spanNames.length === 1);
     expect(bench.receiver.spanEvents['span 1']).toEqual(['late']);
-    await until(() => worker.status().lagBytes === 0);
+    await untilTurned(() => worker.status().lagBytes === 0);
   });
 
   it('waits a moment for more records to share a request', async () => {
@@ -82,7 +82,7 @@ describe('an export worker', () => {
     bench.clock.advance(199);
     expect(bench.receiver.requests).toEqual([]);
     bench.clock.advance(1);
-    await until(() => bench.receiver.logBodies.length === 5);
+    await untilTurned(() => bench.receiver.logBodies.length === 5);
     expect(bench.receiver.requests).toHaveLength(1);
   });
 
@@ -92,22 +92,22 @@ describe('an export worker', () => {
       known.has(traceId) ? [{ stepId: 's', runId: 7, job: 'nightly', environment: '' }] : [];
     await bench.worker({ deps: { origins: { originsOf } } });
     bench.log.append(RUN, logRecord(RUN, 1, 'first'));
-    await until(() => bench.clock.nextTimerMs === 50);
+    await untilTurned(() => bench.clock.nextTimerMs === 50);
     bench.clock.advance(50);
-    await until(() => bench.clock.nextTimerMs === 50);
+    await untilTurned(() => bench.clock.nextTimerMs === 50);
     expect(bench.log.readCount).toBe(0);
     known.add(RUN);
     bench.clock.advance(50);
-    await until(() => bench.receiver.logBodies.length === 1);
+    await untilTurned(() => bench.receiver.logBodies.length === 1);
 
     const nobodys = traceIdOf(2);
     bench.log.append(nobodys, logRecord(nobodys, 1, 'of nobody'));
     for (let waitedMs = 0; waitedMs < 2_000; waitedMs += 50) {
-      await until(() => bench.clock.nextTimerMs === 50);
+      await untilTurned(() => bench.clock.nextTimerMs === 50);
       expect(bench.receiver.logBodies).toEqual(['first']);
       bench.clock.advance(50);
     }
-    await until(() => bench.receiver.logBodies.length === 2);
+    await untilTurned(() => bench.receiver.logBodies.length === 2);
   });
 
   it('sends no more items in a request than it is told', async () => {
@@ -137,7 +137,7 @@ describe('an export worker', () => {
     const worker = await bench.worker();
     bench.log.append(RUN, spanStart(RUN, 1), spanStart(RUN, 2), spanEnd(RUN, 2));
     await bench.finish(RUN, worker);
-    await until(() => worker.status().pendingRuns === 0);
+    await untilTurned(() => worker.status().pendingRuns === 0);
     expect(bench.receiver.spanNames).toEqual(['span 2', 'span 1 unfinished']);
   });
 
@@ -145,10 +145,10 @@ describe('an export worker', () => {
     const worker = await bench.worker();
     bench.log.append(RUN, spanStart(RUN, 1), spanStart(RUN, 2), spanEnd(RUN, 2));
     await bench.finish(RUN, worker);
-    await until(() => worker.status().pendingRuns === 0);
+    await untilTurned(() => worker.status().pendingRuns === 0);
     bench.log.append(RUN, logRecord(RUN, 2, 'late'), spanEnd(RUN, 3));
     await bench.finish(RUN, worker);
-    await until(() => worker.status().pendingRuns === 0);
+    await untilTurned(() => worker.status().pendingRuns === 0);
     expect(bench.receiver.spanNames).toEqual(['span 2', 'span 1 unfinished', 'span 3']);
     expect(bench.receiver.logBodies).toEqual(['late']);
     expect(bench.receiver.spanEvents['span 2']).toEqual([]);
@@ -158,11 +158,11 @@ describe('an export worker', () => {
     const worker = await bench.worker();
     bench.log.append(RUN, spanStart(RUN, 1), ...spans(50, 2));
     await bench.finish(RUN, worker);
-    await until(() => worker.status().pendingRuns === 0);
+    await untilTurned(() => worker.status().pendingRuns === 0);
     for (const late of numbers(3, 100)) {
       bench.log.append(RUN, spanEnd(RUN, late));
       await bench.finish(RUN, worker);
-      await until(() => worker.status().pendingRuns === 0);
+      await untilTurned(() => worker.status().pendingRuns === 0);
     }
     expect(bench.receiver.spanNames).toEqual([...names(50, 2), 'span 1 unfinished', ...names(3, 100)]);
     expect(bench.mappers.map(({ pushedCount }) => pushedCount)).toEqual([54]);
@@ -174,7 +174,7 @@ describe('an export worker', () => {
     bench.clock.advance(HOURS);
     const worker = await bench.worker();
     bench.log.append(RUN, spanEnd(RUN, 2));
-    await until(() => worker.status().pendingRuns === 0);
+    await untilTurned(() => worker.status().pendingRuns === 0);
     expect(bench.receiver.requests).toEqual([]);
   });
 });
@@ -186,16 +186,16 @@ describe('an export worker whose destination fails', () => {
     for (const number of numbers(30)) {
       bench.log.append(RUN, spanEnd(RUN, number), logRecord(RUN, number, `${number}`));
       const before = bench.receiver.requests.length;
-      await until(() => {
+      await untilTurned(() => {
         bench.clock.advance(60_000);
         return bench.receiver.requests.length > before;
       });
     }
     await bench.finish(RUN, worker);
-    await until(() => worker.status().state === 'waiting');
+    await untilTurned(() => worker.status().state === 'waiting');
     expect(worker.status().lastError).toBe('status 503: ');
     bench.receiver.answer = () => ({});
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(60_000);
       return worker.status().pendingRuns === 0;
     });
@@ -208,13 +208,13 @@ describe('an export worker whose destination fails', () => {
     bench.receiver.answer = () => ({ status: 503 });
     const first = await bench.worker();
     bench.log.append(RUN, ...spans(20));
-    await until(() => bench.receiver.requests.length === 1);
+    await untilTurned(() => bench.receiver.requests.length === 1);
     await first.shutdown(never);
     bench.drop(first);
     await bench.finish(RUN);
     bench.receiver.answer = () => ({});
     const second = await bench.worker();
-    await until(() => second.status().pendingRuns === 0);
+    await untilTurned(() => second.status().pendingRuns === 0);
     expect(bench.receiver.spanNames).toEqual(names(20));
   });
 
@@ -222,12 +222,12 @@ describe('an export worker whose destination fails', () => {
     bench.receiver.answer = () => ({ status: 429, headers: { 'retry-after': '120' } });
     await bench.worker();
     bench.log.append(RUN, logRecord(RUN, 1, 'hello'));
-    await until(() => bench.clock.nextTimerMs === 120_500);
+    await untilTurned(() => bench.clock.nextTimerMs === 120_500);
     bench.receiver.answer = () => ({});
     bench.clock.advance(120_499);
     expect(bench.receiver.requests).toHaveLength(1);
     bench.clock.advance(1);
-    await until(() => bench.receiver.logBodies.length === 1);
+    await untilTurned(() => bench.receiver.logBodies.length === 1);
   });
 
   it('logs a refusal once, counts it and goes on', async () => {
@@ -257,7 +257,7 @@ describe('an export worker whose destination fails', () => {
       await worker.flush(never);
       bench.log.append(RUN, ...spans(3, 4), logRecord(RUN, 6, 'two'));
       await bench.finish(RUN, worker);
-      await until(() => worker.status().pendingRuns === 0);
+      await untilTurned(() => worker.status().pendingRuns === 0);
       expect(bench.receiver.spanNames).toEqual(names(6));
       expect(bench.receiver.spanEvents['span 6']).toEqual(['two']);
       expect(bench.receiver.requests.filter((request) => request.signal === 'logs')).toHaveLength(1);
@@ -282,16 +282,16 @@ describe('an export worker whose destination fails', () => {
     }
     bench.log.append(RUN, spanStart(RUN, 99));
     await bench.finish(RUN, worker);
-    await until(() => bench.receiver.spanNames.length === 31);
+    await untilTurned(() => bench.receiver.spanNames.length === 31);
     for (let round = 0; round < 5; round += 1) {
       const before = bench.receiver.requests.length;
-      await until(() => {
+      await untilTurned(() => {
         bench.clock.advance(1_000);
         return bench.receiver.requests.length > before;
       });
     }
     bench.receiver.answer = () => ({});
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(60_000);
       return worker.status().pendingRuns === 0;
     });
@@ -304,7 +304,7 @@ describe('an export worker whose destination fails', () => {
     const worker = await bench.worker({ options: { maxBatchItems: 2, maxWaitingItems: 4 } });
     bench.log.append(RUN, ...spans(20));
     // The traces wait only once the request was tried so often; the logs, of which there are none, stay ready.
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(100);
       return worker.status().signals.traces.state === 'waiting';
     });
@@ -312,7 +312,7 @@ describe('an export worker whose destination fails', () => {
     for (let round = 0; round < 100; round += 1) await new Promise(setImmediate);
     expect(bench.mappers).toHaveLength(1);
     bench.receiver.answer = () => ({});
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(1_000);
       return worker.status().pendingRuns === 0;
     });
@@ -329,17 +329,17 @@ describe('an export worker whose destination fails', () => {
       bench.log.append(run, spanEnd(run, 1), ...numbers(20).map((number) => logRecord(run, number, `${number}`)));
       await bench.finish(run, worker);
     }
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(100);
       return worker.status().signals.logs.state === 'waiting';
     });
     for (let round = 0; round < 100; round += 1) await new Promise(setImmediate);
     bench.receiver.answer = (signal) => (signal === 'logs' ? { status: 404 } : {});
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(1_000);
       return worker.status().pendingRuns === 0;
     });
-    await until(() => worker.status().state === 'idle' && worker.status().lagBytes === 0);
+    await untilTurned(() => worker.status().state === 'idle' && worker.status().lagBytes === 0);
     expect(bench.receiver.spanNames).toEqual(runs.map(() => 'span 1'));
   });
 
@@ -369,7 +369,7 @@ describe('an export worker whose destination fails', () => {
     const worker = await bench.worker({ name: 'fast' });
     bench.log.append(RUN, ...spans(10));
     await bench.finish(RUN, worker);
-    await until(() => worker.status().pendingRuns === 0);
+    await untilTurned(() => worker.status().pendingRuns === 0);
     expect(bench.receiver.spanNames).toEqual(names(10));
     expect(slow.requests).toHaveLength(1);
   });
@@ -401,10 +401,10 @@ describe('an export worker whose destination fails', () => {
     await killed.start();
     killed.onAppended(bench.log.append(RUN, ...spans(42)));
     bench.clock.advance(200);
-    await until(() => savesLeft === -1);
+    await untilTurned(() => savesLeft === -1);
     await bench.finish(RUN);
     const next = await bench.worker({ options });
-    await until(() => next.status().pendingRuns === 0);
+    await untilTurned(() => next.status().pendingRuns === 0);
     const sent = bench.receiver.spanNames;
     expect(sent).toEqual([...names(20), ...names(27, 16)]);
     await destination.close();
@@ -414,7 +414,7 @@ describe('an export worker whose destination fails', () => {
     bench.receiver.answer = () => ({ isSilent: true });
     const worker = await bench.worker();
     bench.log.append(RUN, ...spans(10));
-    await until(() => bench.receiver.requests.length === 1);
+    await untilTurned(() => bench.receiver.requests.length === 1);
     const deadline = new AbortController();
     const stopped = worker.shutdown(deadline.signal);
     deadline.abort();
@@ -449,14 +449,14 @@ describe('an export worker whose destination fails now and then', () => {
     const worker = await bench.worker({ options: { maxBatchItems: 2, maxInFlight: 2 } });
     bench.log.append(RUN, ...spans(12));
     // Three further requests may be answered before the one that waits.
-    await until(() => bench.receiver.spanNames.length === 6);
+    await untilTurned(() => bench.receiver.spanNames.length === 6);
     for (let round = 0; round < 100; round += 1) await new Promise(setImmediate);
     expect(bench.receiver.spanNames).toHaveLength(6);
     expect((await bench.state.cursors.find('jaeger', RUN))?.tracesOffset).toBeLessThanOrEqual(2 * RECORD_BYTES);
     bench.clock.advance(100);
-    await until(() => bench.receiver.spanNames.length === 10);
+    await untilTurned(() => bench.receiver.spanNames.length === 10);
     await bench.finish(RUN, worker);
-    await until(() => worker.status().pendingRuns === 0);
+    await untilTurned(() => worker.status().pendingRuns === 0);
     expect(bench.receiver.spanNames.sort()).toEqual(names(12).sort());
     expect(worker.status().signals.traces).toMatchObject({ sentCount: 12, failedAttemptCount: 1 });
   });
@@ -470,7 +470,7 @@ describe('an export worker whose destination fails now and then', () => {
     const worker = await bench.worker({ options: { maxBatchItems: 3, maxInFlight: 4 } });
     bench.log.append(RUN, ...spans(200));
     await bench.finish(RUN, worker);
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(100);
       return worker.status().pendingRuns === 0;
     });
@@ -482,12 +482,12 @@ describe('an export worker whose destination fails now and then', () => {
     bench.receiver.answer = () => (bench.receiver.requests.length === 0 ? { status: 500 } : {});
     const killed = await bench.worker({ options: { maxBatchItems: 2, maxInFlight: 4 } });
     bench.log.append(RUN, ...spans(40));
-    await until(() => bench.receiver.spanNames.length === 12);
+    await untilTurned(() => bench.receiver.spanNames.length === 12);
     bench.drop(killed);
     await bench.finish(RUN);
     bench.receiver.answer = () => ({});
     const next = await bench.worker();
-    await until(() => next.status().pendingRuns === 0);
+    await untilTurned(() => next.status().pendingRuns === 0);
     const sent = bench.receiver.spanNames;
     expect(new Set(sent)).toEqual(new Set(names(40)));
     expect(sent.length - 40).toBeLessThanOrEqual(12);
@@ -506,7 +506,7 @@ describe('an export worker in trouble', () => {
     };
     const worker = await bench.worker({ deps: { lines: damaged } });
     await bench.finish(RUN, worker);
-    await until(() => worker.status().pendingRuns === 0);
+    await untilTurned(() => worker.status().pendingRuns === 0);
     expect(bench.receiver.spanNames).toEqual([...names(8), ...names(7, 10), ...names(3, 18)]);
     const lines = bench.logger.lines.filter((line) => line.message.includes('damaged lines'));
     expect(lines.map((line) => line.fields)).toEqual([
@@ -524,12 +524,12 @@ describe('an export worker in trouble', () => {
     });
     const worker = await bench.worker({ options: { maxBatchItems: 2, maxInFlight: 2 }, deps: { cursors: failing } });
     bench.log.append(RUN, ...spans(20));
-    await until(() => bench.logger.lines.some((line) => line.message.includes('failed to save export cursors')));
+    await untilTurned(() => bench.logger.lines.some((line) => line.message.includes('failed to save export cursors')));
     for (let round = 0; round < 100; round += 1) await new Promise(setImmediate);
     expect(bench.receiver.requests).toHaveLength(2);
     isFull = false;
     await bench.finish(RUN, worker);
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(1_000);
       return worker.status().pendingRuns === 0;
     });
@@ -554,9 +554,9 @@ describe('an export worker in trouble', () => {
     bench.log.append(other, ...numbers(5, 6).map((number) => spanEnd(other, number)));
     await bench.finish(other, worker);
     await bench.finish(RUN, worker);
-    await until(() => worker.status().pendingRuns === 1);
+    await untilTurned(() => worker.status().pendingRuns === 1);
     isReadable = true;
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(1_000);
       return worker.status().pendingRuns === 0;
     });
@@ -575,7 +575,7 @@ describe('an export worker with many runs', () => {
       await bench.saveRun(run, 'open');
     }
     bench.clock.advance(200);
-    await until(() => bench.receiver.spanNames.length === 100);
+    await untilTurned(() => bench.receiver.spanNames.length === 100);
     expect(bench.receiver.requests).toHaveLength(1);
     expect(await worker.flush(never)).toBe(true);
     expect(bench.receiver.spanNames).toHaveLength(200);
@@ -585,9 +585,9 @@ describe('an export worker with many runs', () => {
   it('keeps within the memory that open runs may take', async () => {
     const worker = await bench.worker({ options: { maxOpenBytes: 4_000_000 } });
     for (const number of numbers(60)) bench.log.append(traceIdOf(number), spanEnd(traceIdOf(number), number));
-    await until(() => bench.mappers.length >= 60);
+    await untilTurned(() => bench.mappers.length >= 60);
     for (const number of numbers(60)) await bench.finish(traceIdOf(number), worker);
-    await until(() => worker.status().pendingRuns === 0);
+    await untilTurned(() => worker.status().pendingRuns === 0);
     expect(bench.receiver.spanNames.sort()).toEqual(names(60).sort());
     // Each of them was opened again, because another one took its place meanwhile.
     expect(bench.mappers.length).toBeGreaterThan(60);
@@ -603,7 +603,7 @@ describe('an export worker with many runs', () => {
       }
     }
     for (const number of numbers(count)) await bench.finish(traceIdOf(number), worker);
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(1_000);
       return worker.status().pendingRuns === 0;
     });

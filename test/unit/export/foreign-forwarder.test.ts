@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ExportBench } from '../../fake/export-bench.js';
 import { MemoryForeignLog } from '../../fake/memory-foreign-log.js';
-import { until } from '../../fake/until.js';
+import { untilTurned } from '../../tool/until.js';
 
 const never = new AbortController().signal;
 
@@ -51,7 +51,7 @@ describe('the telemetry of other services', () => {
     foreign.append('traces', spans('one'));
     foreign.append('logs', logs('two'));
     worker.onForeign([]);
-    await until(() => bench.receiver.requests.length === 2);
+    await untilTurned(() => bench.receiver.requests.length === 2);
     expect(bench.receiver.requests.map((request) => request.body.toString())).toEqual([spans('one'), logs('two')]);
     expect(await worker.flush(never)).toBe(true);
     expect(worker.status().signals.traces.forwardedCount).toBe(1);
@@ -87,9 +87,9 @@ describe('the telemetry of other services', () => {
     const worker = await bench.worker({ deps: { foreign } });
     foreign.append('traces', spans('one'));
     worker.onForeign([]);
-    await until(() => worker.status().state === 'waiting');
+    await untilTurned(() => worker.status().state === 'waiting');
     bench.receiver.answer = () => ({});
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(1_000);
       return bench.receiver.spanNames.length === 1;
     });
@@ -108,7 +108,7 @@ describe('the telemetry of other services', () => {
     const worker = await bench.worker({ deps: { foreign: failing } });
     foreign.append('traces', spans('one'));
     worker.onForeign([]);
-    await until(() => {
+    await untilTurned(() => {
       bench.clock.advance(1_000);
       return bench.receiver.spanNames.length === 1;
     });
@@ -120,10 +120,10 @@ describe('the telemetry of other services', () => {
     const worker = await bench.worker({ deps: { foreign } });
     foreign.append('traces', spans('one'));
     worker.onForeign([]);
-    await until(() => worker.status().state === 'waiting');
+    await untilTurned(() => worker.status().state === 'waiting');
     bench.clock.advance(100);
-    await until(() => bench.receiver.spanNames.length === 1);
-    await until(() => worker.status().state === 'idle');
+    await untilTurned(() => bench.receiver.spanNames.length === 1);
+    await untilTurned(() => worker.status().state === 'idle');
   });
 
   it('is not forwarded where it came before the destination was known', async () => {

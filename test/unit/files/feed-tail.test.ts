@@ -5,7 +5,7 @@ import { feedTail, type TakenStretch } from '../../../src/files/file-follower.js
 import { JsonlTail } from '../../../src/files/jsonl-tail.js';
 import { formatRecordLine } from '../../../src/record/record-line.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
-import { until } from '../../fake/until.js';
+import { untilTurned } from '../../tool/until.js';
 import { running, sampleLines, temporaryFolder } from './reading.js';
 
 const folder = temporaryFolder('feed-tail');
@@ -46,7 +46,7 @@ describe('feedTail', () => {
     appendFileSync(path, `${second}\n`);
     expect(taken).toEqual([]);
     consumer.release();
-    await until(() => taken.length === 2);
+    await untilTurned(() => taken.length === 2);
     expect(taken.map(({ position }) => position?.offset)).toEqual([first.length + 1, first.length + second.length + 2]);
     tail.finish();
     await feeding;

@@ -14,7 +14,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/core/clock.js';
 import { JsonlTail, type JsonlTailOptions, type TailChunk } from '../../../src/files/jsonl-tail.js';
 import { FakeClock } from '../../fake/fake-clock.js';
-import { until } from '../../fake/until.js';
+import { untilTurned } from '../../tool/until.js';
 import { temporaryFolder } from './reading.js';
 
 const folder = temporaryFolder('jsonl-tail');
@@ -74,7 +74,7 @@ afterEach(async () => {
 async function readUpTo(path: string, text: string): Promise<Reading> {
   writeFileSync(path, text);
   const first = reading(path);
-  await until(() => first.texts.length === 1);
+  await untilTurned(() => first.texts.length === 1);
   await first.abort();
   return first;
 }
@@ -87,9 +87,9 @@ describe('JsonlTail', () => {
     const path = newPath();
     writeFileSync(path, '{"a":1}\n{"b"');
     const tail = reading(path);
-    await until(() => tail.texts.length === 1);
+    await untilTurned(() => tail.texts.length === 1);
     appendFileSync(path, ':2}\n{"c":3}\n');
-    await until(() => tail.texts.length === 3);
+    await untilTurned(() => tail.texts.length === 3);
     expect(tail.texts).toEqual(['{"a":1}', '{"b":2}', '{"c":3}']);
     expect(tail.chunks.flatMap(({ lines }) => lines.map(({ number, offset }) => [number, offset]))).toEqual([
       [1, 0],
@@ -103,7 +103,7 @@ describe('JsonlTail', () => {
     const tail = reading(path);
     execFileSync('mkdir', [folder.path('later')]);
     writeFileSync(path, '1\n');
-    await until(() => tail.texts.length === 1);
+    await untilTurned(() => tail.texts.length === 1);
   });
 
   it('goes on at a position, also with the number of the line', async () => {
@@ -111,7 +111,7 @@ describe('JsonlTail', () => {
     const first = await readUpTo(path, `${long('a')}\n`);
     appendFileSync(path, `${long('b')}\n`);
     const second = reading(path, { from: first.position });
-    await until(() => second.texts.length > 0);
+    await untilTurned(() => second.texts.length > 0);
     expect(second.texts).toEqual([long('b')]);
     expect(second.chunks[0]?.lines[0]).toMatchObject({ number: 2, offset: long('a').length + 1 });
   });
@@ -121,9 +121,9 @@ describe('JsonlTail', () => {
     const first = await readUpTo(path, '1\n');
     appendFileSync(path, '2\n');
     const second = reading(path, { from: first.position });
-    await until(() => second.texts.length > 0);
+    await untilTurned(() => second.texts.length > 0);
     appendFileSync(path, '3\n');
-    await until(() => second.texts.length === 2);
+    await untilTurned(() => second.texts.length === 2);
     expect(second.texts).toEqual(['2', '3']);
   });
 
@@ -133,7 +133,7 @@ describe('JsonlTail', () => {
     expect(first.rejects).toEqual([]);
     appendFileSync(path, ':2}\n');
     const second = reading(path, { from: first.position });
-    await until(() => second.texts.length > 0);
+    await untilTurned(() => second.texts.length > 0);
     expect(second.texts).toEqual(['{"b":2}']);
   });
 
@@ -142,7 +142,7 @@ describe('JsonlTail', () => {
     const first = await readUpTo(path, `${long('a')}\n`);
     writeFileSync(path, `${long('other')}\n`);
     const second = reading(path, { from: first.position });
-    await until(() => second.texts.length > 0);
+    await untilTurned(() => second.texts.length > 0);
     expect(second.texts).toEqual([long('other')]);
   });
 
@@ -179,13 +179,13 @@ describe('JsonlTail', () => {
     const old = openSync(path, 'a');
     writeSync(old, `${long('a')}\n`);
     const tail = reading(path);
-    await until(() => tail.texts.length === 1);
+    await untilTurned(() => tail.texts.length === 1);
     renameSync(path, `${path}.1`);
     writeFileSync(path, `${long('new')}\n`);
-    await until(() => tail.texts.length === 2);
+    await untilTurned(() => tail.texts.length === 2);
     // Who had it open goes on writing there.
     writeSync(old, `${long('late')}\n`);
-    await until(() => tail.texts.length === 3);
+    await untilTurned(() => tail.texts.length === 3);
     closeSync(old);
     expect(tail.texts).toEqual([long('a'), long('new'), long('late')]);
     expect(tail.position).toMatchObject({ line: 2 });
@@ -196,11 +196,11 @@ describe('JsonlTail', () => {
     const path = newPath();
     writeFileSync(path, '1\nhal');
     const tail = reading(path, { retiredMs: 1000 }, clock);
-    await until(() => tail.texts.length === 1);
+    await untilTurned(() => tail.texts.length === 1);
     renameSync(path, `${path}.1`);
     writeFileSync(path, '2\n');
     const passing = setInterval(() => clock.advance(50), 1);
-    await until(() => tail.rejects.length === 1);
+    await untilTurned(() => tail.rejects.length === 1);
     clearInterval(passing);
     expect([tail.texts, tail.rejects]).toEqual([['1', '2'], ['line 2: cut off at the end']]);
   });
@@ -212,7 +212,7 @@ describe('JsonlTail', () => {
     renameSync(path, `${path}.1`);
     writeFileSync(path, `${long('c')}\n`);
     const second = reading(path, { from: first.position });
-    await until(() => second.texts.length === 2);
+    await untilTurned(() => second.texts.length === 2);
     expect(second.texts).toEqual([long('b'), long('c')]);
   });
 
@@ -220,10 +220,10 @@ describe('JsonlTail', () => {
     const path = newPath();
     writeFileSync(path, '{"a":1}\n{"b"');
     const tail = reading(path);
-    await until(() => tail.texts.length === 1);
+    await untilTurned(() => tail.texts.length === 1);
     truncateSync(path);
     appendFileSync(path, '{"c":3}\n');
-    await until(() => tail.texts.length === 2);
+    await untilTurned(() => tail.texts.length === 2);
     expect(tail.texts).toEqual(['{"a":1}', '{"c":3}']);
     expect(tail.rejects).toEqual(['line 2: the file was cut off before the line was complete, after 4 bytes of it']);
   });
@@ -232,9 +232,9 @@ describe('JsonlTail', () => {
     const path = newPath();
     writeFileSync(path, `${long('a')}\n`);
     const tail = reading(path);
-    await until(() => tail.texts.length === 1);
+    await untilTurned(() => tail.texts.length === 1);
     writeFileSync(path, `${long('b')}\n${long('c')}\n`);
-    await until(() => tail.texts.length === 3);
+    await untilTurned(() => tail.texts.length === 3);
     expect(tail.texts).toEqual([long('a'), long('b'), long('c')]);
   });
 
@@ -243,12 +243,12 @@ describe('JsonlTail', () => {
     const file = openSync(path, 'a');
     writeSync(file, '1\n');
     const tail = reading(path);
-    await until(() => tail.texts.length === 1);
+    await untilTurned(() => tail.texts.length === 1);
     rmSync(path);
     writeSync(file, '2\n');
-    await until(() => tail.texts.length === 2);
+    await untilTurned(() => tail.texts.length === 2);
     writeFileSync(path, '3\n');
-    await until(() => tail.texts.length === 3);
+    await untilTurned(() => tail.texts.length === 3);
     closeSync(file);
   });
 
@@ -256,7 +256,7 @@ describe('JsonlTail', () => {
     const path = newPath();
     writeFileSync(path, `1\n${'x'.repeat(3_000_000)}\n2\n`);
     const tail = reading(path, { maxLineBytes: 1_000_000 });
-    await until(() => tail.texts.length === 2);
+    await untilTurned(() => tail.texts.length === 2);
     expect(tail.rejects).toEqual(['line 2: longer than 1000000 bytes']);
   });
 
@@ -266,7 +266,7 @@ describe('JsonlTail', () => {
     const tail = reading(path);
     // A shell that opens the pipe waits until somebody reads it.
     await shell(`echo 1 > '${path}'; echo 2 > '${path}'`);
-    await until(() => tail.texts.length === 2);
+    await untilTurned(() => tail.texts.length === 2);
     await shell(`printf '{"a":1}' > '${path}'`);
     await tail.finish();
     expect(tail.texts).toEqual(['1', '2', '{"a":1}']);
@@ -276,12 +276,12 @@ describe('JsonlTail', () => {
     const clock = new FakeClock();
     const path = folder.path('unwatched/tail.jsonl');
     const tail = reading(path, { pollMs: 80, gatherMs: 0 }, clock);
-    await until(() => clock.nextTimerMs === 80);
+    await untilTurned(() => clock.nextTimerMs === 80);
     // Its folder came after the watch was tried.
     execFileSync('mkdir', [folder.path('unwatched')]);
     writeFileSync(path, '1\n');
     clock.advance(80);
-    await until(() => {
+    await untilTurned(() => {
       clock.advance(0);
       return tail.texts.length === 1;
     });

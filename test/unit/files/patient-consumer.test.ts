@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { PatientConsumer } from '../../../src/files/patient-consumer.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../../../src/record/record-batch.js';
 import { FakeClock } from '../../fake/fake-clock.js';
-import { until } from '../../fake/until.js';
+import { untilTurned } from '../../tool/until.js';
 import { running } from './reading.js';
 
 const delivery: Delivery = { batches: [], foreign: [] };
@@ -23,10 +23,10 @@ describe('PatientConsumer', () => {
     consumer.error = new ConsumeError('unavailable', 'full', 5_000);
     const taken = new PatientConsumer(consumer, clock, running).consume(delivery);
     for (let attempt = 1; attempt < 50; attempt++) {
-      await until(() => consumer.attempts === attempt && clock.nextTimerMs === 5_000);
+      await untilTurned(() => consumer.attempts === attempt && clock.nextTimerMs === 5_000);
       clock.advance(5_000);
     }
-    await until(() => clock.nextTimerMs === 5_000);
+    await untilTurned(() => clock.nextTimerMs === 5_000);
     consumer.error = undefined;
     clock.advance(5_000);
     await taken;

@@ -4,7 +4,7 @@ import { ConsumeError } from '../../../src/record/record-batch.js';
 import { formatRecordLine } from '../../../src/record/record-line.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
-import { until } from '../../fake/until.js';
+import { untilTurned } from '../../tool/until.js';
 import { sampleLines } from './reading.js';
 
 const records = sampleLines('parse');
@@ -82,7 +82,7 @@ describe('RecordPipe', () => {
       filler.replace(/"span_id":"\w+"/, `"span_id":"${(index + 1).toString(16).padStart(16, '0')}"`),
     );
     const running = pipe.run(stream('begin\n', ...many.map((line) => `${line}\n`), 'end\n'));
-    await until(() => passed() === 'begin\n');
+    await untilTurned(() => passed() === 'begin\n');
     consumer.release();
     await running;
     expect([passed(), kept().length]).toEqual(['begin\nend\n', 40]);
@@ -99,7 +99,7 @@ describe('RecordPipe', () => {
     };
     const running = pipe.run(stream(asLines(records)));
     for (const attempt of [1, 2]) {
-      await until(() => attempts === attempt && clock.nextTimerMs === 1_000);
+      await untilTurned(() => attempts === attempt && clock.nextTimerMs === 1_000);
       clock.advance(1_000);
     }
     await running;
@@ -113,7 +113,7 @@ describe('RecordPipe', () => {
     const [first, rest] = [asLines(records.slice(0, 5)), asLines(records.slice(5))];
     async function* slowly() {
       yield Buffer.from(first);
-      await until(() => failures.length > 0);
+      await untilTurned(() => failures.length > 0);
       yield Buffer.from(`plain\n${rest}`);
     }
     await pipe.run(slowly());

@@ -8,7 +8,7 @@ import type { RunQuery } from '../../../src/platform/platform-api.js';
 import type { PlatformRun } from '../../../src/platform/platform-run.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { SAMPLES } from '../../fake/sample-run.js';
-import { until } from '../../fake/until.js';
+import { untilTurned } from '../../tool/until.js';
 import { Asking } from './asking.js';
 
 const asking = Asking.forEachTest();
@@ -177,7 +177,7 @@ describe('a platform that does not answer', () => {
     asking.server.fault = () =>
       asking.server.requests.length === 1 ? { status: 429, headers: { 'retry-after': '30' } } : undefined;
     const found = find('1', { clock });
-    await until(() => asking.logger.lines.length === 1);
+    await untilTurned(() => asking.logger.lines.length === 1);
     expect(asking.logger.lines[0]?.fields).toMatchObject({ waitMs: 30_000 });
     clock.advance(29_999);
     expect(asking.server.requests).toHaveLength(1);
@@ -199,9 +199,9 @@ describe('a platform that does not answer', () => {
     asking.server.runs = [{ id: 1 }];
     asking.server.fault = () => (asking.server.requests.length === 1 ? { silent: true } : undefined);
     const found = find('1', { clock });
-    await until(() => asking.server.requests.length === 1);
+    await untilTurned(() => asking.server.requests.length === 1);
     clock.advance(60_000);
-    await until(() => asking.logger.lines.length === 1);
+    await untilTurned(() => asking.logger.lines.length === 1);
     expect(asking.logger.lines[0]?.fields).toMatchObject({ reason: 'silent for 60 s' });
     clock.advance(10);
     expect(await found).toMatchObject({ runId: '1' });
@@ -222,7 +222,7 @@ describe('a platform that does not answer', () => {
     asking.server.fault = () => ({ silent: true });
     const stop = new AbortController();
     const found = asking.api().findRun('1', stop.signal);
-    await until(() => asking.server.requests.length === 1);
+    await untilTurned(() => asking.server.requests.length === 1);
     stop.abort();
     await expect(found).rejects.toMatchObject({ name: 'AbortError' });
   });

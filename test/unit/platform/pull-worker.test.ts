@@ -8,7 +8,7 @@ import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { HostedRunRow } from '../../../src/storage/pull-store.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
-import { until } from '../../fake/until.js';
+import { untilTurned } from '../../tool/until.js';
 import { Asking } from './asking.js';
 
 const asking = Asking.forEachTest();
@@ -104,7 +104,7 @@ describe('a worker', () => {
     await note('1');
     await untilRow('1', ({ dueUnixMs }) => dueUnixMs === NOW + MINUTE_MS);
     asking.server.runs = [{ id: 1, steps: [{ telemetry: 'parse' }] }];
-    await until(() => clock.nextTimerMs === MINUTE_MS);
+    await untilTurned(() => clock.nextTimerMs === MINUTE_MS);
     expect(asking.server.paths).toEqual(['/runs/1/']);
     clock.advance(MINUTE_MS);
     await untilRow('1', ({ state }) => state === 'done');
@@ -134,7 +134,7 @@ describe('a worker', () => {
     asking.server.token = 'changed';
     await note('1', '2');
     await worker.start();
-    await until(() => worker.lastError !== undefined && clock.nextTimerMs === 9_990);
+    await untilTurned(() => worker.lastError !== undefined && clock.nextTimerMs === 9_990);
     expect(asking.server.requests).toHaveLength(1);
     expect(worker.lastError).toContain('RUN_BRIDGE_PLATFORM_TOKEN');
     asking.server.token = 'another';
@@ -174,9 +174,9 @@ describe('a watch', () => {
     expect(await store.countWaiting(PLATFORM)).toBe(130);
     asking.server.runs.push({ id: 500, createdAt: '2026-01-02 23:59:59+00:00' });
     asking.server.requests.length = 0;
-    await until(() => clock.nextTimerMs === MINUTE_MS);
+    await untilTurned(() => clock.nextTimerMs === MINUTE_MS);
     clock.advance(MINUTE_MS);
-    await until(() => asking.server.requests.length === 2);
+    await untilTurned(() => asking.server.requests.length === 2);
     const range = JSON.parse(asking.server.requests[0]?.query.get('created_at__range') ?? '[]');
     // Ten minutes before the newest that it knows.
     expect(range[0]).toBe('2026-01-02T10:22:24.326Z');
@@ -209,9 +209,9 @@ describe('a watch', () => {
     asking.server.fault = () => undefined;
     await watch();
     asking.server.fault = () => ({ status: 401 });
-    await until(() => clock.nextTimerMs === MINUTE_MS);
+    await untilTurned(() => clock.nextTimerMs === MINUTE_MS);
     clock.advance(MINUTE_MS);
-    await until(() => asking.logger.lines.length > 0);
+    await untilTurned(() => asking.logger.lines.length > 0);
     expect(asking.logger.lines[0]).toMatchObject({ level: 'warn' });
   });
 });

@@ -7,7 +7,7 @@ import { formatRecordLine } from '../../../src/record/record-line.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';
 import { SAMPLES, sampleLines, sampleTraceId } from '../../fake/sample-run.js';
-import { until } from '../../fake/until.js';
+import { untilTurned } from '../../tool/until.js';
 import { Asking } from './asking.js';
 
 const asking = Asking.forEachTest();
@@ -162,7 +162,7 @@ it('waits for room before it downloads', async () => {
     onBody: () => undefined,
   };
   const { pulled } = pulling({ clock, guards: [guard] });
-  await until(() => clock.nextTimerMs === 5_000);
+  await untilTurned(() => clock.nextTimerMs === 5_000);
   expect(asking.server.paths).toEqual(['/runs/1/']);
   isFull = false;
   clock.advance(5_000);
