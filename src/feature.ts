@@ -39,12 +39,19 @@ export interface CommandHost {
   /** Opens the state of a data folder that this process has taken. @throws StoreError */
   openState(configuration: Configuration, clock: Clock): Promise<State>;
   /** Opens the data folder for records that a command brings: the program without its ports. @throws DataFolderInUseError, StoreError, ConfigurationError */
-  openProgram(configuration: Configuration, context: ProcessContext, logger: Logger): Promise<CommandProgram>;
+  openStore(configuration: Configuration, context: ProcessContext, logger: Logger): Promise<CommandStore>;
   /** Finishes the runs of a command whose `exec` was killed, so that a command that reads files finds them whole. */
   finishLeftovers(configuration: Configuration, context: ProcessContext): Promise<void>;
 }
 
 /** The program at work on what a command brings. */
+export interface CommandStore {
+  readonly program: CommandProgram;
+  /** Waits until the runs of the command are judged, written and exported. @returns whether everything was exported by `deadline` */
+  finish(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<boolean>;
+}
+
+/** What a command hands records and steps to. */
 export interface CommandProgram {
   /** Resolves when records are durable. */
   readonly consumer: RecordConsumer;
@@ -53,7 +60,5 @@ export interface CommandProgram {
   /** Each destination: its name and where it is. */
   readonly destinations: readonly (readonly [string, string])[];
   start(): Promise<void>;
-  /** Waits until the runs of the command are judged, written and exported. @returns whether everything was exported by `deadline` */
-  finishCommand(traceIds: Iterable<TraceId>, deadline: AbortSignal): Promise<boolean>;
   shutdown(deadline: AbortSignal): Promise<void>;
 }

@@ -25,9 +25,3 @@ export interface AppDeps {
   readonly nodePath: string;
   readonly entryPath: string;
 }
-
-/**
- * `serve` listens. `follow` is the same without listening: its caller passes records to `consumer`. `import` also takes
- * records, and computes verdicts once everything is there.
- */
-export type AppPurpose = 'serve' | 'follow' | 'import';

@@ -4,7 +4,6 @@ import type { Writable } from 'node:stream';
 import { openCluster } from '../cluster/feature.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
-import { missingForHooks } from '../config/missing-for-hooks.js';
 import { checkDestinations } from '../config/otlp-destinations.js';
 import { packageFile } from '../core/package-file.js';
 import { DEFAULT_RETRY_POLICY, RetryPolicy } from '../core/retry-policy.js';
@@ -12,13 +11,13 @@ import type { ExportThread } from '../export/thread/export-thread.js';
 import type { ThreadCluster } from '../export/thread/messages.js';
 import { openJsonlStream } from '../log/jsonl-output.js';
 import { PublicSchema } from '../otlp/public-schema.js';
-import { loadHostedRuns } from '../platform/feature.js';
+import type { TraceId } from '../record/ids.js';
 import type { SharedLogOpening } from '../run/shared-record-log.js';
 import type { DataFolderLock } from '../storage/data-folder-lock.js';
 import type { State } from '../storage/state.js';
 import { takeDataFolder } from '../storage/take-data-folder.js';
 import { openOutbox, type WebhookOutbox } from '../webhook/feature.js';
-import type { AppDeps, AppPurpose } from './app-deps.js';
+import type { AppDeps } from './app-deps.js';
 import { sharedBucketOf } from './bucket-of.js';
 import { folderIdOf } from './folder-id.js';
 import { DatabaseLease, SEVERAL } from './leases.js';
@@ -39,20 +38,33 @@ export interface OpenParts {
   /** `undefined` where nothing is exported. */
   readonly exports: ExportThread | undefined;
   readonly schema: PublicSchema;
-  /** Pulls hosted runs; loaded when webhooks need it. */
-  readonly hostedRuns: Awaited<ReturnType<typeof loadHostedRuns>> | undefined;
   /** Where several processes share the work: the record log that they share. */
   readonly cluster: SharedLogOpening | undefined;
+}
+
+/** How a data folder is opened. */
+export interface OpenOptions {
+  /** Whether this program may be one of several processes. */
+  readonly isShareable: boolean;
+  /**
+   * Traces of an import, to which they are added once all of their records are there: only these runs are judged, and nobody
+   * is notified of them. Left out: each run is judged as its records come.
+   */
+  readonly imported?: ReadonlySet<TraceId>;
 }
 
 /**
  * Takes the data folder and opens its state, and what else is opened only once.
  * @throws ConfigurationError, StoreError, DataFolderInUseError, OutputError
  */
-export async function openParts(configuration: Configuration, deps: AppDeps, purpose: AppPurpose): Promise<OpenParts> {
+export async function openParts(
+  configuration: Configuration,
+  deps: AppDeps,
+  { isShareable, imported }: OpenOptions,
+): Promise<OpenParts> {
   const folder = configuration['data-dir'];
   const isShared = configuration.processes === 'several';
-  const sharing = isShared ? sharingProblems(configuration, purpose === 'serve') : [];
+  const sharing = isShared ? sharingProblems(configuration, isShareable) : [];
   if (sharing.length > 0) throw new ConfigurationError(sharing);
   const lock = takeDataFolder(folder, deps.pid, deps.clock.nowUnixMs());
   let exports: ExportThread | undefined;
@@ -75,8 +87,8 @@ export async function openParts(configuration: Configuration, deps: AppDeps, pur
     // Awaited later; until then its rejection is not handled.
     opening?.catch(() => undefined);
     const schema = PublicSchema.load();
-    // Imports trigger no notifications.
-    const outbox = await openOutbox({ clock: deps.clock, isSilent: purpose === 'import' });
+    // Nobody is notified of what an import brings.
+    const outbox = await openOutbox({ clock: deps.clock, isSilent: imported !== undefined });
     const isNew = configuration['database-url'] !== 'off' || !existsSync(join(folder, STATE_FILE));
     state = await openState(configuration, deps.clock, outbox, cluster?.fence);
     // Several processes have what they share elsewhere.
@@ -87,9 +99,7 @@ export async function openParts(configuration: Configuration, deps: AppDeps, pur
     const problems = await state.places.declare(configuration, deps.clock.nowUnixMs());
     if (problems.length > 0) throw new ConfigurationError(problems);
     await opening;
-    const hasHooks = purpose === 'serve' && missingForHooks(configuration).length === 0;
-    const hostedRuns = hasHooks ? await loadHostedRuns() : undefined;
-    return { lock, state, outbox, folderId, lease, stream, exports, schema, hostedRuns, cluster };
+    return { lock, state, outbox, folderId, lease, stream, exports, schema, cluster };
   } catch (error) {
     await exports?.close();
     await lease?.release();
@@ -97,6 +107,13 @@ export async function openParts(configuration: Configuration, deps: AppDeps, pur
     lock.release();
     throw error;
   }
+}
+
+/** Closes what was opened, but for exports, which are a component. */
+export async function closeParts({ lease, state, lock }: Pick<OpenParts, 'lease' | 'state' | 'lock'>): Promise<void> {
+  await lease?.release();
+  await state.close();
+  lock.release();
 }
 
 /**

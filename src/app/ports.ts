@@ -1,5 +1,6 @@
 import type { Router } from 'express';
 import type { Configuration } from '../config/configuration.js';
+import { originsOf, otlpDestinations } from '../config/otlp-destinations.js';
 import type { Clock } from '../core/clock.js';
 import type { Component } from '../core/component.js';
 import { ComponentGroup } from '../core/component-group.js';
@@ -13,18 +14,16 @@ import { OtlpGrpcReceiver } from '../receiver/grpc/otlp-grpc-receiver.js';
 import { OtlpHttpReceiver } from '../receiver/otlp-http-receiver.js';
 import { WebServer } from '../web/web-server.js';
 import type { Access } from './access.js';
-import type { LateApi } from './late-api.js';
+import type { Api } from './api.js';
 
 /** What stands behind the ports. */
 export interface PortsDeps {
   readonly intake: ExportIntake;
   readonly access: Access;
-  readonly api: LateApi;
-  /** Accepts webhooks of the hosted platform, or answers that they are off. */
+  readonly api: Api;
+  /** Takes webhooks of the hosted platform, or says that they are off. */
   readonly hook: Router;
   readonly health: Health;
-  /** Origins of the destinations, to check whether this program would send telemetry back. */
-  readonly exportsTo: readonly string[];
   /** Addresses and names of this machine. */
   readonly ownHosts: readonly string[];
   readonly clock: Clock;
@@ -42,7 +41,7 @@ export class Ports {
   private readonly grpc: OtlpGrpcReceiver | undefined;
 
   constructor(
-    configuration: Pick<Configuration, 'http' | 'grpc' | 'web' | 'chosen' | 'public-url' | 'allowed-hosts'>,
+    configuration: Configuration,
     private readonly deps: PortsDeps,
   ) {
     const { intake, access, api, hook, health, clock, logger } = deps;
@@ -52,12 +51,16 @@ export class Ports {
       version: deps.version,
       otlpAddress: () => this.http.address,
       webAddress: () => this.web.address,
-      exportsTo: deps.exportsTo,
+      // For whoever asks whether this program would send its telemetry back.
+      exportsTo: otlpDestinations(configuration).flatMap(originsOf),
     };
     this.http = new OtlpHttpReceiver(
       { ...http, hosts },
       {
-        ...{ intake, logger, health, gate: access.gateAt(http.host) },
+        intake,
+        logger,
+        health,
+        gate: access.gateAt(http.host),
         routers: [aboutRouter(about, 'otlp'), api.executions(http.host), api.uploads()],
       },
     );
@@ -85,7 +88,8 @@ export class Ports {
   get connectionCounts(): Readonly<Record<string, ConnectionCounts>> {
     const { http, grpc, web } = this;
     return {
-      ...{ http: http.connectionCounts, web: web.connectionCounts },
+      http: http.connectionCounts,
+      web: web.connectionCounts,
       ...(grpc !== undefined && { grpc: grpc.connectionCounts }),
     };
   }

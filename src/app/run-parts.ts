@@ -18,7 +18,7 @@ import { RunTracker } from '../run/run-tracker.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
 import type { RunFinder, SharedRecordLog } from '../run/shared-record-log.js';
 import type { RunStore } from '../storage/run-store.js';
-import type { AppDeps, AppPurpose } from './app-deps.js';
+import type { AppDeps } from './app-deps.js';
 import type { OpenParts } from './open-parts.js';
 
 /** From records to runs: the record logs, their readers, the run model, and its listeners. */
@@ -41,13 +41,12 @@ export class RunParts {
   private readonly foreignListeners: ForeignListener[] = [];
   private readonly runListeners: RunListener[];
 
-  /** @param imported traces of an import */
+  /** @param imported as in `OpenOptions` */
   constructor(
     configuration: Configuration,
     deps: Pick<AppDeps, 'clock' | 'logger'>,
     private readonly opened: OpenParts,
-    private readonly purpose: AppPurpose,
-    private readonly imported: ReadonlySet<TraceId>,
+    private readonly imported: ReadonlySet<TraceId> | undefined,
   ) {
     const { clock, logger } = deps;
     const { durability, 'data-dir': dataFolder } = configuration;
@@ -72,18 +71,23 @@ export class RunParts {
     this.notes = new InvocationNotes({ store: opened.state.invocations, files, places: this.places, clock, logger });
     this.runListeners = [this.notes, new RunLog(logger)];
     this.tracker = new RunTracker(
-      { ...RUN_TRACKER_DEFAULTS, ...(purpose === 'import' ? IMPORT_TIMES : servingTimes(configuration)) },
+      { ...RUN_TRACKER_DEFAULTS, ...(imported === undefined ? servingTimes(configuration) : IMPORT_TIMES) },
       {
-        ...{ reader: this.reader, store: this.runStore(), listeners: this.runListeners, clock, logger },
-        ...{ steps: opened.state.executions, file: new RunFile(logFolder) },
+        reader: this.reader,
+        store: this.runStore(),
+        listeners: this.runListeners,
+        clock,
+        logger,
+        steps: opened.state.executions,
+        file: new RunFile(logFolder),
         ...(cluster === undefined && {
-          listTraces: async () => (purpose === 'import' ? [...imported] : listTraces(dataFolder)),
+          listTraces: async () => (imported === undefined ? listTraces(dataFolder) : [...imported]),
         }),
       },
     );
     this.anyRuns = cluster?.runsOf(this.tracker, this.anyReader) ?? this.tracker;
     // An import judges its runs when all files are in: a file that comes later may hold a run's end.
-    if (purpose !== 'import') this.appendListeners.push(this.tracker);
+    if (imported === undefined) this.appendListeners.push(this.tracker);
   }
 
   /** Has others hear, too: of records, telemetry of other services, runs. */
@@ -117,7 +121,9 @@ export class RunParts {
     const { cluster: opening, state, exports } = this.opened;
     if (opening === undefined) return undefined;
     return opening.create({
-      ...{ ...deps, state, foreign: this.foreign },
+      ...deps,
+      state,
+      foreign: this.foreign,
       destinations: () => exports?.destinations.map(([name]) => name) ?? [],
       onReborn: (processId) => exports?.rename(processId),
       follower: {
@@ -141,7 +147,7 @@ export class RunParts {
 
   private runStore(): RunStore {
     const { runs } = this.opened.state;
-    if (this.purpose === 'import') return onlyImported(runs, this.imported);
+    if (this.imported !== undefined) return onlyImported(runs, this.imported);
     return this.cluster === undefined ? runs : sharedRuns(runs);
   }
 }

@@ -6,7 +6,7 @@ import type { Logger } from '../core/logger.js';
 import type { Feature } from '../feature.js';
 import { STEP_LIMITS } from '../files/artifact/artifact-limits.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
-import type { RunCatalog } from '../storage/run-catalog.js';
+import type { State } from '../storage/state.js';
 import type { RunArtifacts, TelemetryFiles } from './run-artifacts.js';
 
 // The door of artifacts over HTTP: no other folder imports anything else of this one. The rest is loaded on the first request.
@@ -15,12 +15,12 @@ export type { TelemetryFiles } from './run-artifacts.js';
 
 /** What artifacts need of the program. */
 export interface ArtifactHost {
-  readonly catalog: RunCatalog;
-  readonly openStore: () => Promise<ArtifactStore>;
+  readonly state: Pick<State, 'catalog'>;
+  readonly openArtifacts: () => Promise<ArtifactStore>;
   /** Checks the free disk space before an upload. */
-  readonly guard: Guard;
+  readonly disk: Guard;
   /** Where Parquet files are not in the data folder. */
-  readonly telemetry: TelemetryFiles | undefined;
+  readonly shared: TelemetryFiles | undefined;
   readonly logger: Logger;
 }
 
@@ -63,15 +63,19 @@ export class Artifacts implements Feature {
 
   private async loadUploads(): Promise<Router> {
     const { uploadRouter } = await import('./uploads.js');
-    const { openStore, guard, logger } = this.host;
+    const { openArtifacts, disk, logger } = this.host;
     const limits = { ...STEP_LIMITS, maxFileBytes: this.config['max-artifact-bytes'] };
-    return uploadRouter(limits, { artifacts: await this.open(), openStore, guard, logger });
+    return uploadRouter(limits, { artifacts: await this.open(), openStore: openArtifacts, guard: disk, logger });
   }
 
   private async load(): Promise<RunArtifacts> {
     const { RunArtifacts: Found } = await import('./run-artifacts.js');
-    const { catalog, openStore, telemetry } = this.host;
-    const dataFolder = this.config['data-dir'];
-    return new Found({ catalog, openStore, dataFolder, ...(telemetry === undefined ? {} : { telemetry }) });
+    const { state, openArtifacts, shared } = this.host;
+    return new Found({
+      catalog: state.catalog,
+      openStore: openArtifacts,
+      dataFolder: this.config['data-dir'],
+      ...(shared === undefined ? {} : { telemetry: shared }),
+    });
   }
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { App } from '../app.js';
+import { openStore } from '../app.js';
 import type { Configuration } from '../config/configuration.js';
 import { silentLogger } from '../core/logger.js';
 import { namesIn } from '../core/names-in.js';
@@ -19,12 +19,12 @@ export async function finishLeftovers(configuration: Configuration, context: Pro
   const left = await namesIn(join(configuration['data-dir'], SPOOL_FOLDER));
   if (left.length === 0) return;
   try {
-    const app = await App.open({ ...configuration, jsonl: 'off' }, appDeps(context, silentLogger), 'follow');
+    const { program } = await openStore({ ...configuration, jsonl: 'off' }, appDeps(context, silentLogger));
     try {
-      await app.start();
-      await app.takeInLeftovers(AbortSignal.any([context.stop, AbortSignal.timeout(FINISH_MS)]));
+      await program.start();
+      await program.takeInLeftovers(AbortSignal.any([context.stop, AbortSignal.timeout(FINISH_MS)]));
     } finally {
-      await app.shutdown(AbortSignal.timeout(CLOSE_MS));
+      await program.shutdown(AbortSignal.timeout(CLOSE_MS));
     }
   } catch {
     // Existing data is shown unchanged; the next exec or serve reports the problem.

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { openStore } from '../app.js';
 import { FileFollower } from '../files/file-follower.js';
 import { FollowPositions, POSITIONS_FOLDER } from '../files/follow-positions.js';
 import { PatientConsumer } from '../files/patient-consumer.js';
@@ -20,7 +21,7 @@ export async function follow(invocation: Invocation): Promise<ExitCode> {
   for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);
   const { 'data-dir': dataFolder } = configuration;
   const logger = loggerOf(configuration, context);
-  const intake = await openIntake(invocation, configuration, logger, 'follow');
+  const intake = await openIntake(invocation, configuration, logger, openStore);
   const positions = new FollowPositions(join(dataFolder, POSITIONS_FOLDER), intake.url ?? '');
   const rejectFile = new RejectFile(join(dataFolder, REJECTS_FILE), clock, (reason) => logger.error({}, reason));
   const tally = new ReadingTally();

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { type Import, openImport } from '../app.js';
 import type { Configuration } from '../config/configuration.js';
 import { counted } from '../core/counted.js';
 import { readableBytes } from '../core/readable-bytes.js';
@@ -31,7 +32,7 @@ export async function importFiles(invocation: Invocation): Promise<ExitCode> {
   for (const warning of warnings) stderr.write(`run-bridge: ${warning}\n`);
   const { 'data-dir': dataFolder } = configuration;
   const logger = loggerOf(configuration, context);
-  const intake = await openIntake(invocation, configuration, logger, 'import', null);
+  const intake = await openIntake(invocation, configuration, logger, openImport, null);
   try {
     const traceIds = new Set<TraceId>();
     const beganUnixMs = context.clock.nowUnixMs();
@@ -46,8 +47,8 @@ export async function importFiles(invocation: Invocation): Promise<ExitCode> {
     const done = intake.url === undefined ? `imported into ${dataFolder}/runs` : `sent to ${intake.url}`;
     const exitCode = await importTo({ ...intake, consumer }, done, invocation, configuration);
     if (!stop.aborted) await intake.settle();
-    const { app } = intake;
-    if (app !== undefined && !(await app.finishImport(traceIds, stop, EXPORT_MS)) && app.destinations.length > 0) {
+    const isExported = (await intake.opened?.finish(traceIds, stop, EXPORT_MS)) ?? true;
+    if (!isExported && (intake.opened?.program.destinations.length ?? 0) > 0) {
       stderr.write('run-bridge: not everything is exported yet; the next run-bridge serve continues\n');
     }
     return stop.aborted ? EXIT.failed : exitCode;
@@ -66,7 +67,7 @@ function imported(delivery: Delivery, beganUnixMs: number): Delivery {
 }
 
 async function importTo(
-  intake: Pick<Intake, 'consumer' | 'takeInCommand'>,
+  intake: Pick<Intake<Import>, 'consumer' | 'takeInCommand'>,
   done: string,
   { context, operands }: Invocation,
   configuration: Configuration,
@@ -99,7 +100,7 @@ async function importTo(
 }
 
 /** The folder of a command that `exec` could not import: its records, job and end belong together. @throws CliError */
-async function takeIn(folder: string, intake: Pick<Intake, 'takeInCommand'>): Promise<number> {
+async function takeIn(folder: string, intake: Pick<Intake<Import>, 'takeInCommand'>): Promise<number> {
   try {
     return await intake.takeInCommand(folder);
   } catch (error) {

@@ -1,5 +1,5 @@
-import type { AppPurpose } from '../app/app-deps.js';
-import { App } from '../app.js';
+import type { AppDeps } from '../app/app-deps.js';
+import type { Program } from '../app.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Logger } from '../core/logger.js';
 import { pause } from '../core/pause.js';
@@ -19,10 +19,10 @@ import { checkBaseUrl } from './post-otlp.js';
 import { reachableUrl } from './reachable-url.js';
 
 /** Where a command's records go: its own data folder, or a bridge that runs. */
-export interface Intake {
+export interface Intake<Opened> {
   readonly consumer: RecordConsumer;
-  /** The program's parts; `undefined` where the records are handed over. */
-  readonly app: App | undefined;
+  /** What has the data folder open; `undefined` if the records are handed over. */
+  readonly opened: Opened | undefined;
   /** The bridge that receives the records; `undefined` if there is none. */
   readonly url: string | undefined;
   /**
@@ -43,27 +43,28 @@ const ADDRESS_POLL_MS = 100;
 
 /**
  * Locks the data folder, or finds the bridge that has it.
- * @param purpose of the parts if the folder is free.
+ * @param open opens the folder if it is free
  * @param maxWaitMs how long to wait for an overloaded bridge at a time, in milliseconds; `null` not to wait for one
  *   that does not answer, and to ask an overloaded one 20 times. Default: no limit.
  * @throws CliError, ConfigurationError, StoreError, OutputError
  */
-export async function openIntake(
+export async function openIntake<Opened extends { readonly program: Program }>(
   { context, flags }: Pick<Invocation, 'context' | 'flags'>,
   configuration: Configuration,
   logger: Logger,
-  purpose: AppPurpose,
+  open: (configuration: Configuration, deps: AppDeps) => Promise<Opened>,
   maxWaitMs: number | null = Number.POSITIVE_INFINITY,
-): Promise<Intake> {
+): Promise<Intake<Opened>> {
   const { clock, stop } = context;
   if (flags.to !== undefined) return handOver(checkBaseUrl(flags.to));
   for (const startMs = clock.monotonicMs(); ; await pause(clock, ADDRESS_POLL_MS, stop)) {
     try {
-      const app = await App.open(configuration, appDeps(context, logger), purpose);
-      await app.start();
-      const shutdown = () => app.shutdown(AbortSignal.timeout(DRAIN_MS));
-      const takeInCommand = (folder: string) => app.takeInCommand(folder);
-      return { consumer: app.consumer, app, url: undefined, takeInCommand, settle: async () => {}, shutdown };
+      const opened = await open(configuration, appDeps(context, logger));
+      const { program } = opened;
+      await program.start();
+      const shutdown = () => program.shutdown(AbortSignal.timeout(DRAIN_MS));
+      const takeInCommand = (folder: string) => program.takeInCommand(folder);
+      return { consumer: program.consumer, opened, url: undefined, takeInCommand, settle: async () => {}, shutdown };
     } catch (error) {
       if (!(error instanceof DataFolderInUseError)) throw error;
       const address = error.holder?.address ?? undefined;
@@ -74,7 +75,7 @@ export async function openIntake(
     }
   }
 
-  function handOver(url: string): Intake {
+  function handOver(url: string): Intake<Opened> {
     const patient = maxWaitMs === null ? undefined : patience(logger, maxWaitMs);
     const headers = bridgeHeaders(context.environment, url);
     const consumer = new HttpConsumer(url, clock, stop, patient, headers);
@@ -96,7 +97,14 @@ export async function openIntake(
         registry.close();
       }
     };
-    return { consumer, app: undefined, url, takeInCommand, settle: () => consumer.finish(), shutdown: async () => {} };
+    return {
+      consumer,
+      opened: undefined,
+      url,
+      takeInCommand,
+      settle: () => consumer.finish(),
+      shutdown: async () => {},
+    };
   }
 }
 

@@ -1,11 +1,13 @@
-import type { AppPurpose } from '../app/app-deps.js';
+import type { AppDeps } from '../app/app-deps.js';
 import { openState } from '../app/open-state.js';
+import { openImport, openStore, type Program } from '../app.js';
 import type { Configuration } from '../config/configuration.js';
 import { createFolder } from '../core/create-folder.js';
 import type { Logger } from '../core/logger.js';
 import { askBridge } from '../files/ask-bridge.js';
 import { HttpStepRegistry } from '../files/http-step-registry.js';
-import { loadHostedRuns, type OpenedPull } from '../platform/feature.js';
+import { loadHostedRuns, type OpenedPull, type OpenPull } from '../platform/feature.js';
+import type { TraceId } from '../record/ids.js';
 import type { State } from '../storage/state.js';
 import { bridgeHeaders } from './bridge-headers.js';
 import type { Invocation } from './command-line.js';
@@ -18,22 +20,38 @@ import { whereLines } from './where-lines.js';
  * both cases, which several programs may write.
  * @throws CliError, ConfigurationError, StoreError, OutputError
  */
-export async function openPull(
+export const openPull: OpenPull = {
+  once(invocation, configuration, logger) {
+    const { stop } = invocation.context;
+    return open(invocation, configuration, logger, openImport, (opened, traceIds, maxMs) =>
+      opened.finish(traceIds, stop, maxMs),
+    );
+  },
+  watching(invocation, configuration, logger) {
+    const { stop } = invocation.context;
+    return open(invocation, configuration, logger, openStore, (opened, traceIds, maxMs) =>
+      opened.finish(traceIds, AbortSignal.any([stop, AbortSignal.timeout(maxMs)])),
+    );
+  },
+};
+
+async function open<Opened extends { readonly program: Program }>(
   { context, flags }: Invocation,
   configuration: Configuration,
   logger: Logger,
-  purpose: AppPurpose,
+  openFolder: (configuration: Configuration, deps: AppDeps) => Promise<Opened>,
+  finishOpened: (opened: Opened, traceIds: ReadonlySet<TraceId>, maxMs: number) => Promise<boolean>,
 ): Promise<OpenedPull> {
   const { clock, random, pid } = context;
   const dataFolder = configuration['data-dir'];
-  const intake = await openIntake({ context, flags }, configuration, logger, purpose);
+  const intake = await openIntake({ context, flags }, configuration, logger, openFolder);
   let own: State | undefined;
   try {
-    if (intake.app === undefined) {
+    if (intake.opened === undefined) {
       createFolder(dataFolder);
       own = await openState(configuration, clock);
     }
-    const store = (intake.app ?? own)?.pulls;
+    const store = (intake.opened?.program ?? own)?.pulls;
     if (store === undefined) throw new Error('neither the parts nor the state are open');
     const { consumer } = intake;
     const remoteRegistry = intake.url === undefined ? undefined : await registryOf(intake.url, context);
@@ -43,7 +61,7 @@ export async function openPull(
       // What one bridge has got, another one has not.
       ...(flags.to === undefined ? {} : { storeName: `${configuration['platform-url']} to ${flags.to}` }),
       openConsumer: () => ({ consume: (delivery) => consumer.consume(delivery), finish: () => intake.settle() }),
-      registry: intake.app?.registry ?? remoteRegistry,
+      registry: intake.opened?.program.registry ?? remoteRegistry,
       guards: [],
       clock,
       logger,
@@ -58,9 +76,9 @@ export async function openPull(
       await intake.shutdown();
       await own?.close();
     };
-    const { app, url } = intake;
+    const { opened, url } = intake;
     const finish: OpenedPull['finish'] = async (traceIds, maxMs) =>
-      app === undefined || (await app.finishImport(traceIds, context.stop, maxMs)) || app.destinations.length === 0;
+      opened === undefined || (await finishOpened(opened, traceIds, maxMs)) || opened.program.destinations.length === 0;
     return { hosted, store, url, whereLines: whereLines(configuration, intake), finish, close };
   } catch (error) {
     await intake.shutdown();

@@ -1,6 +1,7 @@
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
+import { type Import, openImport } from '../app.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import type { Logger } from '../core/logger.js';
@@ -104,17 +105,17 @@ async function keepRecords(
 }
 
 /** Signals end the engine, and with it the pipe: everything until then is recorded. */
-function open({ context, flags }: Invocation, configuration: Configuration, logger: Logger): Promise<Intake> {
+function open({ context, flags }: Invocation, configuration: Configuration, logger: Logger): Promise<Intake<Import>> {
   const patient = { context: { ...context, stop: new AbortController().signal }, flags };
-  return openIntake(patient, configuration, logger, 'import', BRIDGE_WAIT_MS);
+  return openIntake(patient, configuration, logger, openImport, BRIDGE_WAIT_MS);
 }
 
 /** Judges the runs and waits for destinations. */
-async function finish({ context }: Invocation, intake: Intake, { store }: RecordPipe): Promise<void> {
-  const { app } = intake;
+async function finish({ context }: Invocation, intake: Intake<Import>, { store }: RecordPipe): Promise<void> {
+  const { opened } = intake;
   try {
-    if (app === undefined) await intake.settle();
-    else if (!(await app.finishImport(store.traceIds, new AbortController().signal, EXPORT_MS))) {
+    if (opened === undefined) await intake.settle();
+    else if (!(await opened.finish(store.traceIds, new AbortController().signal, EXPORT_MS))) {
       context.stderr.write('run-bridge: not everything is exported yet; the next run-bridge serve continues\n');
     }
   } finally {

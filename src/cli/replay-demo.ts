@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { App } from '../app.js';
+import { openServer, type Server } from '../app.js';
 import type { Clock } from '../core/clock.js';
 import { pause } from '../core/pause.js';
 import type {
@@ -55,30 +55,35 @@ async function replayHere(invocation: Invocation, traceId: TraceId, bodies: read
   const { configuration } = await resolveForCommand({ ...invocation, flags: given });
   const { clock, stdout, stderr, stop } = context;
   const logger = createLogger({ level: 'warn', format: 'auto', stream: stderr, isTerminal: context.isStderrTerminal });
-  const app = await App.open({ ...configuration, jsonl: 'off' }, appDeps(context, logger));
-  await app.start();
+  const server = await openServer({ ...configuration, jsonl: 'off' }, appDeps(context, logger));
+  const { program, ports } = server;
+  await program.start();
   try {
-    await send(app.ports.otlpUrl, bodies, clock);
-    while (!(await app.tracker.isSettled(traceId))) {
+    await send(ports.otlpUrl, bodies, clock);
+    while (!(await program.tracker.isSettled(traceId))) {
       if (stop.aborted) return EXIT.failed;
       await pause(clock, POLL_MS, stop);
     }
-    for (const line of await describe(app, traceId)) stdout.write(`${line}\n`);
+    for (const line of await describe(server, traceId)) stdout.write(`${line}\n`);
   } finally {
-    await app.shutdown(AbortSignal.timeout(DRAIN_MS));
+    await program.shutdown(AbortSignal.timeout(DRAIN_MS));
   }
-  for (const line of nextSteps(traceId, configuration['data-dir'], app.destinations)) stdout.write(`${line}\n`);
+  for (const line of nextSteps(traceId, configuration['data-dir'], program.destinations)) stdout.write(`${line}\n`);
   return EXIT.ok;
 }
 
-async function describe(app: App, traceId: TraceId): Promise<readonly string[]> {
-  const run = await app.tracker.find(traceId);
-  const report = run && (await shortReport(app.reader, run));
+async function describe({ program, ports }: Server, traceId: TraceId): Promise<readonly string[]> {
+  const run = await program.tracker.find(traceId);
+  const report = run && (await shortReport(program.reader, run));
   if (report === undefined) throw new CliError(EXIT.failed, 'the run was sent, but it contains no command');
-  return [`sent a recorded run to ${app.ports.otlpUrl}: invocation ${invocationIdOf(traceId)}`, '', ...report];
+  return [`sent a recorded run to ${ports.otlpUrl}: invocation ${invocationIdOf(traceId)}`, '', ...report];
 }
 
-function nextSteps(traceId: TraceId, dataDir: string, destinations: App['destinations']): readonly string[] {
+function nextSteps(
+  traceId: TraceId,
+  dataDir: string,
+  destinations: Server['program']['destinations'],
+): readonly string[] {
   const folder = join(dataDir, 'runs', traceId);
   const exported = destinations.map(([name]) => name).join(', ');
   return [

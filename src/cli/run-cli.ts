@@ -37,9 +37,9 @@ import { versionCommand } from './version-command.js';
 /** What commands of features do with the program, each loaded when it is called. */
 const COMMAND_HOST: CommandHost = {
   openState: async (...of) => (await import('../app/open-state.js')).openState(...of),
-  async openProgram(configuration, context, logger) {
-    const [{ App }, { appDeps }] = await Promise.all([import('../app.js'), import('./app-deps.js')]);
-    return App.open(configuration, appDeps(context, logger), 'follow');
+  async openStore(configuration, context, logger) {
+    const [{ openStore }, { appDeps }] = await Promise.all([import('../app.js'), import('./app-deps.js')]);
+    return openStore(configuration, appDeps(context, logger));
   },
   askState: async (...of) => (await import('./folder-state.js')).askFolderState(...of),
   finishLeftovers: async (...of) => (await import('./finish-leftovers.js')).finishLeftovers(...of),
@@ -56,7 +56,10 @@ export const COMMANDS: readonly CliCommand[] = [
   followCommand,
   pipeCommand,
   importCommand,
-  pullCommand(async (...of) => (await import('./open-pull.js')).openPull(...of)),
+  pullCommand({
+    once: async (...of) => (await import('./open-pull.js')).openPull.once(...of),
+    watching: async (...of) => (await import('./open-pull.js')).openPull.watching(...of),
+  }),
   convertCommand,
   tokenCommand,
   retainCommand,

@@ -1,4 +1,4 @@
-import { App } from '../app.js';
+import { openServer, type Server } from '../app.js';
 import type { Configuration } from '../config/configuration.js';
 import { missingForHooks } from '../config/missing-for-hooks.js';
 import type { Logger } from '../core/logger.js';
@@ -27,27 +27,28 @@ export async function serve(invocation: Invocation): Promise<ExitCode> {
   const { configuration, warnings } = await resolveForCommand(invocation);
   const logger = loggerOf(configuration, context);
   for (const warning of warnings) context.stderr.write(`run-bridge: ${warning}\n`);
-  const app = await App.open(configuration, appDeps(context, logger));
-  await app.start();
+  const server = await openServer(configuration, appDeps(context, logger));
+  const { program, ports } = server;
+  await program.start();
   // A large one is faster, and would be a third of so little memory.
   if (configuration['max-memory'] >= LARGE_MEMORY_BYTES) youngGeneration.release();
   else youngGeneration.saveMemory();
   const lines = startLines({
-    otlpUrl: app.ports.otlpUrl,
-    grpcUrl: app.ports.grpcUrl,
-    webUrl: app.ports.webUrl,
+    otlpUrl: ports.otlpUrl,
+    grpcUrl: ports.grpcUrl,
+    webUrl: ports.webUrl,
     dataFolder: configuration['data-dir'],
-    firstTokenFile: await makeFirstToken(app, logger),
-    isTokenNeeded: app.ports.isTokenNeeded,
+    firstTokenFile: await makeFirstToken(server, logger),
+    isTokenNeeded: ports.isTokenNeeded,
     isParquetOn: configuration.parquet,
     jsonl: describeJsonl(configuration.jsonl),
-    destinations: app.destinations,
+    destinations: program.destinations,
   });
-  for (const line of [...lines, ...hookLines(configuration, app.ports.webUrl)]) context.stderr.write(`${line}\n`);
+  for (const line of [...lines, ...hookLines(configuration, ports.webUrl)]) context.stderr.write(`${line}\n`);
   await stopped(context.stop);
   logger.info({}, 'stopping; finishing accepted requests');
   const isEnded = new AbortController();
-  const shutdown = app.shutdown(AbortSignal.timeout(DRAIN_MS)).then(
+  const shutdown = program.shutdown(AbortSignal.timeout(DRAIN_MS)).then(
     () => EXIT.ok,
     (error: unknown) => {
       logger.error({ error: String(error) }, 'not everything ended cleanly; the next start continues it');
@@ -68,9 +69,9 @@ function hookLines(configuration: Configuration, webUrl: string): readonly strin
 }
 
 /** A first start without a token still serves. */
-async function makeFirstToken(app: App, logger: Logger): Promise<string | null> {
+async function makeFirstToken(server: Server, logger: Logger): Promise<string | null> {
   try {
-    return await app.makeFirstToken();
+    return await server.makeFirstToken();
   } catch (error) {
     logger.error(
       { reason: String(error) },

@@ -34,7 +34,7 @@ export interface ExecTarget extends StepTarget {
 }
 
 /** What `exec` needs of the program. */
-export type ExecHost = Pick<CommandHost, 'openState' | 'openProgram'>;
+export type ExecHost = Pick<CommandHost, 'openState' | 'openStore'>;
 
 /** What decides where the records go. */
 export interface TargetChoice {

@@ -18,12 +18,12 @@ export async function openOwnStore({
   giveUp,
   onTrouble,
 }: TargetChoice): Promise<ExecTarget> {
-  const app = await host.openProgram(configuration, context, logger);
-  await app.start();
+  const { program, finish } = await host.openStore(configuration, context, logger);
+  await program.start();
   const watched: RecordConsumer = {
     async consume(delivery) {
       try {
-        await app.consumer.consume(delivery);
+        await program.consumer.consume(delivery);
       } catch (error) {
         if (error instanceof ConsumeError) onTrouble(error.message);
         throw error;
@@ -32,17 +32,17 @@ export async function openOwnStore({
   };
   return {
     consumer: new PatientConsumer(watched, context.clock, giveUp),
-    registry: app.registry,
-    artifacts: app.artifacts,
+    registry: program.registry,
+    artifacts: program.artifacts,
     spoolTo: null,
     where: `${configuration['data-dir']}/runs`,
     settle: async () => {},
     async finish(traceIds, deadline) {
-      const isExported = await app.finishCommand(traceIds, deadline);
-      if (isExported || app.destinations.length === 0) return null;
+      const isExported = await finish(traceIds, deadline);
+      if (isExported || program.destinations.length === 0) return null;
       return 'not everything is exported yet; the next start of run-bridge continues';
     },
-    close: (deadline) => app.shutdown(deadline),
+    close: (deadline) => program.shutdown(deadline),
   };
 }
 

@@ -36,17 +36,13 @@ export interface OpenedPull {
   close(): Promise<void>;
 }
 
-/**
- * Locks the data folder, or finds the bridge that has it.
- * @param purpose `import` finishes runs at the end, `follow` as they come
- * @throws CliError, ConfigurationError, StoreError, OutputError
- */
-export type OpenPull = (
-  invocation: Invocation,
-  configuration: Configuration,
-  logger: Logger,
-  purpose: 'import' | 'follow',
-) => Promise<OpenedPull>;
+/** Locks the data folder, or finds the bridge that has it. @throws CliError, ConfigurationError, StoreError, OutputError */
+export interface OpenPull {
+  /** Runs are finished together, at the end. */
+  once(invocation: Invocation, configuration: Configuration, logger: Logger): Promise<OpenedPull>;
+  /** Each run is finished when it has come. */
+  watching(invocation: Invocation, configuration: Configuration, logger: Logger): Promise<OpenedPull>;
+}
 
 /** What `run-bridge pull` does. @throws CliError, ConfigurationError, PlatformError, StoreError, OutputError, ConsumeError */
 export async function pull(invocation: Invocation, openPull: OpenPull): Promise<ExitCode> {
@@ -74,7 +70,7 @@ const EXPORT_MS = 60_000;
  */
 async function pullOnce(invocation: Invocation, plan: PullPlan, logger: Logger, openPull: OpenPull): Promise<ExitCode> {
   const { context } = invocation;
-  const opened = await openPull(invocation, plan.configuration, logger, 'import');
+  const opened = await openPull.once(invocation, plan.configuration, logger);
   const { hosted, url } = opened;
   const report = new PullReport();
   const traceIds = new Set<TraceId>();
@@ -230,7 +226,7 @@ async function pullWatch(
   const { stderr, stop } = context;
   const { configuration, accountId, wanted } = plan;
   const { 'platform-url': platform, 'platform-interval': intervalMs } = configuration;
-  const opened = await openPull(invocation, configuration, logger, 'follow');
+  const opened = await openPull.watching(invocation, configuration, logger);
   const { hosted, store } = opened;
   const watch = new RunWatch(
     {

@@ -51,7 +51,7 @@ export interface RetentionHost {
 export interface WorkingHost extends RetentionHost {
   /** Where runs are written to: a record log in the data folder, or what several processes share. */
   readonly recordLog: object;
-  readonly tracker: Pick<RunTracker, 'release'>;
+  readonly ownRuns: Pick<RunTracker, 'release'>;
   readonly logger: Logger;
 }
 
@@ -63,28 +63,21 @@ export interface RetentionParts {
   readonly own: Retention;
 }
 
-/**
- * Retention in a running server.
- * @param purpose only `serve` removes runs, an import does not; each start finishes removals that a crash interrupted
- */
-export function createRetention(
-  config: RetentionConfig,
-  purpose: 'serve' | 'follow' | 'import',
-  host: WorkingHost,
-): RetentionParts {
-  const { recordLog, tracker, clock, logger } = host;
-  // With several processes: the database removes only rows of traces that no process owns, and no process can claim them meanwhile.
-  const hold = recordLog instanceof JsonlRecordLog ? holdClosed(recordLog, tracker) : NO_HOLD;
-  const { removals, runs, own } = kindsOf(config, host, hold);
-  const looked = {
-    serve: { shared: [...runs, ...host.rows], own },
-    follow: { shared: host.rows, own: [] },
-    import: { shared: [], own: [] },
-  }[purpose];
+/** Retention of a server: removes expired data, and finishes removals that a crash interrupted. */
+export function createRetention(config: RetentionConfig, host: WorkingHost): RetentionParts {
+  const { clock, logger } = host;
+  const { removals, runs, own } = kindsOf(config, host, holdOf(host));
   return {
-    shared: new Retention({ kinds: looked.shared, removals, clock, logger }),
-    own: new Retention({ kinds: looked.own, removals: null, clock, logger }),
+    shared: new Retention({ kinds: [...runs, ...host.rows], removals, clock, logger }),
+    own: new Retention({ kinds: own, removals: null, clock, logger }),
   };
+}
+
+/** Retention of a command that keeps records: finishes removals that a crash interrupted, and removes expired rows of the host alone. */
+export function createRemovals(config: RetentionConfig, host: WorkingHost): Retention {
+  const { rows, clock, logger } = host;
+  const { removals } = kindsOf(config, host, holdOf(host));
+  return new Retention({ kinds: rows, removals, clock, logger });
 }
 
 /**
@@ -136,6 +129,11 @@ function kindsOf(config: RetentionConfig, host: RetentionHost, hold: TraceHold) 
     ],
     own: [new RetainedForeign(telemetry, { segments: foreign, cursors, destinations, maxBacklogMs, nowUnixMs })],
   };
+}
+
+/** With several processes: the database removes only rows of traces that no process owns, and no process can claim them meanwhile. */
+function holdOf({ recordLog, ownRuns }: WorkingHost): TraceHold {
+  return recordLog instanceof JsonlRecordLog ? holdClosed(recordLog, ownRuns) : NO_HOLD;
 }
 
 /** Locks traces in a running server: nothing is written to them, and the tracker forgets them. */

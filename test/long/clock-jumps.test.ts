@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { App } from '../../src/app.js';
+import type { Server } from '../../src/app.js';
 import { resolveConfiguration } from '../../src/config/resolve-configuration.js';
 import { systemMachine } from '../../src/core/machine.js';
 import { DEFAULT_MAPPING_SWITCHES } from '../../src/export/mapping/mapping-options.js';
@@ -25,7 +25,7 @@ let dataFolder: string;
 let clock: JumpingClock;
 let destination: OtlpReceiver;
 let logger: RecordingLogger;
-let app: App | undefined;
+let server: Server | undefined;
 
 beforeEach(async () => {
   dataFolder = mkdtempSync(join(tmpdir(), 'run-bridge-clock-'));
@@ -40,7 +40,7 @@ afterEach(async () => {
   rmSync(dataFolder, { recursive: true, force: true });
 });
 
-async function start(): Promise<App> {
+async function start(): Promise<Server> {
   const sources = {
     flags: { http: '127.0.0.1:0', grpc: 'off', web: '127.0.0.1:0', 'data-dir': dataFolder },
     environment: { OTEL_EXPORTER_OTLP_ENDPOINT: destination.url },
@@ -53,14 +53,14 @@ async function start(): Promise<App> {
   const process = { machine: systemMachine, stdout: new PassThrough(), pid: 1, ownHosts: [], random: () => 0.5 };
   const own = { environment: {}, nodePath: 'node', entryPath: 'main.js' };
   const program: typeof import('../../src/app.js') = await import(join(compiled, 'app.js'));
-  app = await program.App.open(configuration, { ...process, ...own, clock, logger, version: '0' });
-  await app.start();
-  return app;
+  server = await program.openServer(configuration, { ...process, ...own, clock, logger, version: '0' });
+  await server.program.start();
+  return server;
 }
 
 async function end(): Promise<void> {
-  await app?.shutdown(AbortSignal.timeout(5_000));
-  app = undefined;
+  await server?.program.shutdown(AbortSignal.timeout(5_000));
+  server = undefined;
 }
 
 async function send(url: string, afterEach?: () => void): Promise<SentRun> {

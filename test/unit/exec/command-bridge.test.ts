@@ -10,7 +10,7 @@ import { contextIn } from '../../fake/run-in-process.js';
 
 const unopened: ExecHost = {
   openState: () => Promise.reject(new Error('nothing is to be opened')),
-  openProgram: () => Promise.reject(new Error('nothing is to be opened')),
+  openStore: () => Promise.reject(new Error('nothing is to be opened')),
 };
 
 it('leaves whose command it is as soon as that has started, before anything else is loaded', async () => {

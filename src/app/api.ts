@@ -13,7 +13,7 @@ import type { Access } from './access.js';
 import type { ApiRoutersDeps } from './api-routers.js';
 
 /** What the API works with. */
-export interface LateApiDeps extends Omit<ApiRoutersDeps, 'redaction'> {
+export interface ApiDeps extends Omit<ApiRoutersDeps, 'redaction'> {
   readonly access: Access;
   readonly registry: LocalStepRegistry;
   readonly artifacts: Artifacts;
@@ -24,11 +24,11 @@ export interface LateApiDeps extends Omit<ApiRoutersDeps, 'redaction'> {
   readonly logger: Logger;
 }
 
-/** The API on both ports, and the pages. Their code is loaded on the first request, so that a start does not wait for it. */
-export class LateApi {
+/** The API on both ports, and the pages. Their code is loaded when somebody first asks for it: a start need not wait. */
+export class Api {
   constructor(
     private readonly configuration: Configuration,
-    private readonly deps: LateApiDeps,
+    private readonly deps: ApiDeps,
   ) {}
 
   /** The address that commands under `exec` report to. @param host of the port */

@@ -1,0 +1,196 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Configuration } from '../config/configuration.js';
+import type { Component } from '../core/component.js';
+import type { DiskGuard } from '../core/disk-guard.js';
+import type { Guard } from '../core/guard.js';
+import { Health } from '../core/health.js';
+import type { MemoryGuard } from '../core/memory-guard.js';
+import { SPOOL_FOLDER } from '../files/spool-folder.js';
+import type { ForeignSegments } from '../log/foreign-segments.js';
+import { WatchedConsumer } from '../log/guarded-consumer.js';
+import { JsonlOutput } from '../log/jsonl-output.js';
+import type { RecordLogReader } from '../log/record-log.js';
+import { createDecoding, type Decoding } from '../otlp/create-decoding.js';
+import { ExportIntake } from '../receiver/export-intake.js';
+import type { RecordConsumer } from '../record/record-batch.js';
+import type { InvocationNotes } from '../run/invocation-notes.js';
+import { LocalStepRegistry } from '../run/local-step-registry.js';
+import { RunRowBackup } from '../run/run-row-backup.js';
+import type { RunTracker } from '../run/run-tracker.js';
+import type { SharedRecordLog } from '../run/shared-record-log.js';
+import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
+import type { TelemetryPlace } from '../storage/retention-store.js';
+import type { AppDeps } from './app-deps.js';
+import { ArtifactStorage } from './artifact-storage.js';
+import { addDatabaseHealth } from './database-health.js';
+import { exportHealth } from './export-health.js';
+import { Leased } from './leases.js';
+import { createLimits } from './limits.js';
+import { closeParts, type OpenOptions, type OpenParts, openParts } from './open-parts.js';
+import { RunParts } from './run-parts.js';
+
+/** What every command's program stands on: a data folder with its state, record logs and run model. Features get what they need of it. */
+export interface Host extends AppDeps, Pick<OpenParts, 'state' | 'outbox' | 'folderId' | 'lock' | 'exports'> {
+  readonly health: Health;
+  /** Takes records as a receiver does: resolves when they are durable. */
+  readonly consumer: RecordConsumer;
+  /** The same for this process's own commands: a failure says nothing of the disk. */
+  readonly recordLog: RunParts['recordLog'];
+  readonly foreign: ForeignSegments;
+  readonly decoding: Decoding;
+  /** Takes requests in OTLP. */
+  readonly intake: ExportIntake;
+  /** Asked before anything is accepted. */
+  readonly guards: readonly Guard[];
+  readonly disk: DiskGuard;
+  readonly memory: MemoryGuard;
+  /** Runs and record logs, of whichever of several processes has them. */
+  readonly tracker: RunParts['anyRuns'];
+  readonly reader: RecordLogReader;
+  /** Those of this process. */
+  readonly ownRuns: RunTracker;
+  readonly ownReader: RecordLogReader;
+  /** Registers the steps of runs. */
+  readonly registry: LocalStepRegistry;
+  readonly notes: InvocationNotes;
+  readonly openArtifacts: () => Promise<ArtifactStore>;
+  /** Files of runs that several processes share; `undefined` where they are in the data folder. */
+  readonly shared: SharedRecordLog['telemetry'] | undefined;
+  readonly sharedPlace: TelemetryPlace | undefined;
+  /** Names of the destinations that there are. */
+  readonly destinations: readonly string[];
+  readonly nowUnixMs: () => number;
+  readonly components: HostComponents;
+  /** Of several processes, one at a time runs these components. @param name of their lease */
+  leased(name: string, components: readonly Component[]): readonly Component[];
+  /** Closes what was opened; to be called once, when all components have ended. */
+  close(): Promise<void>;
+}
+
+/** Components of the host, to be started in this order, with those of features in between. */
+export interface HostComponents {
+  /** Buckets, and what several processes have in common. */
+  readonly storage: readonly Component[];
+  /** Writes rows of runs to files. */
+  readonly rowBackup: readonly Component[];
+  readonly exports: readonly Component[];
+  /** What is made of records and runs: Parquet, run.json, the JSONL stream. */
+  readonly projections: readonly Component[];
+  /** The run model; an import starts it when everything is there. */
+  readonly runs: readonly Component[];
+  readonly recordLog: readonly Component[];
+}
+
+/**
+ * Takes the data folder and opens its state, and makes a program of it. Where that fails, everything is closed again.
+ * @throws ConfigurationError, StoreError, DataFolderInUseError, OutputError
+ */
+export async function onHost<Made>(
+  config: Configuration,
+  deps: AppDeps,
+  options: OpenOptions,
+  make: (host: Host) => Promise<Made>,
+): Promise<Made> {
+  const opened = await openParts(config, deps, options);
+  try {
+    return await make(makeHost(config, deps, opened, options));
+  } catch (error) {
+    await opened.exports?.close();
+    await closeParts(opened);
+    throw error;
+  }
+}
+
+function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imported }: OpenOptions): Host {
+  const { clock, logger, machine } = deps;
+  const { state, exports, lease } = opened;
+  const { 'data-dir': dataFolder, 'max-body-bytes': maxBodyBytes } = config;
+  const health = new Health();
+  const storage = new ArtifactStorage(config);
+  const openArtifacts = () => storage.open();
+  const parts = new RunParts(config, deps, opened, imported);
+  const { cluster, foreign, recordLog, reader, places, notes, tracker } = parts;
+  const registry = new LocalStepRegistry({
+    store: state.executions,
+    runs: state.runs,
+    listeners: [cluster?.steps ?? tracker],
+    places,
+    clock,
+    logger,
+    isShared: cluster !== undefined,
+    openArtifacts,
+    areSpooled: (stepId) => existsSync(join(dataFolder, SPOOL_FOLDER, stepId)),
+  });
+  const output = opened.stream === undefined ? [] : [new JsonlOutput(opened.stream, { reader, logger })];
+  for (const one of output) parts.listen({ appended: one });
+  parts.listen({ appended: exports, foreign: exports, runs: exports });
+  exports?.connect({
+    lengthBytes: (traceId) => parts.lengthBytes(traceId),
+    findRun: (traceId) => tracker.find(traceId),
+    cursors: state.cursors,
+    foreign,
+  });
+  const limits = createLimits(config, { machine, clock, logger, health });
+  limits.memory.collectsWith(() => exports?.collectGarbage());
+  const guards = [...limits.guards, lease ?? [], cluster?.membership ?? []].flat();
+  // What cannot be accepted by several processes says nothing of the disk.
+  const consumer = cluster?.writer ?? new WatchedConsumer(recordLog, limits.watch);
+  const decoding = createDecoding(opened.schema);
+  const { maxInFlightBytes } = limits;
+  const intake = new ExportIntake({ maxBodyBytes, maxInFlightBytes }, { ...decoding, consumer, guards, clock, logger });
+  health.register(notes.name, () => notes.health());
+  if (config['database-url'] !== 'off') {
+    addDatabaseHealth(health, { state, lease, membership: cluster?.membership });
+  }
+  const destinations = exports?.destinations.map(([name]) => name) ?? [];
+  for (const name of destinations) {
+    health.register(`export to ${name}`, () =>
+      exportHealth(exports?.statuses().find((status) => status.name === name)),
+    );
+  }
+  // Several processes have their rows in a database that all of them need anyway.
+  const rowBackup = cluster === undefined ? [new RunRowBackup(dataFolder, { store: state.rows, clock, logger })] : [];
+  const holder = () => opened.cluster?.fence.processId ?? '';
+  return {
+    ...deps,
+    state,
+    outbox: opened.outbox,
+    folderId: opened.folderId,
+    lock: opened.lock,
+    exports,
+    health,
+    consumer,
+    recordLog,
+    foreign,
+    decoding,
+    intake,
+    guards,
+    disk: limits.disk,
+    memory: limits.memory,
+    tracker: parts.anyRuns,
+    reader: parts.anyReader,
+    ownRuns: tracker,
+    ownReader: reader,
+    registry,
+    notes,
+    openArtifacts,
+    shared: cluster?.telemetry,
+    sharedPlace: cluster?.place,
+    destinations,
+    nowUnixMs: () => clock.nowUnixMs(),
+    components: {
+      storage: [...(cluster?.first ?? []), storage],
+      rowBackup,
+      exports: exports === undefined ? [] : [exports],
+      projections: [parts.parquetThread, notes, ...output],
+      runs: [tracker, registry],
+      recordLog: [...(cluster === undefined ? [] : [cluster.held]), recordLog],
+    },
+    leased: (name, components) =>
+      cluster === undefined
+        ? components
+        : [new Leased(name, components, { leases: state.leases, holder, clock, logger })],
+    close: () => closeParts(opened),
+  };
+}

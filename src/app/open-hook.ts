@@ -1,0 +1,19 @@
+import type { Router } from 'express';
+import type { Configuration } from '../config/configuration.js';
+import { missingForHooks } from '../config/missing-for-hooks.js';
+import type { Component } from '../core/component.js';
+import { loadHostedRuns } from '../platform/feature.js';
+import { platformHookOff } from '../web/platform-hook-off.js';
+import type { Host } from './host.js';
+
+/** Takes webhooks of the hosted platform, and brings in the runs that they tell of; loaded where that is set up. */
+export async function openHook(
+  config: Configuration,
+  host: Host,
+): Promise<{ readonly hook: Router; readonly hosted: readonly Component[] }> {
+  const missing = missingForHooks(config);
+  if (missing.length > 0) return { hook: platformHookOff(missing), hosted: [] };
+  const { HostedRuns } = await loadHostedRuns();
+  const runs = new HostedRuns(config, { ...host, store: host.state.pulls, openConsumer: () => host.consumer });
+  return { hook: runs.openHook(host.health), hosted: host.leased('hosted runs', runs.components) };
+}
