@@ -5,7 +5,7 @@ import { EventMappings } from '../src/export/lines/event-mappings.js';
 import { OtelRunMapper } from '../src/export/mapping/otel-run-mapper.js';
 import { OtlpEncoder } from '../src/export/otlp-destination.js';
 import type { Resource } from '../src/record/resource.js';
-import { SharedTexts } from '../src/redaction/prose-cache.js';
+import { SharedTexts } from '../src/redaction/known-names.js';
 import { LARGE_SAMPLES, largeSampleFolder } from '../test/tool/large-samples.js';
 import { formatSpread, spreadOf } from './spread.js';
 

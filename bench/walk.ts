@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
-import { splitRequest } from '../src/otlp/wire/request-piece.js';
+import { splitRequest } from '../src/otlp/wire/wire-decoder.js';
 import { SentRun } from '../test/tool/sent-run.js';
 import { subscribe } from '../test/tool/subscribe.js';
 import { until } from '../test/tool/until.js';

@@ -8,8 +8,7 @@ import { environmentName, SETTING_KEYS, SETTINGS } from '../src/config/settings.
 import { MAPPING_SWITCHES } from '../src/export/mapping/mapping-options.js';
 import { jobRunPaths } from '../src/job/routes.js';
 import { METRICS, type MetricDefinition } from '../src/metric/metrics.js';
-import type { Field, FieldType, MessageType } from '../src/otlp/message-type.js';
-import { PublicSchema } from '../src/otlp/public-schema.js';
+import { type Field, type FieldType, type MessageType, PublicSchema } from '../src/otlp/public-schema.js';
 import { runSchema } from '../src/platform/documents.js';
 import { V2_PATHS } from '../src/platform/routes.js';
 import { QUERY_PATHS } from '../src/query/routes.js';
@@ -21,7 +20,7 @@ import {
   fieldsOfMessage,
 } from '../src/record/event-table.js';
 import { attributePolicyOf, KNOWN_EVENTS } from '../src/redaction/redaction-policy.js';
-import { eventName } from '../src/run/event-name.js';
+import { eventName } from '../src/run/node-outcome.js';
 import { PERMISSION_SETS } from '../src/storage/permission-set.js';
 import { WEBHOOK_PATHS } from '../src/webhook/openapi.js';
 

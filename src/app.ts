@@ -10,7 +10,7 @@ import { createArtifacts } from './artifact/feature.js';
 import type { Configuration } from './config/configuration.js';
 import type { Feature } from './feature.js';
 import { createJobs } from './job/feature.js';
-import { GuardedConsumer } from './log/guarded-consumer.js';
+import { GuardedConsumer } from './log/record-log.js';
 import { createMetrics } from './metric/feature.js';
 import { createPlatformApi } from './platform/feature.js';
 import { createQueries } from './query/feature.js';

@@ -3,7 +3,7 @@ import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import type { ProcessContext } from './cli/process-context.js';
 import type { Configuration } from './config/configuration.js';
 import type { Clock } from './core/clock.js';
-import type { Component } from './core/component.js';
+import type { Component } from './core/lifecycle.js';
 import type { Logger } from './core/logger.js';
 import type { ArtifactSink } from './files/artifact/artifact-sink.js';
 import type { MetricSource } from './metric/feature.js';

@@ -1,7 +1,7 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../core/clock.js';
-import { errorCode } from '../core/error-code.js';
+import { errorCode } from '../core/errors.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { TokenStore } from '../storage/token-store.js';
 import { hashOf, isWholeSecret, newSecret } from './token-secret.js';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Configuration } from '../config/configuration.js';
-import type { Component } from '../core/component.js';
 import { type Lazy, lazy } from '../core/lazy.js';
+import type { Component } from '../core/lifecycle.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
 import { bucketOf } from './bucket-of.js';
 

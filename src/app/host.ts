@@ -1,16 +1,16 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Configuration } from '../config/configuration.js';
-import type { Component } from '../core/component.js';
 import type { DiskGuard } from '../core/disk-guard.js';
 import type { Guard } from '../core/guard.js';
-import { Health } from '../core/health.js';
+import { Health, type HealthState } from '../core/health.js';
+import type { Component } from '../core/lifecycle.js';
 import type { MemoryGuard } from '../core/memory-guard.js';
+import type { DestinationStatus } from '../export/destination.js';
 import { SPOOL_FOLDER } from '../files/spool-folder.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
-import { WatchedConsumer } from '../log/guarded-consumer.js';
 import { JsonlOutput } from '../log/jsonl-output.js';
-import type { RecordLogReader } from '../log/record-log.js';
+import { type RecordLogReader, WatchedConsumer } from '../log/record-log.js';
 import { createDecoding, type Decoding } from '../otlp/create-decoding.js';
 import { ExportIntake } from '../receiver/export-intake.js';
 import type { RecordConsumer } from '../record/record-batch.js';
@@ -23,8 +23,6 @@ import type { ArtifactStore } from '../storage/artifact/artifact-store.js';
 import type { TelemetryPlace } from '../storage/retention-store.js';
 import type { AppDeps } from './app-deps.js';
 import { ArtifactStorage } from './artifact-storage.js';
-import { addDatabaseHealth } from './database-health.js';
-import { exportHealth } from './export-health.js';
 import { Leased } from './leases.js';
 import { createLimits } from './limits.js';
 import { closeParts, type OpenOptions, type OpenParts, openParts } from './open-parts.js';
@@ -193,4 +191,35 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, { imp
         : [new Leased(name, components, { leases: state.leases, holder, clock, logger })],
     close: () => closeParts(opened),
   };
+}
+
+/** The state of a destination in `/readyz`. A destination that is down is no reason to send telemetry elsewhere: the bridge stores it. */
+export function exportHealth(status: DestinationStatus | undefined): HealthState {
+  if (status === undefined) return { ready: true, details: { state: 'starting' } };
+  const { name: _name, signals, ...details } = status;
+  const { traces, logs } = signals;
+  const counts = {
+    sentSpanCount: traces.sentCount,
+    sentLogCount: logs.sentCount,
+    refusedCount: traces.refusedCount + logs.refusedCount,
+    rejectedCount: traces.rejectedCount + logs.rejectedCount,
+    failedAttemptCount: traces.failedAttemptCount + logs.failedAttemptCount,
+  };
+  return { ready: true, details: { ...details, ...counts } };
+}
+
+/** Reports that a database on a server is unavailable. */
+export interface DatabaseHealthParts extends Pick<OpenParts, 'state' | 'lease'> {
+  /** Of one of several processes. */
+  readonly membership: { health(): HealthState } | undefined;
+}
+
+/** Shows the state of a database server in `/readyz`. Telemetry is accepted while it is down: the record logs store it. */
+export function addDatabaseHealth(health: Health, { state, lease, membership }: DatabaseHealthParts): void {
+  health.register('database', () => {
+    const problem = state.problem();
+    return problem === null ? { ready: true } : { ready: false, reason: problem };
+  });
+  if (lease !== undefined) health.register('lease of the database', () => lease.health());
+  if (membership !== undefined) health.register('membership', () => membership.health());
 }

@@ -1,11 +1,9 @@
-import type { Clock } from '../core/clock.js';
-import type { Component } from '../core/component.js';
-import { FixedDelayTask } from '../core/fixed-delay-task.js';
+import { type Clock, FixedDelayTask, pause } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
 import type { Guard, Shortage } from '../core/guard.js';
 import type { HealthState } from '../core/health.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { pause } from '../core/pause.js';
-import { reasonOf } from '../core/reason-of.js';
 import { LEASE_MS, LEASE_RENEW_MS, type LeaseStore } from '../storage/lease-store.js';
 import { StoreError } from '../storage/store-error.js';
 

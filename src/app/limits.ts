@@ -1,15 +1,14 @@
 import { join } from 'node:path';
 import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
-import type { Component } from '../core/component.js';
 import { DataFolderOnDisk } from '../core/data-folder.js';
 import { DiskGuard } from '../core/disk-guard.js';
+import { probeFolder } from '../core/folders.js';
 import type { Guard } from '../core/guard.js';
 import type { Health } from '../core/health.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import type { Machine } from '../core/machine.js';
-import { MemoryGuard } from '../core/memory-guard.js';
-import { probeFolder } from '../core/probe-folder.js';
+import { type Machine, MemoryGuard } from '../core/memory-guard.js';
 import { WriteWatch } from '../core/write-watch.js';
 import { inFlightLimit } from '../receiver/export-intake.js';
 import { LOCK_FILE } from '../storage/data-folder-lock.js';

@@ -1,7 +1,7 @@
 import type { Router } from 'express';
 import type { Configuration } from '../config/configuration.js';
 import { missingForHooks } from '../config/missing-for-hooks.js';
-import type { Component } from '../core/component.js';
+import type { Component } from '../core/lifecycle.js';
 import { loadHostedRuns } from '../platform/feature.js';
 import { platformHookOff } from '../web/platform-hook-off.js';
 import type { Host } from './host.js';

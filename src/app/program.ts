@@ -1,7 +1,6 @@
 import type { Configuration } from '../config/configuration.js';
-import type { Component } from '../core/component.js';
-import { Lifecycle } from '../core/lifecycle.js';
-import { pause } from '../core/pause.js';
+import { pause } from '../core/clock.js';
+import { type Component, Lifecycle } from '../core/lifecycle.js';
 import type { ArtifactSink } from '../files/artifact/artifact-sink.js';
 import { StoreArtifactSink } from '../files/artifact/store-artifact-sink.js';
 import { Spool } from '../files/spool.js';

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import type { Configuration } from '../config/configuration.js';
 import { packageFile } from '../core/package-file.js';
-import { Appended, type AppendListener } from '../log/appended.js';
 import { type ForeignListener, ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlRecordLog } from '../log/jsonl-record-log.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import { listTraces, RecordLogFiles } from '../log/record-log-files.js';
+import { Appended, type AppendListener } from '../log/trace-log.js';
 import { ParquetThread } from '../parquet/parquet-thread.js';
 import { InvocationParquet } from '../parquet/run-parquet.js';
 import type { TraceId } from '../record/ids.js';

@@ -1,6 +1,6 @@
 import { ApiError } from '../api/api-error.js';
 import type { Logger } from '../core/logger.js';
-import { readableBytes } from '../core/readable-bytes.js';
+import { readableBytes } from '../core/text.js';
 import { ArtifactError } from '../storage/artifact/artifact-error.js';
 import { type ArtifactPath, parseArtifactPath } from '../storage/artifact/artifact-path.js';
 import type { CatalogStep } from '../storage/run-catalog.js';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { closeOnFailure } from '../core/close-on-failure.js';
+import { closeOnFailure } from '../core/errors.js';
 import type { TraceId } from '../record/ids.js';
 import { ArtifactError } from '../storage/artifact/artifact-error.js';
 import { type ArtifactPath, telemetryPath, telemetryPlaceOf } from '../storage/artifact/artifact-path.js';

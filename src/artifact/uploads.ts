@@ -5,7 +5,7 @@ import { success } from '../api/envelope.js';
 import type { Guard } from '../core/guard.js';
 import { letTakeItsTime } from '../core/http-listener.js';
 import type { Logger } from '../core/logger.js';
-import { readableBytes } from '../core/readable-bytes.js';
+import { readableBytes } from '../core/text.js';
 import { API_PATH } from '../run/api-path.js';
 import { ArtifactError } from '../storage/artifact/artifact-error.js';
 import { telemetryPlaceOf } from '../storage/artifact/artifact-path.js';

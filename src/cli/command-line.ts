@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { SETTINGS, type SettingKey } from '../config/settings.js';
-import { alignedRows } from '../core/aligned-rows.js';
+import { alignedRows } from '../core/text.js';
 import { type CommandExit, EXIT, type ExitCode } from './exit-code.js';
 import type { ProcessContext } from './process-context.js';
 

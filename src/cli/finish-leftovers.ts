@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { openStore } from '../app.js';
 import type { Configuration } from '../config/configuration.js';
+import { namesIn } from '../core/folders.js';
 import { silentLogger } from '../core/logger.js';
-import { namesIn } from '../core/names-in.js';
 import { SPOOL_FOLDER } from '../files/spool-folder.js';
 import { appDeps } from './app-deps.js';
 import type { ProcessContext } from './process-context.js';

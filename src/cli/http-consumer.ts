@@ -1,5 +1,4 @@
-import type { Clock } from '../core/clock.js';
-import { pause } from '../core/pause.js';
+import { type Clock, pause } from '../core/clock.js';
 import { askBridge } from '../files/ask-bridge.js';
 import type { ExportRequest } from '../otlp/export-request.js';
 import { JsonCodec } from '../otlp/json-codec.js';

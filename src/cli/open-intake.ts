@@ -1,8 +1,8 @@
 import type { AppDeps } from '../app/app-deps.js';
 import type { Program } from '../app.js';
 import type { Configuration } from '../config/configuration.js';
+import { pause } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
-import { pause } from '../core/pause.js';
 import { HttpArtifactSink } from '../files/artifact/http-artifact-sink.js';
 import { HttpStepRegistry } from '../files/http-step-registry.js';
 import { Spool } from '../files/spool.js';

@@ -2,7 +2,7 @@ import type { AppDeps } from '../app/app-deps.js';
 import { openState } from '../app/open-state.js';
 import { openImport, openStore, type Program } from '../app.js';
 import type { Configuration } from '../config/configuration.js';
-import { createFolder } from '../core/create-folder.js';
+import { createFolder } from '../core/folders.js';
 import type { Logger } from '../core/logger.js';
 import { askBridge } from '../files/ask-bridge.js';
 import { HttpStepRegistry } from '../files/http-step-registry.js';

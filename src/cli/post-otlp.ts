@@ -1,6 +1,6 @@
 import { quoted } from '../config/mask.js';
 import type { Clock } from '../core/clock.js';
-import { parseRetryAfterMs } from '../core/retry-after.js';
+import { parseRetryAfterMs } from '../core/retry-policy.js';
 import type { Signal } from '../record/record-batch.js';
 import { CliError } from './cli-error.js';
 import { EXIT } from './exit-code.js';

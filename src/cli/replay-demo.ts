@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openServer, type Server } from '../app.js';
-import type { Clock } from '../core/clock.js';
-import { pause } from '../core/pause.js';
+import { type Clock, pause } from '../core/clock.js';
 import type {
   AnyValue,
   ExportRequest,

@@ -1,7 +1,6 @@
 import { ConfigurationError } from '../config/configuration-error.js';
-import { errorCode } from '../core/error-code.js';
-import { ListenError } from '../core/listen-error.js';
-import { reasonOf } from '../core/reason-of.js';
+import { errorCode, reasonOf } from '../core/errors.js';
+import { ListenError } from '../core/http-listener.js';
 import { execCommand } from '../exec/feature.js';
 import type { CommandHost } from '../feature.js';
 import { ConvertError } from '../files/convert-error.js';
@@ -15,24 +14,27 @@ import { StepRegistryError } from '../run/step-registry.js';
 import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
 import { StoreError } from '../storage/store-error.js';
 import { webhookCommand } from '../webhook/feature.js';
-import { backupCommand, restoreCommand } from './backup-command.js';
 import { CliError } from './cli-error.js';
 import { type CliCommand, runCommandLine } from './command-line.js';
-import { configCommand } from './config-command.js';
-import { convertCommand } from './convert-command.js';
-import { demoCommand } from './demo-command.js';
+import {
+  backupCommand,
+  configCommand,
+  convertCommand,
+  demoCommand,
+  finishCommand,
+  followCommand,
+  importCommand,
+  pipeCommand,
+  rebuildCommand,
+  restoreCommand,
+  retainCommand,
+  serveCommand,
+  tokenCommand,
+  versionCommand,
+} from './commands.js';
 import { type CommandExit, EXIT, type ExitCode } from './exit-code.js';
-import { finishCommand } from './finish-command.js';
-import { followCommand } from './follow-command.js';
-import { importCommand } from './import-command.js';
 import { packageVersion } from './package-info.js';
-import { pipeCommand } from './pipe-command.js';
 import type { ProcessContext } from './process-context.js';
-import { rebuildCommand } from './rebuild-command.js';
-import { retainCommand } from './retain-command.js';
-import { serveCommand } from './serve-command.js';
-import { tokenCommand } from './token-command.js';
-import { versionCommand } from './version-command.js';
 
 /** What commands of features do with the program, each loaded when it is called. */
 const COMMAND_HOST: CommandHost = {

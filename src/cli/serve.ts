@@ -1,9 +1,9 @@
 import { openServer, type Server } from '../app.js';
 import type { Configuration } from '../config/configuration.js';
 import { missingForHooks } from '../config/missing-for-hooks.js';
+import { pause } from '../core/clock.js';
 import type { Logger } from '../core/logger.js';
-import { pause } from '../core/pause.js';
-import { youngGeneration } from '../core/young-generation.js';
+import { youngGeneration } from '../core/memory-guard.js';
 import { appDeps } from './app-deps.js';
 import type { Invocation } from './command-line.js';
 import { ENGINE_QUEUES } from './engine-queues.js';

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '../core/clock.js';
-import type { Component } from '../core/component.js';
+import { type Clock, FixedDelayTask } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { reasonOf } from '../core/reason-of.js';
-import type { RecordLogReader } from '../log/record-log.js';
+import type { LoggedRecord, LogRange, RecordLogReader } from '../log/record-log.js';
+import { type DamageReport, RecordLogFiles } from '../log/record-log-files.js';
 import type { TraceId } from '../record/ids.js';
 import { sharedTelemetry } from '../retention/feature.js';
 import { parseRun } from '../run/parse-run.js';
@@ -14,21 +16,21 @@ import type { RunSummary } from '../run/run-summary.js';
 import { RUN_TRACKER_DEFAULTS } from '../run/run-tracker-config.js';
 import type { RunFileCopies, RunFinder, SharedLogHost, SharedRecordLog } from '../run/shared-record-log.js';
 import { type StepReader, TraceSteps } from '../run/trace-steps.js';
+import type { ObjectStore } from '../storage/bucket/object-store.js';
 import type { S3Location } from '../storage/bucket/s3-location.js';
 import { S3ObjectStore } from '../storage/bucket/s3-object-store.js';
+import type { ClusterStores } from '../storage/cluster/cluster-stores.js';
 import type { SharedTraceStore } from '../storage/cluster/shared-trace-store.js';
 import type { TelemetryPlace } from '../storage/retention-store.js';
 import type { RunStore } from '../storage/run-store.js';
-import { CopyReader } from './copy-reader.js';
 import { FileCopies } from './file-copies.js';
 import { HeldTraces } from './held-traces.js';
-import { Janitor } from './janitor.js';
 import { JournalObjects } from './journal-objects.js';
 import { JournalWriter } from './journal-writer.js';
 import { Membership, type ProcessIdentity } from './membership.js';
-import { RemovedCopies } from './removed-copies.js';
+import { RemovedCopies, type TraceCopies } from './removed-copies.js';
 import { SharedFiles } from './shared-files.js';
-import type { TraceCopyDeps } from './trace-copy.js';
+import { TraceCopy, type TraceCopyDeps } from './trace-copy.js';
 
 /** What a cluster is made with. */
 export interface ClusterOptions {
@@ -236,3 +238,187 @@ const NO_CHANGES: Pick<StepReader, 'findStep' | 'attach'> = {
   findStep: async () => undefined,
   attach: async () => false,
 };
+
+/** What the janitor works with. */
+export interface JanitorDeps {
+  readonly stores: ClusterStores;
+  readonly bucket: Pick<ObjectStore, 'list' | 'remove'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const CLEAN_MS = 10_000;
+/** Objects that are removed at a time. */
+const OBJECTS_AT_A_TIME = 1_000;
+
+/** Removes from the bucket what nobody needs any more: objects of the journal whose parts are all stored, and those that dead processes never had counted. */
+export class Janitor implements Component {
+  readonly name = 'janitor of the journal';
+  private readonly repeated: FixedDelayTask;
+
+  constructor(private readonly deps: JanitorDeps) {
+    const { clock, logger } = deps;
+    const onError = (error: unknown) =>
+      logger.warn({ error: reasonOf(error) }, 'failed to clean up the bucket; retrying');
+    this.repeated = new FixedDelayTask(CLEAN_MS, clock, () => this.clean(), onError);
+  }
+
+  async start(): Promise<void> {
+    this.repeated.start();
+  }
+
+  async shutdown(): Promise<void> {
+    await this.repeated.stop();
+  }
+
+  /** Removes what can be removed now. @throws ArtifactError, StoreError */
+  async clean(): Promise<void> {
+    const { bucket, stores } = this.deps;
+    const { journal } = stores;
+    for (;;) {
+      const keys = await journal.listUnneeded(OBJECTS_AT_A_TIME);
+      if (keys.length === 0) break;
+      await bucket.remove(keys);
+      await journal.forget(keys);
+      if (keys.length < OBJECTS_AT_A_TIME) break;
+    }
+    for (const processId of await stores.members.bury()) await this.forget(processId);
+  }
+
+  /** A dead process has nothing counted any more; what it had counted stays until it is stored. */
+  private async forget(processId: string): Promise<void> {
+    const { bucket, stores } = this.deps;
+    if ((await stores.traces.listOf(processId)).length > 0) return;
+    const keys = await bucket.list(`journal/${processId}/`);
+    const known = await stores.journal.known(keys);
+    await bucket.remove(keys.filter((key) => !known.has(key)));
+    await stores.members.forget([processId]);
+  }
+}
+
+/** What logs are read with. */
+export interface CopyReaderDeps {
+  readonly copies: TraceCopyDeps;
+  readonly traces: Pick<SharedTraceStore, 'find'>;
+  /** Copies are in its `runs/`; what is there at the start is removed. */
+  readonly folder: string;
+  /** Logs that this process has itself. */
+  readonly own: RecordLogReader & { has(traceId: TraceId): boolean };
+  readonly onDamage: DamageReport;
+  readonly clock: Clock;
+  /** What copies may take on disk together, in bytes; default 2 GiB. One that is read stays in any case. */
+  readonly maxBytes?: number;
+}
+
+/** How long a copy counts as new, in milliseconds: whoever follows a run asks again and again. */
+const FRESH_MS = 200;
+const DEFAULT_MAX_BYTES = 2 * 1024 ** 3;
+/** Copies that are kept; the one used longest ago goes first. */
+const MAX_COPIES = 200;
+
+interface Reading {
+  readonly copy: TraceCopy;
+  checkedMs: number;
+  readerCount: number;
+}
+
+/**
+ * Reads any trace's log in any process: those that it has itself where they lie, of the others a copy of its own, made of what
+ * is in the bucket. So no process depends on another one to answer, and all answer the same.
+ */
+export class CopyReader implements RecordLogReader, TraceCopies, Component {
+  readonly name = 'copies of record logs';
+  private readonly readings = new Map<TraceId, Reading>();
+  private readonly files: RecordLogFiles;
+
+  constructor(private readonly deps: CopyReaderDeps) {
+    const lengthOf = (traceId: TraceId) => this.readings.get(traceId)?.copy.lengthBytes;
+    this.files = new RecordLogFiles(deps.folder, deps.onDamage, lengthOf);
+  }
+
+  async start(): Promise<void> {
+    const runs = join(this.deps.folder, 'runs');
+    await rm(runs, { recursive: true, force: true });
+    await mkdir(runs, { recursive: true });
+  }
+
+  async shutdown(): Promise<void> {
+    for (const { copy } of this.readings.values()) await copy.close();
+  }
+
+  async *read(traceId: TraceId, range: LogRange): AsyncIterable<readonly LoggedRecord[]> {
+    if (this.deps.own.has(traceId)) {
+      yield* this.deps.own.read(traceId, range);
+      return;
+    }
+    const reading = this.readingOf(traceId);
+    reading.readerCount += 1;
+    try {
+      if (await this.refresh(traceId, reading)) yield* this.files.read(traceId, range);
+    } finally {
+      reading.readerCount -= 1;
+      await this.makeRoom();
+    }
+  }
+
+  async lengthBytes(traceId: TraceId): Promise<number> {
+    if (this.deps.own.has(traceId)) return await this.deps.own.lengthBytes(traceId);
+    const reading = this.readingOf(traceId);
+    reading.readerCount += 1;
+    try {
+      return (await this.refresh(traceId, reading)) ? reading.copy.lengthBytes : 0;
+    } finally {
+      reading.readerCount -= 1;
+      await this.makeRoom();
+    }
+  }
+
+  traceIds(): readonly TraceId[] {
+    return [...this.readings.keys()];
+  }
+
+  async forget(traceId: TraceId): Promise<void> {
+    const reading = this.readings.get(traceId);
+    if (reading === undefined || reading.readerCount > 0) return;
+    // In turn with whoever asks for it meanwhile, and has it made anew.
+    await reading.copy.remove();
+    if (reading.readerCount === 0) this.readings.delete(traceId);
+  }
+
+  private readingOf(traceId: TraceId): Reading {
+    const { folder, copies } = this.deps;
+    const known = this.readings.get(traceId);
+    const reading = known ?? {
+      copy: new TraceCopy(join(folder, 'runs', traceId), traceId, copies),
+      checkedMs: Number.NEGATIVE_INFINITY,
+      readerCount: 0,
+    };
+    this.readings.delete(traceId);
+    this.readings.set(traceId, reading);
+    return reading;
+  }
+
+  /** @returns false where nobody knows the trace */
+  private async refresh(traceId: TraceId, reading: Reading): Promise<boolean> {
+    const nowMs = this.deps.clock.monotonicMs();
+    if (nowMs - reading.checkedMs < FRESH_MS) return true;
+    const trace = await this.deps.traces.find(traceId);
+    if (trace === undefined) return false;
+    await reading.copy.bringTo(trace);
+    reading.checkedMs = nowMs;
+    return true;
+  }
+
+  private async makeRoom(): Promise<void> {
+    const { maxBytes = DEFAULT_MAX_BYTES } = this.deps;
+    let bytes = 0;
+    for (const { copy } of this.readings.values()) bytes += copy.lengthBytes;
+    for (const [traceId, { copy, readerCount }] of this.readings) {
+      if (this.readings.size <= MAX_COPIES && bytes <= maxBytes) return;
+      if (readerCount > 0) continue;
+      this.readings.delete(traceId);
+      bytes -= copy.lengthBytes;
+      await copy.remove();
+    }
+  }
+}

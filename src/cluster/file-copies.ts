@@ -4,7 +4,7 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Clock } from '../core/clock.js';
-import type { Component } from '../core/component.js';
+import type { Component } from '../core/lifecycle.js';
 import type { TraceId } from '../record/ids.js';
 import type { ObjectStore } from '../storage/bucket/object-store.js';
 import type { SharedFile, SharedTraceStore } from '../storage/cluster/shared-trace-store.js';

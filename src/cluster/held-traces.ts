@@ -1,10 +1,10 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../core/clock.js';
-import type { Component } from '../core/component.js';
+import { reasonOf } from '../core/errors.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { reasonOf } from '../core/reason-of.js';
-import type { Appended } from '../log/appended.js';
+import type { Appended } from '../log/trace-log.js';
 import type { TraceId } from '../record/ids.js';
 import type { TraceFollower } from '../run/shared-record-log.js';
 import type { ClusterStores } from '../storage/cluster/cluster-stores.js';

@@ -1,7 +1,7 @@
-import type { Component } from '../core/component.js';
-import { groupBy } from '../core/group-by.js';
+import { reasonOf } from '../core/errors.js';
+import type { Component } from '../core/lifecycle.js';
+import { groupBy } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
-import { reasonOf } from '../core/reason-of.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
 import type { TraceId } from '../record/ids.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';

@@ -1,12 +1,11 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Clock } from '../core/clock.js';
-import type { Component } from '../core/component.js';
-import { FixedDelayTask } from '../core/fixed-delay-task.js';
+import { type Clock, FixedDelayTask } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
 import type { Guard, Shortage } from '../core/guard.js';
 import type { HealthState } from '../core/health.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { reasonOf } from '../core/reason-of.js';
 import type { MemberStore } from '../storage/cluster/member-store.js';
 import type { Fence } from '../storage/fence.js';
 import { LEASE_MS, LEASE_RENEW_MS } from '../storage/lease-store.js';

@@ -1,8 +1,7 @@
-import type { Clock } from '../core/clock.js';
-import type { Component } from '../core/component.js';
-import { FixedDelayTask } from '../core/fixed-delay-task.js';
+import { type Clock, FixedDelayTask } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { reasonOf } from '../core/reason-of.js';
 import type { TraceId } from '../record/ids.js';
 import type { SharedTraceStore } from '../storage/cluster/shared-trace-store.js';
 

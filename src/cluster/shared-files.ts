@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from '../core/error-code.js';
+import { errorCode } from '../core/errors.js';
 import type { TraceId } from '../record/ids.js';
 import type { ObjectStore } from '../storage/bucket/object-store.js';
 import type { ClusterStores } from '../storage/cluster/cluster-stores.js';

@@ -2,9 +2,14 @@ import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { makeFolder } from '../log/append-file.js';
-import type { Appended } from '../log/appended.js';
-import { LOG_FILE, RESOURCES_FILE, TraceLog, type TraceLogOptions } from '../log/trace-log.js';
+import {
+  type Appended,
+  LOG_FILE,
+  makeFolder,
+  RESOURCES_FILE,
+  TraceLog,
+  type TraceLogOptions,
+} from '../log/trace-log.js';
 import type { TraceId } from '../record/ids.js';
 import { PagePool } from '../record/record-page.js';
 import type { ObjectStore } from '../storage/bucket/object-store.js';

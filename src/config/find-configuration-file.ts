@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { errorCode } from '../core/error-code.js';
+import { errorCode } from '../core/errors.js';
 import { ConfigurationError } from './configuration-error.js';
 import { type Environment, nonEmpty } from './environment.js';
 

@@ -1,20 +1,24 @@
 import { join } from 'node:path';
+import type { DeclaredEnvironment, DeclaredPlace } from '../run/place-finder.js';
 import { formatByteSize } from './byte-size.js';
-import type { BucketEnvironment, Configuration, ConfigurationRow, ResolvedConfiguration } from './configuration.js';
+import type {
+  BucketEnvironment,
+  Configuration,
+  ConfigurationRow,
+  PlatformSecrets,
+  ResolvedConfiguration,
+} from './configuration.js';
 import { ConfigurationError } from './configuration-error.js';
 import type { DestinationSettings } from './destination-settings.js';
 import { formatDuration } from './duration.js';
 import { type Environment, nonEmpty } from './environment.js';
-import { jobRows } from './job-rows.js';
+import { type JobDefinition, joinCommandLine } from './jobs.js';
 import { MASK, maskUrl, quoted } from './mask.js';
 import { type OtlpEnvironment, readOtlpEnvironment } from './otlp-environment.js';
-import { placeRows } from './place-rows.js';
-import { PLATFORM_SECRET_NAMES, readPlatformSecrets } from './platform-secrets.js';
 import type { FileReading } from './read-configuration-file.js';
 import type { SettingContext } from './setting.js';
 import { environmentName, SETTING_KEYS, SETTINGS, type SettingKey, type SettingValues } from './settings.js';
 import { nearestName } from './suggestion.js';
-import { readWebhookKey, WEBHOOK_KEY_NAME } from './webhook-key.js';
 
 /** Where configuration comes from. */
 export interface ConfigurationSources {
@@ -246,4 +250,84 @@ export function environmentRows({ destination, resourceOverrides }: OtlpEnvironm
     );
   }
   return rows;
+}
+
+/** A job as rows of `run-bridge config`; values of its variables are masked. */
+export function jobRows(job: JobDefinition, origin: string): ConfigurationRow[] {
+  const row = (name: string, value: string | number | null) =>
+    value === null ? [] : [{ name: `jobs.${job.name}.${name}`, value: String(value), origin }];
+  const isStartable = job.commands.length > 0;
+  return [
+    ...placeRows('jobs', job, origin),
+    ...row('environment', job.environment),
+    ...job.commands.flatMap((words, index) => row(`command.${index + 1}`, joinCommandLine(words))),
+    ...row('working-dir', isStartable ? job.workingDir : null),
+    ...Object.keys(job.variables).flatMap((name) => row(`env.${name}`, MASK)),
+    ...row('target', job.targetName),
+    ...row('threads', job.threads),
+    ...row('timeout', job.timeoutMs === null ? null : formatDuration(job.timeoutMs)),
+  ];
+}
+
+/** What a job, project or environment says of itself, as rows of `run-bridge config`. @param kind for example `jobs` */
+export function placeRows(
+  kind: string,
+  place: DeclaredPlace & Partial<Pick<DeclaredEnvironment, 'project'>>,
+  origin: string,
+): ConfigurationRow[] {
+  const row = (name: string, value: string | number | null | undefined) =>
+    value == null ? [] : [{ name: `${kind}.${place.name}.${name}`, value: String(value), origin }];
+  return [
+    ...row('id', place.id),
+    ...row('project', place.project),
+    ...place.match.flatMap((rule, index) => row(`match.${index + 1}`, JSON.stringify(rule))),
+  ];
+}
+
+/** The variable that holds the key by which secrets of webhooks are sealed. */
+export const WEBHOOK_KEY_NAME = 'RUN_BRIDGE_WEBHOOK_KEY';
+const KEY_BYTES = 32;
+
+/** Reads the key; it comes from the environment alone. `null` where it is to be a file in the data folder. */
+export function readWebhookKey(environment: Environment): {
+  readonly key: Uint8Array | null;
+  readonly problems: readonly string[];
+  readonly rows: readonly ConfigurationRow[];
+} {
+  const text = nonEmpty(environment[WEBHOOK_KEY_NAME])?.trim();
+  if (text === undefined) return { key: null, problems: [], rows: [] };
+  const key = Buffer.from(text, /^[0-9a-f]{64}$/i.test(text) ? 'hex' : 'base64');
+  const rows = [{ name: 'webhook-key', value: MASK, origin: WEBHOOK_KEY_NAME }];
+  if (key.byteLength === KEY_BYTES) return { key, problems: [], rows };
+  const problem = `${WEBHOOK_KEY_NAME}: is not 32 bytes in base64 or hexadecimal; make one with: openssl rand -base64 32`;
+  return { key: null, problems: [problem], rows };
+}
+
+const TOKEN = 'RUN_BRIDGE_PLATFORM_TOKEN';
+const HOOK_SECRET = 'RUN_BRIDGE_PLATFORM_HOOK_SECRET';
+
+/** The variables that hold secrets of the hosted platform. */
+export const PLATFORM_SECRET_NAMES = [TOKEN, HOOK_SECRET] as const;
+
+/**
+ * Reads the hosted platform's secrets. They come from the environment alone: a command line is seen by every user of the
+ * machine, and a file is copied.
+ */
+export function readPlatformSecrets(environment: Environment): {
+  readonly secrets: PlatformSecrets;
+  readonly problems: readonly string[];
+  readonly rows: readonly ConfigurationRow[];
+} {
+  const token = nonEmpty(environment[TOKEN])?.trim() ?? null;
+  const hookSecret = nonEmpty(environment[HOOK_SECRET]) ?? null;
+  const isToken = token === null || /^[\x21-\x7e]+$/.test(token);
+  const rows = [
+    { name: 'platform-token', value: MASK, origin: TOKEN },
+    { name: 'platform-hook-secret', value: MASK, origin: HOOK_SECRET },
+  ];
+  return {
+    secrets: { token, hookSecret },
+    problems: isToken ? [] : [`${TOKEN}: contains a space or a line break; set it to the token alone`],
+    rows: rows.filter(({ origin }) => nonEmpty(environment[origin]) !== undefined),
+  };
 }

@@ -1,8 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type DiskSpace, readDiskSpace } from './disk-space.js';
-import { errorCode } from './error-code.js';
-import { readFolderSize } from './folder-size.js';
+import { errorCode } from './errors.js';
+import { type DiskSpace, readDiskSpace, readFolderSize } from './folders.js';
 
 /** What the disk guard asks of the data folder. */
 export interface DataFolder {

@@ -1,13 +1,12 @@
 import type { Clock, Timer } from './clock.js';
-import type { Component } from './component.js';
 import type { DataFolder } from './data-folder.js';
-import type { DiskSpace } from './disk-space.js';
-import type { Guard, Shortage } from './guard.js';
+import { reasonOf } from './errors.js';
+import type { DiskSpace } from './folders.js';
+import { type Guard, RefusalPeriod, type Shortage } from './guard.js';
 import type { Health, HealthState } from './health.js';
+import type { Component } from './lifecycle.js';
 import type { Logger } from './logger.js';
-import { readableBytes } from './readable-bytes.js';
-import { reasonOf } from './reason-of.js';
-import { RefusalPeriod } from './refusal-period.js';
+import { readableBytes } from './text.js';
 
 /** How much of the disk the data folder may use. */
 export interface DiskGuardConfig {

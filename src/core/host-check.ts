@@ -1,5 +1,4 @@
 import { isIP } from 'node:net';
-import { isLoopback } from './is-loopback.js';
 import type { Logger } from './logger.js';
 
 /** The names by which containers reach their host. */
@@ -69,4 +68,9 @@ export function machineNames(hostname: string, hostsFile: string, resolverFile: 
 function nameIn(host: string): string {
   const bracketed = /^\[([^\]]*)\](?::\d*)?$/.exec(host)?.[1];
   return (bracketed ?? host.replace(/:\d*$/, '').replace(/\.$/, '')).toLowerCase();
+}
+
+/** Whether a host of an address, or of a URL, can be reached from this machine alone. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || /^\[?::1\]?$/.test(host) || /^127\.\d+\.\d+\.\d+$/.test(host);
 }

@@ -2,7 +2,7 @@ import http from 'node:http';
 import https from 'node:https';
 import type { LookupFunction, Socket } from 'node:net';
 import type { Clock } from './clock.js';
-import { errorCode } from './error-code.js';
+import { errorCode } from './errors.js';
 
 /** One POST over HTTP/1.1. */
 export interface HttpPost {

@@ -1,10 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import { type Socket, Server as TcpServer } from 'node:net';
-import type { ConnectionCounts } from './connection-counts.js';
-import { DroppedConnections } from './dropped-connections.js';
+import { type Server as NetServer, type Socket, Server as TcpServer } from 'node:net';
 import type { HostCheck } from './host-check.js';
 import type { Logger } from './logger.js';
-import { type ListenAddress, openPort, type PortChoice } from './open-port.js';
 
 /** Where to listen, and how long a sender may take. */
 export interface HttpListenerConfig extends PortChoice {
@@ -188,4 +185,134 @@ function misdirect(response: ServerResponse, problem: string): void {
 
 function closeAfter(response: ServerResponse): void {
   if (!response.headersSent) response.setHeader('Connection', 'close');
+}
+
+/** Where to listen. */
+export interface PortChoice {
+  readonly host: string;
+  /** 0 lets the system pick a free one. */
+  readonly port: number;
+  /** How a user chooses the address, for error messages: for example `--http HOST:PORT`. */
+  readonly option: string;
+}
+
+/** Where a server listens. */
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+  /** For example `http://127.0.0.1:4318`. */
+  readonly url: string;
+}
+
+/** Lets a server listen. @throws ListenError */
+export async function openPort(server: NetServer, { host, port, option }: PortChoice): Promise<ListenAddress> {
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(port, host, () => {
+        server.off('error', reject);
+        resolve();
+      });
+    });
+  } catch (error) {
+    throw ListenError.from(error, hostAndPort(host, port), option);
+  }
+  const bound = server.address();
+  const boundPort = typeof bound === 'object' && bound !== null ? bound.port : port;
+  return { host, port: boundPort, url: `http://${hostAndPort(host, boundPort)}` };
+}
+
+function hostAndPort(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** Why a port could not be opened. */
+export type ListenErrorCode = 'in_use' | 'not_permitted' | 'bad_address' | 'failed';
+
+/** A port could not be opened; the message is one line that says how to fix it, printed before exit code 2. */
+export class ListenError extends Error {
+  override readonly name = 'ListenError';
+  constructor(
+    readonly code: ListenErrorCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+
+  /**
+   * @param where host and port as they were asked for.
+   * @param option how another address is chosen, for example `--http HOST:PORT`.
+   */
+  static from(cause: unknown, where: string, option: string): ListenError {
+    switch (systemCode(cause)) {
+      case 'EADDRINUSE':
+        return new ListenError(
+          'in_use',
+          `${where} is in use by another program; stop it or choose another port with ${option}`,
+          { cause },
+        );
+      case 'EACCES':
+      case 'EPERM':
+        return new ListenError(
+          'not_permitted',
+          `${where} may not be opened by this user; choose a port above 1023 with ${option}`,
+          { cause },
+        );
+      case 'EADDRNOTAVAIL':
+      case 'EAFNOSUPPORT':
+      case 'EINVAL':
+      case 'ENOTFOUND':
+      case 'EAI_AGAIN':
+        return new ListenError(
+          'bad_address',
+          `${where} is not an address of this machine; choose one, for example 127.0.0.1, with ${option}`,
+          { cause },
+        );
+      case 'ERR_SOCKET_BAD_PORT':
+        return new ListenError(
+          'bad_address',
+          `${where}: a port is a number from 0 to 65535; choose it with ${option}`,
+          {
+            cause,
+          },
+        );
+      default:
+        return new ListenError(
+          'failed',
+          `${where} could not be opened (${String(cause)}); choose another address with ${option}`,
+          { cause },
+        );
+    }
+  }
+}
+
+function systemCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** Connections of a port. */
+export interface ConnectionCounts {
+  readonly openCount: number;
+  /** Since the start, those that were closed at once because there were too many. */
+  readonly droppedCount: number;
+}
+
+/** Counts the connections that a server refuses because `maxConnections` are open, and logs them. */
+export class DroppedConnections {
+  private dropped = 0;
+
+  constructor(server: NetServer, logger: Logger) {
+    server.on('drop', () => {
+      this.dropped += 1;
+      // At 1, 10, 100 …: a flood of connections must not flood the log.
+      if (!/^10*$/.test(String(this.dropped))) return;
+      const fields = { droppedConnectionCount: this.dropped, maxConnections: server.maxConnections };
+      logger.warn(fields, 'refused a connection: too many are open');
+    });
+  }
+
+  get count(): number {
+    return this.dropped;
+  }
 }

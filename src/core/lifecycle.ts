@@ -1,4 +1,13 @@
-import type { Component } from './component.js';
+/**
+ * A part of the program with a lifecycle. The composition root starts components destinations first and shuts
+ * them down sources first, so that nothing is sent to a stopped component.
+ */
+export interface Component {
+  readonly name: string;
+  start(): Promise<void>;
+  /** Finishes what was accepted. When `deadline` aborts, returns as soon as it safely can; what is left stays on disk. */
+  shutdown(deadline: AbortSignal): Promise<void>;
+}
 
 /** Starts components in their order and shuts them down in the opposite one. */
 export class Lifecycle {
@@ -29,6 +38,31 @@ export class Lifecycle {
         errors.push(new Error(`${name} did not end cleanly: ${String(error)}`, { cause: error }));
       });
     }
+    if (errors.length > 0) throw new AggregateError(errors, errors.map(String).join('; '));
+  }
+}
+
+/** Components that do not depend on each other: they are shut down at the same time. */
+export class ComponentGroup implements Component {
+  constructor(
+    readonly name: string,
+    private readonly components: readonly Component[],
+  ) {}
+
+  /** When one cannot start, the others are shut down again. @throws what that component threw. */
+  async start(): Promise<void> {
+    try {
+      for (const component of this.components) await component.start();
+    } catch (error) {
+      await this.shutdown(AbortSignal.abort());
+      throw error;
+    }
+  }
+
+  /** @throws AggregateError of all failures, at the end. */
+  async shutdown(deadline: AbortSignal): Promise<void> {
+    const ends = await Promise.allSettled(this.components.map((component) => component.shutdown(deadline)));
+    const errors = ends.flatMap((end): unknown[] => (end.status === 'rejected' ? [end.reason] : []));
     if (errors.length > 0) throw new AggregateError(errors, errors.map(String).join('; '));
   }
 }

@@ -11,7 +11,7 @@ import { type Environment, nonEmpty } from '../config/environment.js';
 import { environmentName } from '../config/settings.js';
 import type { Logger } from '../core/logger.js';
 import type { SpoolEntry } from '../files/spool-entry.js';
-import { sanitizeCommand } from '../redaction/sanitize-command.js';
+import { sanitizeCommand } from '../redaction/redactor.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import { DEFAULT_JOB, type StepStart } from '../storage/step-start.js';
 import type { UserFile } from './engine-switches.js';

@@ -1,8 +1,7 @@
 import { constants } from 'node:fs';
 import { copyFile, lstat, mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { groupBy } from '../core/group-by.js';
-import { slices } from '../core/slices.js';
+import { groupBy, slices } from '../core/lists.js';
 import { STEP_LIMITS } from '../files/artifact/artifact-limits.js';
 import type { FoundArtifact } from '../files/artifact/found-artifact.js';
 import type { CommandStep } from '../files/command-steps.js';

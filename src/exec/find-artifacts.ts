@@ -1,7 +1,7 @@
 import type { Dirent } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from '../core/error-code.js';
+import { errorCode } from '../core/errors.js';
 import type { ArtifactLimits } from '../files/artifact/artifact-limits.js';
 import type { FoundArtifact } from '../files/artifact/found-artifact.js';
 import { artifactPathIn } from '../storage/artifact/artifact-path.js';

@@ -6,7 +6,7 @@ import type { Logger } from '../core/logger.js';
 import { createDecoding, type Decoding } from '../otlp/create-decoding.js';
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import { PublicSchema } from '../otlp/public-schema.js';
-import type { BodyDecoder, DecodedRequest } from '../otlp/request-decoder.js';
+import type { BodyDecoder, DecodedRequest } from '../otlp/wire/wire-decoder.js';
 import { ExportIntake } from '../receiver/export-intake.js';
 import type { OtlpHttpReceiver } from '../receiver/otlp-http-receiver.js';
 import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';

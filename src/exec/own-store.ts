@@ -3,7 +3,7 @@ import { silentLogger } from '../core/logger.js';
 import { PatientConsumer } from '../files/patient-consumer.js';
 import { ConsumeError, type RecordConsumer } from '../record/record-batch.js';
 import { LocalStepRegistry } from '../run/local-step-registry.js';
-import { takeDataFolder } from '../storage/take-data-folder.js';
+import { takeDataFolder } from '../storage/data-folder-lock.js';
 import type { ExecTarget, StepTarget, TargetChoice } from './exec-target.js';
 
 /**

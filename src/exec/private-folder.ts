@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { createFolder } from '../core/create-folder.js';
+import { createFolder } from '../core/folders.js';
 
 /** Free room that a file system must have for the engine's JSONL to be led there, in bytes: 512 MiB. */
 const MIN_FREE_BYTES = 512 * 1024 * 1024;

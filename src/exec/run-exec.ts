@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { Invocation } from '../cli/command-line.js';
@@ -10,15 +11,12 @@ import { resolveForCommand } from '../cli/resolve-for-command.js';
 import type { Configuration } from '../config/configuration.js';
 import { ConfigurationError } from '../config/configuration-error.js';
 import { type Environment, nonEmpty } from '../config/environment.js';
-import type { Clock, Timer } from '../core/clock.js';
-import { errorCode } from '../core/error-code.js';
+import { type Clock, pause, type Timer } from '../core/clock.js';
+import { errorCode, reasonOf } from '../core/errors.js';
 import { fileMask } from '../core/file-mask.js';
 import { CANCEL_TIMES, Interruption } from '../core/interruption.js';
 import { silentLogger } from '../core/logger.js';
-import { pause } from '../core/pause.js';
-import { processTree } from '../core/process-tree.js';
-import { reasonOf } from '../core/reason-of.js';
-import { signalProcesses } from '../core/signal-processes.js';
+import { processTree, signalProcesses } from '../core/process-tree.js';
 import { ENGINE_FILE, SPOOL_FOLDER } from '../files/spool-folder.js';
 import { writeSpoolEntry } from '../files/write-spool-entry.js';
 import { invocationIdOf } from '../record/ids.js';
@@ -42,7 +40,6 @@ import { endedChildrenCpuSeconds, giveWay, ProcessUsage, type TakeBack } from '.
 import type { LiveRecords } from './live-records.js';
 import { OtlpInlet } from './otlp-inlet.js';
 import { makePrivateFolder } from './private-folder.js';
-import { FORWARDED_SIGNALS, isForwarded, isInTerminalForeground } from './signal-forwarding.js';
 import { formatTraceparent, parseTraceparent, placeInTrace, type TraceContext } from './trace-context.js';
 
 /**
@@ -454,4 +451,43 @@ function traceVariables({ parent, isParentOwn }: Wiring): Environment {
 /** The exit status that shells report for a command that a signal killed: 128 and the signal's number. */
 export function signalStatus(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal];
+}
+
+/** What a stand-in is sent and hands on to the command. SIGKILL and SIGSTOP cannot be; Ctrl+Z stops the whole group as it is. */
+export const FORWARDED_SIGNALS: readonly NodeJS.Signals[] = [
+  'SIGHUP',
+  'SIGINT',
+  'SIGQUIT',
+  'SIGTERM',
+  'SIGUSR1',
+  'SIGUSR2',
+];
+
+/** Those that a terminal sends at a key, to all of its foreground. */
+const KEYBOARD_SIGNALS: ReadonlySet<NodeJS.Signals> = new Set(['SIGINT', 'SIGQUIT']);
+
+/**
+ * Whether a signal is to be handed on. In a terminal's foreground Ctrl+C has reached the command already, as it is in the
+ * same process group; an engine that gets it twice takes the second as "at once" and cleans up nothing.
+ */
+export function isForwarded(signal: NodeJS.Signals, isInForeground: () => boolean): boolean {
+  return !(KEYBOARD_SIGNALS.has(signal) && isInForeground());
+}
+
+/**
+ * Whether this process belongs to the foreground of its terminal, whose Ctrl+C and Ctrl+\\ reach the whole process group.
+ * @param hasTerminal what to answer where there is no /proc: whether a standard stream is a terminal.
+ */
+export function isInTerminalForeground(hasTerminal: boolean): boolean {
+  try {
+    return parseStat(readFileSync('/proc/self/stat', 'utf8'));
+  } catch {
+    return hasTerminal;
+  }
+}
+
+/** proc_pid_stat(5): pid (comm) state ppid pgrp session tty_nr tpgid …; the name may hold blanks and parentheses. */
+function parseStat(stat: string): boolean {
+  const [, , groupId, , terminal, foregroundGroupId] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return terminal !== '0' && groupId === foregroundGroupId;
 }

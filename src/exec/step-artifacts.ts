@@ -1,9 +1,8 @@
 import { open, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { SingleBar } from 'cli-progress';
-import { errorCode } from '../core/error-code.js';
+import { errorCode, reasonOf } from '../core/errors.js';
 import { lazy } from '../core/lazy.js';
-import { reasonOf } from '../core/reason-of.js';
 import { STEP_LIMITS } from '../files/artifact/artifact-limits.js';
 import type { FoundArtifact } from '../files/artifact/found-artifact.js';
 import { announceUploads, type Upload, upload } from '../files/artifact/keep-artifacts.js';

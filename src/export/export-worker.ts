@@ -1,15 +1,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Timer } from '../core/clock.js';
-import type { Component } from '../core/component.js';
-import { reasonOf } from '../core/reason-of.js';
-import type { Appended, AppendListener } from '../log/appended.js';
+import { type Clock, pause, type Timer } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
+import type { Component } from '../core/lifecycle.js';
+import type { Logger } from '../core/logger.js';
+import type { RetryPolicy } from '../core/retry-policy.js';
 import type { ForeignListener } from '../log/foreign-segments.js';
+import type { Appended, AppendListener } from '../log/trace-log.js';
 import type { TraceId } from '../record/ids.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';
-import type { ExportCursor } from '../storage/cursor-store.js';
+import type { CursorStore, ExportCursor } from '../storage/cursor-store.js';
 import { BacklogKeeper } from './backlog-keeper.js';
-import { CursorSaver } from './cursor-saver.js';
 import type { DestinationStatus } from './destination.js';
 import { ExportRun } from './export-run.js';
 import type { ExportWorkerDeps, ExportWorkerOptions } from './export-worker-options.js';
@@ -433,5 +434,67 @@ class RestSignal {
       await new Promise<void>((resolve) => this.waiters.push(resolve));
     }
     deadline?.removeEventListener('abort', onAbort);
+  }
+}
+
+/**
+ * Saves cursors until the state takes them. Whoever waits for it sends nothing more meanwhile, so that a state that cannot
+ * be written makes exports wait, rather than be sent twice after the next start. One write is under way at a time, and what
+ * comes meanwhile shares the next: a database with several connections might do two writes in the wrong order.
+ */
+export class CursorSaver {
+  private waiting = new Map<TraceId, ExportCursor>();
+  private next: Promise<void> | undefined;
+  private running: Promise<void> = Promise.resolve();
+  private isFailing = false;
+
+  constructor(
+    private readonly destination: string,
+    private readonly deps: {
+      readonly cursors: Pick<CursorStore, 'save'>;
+      readonly clock: Clock;
+      readonly logger: Logger;
+      readonly retryPolicy: RetryPolicy;
+    },
+    private readonly stop: AbortSignal,
+  ) {}
+
+  /** Resolves when they are saved, or when the worker stops. */
+  save(cursors: readonly ExportCursor[]): Promise<void> {
+    if (cursors.length === 0) return Promise.resolve();
+    for (const cursor of cursors) this.waiting.set(cursor.traceId, cursor);
+    this.next ??= this.running.then(() => this.saveWaiting());
+    return this.next;
+  }
+
+  private saveWaiting(): Promise<void> {
+    const cursors = [...this.waiting.values()];
+    this.waiting = new Map();
+    this.next = undefined;
+    this.running = this.saveUntilTaken(cursors);
+    return this.running;
+  }
+
+  private async saveUntilTaken(cursors: readonly ExportCursor[]): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await this.deps.cursors.save(cursors);
+        this.isFailing = false;
+        return;
+      } catch (error) {
+        this.report(error);
+        await pause(this.deps.clock, this.deps.retryPolicy.delayMs(attempt, null), this.stop);
+        if (this.stop.aborted) return;
+      }
+    }
+  }
+
+  private report(error: unknown): void {
+    if (this.isFailing) return;
+    this.isFailing = true;
+    this.deps.logger.error(
+      { destination: this.destination, error: reasonOf(error) },
+      'failed to save export cursors; exports wait until it succeeds',
+    );
   }
 }

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
-import { reasonOf } from '../core/reason-of.js';
 import type { RetryPolicy } from '../core/retry-policy.js';
 import type { ForeignLogReader } from '../log/foreign-segments.js';
 import type { Signal } from '../record/record-batch.js';

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Clock } from '../core/clock.js';
 import { exchange, exchangeErrorText, type HttpAnswer } from '../core/http-exchange.js';
-import { parseRetryAfterMs } from '../core/retry-after.js';
+import { parseRetryAfterMs } from '../core/retry-policy.js';
 import type { SendResult, Transport } from './transport.js';
 
 /** Where and how bodies are posted. */

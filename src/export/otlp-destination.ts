@@ -7,7 +7,7 @@ import type { BatchOutcome, Destination, ItemBatch } from './destination.js';
 import { type DestinationConfig, loadTls, type SignalEndpoint } from './destination-config.js';
 import { HttpTransport } from './http-transport.js';
 import type { SendResult } from './transport.js';
-import { RequestAssembler } from './wire/request-assembler.js';
+import { RequestAssembler } from './wire/encoded-items.js';
 
 /** What an OTLP destination works with. */
 export interface OtlpDestinationDeps {

@@ -1,8 +1,8 @@
 import { closeSync, openSync, readFileSync, readSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { errorCode } from '../core/error-code.js';
-import { ResourceIndex } from '../log/resource-index.js';
+import { errorCode } from '../core/errors.js';
+import { ResourceIndex } from '../log/record-keys.js';
 import { LOG_FILE, RESOURCES_FILE } from '../log/trace-log.js';
 import type { TraceId } from '../record/ids.js';
 import type { Resource } from '../record/resource.js';

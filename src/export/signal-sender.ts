@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../core/clock.js';
-import { reasonOf } from '../core/reason-of.js';
+import { reasonOf } from '../core/errors.js';
 import type { RetryPolicy } from '../core/retry-policy.js';
 import type { Signal } from '../record/record-batch.js';
 import type { BatchOutcome, Destination, ItemBatch } from './destination.js';

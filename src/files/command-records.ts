@@ -1,7 +1,6 @@
-import type { Clock } from '../core/clock.js';
-import { groupBy } from '../core/group-by.js';
-import { pause } from '../core/pause.js';
-import type { DecodedRequest } from '../otlp/request-decoder.js';
+import { type Clock, pause } from '../core/clock.js';
+import { groupBy } from '../core/lists.js';
+import type { DecodedRequest } from '../otlp/wire/wire-decoder.js';
 import type { TraceId } from '../record/ids.js';
 import type { Delivery, RecordBatch, RecordConsumer, Signal } from '../record/record-batch.js';
 import type { Resource } from '../record/resource.js';

@@ -4,7 +4,7 @@ import { STEP_ATTRIBUTE, stepIdOf } from '../record/resource.js';
 import { SpanIdTable } from '../record/span-id-table.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
-import { eventName } from '../run/event-name.js';
+import { eventName } from '../run/node-outcome.js';
 import type { StepRegistry } from '../run/step-registry.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import type { StepStart } from '../storage/step-start.js';

@@ -1,10 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { isDynamicPattern } from 'tinyglobby';
-import type { Clock } from '../core/clock.js';
-import { errorCode } from '../core/error-code.js';
-import { pause } from '../core/pause.js';
-import { reasonOf } from '../core/reason-of.js';
+import { type Clock, pause } from '../core/clock.js';
+import { errorCode, reasonOf } from '../core/errors.js';
 import type { TraceId } from '../record/ids.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import { batchesOf } from './batch-builder.js';

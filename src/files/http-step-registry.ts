@@ -1,5 +1,4 @@
-import type { Clock, Timer } from '../core/clock.js';
-import { pause } from '../core/pause.js';
+import { type Clock, pause, type Timer } from '../core/clock.js';
 import type { TraceId } from '../record/ids.js';
 import { API_PATH } from '../run/api-path.js';
 import { endingDocument } from '../run/ending-document.js';

@@ -1,8 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { Clock } from '../core/clock.js';
-import { pause } from '../core/pause.js';
+import { type Clock, pause } from '../core/clock.js';
 import { unreadable } from './jsonl-file.js';
 import { rejectLine, rejectLongLine } from './line-reject.js';
 import { type ByteLine, MAX_LINE_BYTES } from './line-splitter.js';

@@ -1,5 +1,4 @@
-import type { Clock } from '../core/clock.js';
-import { pause } from '../core/pause.js';
+import { type Clock, pause } from '../core/clock.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 
 /** How often a delivery is offered again to a consumer that cannot take more just now. */

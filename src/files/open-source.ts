@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { errorCode } from '../core/error-code.js';
+import { errorCode } from '../core/errors.js';
 import { formatOfFile } from './file-format.js';
 import { JsonlFile, unreadable } from './jsonl-file.js';
 import { OtlpJsonFile, type OtlpReading } from './otlp-json-file.js';

@@ -1,6 +1,6 @@
-import { reasonOf } from '../core/reason-of.js';
+import { reasonOf } from '../core/errors.js';
 import { type OtlpCodec, OtlpDecodeError } from '../otlp/otlp-codec.js';
-import type { BodyDecoder } from '../otlp/request-decoder.js';
+import type { BodyDecoder } from '../otlp/wire/wire-decoder.js';
 import { isJsonObject, type JsonValue } from '../record/json.js';
 import type { ForeignBatch, RecordBatch, Signal } from '../record/record-batch.js';
 import { unreadable } from './jsonl-file.js';

@@ -1,5 +1,4 @@
-import type { Clock } from '../core/clock.js';
-import { pause } from '../core/pause.js';
+import { type Clock, pause } from '../core/clock.js';
 import { ConsumeError, type Delivery, type RecordConsumer } from '../record/record-batch.js';
 
 /** Offers the same again until it is taken: for a source that can wait as long as it has to. */

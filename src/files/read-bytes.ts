@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { createGunzip } from 'node:zlib';
 import { Decompress } from 'fzstd';
-import { reasonOf } from '../core/reason-of.js';
+import { reasonOf } from '../core/errors.js';
 import { compressionOf } from './compression.js';
 import { SourceError } from './record-source.js';
 

@@ -1,4 +1,4 @@
-import { modernRecord } from '../otlp/spelling.js';
+import { modernRecord } from '../otlp/attribute-schema.js';
 import { isNestedTooDeep, MAX_JSON_LEVELS } from '../record/json.js';
 import { parseRecordLine, RecordParseError } from '../record/record-line.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';

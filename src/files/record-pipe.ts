@@ -1,5 +1,4 @@
-import type { Clock } from '../core/clock.js';
-import { pause } from '../core/pause.js';
+import { type Clock, pause } from '../core/clock.js';
 import type { TraceId } from '../record/ids.js';
 import { ConsumeError, type RecordConsumer } from '../record/record-batch.js';
 import type { TelemetryRecord } from '../record/telemetry-record.js';

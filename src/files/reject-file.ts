@@ -1,7 +1,7 @@
 import { appendFile, mkdir, rename, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '../core/clock.js';
-import { reasonOf } from '../core/reason-of.js';
+import { reasonOf } from '../core/errors.js';
 import type { Reject } from './record-source.js';
 
 /** Name of the file in the data folder. */

@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock, Timer } from '../core/clock.js';
-import type { Component } from '../core/component.js';
+import { type Clock, type Timer, whenAborted } from '../core/clock.js';
+import { namesIn } from '../core/folders.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { namesIn } from '../core/names-in.js';
 import { isInheritedByOthers, isWrittenByOthers } from '../core/process-tree.js';
-import { whenAborted } from '../core/when-aborted.js';
 import type { TraceId } from '../record/ids.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import { stepInEnvironment } from '../record/resource.js';

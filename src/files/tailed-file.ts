@@ -1,7 +1,6 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import { closeOnFailure } from '../core/close-on-failure.js';
-import { errorCode } from '../core/error-code.js';
+import { closeOnFailure, errorCode } from '../core/errors.js';
 import { rejectLine } from './line-reject.js';
 import { LineSplitter, type SplitLines } from './line-splitter.js';
 import type { Reject } from './record-source.js';

@@ -1,8 +1,8 @@
 import type { Configuration } from '../config/configuration.js';
 import { joinCommandLine } from '../config/jobs.js';
 import type { Clock } from '../core/clock.js';
-import type { Component } from '../core/component.js';
 import { lazy } from '../core/lazy.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import type { Feature } from '../feature.js';
 import { type JobFacts, runShape } from '../platform/feature.js';

@@ -2,12 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { devNull } from 'node:os';
 import type { JobDefinition } from '../config/jobs.js';
-import type { Clock } from '../core/clock.js';
-import { errorCode } from '../core/error-code.js';
+import { type Clock, pause } from '../core/clock.js';
+import { errorCode } from '../core/errors.js';
 import { fileMask } from '../core/file-mask.js';
-import { pause } from '../core/pause.js';
-import { processTree } from '../core/process-tree.js';
-import { signalProcesses } from '../core/signal-processes.js';
+import { processTree, signalProcesses } from '../core/process-tree.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import type { JobRunRow } from './job-run-store.js';
 

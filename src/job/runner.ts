@@ -1,13 +1,11 @@
 import { readFileSync } from 'node:fs';
 import type { JobDefinition } from '../config/jobs.js';
-import type { Clock, Timer } from '../core/clock.js';
-import type { Component } from '../core/component.js';
+import { type Clock, pause, type Timer, whenAborted } from '../core/clock.js';
 import { CANCEL_TIMES, Interruption, type InterruptionTimes } from '../core/interruption.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { pause } from '../core/pause.js';
-import { signalProcesses } from '../core/signal-processes.js';
-import { whenAborted } from '../core/when-aborted.js';
-import { sanitizeCommand } from '../redaction/sanitize-command.js';
+import { signalProcesses } from '../core/process-tree.js';
+import { sanitizeCommand } from '../redaction/redactor.js';
 import type { LocalStepRegistry } from '../run/local-step-registry.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import type { ExecutionStore } from '../storage/execution-store.js';

@@ -1,10 +1,9 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { closeOnFailure } from '../core/close-on-failure.js';
-import { errorCode } from '../core/error-code.js';
+import { closeOnFailure, errorCode } from '../core/errors.js';
 import type { ForeignBatch, Signal } from '../record/record-batch.js';
-import { AppendFile, makeFolder } from './append-file.js';
 import { readLines } from './line-reader.js';
+import { AppendFile, makeFolder } from './trace-log.js';
 
 /** A segment that has grown beyond this many bytes is followed by a new one. */
 const SEGMENT_BYTES = 64 * 1024 * 1024;

@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
-import type { Component } from '../core/component.js';
-import { errorCode } from '../core/error-code.js';
+import { errorCode } from '../core/errors.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import type { TraceId } from '../record/ids.js';
 import { formatRecordLine } from '../record/record-line.js';
-import type { Appended, AppendListener } from './appended.js';
 import type { RecordLogReader } from './record-log.js';
+import type { Appended, AppendListener } from './trace-log.js';
 
 /** A part of a record log that is still to be streamed. */
 interface Stretch {

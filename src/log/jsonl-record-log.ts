@@ -1,21 +1,25 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../core/clock.js';
-import type { Component } from '../core/component.js';
-import { groupBy } from '../core/group-by.js';
+import { reasonOf } from '../core/errors.js';
+import type { Component } from '../core/lifecycle.js';
+import { groupBy, slices } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
-import { reasonOf } from '../core/reason-of.js';
-import { slices } from '../core/slices.js';
 import type { TraceId } from '../record/ids.js';
 import { ConsumeError, type Delivery, type RecordBatch, type RecordConsumer } from '../record/record-batch.js';
 import { PagePool, recordCountOf } from '../record/record-page.js';
 import { UNKNOWN_RESOURCE } from '../record/resource.js';
-import { syncFolder } from './append-file.js';
-import type { AppendListener } from './appended.js';
 import type { ForeignSegments } from './foreign-segments.js';
 import type { Occurrences } from './record-keys.js';
 import { listTraces } from './record-log-files.js';
-import { type Addition, PENDING_FILE, TraceLog, type TraceLogOptions } from './trace-log.js';
+import {
+  type Addition,
+  type AppendListener,
+  PENDING_FILE,
+  syncFolder,
+  TraceLog,
+  type TraceLogOptions,
+} from './trace-log.js';
 
 /** Settings of the record log. */
 export interface RecordLogConfig {

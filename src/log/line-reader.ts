@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import { errorCode } from '../core/error-code.js';
+import { errorCode } from '../core/errors.js';
 
 /** A line of a file, without its line break, and where it stands. */
 export interface FileLine {

@@ -1,5 +1,7 @@
+import { isJsonObject, type JsonValue } from '../record/json.js';
 import { type Digest, eventDigest, logDigest } from '../record/log-digest.js';
 import { CELL, type RecordPage } from '../record/record-page.js';
+import { type Resource, resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
 import { SpanIdTable, spanIdHalves } from '../record/span-id-table.js';
 import type { SpanEnd, SpanStart, TelemetryRecord } from '../record/telemetry-record.js';
 
@@ -215,4 +217,100 @@ class Generation {
     if (end === undefined) return undefined;
     return this.bytes.subarray(this.ends[place - 1] ?? 0, end);
   }
+}
+
+/** A line of resources.jsonl: it defines a resource, or assigns a part of the log to one. */
+type Entry = { readonly id: number; readonly resource: Resource } | { readonly offset: number; readonly id: number };
+
+/**
+ * The resource of each part of a record log. The engine's envelope has no field for it, so it is stored in
+ * `resources.jsonl` beside the log: `{"id":1,"resource":{…}}` defines a resource, `{"offset":0,"id":1}` assigns the log
+ * from that byte on to it. Of two entries for one offset the later one counts.
+ */
+export class ResourceIndex {
+  private readonly resources = new Map<number, Resource>();
+  private readonly ids = new Map<string, number>();
+  private lastId = 0;
+  private readonly stretches: { offset: number; id: number }[] = [];
+
+  /** Reads the lines of the file; a torn last line and damaged lines are skipped. */
+  static parse(text: string): ResourceIndex {
+    const index = new ResourceIndex();
+    for (const line of text.split('\n').slice(0, -1)) {
+      const entry = parseEntry(line);
+      if (entry !== undefined) index.apply(entry);
+    }
+    return index;
+  }
+
+  /** Assigns the log from `offset` on to a resource; returns the lines to append, empty if it is already assigned. */
+  switchTo(resource: Resource, offset: number): string {
+    const key = resourceKey(resource);
+    const known = this.ids.get(key);
+    const id = known ?? this.lastId + 1;
+    const naming = known === undefined ? this.enter({ id, resource }) : '';
+    return this.stretches.at(-1)?.id === id ? naming : naming + this.enter({ offset, id });
+  }
+
+  /** The resource of the log's beginning; `undefined` where nothing was written. */
+  get first(): Resource | undefined {
+    const [stretch] = this.stretches;
+    return stretch && this.resource(stretch.id);
+  }
+
+  private resource(id: number): Resource {
+    return this.resources.get(id) ?? UNKNOWN_RESOURCE;
+  }
+
+  /** The resource of the record that begins at `offset`. */
+  at(offset: number): Resource {
+    let low = 0;
+    let high = this.stretches.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.stretches[middle]?.offset ?? 0) <= offset) low = middle + 1;
+      else high = middle;
+    }
+    const stretch = this.stretches[low - 1];
+    return stretch === undefined ? UNKNOWN_RESOURCE : this.resource(stretch.id);
+  }
+
+  /** Where in a part of the log another resource begins, and whose the part's beginning is; the first one is at `fromOffset`. */
+  between(fromOffset: number, toOffset: number): readonly { readonly offset: number; readonly resource: Resource }[] {
+    const within = this.stretches.filter(({ offset }) => offset > fromOffset && offset < toOffset);
+    const first = { offset: fromOffset, resource: this.at(fromOffset) };
+    return [first, ...within.map(({ offset, id }) => ({ offset, resource: this.resource(id) }))];
+  }
+
+  private enter(entry: Entry): string {
+    this.apply(entry);
+    return `${JSON.stringify(entry)}\n`;
+  }
+
+  private apply(entry: Entry): void {
+    if ('resource' in entry) {
+      this.resources.set(entry.id, entry.resource);
+      this.lastId = Math.max(this.lastId, entry.id);
+      this.ids.set(resourceKey(entry.resource), entry.id);
+    } else {
+      // A crash between this file's sync and the log's leaves entries beyond the log's end; the next ones replace them.
+      while ((this.stretches.at(-1)?.offset ?? -1) >= entry.offset) this.stretches.pop();
+      this.stretches.push(entry);
+    }
+  }
+}
+
+/** `undefined` for anything but an entry. */
+function parseEntry(line: string): Entry | undefined {
+  let value: JsonValue;
+  try {
+    value = JSON.parse(line) as JsonValue;
+  } catch {
+    return undefined;
+  }
+  if (!isJsonObject(value) || !Number.isSafeInteger(value.id) || Number(value.id) < 1) return undefined;
+  if (Number.isSafeInteger(value.offset)) return value as Entry;
+  const { resource } = value;
+  if (!isJsonObject(resource) || !isJsonObject(resource.attributes) || !isJsonObject(resource.scope)) return undefined;
+  return value as Entry;
 }

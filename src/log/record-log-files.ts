@@ -1,11 +1,11 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from '../core/error-code.js';
+import { errorCode } from '../core/errors.js';
 import { parseTraceId, type TraceId } from '../record/ids.js';
 import { parseRecordLine, RecordParseError } from '../record/record-line.js';
 import { type FileLine, readLines } from './line-reader.js';
+import { ResourceIndex } from './record-keys.js';
 import type { LoggedRecord, LogRange, RecordLogReader } from './record-log.js';
-import { ResourceIndex } from './resource-index.js';
 import { LOG_FILE, RESOURCES_FILE } from './trace-log.js';
 
 /** Is notified of a line in a record log that is not a record: damaged by the disk, or edited. */

@@ -1,6 +1,6 @@
-import type { ConnectionCounts } from '../core/connection-counts.js';
 import type { DiskUsage } from '../core/disk-guard.js';
 import type { Health } from '../core/health.js';
+import type { ConnectionCounts } from '../core/http-listener.js';
 import type { MemoryUsage } from '../core/memory-guard.js';
 import type { DestinationStatus, SignalStatus } from '../export/destination.js';
 import type { IntakeCounts } from '../receiver/export-intake.js';

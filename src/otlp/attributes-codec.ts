@@ -1,7 +1,6 @@
-import { reasonOf } from '../core/reason-of.js';
+import { reasonOf } from '../core/errors.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
-import type { EnumType, Field, FieldType, MessageType, ScalarKind } from './message-type.js';
-import type { PublicSchema } from './public-schema.js';
+import type { EnumType, Field, FieldType, MessageType, PublicSchema, ScalarKind } from './public-schema.js';
 
 /**
  * Turns a record's attributes (the engine's JSON: snake_case names, enums by name, 64-bit integers as strings) into the

@@ -4,10 +4,8 @@ import { JsonCodec } from './json-codec.js';
 import type { OtlpCodec, OtlpEncoding } from './otlp-codec.js';
 import { ProtobufCodec } from './protobuf-codec.js';
 import type { PublicSchema } from './public-schema.js';
-import type { BodyDecoder } from './request-decoder.js';
 import { splitJson } from './split-json.js';
-import { LargeBodyDecoder, splitProtobuf } from './wire/large-body-decoder.js';
-import { JsonDecoder, WireDecoder } from './wire/wire-decoder.js';
+import { type BodyDecoder, JsonDecoder, LargeBodyDecoder, splitProtobuf, WireDecoder } from './wire/wire-decoder.js';
 
 /** What makes records of OTLP. */
 export interface Decoding {

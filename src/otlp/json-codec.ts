@@ -1,4 +1,4 @@
-import { reasonOf } from '../core/reason-of.js';
+import { reasonOf } from '../core/errors.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
 import type { Signal } from '../record/record-batch.js';
 import type {

@@ -1,5 +1,5 @@
 import protobuf from 'protobufjs';
-import { reasonOf } from '../core/reason-of.js';
+import { reasonOf } from '../core/errors.js';
 import type { Signal } from '../record/record-batch.js';
 import type {
   AnyValue,
@@ -16,7 +16,7 @@ import type {
   TracesRequest,
 } from './export-request.js';
 import { checkFieldCount, checkValueLevel, type OtlpCodec, OtlpDecodeError } from './otlp-codec.js';
-import { loadProtoFiles } from './proto-files.js';
+import { loadProtoFiles } from './public-schema.js';
 import { requestToWire, type WireSpelling } from './to-wire.js';
 
 /**

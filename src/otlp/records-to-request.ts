@@ -14,7 +14,7 @@ import type {
   OtlpScope,
   OtlpSpan,
 } from './export-request.js';
-import { spanStartOf } from './span-start.js';
+import { spanStartOf } from './span-event-type.js';
 
 /** The scope of records that came without one, so that they are read as the engine's again. */
 const DEFAULT_SCOPE = 'dbt-core';

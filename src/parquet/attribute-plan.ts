@@ -1,4 +1,4 @@
-import { ENUM_FIELDS, mayBeSpeltOtherwise } from '../otlp/spelling.js';
+import { ENUM_FIELDS, mayBeSpeltOtherwise } from '../otlp/attribute-schema.js';
 import { type ByteCursor, type TextSlice, textSlice } from './byte-cursor.js';
 import { ByteBuffer, ByteSource } from './bytes.js';
 import { ConstantText, type TextColumn } from './column.js';

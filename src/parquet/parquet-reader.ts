@@ -6,8 +6,8 @@ import {
   parquetReadObjects,
   type RowGroup,
 } from 'hyparquet';
-import { readableBytes } from '../core/readable-bytes.js';
-import { reasonOf } from '../core/reason-of.js';
+import { reasonOf } from '../core/errors.js';
+import { readableBytes } from '../core/text.js';
 import type { Row } from './record-from-row.js';
 
 /** A file cannot be read as Parquet; the message says what is wrong with it. */

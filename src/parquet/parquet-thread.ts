@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../core/clock.js';
-import type { Component } from '../core/component.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { startThread, type Thread } from '../core/thread.js';
 import type { ParquetJob, ParquetJobWriter } from './run-parquet.js';

@@ -6,18 +6,24 @@ import { ProgressLine } from '../cli/progress-line.js';
 import { resolveForCommand } from '../cli/resolve-for-command.js';
 import { stopped } from '../cli/stopped.js';
 import type { Configuration } from '../config/configuration.js';
-import { formatDuration } from '../config/duration.js';
-import { counted } from '../core/counted.js';
-import { isLoopback } from '../core/is-loopback.js';
+import { ConfigurationError } from '../config/configuration-error.js';
+import { formatDuration, parseDurationMs } from '../config/duration.js';
+import { quoted } from '../config/mask.js';
+import { parsePlatformId } from '../config/platform-settings.js';
+import type { SettingContext } from '../config/setting.js';
+import { SETTINGS, type SettingKey, type SettingValues } from '../config/settings.js';
+import { type Clock, pause } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
+import { isLoopback } from '../core/host-check.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
+import { counted } from '../core/text.js';
 import type { TraceId } from '../record/ids.js';
-import type { HostedRunKey, PullStore } from '../storage/pull-store.js';
+import type { HostedRunKey, PullStore, WatchScope } from '../storage/pull-store.js';
 import { type HostedRuns, MAX_WAITING_RUNS } from './hosted-runs.js';
 import type { PlatformApi } from './platform-api.js';
 import { PlatformError } from './platform-error.js';
-import { type PullPlan, planPull, type WantedRuns } from './pull-plan.js';
 import type { PulledRun } from './run-puller.js';
-import { RunWatch } from './run-watch.js';
 
 /** What a pull works with. */
 export interface OpenedPull {
@@ -262,4 +268,203 @@ async function pullWatch(
   stderr.write(`pulled ${runCount} runs, ${recordCount} records\n`);
   if (givenUpCount > 0) return EXIT.failed;
   return unreadableCount > 0 ? EXIT.unreadable : EXIT.ok;
+}
+
+/** What a watch looks for. */
+export interface RunWatchConfig {
+  readonly scope: WatchScope;
+  /** How often, in milliseconds. */
+  readonly intervalMs: number;
+  /** Where it begins when it never ran before, and how far it looks back at its start, as a time of creation. */
+  readonly sinceUnixMs: number;
+  /** More runs than this do not wait at a time; the others are found when some are done. */
+  readonly maxWaiting: number;
+}
+
+/** What a watch works with. */
+export interface RunWatchDeps {
+  readonly api: PlatformApi;
+  readonly store: PullStore;
+  /** Called when there may be something new in the store. */
+  readonly onNoted: () => void;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** A run may be listed a while after others that were created later, in milliseconds. */
+const OVERLAP_MS = 10 * 60_000;
+/** The platform's clock may be ahead of ours, in milliseconds. */
+const MAX_AHEAD_MS = 86_400_000;
+
+/**
+ * Finds new runs of an account by asking for its list again and again, and notes them in the store. It goes on where it
+ * stopped, by a cursor in the store: the time of creation up to which all runs are noted.
+ */
+export class RunWatch implements Component {
+  readonly name = 'platform watch';
+  private readonly stop = new AbortController();
+  private working: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly config: RunWatchConfig,
+    private readonly deps: RunWatchDeps,
+  ) {}
+
+  /**
+   * Looks once, so that a wrong token or account is told at once, then goes on in the background.
+   * @param stop gives up the first look
+   * @throws PlatformError
+   */
+  async start(stop?: AbortSignal): Promise<void> {
+    stop?.addEventListener('abort', () => this.stop.abort(stop.reason), { once: true });
+    const cursor = await this.deps.store.findCursor(this.config.scope);
+    await this.look(Math.min(cursor ?? Number.POSITIVE_INFINITY, this.config.sinceUnixMs));
+    this.working = this.work();
+  }
+
+  async shutdown(_deadline: AbortSignal): Promise<void> {
+    this.stop.abort();
+    await this.working;
+  }
+
+  private async work(): Promise<void> {
+    for (;;) {
+      await pause(this.deps.clock, this.config.intervalMs, this.stop.signal);
+      if (this.stop.signal.aborted) return;
+      try {
+        const cursor = await this.deps.store.findCursor(this.config.scope);
+        await this.look(cursor ?? this.config.sinceUnixMs);
+      } catch (error) {
+        if (this.stop.signal.aborted) return;
+        const reason = reasonOf(error);
+        this.deps.logger.warn({ reason }, 'failed to ask the platform for new runs; retrying');
+      }
+    }
+  }
+
+  /** Notes the runs created since a time, page by page; the cursor follows. */
+  private async look(fromUnixMs: number): Promise<void> {
+    const { api, store, onNoted, clock, logger } = this.deps;
+    const { scope, maxWaiting } = this.config;
+    const nowUnixMs = clock.nowUnixMs();
+    const query = {
+      jobId: scope.jobId,
+      createdFromUnixMs: Math.max(0, fromUnixMs - OVERLAP_MS),
+      createdToUnixMs: nowUnixMs + MAX_AHEAD_MS,
+    };
+    for await (const runs of api.listRuns(query, this.stop.signal)) {
+      const keys = runs.map(({ runId }) => ({ platform: scope.platform, accountId: scope.accountId, runId }));
+      if (!(await store.add(keys, nowUnixMs, maxWaiting))) {
+        logger.info({ maxWaiting }, 'too many hosted runs are waiting; the search for new ones is paused');
+        break;
+      }
+      onNoted();
+      const newest = Math.max(...runs.map(({ createdUnixMs }) => createdUnixMs ?? 0));
+      if (newest > ((await store.findCursor(scope)) ?? 0)) await store.saveCursor(scope, newest);
+    }
+  }
+}
+
+/** What a pull was asked to do. */
+export interface PullPlan {
+  /** With the platform as the flags have it. */
+  readonly configuration: Configuration;
+  readonly accountId: string;
+  readonly wanted: WantedRuns;
+}
+
+/** Which runs. */
+export type WantedRuns =
+  | { readonly kind: 'one'; readonly runId: string }
+  | { readonly kind: 'list' | 'watch'; readonly jobId: string | null; readonly sinceUnixMs: number };
+
+/** How far a watch looks back at its start by default, in milliseconds: a day. */
+const WATCH_BACK_MS = 86_400_000;
+
+/** Puts flags and configuration together. @throws ConfigurationError with every problem at once. */
+export function planPull({ context, flags, switches }: Invocation, resolved: Configuration): PullPlan {
+  const problems: string[] = [];
+  const settingContext: SettingContext = { baseDir: context.workingDir, homeDir: context.homeDir };
+  const configuration: Configuration = {
+    ...resolved,
+    'platform-url': setting('base-url', 'platform-url'),
+    'platform-account': setting('account', 'platform-account'),
+    'platform-interval': setting('interval', 'platform-interval'),
+  };
+  const { 'platform-url': url, 'platform-account': accountId, platformSecrets } = configuration;
+  if (url === 'off' && flags['base-url'] === undefined)
+    problems.push('--base-url is missing: name the platform, such as https://cloud.example.com');
+  if (accountId === 'off' && flags.account === undefined)
+    problems.push("--account is missing: name the account's number (it is in the platform's addresses)");
+  if (platformSecrets.token === null) {
+    problems.push('RUN_BRIDGE_PLATFORM_TOKEN is not set: set it to a token of the platform that may read the account');
+  }
+  const wanted = findWanted();
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return { configuration, accountId, wanted };
+
+  function setting<K extends SettingKey>(flag: string, key: K): SettingValues[K] {
+    const text = flags[flag];
+    if (text === undefined) return resolved[key];
+    const value = SETTINGS[key].parse(text, settingContext);
+    if (value !== undefined) return value;
+    problems.push(`--${flag}: ${quoted(text)} is not ${SETTINGS[key].expected}`);
+    return resolved[key];
+  }
+
+  function findWanted(): WantedRuns {
+    const isWatch = switches.has('watch');
+    const runId = id('run');
+    const jobId = id('job');
+    const sinceUnixMs = since();
+    if (flags.interval !== undefined && !isWatch) problems.push('--interval goes with --watch');
+    if (flags.run !== undefined) {
+      const others = [...['job', 'since'].filter((flag) => flags[flag] !== undefined), ...(isWatch ? ['watch'] : [])];
+      if (others.length > 0)
+        problems.push(`--run is one run: leave out ${others.map((flag) => `--${flag}`).join(' and ')}`);
+      return { kind: 'one', runId: runId ?? '' };
+    }
+    if (!isWatch && flags.since === undefined) {
+      problems.push(
+        'no runs given: pass --run ID, --since TIME (such as 24h), or --watch; --job ID goes with the last two',
+      );
+    }
+    const defaultSince = context.clock.nowUnixMs() - WATCH_BACK_MS;
+    return { kind: isWatch ? 'watch' : 'list', jobId, sinceUnixMs: sinceUnixMs ?? defaultSince };
+  }
+
+  function id(flag: string): string | null {
+    const text = flags[flag];
+    if (text === undefined) return null;
+    const parsed = parsePlatformId(text);
+    if (parsed === undefined) problems.push(`--${flag}: ${JSON.stringify(text)} is not a number of the platform`);
+    return parsed ?? null;
+  }
+
+  function since(): number | undefined {
+    if (flags.since === undefined) return undefined;
+    const unixMs = parseSinceTime(flags.since, context.clock.nowUnixMs());
+    if (unixMs === undefined) {
+      problems.push(
+        `--since: ${JSON.stringify(flags.since)} is not a time in the past such as 24h or 2026-01-31T08:00Z`,
+      );
+    }
+    return unixMs;
+  }
+}
+
+const ISO_TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?(Z|[+-]\d\d:?\d\d)?$/i;
+/** A hundred years. */
+const MAX_BACK_MS = 36_525 * 86_400_000;
+
+/**
+ * Parses a time: `24h` or `30d` ago, or ISO 8601, in UTC without a zone.
+ * @returns milliseconds since the Unix epoch; `undefined` if it is neither, or in the future
+ */
+export function parseSinceTime(text: string, nowUnixMs: number): number | undefined {
+  const backMs = parseDurationMs(text, MAX_BACK_MS);
+  if (backMs !== undefined) return nowUnixMs - backMs;
+  const [, date, time = '00:00', zone = 'Z'] = ISO_TIME.exec(text.trim()) ?? [];
+  const unixMs = Date.parse(`${date}T${time}${zone.toUpperCase()}`);
+  return Number.isNaN(unixMs) || unixMs > nowUnixMs ? undefined : unixMs;
 }

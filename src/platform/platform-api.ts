@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import { ZodError } from 'zod';
-import { errorCode } from '../core/error-code.js';
-import { readableBytes } from '../core/readable-bytes.js';
+import { errorCode } from '../core/errors.js';
+import { readableBytes } from '../core/text.js';
 import { PlatformError } from './platform-error.js';
 import { type PlatformAnswer, type PlatformHttp, readJson } from './platform-http.js';
 import {

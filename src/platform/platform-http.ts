@@ -1,11 +1,8 @@
-import type { Clock, Timer } from '../core/clock.js';
-import { errorCode } from '../core/error-code.js';
+import { type Clock, pause, type Timer } from '../core/clock.js';
+import { errorCode, reasonOf } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
-import { pause } from '../core/pause.js';
-import { readableBytes } from '../core/readable-bytes.js';
-import { reasonOf } from '../core/reason-of.js';
-import { parseRetryAfterMs } from '../core/retry-after.js';
-import type { RetryPolicy } from '../core/retry-policy.js';
+import { parseRetryAfterMs, type RetryPolicy } from '../core/retry-policy.js';
+import { readableBytes } from '../core/text.js';
 import { PlatformError } from './platform-error.js';
 import { parseEnvelope } from './platform-run.js';
 

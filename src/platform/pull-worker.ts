@@ -1,8 +1,7 @@
-import type { Clock } from '../core/clock.js';
-import type { Component } from '../core/component.js';
+import { type Clock, pause } from '../core/clock.js';
+import { reasonOf } from '../core/errors.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { pause } from '../core/pause.js';
-import { reasonOf } from '../core/reason-of.js';
 import type { RetryPolicy } from '../core/retry-policy.js';
 import type { HostedRunRow, PullStore } from '../storage/pull-store.js';
 import type { PlatformApi } from './platform-api.js';

@@ -1,8 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '../core/clock.js';
+import { type Clock, pause } from '../core/clock.js';
 import type { Guard } from '../core/guard.js';
-import { pause } from '../core/pause.js';
 import { offerDelivery } from '../files/offer-delivery.js';
 import { ParquetFile } from '../files/parquet-file.js';
 import { type ReadingProgress, ReadingTally } from '../files/reading-tally.js';

@@ -9,7 +9,7 @@ import { EXIT, type ExitCode } from '../cli/exit-code.js';
 import { refuseShared } from '../cli/refuse-shared.js';
 import { resolveForCommand } from '../cli/resolve-for-command.js';
 import { parseDurationMs } from '../config/duration.js';
-import { alignedRows } from '../core/aligned-rows.js';
+import { alignedRows } from '../core/text.js';
 import type { CommandHost } from '../feature.js';
 import { listTraces } from '../log/record-log-files.js';
 import { QueryEngine } from './engine.js';

@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from '../core/error-code.js';
-import { namesIn } from '../core/names-in.js';
-import { slices } from '../core/slices.js';
+import { errorCode } from '../core/errors.js';
+import { namesIn } from '../core/folders.js';
+import { slices } from '../core/lists.js';
 import type { TraceId } from '../record/ids.js';
 import type { UnnamedRun } from '../storage/trace-catalog.js';
 

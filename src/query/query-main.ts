@@ -1,8 +1,7 @@
 // The program of the process that runs one query; `QueryEngine` starts it, with an empty environment, in the folder of runs.
 // Like main.ts it is a program of its own, so it may touch the process.
 import { text } from 'node:stream/consumers';
-import { errorCode } from '../core/error-code.js';
-import { reasonOf } from '../core/reason-of.js';
+import { errorCode, reasonOf } from '../core/errors.js';
 import { QueryError, type QueryErrorCode, type QueryMessage, type QueryTask } from './protocol.js';
 
 /** Memory of the process beside the database engine's own limit, in bytes: the program, and rows being sent. */

@@ -1,5 +1,5 @@
 import { Router } from 'express';
-import type { ListenAddress } from '../core/open-port.js';
+import type { ListenAddress } from '../core/http-listener.js';
 import { API_PATH } from '../run/api-path.js';
 
 /** The description of a bridge at `GET /api/run-bridge/v1`. */

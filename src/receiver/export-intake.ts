@@ -5,7 +5,7 @@ import { MEMORY_PER_BODY_BYTE } from '../core/memory-guard.js';
 import type { OtlpCodec, OtlpEncoding } from '../otlp/otlp-codec.js';
 import { BodyPool, type BodyRoom, ByteBudget, type WholeBody } from '../otlp/read-body.js';
 import { NO_ROOM, type Refusal, RefusalLog, RequestError, refusalOf, ShortageError } from '../otlp/refusal.js';
-import type { BodyDecoder, DecodedRequest } from '../otlp/request-decoder.js';
+import type { BodyDecoder, DecodedRequest } from '../otlp/wire/wire-decoder.js';
 import type { Delivery, RecordConsumer, Signal } from '../record/record-batch.js';
 import { batchOfAccount, recordCountOf } from '../record/record-page.js';
 

@@ -1,12 +1,15 @@
 import type { RequestListener } from 'node:http';
 import express, { type Express, type NextFunction, type Request, type Response, type Router } from 'express';
-import type { Component } from '../core/component.js';
-import type { ConnectionCounts } from '../core/connection-counts.js';
 import type { Health, HealthState } from '../core/health.js';
 import { healthRouter } from '../core/health-router.js';
-import { HttpListener, type HttpListenerConfig } from '../core/http-listener.js';
+import {
+  type ConnectionCounts,
+  HttpListener,
+  type HttpListenerConfig,
+  type ListenAddress,
+} from '../core/http-listener.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import type { ListenAddress } from '../core/open-port.js';
 import type { SenderGate } from '../core/sender-gate.js';
 import { readBody } from '../otlp/read-body.js';
 import { NO_METRICS, RequestError } from '../otlp/refusal.js';

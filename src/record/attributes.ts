@@ -1,5 +1,4 @@
-import type { JsonObject, JsonValue } from './json.js';
-import { isJsonObject } from './json.js';
+import { isJsonObject, type JsonObject, type JsonValue } from './json.js';
 
 /**
  * A record's attributes: one JSON object, kept as its text until someone needs a value. The text is what is written,
@@ -71,4 +70,12 @@ export class Attributes {
     const value = this.get(name);
     return isJsonObject(value) ? value : undefined;
   }
+}
+
+/**
+ * A text's characters in memory of their own. What is cut out of a line (by `JSON.parse`, `slice` or a pattern) may be a
+ * reference into it that keeps the whole line in memory; whoever holds such a text for long holds a copy instead.
+ */
+export function ownText(text: string): string {
+  return Buffer.from(text, 'utf16le').toString('utf16le');
 }

@@ -1,4 +1,4 @@
-import { reasonOf } from '../core/reason-of.js';
+import { reasonOf } from '../core/errors.js';
 import { Attributes } from './attributes.js';
 import { parseSpanId, parseTraceId, type SpanId, type TraceId } from './ids.js';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.js';

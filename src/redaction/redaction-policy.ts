@@ -1,5 +1,5 @@
 import { type AttributePolicy, EVENTS, POLICY_BY_KEY } from '../record/event-table.js';
-import { eventName } from '../run/event-name.js';
+import { eventName } from '../run/node-outcome.js';
 
 /**
  * How much of SQL leaves the machine. `literals` (default): statements stay readable, their literals become `?` and

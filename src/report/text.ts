@@ -1,13 +1,11 @@
-import { alignedRows } from '../core/aligned-rows.js';
-import { counted } from '../core/counted.js';
+import { alignedRows, counted } from '../core/text.js';
 import { invocationIdOf, type TraceId } from '../record/ids.js';
 import { ageText } from '../run/measures/age-text.js';
-import type { CommandMeasures } from '../run/measures/command-measures.js';
 import type { Comparison } from '../run/measures/comparison.js';
 import type { PathLink } from '../run/measures/critical-path.js';
 import { measuresDocument } from '../run/measures/measures-document.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
-import { slowestNodes } from '../run/measures/slowest-nodes.js';
+import { type CommandMeasures, slowestNodes } from '../run/measures/run-totals.js';
 import { shareOf } from '../run/measures/time-split.js';
 import { hasOwnWord, type NodeVerdict } from '../run/run-summary.js';
 

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../core/clock.js';
-import type { Component } from '../core/component.js';
+import { reasonOf } from '../core/errors.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { reasonOf } from '../core/reason-of.js';
 import type { RetainedSize } from '../storage/retention-store.js';
 import type { Removals } from './removals.js';
 

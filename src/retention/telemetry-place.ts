@@ -1,9 +1,7 @@
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from '../core/error-code.js';
-import { readFolderSize } from '../core/folder-size.js';
-import { readFolderUsage } from '../core/folder-usage.js';
-import { makeFolderIn } from '../core/make-folder-in.js';
+import { errorCode } from '../core/errors.js';
+import { makeFolderIn, readFolderSize, readFolderUsage } from '../core/folders.js';
 import { parseTraceId, type TraceId } from '../record/ids.js';
 import { ROWS_FOLDER } from '../run/run-row-backup.js';
 import type { ObjectStore } from '../storage/bucket/object-store.js';

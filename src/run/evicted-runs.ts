@@ -1,5 +1,4 @@
-import type { Clock } from '../core/clock.js';
-import { EarliestTimer } from '../core/earliest-timer.js';
+import { type Clock, EarliestTimer } from '../core/clock.js';
 import type { TraceId } from '../record/ids.js';
 import type { PendingVerdict } from './run-state.js';
 

@@ -1,10 +1,9 @@
-import { groupBy } from '../core/group-by.js';
+import { groupBy } from '../core/lists.js';
 import type { SpanId } from '../record/ids.js';
 import { resourceKey, UNKNOWN_RESOURCE } from '../record/resource.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import { InvocationParts } from './invocation-parts.js';
-import { LIKELY } from './parent-evidence.js';
-import type { RootSpan, SpanGroup } from './span-group.js';
+import { LIKELY, type RootSpan, type SpanGroup } from './span-group.js';
 
 /**
  * Maximum number of invocations in one trace for which detached groups are compared. Beyond, such groups go to the first one,

@@ -4,12 +4,10 @@ import { CELL, type PageBatch, type RecordPage } from '../record/record-page.js'
 import { resourceKey } from '../record/resource.js';
 import { SpanIdTable } from '../record/span-id-table.js';
 import type { LogRecord, SpanEnd, SpanStart } from '../record/telemetry-record.js';
-import { eventName } from './event-name.js';
 import { assignGroups } from './group-assignment.js';
 import type { InvocationParts } from './invocation-parts.js';
-import { NodeEndReader, ROW_KIND, type RowKind, type RowPlace, rowKind } from './node-end-reader.js';
-import { CERTAIN, isInvocationName, parentEvidence } from './parent-evidence.js';
-import { SpanGroup } from './span-group.js';
+import { eventName, NodeEndReader, ROW_KIND, type RowKind, type RowPlace, rowKind } from './node-outcome.js';
+import { CERTAIN, isInvocationName, parentEvidence, SpanGroup } from './span-group.js';
 
 /** Maximum number of spans of a trace that are distinguished, about 30 bytes each; beyond, a span follows its parent or is ambiguous. */
 const MAX_SPANS = 4_000_000;

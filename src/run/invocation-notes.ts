@@ -1,8 +1,7 @@
-import type { Clock, Timer } from '../core/clock.js';
-import type { Component } from '../core/component.js';
+import { type Clock, pause, type Timer } from '../core/clock.js';
 import type { HealthState } from '../core/health.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { pause } from '../core/pause.js';
 import type { TraceId } from '../record/ids.js';
 import { accountOf, accountOfStep, importBeganUnixMs, type Resource, stepIdOf } from '../record/resource.js';
 import { toUnixMs } from '../record/unix-nano.js';

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from '../core/error-code.js';
-import { slices } from '../core/slices.js';
+import { errorCode } from '../core/errors.js';
+import { slices } from '../core/lists.js';
 import { parseRunRows } from '../storage/parse-run-rows.js';
 import type { RunRows } from '../storage/run-rows.js';
 import { ROWS_FOLDER } from './run-row-backup.js';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { slices } from '../core/slices.js';
+import { slices } from '../core/lists.js';
 import { listTraces } from '../log/record-log-files.js';
 import type { TraceId } from '../record/ids.js';
 import type { UnixNano } from '../record/unix-nano.js';

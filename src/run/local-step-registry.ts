@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../core/clock.js';
-import type { Component } from '../core/component.js';
+import { reasonOf } from '../core/errors.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { reasonOf } from '../core/reason-of.js';
 import type { TraceId } from '../record/ids.js';
 import { UNKNOWN_RESOURCE } from '../record/resource.js';
 import type { ArtifactStore } from '../storage/artifact/artifact-store.js';

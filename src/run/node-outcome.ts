@@ -1,8 +1,10 @@
-import type { Attributes } from '../record/attributes.js';
+import { Attributes, ownText } from '../record/attributes.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../record/json.js';
-import { ownText } from '../record/own-text.js';
+import { isSame } from '../record/line-buffer.js';
+import { CELL, type RecordPage } from '../record/record-page.js';
+import type { Resource } from '../record/resource.js';
 import type { SpanEnd, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
-import { eventName } from './event-name.js';
+import type { UnixNano } from '../record/unix-nano.js';
 import type { EngineWord, NodeVerdict } from './run-summary.js';
 
 /** LogMessage code of a node whose task was cancelled; carries the node's `unique_id`. */
@@ -174,4 +176,256 @@ export function enumValue(value: JsonValue | undefined, prefix: string): string 
   if (typeof value !== 'string') return undefined;
   const capitals = value.toUpperCase();
   return capitals.startsWith(prefix) ? capitals.slice(prefix.length) : capitals;
+}
+
+/**
+ * The state of one node of an invocation, about 200 bytes: records are added in any order, and two halves
+ * merge into the same result.
+ */
+export class NodeFacts {
+  /** The end of its NodeProcessed span; the latest where there are several. */
+  private processed: NodeEnd | null = null;
+  /** The end of its NodeEvaluated span of phase RUN, or of one that failed: all there is where NodeProcessed never ended. */
+  private evaluated: NodeEnd | null = null;
+  private interruption: InterruptionSign = 'none';
+  private selected: boolean | null = null;
+
+  /** The start of its NodeProcessed span. */
+  addProcessedStart(isSelected: boolean): void {
+    this.selected = this.selected || isSelected;
+  }
+
+  addProcessedEnd(end: NodeEnd): void {
+    this.selected = this.selected || end.isSelected;
+    this.processed = later(this.processed, end);
+  }
+
+  addEvaluatedEnd(end: NodeEnd): void {
+    if (end.isLastPhase || end.plain === 'error') this.evaluated = later(this.evaluated, end);
+  }
+
+  addInterruption(kind: Interruption['kind']): void {
+    this.interruption = stronger(this.interruption, kind === 'query' ? 'query' : 'hard');
+  }
+
+  merge(other: NodeFacts): void {
+    if (other.processed !== null) this.processed = later(this.processed, other.processed);
+    if (other.evaluated !== null) this.evaluated = later(this.evaluated, other.evaluated);
+    this.interruption = stronger(this.interruption, other.interruption);
+    this.selected = this.selected || (other.selected ?? this.selected);
+  }
+
+  /** Whether the command was asked for it; `null` where no NodeProcessed span was seen. */
+  get isSelected(): boolean | null {
+    return this.selected;
+  }
+
+  get verdict(): NodeVerdict {
+    const end = this.processed ?? this.evaluated;
+    if (end === null) return nodeVerdictOf(null, this.interruption);
+    if (this.interruption === 'hard') return 'canceled';
+    return this.interruption === 'query' ? end.afterCanceledQuery : end.plain;
+  }
+
+  /** When the node was found to have failed; `null` where it did not, or was cut short. */
+  get failureTimeUnixNano(): UnixNano | null {
+    const { verdict } = this;
+    if (verdict !== 'failed' && verdict !== 'error') return null;
+    return (this.processed ?? this.evaluated)?.endTimeUnixNano ?? null;
+  }
+
+  /** Whether NodeProcessed ended, and not around these times: they belong to the node in another invocation. */
+  excludes(startTimeUnixNano: UnixNano, endTimeUnixNano: UnixNano): boolean {
+    if (this.processed === null) return false;
+    return startTimeUnixNano < this.processed.startTimeUnixNano || endTimeUnixNano > this.processed.endTimeUnixNano;
+  }
+}
+
+function later(a: NodeEnd | null, b: NodeEnd): NodeEnd {
+  if (a === null || b.endTimeUnixNano > a.endTimeUnixNano) return b;
+  if (b.endTimeUnixNano < a.endTimeUnixNano) return a;
+  return b.plain > a.plain ? b : a;
+}
+
+const STRENGTH: Readonly<Record<InterruptionSign, number>> = { none: 0, query: 1, hard: 2 };
+
+function stronger(a: InterruptionSign, b: InterruptionSign): InterruptionSign {
+  return STRENGTH[a] >= STRENGTH[b] ? a : b;
+}
+
+/** The content of one span's end about a node. */
+export interface NodeEnd {
+  readonly startTimeUnixNano: UnixNano;
+  readonly endTimeUnixNano: UnixNano;
+  /** Verdicts without an interruption, and with the weak sign of one. */
+  readonly plain: NodeVerdict;
+  readonly afterCanceledQuery: NodeVerdict;
+  /** Whether it was the phase that executes the node, which is its last one. */
+  readonly isLastPhase: boolean;
+  /** `in_selection` of NodeProcessed, which is left out where it is false; NodeEvaluated has none. */
+  readonly isSelected: boolean;
+}
+
+/** What is read of the end of a node's span. */
+export type NodeSpanEnd = Pick<SpanEnd, 'attributes' | 'status' | 'startTimeUnixNano' | 'endTimeUnixNano'>;
+
+/** Reads the end of a NodeProcessed or NodeEvaluated span. */
+export function nodeEndOf(end: NodeSpanEnd): NodeEnd {
+  const phase = end.attributes.text('phase')?.toUpperCase() ?? '';
+  return {
+    startTimeUnixNano: end.startTimeUnixNano,
+    endTimeUnixNano: end.endTimeUnixNano,
+    plain: nodeVerdictOf(end, 'none'),
+    afterCanceledQuery: nodeVerdictOf(end, 'query'),
+    isLastPhase: phase === 'RUN' || phase === 'EXECUTION_PHASE_RUN',
+    isSelected: isSelected(end),
+  };
+}
+
+/** Whether a NodeProcessed record marks its node as selected. */
+export function isSelected({ attributes }: Pick<SpanEnd, 'attributes'>): boolean {
+  return attributes.get('in_selection') === true;
+}
+
+/** How our lines mark a selected node; inside a text the quotation marks would be escaped. */
+const IN_SELECTION = Buffer.from('"in_selection":true');
+
+/** Different values, and different combinations of them, that are remembered; a schema has some dozens. */
+const MAX_REMEMBERED = 256;
+/** The longest of them, as JSON; nodes with longer ones are read from their records. */
+const MAX_VALUE_BYTES = 256;
+
+/** What an outcome and a phase mean, without the times. */
+type Meaning = Pick<NodeEnd, 'plain' | 'afterCanceledQuery' | 'isLastPhase'>;
+
+/** No value. */
+const NONE = 0;
+
+/**
+ * Reads how nodes ended from a page's cells. Thousands of nodes share a handful of outcomes, phases and details, so each
+ * is made once, and what they mean together is found out once.
+ */
+export class NodeEndReader {
+  private readonly values: { readonly bytes: Buffer; readonly json: string }[] = [{ bytes: Buffer.alloc(0), json: '' }];
+  /** By status code and the numbers of outcome, phase and detail. */
+  private readonly meanings = new Map<number, Meaning>();
+
+  /** `undefined` where the records have to be asked. */
+  read(page: RecordPage, span: number): NodeEnd | undefined {
+    const outcome = this.value(page, span, CELL.outcomeStart);
+    const phase = this.value(page, span, CELL.phaseStart);
+    const detail = this.value(page, span, CELL.detailStart);
+    if (outcome === undefined || outcome === NONE || phase === undefined || detail === undefined) return undefined;
+    const { plain, afterCanceledQuery, isLastPhase } = this.meaning(
+      page.cell(span, CELL.statusCode),
+      outcome,
+      phase,
+      detail,
+    );
+    return {
+      startTimeUnixNano: page.startTimeUnixNano(span),
+      endTimeUnixNano: page.endTimeUnixNano(span),
+      plain,
+      afterCanceledQuery,
+      isLastPhase,
+      isSelected: page.lines
+        .subarray(page.cell(span, CELL.endLine), page.cell(span, CELL.lineEnd))
+        .includes(IN_SELECTION),
+    };
+  }
+
+  private meaning(code: number, outcome: number, phase: number, detail: number): Meaning {
+    const key = ((code * MAX_REMEMBERED + outcome) * MAX_REMEMBERED + phase) * MAX_REMEMBERED + detail;
+    const known = this.meanings.get(key);
+    if (known !== undefined) return known;
+    const json = (value: number) => this.values[value]?.json ?? '';
+    const members = [`"node_outcome":${json(outcome)}`, `"phase":${json(phase) || '""'}`];
+    if (detail !== NONE) members.push(json(detail));
+    const attributes = Attributes.of(JSON.parse(`{${members.join(',')}}`) as JsonObject);
+    const times = { startTimeUnixNano: 0n, endTimeUnixNano: 0n };
+    const meaning = nodeEndOf({ attributes, status: { message: null, code }, ...times });
+    if (this.meanings.size < MAX_REMEMBERED) this.meanings.set(key, meaning);
+    return meaning;
+  }
+
+  /** The number of what stands between two cells' places; `undefined` where it is long, or one too many. */
+  private value(page: RecordPage, span: number, startCell: number): number | undefined {
+    const start = page.cell(span, startCell);
+    const end = page.cell(span, startCell + 1);
+    if (end === 0) return NONE;
+    if (end - start > MAX_VALUE_BYTES) return undefined;
+    const { values } = this;
+    for (let index = 1; index < values.length; index++) {
+      if (isSame((values[index] as { bytes: Buffer }).bytes, page.lines, start, end)) return index;
+    }
+    if (values.length >= MAX_REMEMBERED) return undefined;
+    return (
+      values.push({
+        bytes: Buffer.from(page.lines.subarray(start, end)),
+        json: page.lines.toString('utf8', start, end),
+      }) - 1
+    );
+  }
+}
+
+/** The properties of a span or log record that the run model uses, by its event type. */
+export const ROW_KIND = {
+  /** Its records contain more than the numbers of a page: a root, a phase, a hook, a message that may report an interruption … */
+  telling: 0,
+  nodeProcessed: 1,
+  nodeEvaluated: 2,
+  /** Only where it hangs and when it was matters (and how severe it is). */
+  plain: 3,
+  /** Whether it was cancelled, too. */
+  query: 4,
+} as const;
+
+export type RowKind = (typeof ROW_KIND)[keyof typeof ROW_KIND];
+
+const KINDS: ReadonlyMap<string, RowKind> = new Map<string, RowKind>([
+  ['Invocation', ROW_KIND.telling],
+  ['Process', ROW_KIND.telling],
+  ['PhaseExecuted', ROW_KIND.telling],
+  ['HookProcessed', ROW_KIND.telling],
+  ['ArtifactWritten', ROW_KIND.telling],
+  ['Groups', ROW_KIND.telling],
+  ['ProgressMessage', ROW_KIND.telling],
+  ['LogMessage', ROW_KIND.telling],
+  ['QueryExecuted', ROW_KIND.query],
+  ['NodeProcessed', ROW_KIND.nodeProcessed],
+  ['NodeEvaluated', ROW_KIND.nodeEvaluated],
+]);
+
+/** @param eventType full name */
+export function rowKind(eventType: string): RowKind {
+  return KINDS.get(eventName(eventType)) ?? ROW_KIND.plain;
+}
+
+/** A span or log record in a page, and where its lines stand in the record log. */
+export interface RowPlace {
+  readonly page: RecordPage;
+  readonly row: number;
+  readonly kind: RowKind;
+  readonly resource: Resource;
+  /** Added to a place in the page's lines it gives the place in the record log. */
+  readonly base: number;
+  /** When it arrived, in monotonic milliseconds. */
+  readonly arrivalMs: number;
+  readonly nodeEnds: NodeEndReader;
+}
+
+/**
+ * The last part of an event type, for example `NodeProcessed` of `v1.public.events.fusion.node.NodeProcessed`. The middle
+ * of the name changes with the engine (`v1.public.events.<engine>.…`), the last part does not.
+ */
+export function eventName(eventType: string): string {
+  return eventType.slice(eventType.lastIndexOf('.') + 1);
+}
+
+/** Frames of a Rust backtrace, from the first on: `   0: <unknown>`, `  18: start_thread`, `             at ./nptl/…`. */
+const FRAMES = /(?:^|\n) *0: (?:<unknown>[^\n]*|[^\n]*(?=\n +(?:1: |at )))(?:\n +(?:\d+: |at )[^\n]*)*/g;
+
+/** An error message without the stack frames of the engine's own code, which help nobody. */
+export function withoutFrames(message: string): string {
+  return message.includes('0: ') ? message.replaceAll(FRAMES, '') : message;
 }

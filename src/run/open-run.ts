@@ -1,5 +1,5 @@
-import { EarliestTimer } from '../core/earliest-timer.js';
-import type { Appended, AppendedPiece } from '../log/appended.js';
+import { EarliestTimer } from '../core/clock.js';
+import type { Appended, AppendedPiece } from '../log/trace-log.js';
 import type { TraceId } from '../record/ids.js';
 import type { RunRow } from '../storage/run-store.js';
 import type { ParkedRun } from './evicted-runs.js';

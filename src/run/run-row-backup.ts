@@ -1,10 +1,10 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../core/clock.js';
-import type { Component } from '../core/component.js';
-import { errorCode } from '../core/error-code.js';
+import { errorCode } from '../core/errors.js';
+import { makeFolderIn } from '../core/folders.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { makeFolderIn } from '../core/make-folder-in.js';
 import type { RowStore } from '../storage/row-store.js';
 
 /** The folder of runs' rows in the data folder, a file a run by its number. */

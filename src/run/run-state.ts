@@ -1,16 +1,22 @@
-import { type AppendedPiece, loggedRecords } from '../log/appended.js';
 import type { LoggedRecord } from '../log/record-log.js';
+import { type AppendedPiece, loggedRecords } from '../log/trace-log.js';
 import { accountOf } from '../record/resource.js';
 import type { UnixNano } from '../record/unix-nano.js';
 import type { StepRow } from '../storage/execution-store.js';
-import { countVerdicts, selectedNodes } from './count-verdicts.js';
 import { InvocationAssigner } from './invocation-assigner.js';
 import type { InvocationParts } from './invocation-parts.js';
-import { NodeFacts } from './node-facts.js';
+import { NodeFacts } from './node-outcome.js';
 import type { InvocationStep, InvocationSummary, NodeCounts } from './run-summary.js';
 import type { RunTrackerConfig } from './run-tracker-config.js';
 import type { TraceSteps } from './trace-steps.js';
-import { type VerdictEvidence, type VerdictWithReason, verdictOf, withEnding } from './verdict.js';
+import {
+  countVerdicts,
+  selectedNodes,
+  type VerdictEvidence,
+  type VerdictWithReason,
+  verdictOf,
+  withEnding,
+} from './verdict.js';
 
 /** The waiting times of a tracker's configuration. */
 export type EndingTimes = Pick<RunTrackerConfig, 'quietAfterProcessMs' | 'quietAfterInvocationMs' | 'silenceMs'>;

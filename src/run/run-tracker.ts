@@ -1,7 +1,6 @@
-import type { Timer } from '../core/clock.js';
-import type { Component } from '../core/component.js';
-import { whenAborted } from '../core/when-aborted.js';
-import type { Appended, AppendListener } from '../log/appended.js';
+import { type Timer, whenAborted } from '../core/clock.js';
+import type { Component } from '../core/lifecycle.js';
+import type { Appended, AppendListener } from '../log/trace-log.js';
 import type { TraceId } from '../record/ids.js';
 import { EvictedRuns, type ParkedRun } from './evicted-runs.js';
 import { OpenRun } from './open-run.js';

@@ -1,11 +1,11 @@
 import type { Clock } from '../core/clock.js';
-import type { Component } from '../core/component.js';
 import type { Guard } from '../core/guard.js';
 import type { HealthState } from '../core/health.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import type { Appended } from '../log/appended.js';
 import type { ForeignSegments } from '../log/foreign-segments.js';
 import type { RecordLogReader } from '../log/record-log.js';
+import type { Appended } from '../log/trace-log.js';
 import type { TraceId } from '../record/ids.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { Fence } from '../storage/fence.js';

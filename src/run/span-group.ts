@@ -1,7 +1,7 @@
 import type { LoggedRecord } from '../log/record-log.js';
+import { ownText } from '../record/attributes.js';
 import type { SpanId } from '../record/ids.js';
 import { isJsonObject, type JsonValue } from '../record/json.js';
-import { ownText } from '../record/own-text.js';
 import { CELL, type RecordPage } from '../record/record-page.js';
 import {
   ACCOUNT_ATTRIBUTE,
@@ -14,11 +14,15 @@ import {
 } from '../record/resource.js';
 import type { SpanEnd, SpanStart, SpanStatus, TelemetryRecord } from '../record/telemetry-record.js';
 import type { UnixNano } from '../record/unix-nano.js';
-import { eventName } from './event-name.js';
-import { ROW_KIND, type RowPlace } from './node-end-reader.js';
-import { isSelected, NodeFacts, nodeEndOf } from './node-facts.js';
-import { interruptionOf } from './node-outcome.js';
-import { LIKELY } from './parent-evidence.js';
+import {
+  eventName,
+  interruptionOf,
+  isSelected,
+  NodeFacts,
+  nodeEndOf,
+  ROW_KIND,
+  type RowPlace,
+} from './node-outcome.js';
 
 /** Severity of errors, OTel's SeverityNumber. */
 const ERROR_SEVERITY = 17;
@@ -353,3 +357,43 @@ function countOf(value: JsonValue | undefined): number | null {
   const count = typeof value === 'string' && value !== '' ? Number(value) : value;
   return typeof count === 'number' && Number.isSafeInteger(count) ? count : null;
 }
+
+/** How surely the parent of a NodeProcessed span is the invocation span. */
+export const CERTAIN = 3;
+/** How surely a span whose own record is missing is an invocation span; from this value on it counts as one. */
+export const LIKELY = 2;
+const POSSIBLE = 1;
+
+/**
+ * What a record says about the span it refers to (its parent, or a log record's span): a missing invocation span is identified
+ * by its children. In all of the engine's runs NodeProcessed, ArtifactWritten and the phases are
+ * its direct children, except the hook phases, which at trace level are children of a CallTrace.
+ */
+export function parentEvidence(record: TelemetryRecord): number {
+  const name = eventName(record.eventType);
+  if (record.recordType === 'LogRecord') {
+    if (record.spanName !== null && isInvocationName(record.spanName)) return CERTAIN;
+    if (name === 'Groups') return POSSIBLE;
+    // The first message of a command names the engine (`dbt-core`, `dbt-fusion`) and its version, on the invocation span.
+    return name === 'ProgressMessage' && record.attributes.text('action')?.startsWith('dbt-') ? LIKELY : 0;
+  }
+  switch (name) {
+    case 'NodeProcessed':
+      return CERTAIN;
+    case 'ArtifactWritten':
+      return LIKELY;
+    case 'PhaseExecuted':
+      return /ON_?RUN_?(START|END)/i.test(record.attributes.text('phase') ?? '') ? POSSIBLE : LIKELY;
+    case 'HookProcessed':
+      return POSSIBLE;
+    default:
+      return 0;
+  }
+}
+
+/** Whether a span's name is that of an invocation: `dbt invocation (…)`. */
+export function isInvocationName(spanName: string): boolean {
+  return INVOCATION_NAME.test(spanName);
+}
+
+const INVOCATION_NAME = /^\S+ invocation \(/;

@@ -1,4 +1,8 @@
+import { sql } from 'kysely';
 import type { TraceId } from '../record/ids.js';
+import { type Fence, ownTraces } from './fence.js';
+import type { StateDb } from './state-tables.js';
+import { StoreError } from './store-error.js';
 
 /** How far one destination has got with one run. */
 export interface ExportCursor {
@@ -48,4 +52,192 @@ export interface CursorStore {
 export interface ForeignCursor {
   readonly segment: string;
   readonly offset: number;
+}
+
+/** The data of a cursor's row. */
+interface CursorRow {
+  readonly traces_offset: number;
+  readonly logs_offset: number;
+  readonly finished_at_bytes: number | null;
+}
+
+interface PendingRow extends CursorRow {
+  readonly trace_id: TraceId;
+  readonly first_seen_unix_ms: number;
+  readonly last_seen_unix_ms: number;
+  readonly log_bytes: number;
+}
+
+/** Cursors in an SQL database. */
+export class SqlCursorStore implements CursorStore {
+  /** @param fence the identity of this process, if several share the database */
+  constructor(
+    private readonly db: StateDb,
+    private readonly fence?: Fence,
+  ) {}
+
+  async find(destination: string, traceId: TraceId): Promise<ExportCursor | undefined> {
+    const row = await this.db
+      .selectFrom('export_cursors')
+      .selectAll()
+      .where('destination', '=', destination)
+      .where('trace_id', '=', traceId)
+      .executeTakeFirst();
+    return row === undefined ? undefined : toCursor(destination, traceId, row);
+  }
+
+  async save(all: readonly ExportCursor[]): Promise<void> {
+    if (all.length === 0) return;
+    const { fence } = this;
+    if (fence === undefined) {
+      await write(this.db, all);
+      return;
+    }
+    await this.db.transaction().execute(async (transaction) => {
+      const traceIds = all.map(({ traceId }) => traceId);
+      const own = await ownTraces(transaction, traceIds, fence);
+      const cursors = all.filter(({ traceId }) => own.has(traceId));
+      if (cursors.length > 0) await write(transaction, cursors);
+    });
+  }
+
+  /** Two halves, so that each walks one index: runs seen since the registration, and older ones that have a cursor. */
+  async listPending(destination: string): Promise<readonly PendingRun[]> {
+    const isMine =
+      this.fence === undefined
+        ? sql`1 = 1`
+        : sql`run.trace_id in (select trace_id from cluster_traces where owner = ${this.fence.processId})`;
+    const { rows } = await sql<PendingRow>`
+      select run.trace_id as trace_id, run.first_seen_unix_ms as first_seen_unix_ms,
+        run.last_seen_unix_ms as last_seen_unix_ms, run.log_bytes as log_bytes,
+        coalesce(sent.traces_offset, 0) as traces_offset, coalesce(sent.logs_offset, 0) as logs_offset,
+        sent.finished_at_bytes as finished_at_bytes
+      from destinations as target
+      join runs as run on run.first_seen_unix_ms >= target.since_unix_ms
+      left join export_cursors as sent on sent.destination = target.name and sent.trace_id = run.trace_id
+      where target.name = ${destination} and (sent.trace_id is null or ${IS_BEHIND}) and ${isMine}
+      union all
+      select run.trace_id, run.first_seen_unix_ms, run.last_seen_unix_ms, run.log_bytes,
+        sent.traces_offset, sent.logs_offset, sent.finished_at_bytes
+      from destinations as target
+      join export_cursors as sent on sent.destination = target.name
+      join runs as run on run.trace_id = sent.trace_id
+      where target.name = ${destination} and run.first_seen_unix_ms < target.since_unix_ms and ${IS_BEHIND} and ${isMine}
+      order by first_seen_unix_ms, trace_id`.execute(this.db);
+    return rows.map((row) => ({
+      traceId: row.trace_id,
+      cursor: toCursor(destination, row.trace_id, row),
+      // A process that has just claimed a trace has not fetched its log yet, and reports when it has.
+      logBytes: this.fence === undefined ? row.log_bytes : 0,
+      firstSeenUnixMs: row.first_seen_unix_ms,
+      lastSeenUnixMs: row.last_seen_unix_ms,
+    }));
+  }
+
+  async isWanted(destination: string, traceId: TraceId): Promise<boolean> {
+    const { rows } = await sql<{ trace_id: TraceId }>`
+      select run.trace_id as trace_id
+      from runs as run
+      join destinations as target on target.name = ${destination}
+      left join export_cursors as sent on sent.destination = target.name and sent.trace_id = run.trace_id
+      where run.trace_id = ${traceId} and run.first_seen_unix_ms < target.since_unix_ms and sent.trace_id is null
+    `.execute(this.db);
+    return rows.length === 0;
+  }
+
+  async register(destination: string, nowUnixMs: number): Promise<number> {
+    return this.db.transaction().execute(async (transaction) => {
+      const { numInsertedOrUpdatedRows: count } = await transaction
+        .insertInto('destinations')
+        .values({ name: destination, since_unix_ms: nowUnixMs, foreign_segment: null, foreign_offset: null })
+        .onConflict((conflict) => conflict.column('name').doNothing())
+        .executeTakeFirstOrThrow();
+      if (count === 0n) {
+        const known = await transaction
+          .selectFrom('destinations')
+          .select('since_unix_ms')
+          .where('name', '=', destination)
+          .executeTakeFirstOrThrow();
+        return known.since_unix_ms;
+      }
+      // A cursor at the start records that an older run was open at the registration.
+      await sql`
+        insert into export_cursors (destination, trace_id, traces_offset, logs_offset, finished_at_bytes)
+        select ${destination}, trace_id, 0, 0, null from runs
+        where state = 'open' and first_seen_unix_ms < ${nowUnixMs}`.execute(transaction);
+      return nowUnixMs;
+    });
+  }
+
+  async findForeign(destination: string): Promise<ForeignCursor | undefined> {
+    const row = await this.db
+      .selectFrom('destinations')
+      .select(['foreign_segment', 'foreign_offset'])
+      .where('name', '=', this.foreignName(destination))
+      .executeTakeFirst();
+    if (row === undefined || row.foreign_segment === null || row.foreign_offset === null) return undefined;
+    return { segment: row.foreign_segment, offset: row.foreign_offset };
+  }
+
+  async saveForeign(destination: string, cursor: ForeignCursor): Promise<void> {
+    const place = { foreign_segment: cursor.segment, foreign_offset: cursor.offset };
+    if (this.fence !== undefined) {
+      await this.db
+        .insertInto('destinations')
+        .values({ name: this.foreignName(destination), since_unix_ms: 0, ...place })
+        .onConflict((conflict) => conflict.column('name').doUpdateSet(place))
+        .execute();
+      return;
+    }
+    const result = await this.db
+      .updateTable('destinations')
+      .set(place)
+      .where('name', '=', destination)
+      .executeTakeFirst();
+    if (result.numUpdatedRows === 0n) {
+      throw new StoreError('unavailable', `the destination ${destination} is not registered; register it first`);
+    }
+  }
+
+  /** With several processes each has its own telemetry of other services. Names of destinations have no slash. */
+  private foreignName(destination: string): string {
+    return this.fence === undefined ? destination : `${destination}/${this.fence.folderId}`;
+  }
+}
+
+async function write(db: StateDb, cursors: readonly ExportCursor[]): Promise<void> {
+  await db
+    .insertInto('export_cursors')
+    .values(
+      cursors.map((cursor) => ({
+        destination: cursor.destination,
+        trace_id: cursor.traceId,
+        traces_offset: cursor.tracesOffset,
+        logs_offset: cursor.logsOffset,
+        finished_at_bytes: cursor.finishedAtBytes,
+      })),
+    )
+    .onConflict((conflict) =>
+      conflict.columns(['destination', 'trace_id']).doUpdateSet((row) => ({
+        traces_offset: row.ref('excluded.traces_offset'),
+        logs_offset: row.ref('excluded.logs_offset'),
+        finished_at_bytes: row.ref('excluded.finished_at_bytes'),
+      })),
+    )
+    .execute();
+}
+
+/** Whether a destination with a cursor (`sent`) has something of the trace (`run`) to get. */
+export const IS_BEHIND = sql<boolean>`(
+  sent.finished_at_bytes is null or sent.finished_at_bytes <> run.log_bytes
+  or sent.traces_offset < run.log_bytes or sent.logs_offset < run.log_bytes)`;
+
+function toCursor(destination: string, traceId: TraceId, row: CursorRow): ExportCursor {
+  return {
+    destination,
+    traceId,
+    tracesOffset: row.traces_offset,
+    logsOffset: row.logs_offset,
+    finishedAtBytes: row.finished_at_bytes,
+  };
 }

@@ -1,9 +1,9 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'libsql';
-import { errorCode } from '../core/error-code.js';
-import { DataFolderInUseError } from './data-folder-in-use-error.js';
-import { holderPath, type LockHolder, readHolder } from './lock-holder.js';
+import { errorCode } from '../core/errors.js';
+import { createFolder } from '../core/folders.js';
+import { DataFolderInUseError, holderPath, type LockHolder, readHolder } from './data-folder-in-use-error.js';
 import { StoreError } from './store-error.js';
 
 /** The file that is locked, in the data folder; open as long as the folder is held. */
@@ -70,4 +70,37 @@ function openLocked(folder: string): Database.Database {
 function notWritable(folder: string, cause: unknown): StoreError {
   const message = `${folder}: the data folder cannot be locked; check that it exists and that this user can write there`;
   return new StoreError('readOnly', message, { cause });
+}
+
+/**
+ * Creates the data folder where it is missing and takes it for this process.
+ * @throws StoreError when it cannot be created or written.
+ * @throws DataFolderInUseError when another process holds it.
+ */
+export function takeDataFolder(folder: string, pid: number, nowUnixMs: number): DataFolderLock {
+  try {
+    createFolder(folder);
+  } catch (cause) {
+    const code = errorCode(cause) ?? String(cause);
+    throw new StoreError(
+      'readOnly',
+      `${folder}: the data folder cannot be created (${code}); pass a folder that this user can write with --data-dir`,
+      { cause },
+    );
+  }
+  checkWritable(join(folder, 'runs'));
+  return DataFolderLock.acquire(folder, { pid, since: new Date(nowUnixMs).toISOString(), address: null });
+}
+
+/** A program that can write only beside the record logs would import nothing. */
+function checkWritable(folder: string): void {
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    const code = errorCode(cause) ?? String(cause);
+    if (code === 'ENOENT') return;
+    throw new StoreError('readOnly', `${folder}: this user cannot write to it (${code}); give it the folder`, {
+      cause,
+    });
+  }
 }

@@ -1,5 +1,5 @@
 import type { Transaction } from 'kysely';
-import { slices } from '../core/slices.js';
+import { slices } from '../core/lists.js';
 import type { InvocationNote, TraceNote } from './invocation-store.js';
 import type { StateTables } from './state-tables.js';
 

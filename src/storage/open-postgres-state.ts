@@ -11,18 +11,16 @@ import {
   type TransactionSettings,
 } from 'kysely';
 import { type CustomTypesConfig, Pool, types } from 'pg';
-import type { Clock } from '../core/clock.js';
-import { errorCode } from '../core/error-code.js';
-import { pause } from '../core/pause.js';
-import { reasonOf } from '../core/reason-of.js';
+import { type Clock, pause } from '../core/clock.js';
+import { errorCode, reasonOf } from '../core/errors.js';
 import type { Fence } from './fence.js';
+import { storableValues } from './libsql-database.js';
 import { migrateToLatest } from './migrations.js';
 import type { SchemaSteps } from './schema.js';
 import { NO_OBSERVER } from './settle-runs.js';
 import { SqlState } from './sql-state.js';
 import type { State } from './state.js';
 import type { StateDb, StateTables } from './state-tables.js';
-import { storableValues } from './storable-values.js';
 import { StoreError, type StoreErrorCode } from './store-error.js';
 
 /** The oldest supported server, as `server_version_num`. */

@@ -1,3 +1,6 @@
+import type { Selectable } from 'kysely';
+import type { StateDb, StateTables } from './state-tables.js';
+
 /** A run of a hosted platform, named so that it can be asked for. Ids are texts of digits. */
 export interface HostedRunKey {
   /** The platform's base URL, without a slash at its end. */
@@ -47,4 +50,150 @@ export interface PullStore {
   saveCursor(scope: WatchScope, createdUnixMs: number): Promise<void>;
   /** Deletes runs that are done or failed and were added before a time. */
   prune(beforeUnixMs: number): Promise<void>;
+}
+
+/** Hosted runs in an SQL database. */
+export class SqlPullStore implements PullStore {
+  /** @param sync makes what was written last a power cut as well */
+  constructor(
+    private readonly db: StateDb,
+    private readonly sync: () => Promise<void>,
+  ) {}
+
+  async add(keys: readonly HostedRunKey[], nowUnixMs: number, maxWaiting: number): Promise<boolean> {
+    const isAdded = await this.db.transaction().execute(async (db) => {
+      const fresh: HostedRunRow[] = [];
+      for (const key of keys) {
+        const known = await findRow(db, key);
+        if (known !== undefined && known.state !== 'failed') continue;
+        const doneSteps = known === undefined ? [] : toRow(known).doneSteps;
+        fresh.push({
+          ...key,
+          state: 'waiting',
+          notedUnixMs: nowUnixMs,
+          dueUnixMs: nowUnixMs,
+          attemptCount: 0,
+          doneSteps,
+        });
+      }
+      if (fresh.length === 0) return true;
+      const { count } = await db
+        .selectFrom('hosted_runs')
+        .select((table) => table.fn.countAll<number>().as('count'))
+        .where('state', '=', 'waiting')
+        .executeTakeFirstOrThrow();
+      if (Number(count) + fresh.length > maxWaiting) return false;
+      for (const row of fresh) await writeRow(db, row);
+      return true;
+    });
+    if (isAdded) await this.sync();
+    return isAdded;
+  }
+
+  async find(key: HostedRunKey): Promise<HostedRunRow | undefined> {
+    const row = await findRow(this.db, key);
+    return row && toRow(row);
+  }
+
+  async findNext(platform: string): Promise<HostedRunRow | undefined> {
+    const row = await this.db
+      .selectFrom('hosted_runs')
+      .selectAll()
+      .where('state', '=', 'waiting')
+      .where('platform', '=', platform)
+      .orderBy('due_unix_ms')
+      .orderBy('noted_unix_ms')
+      .limit(1)
+      .executeTakeFirst();
+    return row && toRow(row);
+  }
+
+  async save(rows: readonly HostedRunRow[]): Promise<void> {
+    if (rows.length === 0) return;
+    await this.db.transaction().execute(async (db) => {
+      for (const row of rows) await writeRow(db, row);
+    });
+  }
+
+  async countWaiting(platform: string): Promise<number> {
+    const { count } = await this.db
+      .selectFrom('hosted_runs')
+      .select((table) => table.fn.countAll<number>().as('count'))
+      .where('state', '=', 'waiting')
+      .where('platform', '=', platform)
+      .executeTakeFirstOrThrow();
+    return Number(count);
+  }
+
+  async findCursor({ platform, accountId, jobId }: WatchScope): Promise<number | undefined> {
+    const row = await this.db
+      .selectFrom('watch_cursors')
+      .select('created_unix_ms')
+      .where('platform', '=', platform)
+      .where('account_id', '=', accountId)
+      .where('job_id', '=', jobId ?? ALL_JOBS)
+      .executeTakeFirst();
+    return row?.created_unix_ms;
+  }
+
+  async saveCursor({ platform, accountId, jobId }: WatchScope, createdUnixMs: number): Promise<void> {
+    await this.db
+      .insertInto('watch_cursors')
+      .values({ platform, account_id: accountId, job_id: jobId ?? ALL_JOBS, created_unix_ms: createdUnixMs })
+      .onConflict((conflict) =>
+        conflict
+          .columns(['platform', 'account_id', 'job_id'])
+          .doUpdateSet((row) => ({ created_unix_ms: row.ref('excluded.created_unix_ms') })),
+      )
+      .execute();
+  }
+
+  async prune(beforeUnixMs: number): Promise<void> {
+    await this.db
+      .deleteFrom('hosted_runs')
+      .where('state', '<>', 'waiting')
+      .where('noted_unix_ms', '<', beforeUnixMs)
+      .execute();
+  }
+}
+
+/** Represents "all jobs" in a key, where `null` is not possible. */
+const ALL_JOBS = '';
+
+function findRow(db: StateDb, { platform, accountId, runId }: HostedRunKey) {
+  return db
+    .selectFrom('hosted_runs')
+    .selectAll()
+    .where('platform', '=', platform)
+    .where('account_id', '=', accountId)
+    .where('run_id', '=', runId)
+    .executeTakeFirst();
+}
+
+async function writeRow(db: StateDb, row: HostedRunRow): Promise<void> {
+  const changing = {
+    state: row.state,
+    noted_unix_ms: row.notedUnixMs,
+    due_unix_ms: row.dueUnixMs,
+    attempt_count: row.attemptCount,
+    done_steps: row.doneSteps.join(','),
+  };
+  await db
+    .insertInto('hosted_runs')
+    .values({ platform: row.platform, account_id: row.accountId, run_id: row.runId, ...changing })
+    .onConflict((conflict) => conflict.columns(['platform', 'account_id', 'run_id']).doUpdateSet(changing))
+    .execute();
+}
+
+function toRow(row: Selectable<StateTables['hosted_runs']>): HostedRunRow {
+  return {
+    platform: row.platform,
+    accountId: row.account_id,
+    runId: row.run_id,
+    state: row.state,
+    notedUnixMs: row.noted_unix_ms,
+    dueUnixMs: row.due_unix_ms,
+    attemptCount: row.attempt_count,
+    doneSteps: row.done_steps === '' ? [] : row.done_steps.split(',').map(Number),
+  };
 }

@@ -1,4 +1,11 @@
-import type { TraceId } from '../record/ids.js';
+import { type SqlBool, sql, type Transaction } from 'kysely';
+import { slices } from '../core/lists.js';
+import { parseTraceId, type TraceId } from '../record/ids.js';
+import { changeState } from './change-state.js';
+import { IS_BEHIND } from './cursor-store.js';
+import type { DatabaseTraits } from './database-traits.js';
+import { isFinal } from './run-status.js';
+import type { StateDb, StateTables } from './state-tables.js';
 
 /** A run that is over. */
 export interface EndedRun {
@@ -79,4 +86,275 @@ export interface RetentionStore {
   noteMoved(removals: readonly Removal[]): Promise<readonly Removal[]>;
   /** The files of a removal are gone. */
   endRemoval(removal: Removal): Promise<void>;
+}
+
+/** Runs and traces that are removed together; of more, none is. */
+const MAX_GROUP = 5_000;
+/** Rows that one statement writes. */
+const ROWS_PER_STATEMENT = 1_000;
+
+/** Rows of what may be removed and what is being removed, in an SQL database. */
+export class SqlRetentionStore implements RetentionStore {
+  constructor(
+    private readonly db: StateDb,
+    private readonly database: Pick<DatabaseTraits, 'hasRowLocks'>,
+  ) {}
+
+  async listEnded(
+    what: 'telemetry' | 'artifacts',
+    beforeUnixMs: number,
+    after: EndedRun | null,
+    limit: number,
+  ): Promise<readonly EndedRun[]> {
+    let query = this.db
+      .selectFrom('executions')
+      .select(['id as runId', 'finished_unix_ms as finishedUnixMs'])
+      // Spelt as the partial indexes spell it.
+      .where(sql<SqlBool>`status >= 10`)
+      .where('finished_unix_ms', '<=', beforeUnixMs);
+    if (what === 'artifacts') query = query.where(sql<SqlBool>`artifacts_removed_unix_ms is null`);
+    if (after !== null) {
+      query = query.where(({ eb, or, and }) =>
+        or([
+          eb('finished_unix_ms', '>', after.finishedUnixMs),
+          and([eb('finished_unix_ms', '=', after.finishedUnixMs), eb('id', '>', after.runId)]),
+        ]),
+      );
+    }
+    return await query.orderBy('finished_unix_ms').orderBy('id').limit(limit).execute();
+  }
+
+  groupOf(runId: number, destinations: readonly string[]): Promise<RunGroup | undefined> {
+    return findGroup(this.db, runId, destinations);
+  }
+
+  removeRuns(
+    group: RunGroup,
+    destinations: readonly string[],
+    nowUnixMs: number,
+  ): Promise<readonly Removal[] | undefined> {
+    const [first] = group.runIds;
+    if (first === undefined) return Promise.resolve(undefined);
+    return changeState(this.db, async (transaction) => {
+      if (this.database.hasRowLocks) await lockTraces(transaction, group);
+      const now = await findGroup(transaction, first, destinations);
+      if (JSON.stringify(now) !== JSON.stringify(group)) return undefined;
+      const objectKeys = await deleteShared(transaction, group);
+      await deleteRows(transaction, group);
+      const removals: Removal[] = [
+        ...group.traceIds.map((id) => ({ kind: 'trace' as const, id })),
+        ...objectKeys.map((id) => ({ kind: 'object' as const, id })),
+        ...group.runIds.map((id) => ({ kind: 'run' as const, id: String(id) })),
+      ];
+      await noteRemovals(transaction, removals, nowUnixMs);
+      return removals;
+    });
+  }
+
+  removeArtifacts(runId: number, nowUnixMs: number): Promise<Removal | undefined> {
+    return changeState(this.db, async (transaction) => {
+      const { numUpdatedRows } = await transaction
+        .updateTable('executions')
+        .set({ artifacts_removed_unix_ms: nowUnixMs })
+        .where('id', '=', runId)
+        .executeTakeFirst();
+      if (numUpdatedRows === 0n) return undefined;
+      const removal: Removal = { kind: 'artifacts', id: String(runId) };
+      await noteRemovals(transaction, [removal], nowUnixMs);
+      return removal;
+    });
+  }
+
+  async listRemovals(): Promise<readonly Removal[]> {
+    return await this.db
+      .selectFrom('removals')
+      .select(['kind', 'id'])
+      .orderBy('noted_unix_ms')
+      .orderBy('kind')
+      .orderBy('id')
+      .execute();
+  }
+
+  async noteMoved(removals: readonly Removal[]): Promise<readonly Removal[]> {
+    const moved = removals.flatMap(({ kind, id }) => (kind === 'trace' ? [{ kind: 'moved' as const, id }] : []));
+    if (moved.length === 0) return removals;
+    const rest = removals.filter(({ kind }) => kind !== 'trace');
+    await this.db.transaction().execute(async (transaction) => {
+      for (const some of slices(moved, ROWS_PER_STATEMENT)) {
+        const ids = some.map(({ id }) => id);
+        // An earlier folder of the same trace may have a removal, too.
+        await transaction.deleteFrom('removals').where('kind', '=', 'moved').where('id', 'in', ids).execute();
+        await transaction
+          .updateTable('removals')
+          .set({ kind: 'moved' })
+          .where('kind', '=', 'trace')
+          .where('id', 'in', ids)
+          .execute();
+      }
+    });
+    return [...moved, ...rest];
+  }
+
+  async endRemoval({ kind, id }: Removal): Promise<void> {
+    await this.db.deleteFrom('removals').where('kind', '=', kind).where('id', '=', id).execute();
+  }
+}
+
+async function findGroup(db: StateDb, runId: number, destinations: readonly string[]): Promise<RunGroup | undefined> {
+  let runIds = [runId];
+  let traceIds: string[] = [];
+  for (;;) {
+    const traces = await tracesOf(db, runIds);
+    const runs = traces.length === 0 ? runIds : await runsOf(db, traces, runIds);
+    if (runs.length + traces.length > MAX_GROUP) return undefined;
+    const isWhole = runs.length === runIds.length && traces.length === traceIds.length;
+    [runIds, traceIds] = [runs, traces];
+    if (isWhole) break;
+  }
+  const runs = await db
+    .selectFrom('executions')
+    .select(['status', 'finished_unix_ms'])
+    .where('id', 'in', runIds)
+    .execute();
+  if (runs.length !== runIds.length) return undefined;
+  const traces =
+    traceIds.length === 0
+      ? []
+      : await db.selectFrom('runs').select(['state', 'last_seen_unix_ms']).where('trace_id', 'in', traceIds).execute();
+  return {
+    runIds,
+    traceIds: traceIds.flatMap((id) => parseTraceId(id) ?? []),
+    endedUnixMs: Math.max(...runs.map((run) => run.finished_unix_ms), ...traces.map((one) => one.last_seen_unix_ms)),
+    isLive:
+      runs.some((run) => !isFinal(run.status)) ||
+      traces.some(({ state }) => state !== 'finished') ||
+      (await isHeld(db, traceIds)),
+    isPending: await isPending(db, traceIds, destinations),
+  };
+}
+
+/** Traces that hold records of runs' steps, sorted. */
+async function tracesOf(db: StateDb, runIds: readonly number[]): Promise<string[]> {
+  const rows = await db
+    .selectFrom('execution_steps as step')
+    .innerJoin('step_traces as trace', 'trace.step_id', 'step.step_id')
+    .select('trace.trace_id')
+    .where('step.execution_id', 'in', runIds)
+    .union(
+      db
+        .selectFrom('execution_steps as step')
+        .innerJoin('invocations as trace', 'trace.step_id', 'step.step_id')
+        .select('trace.trace_id')
+        .where('step.execution_id', 'in', runIds),
+    )
+    .execute();
+  return rows.map(({ trace_id }) => trace_id).toSorted();
+}
+
+/** Runs with steps that have records in these traces, and `known` ones, sorted. */
+async function runsOf(db: StateDb, traceIds: readonly string[], known: readonly number[]): Promise<number[]> {
+  const rows = await db
+    .selectFrom('step_traces as trace')
+    .innerJoin('execution_steps as step', 'step.step_id', 'trace.step_id')
+    .select('step.execution_id')
+    .where('trace.trace_id', 'in', traceIds)
+    .union(
+      db
+        .selectFrom('invocations as trace')
+        .innerJoin('execution_steps as step', 'step.step_id', 'trace.step_id')
+        .select('step.execution_id')
+        .where('trace.trace_id', 'in', traceIds),
+    )
+    .execute();
+  return [...new Set([...known, ...rows.map(({ execution_id }) => execution_id)])].toSorted((a, b) => a - b);
+}
+
+/** Whether a process owns a trace, or will: its stored log does not contain all accepted parts. */
+async function isHeld(db: StateDb, traceIds: readonly string[]): Promise<boolean> {
+  if (traceIds.length === 0) return false;
+  const held = await db
+    .selectFrom('cluster_traces')
+    .select('trace_id')
+    .where('trace_id', 'in', traceIds)
+    .where(({ or, eb }) => or([eb('owner', 'is not', null), eb('last_part', '<>', eb.ref('stored_part'))]))
+    .limit(1)
+    .execute();
+  return held.length > 0;
+}
+
+/** Accepting or claiming these traces waits; locked in the common order. */
+async function lockTraces(transaction: Transaction<StateTables>, { traceIds }: RunGroup): Promise<void> {
+  if (traceIds.length === 0) return;
+  await transaction
+    .selectFrom('cluster_traces')
+    .select('trace_id')
+    .where('trace_id', 'in', traceIds)
+    .orderBy('trace_id')
+    .forUpdate()
+    .execute();
+}
+
+async function isPending(db: StateDb, traceIds: readonly string[], destinations: readonly string[]): Promise<boolean> {
+  if (traceIds.length === 0 || destinations.length === 0) return false;
+  const found = await db
+    .selectFrom('runs as run')
+    .innerJoin('destinations as target', (join) => join.on('target.name', 'in', destinations))
+    .leftJoin('export_cursors as sent', (join) =>
+      join.onRef('sent.destination', '=', 'target.name').onRef('sent.trace_id', '=', 'run.trace_id'),
+    )
+    .select('run.trace_id')
+    .where('run.trace_id', 'in', traceIds)
+    .where(
+      sql<SqlBool>`(case when sent.trace_id is null then run.first_seen_unix_ms >= target.since_unix_ms else ${IS_BEHIND} end)`,
+    )
+    .limit(1)
+    .execute();
+  return found.length > 0;
+}
+
+/** Removes the shared rows of traces. @returns the objects in the bucket that are no longer referenced */
+async function deleteShared(transaction: Transaction<StateTables>, { traceIds }: RunGroup): Promise<readonly string[]> {
+  if (traceIds.length === 0) return [];
+  const files = await transaction
+    .deleteFrom('cluster_files')
+    .where('trace_id', 'in', traceIds)
+    .returning('object_key')
+    .execute();
+  for (const table of ['cluster_parts', 'cluster_traces'] as const) {
+    await transaction.deleteFrom(table).where('trace_id', 'in', traceIds).execute();
+  }
+  return files.map(({ object_key }) => object_key);
+}
+
+async function deleteRows(transaction: Transaction<StateTables>, { runIds, traceIds }: RunGroup): Promise<void> {
+  for (const table of ['step_outputs', 'step_artifacts', 'step_traces'] as const) {
+    await transaction
+      .deleteFrom(table)
+      .where('step_id', 'in', (eb) =>
+        eb.selectFrom('execution_steps').select('step_id').where('execution_id', 'in', runIds),
+      )
+      .execute();
+  }
+  if (traceIds.length > 0) {
+    for (const table of ['invocations', 'step_traces', 'export_cursors', 'runs'] as const) {
+      await transaction.deleteFrom(table).where('trace_id', 'in', traceIds).execute();
+    }
+  }
+  await transaction.deleteFrom('job_runs').where('run_id', 'in', runIds).execute();
+  await transaction.deleteFrom('execution_steps').where('execution_id', 'in', runIds).execute();
+  await transaction.deleteFrom('executions').where('id', 'in', runIds).execute();
+}
+
+async function noteRemovals(
+  transaction: Transaction<StateTables>,
+  removals: readonly Removal[],
+  nowUnixMs: number,
+): Promise<void> {
+  for (const some of slices(removals, ROWS_PER_STATEMENT)) {
+    await transaction
+      .insertInto('removals')
+      .values(some.map((removal) => ({ ...removal, noted_unix_ms: nowUnixMs })))
+      .onConflict((conflict) => conflict.columns(['kind', 'id']).doNothing())
+      .execute();
+  }
 }

@@ -1,8 +1,17 @@
-import type { TraceId } from '../record/ids.js';
-import type { RunStart } from './add-run.js';
+import { sql, type Transaction } from 'kysely';
+import { slices } from '../core/lists.js';
+import { parseTraceId, type TraceId } from '../record/ids.js';
+import { accountOfStep } from '../record/resource.js';
+import { FIRST_ACCOUNT_ID } from './account-store.js';
+import { addRun, type RunStart } from './add-run.js';
+import { changeState, nextIds } from './change-state.js';
 import type { CommandEnding } from './command-ending.js';
+import { closeRun, finishIfOver } from './finish-run.js';
 import type { RunRows } from './run-rows.js';
-import type { RunRow } from './run-store.js';
+import { RUN_STATUS } from './run-status.js';
+import { type RunRow, SqlRunStore } from './run-store.js';
+import type { StateDb, StateTables } from './state-tables.js';
+import { fromEnding } from './step-columns.js';
 
 /** A run's rows that are not in its file, or not as they are now. */
 export interface UnkeptRun {
@@ -42,4 +51,223 @@ export interface RowStore {
    * @returns those that the next start has to check
    */
   restoreTraces(traces: readonly RunRow[]): Promise<readonly TraceId[]>;
+}
+
+/** Tables of a run's rows in the order in which they are put back. */
+const TABLES = [
+  'projects',
+  'environments',
+  'jobs',
+  'execution_steps',
+  'step_traces',
+  'invocations',
+  'step_outputs',
+  'step_artifacts',
+  'job_runs',
+] as const;
+
+/** What numbers are given to, and the tables that have them. */
+const NUMBERED = [
+  ['execution', 'executions'],
+  ['step', 'execution_steps'],
+  ['project', 'projects'],
+  ['environment', 'environments'],
+  ['job', 'jobs'],
+] as const;
+
+/** Traces asked for by one statement. */
+const TRACES_PER_STATEMENT = 500;
+
+/** Rows of runs as they are, in an SQL database. */
+export class SqlRowStore implements RowStore {
+  constructor(private readonly db: StateDb) {}
+
+  async listUnkept(limit: number): Promise<readonly UnkeptRun[]> {
+    const runs = await this.db
+      .selectFrom('executions')
+      .selectAll()
+      // Spelt as the partial index spells it.
+      .where(sql<boolean>`status >= 10 and rows_revision <> kept_revision`)
+      .orderBy('id')
+      .limit(limit)
+      .execute();
+    const found: UnkeptRun[] = [];
+    for (const run of runs) {
+      found.push({ runId: run.id, revision: run.rows_revision, rows: await rowsOf(this.db, run) });
+    }
+    return found;
+  }
+
+  noteKept(runs: readonly Pick<UnkeptRun, 'runId' | 'revision'>[]): Promise<readonly number[]> {
+    return this.db.transaction().execute(async (transaction) => {
+      const gone: number[] = [];
+      for (const { runId, revision } of runs) {
+        const { numUpdatedRows } = await transaction
+          .updateTable('executions')
+          .set({ kept_revision: revision })
+          .where('id', '=', runId)
+          .executeTakeFirst();
+        if (numUpdatedRows === 0n) gone.push(runId);
+      }
+      return gone;
+    });
+  }
+
+  async isEmpty(): Promise<boolean> {
+    for (const table of ['executions', 'runs'] as const) {
+      const found = await this.db.selectFrom(table).select(sql<number>`1`.as('one')).limit(1).executeTakeFirst();
+      if (found !== undefined) return false;
+    }
+    return true;
+  }
+
+  giveNumbersAbove(runId: number): Promise<void> {
+    return changeState(this.db, (transaction) => raiseTo(transaction, 'execution', runId));
+  }
+
+  restore(runs: readonly RunRows[]): Promise<void> {
+    return changeState(this.db, async (transaction) => {
+      for (const { executions, ...rows } of runs) {
+        await putBack(transaction, 'executions', [{ ...executions, kept_revision: executions.rows_revision }]);
+        for (const table of TABLES) await putBack(transaction, table, rows[table]);
+      }
+      for (const [kind, table] of NUMBERED) await raise(transaction, kind, table);
+    });
+  }
+
+  restoreNamed(steps: readonly NamedStep[]): Promise<void> {
+    return changeState(this.db, async (transaction) => {
+      for (const step of steps) {
+        const known = await transaction
+          .selectFrom('execution_steps')
+          .select('id')
+          .where('step_id', '=', step.stepId)
+          .executeTakeFirst();
+        if (known !== undefined) continue;
+        const run = await transaction
+          .selectFrom('executions')
+          .select('id')
+          .where('id', '=', step.runId)
+          .executeTakeFirst();
+        const accountId = accountOfStep(step.stepId) ?? FIRST_ACCOUNT_ID;
+        if (run === undefined) await addRun(transaction, step, accountId, step.runId);
+        await addNamedStep(transaction, step);
+        // It is unknown whether more was to come: further steps with its name form another run.
+        await closeRun(transaction, step.runId);
+      }
+      for (const runId of new Set(steps.map((step) => step.runId))) await finishIfOver(transaction, runId);
+      await raise(transaction, 'execution', 'executions');
+    });
+  }
+
+  async restoreTraces(traces: readonly RunRow[]): Promise<readonly TraceId[]> {
+    await new SqlRunStore(this.db).save(traces);
+    const left: TraceId[] = [];
+    for (const some of slices(traces, TRACES_PER_STATEMENT)) {
+      const ids = some.map(({ traceId }) => traceId);
+      await this.db
+        .updateTable('runs')
+        .set({ is_noted: 1 })
+        .where('trace_id', 'in', ids)
+        .where('trace_id', 'in', (eb) => eb.selectFrom('invocations').select('trace_id'))
+        .execute();
+      const rows = await this.db
+        .selectFrom('runs')
+        .select('trace_id')
+        .where('trace_id', 'in', ids)
+        .where('is_noted', '=', 0)
+        .execute();
+      left.push(...rows.flatMap(({ trace_id }) => parseTraceId(trace_id) ?? []));
+    }
+    return left;
+  }
+}
+
+async function rowsOf(db: StateDb, run: RunRows['executions']): Promise<RunRows> {
+  const steps = db.selectFrom('execution_steps').select('step_id').where('execution_id', '=', run.id);
+  const named = { projects: run.project_id, environments: run.environment_id, jobs: run.job_id };
+  return {
+    executions: run,
+    projects: await db.selectFrom('projects').selectAll().where('id', '=', named.projects).execute(),
+    environments: await db.selectFrom('environments').selectAll().where('id', '=', named.environments).execute(),
+    jobs: await db.selectFrom('jobs').selectAll().where('id', '=', named.jobs).execute(),
+    execution_steps: await db
+      .selectFrom('execution_steps')
+      .selectAll()
+      .where('execution_id', '=', run.id)
+      .orderBy('step_index')
+      .execute(),
+    step_traces: await db.selectFrom('step_traces').selectAll().where('step_id', 'in', steps).execute(),
+    invocations: await db.selectFrom('invocations').selectAll().where('step_id', 'in', steps).execute(),
+    step_outputs: await db.selectFrom('step_outputs').selectAll().where('step_id', 'in', steps).execute(),
+    step_artifacts: await db.selectFrom('step_artifacts').selectAll().where('step_id', 'in', steps).execute(),
+    job_runs: await db.selectFrom('job_runs').selectAll().where('run_id', '=', run.id).execute(),
+  };
+}
+
+async function addNamedStep(transaction: Transaction<StateTables>, step: NamedStep): Promise<void> {
+  const row = {
+    ...{ id: await nextIds(transaction, 'step', 1), step_id: step.stepId, execution_id: step.runId },
+    ...{ step_index: step.stepIndex, command: JSON.stringify(step.command), teller: 'local' as const, is_last: 0 },
+    ...{ started_unix_ms: step.startedUnixMs, updated_unix_ms: step.endedUnixMs ?? step.startedUnixMs },
+    ...{ seen_unix_ms: step.startedUnixMs, status: RUN_STATUS.running, status_message: null },
+    ended_unix_ms: step.ending === null ? null : step.endedUnixMs,
+    ...(step.ending === null ? { ending: null, exit_code: null, ending_detail: null } : fromEnding(step.ending)),
+  };
+  await transaction
+    .insertInto('execution_steps')
+    .values(row)
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  await transaction
+    .updateTable('executions')
+    .set({ step_count: step.stepIndex })
+    .where('id', '=', step.runId)
+    .where('step_count', '<', step.stepIndex)
+    .execute();
+  await transaction
+    .insertInto('step_traces')
+    .values({ trace_id: step.traceId, step_id: step.stepId })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}
+
+async function putBack<Table extends 'executions' | (typeof TABLES)[number]>(
+  transaction: Transaction<StateTables>,
+  table: Table,
+  rows: readonly object[],
+): Promise<void> {
+  for (const row of rows) {
+    await transaction
+      .insertInto(table)
+      .values(row as never)
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+  }
+}
+
+async function raise(
+  transaction: Transaction<StateTables>,
+  kind: StateTables['last_ids']['kind'],
+  table: (typeof NUMBERED)[number][1],
+): Promise<void> {
+  const found = await transaction
+    .selectFrom(table)
+    .select(({ fn }) => fn.max<number | null>('id').as('last'))
+    .executeTakeFirst();
+  const last = found?.last ?? null;
+  if (last !== null) await raiseTo(transaction, kind, last);
+}
+
+async function raiseTo(
+  transaction: Transaction<StateTables>,
+  kind: StateTables['last_ids']['kind'],
+  last: number,
+): Promise<void> {
+  await transaction
+    .updateTable('last_ids')
+    .set({ last_id: last })
+    .where('kind', '=', kind)
+    .where('last_id', '<', last)
+    .execute();
 }

@@ -1,5 +1,9 @@
-import type { TraceId } from '../record/ids.js';
+import { type ExpressionBuilder, type RawBuilder, type Selectable, sql } from 'kysely';
+import { slices } from '../core/lists.js';
+import { parseTraceId, type TraceId } from '../record/ids.js';
+import { parseRunNumber } from './run-number.js';
 import type { RunStatus } from './run-status.js';
+import { NOT_FINISHED, type StateDb, type StateTables } from './state-tables.js';
 
 /** Something with a number and a name that runs belong to. */
 export interface NamedThing {
@@ -153,4 +157,321 @@ export interface JobCatalog {
   listJobs(accountId: number, query: JobQuery): Promise<Page<CatalogJob>>;
   /** Those of the jobs that there are. */
   findJobs(accountId: number, ids: readonly number[]): Promise<readonly CatalogJob[]>;
+}
+
+/** Ids asked for by one statement. */
+const IDS_PER_STATEMENT = 500;
+
+/** Runs, steps and jobs as accounts see them, from an SQL database. */
+export class SqlRunCatalog implements RunCatalog, JobCatalog {
+  constructor(private readonly db: StateDb) {}
+
+  async findRun(accountId: number, runId: number): Promise<CatalogRun | undefined> {
+    const row = await runs(this.db)
+      .where('run.id', '=', runId)
+      .where('run.account_id', '=', accountId)
+      .executeTakeFirst();
+    return row && toRun(row);
+  }
+
+  /** First selects the runs, by an index with all filtered columns; then reads only those. */
+  async listRuns(accountId: number, query: RunQuery): Promise<Page<CatalogRun>> {
+    const matching = this.db.selectFrom('executions as run').where((where) => matches(where, accountId, query));
+    const counted = await matching.select(({ fn }) => fn.countAll<number>().as('totalCount')).executeTakeFirstOrThrow();
+    const totalCount = Number(counted.totalCount);
+    const count = Math.min(query.limit, totalCount - query.offset);
+    if (count <= 0) return { items: [], totalCount };
+    // An offset walks through the skipped rows, so a page of old runs is read from the oldest end, where none are added.
+    const isFromEnd = query.isDescending && query.offset > totalCount / 2;
+    const direction = query.isDescending && !isFromEnd ? 'desc' : 'asc';
+    const order = ORDER[query.orderBy];
+    const sorted = order === 'run.id' ? matching : matching.orderBy(order, direction);
+    const ids = await sorted
+      .select('run.id')
+      .orderBy('run.id', direction)
+      .limit(count)
+      .offset(isFromEnd ? totalCount - query.offset - count : query.offset)
+      .execute();
+    if (isFromEnd) ids.reverse();
+    const rows = await runs(this.db)
+      .where(
+        'run.id',
+        'in',
+        ids.map(({ id }) => id),
+      )
+      .execute();
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    const items = ids.flatMap(({ id }) => {
+      const row = byId.get(id);
+      return row === undefined ? [] : [toRun(row)];
+    });
+    return { items, totalCount };
+  }
+
+  async stepsOf(accountId: number, runIds: readonly number[]): Promise<readonly CatalogStep[]> {
+    const found: CatalogStep[] = [];
+    for (const some of slices(runIds, IDS_PER_STATEMENT)) {
+      const rows = await steps(this.db, accountId)
+        .where('step.execution_id', 'in', some)
+        .orderBy('step.execution_id')
+        .orderBy('step.step_index')
+        .execute();
+      found.push(...(await this.withInvocations(rows)));
+    }
+    return found;
+  }
+
+  async findStep(accountId: number, id: number): Promise<CatalogStep | undefined> {
+    const [step] = await this.withInvocations(await steps(this.db, accountId).where('step.id', '=', id).execute());
+    return step;
+  }
+
+  async findJob(accountId: number, id: number): Promise<CatalogJob | undefined> {
+    const [job] = await this.findJobs(accountId, [id]);
+    return job;
+  }
+
+  async findJobs(accountId: number, ids: readonly number[]): Promise<readonly CatalogJob[]> {
+    if (ids.length === 0) return [];
+    const rows = await this.db
+      .selectFrom('jobs')
+      .selectAll()
+      .where('account_id', '=', accountId)
+      .where('id', 'in', ids)
+      .execute();
+    return rows.map(toJob);
+  }
+
+  async listJobs(accountId: number, query: JobQuery): Promise<Page<CatalogJob>> {
+    const { projectIds, environmentId, nameContains } = query;
+    const matching = this.db
+      .selectFrom('jobs')
+      .where(({ and, eb, fn }) =>
+        and([
+          eb('account_id', '=', accountId),
+          ...(projectIds === undefined ? [] : [inAny(eb('project_id', 'in', projectIds), projectIds)]),
+          ...(environmentId === undefined ? [] : [eb('environment_id', '=', environmentId)]),
+          ...(nameContains === undefined
+            ? []
+            : [sql<boolean>`${fn<string>('lower', ['name'])} like ${likePattern(nameContains)} escape '!'`]),
+        ]),
+      );
+    const direction = query.isDescending ? 'desc' : 'asc';
+    const rows = await matching
+      .selectAll()
+      .orderBy(JOB_ORDER[query.orderBy], direction)
+      .orderBy('id', direction)
+      .limit(query.limit)
+      .offset(query.offset)
+      .execute();
+    const { totalCount } = await matching
+      .select(({ fn }) => fn.countAll<number>().as('totalCount'))
+      .executeTakeFirstOrThrow();
+    return { items: rows.map(toJob), totalCount: Number(totalCount) };
+  }
+
+  private async withInvocations(rows: readonly StepColumns[]): Promise<CatalogStep[]> {
+    if (rows.length === 0) return [];
+    const invocations = await this.db
+      .selectFrom('invocations')
+      .selectAll()
+      .where(
+        'step_id',
+        'in',
+        rows.map(({ step_id }) => step_id),
+      )
+      .orderBy('started_unix_ms')
+      .orderBy('trace_id')
+      .orderBy('invocation_index')
+      .execute();
+    return rows.map((row) =>
+      toStep(
+        row,
+        invocations.filter(({ step_id }) => step_id === row.step_id).flatMap((one) => toInvocation(one) ?? []),
+      ),
+    );
+  }
+}
+
+const ORDER = { id: 'run.id', created: 'run.created_unix_ms', finished: 'run.finished_unix_ms' } as const;
+const JOB_ORDER = { id: 'id', name: 'name', created: 'created_unix_ms', updated: 'updated_unix_ms' } as const;
+
+function matches(
+  where: ExpressionBuilder<StateTables & { run: StateTables['executions'] }, 'run'>,
+  accountId: number,
+  query: RunQuery,
+) {
+  const { and, eb } = where;
+  const { textContains } = query;
+  const { statuses, jobId, environmentId, projectIds, idAbove, createdRange, finishedRange } = query;
+  return and([
+    eb('run.account_id', '=', accountId),
+    ...(statuses === undefined ? [] : [inAny(eb(sql<number>`run.status`, 'in', statuses), statuses)]),
+    ...(jobId === undefined ? [] : [eb('run.job_id', '=', jobId)]),
+    ...(environmentId === undefined ? [] : [eb('run.environment_id', '=', environmentId)]),
+    ...(projectIds === undefined ? [] : [inAny(eb('run.project_id', 'in', projectIds), projectIds)]),
+    ...(idAbove === undefined ? [] : [eb('run.id', '>', idAbove)]),
+    ...(createdRange === undefined ? [] : [eb.between('run.created_unix_ms', createdRange[0], createdRange[1])]),
+    ...(finishedRange === undefined
+      ? []
+      : [eb.between('run.finished_unix_ms', finishedRange[0], Math.min(finishedRange[1], NOT_FINISHED - 1))]),
+    ...(textContains === undefined ? [] : [isNamed(where, accountId, textContains)]),
+  ]);
+}
+
+/** Names are looked for in the tables that have few rows, so that runs are found by their numbers. */
+function isNamed(
+  { eb, or, selectFrom }: ExpressionBuilder<StateTables & { run: StateTables['executions'] }, 'run'>,
+  accountId: number,
+  text: string,
+) {
+  const isLike = (column: RawBuilder<string | null>) =>
+    sql<boolean>`lower(${column}) like ${likePattern(text)} escape '!'`;
+  const named = (table: 'jobs' | 'environments' | 'projects') =>
+    selectFrom(table)
+      .select(`${table}.id`)
+      .where(`${table}.account_id`, '=', accountId)
+      .where(isLike(sql<string>`${sql.ref(`${table}.name`)}`));
+  const runId = parseRunNumber(text);
+  return or([
+    eb('run.job_id', 'in', named('jobs')),
+    eb('run.environment_id', 'in', named('environments')),
+    eb('run.project_id', 'in', named('projects')),
+    isLike(sql<string | null>`run.run_key`),
+    ...(runId === undefined ? [] : [eb('run.id', '=', runId)]),
+  ]);
+}
+
+/** An empty list matches nothing, and is not valid SQL. */
+function inAny<Expression>(expression: Expression, list: readonly unknown[]) {
+  return list.length === 0 ? sql<boolean>`1 = 0` : expression;
+}
+
+function likePattern(text: string): string {
+  return `%${text.toLowerCase().replaceAll(/[!%_]/g, (character) => `!${character}`)}%`;
+}
+
+const MISSING_ARTIFACT_COUNT = sql<number | string | null>`(
+  select sum(artifacts.missing_count) from execution_steps as step
+  inner join step_artifacts as artifacts on artifacts.step_id = step.step_id
+  where step.execution_id = run.id)`.as('missing_artifact_count');
+
+function runs(db: StateDb) {
+  return db
+    .selectFrom('executions as run')
+    .innerJoin('projects', 'projects.id', 'run.project_id')
+    .innerJoin('environments', 'environments.id', 'run.environment_id')
+    .innerJoin('jobs', 'jobs.id', 'run.job_id')
+    .selectAll('run')
+    .select(['projects.name as project_name', 'environments.name as environment_name', 'jobs.name as job_name'])
+    .select(MISSING_ARTIFACT_COUNT);
+}
+
+type RunColumns = Selectable<StateTables['executions']> & {
+  readonly project_name: string;
+  readonly environment_name: string;
+  readonly job_name: string;
+  readonly missing_artifact_count: number | string | null;
+};
+
+function toRun(row: RunColumns): CatalogRun {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    project: { id: row.project_id, name: row.project_name },
+    environment: { id: row.environment_id, name: row.environment_name },
+    job: { id: row.job_id, name: row.job_name },
+    runKey: row.run_key,
+    reason: row.reason,
+    status: row.status,
+    statusMessage: row.status_message,
+    createdUnixMs: row.created_unix_ms,
+    updatedUnixMs: row.updated_unix_ms,
+    dequeuedUnixMs: row.step_count === 0 ? null : row.started_unix_ms,
+    startedUnixMs: row.seen_unix_ms,
+    finishedUnixMs: row.finished_unix_ms === NOT_FINISHED ? null : row.finished_unix_ms,
+    engineVersion: row.engine_version,
+    gitBranch: row.git_branch,
+    gitSha: row.git_sha,
+    stepCount: row.step_count,
+    missingArtifactCount: Number(row.missing_artifact_count ?? 0),
+  };
+}
+
+function steps(db: StateDb, accountId: number) {
+  return (
+    db
+      .selectFrom('execution_steps as step')
+      .innerJoin('executions as run', 'run.id', 'step.execution_id')
+      .leftJoin('step_artifacts as artifacts', 'artifacts.step_id', 'step.step_id')
+      .where('run.account_id', '=', accountId)
+      .selectAll('step')
+      .select(['run.account_id', 'artifacts.state as artifacts_state', 'artifacts.expected_count', 'artifacts.reason'])
+      // While they are uploaded it is asked for each of them.
+      .select(sql<string | null>`case when artifacts.state = 'missing' then artifacts.paths end`.as('missing_paths'))
+  );
+}
+
+type StepColumns = Selectable<StateTables['execution_steps']> & {
+  readonly account_id: number;
+  readonly artifacts_state: 'expected' | 'missing' | null;
+  readonly expected_count: number | null;
+  readonly reason: string | null;
+  readonly missing_paths: string | null;
+};
+
+function toStep(row: StepColumns, invocations: readonly CatalogInvocation[]): CatalogStep {
+  return {
+    id: row.id,
+    stepId: row.step_id,
+    runId: row.execution_id,
+    accountId: row.account_id,
+    index: row.step_index,
+    status: row.status,
+    statusMessage: row.status_message,
+    // Only the stores write the column, from a list of texts.
+    command: JSON.parse(row.command) as readonly string[],
+    createdUnixMs: row.started_unix_ms,
+    updatedUnixMs: row.updated_unix_ms,
+    startedUnixMs: row.seen_unix_ms,
+    finishedUnixMs: row.ended_unix_ms,
+    artifacts: toArtifacts(row),
+    invocations,
+  };
+}
+
+function toArtifacts(row: StepColumns): CatalogArtifacts | null {
+  if (row.artifacts_state === null) return null;
+  return {
+    state: row.artifacts_state === 'missing' ? 'incomplete' : 'uploading',
+    expectedCount: row.expected_count ?? 0,
+    // Only the stores write the column, from a list of texts.
+    missing: JSON.parse(row.missing_paths ?? '[]') as readonly string[],
+    reason: row.reason,
+  };
+}
+
+function toInvocation(row: StateTables['invocations']): CatalogInvocation | undefined {
+  const traceId = parseTraceId(row.trace_id);
+  if (traceId === undefined) return undefined;
+  return {
+    traceId,
+    index: row.invocation_index,
+    command: row.command,
+    verdict: row.verdict,
+    parquetFile: row.parquet_file,
+    isSaved: row.is_saved !== 0,
+  };
+}
+
+function toJob(row: StateTables['jobs']): CatalogJob {
+  return {
+    id: row.id,
+    name: row.name,
+    accountId: row.account_id,
+    projectId: row.project_id,
+    environmentId: row.environment_id,
+    createdUnixMs: row.created_unix_ms,
+    updatedUnixMs: row.updated_unix_ms,
+  };
 }

@@ -1,4 +1,8 @@
+import { type Insertable, type Selectable, sql } from 'kysely';
+import { slices } from '../core/lists.js';
 import type { TraceId } from '../record/ids.js';
+import { type Fence, ownTraces } from './fence.js';
+import type { StateDb, StateTables } from './state-tables.js';
 
 /** What state.db remembers of a run, so that a start need not read all record logs. */
 export interface RunRow {
@@ -22,4 +26,100 @@ export interface RunStore {
   listUnfinished(): Promise<readonly RunRow[]>;
   /** Newest first. */
   list(limit: number): Promise<readonly RunRow[]>;
+}
+
+/** Rows written by one statement; SQLite allows 32,766 parameters in one, PostgreSQL 65,535. */
+const ROWS_PER_STATEMENT = 500;
+
+/** Rows of runs in an SQL database. */
+export class SqlRunStore implements RunStore {
+  /** @param fence the identity of this process, if several share the database */
+  constructor(
+    private readonly db: StateDb,
+    private readonly fence?: Fence,
+  ) {}
+
+  async find(traceId: TraceId): Promise<RunRow | undefined> {
+    const row = await this.db.selectFrom('runs').selectAll().where('trace_id', '=', traceId).executeTakeFirst();
+    return row && toRunRow(row);
+  }
+
+  async save(all: readonly RunRow[]): Promise<void> {
+    if (all.length === 0) return;
+    await this.db.transaction().execute(async (transaction) => {
+      const traceIds = all.map(({ traceId }) => traceId);
+      const own = await ownTraces(transaction, traceIds, this.fence);
+      const rows = all.filter(({ traceId }) => own.has(traceId));
+      for (const some of slices(rows, ROWS_PER_STATEMENT)) {
+        await transaction
+          .insertInto('runs')
+          .values(some.map((row) => ({ ...fromRunRow(row), first_seen_unix_ms: seen(row) })))
+          .onConflict((conflict) =>
+            conflict.column('trace_id').doUpdateSet((row) => ({
+              last_seen_unix_ms: row.ref('excluded.last_seen_unix_ms'),
+              state: row.ref('excluded.state'),
+              log_bytes: row.ref('excluded.log_bytes'),
+              summary: row.ref('excluded.summary'),
+              parquet_bytes: row.ref('excluded.parquet_bytes'),
+            })),
+          )
+          .execute();
+      }
+    });
+  }
+
+  async listUnfinished(): Promise<readonly RunRow[]> {
+    const rows = await this.db
+      .selectFrom('runs')
+      .selectAll()
+      // Spelt as the partial index spells it, or SQLite does not use it.
+      .where(sql<boolean>`(state = 'open' or parquet_bytes is null or parquet_bytes <> log_bytes)`)
+      .orderBy('first_seen_unix_ms')
+      .execute();
+    return rows.map(toRunRow);
+  }
+
+  async list(limit: number): Promise<readonly RunRow[]> {
+    const rows = await this.db
+      .selectFrom('runs')
+      .selectAll()
+      .orderBy('first_seen_unix_ms', 'desc')
+      .orderBy('trace_id', 'desc')
+      .limit(limit)
+      .execute();
+    return rows.map(toRunRow);
+  }
+}
+
+/** A run after a destination's registration is never older than it, whatever the clock was set to since. */
+function seen({ firstSeenUnixMs }: RunRow) {
+  // Of two values SQLite has the larger as `max`, PostgreSQL as `greatest`.
+  return sql<number>`(select case when count(*) > 0 and max(since_unix_ms) > ${firstSeenUnixMs} then max(since_unix_ms)
+    else ${firstSeenUnixMs} end from destinations)`;
+}
+
+/** The data of a trace's row. */
+export function toRunRow(row: Selectable<StateTables['runs']>): RunRow {
+  return {
+    // Only `save` writes the column, from a TraceId.
+    traceId: row.trace_id as TraceId,
+    firstSeenUnixMs: row.first_seen_unix_ms,
+    lastSeenUnixMs: row.last_seen_unix_ms,
+    state: row.state,
+    logBytes: row.log_bytes,
+    summary: row.summary,
+    parquetBytes: row.parquet_bytes,
+  };
+}
+
+function fromRunRow(row: RunRow): Insertable<StateTables['runs']> {
+  return {
+    trace_id: row.traceId,
+    first_seen_unix_ms: row.firstSeenUnixMs,
+    last_seen_unix_ms: row.lastSeenUnixMs,
+    state: row.state,
+    log_bytes: row.logBytes,
+    summary: row.summary,
+    parquet_bytes: row.parquetBytes,
+  };
 }

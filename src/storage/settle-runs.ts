@@ -1,5 +1,5 @@
 import { sql, type Transaction } from 'kysely';
-import { slices } from '../core/slices.js';
+import { slices } from '../core/lists.js';
 import { isFinal, type RunStatus } from './run-status.js';
 import { NOT_FINISHED, type StateTables } from './state-tables.js';
 import { toEnding } from './step-columns.js';

@@ -1,5 +1,5 @@
 import { type Insertable, sql, type Transaction } from 'kysely';
-import { slices } from '../core/slices.js';
+import { slices } from '../core/lists.js';
 import type { TraceId } from '../record/ids.js';
 import { FIRST_ACCOUNT_ID } from './account-store.js';
 import { changeState, nextIds } from './change-state.js';
@@ -8,9 +8,8 @@ import { findNamedSteps } from './find-named-steps.js';
 import type { InvocationNote, InvocationStore, TraceNote } from './invocation-store.js';
 import { namedIds, type PlaceIds } from './named-ids.js';
 import { isFinal } from './run-status.js';
-import type { RunRow } from './run-store.js';
+import { type RunRow, toRunRow } from './run-store.js';
 import { type RunObserver, settleSteps } from './settle-runs.js';
-import { toRunRow } from './sql-run-store.js';
 import { NOT_FINISHED, type StateDb, type StateTables } from './state-tables.js';
 import { stepStatus } from './step-status.js';
 import { touched } from './touch-rows.js';

@@ -1,4 +1,7 @@
+import type { Selectable, Transaction } from 'kysely';
+import { changeState, nextIds } from './change-state.js';
 import type { PermissionSet } from './permission-set.js';
+import type { StateDb, StateTables } from './state-tables.js';
 
 /** A new token, with everything but its value. */
 export interface NewToken {
@@ -46,4 +49,93 @@ export interface TokenStore {
   list(): Promise<readonly TokenRow[]>;
   revoke(id: number, nowUnixMs: number): Promise<RevokeResult>;
   noteUse(id: number, nowUnixMs: number): Promise<void>;
+}
+
+/** Rows of tokens in an SQL database. */
+export class SqlTokenStore implements TokenStore {
+  constructor(private readonly db: StateDb) {}
+
+  add(token: NewToken): Promise<TokenRow> {
+    return this.db.transaction().execute((transaction) => insert(transaction, token));
+  }
+
+  async isEmpty(): Promise<boolean> {
+    return (await this.db.selectFrom('tokens').select('id').limit(1).executeTakeFirst()) === undefined;
+  }
+
+  addFirst(token: NewToken): Promise<TokenRow | undefined> {
+    return changeState(
+      this.db,
+      async (transaction) => {
+        const first = await transaction.selectFrom('tokens').select('id').limit(1).executeTakeFirst();
+        return first === undefined ? await insert(transaction, token) : undefined;
+      },
+      'token',
+    );
+  }
+
+  async findGood(hash: string, nowUnixMs: number): Promise<TokenRow | undefined> {
+    const row = await this.db
+      .selectFrom('tokens')
+      .selectAll()
+      .where('hash', '=', hash)
+      .where('revoked_unix_ms', 'is', null)
+      .where(({ or, eb }) => or([eb('expires_unix_ms', 'is', null), eb('expires_unix_ms', '>', nowUnixMs)]))
+      .executeTakeFirst();
+    return row && toToken(row);
+  }
+
+  async list(): Promise<readonly TokenRow[]> {
+    const rows = await this.db.selectFrom('tokens').selectAll().orderBy('id').execute();
+    return rows.map(toToken);
+  }
+
+  async revoke(id: number, nowUnixMs: number): Promise<RevokeResult> {
+    const revoked = await this.db
+      .updateTable('tokens')
+      .set({ revoked_unix_ms: nowUnixMs })
+      .where('id', '=', id)
+      .where('revoked_unix_ms', 'is', null)
+      .returningAll()
+      .executeTakeFirst();
+    if (revoked !== undefined) return { kind: 'revoked', token: toToken(revoked) };
+    const known = await this.db.selectFrom('tokens').selectAll().where('id', '=', id).executeTakeFirst();
+    return known === undefined ? { kind: 'unknown' } : { kind: 'alreadyRevoked', token: toToken(known) };
+  }
+
+  async noteUse(id: number, nowUnixMs: number): Promise<void> {
+    await this.db.updateTable('tokens').set({ used_unix_ms: nowUnixMs }).where('id', '=', id).execute();
+  }
+}
+
+async function insert(transaction: Transaction<StateTables>, token: NewToken): Promise<TokenRow> {
+  const row: StateTables['tokens'] = {
+    id: await nextIds(transaction, 'token', 1),
+    account_id: token.accountId,
+    name: token.name,
+    user_name: token.userName,
+    permission: token.permission,
+    hash: token.hash,
+    created_unix_ms: token.createdUnixMs,
+    expires_unix_ms: token.expiresUnixMs,
+    revoked_unix_ms: null,
+    used_unix_ms: null,
+  };
+  await transaction.insertInto('tokens').values(row).execute();
+  return toToken(row);
+}
+
+function toToken(row: Selectable<StateTables['tokens']>): TokenRow {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    name: row.name,
+    userName: row.user_name,
+    permission: row.permission,
+    hash: row.hash,
+    createdUnixMs: row.created_unix_ms,
+    expiresUnixMs: row.expires_unix_ms,
+    revokedUnixMs: row.revoked_unix_ms,
+    usedUnixMs: row.used_unix_ms,
+  };
 }

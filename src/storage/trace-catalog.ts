@@ -1,4 +1,5 @@
-import type { TraceId } from '../record/ids.js';
+import { parseTraceId, type TraceId } from '../record/ids.js';
+import type { StateDb } from './state-tables.js';
 
 /** A run of one engine command without a registered step, and its place. */
 export interface UnnamedRun {
@@ -31,4 +32,63 @@ export interface TraceCatalog {
   tracesOf(runId: number): Promise<readonly TraceId[]>;
   /** Runs without a registered step whose id is in no file. @param accountId if left out: of all accounts */
   listUnnamed(accountId?: number): Promise<readonly UnnamedRun[]>;
+}
+
+/** Traces as accounts see them, from an SQL database. */
+export class SqlTraceCatalog implements TraceCatalog {
+  constructor(private readonly db: StateDb) {}
+
+  async runsOf(accountId: number, traceId: TraceId): Promise<readonly number[]> {
+    const rows = await this.told()
+      .where('invocation.trace_id', '=', traceId)
+      .where('run.account_id', '=', accountId)
+      .select('run.id')
+      .distinct()
+      .orderBy('run.id')
+      .execute();
+    return rows.map(({ id }) => id);
+  }
+
+  async tracesOf(runId: number): Promise<readonly TraceId[]> {
+    const rows = await this.told().where('run.id', '=', runId).select('invocation.trace_id').distinct().execute();
+    return rows.flatMap(({ trace_id }) => parseTraceId(trace_id) ?? []);
+  }
+
+  async originsOf(traceId: TraceId): Promise<readonly RunOrigin[]> {
+    return await this.told()
+      .where('invocation.trace_id', '=', traceId)
+      .select(['step.step_id as stepId', 'run.id as runId', 'run.job', 'run.environment'])
+      .distinct()
+      .execute();
+  }
+
+  async listTraces(accountId: number): Promise<readonly TraceId[]> {
+    const rows = await this.told()
+      .select('invocation.trace_id')
+      .groupBy('invocation.trace_id')
+      .having(({ fn }) => fn.min('run.account_id'), '=', accountId)
+      .having(({ fn }) => fn.max('run.account_id'), '=', accountId)
+      .execute();
+    return rows.flatMap(({ trace_id }) => parseTraceId(trace_id) ?? []);
+  }
+
+  async listUnnamed(accountId?: number): Promise<readonly UnnamedRun[]> {
+    const unnamed = this.told().where('step.teller', '=', 'nobody');
+    const own = accountId === undefined ? unnamed : unnamed.where('run.account_id', '=', accountId);
+    const rows = await own
+      .select(['invocation.trace_id', 'invocation.invocation_index as commandIndex', 'run.id as runId'])
+      .select(['run.job', 'run.environment', 'run.project'])
+      .execute();
+    return rows.flatMap(({ trace_id, ...rest }) => {
+      const traceId = parseTraceId(trace_id);
+      return traceId === undefined ? [] : [{ traceId, ...rest }];
+    });
+  }
+
+  private told() {
+    return this.db
+      .selectFrom('invocations as invocation')
+      .innerJoin('execution_steps as step', 'step.step_id', 'invocation.step_id')
+      .innerJoin('executions as run', 'run.id', 'step.execution_id');
+  }
 }

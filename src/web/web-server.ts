@@ -1,11 +1,14 @@
 import express, { type Express, type NextFunction, type Request, type Response, type Router } from 'express';
-import type { Component } from '../core/component.js';
-import type { ConnectionCounts } from '../core/connection-counts.js';
 import type { Health } from '../core/health.js';
 import { healthRouter } from '../core/health-router.js';
-import { HttpListener, type HttpListenerConfig } from '../core/http-listener.js';
+import {
+  type ConnectionCounts,
+  HttpListener,
+  type HttpListenerConfig,
+  type ListenAddress,
+} from '../core/http-listener.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import type { ListenAddress } from '../core/open-port.js';
 
 /** The web server's address; time-outs and connections as in `HttpListenerConfig`. */
 export type WebServerConfig = Omit<HttpListenerConfig, 'option' | 'handlerContinues'>;

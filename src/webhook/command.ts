@@ -4,7 +4,7 @@ import { EXIT, type ExitCode } from '../cli/exit-code.js';
 import { dateOf } from '../cli/token/token-lines.js';
 import { parseDurationMs } from '../config/duration.js';
 import { nearestName } from '../config/suggestion.js';
-import { alignedRows } from '../core/aligned-rows.js';
+import { alignedRows } from '../core/text.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { State } from '../storage/state.js';
 import type { WebhookEvent } from './event.js';

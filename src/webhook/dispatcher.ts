@@ -1,10 +1,7 @@
 import { setMaxListeners } from 'node:events';
-import type { Clock } from '../core/clock.js';
-import type { Component } from '../core/component.js';
-import { EarliestTimer } from '../core/earliest-timer.js';
+import { type Clock, EarliestTimer, pause, whenAborted } from '../core/clock.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { pause } from '../core/pause.js';
-import { whenAborted } from '../core/when-aborted.js';
 import {
   type ArchiveReason,
   type AttemptSchedule,

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { groupBy } from '../core/group-by.js';
+import { groupBy } from '../core/lists.js';
 import type { Page } from '../storage/run-catalog.js';
 import type { StateDb } from '../storage/state-tables.js';
 import type { CircuitBreaker } from './circuit-breaker.js';

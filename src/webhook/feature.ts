@@ -1,8 +1,8 @@
 import type { CliCommand } from '../cli/command-line.js';
 import type { Timer } from '../core/clock.js';
-import type { Component } from '../core/component.js';
 import type { Health } from '../core/health.js';
 import { lazy } from '../core/lazy.js';
+import type { Component } from '../core/lifecycle.js';
 import type { Feature } from '../feature.js';
 import { type RetainedKind, retentionLimits } from '../retention/feature.js';
 import type { State } from '../storage/state.js';

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../core/clock.js';
-import { slices } from '../core/slices.js';
+import { slices } from '../core/lists.js';
 import { type MetricSource, type Sample, stateSamples } from '../metric/feature.js';
 import { archiveReasonOf } from './circuit-breaker.js';
 import type { DeliveryTallies, DeliveryTally } from './dispatcher.js';

@@ -1,11 +1,11 @@
-import { counted } from '../core/counted.js';
+import { counted } from '../core/text.js';
 import type { RecordLogReader } from '../log/record-log.js';
+import { TextCache } from '../redaction/known-names.js';
 import { type RedactionLevel, redactionFor } from '../redaction/redaction-policy.js';
 import { learnNames, Redactor, statusText } from '../redaction/redactor.js';
-import { TextCache } from '../redaction/text-cache.js';
 import { ageText } from '../run/measures/age-text.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
-import { readStepMeasures } from '../run/measures/read-step-measures.js';
+import { readStepMeasures } from '../run/measures/read-measures.js';
 import { hasOwnWord } from '../run/run-summary.js';
 import type { RunTracker } from '../run/run-tracker.js';
 import type { CatalogStep, RunCatalog } from '../storage/run-catalog.js';

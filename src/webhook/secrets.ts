@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto';
 import { chmod, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from '../core/error-code.js';
+import { errorCode } from '../core/errors.js';
 import { lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
 import type { WebhookKind, WebhookSubscription } from './subscription.js';

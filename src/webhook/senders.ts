@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.js';
-import { reasonOf } from '../core/reason-of.js';
-import { parseRetryAfterMs } from '../core/retry-after.js';
+import { reasonOf } from '../core/errors.js';
+import { parseRetryAfterMs } from '../core/retry-policy.js';
 import { RUN_STATUS, type RunStatus } from '../storage/run-status.js';
 import type { OutgoingEvent } from './event.js';
 import type { HttpOutcome, WebhookHttp } from './http.js';

@@ -1,4 +1,4 @@
-import type { Field, FieldType, MessageType } from '../../src/otlp/message-type.js';
+import type { Field, FieldType, MessageType } from '../../src/otlp/public-schema.js';
 import type { JsonObject, JsonValue } from '../../src/record/json.js';
 
 /** A number that no enum of the schema names. */

@@ -1,5 +1,5 @@
-import { Appended } from '../../src/log/appended.js';
 import type { LoggedRecord } from '../../src/log/record-log.js';
+import { Appended } from '../../src/log/trace-log.js';
 import type { TraceId } from '../../src/record/ids.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../src/record/resource.js';

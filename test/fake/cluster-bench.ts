@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { CopyReader } from '../../src/cluster/copy-reader.js';
+import { CopyReader } from '../../src/cluster/cluster.js';
 import { HeldTraces } from '../../src/cluster/held-traces.js';
 import { JournalObjects } from '../../src/cluster/journal-objects.js';
 import { JournalWriter } from '../../src/cluster/journal-writer.js';

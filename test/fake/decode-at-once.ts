@@ -3,9 +3,7 @@ import type { ExportRequest } from '../../src/otlp/export-request.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { PublicSchema } from '../../src/otlp/public-schema.js';
-import type { DecodedRequest } from '../../src/otlp/request-decoder.js';
-import type { LargeBodyDecoder } from '../../src/otlp/wire/large-body-decoder.js';
-import { WireDecoder } from '../../src/otlp/wire/wire-decoder.js';
+import { type DecodedRequest, type LargeBodyDecoder, WireDecoder } from '../../src/otlp/wire/wire-decoder.js';
 import type { Signal } from '../../src/record/record-batch.js';
 
 /** Decodes a body without giving anybody else a turn. */

@@ -1,16 +1,18 @@
 import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
+import { type EncodedLog, type EncodedSpan, ExportGroup, ItemEncoder } from '../../src/export/wire/encoded-items.js';
 import {
+  encodeAttributes,
   encodeEvent,
   encodeLink,
   encodeSpanEnd,
+  encodeValue,
   LOG,
   optionalText,
   RECORD,
   SPAN,
-} from '../../src/export/wire/encode-items.js';
-import { type EncodedLog, type EncodedSpan, ExportGroup, ItemEncoder } from '../../src/export/wire/encoded-items.js';
-import { encodeAttributes, encodeValue, type WireWriter } from '../../src/export/wire/wire-writer.js';
+  type WireWriter,
+} from '../../src/export/wire/wire-writer.js';
 
 /** A span that is made up, as the mapping gives spans. @param encoder puts what it encodes side by side */
 export function encodedSpan(span: ReadableSpan, encoder = new ItemEncoder(), group = groupOf(span)): EncodedSpan {

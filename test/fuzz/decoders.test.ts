@@ -3,10 +3,14 @@ import { PublicAttributeSchema } from '../../src/otlp/attribute-schema.js';
 import { JsonCodec } from '../../src/otlp/json-codec.js';
 import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
 import { PublicSchema } from '../../src/otlp/public-schema.js';
-import type { DecodedRequest } from '../../src/otlp/request-decoder.js';
 import { splitJson } from '../../src/otlp/split-json.js';
-import { LargeBodyDecoder, splitProtobuf } from '../../src/otlp/wire/large-body-decoder.js';
-import { JsonDecoder, WireDecoder } from '../../src/otlp/wire/wire-decoder.js';
+import {
+  type DecodedRequest,
+  JsonDecoder,
+  LargeBodyDecoder,
+  splitProtobuf,
+  WireDecoder,
+} from '../../src/otlp/wire/wire-decoder.js';
 import { decodeAtOnce } from '../fake/decode-at-once.js';
 import { OtlpRequestDecoder } from '../tool/otlp-request-decoder.js';
 import { BUDGET } from './budget.js';

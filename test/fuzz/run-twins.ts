@@ -1,4 +1,4 @@
-import { type AppendedPiece, loggedRecords } from '../../src/log/appended.js';
+import { type AppendedPiece, loggedRecords } from '../../src/log/trace-log.js';
 import type { Delivery } from '../../src/record/record-batch.js';
 import { formatRecordLine } from '../../src/record/record-line.js';
 import { CELL, PageBatch } from '../../src/record/record-page.js';

@@ -1,5 +1,5 @@
 import { OtlpDecodeError } from '../../src/otlp/otlp-codec.js';
-import type { DecodedRequest } from '../../src/otlp/request-decoder.js';
+import type { DecodedRequest } from '../../src/otlp/wire/wire-decoder.js';
 import type { Attributes } from '../../src/record/attributes.js';
 import type { RecordBatch } from '../../src/record/record-batch.js';
 import { formatRecordLine, parseRecordLine } from '../../src/record/record-line.js';

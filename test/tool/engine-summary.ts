@@ -1,4 +1,4 @@
-import type { CommandMeasures } from '../../src/run/measures/command-measures.js';
+import type { CommandMeasures } from '../../src/run/measures/run-totals.js';
 
 /** The counts of the engine's own summary of a command, as it prints them; nodes and hooks together. */
 export interface EngineSummary {

@@ -1,5 +1,10 @@
 import { type AttributePart, nestedJson, valueJson } from '../../src/otlp/any-value.js';
-import type { AttributeField, AttributeSchema } from '../../src/otlp/attribute-schema.js';
+import {
+  type AttributeField,
+  type AttributeSchema,
+  modernEnumName,
+  modernSpelling,
+} from '../../src/otlp/attribute-schema.js';
 import { BRIDGE_ATTRIBUTE, BRIDGE_PREFIX } from '../../src/otlp/bridge-attributes.js';
 import type {
   AnyValue,
@@ -13,10 +18,8 @@ import type {
   ScopeGroup,
 } from '../../src/otlp/export-request.js';
 import type { OtlpCodec } from '../../src/otlp/otlp-codec.js';
-import type { DecodedRequest } from '../../src/otlp/request-decoder.js';
-import { shortEventType, spanEventType, spanSeverity } from '../../src/otlp/span-event-type.js';
-import { spanStartOf } from '../../src/otlp/span-start.js';
-import { modernEnumName, modernSpelling } from '../../src/otlp/spelling.js';
+import { shortEventType, spanEventType, spanSeverity, spanStartOf } from '../../src/otlp/span-event-type.js';
+import type { DecodedRequest } from '../../src/otlp/wire/wire-decoder.js';
 import { Attributes } from '../../src/record/attributes.js';
 import { EVENT_TYPE_PREFIX } from '../../src/record/event-table.js';
 import { parseSpanId, parseTraceId, type TraceId } from '../../src/record/ids.js';

@@ -1,6 +1,6 @@
 import { type Request, type Response, Router } from 'express';
 import type { z } from 'zod';
-import { pause } from '../../core/pause.js';
+import { pause } from '../../core/clock.js';
 import { formatRecordLine } from '../../record/record-line.js';
 import { redactionFor } from '../../redaction/redaction-policy.js';
 import { Redactor } from '../../redaction/redactor.js';

@@ -1,4 +1,4 @@
-import { alignedRows } from '../../core/aligned-rows.js';
+import { alignedRows } from '../../core/text.js';
 import type { TokenRow } from '../../storage/token-store.js';
 
 const HEADINGS = ['ID', 'NAME', 'PERMISSION', 'USER', 'ACCOUNT', 'CREATED', 'LAST USED', 'STATE'];

@@ -4,11 +4,9 @@ import { learnNamesAlone, learnStatement, type Redactor } from '../../redaction/
 import type { NodeIndex } from '../mapping/node-index.js';
 import type { MissingParents, OpenStart, SpanTree } from '../mapping/span-tree.js';
 import type { LoggedLines } from '../run-mapper.js';
-import { type EventMappings, roleIndexOf } from './event-mappings.js';
-import { type LineBlock, LineBlocks } from './held-lines.js';
-import { LineReader } from './line-reader.js';
+import { type EventMappings, roleIndexOf, TaughtNames } from './event-mappings.js';
+import { type LineBlock, LineBlocks, LineReader } from './line-reader.js';
 import { LineScanner, PLAIN_TEXT } from './line-scanner.js';
-import { TaughtNames } from './text-table.js';
 
 /** What a run remembers of its records. */
 export interface RunMemory {

@@ -1,5 +1,4 @@
-import type { AttributeMapping, EventMapping, EventMappings } from './event-mappings.js';
-import { Literal } from './text-table.js';
+import { type AttributeMapping, type EventMapping, type EventMappings, Literal } from './event-mappings.js';
 
 /**
  * A line as numbers: where its parts stand in the line, counted from its first byte, and its ids and times. One array of

@@ -5,17 +5,31 @@ import type { UnixNano } from '../../record/unix-nano.js';
 import { learnStatement, type Redactor } from '../../redaction/redactor.js';
 import type { InvocationSummary, RunSummary } from '../../run/run-summary.js';
 import type { LineIntake, LineStart } from '../lines/line-intake.js';
-import { encodeSpanEnd, RECORD, SPAN, type SpanEvents } from '../wire/encode-items.js';
 import type { EncodedSpan, ItemEncoder } from '../wire/encoded-items.js';
-import { encodeAttributes, type WireWriter } from '../wire/wire-writer.js';
+import {
+  encodeAttributes,
+  encodeSpanEnd,
+  RECORD,
+  SPAN,
+  type SpanEvents,
+  type WireWriter,
+} from '../wire/wire-writer.js';
 import { EVENT_TYPE } from './event-types.js';
-import { halvesOf, hrTimeOf, type IdHalves, isBefore, spanIdOf } from './ids-and-times.js';
 import { type EventBuffer, eventTimeOf, movedEvent } from './log-writer.js';
 import type { MappingSwitches } from './mapping-options.js';
 import type { NodeIndex } from './node-index.js';
 import type { ResourceMap } from './resource-map.js';
 import { toldInvocation } from './span-outcome.js';
-import type { MissingParent, MissingParents, SpanTree } from './span-tree.js';
+import {
+  halvesOf,
+  hrTimeOf,
+  type IdHalves,
+  isBefore,
+  type MissingParent,
+  type MissingParents,
+  type SpanTree,
+  spanIdOf,
+} from './span-tree.js';
 import type { SpanWriter } from './span-writer.js';
 
 /** What a run remembers, as far as its end needs it. */

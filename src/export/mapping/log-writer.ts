@@ -3,12 +3,22 @@ import type { Redactor } from '../../redaction/redactor.js';
 import { LineAttributes } from '../lines/line-attributes.js';
 import type { LineReader } from '../lines/line-reader.js';
 import { CELL } from '../lines/line-scanner.js';
-import { EVENT, LOG, NO_EVENTS, optionalText, RECORD, type SpanEvents } from '../wire/encode-items.js';
-import { encodeAttribute, encodeAttributes, encodeValue, WireWriter } from '../wire/wire-writer.js';
-import { writeStatement } from './added-attributes.js';
+import {
+  EVENT,
+  encodeAttribute,
+  encodeAttributes,
+  encodeValue,
+  LOG,
+  NO_EVENTS,
+  optionalText,
+  RECORD,
+  type SpanEvents,
+  WireWriter,
+} from '../wire/wire-writer.js';
 import { shortEventType } from './event-types.js';
-import { type IdHalves, SpanIdMap, spanIdOf } from './ids-and-times.js';
 import type { MappingSwitches } from './mapping-options.js';
+import { type IdHalves, SpanIdMap, spanIdOf } from './span-tree.js';
+import { writeStatement } from './span-writer.js';
 
 /**
  * Writes log records as OTLP's bytes, of the bytes of their lines: as events of their spans, and as log records. What both

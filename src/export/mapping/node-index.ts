@@ -1,8 +1,7 @@
 import { ERROR } from '../../record/severity.js';
 import type { Interruption, InterruptionSign } from '../../run/node-outcome.js';
 import { EVENT_TYPE } from './event-types.js';
-import { type IdHalves, type Interval, isBefore } from './ids-and-times.js';
-import type { SpanTree } from './span-tree.js';
+import { type IdHalves, type Interval, isBefore, type SpanTree } from './span-tree.js';
 
 /** An error that was logged for a node, or that its query ended with. */
 export interface NodeError extends Fact {

@@ -1,24 +1,21 @@
 import type { Resource } from '../../record/resource.js';
-import { KnownNames } from '../../redaction/known-names.js';
-import { SharedTexts } from '../../redaction/prose-cache.js';
+import { KnownNames, SharedTexts } from '../../redaction/known-names.js';
 import { Redactor } from '../../redaction/redactor.js';
 import type { RunSummary } from '../../run/run-summary.js';
 import type { RunOrigin } from '../../storage/trace-catalog.js';
 import { EventMappings } from '../lines/event-mappings.js';
-import { HeldSpans } from '../lines/held-lines.js';
 import { LineIntake, type LineStart } from '../lines/line-intake.js';
-import { LineReader } from '../lines/line-reader.js';
+import { HeldSpans, LineReader } from '../lines/line-reader.js';
 import type { LoggedLines, MappedItem, RunMapper } from '../run-mapper.js';
 import { ItemEncoder } from '../wire/encoded-items.js';
 import type { WireWriter } from '../wire/wire-writer.js';
 import { adoptOrphanEvents, ClosingSpans } from './closing-spans.js';
 import { EVENT_TYPE } from './event-types.js';
-import { type IdHalves, isBefore } from './ids-and-times.js';
 import { EventBuffer, LogWriter, movedEvent } from './log-writer.js';
 import { DEFAULT_MAPPING_OPTIONS, type MappingOptions } from './mapping-options.js';
 import { NodeIndex } from './node-index.js';
 import { ResourceMap } from './resource-map.js';
-import { MissingParents, SpanTree } from './span-tree.js';
+import { type IdHalves, isBefore, MissingParents, SpanTree } from './span-tree.js';
 import { SpanWriter } from './span-writer.js';
 
 /**

@@ -7,7 +7,7 @@ import {
   CICD_PIPELINE_RESULT_VALUE_FAILURE,
   CICD_PIPELINE_RESULT_VALUE_SUCCESS,
 } from '@opentelemetry/semantic-conventions/incubating';
-import { counted } from '../../core/counted.js';
+import { counted } from '../../core/text.js';
 import { Attributes } from '../../record/attributes.js';
 import type { JsonValue } from '../../record/json.js';
 import type { Redactor } from '../../redaction/redactor.js';
@@ -18,9 +18,9 @@ import {
   isCanceledQuery,
   nodeVerdictOf,
   testOutcomeOf,
+  withoutFrames,
 } from '../../run/node-outcome.js';
 import type { InvocationSummary, NodeVerdict, Verdict } from '../../run/run-summary.js';
-import { withoutFrames } from '../../run/without-frames.js';
 import { roleIndexOf } from '../lines/event-mappings.js';
 import type { LineReader } from '../lines/line-reader.js';
 import { EVENT_TYPE } from './event-types.js';

@@ -5,10 +5,10 @@ import { createWorker, type OpenedExport, openExports } from '../../app/exports.
 import { openState } from '../../app/open-state.js';
 import { ConfigurationError } from '../../config/configuration-error.js';
 import { type Clock, systemClock, type Timer } from '../../core/clock.js';
+import { reasonOf } from '../../core/errors.js';
 import { lazy } from '../../core/lazy.js';
 import type { Logger } from '../../core/logger.js';
-import { systemMachine } from '../../core/machine.js';
-import { reasonOf } from '../../core/reason-of.js';
+import { systemMachine } from '../../core/memory-guard.js';
 import { type Channel, connectToStarter } from '../../core/thread.js';
 import {
   type ForeignEntry,

@@ -1,18 +1,19 @@
 import {
   type Attributes,
+  type AttributeValue,
   type HrTime,
   type Link,
   type SpanContext,
   type SpanKind,
+  SpanStatusCode,
   TraceFlags,
 } from '@opentelemetry/api';
 import type { InstrumentationScope } from '@opentelemetry/core';
 import type { Resource } from '@opentelemetry/resources';
 import type { ReadableLogRecord } from '@opentelemetry/sdk-logs';
 import type { ReadableSpan, TimedEvent } from '@opentelemetry/sdk-trace-base';
-import { LENGTH, tagOf, VARINT } from '../../otlp/wire-type.js';
-import { addAttribute, anyValueOf, type DecodedSpan, decodeSpan, fieldsOf, timeOf } from './decode-items.js';
-import { encodeAttributes, WireWriter } from './wire-writer.js';
+import { FIXED32, FIXED64, LENGTH, tagOf, VARINT } from '../../otlp/wire-type.js';
+import { encodeAttributes, varintSize, WireWriter } from './wire-writer.js';
 
 /**
  * A span or log record in OTLP's protobuf, as it stands in a ScopeSpans or ScopeLogs: tag, length, message. Many share a
@@ -334,4 +335,242 @@ export class ItemEncoder {
     }
     return block;
   }
+}
+
+const RESOURCE_GROUP = tagOf(1, LENGTH);
+const SCOPE_GROUP = tagOf(2, LENGTH);
+/** Tags and lengths round a resource's and a scope's messages, at most. */
+const FRAME_BYTES = 16;
+
+interface ScopeItems {
+  readonly head: Uint8Array;
+  /** Stretches of bytes, items that stand side by side in one. */
+  readonly stretches: { readonly block: Buffer; readonly start: number; end: number }[];
+  byteCount: number;
+}
+
+interface ResourceItems {
+  readonly head: Uint8Array;
+  readonly scopes: Map<string, ScopeItems>;
+}
+
+/**
+ * Puts encoded items together to one OTLP request, grouped by resource and scope in the order in which they first come.
+ * Items may be of several runs.
+ */
+export class RequestAssembler {
+  private readonly resources = new Map<string, ResourceItems>();
+  private lastGroup: EncodedItem['group'] | undefined;
+  private lastScope: ScopeItems | undefined;
+  /** The request's length in bytes so far, or a few more. */
+  byteCount = 0;
+  itemCount = 0;
+
+  add(item: EncodedItem): void {
+    const { lastScope } = this;
+    const scope = lastScope !== undefined && this.lastGroup === item.group ? lastScope : this.scopeOf(item);
+    const stretch = scope.stretches.at(-1);
+    if (stretch?.block === item.block && stretch.end === item.start) stretch.end = item.end;
+    else scope.stretches.push({ block: item.block, start: item.start, end: item.end });
+    scope.byteCount += item.end - item.start;
+    this.byteCount += item.end - item.start;
+    this.itemCount++;
+    this.lastGroup = item.group;
+    this.lastScope = scope;
+  }
+
+  /** The request's body. */
+  finish(): Uint8Array {
+    const out = new WireWriter(this.byteCount);
+    for (const { head, scopes } of this.resources.values()) {
+      let byteCount = head.length;
+      for (const scope of scopes.values()) byteCount += 1 + framed(sizeOf(scope));
+      out.tag(RESOURCE_GROUP);
+      out.varint(byteCount);
+      out.raw(head);
+      for (const scope of scopes.values()) writeScope(out, scope);
+    }
+    return out.bytes.subarray(0, out.length);
+  }
+
+  private scopeOf({ group }: EncodedItem): ScopeItems {
+    let resource = this.resources.get(group.resourceKey);
+    if (resource === undefined) {
+      resource = { head: group.resourceBytes, scopes: new Map() };
+      this.resources.set(group.resourceKey, resource);
+      this.byteCount += group.resourceBytes.length + FRAME_BYTES;
+    }
+    let scope = resource.scopes.get(group.scopeKey);
+    if (scope === undefined) {
+      scope = { head: group.scopeBytes, stretches: [], byteCount: 0 };
+      resource.scopes.set(group.scopeKey, scope);
+      this.byteCount += group.scopeBytes.length + FRAME_BYTES;
+    }
+    return scope;
+  }
+}
+
+function writeScope(out: WireWriter, scope: ScopeItems): void {
+  out.tag(SCOPE_GROUP);
+  out.varint(sizeOf(scope));
+  out.raw(scope.head);
+  for (const { block, start, end } of scope.stretches) {
+    out.reserve(end - start);
+    out.length += block.copy(out.bytes, out.length, start, end);
+  }
+}
+
+function sizeOf(scope: ScopeItems): number {
+  return scope.head.length + scope.byteCount;
+}
+
+/** A message's bytes with its length before them. */
+function framed(byteCount: number): number {
+  return byteCount + varintSize(byteCount);
+}
+
+/** One field of a message: its number, and its value as its wire type has it. */
+export interface WireField {
+  readonly number: number;
+  /** Of VARINT and FIXED32 fields, and 64 bits otherwise. */
+  readonly value: bigint;
+  /** Of LENGTH fields. */
+  readonly content: Buffer;
+}
+
+/** The fields of a message that `WireWriter` wrote; it reads no others, so it checks nothing. */
+export function* fieldsOf(message: Buffer): Generator<WireField> {
+  let at = 0;
+  const varint = (): bigint => {
+    let value = 0n;
+    for (let shift = 0n; ; shift += 7n) {
+      const byte = message[at++] ?? 0;
+      value |= BigInt(byte & 0x7f) << shift;
+      if (byte < 0x80) return value;
+    }
+  };
+  while (at < message.length) {
+    const tag = Number(varint());
+    const number = tag >> 3;
+    const start = at;
+    switch (tag & 7) {
+      case VARINT:
+        yield { number, value: varint(), content: EMPTY };
+        break;
+      case FIXED64:
+        at += 8;
+        yield { number, value: message.readBigUInt64LE(start), content: message.subarray(start, at) };
+        break;
+      case FIXED32:
+        at += 4;
+        yield { number, value: BigInt(message.readUInt32LE(start)), content: EMPTY };
+        break;
+      case LENGTH: {
+        const length = Number(varint());
+        at += length;
+        yield { number, value: 0n, content: message.subarray(at - length, at) };
+        break;
+      }
+      default:
+        throw new Error(`no field of an exported item has the wire type ${tag & 7}`);
+    }
+  }
+}
+
+const EMPTY = Buffer.alloc(0);
+
+/** Adds a KeyValue message to attributes. */
+export function addAttribute(into: Attributes, keyValue: Buffer): void {
+  let key = '';
+  let value: AttributeValue | undefined;
+  for (const field of fieldsOf(keyValue)) {
+    if (field.number === 1) key = field.content.toString('utf8');
+    else value = anyValueOf(field.content);
+  }
+  // Not by assignment: `__proto__` is a key like any other here.
+  Object.defineProperty(into, key, { value, enumerable: true, configurable: true, writable: true });
+}
+
+/** The value of an AnyValue message; numbers beyond 2^53 lose digits, as they had when they were written. */
+export function anyValueOf(anyValue: Buffer): AttributeValue | undefined {
+  for (const field of fieldsOf(anyValue)) {
+    if (field.number === 1) return field.content.toString('utf8');
+    if (field.number === 2) return field.value !== 0n;
+    if (field.number === 3) return Number(BigInt.asIntN(64, field.value));
+    if (field.number === 4) return field.content.readDoubleLE(0);
+    return [...fieldsOf(field.content)].map(({ content }) => anyValueOf(content)) as string[];
+  }
+  return undefined;
+}
+
+/** Seconds and nanoseconds of a fixed64. */
+export function timeOf(nanos: bigint): HrTime {
+  return [Number(nanos / 1_000_000_000n), Number(nanos % 1_000_000_000n)];
+}
+
+/** What a span's bytes say; the rest of a ReadableSpan follows from it, or is the same for all. */
+export type DecodedSpan = Pick<
+  ReadableSpan,
+  'name' | 'kind' | 'startTime' | 'endTime' | 'status' | 'attributes' | 'links' | 'events' | 'droppedEventsCount'
+> & { readonly parentSpanId: string | undefined };
+
+/** Reads a Span message, for exporters that want objects. */
+export function decodeSpan(message: Buffer): DecodedSpan {
+  let parentSpanId: string | undefined;
+  let name = '';
+  let kind = 0;
+  let startTime: HrTime = [0, 0];
+  let endTime: HrTime = [0, 0];
+  let status: ReadableSpan['status'] = { code: SpanStatusCode.UNSET };
+  let droppedEventsCount = 0;
+  const attributes: Attributes = {};
+  const events: TimedEvent[] = [];
+  const links: Link[] = [];
+  for (const { number, value, content } of fieldsOf(message)) {
+    if (number === 4) parentSpanId = content.toString('hex');
+    else if (number === 5) name = content.toString('utf8');
+    else if (number === 6) kind = Number(value) - 1;
+    else if (number === 7) startTime = timeOf(value);
+    else if (number === 8) endTime = timeOf(value);
+    else if (number === 9) addAttribute(attributes, content);
+    else if (number === 11) events.push(eventOf(content));
+    else if (number === 12) droppedEventsCount = Number(value);
+    else if (number === 13) links.push(linkOf(content));
+    else if (number === 15) status = statusOf(content);
+  }
+  return { parentSpanId, name, kind, startTime, endTime, status, attributes, links, events, droppedEventsCount };
+}
+
+function eventOf(message: Buffer): TimedEvent {
+  let time: HrTime = [0, 0];
+  let name = '';
+  const attributes: Attributes = {};
+  for (const { number, value, content } of fieldsOf(message)) {
+    if (number === 1) time = timeOf(value);
+    else if (number === 2) name = content.toString('utf8');
+    else if (number === 3) addAttribute(attributes, content);
+  }
+  return { time, name, attributes, droppedAttributesCount: 0 };
+}
+
+function linkOf(message: Buffer): Link {
+  let traceId = '';
+  let spanId = '';
+  const attributes: Attributes = {};
+  for (const { number, content } of fieldsOf(message)) {
+    if (number === 1) traceId = content.toString('hex');
+    else if (number === 2) spanId = content.toString('hex');
+    else if (number === 4) addAttribute(attributes, content);
+  }
+  return { context: { traceId, spanId, traceFlags: TraceFlags.SAMPLED }, attributes };
+}
+
+function statusOf(message: Buffer): ReadableSpan['status'] {
+  let code = SpanStatusCode.UNSET;
+  let text: string | undefined;
+  for (const { number, value, content } of fieldsOf(message)) {
+    if (number === 2) text = content.toString('utf8');
+    else if (number === 3) code = Number(value);
+  }
+  return text === undefined ? { code } : { code, message: text };
 }

@@ -1,6 +1,5 @@
-import type { Clock } from '../../core/clock.js';
-import { pause } from '../../core/pause.js';
-import { reasonOf } from '../../core/reason-of.js';
+import { type Clock, pause } from '../../core/clock.js';
+import { reasonOf } from '../../core/errors.js';
 import type { StepRegistry } from '../../run/step-registry.js';
 import { ArtifactError, type ArtifactErrorCode } from '../../storage/artifact/artifact-error.js';
 import type { StepPlace, StepStart } from '../../storage/step-start.js';

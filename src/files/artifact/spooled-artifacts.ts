@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
 import { chmod, copyFile, lstat, mkdir, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { errorCode } from '../../core/error-code.js';
-import { namesIn } from '../../core/names-in.js';
+import { errorCode } from '../../core/errors.js';
+import { namesIn } from '../../core/folders.js';
 import { artifactPathIn } from '../../storage/artifact/artifact-path.js';
 import type { FoundArtifact } from './found-artifact.js';
 

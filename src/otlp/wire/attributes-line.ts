@@ -1,13 +1,10 @@
 import type { FieldKind } from '../../record/event-table.js';
-import { LineBuffer } from '../../record/line-buffer.js';
+import { isSame, LineBuffer } from '../../record/line-buffer.js';
 import { CELL, type RecordPage } from '../../record/record-page.js';
-import { isSame } from '../../record/same-bytes.js';
 import type { Severity } from '../../record/severity.js';
 import { type AttributePart, nestedJson, valueJson } from '../any-value.js';
-import type { AttributeField, AttributeSchema } from '../attribute-schema.js';
-import { shortEventType } from '../span-event-type.js';
-import { startParts, startRuleOf } from '../span-start.js';
-import { mayBeSpeltOtherwise, modernEnumName } from '../spelling.js';
+import { type AttributeField, type AttributeSchema, mayBeSpeltOtherwise, modernEnumName } from '../attribute-schema.js';
+import { shortEventType, startParts, startRuleOf } from '../span-event-type.js';
 import { type AttributeSlice, BOOL, INT, integerAt, OTHER, STRING } from './item-slice.js';
 
 const TRUE = Buffer.from('true');

@@ -1,13 +1,16 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Clock } from '../../core/clock.js';
-import type { Component } from '../../core/component.js';
-import type { ConnectionCounts } from '../../core/connection-counts.js';
-import { DroppedConnections } from '../../core/dropped-connections.js';
 import type { Health, HealthState } from '../../core/health.js';
+import {
+  type ConnectionCounts,
+  DroppedConnections,
+  type ListenAddress,
+  ListenError,
+  openPort,
+} from '../../core/http-listener.js';
 import { lazy } from '../../core/lazy.js';
-import { ListenError } from '../../core/listen-error.js';
+import type { Component } from '../../core/lifecycle.js';
 import type { Logger } from '../../core/logger.js';
-import { type ListenAddress, openPort } from '../../core/open-port.js';
 import type { SenderGate } from '../../core/sender-gate.js';
 import { RequestError } from '../../otlp/refusal.js';
 import type { ExportIntake } from '../export-intake.js';

@@ -1,4 +1,4 @@
-import { counted } from '../../core/counted.js';
+import { counted } from '../../core/text.js';
 
 const DAY_S = 86_400;
 const HOUR_S = 3_600;

@@ -1,5 +1,4 @@
-import type { Attributes } from '../../record/attributes.js';
-import { ownText } from '../../record/own-text.js';
+import { type Attributes, ownText } from '../../record/attributes.js';
 import {
   type CheckOutcome,
   enumValue,

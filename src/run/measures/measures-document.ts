@@ -1,10 +1,9 @@
 import { invocationIdOf, type TraceId } from '../../record/ids.js';
-import type { CommandMeasures } from './command-measures.js';
 import type { PathLink } from './critical-path.js';
 import type { HookMeasure, NodeMeasure } from './node-measure.js';
 import type { NodePhase } from './node-phase.js';
 import type { PhaseMeasure } from './phase-measure.js';
-import { slowestNodes } from './slowest-nodes.js';
+import { type CommandMeasures, slowestNodes } from './run-totals.js';
 import { shareOf, type TimeShare } from './time-split.js';
 
 /** Nodes in `slowest_nodes`. */

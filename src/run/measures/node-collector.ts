@@ -1,9 +1,7 @@
-import { ownText } from '../../record/own-text.js';
+import { ownText } from '../../record/attributes.js';
 import type { LogRecord, SpanEnd, SpanStart } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
-import { isSelected, NodeFacts, nodeEndOf } from '../node-facts.js';
-import { enumValue, type Interruption } from '../node-outcome.js';
-import { withoutFrames } from '../without-frames.js';
+import { enumValue, type Interruption, isSelected, NodeFacts, nodeEndOf, withoutFrames } from '../node-outcome.js';
 import { type EngineOutcome, engineOutcomeOf, UNKNOWN_OUTCOME } from './engine-outcome.js';
 import type { NodeMeasure } from './node-measure.js';
 import type { NodePhase } from './node-phase.js';

@@ -1,21 +1,21 @@
 import type { RecordLogReader } from '../../log/record-log.js';
-import { ownText } from '../../record/own-text.js';
+import { ownText } from '../../record/attributes.js';
+import type { TraceId } from '../../record/ids.js';
 import type { SpanEnd, SpanStart, TelemetryRecord } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
-import { selectedNodes } from '../count-verdicts.js';
-import { eventName } from '../event-name.js';
+import type { CatalogStep } from '../../storage/run-catalog.js';
 import { InvocationAssigner } from '../invocation-assigner.js';
-import { enumValue, hookVerdictOf, interruptionOf } from '../node-outcome.js';
+import { enumValue, eventName, hookVerdictOf, interruptionOf, withoutFrames } from '../node-outcome.js';
 import type { InvocationSummary, NodeVerdict, RunSummary } from '../run-summary.js';
-import { withoutFrames } from '../without-frames.js';
-import type { CommandMeasures } from './command-measures.js';
+import type { RunTracker } from '../run-tracker.js';
+import { selectedNodes } from '../verdict.js';
 import { criticalPath } from './critical-path.js';
 import { NodeCollector } from './node-collector.js';
 import type { NodeMeasure } from './node-measure.js';
 import type { OtherSpan } from './other-span.js';
 import type { PathStep } from './path-step.js';
 import type { PhaseMeasure } from './phase-measure.js';
-import { runTotals } from './run-totals.js';
+import { type CommandMeasures, runTotals } from './run-totals.js';
 import { lengthSplit, NO_SHARE, type QuerySpan, shareOf, timeSplit } from './time-split.js';
 
 /**
@@ -325,4 +325,34 @@ function emptyPhase(phase: string, startTimeUnixNano: bigint): PhaseMeasure {
     warehouseTimeNano: 0n,
     shareNano: 0n,
   };
+}
+
+/** The measures of a command, and the trace that it is in. */
+export interface StepMeasures {
+  readonly traceId: TraceId;
+  readonly command: CommandMeasures;
+}
+
+/**
+ * Measures the commands of a run's steps, in their order. Of a trace shared with other runs, only the commands of
+ * these steps are returned; a step without any data left returns none.
+ * @param witness receives each record of the steps' traces once
+ * @throws errors of the reader if a log cannot be read
+ */
+export async function readStepMeasures(
+  steps: readonly Pick<CatalogStep, 'invocations'>[],
+  { tracker, reader }: { readonly tracker: Pick<RunTracker, 'find'>; readonly reader: Pick<RecordLogReader, 'read'> },
+  witness?: (record: TelemetryRecord) => void,
+): Promise<readonly StepMeasures[]> {
+  const invocations = steps.flatMap((step) => step.invocations);
+  const own = new Set(invocations.map(({ traceId, index }) => `${traceId} ${index}`));
+  const measures: StepMeasures[] = [];
+  for (const traceId of new Set(invocations.map((one) => one.traceId))) {
+    const run = await tracker.find(traceId);
+    if (run === undefined) continue;
+    for (const command of await readMeasures(reader, run, witness)) {
+      if (own.has(`${traceId} ${command.invocation.index}`)) measures.push({ traceId, command });
+    }
+  }
+  return measures;
 }

@@ -1,6 +1,9 @@
-import { countVerdicts } from '../count-verdicts.js';
-import type { NodeCounts } from '../run-summary.js';
+import type { InvocationSummary, NodeCounts } from '../run-summary.js';
+import { countVerdicts } from '../verdict.js';
+import type { CriticalPath } from './critical-path.js';
 import type { HookMeasure, NodeMeasure } from './node-measure.js';
+import type { PhaseMeasure } from './phase-measure.js';
+import { type LengthSplit, shareOf } from './time-split.js';
 
 /** Totals of a command. Sums over nodes add the time of all threads, so they may exceed the command's duration. */
 export interface RunTotals {
@@ -66,4 +69,37 @@ export function runTotals(
     warehouseTimeNano,
     otherWarehouseTimeNano,
   };
+}
+
+/**
+ * The nodes without which the command would have been shortest: by what of its length fell to them, longest first; those of
+ * equal length by their ids. Nodes to which nothing fell are left out.
+ */
+export function slowestNodes(nodes: readonly NodeMeasure[], limit: number): readonly NodeMeasure[] {
+  return nodes
+    .map((node) => ({ node, nano: shareOf(node.share) }))
+    .filter(({ nano }) => nano > 0n)
+    .sort((a, b) => Number(b.nano - a.nano) || (a.node.uniqueId < b.node.uniqueId ? -1 : 1))
+    .slice(0, limit)
+    .map(({ node }) => node);
+}
+
+/** All measures of one command of a run. */
+export interface CommandMeasures {
+  readonly invocation: InvocationSummary;
+  readonly totals: RunTotals;
+  readonly split: LengthSplit;
+  /** In the order in which they began. */
+  readonly phases: readonly PhaseMeasure[];
+  readonly criticalPath: CriticalPath;
+  /** Those that the command was asked for, in the order in which they began; the first 100,000. */
+  readonly nodes: readonly NodeMeasure[];
+  /** Nodes that were processed without being selected and did not fail: in none of the counts. */
+  readonly unselectedNodes: readonly NodeMeasure[];
+  /** In the order in which they began. */
+  readonly hooks: readonly HookMeasure[];
+  /** Nodes beyond the first 100,000, of which nothing is measured. */
+  readonly omittedNodeCount: number;
+  /** First log records of severity ERROR that name no node, at most 20 of at most 4,000 characters each. */
+  readonly messages: readonly string[];
 }

@@ -1,8 +1,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import { closeOnFailure } from '../../core/close-on-failure.js';
-import { errorCode } from '../../core/error-code.js';
+import { closeOnFailure, errorCode } from '../../core/errors.js';
 import type { ArtifactPath } from './artifact-path.js';
 import type { Artifact, ByteRange } from './artifact-store.js';
 

@@ -11,9 +11,8 @@ import {
 } from '@aws-sdk/client-s3';
 import { state as sdkState } from '@aws-sdk/core/client';
 import { Upload } from '@aws-sdk/lib-storage';
-import { errorCode } from '../../core/error-code.js';
-import { reasonOf } from '../../core/reason-of.js';
-import { slices } from '../../core/slices.js';
+import { errorCode, reasonOf } from '../../core/errors.js';
+import { slices } from '../../core/lists.js';
 import { ArtifactError, type ArtifactErrorCode } from '../artifact/artifact-error.js';
 import type { S3Location } from './s3-location.js';
 

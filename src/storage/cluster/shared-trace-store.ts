@@ -1,4 +1,4 @@
-import type { FolderUsage } from '../../core/folder-usage.js';
+import type { FolderUsage } from '../../core/folders.js';
 import type { TraceId } from '../../record/ids.js';
 
 /** Where a trace stands among the processes. */

@@ -1,5 +1,5 @@
 import type { Transaction } from 'kysely';
-import { slices } from '../../core/slices.js';
+import { slices } from '../../core/lists.js';
 import type { TraceId } from '../../record/ids.js';
 import type { DatabaseTraits } from '../database-traits.js';
 import type { StateDb, StateTables } from '../state-tables.js';

@@ -1,6 +1,6 @@
 import { type Selectable, sql } from 'kysely';
-import type { FolderUsage } from '../../core/folder-usage.js';
-import { slices } from '../../core/slices.js';
+import type { FolderUsage } from '../../core/folders.js';
+import { slices } from '../../core/lists.js';
 import type { TraceId } from '../../record/ids.js';
 import type { DatabaseTraits } from '../database-traits.js';
 import type { StateDb, StateTables } from '../state-tables.js';

@@ -1,7 +1,7 @@
 import { type Request, Router } from 'express';
 import { authorize, callerOf } from '../../api/authenticate.js';
 import type { Caller } from '../../api/caller.js';
-import { groupBy } from '../../core/group-by.js';
+import { groupBy } from '../../core/lists.js';
 import type { SetAsideRun } from '../../run/invocation-notes.js';
 import { FIRST_ACCOUNT_ID } from '../../storage/account-store.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';

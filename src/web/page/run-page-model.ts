@@ -1,11 +1,11 @@
 import type { Caller } from '../../api/caller.js';
 import { textRedactor } from '../../api/text-redactor.js';
 import { learnNames, type Redactor, statusText } from '../../redaction/redactor.js';
-import { countVerdicts } from '../../run/count-verdicts.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
-import { readStepMeasures, type StepMeasures } from '../../run/measures/read-step-measures.js';
-import { slowestNodes } from '../../run/measures/slowest-nodes.js';
+import { readStepMeasures, type StepMeasures } from '../../run/measures/read-measures.js';
+import { slowestNodes } from '../../run/measures/run-totals.js';
 import { hasOwnWord, type NodeCounts, type NodeVerdict } from '../../run/run-summary.js';
+import { countVerdicts } from '../../run/verdict.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
 import type { PageDeps } from './page-deps.js';
 

@@ -14,8 +14,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseTraceId } from '../../../src/record/ids.js';
+import { takeDataFolder } from '../../../src/storage/data-folder-lock.js';
 import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
-import { takeDataFolder } from '../../../src/storage/take-data-folder.js';
 import { stepStart } from '../../contract/step-registry.contract.js';
 import { runInProcess } from '../../fake/run-in-process.js';
 

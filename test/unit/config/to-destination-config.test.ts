@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { DestinationSettings } from '../../../src/config/destination-settings.js';
-import { toDestinationConfig } from '../../../src/config/to-destination-config.js';
+import { toDestinationConfig } from '../../../src/config/otlp-destinations.js';
 
 const settings: DestinationSettings = {
   name: 'a',

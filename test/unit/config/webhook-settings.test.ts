@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readWebhookKey } from '../../../src/config/webhook-key.js';
+import { readWebhookKey } from '../../../src/config/resolve-configuration.js';
 import {
   publicUrlSetting,
   smtpFromSetting,

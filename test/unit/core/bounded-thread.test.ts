@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { afterEach, describe, expect, it } from 'vitest';
-import { startBoundedThread } from '../../../src/core/bounded-thread.js';
 import { type Clock, systemClock } from '../../../src/core/clock.js';
+import { startBoundedThread } from '../../../src/core/thread.js';
 
 const MAX_HEAP_MIB = 64;
 /** Looks at the thread for the first time before it runs, as where processors are short. */

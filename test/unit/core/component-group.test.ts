@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Component } from '../../../src/core/component.js';
-import { ComponentGroup } from '../../../src/core/component-group.js';
+import { type Component, ComponentGroup } from '../../../src/core/lifecycle.js';
 
 const NEVER = new AbortController().signal;
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DataFolderOnDisk } from '../../../src/core/data-folder.js';
-import { probeFolder } from '../../../src/core/probe-folder.js';
+import { probeFolder } from '../../../src/core/folders.js';
 
 const NEVER = new AbortController().signal;
 

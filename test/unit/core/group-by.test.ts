@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { groupBy } from '../../../src/core/group-by.js';
+import { groupBy } from '../../../src/core/lists.js';
 
 it('keeps the order of items in a group, and of groups by their first item', () => {
   const groups = groupBy(['pear', 'fig', 'plum', 'apple', 'fir'], (word) => word[0]);

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Component } from '../../../src/core/component.js';
-import { Lifecycle } from '../../../src/core/lifecycle.js';
+import { type Component, Lifecycle } from '../../../src/core/lifecycle.js';
 
 function components(failing: { start?: string; shutdown?: string } = {}) {
   const events: string[] = [];

@@ -1,7 +1,6 @@
 import { createServer } from 'node:http';
 import { expect, test } from 'vitest';
-import { HttpListener } from '../../../src/core/http-listener.js';
-import { ListenError } from '../../../src/core/listen-error.js';
+import { HttpListener, ListenError } from '../../../src/core/http-listener.js';
 import { silentLogger } from '../../../src/core/logger.js';
 
 const OPTION = '--http HOST:PORT';

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { makeFolderIn } from '../../../src/core/make-folder-in.js';
+import { makeFolderIn } from '../../../src/core/folders.js';
 
 let parent: string;
 beforeEach(() => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readableBytes } from '../../../src/core/readable-bytes.js';
+import { readableBytes } from '../../../src/core/text.js';
 
 test.each([
   [0, '0 bytes'],

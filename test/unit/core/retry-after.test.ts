@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseRetryAfterMs } from '../../../src/core/retry-after.js';
+import { parseRetryAfterMs } from '../../../src/core/retry-policy.js';
 
 const NOW = Date.UTC(2026, 0, 1);
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Guard, Shortage } from '../../../src/core/guard.js';
-import { GuardedConsumer } from '../../../src/log/guarded-consumer.js';
+import { GuardedConsumer } from '../../../src/log/record-log.js';
 import { parseTraceId } from '../../../src/record/ids.js';
 import { parseRecordLine } from '../../../src/record/record-line.js';
 import { UNKNOWN_RESOURCE } from '../../../src/record/resource.js';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Health } from '../../../src/core/health.js';
 import { WriteWatch } from '../../../src/core/write-watch.js';
-import { WatchedConsumer } from '../../../src/log/guarded-consumer.js';
+import { WatchedConsumer } from '../../../src/log/record-log.js';
 import { ConsumeError } from '../../../src/record/record-batch.js';
 import { FakeClock } from '../../fake/fake-clock.js';
 import { MemoryConsumer } from '../../fake/memory-consumer.js';

@@ -1,5 +1,4 @@
-import type { Field, FieldType } from '../../../src/otlp/message-type.js';
-import { PublicSchema } from '../../../src/otlp/public-schema.js';
+import { type Field, type FieldType, PublicSchema } from '../../../src/otlp/public-schema.js';
 import type { JsonField, SchemaJson } from './schema-json.js';
 
 /** The .proto files' messages and enums in the schema JSON's spelling. */

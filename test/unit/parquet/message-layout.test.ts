@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { Field } from '../../../src/otlp/message-type.js';
-import { PublicSchema } from '../../../src/otlp/public-schema.js';
+import { type Field, PublicSchema } from '../../../src/otlp/public-schema.js';
 import {
   MESSAGE_KEY_ORDERS,
   MESSAGE_LAYOUTS,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { snappyUncompress } from 'hyparquet/src/snappy.js';
 import { expect, it } from 'vitest';
 import { ByteBuffer, ByteSource } from '../../../src/parquet/bytes.js';
-import { SnappyCompressor } from '../../../src/parquet/snappy.js';
+import { SnappyCompressor } from '../../../src/parquet/page.js';
 import { sampleLines } from './samples.js';
 
 const snappy = new SnappyCompressor();

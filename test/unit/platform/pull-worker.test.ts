@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { RetryPolicy } from '../../../src/core/retry-policy.js';
+import { RunWatch, type RunWatchConfig } from '../../../src/platform/command.js';
 import { PullWorker } from '../../../src/platform/pull-worker.js';
 import { RunPuller } from '../../../src/platform/run-puller.js';
-import { RunWatch, type RunWatchConfig } from '../../../src/platform/run-watch.js';
 import { openSqliteState } from '../../../src/storage/open-sqlite-state.js';
 import type { HostedRunRow } from '../../../src/storage/pull-store.js';
 import { FakeClock } from '../../fake/fake-clock.js';

@@ -1,10 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { KnownNames } from '../../../src/redaction/known-names.js';
-import { ProseCache, type Sanitize, SharedTexts } from '../../../src/redaction/prose-cache.js';
+import { KnownNames, ProseCache, type Sanitize, SharedTexts, TextCache } from '../../../src/redaction/known-names.js';
 import { Redactor } from '../../../src/redaction/redactor.js';
 import { firstSafeWords, sanitizeProse } from '../../../src/redaction/sanitize-prose.js';
-import { TextCache } from '../../../src/redaction/text-cache.js';
 
 const word = fc.constantFrom(
   'orders',

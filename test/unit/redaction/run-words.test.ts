@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FieldType } from '../../../src/otlp/message-type.js';
-import { PublicSchema } from '../../../src/otlp/public-schema.js';
+import { type FieldType, PublicSchema } from '../../../src/otlp/public-schema.js';
 import { KnownNames, MAX_IDENTIFIERS } from '../../../src/redaction/known-names.js';
 import { KNOWN_EVENTS, type RedactionLevel } from '../../../src/redaction/redaction-policy.js';
 import { mapBlankLines, mapLines } from '../export/lines/mapped-bytes.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { KnownNames } from '../../../src/redaction/known-names.js';
-import { sanitizeCommand } from '../../../src/redaction/sanitize-command.js';
+import { sanitizeCommand } from '../../../src/redaction/redactor.js';
 import {
   firstSafeWords,
   MAX_PROSE_LENGTH,

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { Attributes } from '../../../src/record/attributes.js';
 import type { JsonObject } from '../../../src/record/json.js';
 import type { SpanStatus } from '../../../src/record/telemetry-record.js';
-import { countVerdicts } from '../../../src/run/count-verdicts.js';
 import { freshnessOutcomeOf, interruptionOf, nodeVerdictOf, testOutcomeOf } from '../../../src/run/node-outcome.js';
+import { countVerdicts } from '../../../src/run/verdict.js';
 import { fromJsonl } from './logged-samples.js';
 
 const ok: SpanStatus = { message: null, code: 1 };

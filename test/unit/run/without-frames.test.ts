@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { withoutFrames } from '../../../src/run/without-frames.js';
+import { withoutFrames } from '../../../src/run/node-outcome.js';
 
 it("an error is told without the frames of the engine's own code", () => {
   const told =

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { TaughtNames, TextTable } from '../../../../src/export/lines/text-table.js';
+import { TaughtNames, TextTable } from '../../../../src/export/lines/event-mappings.js';
 
 function lookUp(table: TextTable, text: string): string {
   const bytes = Buffer.from(`..${text}..`, 'latin1');

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { HeldSpans, LineBlock } from '../../../../src/export/lines/held-lines.js';
+import { HeldSpans, LineBlock } from '../../../../src/export/lines/line-reader.js';
 import { UNKNOWN_RESOURCE } from '../../../../src/record/resource.js';
 
 const block = new LineBlock(64);

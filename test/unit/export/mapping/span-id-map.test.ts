@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { systemMachine } from '../../../../src/core/machine.js';
-import { SpanIdMap } from '../../../../src/export/mapping/ids-and-times.js';
+import { systemMachine } from '../../../../src/core/memory-guard.js';
+import { SpanIdMap } from '../../../../src/export/mapping/span-tree.js';
 
 const SEED = 7;
 const ids = (map: SpanIdMap<string>) => Array.from(map, ([[high, low], value]) => `${high}-${low} ${value}`);

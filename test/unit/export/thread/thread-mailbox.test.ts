@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { ThreadMailbox } from '../../../../src/export/thread/export-thread.js';
 import type { ExportedRunEvent } from '../../../../src/export/thread/messages.js';
-import { ThreadMailbox } from '../../../../src/export/thread/thread-mailbox.js';
-import { Appended } from '../../../../src/log/appended.js';
+import { Appended } from '../../../../src/log/trace-log.js';
 import type { TraceId } from '../../../../src/record/ids.js';
 import { UNKNOWN_RESOURCE } from '../../../../src/record/resource.js';
 import type { RunEvent } from '../../../../src/run/run-event.js';

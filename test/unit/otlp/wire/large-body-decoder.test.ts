@@ -4,11 +4,16 @@ import { JsonCodec } from '../../../../src/otlp/json-codec.js';
 import { OtlpDecodeError } from '../../../../src/otlp/otlp-codec.js';
 import { ProtobufCodec } from '../../../../src/otlp/protobuf-codec.js';
 import { PublicSchema } from '../../../../src/otlp/public-schema.js';
-import { type DecodedRequest, MAX_RECORDS } from '../../../../src/otlp/request-decoder.js';
 import { splitJson } from '../../../../src/otlp/split-json.js';
-import { LargeBodyDecoder, splitProtobuf } from '../../../../src/otlp/wire/large-body-decoder.js';
 import { lengthDelimited } from '../../../../src/otlp/wire/wire-cursor.js';
-import { JsonDecoder, WireDecoder } from '../../../../src/otlp/wire/wire-decoder.js';
+import {
+  type DecodedRequest,
+  JsonDecoder,
+  LargeBodyDecoder,
+  MAX_RECORDS,
+  splitProtobuf,
+  WireDecoder,
+} from '../../../../src/otlp/wire/wire-decoder.js';
 import type { Signal } from '../../../../src/record/record-batch.js';
 import { formatRecordLine } from '../../../../src/record/record-line.js';
 import { decodeAtOnce } from '../../../fake/decode-at-once.js';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { encodeRetryInfo } from '../../../../src/receiver/grpc/retry-info.js';
+import { encodeRetryInfo } from '../../../../src/receiver/grpc/grpc-services.js';
 
 const TYPE_URL = Buffer.from('type.googleapis.com/google.rpc.RetryInfo').toString('hex');
 

@@ -1,3 +1,8 @@
+/** A list in pieces of so many, the last one of what is left; none of an empty list. */
+export function* slices<T>(list: readonly T[], length: number): Generator<readonly T[], void> {
+  for (let from = 0; from < list.length; from += length) yield list.slice(from, from + length);
+}
+
 /** Items by what they have in common, each group in their order, groups in the order of their first item. (`Map.groupBy` comes with Node 21.) */
 export function groupBy<Item, Key>(items: Iterable<Item>, keyOf: (item: Item) => Key): Map<Key, Item[]> {
   const groups = new Map<Key, Item[]>();

@@ -1,3 +1,18 @@
+/** A number of things for people: `1 run`, `2 runs`, `0 queries`. */
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count} ${count === 1 ? noun : plural}`;
+}
+
+const UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** A number of bytes for people, for example `1.5 GiB`. */
+export function readableBytes(bytes: number): string {
+  let value = Math.max(0, bytes);
+  let unit = 0;
+  for (; value >= 1024 && unit < UNITS.length - 1; unit++) value /= 1024;
+  return `${value < 10 && unit > 0 ? Math.round(value * 10) / 10 : Math.round(value)} ${UNITS[unit]}`;
+}
+
 /** How rows of text are laid out. */
 export interface AlignmentOptions {
   /** Draws a line below the first row, which holds headings. */
