@@ -65,7 +65,7 @@ async function refuseEmptied(dataFolder: string): Promise<void> {
   const rest = traceCount === 0 && runCount === 0 ? 'a token' : 'runs';
   throw new StoreError(
     'corrupt',
-    `${path}: the file is empty, although the data folder holds ${rest}; run-bridge rebuild makes it anew from the rest of the data folder and keeps this one`,
+    `${path}: the file is empty, although the data folder holds ${rest}; run-bridge rebuild creates a new one from the rest of the data folder and keeps this one`,
   );
 }
 
