@@ -14,10 +14,10 @@ export function until<T>(
 
 /**
  * Lets the event loop turn until something holds: for what depends on a clock that the test itself moves, often in `holds`.
- * @throws Error when it does not within ten seconds.
+ * @throws Error when it does not within 25 seconds, which leaves a test time to say so.
  */
 export async function untilTurned(holds: () => boolean, what = holds.toString()): Promise<void> {
-  await poll(what, holds, 10_000, () => nextTurn());
+  await poll(what, holds, 25_000, () => nextTurn());
 }
 
 async function poll<T>(
