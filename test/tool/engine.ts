@@ -111,11 +111,14 @@ export class Engine {
     });
   }
 
-  /** Lines of the JSONL that the engine wrote to `logs/otel.jsonl`. */
+  /** The file of telemetry that the engine writes where it is told to name it `otel.jsonl`. */
+  get jsonl(): string {
+    return join(this.project, 'logs', 'otel.jsonl');
+  }
+
+  /** Lines of the JSONL that the engine wrote. */
   jsonlLines(): readonly string[] {
-    return readFileSync(join(this.project, 'logs', 'otel.jsonl'), 'utf8')
-      .trimEnd()
-      .split('\n');
+    return readFileSync(this.jsonl, 'utf8').trimEnd().split('\n');
   }
 
   /** Also ends what is left of commands that were run outside of tests. */

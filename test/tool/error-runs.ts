@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import type { Engine } from './engine.js';
@@ -49,9 +49,11 @@ export async function prepareErrorDatabase(server: PostgresServer): Promise<void
 }
 
 /**
- * Makes the mistakes with the real engine, those of nodes in one build.
+ * Makes the mistakes with the real engine, those of nodes in one build. An engine that crashes or
+ * hangs has made no mistakes to look at: it is started again, twice at most.
  * @param port of the PostgreSQL server, where the database is one
  * @returns the lines of telemetry, without this machine's paths
+ * @throws an error with the engine's output, where it never comes to its end
  */
 export async function makeErrors(
   engine: Engine,
@@ -73,8 +75,12 @@ export async function makeErrors(
       ...first.env,
     };
     const id = traceId.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
-    await engine.run([...command, '--otel-file-name', 'otel.jsonl', '--invocation-id', id], env);
-    for (const line of engine.jsonlLines()) {
+    const written = await completeRun(
+      engine,
+      [...command, '--otel-file-name', 'otel.jsonl', '--invocation-id', id],
+      env,
+    );
+    for (const line of written) {
       lines.push(line.replaceAll(engine.project, '/project/shop').replaceAll(engine.home, '/opt/engine'));
     }
   };
@@ -85,6 +91,32 @@ export async function makeErrors(
   for (const one of cases) if (one.command !== undefined) await run([one], one.command);
   return lines;
 }
+
+/** The lines of a run that came to its end, as the last of them says. */
+async function completeRun(
+  engine: Engine,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<readonly string[]> {
+  const crashes: string[] = [];
+  while (crashes.length < ATTEMPTS) {
+    rmSync(engine.jsonl, { force: true });
+    let timer: NodeJS.Timeout | undefined;
+    const { exitCode, signal, output } = await engine.run(args, env, (kill) => {
+      timer = setTimeout(() => kill('SIGKILL'), LONGEST_RUN_MS);
+    });
+    clearTimeout(timer);
+    const lines = existsSync(engine.jsonl) ? engine.jsonlLines() : [];
+    if (lines.some((line) => line.includes('"SpanEnd"') && line.includes('.Invocation"'))) return lines;
+    crashes.push(`exit code ${exitCode}, signal ${signal}, ${lines.length} lines of telemetry:\n${output}`);
+    console.warn(`the engine did not come to its end: ${crashes.at(-1)}`);
+  }
+  throw new Error(`the engine did not come to its end in ${ATTEMPTS} attempts: ${crashes.join('\n')}`);
+}
+
+const ATTEMPTS = 3;
+/** Such a run takes one or two seconds. */
+const LONGEST_RUN_MS = 80_000;
 
 function writeProject(folder: string, cases: readonly ErrorCase[]): void {
   rmSync(folder, { recursive: true, force: true });
