@@ -264,6 +264,7 @@ const FIRST_SCHEMA: readonly string[] = [
     updated_unix_ms bigint not null,
     dispatched_unix_ms bigint,
     http_status_code integer not null,
+    last_error text,
     failed_count integer not null,
     failing_since_unix_ms bigint,
     paused_until_unix_ms bigint not null,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ApiError } from '../api/api-error.js';
+import { nearestName } from '../config/suggestion.js';
 import type { JobCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/run-status.js';
 import { MASKED_PART } from './secrets.js';
@@ -46,29 +47,49 @@ const names = z.array(z.string().min(1).max(255), 'is no list of names').max(MAX
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
 /** Headers that a delivery sets itself; all others may be added. */
 const OWN_HEADERS = /^(authorization|content-(length|type|encoding)|transfer-encoding|connection|host|webhook-.*)$/i;
+const MAX_HEADERS = 32;
+const MAX_HEADER_LENGTH = 4_000;
+const NO_OBJECT = {
+  error: (issue: { readonly code?: string }) => (issue.code === 'invalid_type' ? 'must be an object' : undefined),
+};
+const oneOf = <const T extends readonly string[]>(words: T) => z.enum(words, `is none of ${words.join(', ')}`);
 const STATUSES = { success: RUN_STATUS.success, errored: RUN_STATUS.error, cancelled: RUN_STATUS.cancelled } as const;
 
-/** What the native API takes beyond that. */
-const nativeInputSchema = platformInputSchema.extend({
+const switched = z.boolean('is neither true nor false');
+
+/** What the native API takes beyond that. Other fields are refused, so that no misspelt setting is lost. */
+const nativeInputSchema = z.strictObject({
+  ...platformInputSchema.shape,
   type: z.enum(WEBHOOK_KINDS, `is none of ${WEBHOOK_KINDS.join(', ')}`),
-  filters: z.strictObject({
-    environments: names.optional(),
-    projects: names.optional(),
-    statuses: z.array(z.enum(['success', 'errored', 'cancelled'])).optional(),
-    transitions: z.array(z.enum(WEBHOOK_TRANSITIONS)).optional(),
-  }),
+  filters: z.strictObject(
+    {
+      environments: names.optional(),
+      projects: names.optional(),
+      statuses: z.array(oneOf(['success', 'errored', 'cancelled'])).optional(),
+      transitions: z.array(oneOf(WEBHOOK_TRANSITIONS)).optional(),
+    },
+    NO_OBJECT,
+  ),
   headers: z
     .record(
       z
         .string()
-        .regex(HEADER_NAME, 'is no name of a header')
-        .refine((one) => !OWN_HEADERS.test(one), 'is a header that deliveries have themselves'),
-      z.string().regex(/^[\t\x20-\x7e]{0,4000}$/, 'holds what no header can'),
+        .regex(HEADER_NAME, 'is not the name of a header: up to 100 letters, digits and hyphens')
+        .refine((one) => !OWN_HEADERS.test(one), 'is a header that each delivery sets itself; choose another name'),
+      z
+        .string('must be a string')
+        .regex(/^[\t\x20-\x7e]*$/, 'contains a character that headers cannot carry, such as a line break or an umlaut')
+        .max(MAX_HEADER_LENGTH, `is longer than ${MAX_HEADER_LENGTH.toLocaleString('en')} characters`),
+      'must be an object of names and values, for example {"X-Api-Key": "…"}',
     )
-    .refine((headers) => Object.keys(headers).length <= 32, 'has more than 32 headers'),
-  authorization: z.boolean(),
-  standard_headers: z.boolean(),
-  max_per_minute: z.int().min(1).max(60_000).nullable(),
+    .refine((headers) => Object.keys(headers).length <= MAX_HEADERS, `has more than ${MAX_HEADERS} headers`),
+  authorization: switched,
+  standard_headers: switched,
+  max_per_minute: z
+    .int('must be a whole number, or null for no limit')
+    .min(1, 'is less than 1')
+    .max(60_000, 'is more than 60,000')
+    .nullable(),
 });
 
 /** The required fields of a new subscription; the rest has defaults. */
@@ -83,11 +104,11 @@ export const bodySchemas = {
 const MAX_OVERLAP_S = 30 * 86_400;
 
 /** Body of a rotation. */
-export const rotationSchema = z.object({
+export const rotationSchema = z.strictObject({
   overlap_seconds: z
-    .int()
-    .min(0)
-    .max(MAX_OVERLAP_S)
+    .int('must be a whole number')
+    .min(0, 'is less than 0')
+    .max(MAX_OVERLAP_S, `is more than ${MAX_OVERLAP_S.toLocaleString('en')}, which are 30 days`)
     .default(86_400)
     .meta({ description: 'how long the old secret signs as well; a day by default' }),
 });
@@ -122,11 +143,27 @@ export function parseInput<T extends z.ZodType>(schema: T, body: unknown): z.out
   const parsed = schema.safeParse(body ?? {});
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
+  if (issue?.code === 'unrecognized_keys') {
+    const [key = ''] = issue.keys;
+    throw new ApiError(400, `${[...issue.path, key].join('.')}: ${unknownFieldWords(key)}.`);
+  }
   const field = issue?.path.join('.') ?? '';
   const isOther = issue?.code === 'invalid_type';
+  // What is wrong with a key of a record stands in an issue of its own.
+  if (issue?.code === 'invalid_key') throw new ApiError(400, `${field}: ${issue.issues[0]?.message}.`);
   if (field === '') throw new ApiError(400, `The body ${isOther ? 'is no JSON object; send one' : issue?.message}.`);
   const isMissing = isOther && valueAt(body, issue.path) === undefined;
   throw new ApiError(400, `${field}: ${isMissing ? 'is missing' : issue?.message}.`);
+}
+
+/** What is wrong with a field that bodies do not have. */
+function unknownFieldWords(name: string): string {
+  if (name in nativeSubscriptionSchema.shape) return 'is only answered, and cannot be set; leave it out';
+  const meant = nearestName(name, [
+    ...Object.keys(nativeInputSchema.shape),
+    ...Object.keys(nativeInputSchema.shape.filters.shape),
+  ]);
+  return `there is no such field${meant === undefined ? '' : ` (perhaps you mean ${meant})`}`;
 }
 
 /** The given settings, in the program's words. @throws ApiError 400 that names the field */
@@ -231,7 +268,12 @@ export const subscriptionSchema = z
     created_at: micros,
     updated_at: micros,
     dispatched_at: micros.optional(),
-    http_status_code: text.meta({ description: "the endpoint's latest; 0 for none" }),
+    http_status_code: text.meta({
+      description: "the endpoint's latest; 0 if nothing was ever sent, empty if nothing that was sent had one",
+    }),
+    last_error: text
+      .nullable()
+      .meta({ description: 'why the latest delivery failed, in words; null where it did not, or there was none' }),
     hmac_secret: text.optional().meta({ description: 'in the answer to its making alone' }),
   })
   .meta({ id: 'WebhookSubscription' });
@@ -276,7 +318,7 @@ export const eventSchema = z
     run_id: text,
     trigger_event_type: z.enum(WEBHOOK_EVENT_TYPES),
     payload: text.meta({ description: 'JSON' }),
-    http_status_code: text,
+    http_status_code: text.meta({ description: 'the latest; 0 if nothing was ever sent, empty if no attempt had one' }),
     state,
     attempt_count: text,
     created_at: micros,
@@ -291,7 +333,7 @@ export const receiptSchema = z
     subscription_id: text,
     dispatched_at: micros,
     duration_ms: z.int(),
-    http_status_code: text,
+    http_status_code: text.meta({ description: 'empty where nothing was answered, or mail was sent' }),
     error_info: text.nullable(),
     request_body: text,
     request_headers: text.meta({ description: 'JSON' }),

@@ -39,10 +39,11 @@ export function circuitBreaker(limits: BreakerLimits): CircuitBreaker {
 }
 
 function after(before: WebhookStanding, { attempt, next }: AttemptResult, limits: BreakerLimits): WebhookStanding {
-  const { startedUnixMs, httpStatusCode } = attempt;
+  const { startedUnixMs, httpStatusCode, error } = attempt;
   const seen = {
     dispatchedUnixMs: Math.max(before.dispatchedUnixMs ?? 0, startedUnixMs),
     httpStatusCode: httpStatusCode ?? before.httpStatusCode,
+    lastError: error,
   };
   if (next.state === 'delivered') {
     return { ...seen, failedCount: 0, failingSinceUnixMs: null, pausedUntilUnixMs: 0 };

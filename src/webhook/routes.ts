@@ -297,9 +297,15 @@ function subscriptionDocument(subscription: WebhookSubscription, clientUrl: stri
     created_at: microseconds(subscription.createdUnixMs),
     updated_at: microseconds(subscription.updatedUnixMs),
     ...(dispatchedUnixMs !== null && { dispatched_at: microseconds(dispatchedUnixMs) }),
-    http_status_code: String(subscription.httpStatusCode),
+    http_status_code: statusText(subscription.httpStatusCode, dispatchedUnixMs !== null),
+    last_error: subscription.lastError,
     ...(secret !== undefined && { hmac_secret: secret }),
   };
+}
+
+/** An HTTP status as the hosted platform shows it: `0` for something that was never sent, so nothing else may read so. */
+function statusText(status: number, isSent: boolean): string {
+  return status === 0 && isSent ? '' : String(status);
 }
 
 /** Microseconds since 1970, as a text of digits. */
@@ -323,7 +329,7 @@ async function eventDocument(
     run_id: String(event.facts.runId),
     trigger_event_type: event.eventType,
     payload: JSON.stringify(await payloadOf(subscription, event, runDetails)),
-    http_status_code: String(event.httpStatusCode ?? 0),
+    http_status_code: statusText(event.httpStatusCode ?? 0, event.attemptCount > 0),
     state: event.state,
     attempt_count: String(event.attemptCount),
     created_at: microseconds(event.createdUnixMs),
@@ -338,7 +344,7 @@ function receiptDocument(subscriptionId: string, attempt: WebhookAttempt) {
     subscription_id: subscriptionId,
     dispatched_at: microseconds(attempt.startedUnixMs),
     duration_ms: attempt.durationMs,
-    http_status_code: String(attempt.httpStatusCode ?? 0),
+    http_status_code: statusText(attempt.httpStatusCode ?? 0, true),
     error_info: attempt.error,
     request_body: attempt.requestBody,
     request_headers: attempt.requestHeaders,

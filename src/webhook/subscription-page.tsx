@@ -245,13 +245,14 @@ function ArchivedNotice({ subscription }: { readonly subscription: WebhookSubscr
 
 /** The result of a subscription's last delivery. */
 export function LastOutcome({ standing }: { readonly standing: WebhookStanding }) {
-  const { dispatchedUnixMs, httpStatusCode, failedCount } = standing;
+  const { dispatchedUnixMs, httpStatusCode, failedCount, lastError } = standing;
   if (dispatchedUnixMs === null) return <>nothing sent yet</>;
   const answered = httpStatusCode === 0 ? '' : `, last answer ${httpStatusCode}`;
   return (
     <>
       {failedCount > 0 ? 'failed' : 'delivered'}
       {answered}
+      {lastError !== null && <span class="sub text">{lastError}</span>}
       <span class="sub">
         <Moment unixMs={dispatchedUnixMs} />
       </span>

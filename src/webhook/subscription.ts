@@ -69,8 +69,10 @@ export interface WebhookSettings {
 /** Statistics of deliveries. */
 export interface WebhookStanding {
   readonly dispatchedUnixMs: number | null;
-  /** The endpoint's latest; 0 for none ever. */
+  /** The endpoint's latest; attempts without a status keep it; 0 for none ever. */
   readonly httpStatusCode: number;
+  /** Why the latest attempt failed, in words; `null` where it did not. */
+  readonly lastError: string | null;
   /** Failed attempts since the last success. */
   readonly failedCount: number;
   /** When the first of them failed. */
@@ -83,6 +85,7 @@ export interface WebhookStanding {
 export const FRESH_STANDING: WebhookStanding = {
   dispatchedUnixMs: null,
   httpStatusCode: 0,
+  lastError: null,
   failedCount: 0,
   failingSinceUnixMs: null,
   pausedUntilUnixMs: 0,

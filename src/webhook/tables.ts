@@ -41,6 +41,7 @@ export type WebhookTables = {
     readonly updated_unix_ms: number;
     readonly dispatched_unix_ms: number | null;
     readonly http_status_code: number;
+    readonly last_error: string | null;
     readonly failed_count: number;
     readonly failing_since_unix_ms: number | null;
     readonly paused_until_unix_ms: number;
@@ -128,6 +129,7 @@ export function fromStanding(standing: WebhookStanding) {
   return {
     dispatched_unix_ms: standing.dispatchedUnixMs,
     http_status_code: standing.httpStatusCode,
+    last_error: standing.lastError,
     failed_count: standing.failedCount,
     failing_since_unix_ms: standing.failingSinceUnixMs,
     paused_until_unix_ms: standing.pausedUntilUnixMs,
@@ -163,6 +165,7 @@ export function toSubscription(row: Columns): WebhookSubscription {
     updatedUnixMs: row.updated_unix_ms,
     dispatchedUnixMs: row.dispatched_unix_ms,
     httpStatusCode: row.http_status_code,
+    lastError: row.last_error,
     failedCount: row.failed_count,
     failingSinceUnixMs: row.failing_since_unix_ms,
     pausedUntilUnixMs: row.paused_until_unix_ms,

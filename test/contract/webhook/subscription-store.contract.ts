@@ -88,7 +88,7 @@ export function webhookSubscriptionStoreContract(
         const next = { state: 'pending', dueUnixMs: now + 3_600_000 } as const;
         const standing = {
           ...{ failedCount: 999, failingSinceUnixMs: 4, pausedUntilUnixMs: now + 60_000 },
-          ...{ dispatchedUnixMs: 5, httpStatusCode: 500 },
+          ...{ dispatchedUnixMs: 5, httpStatusCode: 500, lastError: 'no answer' },
         };
         await webhookEvents.finish([attempted(event, { next })], 'p', () => ({ standing, archiveReason: null }));
         const same = await subscriptions.change(ACCOUNT, added.id, ({ sealedUrl }) => ({ sealedUrl }), now + 1);

@@ -4,6 +4,7 @@ import { Router } from 'express';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
+import { circuitBreaker, DEFAULT_BREAKER_LIMITS } from '../../../src/webhook/circuit-breaker.js';
 import { webhookRouters } from '../../../src/webhook/routes.js';
 import { SecretBox } from '../../../src/webhook/secrets.js';
 import { FRESH_STANDING } from '../../../src/webhook/subscription.js';
@@ -57,7 +58,7 @@ describe('webhook subscriptions over the platform API', () => {
       ...{ account_identifier: '10001', account_id: '10001', name: 'n', description: '', job_ids: [] },
       ...{ event_types: ['job.run.started'], client_url: 'https://hooks.example.com/', active: true },
       ...{ archived_reason: null, created_at: '1767225600000000', updated_at: '1767225600000000' },
-      http_status_code: '0',
+      ...{ http_status_code: '0', last_error: null },
     });
     for (const path of [ALL, `${ONE}/${id}`, `${ONE}/${id}/`]) {
       const answer = await ask('GET', path);
@@ -202,6 +203,55 @@ describe('webhook subscriptions over the platform API', () => {
       },
     });
     expect((await ask('GET', `${ONE}/${id}`)).body).toMatchObject({ data: { dispatched_at: '5000' } });
+  });
+});
+
+describe('the HTTP status of a subscription', () => {
+  it('is 0 only while nothing was ever sent; an attempt without one keeps the last, and words stand beside it', async () => {
+    const { id } = await make();
+    await server.state.invocations.note([commandNote(1)], 4_000);
+    const [event] = await eventsOf(server.state, id);
+    if (event === undefined) throw new Error('there is no event');
+    const rule = circuitBreaker(DEFAULT_BREAKER_LIMITS);
+    const shown = async () => {
+      const schema = z.object({
+        data: z.looseObject({ http_status_code: z.string(), last_error: z.string().nullable() }),
+      });
+      const [v3, own] = [await ask('GET', `${ONE}/${id}`), await ask('GET', `${OWN}/${id}`)];
+      const { http_status_code: status, last_error: error } = schema.parse(v3.body).data;
+      expect(own.body).toMatchObject({ data: { http_status_code: status, last_error: error } });
+      const { body } = await ask('GET', `${ONE}/${id}/events`);
+      const [listed] = z.object({ data: z.array(z.object({ http_status_code: z.string() })) }).parse(body).data;
+      return [status, error, listed?.http_status_code];
+    };
+    expect(await shown()).toEqual(['0', null, '0']);
+    const { attempt } = attempted(event);
+    for (const [httpStatusCode, error, expected] of [
+      [null, 'connect ECONNREFUSED', ['', 'connect ECONNREFUSED', '']],
+      [503, 'the endpoint answered 503', ['503', 'the endpoint answered 503', '503']],
+      [null, 'no answer within 10 s', ['503', 'no answer within 10 s', '503']],
+      [204, null, ['204', null, '204']],
+    ] as const) {
+      const subscription = { id, maxPerMinute: null };
+      const farUnixMs = Date.UTC(2100, 0, 1);
+      const claim = { holder: 'p1', nowUnixMs: farUnixMs, leaseUntilUnixMs: farUnixMs };
+      const [claimed] = await server.state.webhookEvents.claim(subscription, 1, claim);
+      if (claimed === undefined) throw new Error('nothing is due');
+      const next = error === null ? ({ state: 'delivered' } as const) : ({ state: 'pending', dueUnixMs: 0 } as const);
+      const result = {
+        event: claimed,
+        urlVersion: 1,
+        attempt: { ...attempt, httpStatusCode, error },
+        next,
+        isGone: false,
+      };
+      await server.state.webhookEvents.finish([result], 'p1', rule);
+      expect(await shown()).toEqual(expected);
+    }
+    const receipt = await ask('GET', `${ONE}/${id}/event/${event.id}/receipt`);
+    expect(receipt.body).toMatchObject({
+      data: { attempts: [{ http_status_code: '', error_info: 'connect ECONNREFUSED' }, {}, {}, {}] },
+    });
   });
 });
 
@@ -390,6 +440,45 @@ describe('webhooks of run-bridge’s own', () => {
     const { status, body } = await ask('POST', OWN, { ...INPUT, ...given });
     expect(status).toBe(400);
     expect(body).toMatchObject({ status: { user_message: expect.stringContaining(field) } });
+  });
+
+  it.each([
+    [{ headrs: {} }, 'headrs: there is no such field (perhaps you mean headers).'],
+    [{ favourite: 1 }, 'favourite: there is no such field.'],
+    [{ id: '' }, 'id: is only answered, and cannot be set; leave it out.'],
+    [{ has_headers: true }, 'has_headers: is only answered, and cannot be set; leave it out.'],
+    [{ filters: { enviroments: [] } }, 'filters.enviroments: there is no such field (perhaps you mean environments).'],
+    [{ filters: 7 }, 'filters: must be an object.'],
+    [{ filters: { statuses: ['running'] } }, 'filters.statuses.0: is none of success, errored, cancelled.'],
+    [{ headers: 'a: b' }, 'headers: must be an object of names and values, for example {"X-Api-Key": "…"}.'],
+    [{ headers: { 'a b': 'x' } }, 'headers.a b: is not the name of a header: up to 100 letters, digits and hyphens.'],
+    [{ headers: { Host: 'x' } }, 'headers.Host: is a header that each delivery sets itself; choose another name.'],
+    [{ headers: { a: 1 } }, 'headers.a: must be a string.'],
+    [
+      { headers: { a: 'x\ny' } },
+      'headers.a: contains a character that headers cannot carry, such as a line break or an umlaut.',
+    ],
+    [{ headers: { a: 'x'.repeat(4_001) } }, 'headers.a: is longer than 4,000 characters.'],
+    [{ max_per_minute: 0 }, 'max_per_minute: is less than 1.'],
+    [{ authorization: 'no' }, 'authorization: is neither true nor false.'],
+  ])('are refused in words that say what is wrong: %j', async (given, message) => {
+    const { id } = await make();
+    for (const [method, path] of [
+      ['POST', OWN],
+      ['PATCH', `${OWN}/${id}`],
+    ] as const) {
+      const { status, body } = await ask(method, path, { ...INPUT, ...given });
+      expect([status, body]).toMatchObject([400, { status: { user_message: message } }]);
+    }
+  });
+
+  it('have their fields ignored by the platform API, which takes what is only answered as well', async () => {
+    const more = { ...{ id: '', http_status_code: '0', account_id: 7, hmac_secret: 'x' }, headrs: {}, type: 'slack' };
+    const { status, body } = await ask('POST', ALL, { ...INPUT, ...more });
+    expect(status).toBe(201);
+    const { id } = madeSchema.parse(body).data;
+    expect((await ask('PUT', `${ONE}/${id}`, { ...INPUT, ...more })).status).toBe(200);
+    expect((await ask('GET', `${OWN}/${id}`)).body).toMatchObject({ data: { type: 'http', has_headers: false } });
   });
 
   it('take mail addresses', async () => {
