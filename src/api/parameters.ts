@@ -113,6 +113,11 @@ export function among<Value>(one: Value | undefined, list: readonly Value[] | un
   return said === undefined || said.includes(one) ? [one] : [];
 }
 
+/** Whether a client speaks TLS: the bridge does not, a proxy before it does and says so. A wrong header harms only its sender. */
+export function isHttps(request: Pick<Request, 'get'>): boolean {
+  return request.get('X-Forwarded-Proto')?.split(',')[0]?.trim().toLowerCase() === 'https';
+}
+
 /** The id in a path. @throws ApiError 404 if it is invalid, like for a missing object */
 export function idIn(request: Request, name: string): number {
   const text = String(request.params[name]);

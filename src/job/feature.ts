@@ -20,7 +20,10 @@ import type { JobService } from './service.js';
 export type { StepOutput } from './job-run-store.js';
 
 /** Settings that jobs go by. */
-export type JobConfig = Pick<Configuration, 'data-dir' | 'jobs' | 'max-running-jobs' | 'processes' | 'redaction'>;
+export type JobConfig = Pick<
+  Configuration,
+  'data-dir' | 'jobs' | 'max-running-jobs' | 'processes' | 'redaction' | 'public-url'
+>;
 
 /** What jobs need of the program. */
 export interface JobHost extends Pick<JobLauncherConfig, 'nodePath' | 'entryPath' | 'environment' | 'credentials'> {
@@ -85,9 +88,10 @@ export class Jobs implements Feature, Component {
     const { state, clock } = this.host;
     const { factsOf } = this;
     const openService = async () => (await this.parts.get()).service;
-    const { redaction } = this.config;
+    const { redaction, 'public-url': url } = this.config;
+    const publicUrl = url === 'off' ? null : url;
     const shape = await runShape();
-    return [jobRunRouter({ catalog: state.catalog, factsOf, shape, redaction, clock, openService })];
+    return [jobRunRouter({ catalog: state.catalog, factsOf, shape, redaction, publicUrl, clock, openService })];
   };
 
   readonly apiPaths: NonNullable<Feature['apiPaths']> = async () => {

@@ -24,6 +24,8 @@ export interface JobRunDeps {
   readonly shape: RunShape;
   /** The setting; whose texts are whole is decided by `textRedactor`. */
   readonly redaction: RedactionLevel;
+  /** Where others reach the pages; `null` for the address that a request was sent to. */
+  readonly publicUrl: string | null;
   readonly clock: Clock;
   readonly openService: () => Promise<JobService>;
 }
@@ -38,7 +40,15 @@ const RETRY_AFTER_S = '30';
  * Starts runs of jobs, and cancels runs. The commands come from the configuration: `cause` is stored as the run's
  * reason, fields that would change the commands are refused, and all other fields of the body are ignored.
  */
-export function jobRunRouter({ catalog, factsOf, shape, redaction, clock, openService }: JobRunDeps): Router {
+export function jobRunRouter({
+  catalog,
+  factsOf,
+  shape,
+  redaction,
+  publicUrl,
+  clock,
+  openService,
+}: JobRunDeps): Router {
   const router = Router();
   // Clients send bodies without a type as well, and none at all.
   const json = express.json({ type: () => true, limit: MAX_BODY_BYTES, strict: false });
@@ -116,7 +126,11 @@ export function jobRunRouter({ catalog, factsOf, shape, redaction, clock, openSe
 
   function documentOf(request: Request, response: Response, run: CatalogRun) {
     const related = { job: null, hasTrigger: true, hasEnvironment: false, steps: [] };
-    return shape.runDocument(run, related, shape.runContext(request, response, { clock, factsOf, redaction }));
+    return shape.runDocument(
+      run,
+      related,
+      shape.runContext(request, response, { clock, factsOf, redaction, publicUrl }),
+    );
   }
 }
 

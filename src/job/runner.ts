@@ -5,7 +5,6 @@ import { CANCEL_TIMES, Interruption, type InterruptionTimes } from '../core/inte
 import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { signalProcesses } from '../core/process-tree.js';
-import { sanitizeCommand } from '../redaction/redactor.js';
 import type { LocalStepRegistry } from '../run/local-step-registry.js';
 import type { CommandEnding } from '../storage/command-ending.js';
 import type { ExecutionStore } from '../storage/execution-store.js';
@@ -269,8 +268,8 @@ export class RunCourse {
     const { deps, run, job } = this;
     const { clock, executions, queue } = deps;
     const stepId = deps.newId();
-    const words = sanitizeCommand(command.join(' ')).split(' ');
-    const start = { ...run, stepId, command: words, startedUnixMs: clock.nowUnixMs(), isLast: false };
+    // As declared, since the API shows the commands of a job; who may not read artifacts is shown less of a step's.
+    const start = { ...run, stepId, command, startedUnixMs: clock.nowUnixMs(), isLast: false };
     if ((await executions.beginIn(run.runId, start, 'local')) === undefined) return undefined;
     const process = deps.launcher.launch({ run, job, stepId, command });
     this.process = process;

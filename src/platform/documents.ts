@@ -26,6 +26,11 @@ export const stepSchema = z
     name: text.meta({ description: 'Invoke dbt with `…`' }),
     logs: text,
     debug_logs: text,
+    truncated_debug_logs: text.meta({
+      description: 'the last 1,000 lines of debug_logs, whether those are asked for or not',
+    }),
+    log_path: z.null(),
+    debug_log_path: z.null(),
     created_at: time,
     updated_at: time,
     started_at: time.nullable(),
@@ -35,7 +40,8 @@ export const stepSchema = z
     status_message: text.nullable(),
     duration: text,
     duration_humanized: text,
-    run_step_command: text,
+    run_step_command: z.object({ run_step_id: integer, dbt_command: text }),
+    run_step_invocation: z.object({ run_step_id: integer, run_id: integer }),
   })
   .meta({ id: 'RunStep' });
 
@@ -118,8 +124,8 @@ export interface RunDocumentContext {
   readonly nowUnixMs: number;
   /** What the caller is shown of texts. */
   readonly redactor: Redactor;
-  /** Where clients reach this server: `http://127.0.0.1:4380`. */
-  readonly baseUrl: string;
+  /** Where browsers reach the pages: `http://127.0.0.1:4380`. */
+  readonly pagesUrl: string;
   /** Whether the run's job has commands that can be started from here. */
   readonly isStartable: (run: CatalogRun) => boolean;
 }
@@ -128,7 +134,7 @@ export interface RunDocumentContext {
 export type RunDocument = z.input<typeof runSchema>;
 
 export function runDocument(run: CatalogRun, related: RunRelations, context: RunDocumentContext): RunDocument {
-  const { nowUnixMs, baseUrl, redactor } = context;
+  const { nowUnixMs, pagesUrl, redactor } = context;
   const { status, createdUnixMs, startedUnixMs, finishedUnixMs } = run;
   const endUnixMs = finishedUnixMs ?? nowUnixMs;
   // A command that failed before its first record was running from its start.
@@ -153,7 +159,7 @@ export function runDocument(run: CatalogRun, related: RunRelations, context: Run
     git_sha: run.gitSha,
     status_message: run.statusMessage === null ? null : statusText(run.statusMessage, redactor),
     status_humanized: statusWord(status),
-    href: `${baseUrl}/api/v2/accounts/${run.accountId}/runs/${run.id}/`,
+    href: `${pagesUrl}/deploy/${run.accountId}/projects/${run.project.id}/runs/${run.id}`,
     created_at: formatTime(createdUnixMs),
     updated_at: formatTime(run.updatedUnixMs),
     dequeued_at: formatTimeOrNull(run.dequeuedUnixMs),
@@ -207,17 +213,24 @@ export interface StepLogs {
   readonly debugLogs: string;
 }
 
+/** Lines of the debug logs that a step always has. */
+const TRUNCATED_LINES = 1_000;
+
 /** Replaces the logs if they were not requested. */
 export const NO_LOGS: StepLogs = { logs: '', debugLogs: '' };
 
 /** A step as the platform's API shows it. */
 export type StepDocument = z.input<typeof stepSchema>;
 
-/** @param redactor what the caller is shown of texts */
+/** @param redactor what the caller is shown of texts @param hasDebugLogs whether the debug logs stand there whole, too */
 export function stepDocument(
   step: CatalogStep,
   { logs, debugLogs }: StepLogs,
-  { nowUnixMs, redactor }: { readonly nowUnixMs: number; readonly redactor: Redactor },
+  {
+    nowUnixMs,
+    redactor,
+    hasDebugLogs,
+  }: Pick<RunDocumentContext, 'nowUnixMs' | 'redactor'> & { readonly hasDebugLogs: boolean },
 ): StepDocument {
   const { status, createdUnixMs, startedUnixMs } = step;
   const finishedUnixMs = isFinal(status) ? step.finishedUnixMs : null;
@@ -234,7 +247,10 @@ export function stepDocument(
     // Clients take the text between the backticks.
     name: `Invoke dbt with \`${command}\``,
     logs,
-    debug_logs: debugLogs,
+    debug_logs: hasDebugLogs ? debugLogs : '',
+    truncated_debug_logs: lastLines(debugLogs, TRUNCATED_LINES),
+    log_path: null,
+    debug_log_path: null,
     created_at: formatTime(createdUnixMs),
     updated_at: formatTime(step.updatedUnixMs),
     started_at: formatTimeOrNull(workUnixMs),
@@ -244,12 +260,20 @@ export function stepDocument(
     status_message: step.statusMessage === null ? null : statusText(step.statusMessage, redactor),
     duration: formatDuration(durationMs),
     duration_humanized: humanDuration(durationMs),
-    run_step_command: command,
+    run_step_command: { run_step_id: step.id, dbt_command: command },
+    run_step_invocation: { run_step_id: step.id, run_id: step.runId },
   };
 }
 
-/** The engine command where there is one, else what was started. */
-function commandOf({ command, invocations }: CatalogStep, redactor: Redactor): string {
+/** The end of a text. */
+function lastLines(text: string, count: number): string {
+  let from = text.length;
+  for (let found = 0; found < count && from > 0; found += 1) from = text.lastIndexOf('\n', from - 1);
+  return from <= 0 ? text : text.slice(from + 1);
+}
+
+/** The command of a step as the caller may see it: the engine's where there is one, else what was started. */
+export function commandOf({ command, invocations }: CatalogStep, redactor: Redactor): string {
   const [only, ...others] = invocations;
   const typed = others.length === 0 ? only?.command : null;
   return redactor.command(typed ?? command.join(' ')).replaceAll('`', "'");

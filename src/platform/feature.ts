@@ -28,7 +28,10 @@ export interface PlatformHost {
 }
 
 /** Answers as the hosted platform's API, version 2: accounts, jobs, runs and their steps. */
-export function createPlatformApi(config: Pick<Configuration, 'redaction'>, host: PlatformHost): Feature {
+export function createPlatformApi(
+  config: Pick<Configuration, 'redaction' | 'public-url'>,
+  host: PlatformHost,
+): Feature {
   return {
     components: [],
     api: async () => {
@@ -51,6 +54,7 @@ export function createPlatformApi(config: Pick<Configuration, 'redaction'>, host
         factsOf,
         logsOf,
         redaction: config.redaction,
+        publicUrl: config['public-url'] === 'off' ? null : config['public-url'],
         clock,
       });
     },

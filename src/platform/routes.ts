@@ -9,6 +9,7 @@ import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers
 import {
   among,
   idIn,
+  isHttps,
   listPart,
   numberOf,
   numbersOf,
@@ -63,6 +64,8 @@ interface V2Deps {
   readonly logsOf: (step: CatalogStep) => Promise<StepLogs>;
   /** The setting; whose texts are whole is decided by `textRedactor`. */
   readonly redaction: RedactionLevel;
+  /** Where others reach the pages; `null` for the address that a request was sent to. */
+  readonly publicUrl: string | null;
   readonly clock: Clock;
 }
 
@@ -94,7 +97,8 @@ function runRouter(deps: V2Deps): Router {
     const step = await catalog.findStep(callerOf(response).accountId, idIn(request, 'stepId'));
     if (step === undefined) throw ApiError.notFound();
     const logs = await logsOf(deps, step, response);
-    response.json(success(stepDocument(step, logs, runContext(request, response, deps))));
+    const context = { ...runContext(request, response, deps), hasDebugLogs: true };
+    response.json(success(stepDocument(step, logs, context)));
   });
   return router;
 }
@@ -114,8 +118,8 @@ async function runDocuments(
   const steps = related.has('run_steps') ? await deps.catalog.stepsOf(accountId, runIds) : [];
   const stepsByRun = new Map<number, StepDocument[]>();
   for (const step of steps) {
-    const { logs, debugLogs } = hasLogs ? await logsOf(deps, step, response) : NO_LOGS;
-    const document = stepDocument(step, { logs, debugLogs: related.has('debug_logs') ? debugLogs : '' }, context);
+    const logs = hasLogs ? await logsOf(deps, step, response) : NO_LOGS;
+    const document = stepDocument(step, logs, { ...context, hasDebugLogs: related.has('debug_logs') });
     stepsByRun.set(step.runId, [...(stepsByRun.get(step.runId) ?? []), document]);
   }
   const jobs = related.has('job') ? await jobDocuments(deps, accountId, runs) : new Map<number, JobDocument>();
@@ -276,12 +280,12 @@ function accountRouter({ accounts }: Pick<V2Deps, 'accounts'>): Router {
 export function runContext(
   request: Request,
   response: Response,
-  { clock, factsOf, redaction }: Pick<V2Deps, 'clock' | 'factsOf' | 'redaction'>,
+  { clock, factsOf, redaction, publicUrl }: Pick<V2Deps, 'clock' | 'factsOf' | 'redaction' | 'publicUrl'>,
 ): RunDocumentContext {
   return {
     nowUnixMs: clock.nowUnixMs(),
     redactor: textRedactor(callerOf(response), redaction),
-    baseUrl: `${request.protocol}://${request.get('host') ?? request.hostname}`,
+    pagesUrl: publicUrl ?? `${isHttps(request) ? 'https' : 'http'}://${request.get('host') ?? request.hostname}`,
     isStartable: ({ job, accountId }) => (factsOf({ name: job.name, accountId })?.commandLines ?? []).length > 0,
   };
 }

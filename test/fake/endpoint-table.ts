@@ -67,6 +67,7 @@ export const SENDER_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = 
 export const PAGE_TABLE: Readonly<Record<string, readonly PermissionSet[]>> = {
   'GET /': READERS,
   'GET /runs/:runId': READERS,
+  'GET /deploy/:accountId/projects/:projectId/runs/:runId': READERS,
   'GET /webhooks': HOOK_READERS,
   'GET /webhooks/:webhookId': HOOK_READERS,
   'POST /webhooks/:webhookId/reactivate': HOOK_WRITERS,

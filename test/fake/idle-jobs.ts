@@ -7,7 +7,14 @@ import type { State } from '../../src/storage/state.js';
 /** Jobs of which nothing is run. */
 export function idleJobs(state: State, clock: Clock, jobs: readonly JobDefinition[] = []): Jobs {
   const notHere = () => Promise.reject(new Error('nothing is run here'));
-  const config = { 'data-dir': '', jobs, 'max-running-jobs': 1, processes: 'one', redaction: 'literals' } as const;
+  const config = {
+    'data-dir': '',
+    jobs,
+    'max-running-jobs': 1,
+    processes: 'one',
+    redaction: 'literals',
+    'public-url': 'off',
+  } as const;
   const launching = { nodePath: '', entryPath: '', environment: {}, credentials: () => ({}) };
   return createJobs(config, { ...launching, state, registry: { end: notHere }, clock, logger: silentLogger });
 }

@@ -65,7 +65,7 @@ export async function openOwnApi(samples: readonly string[], isLastOpen = false)
   const notes = new InvocationNotes({ store: server.state.invocations, files: null, places, clock, logger });
   const jobs = idleJobs(server.state, clock);
   const platform = createPlatformApi(
-    { redaction: 'literals' },
+    { redaction: 'literals', 'public-url': 'off' },
     { state: server.state, reader, factsOf: jobs.factsOf, outputOf: (id) => jobs.outputOf(id), clock },
   );
   const queries = createQueries(

@@ -19,7 +19,12 @@ import { webhookParts } from './webhook-parts.js';
 export class V2Server {
   static async start(
     state: State,
-    { dataFolder, jobs: declared, clock }: { dataFolder: string; jobs: readonly JobDefinition[]; clock: Clock },
+    {
+      dataFolder,
+      jobs: declared,
+      clock,
+      publicUrl = 'off',
+    }: { dataFolder: string; jobs: readonly JobDefinition[]; clock: Clock; publicUrl?: string },
   ): Promise<V2Server> {
     const logger = new RecordingLogger();
     const router = Router();
@@ -30,7 +35,7 @@ export class V2Server {
     const reader = new RecordLogFiles(dataFolder, () => {});
     const jobs = idleJobs(state, clock, declared);
     const platform = createPlatformApi(
-      { redaction: 'literals' },
+      { redaction: 'literals', 'public-url': publicUrl },
       { state, reader, factsOf: jobs.factsOf, outputOf: (id) => jobs.outputOf(id), clock },
     );
     const features = [platform, jobs, webhookParts(state, clock)];
@@ -52,13 +57,13 @@ export class V2Server {
   private constructor(private readonly web: WebServer) {}
 
   /** @param path below `/api/v2/accounts/10001` */
-  get(path: string) {
-    return this.getAt(`/api/v2/accounts/${FIRST_ACCOUNT_ID}${path}`);
+  get(path: string, headers: Readonly<Record<string, string>> = {}) {
+    return this.getAt(`/api/v2/accounts/${FIRST_ACCOUNT_ID}${path}`, headers);
   }
 
   /** @param path whole */
-  async getAt(path: string) {
-    const answer = await send(this.web.address.port, { method: 'GET', path });
+  async getAt(path: string, headers: Readonly<Record<string, string>> = {}) {
+    const answer = await send(this.web.address.port, { method: 'GET', path, headers });
     return { status: answer.status, body: JSON.parse(answer.body.toString()) };
   }
 

@@ -1,6 +1,7 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { parseTraceId } from '../../src/record/ids.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
 import { PERMISSION_SETS, type PermissionSet } from '../../src/storage/permission-set.js';
@@ -48,7 +49,7 @@ function nameNode(dataFolder: string, traceId: string, from: string, to: string)
   writeFileSync(join(folder, 'run.json'), JSON.stringify({ ...summary, log_bytes: statSync(log).size }));
 }
 
-const filled = (path: string) => path.replaceAll(/:\w+/g, 'wsu_none');
+const filled = (path: string) => path.replace(':accountId', '10001').replaceAll(/:\w+/g, 'wsu_none');
 
 /** 1003 and 1004 are steps that began long before the samples did. */
 const BY_START = ['1002', '1001', '1004', '1003'];
@@ -162,6 +163,21 @@ describe('the page of a run', () => {
     expect(await seen(1003, 'webhooks_only')).toEqual([expect.stringMatching(/^It \?(?!.*secret)/)]);
     const cause = expect.stringContaining('nonexistent_column');
     expect(await seen(1001, 'webhooks_only')).toEqual(['Executed with errors', cause]);
+  });
+
+  it('is found where the hosted platform has it, as the API links to it', async () => {
+    const { body } = await pages.api.server.ask('GET', '/api/v2/accounts/10001/runs/1001/', admin);
+    const { data } = z.object({ data: z.looseObject({ href: z.string() }) }).parse(body);
+    expect(data.href.startsWith(`${pages.origin}/deploy/10001/`)).toBe(true);
+    const path = data.href.slice(pages.origin.length);
+    const { status, headers } = await pages.get(`${path}/`, admin);
+    expect([status, headers.location]).toEqual([303, '/runs/1001']);
+    const stranger = await pages.get(path);
+    expect(stranger.status).toBe(401);
+    expect(stranger.html).toContain(`name="to" value="${path}"`);
+    for (const other of ['/deploy/1/projects/2001/runs/1001', '/deploy/10001/projects/9/runs/1001', `${path}9`]) {
+      expect((await pages.get(other, admin)).status, other).toBe(404);
+    }
   });
 
   it('shows nothing of another account', async () => {

@@ -2,7 +2,7 @@ import type { Request } from 'express';
 
 /** The cookie that has a browser's token. */
 export const PAGE_COOKIE = 'run_bridge_token';
-const PAGES = /^\/(?:runs|webhooks|sign-in|sign-out|arrive|pages)(?:\/|$)/;
+const PAGES = /^\/(?:runs|deploy|webhooks|sign-in|sign-out|arrive|pages)(?:\/|$)/;
 
 /**
  * Whether a request is for the pages: a path of one; `/` if HTML is requested, since programs get a text there; and

@@ -3,6 +3,7 @@ import type { CookieOptions, Request, RequestHandler, Response } from 'express';
 import { ApiError } from '../../api/api-error.js';
 import type { Authenticator } from '../../api/authenticator.js';
 import { SENDER } from '../../api/caller.js';
+import { isHttps } from '../../api/parameters.js';
 import { PAGE_COOKIE } from './is-for-pages.js';
 
 /** How long a browser stays signed in, in milliseconds: a week. */
@@ -27,10 +28,10 @@ export class PageSession {
     response.clearCookie(PAGE_COOKIE, this.options(request));
   }
 
-  /** The bridge speaks no TLS: a proxy does, as a header or the configuration says. A wrong header harms only its sender. */
+  /** The bridge speaks no TLS: a proxy does, as a header or the configuration says. */
   private options(request: Request): CookieOptions {
     const isSecure =
-      request.get('X-Forwarded-Proto')?.split(',')[0]?.trim() === 'https' ||
+      isHttps(request) ||
       (this.publicUrl !== null && /^https:/i.test(this.publicUrl) && hostOf(this.publicUrl) === request.get('Host'));
     return { httpOnly: true, sameSite: 'strict', secure: isSecure, path: '/' };
   }

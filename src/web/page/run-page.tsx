@@ -3,6 +3,7 @@ import type { Child } from 'hono/jsx';
 import { ApiError } from '../../api/api-error.js';
 import { authorize, callerOf } from '../../api/authenticate.js';
 import type { Caller } from '../../api/caller.js';
+import { idIn } from '../../api/parameters.js';
 import { may } from '../../api/permissions.js';
 import { Permits, withPermit } from '../../api/permits.js';
 import { ageText } from '../../run/measures/age-text.js';
@@ -79,11 +80,20 @@ function Documents({ runId }: { readonly runId: number }) {
   );
 }
 
-/** `/runs/{id}`: one run. */
+/** `/runs/{id}`: one run. It is also where the hosted platform has it, for links that clients make or follow (`href`). */
 export function runRouter(deps: PageDeps): Router {
   const { catalog, clock, version } = deps;
   const permits = new Permits('requests for runs');
   const router = Router();
+  router.get(
+    '/deploy/:accountId/projects/:projectId/runs/:runId',
+    authorize('runs:read'),
+    async (request, response) => {
+      const run = await catalog.findRun(callerOf(response).accountId, idIn(request, 'runId'));
+      if (run?.project.id !== idIn(request, 'projectId')) throw ApiError.notFound();
+      response.redirect(303, `/runs/${run.id}`);
+    },
+  );
   router.get('/runs/:runId', authorize('runs:read'), async (request, response) => {
     const caller = callerOf(response);
     const runId = parseRunNumber(request.params.runId);

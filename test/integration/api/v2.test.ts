@@ -84,7 +84,7 @@ describe('a run of the platform API', () => {
       ...{ id: 1002, trigger_id: 1002, account_id: 10_001, environment_id: 3001, project_id: 2001 },
       ...{ job_definition_id: 4001, job_id: 4001, status: 20, status_humanized: 'Error' },
       ...{ dbt_version: '', git_branch: null, git_sha: null, status_message: 'Executed with errors' },
-      href: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/api\/v2\/accounts\/10001\/runs\/1002\/$/),
+      href: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/deploy\/10001\/projects\/2001\/runs\/1002$/),
       created_at: '2026-11-21 00:43:12.681000+00:00',
       updated_at: expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}\+00:00$/),
       dequeued_at: '2026-11-21 00:43:12.681000+00:00',
@@ -100,6 +100,20 @@ describe('a run of the platform API', () => {
       ...{ is_running: false, can_retry: false },
       ...{ trigger: null, job: null, environment: null, run_steps: [] },
     });
+  });
+
+  it('is linked to where browsers find its page: by https if a proxy says so, under the public URL if there is one', async () => {
+    const hrefOf = async (headers: Record<string, string>, from = server) =>
+      (await from.get('/runs/1001/', headers)).body.data.href;
+    const page = '/deploy/10001/projects/2001/runs/1001';
+    const host = { Host: 'runs.example.com' };
+    expect(await hrefOf(host)).toBe(`http://runs.example.com${page}`);
+    expect(await hrefOf({ ...host, 'X-Forwarded-Proto': 'https' })).toBe(`https://runs.example.com${page}`);
+    expect(await hrefOf({ ...host, 'X-Forwarded-Proto': 'HTTPS, http' })).toBe(`https://runs.example.com${page}`);
+    const publicUrl = 'https://runs.example.com/bridge';
+    const behind = await V2Server.start(state, { dataFolder: folder, jobs: [], clock, publicUrl });
+    expect(await hrefOf({}, behind)).toBe(`${publicUrl}${page}`);
+    await behind.close();
   });
 
   it('goes on until its end, in words too', async () => {
@@ -174,8 +188,10 @@ describe('a step of the platform API', () => {
       name: expect.stringMatching(/^Invoke dbt with `dbt build --exclude tag:slow .*`$/),
       status_color: expect.stringMatching(/^#[0-9a-f]{6}$/),
       ...{ duration: '00:00:02', duration_humanized: '2 seconds' },
-      run_step_command: expect.stringMatching(/^dbt build /),
+      run_step_command: { run_step_id: step.id, dbt_command: expect.stringMatching(/^dbt build /) },
+      run_step_invocation: { run_step_id: step.id, run_id: 1002 },
     });
+    expect(step.truncated_debug_logs).toBe(step.debug_logs);
     expect(step.logs).toMatch(/00:43:13 {2}a log message from orders_inc\n/);
     expect(step.logs).not.toMatch(/Writing runtime/);
     expect(step.debug_logs).toMatch(/DEBUG {2}Writing runtime/);
@@ -322,5 +338,8 @@ describe.each(LARGE_SAMPLES)('the large run %s in the platform API', (sample) =>
     // 200,000 characters are kept, and the larger log is not read whole.
     expect(step.debug_logs.startsWith('… (the beginning is left out)\n')).toBe(sample === 'big-build-trace');
     expect(step.debug_logs.length).toBeLessThan(201_000);
+    const { body: short } = await large.get(`/runs/${number}/?include_related=run_steps`);
+    const [{ debug_logs: none, truncated_debug_logs: last }] = short.data.run_steps;
+    expect([none, last.split('\n')]).toEqual(['', step.debug_logs.split('\n').slice(-1_000)]);
   });
 });

@@ -67,7 +67,7 @@ beforeAll(async () => {
   const stopping = new AbortController().signal;
   const queries = createQueries({ 'data-dir': folder }, { state, shared: undefined, clock, stopping });
   const platform = createPlatformApi(
-    { redaction: 'literals' },
+    { redaction: 'literals', 'public-url': 'off' },
     { state, reader, factsOf: jobs.factsOf, outputOf: (id) => jobs.outputOf(id), clock },
   );
   const features = [platform, jobs, webhookParts(state, clock), queries];

@@ -2,13 +2,16 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { textRedactor } from '../../../src/api/text-redactor.js';
 import type { JobDefinition } from '../../../src/config/jobs.js';
 import { systemClock } from '../../../src/core/clock.js';
 import { StepProcess } from '../../../src/job/launcher.js';
 import { JobRunner } from '../../../src/job/runner.js';
 import { JobService } from '../../../src/job/service.js';
+import { NO_LOGS, stepDocument } from '../../../src/platform/documents.js';
 import { LocalStepRegistry } from '../../../src/run/local-step-registry.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
+import type { PermissionSet } from '../../../src/storage/permission-set.js';
 import type { CatalogRun } from '../../../src/storage/run-catalog.js';
 import { isFinal, RUN_STATUS } from '../../../src/storage/run-status.js';
 import { RecordingLogger } from '../../fake/recording-logger.js';
@@ -161,6 +164,19 @@ describe('a run of a job', () => {
     const [other] = await state.catalog.stepsOf(FIRST_ACCOUNT_ID, [small.id]);
     const { text = '' } = (await state.jobRuns.outputsOf([other?.stepId ?? ''])).get(other?.stepId ?? '') ?? {};
     expect(text.split('\n').sort()).toEqual(['', '****', 'err']);
+  });
+
+  test('are named as they are declared to who may read artifacts, without their values to others', async () => {
+    await begin([job('a', [sh("echo 'of the project'")])]);
+    const run = await over(await start('a'));
+    const [step] = await state.catalog.stepsOf(FIRST_ACCOUNT_ID, [run.id]);
+    if (step === undefined) throw new Error('the run has no step');
+    const nameFor = (permission: PermissionSet) => {
+      const redactor = textRedactor({ permission }, 'literals');
+      return stepDocument(step, NO_LOGS, { nowUnixMs: 0, redactor, hasDebugLogs: false }).name;
+    };
+    expect(nameFor('read_only')).toBe("Invoke dbt with `sh -c echo 'of the project'`");
+    expect(nameFor('webhooks_only')).toBe('Invoke dbt with `sh -c ?`');
   });
 });
 
