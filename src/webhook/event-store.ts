@@ -157,11 +157,12 @@ export class WebhookEventStore {
     return { items: rows.map(toEvent), totalCount: Number(count) };
   }
 
-  async find(accountId: number, subscriptionId: string, eventId: string): Promise<WebhookEvent | undefined> {
+  /** @param subscriptionId left out for any of the account */
+  async find(accountId: number, eventId: string, subscriptionId?: string): Promise<WebhookEvent | undefined> {
     const row = await events(this.db, accountId)
       .selectAll('event')
-      .where('event.subscription_id', '=', subscriptionId)
       .where('event.id', '=', eventId)
+      .$if(subscriptionId !== undefined, (query) => query.where('event.subscription_id', '=', subscriptionId ?? ''))
       .executeTakeFirst();
     return row && toEvent(row);
   }

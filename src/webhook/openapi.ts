@@ -20,9 +20,14 @@ const account = z.object({ accountId: z.string() });
 const one = account.extend({ webhookId: z.string() });
 const PLATFORM_ALL = '/api/v3/accounts/{accountId}/webhooks/subscriptions';
 const PLATFORM_ONE = '/api/v3/accounts/{accountId}/webhooks/subscription/{webhookId}';
+const PLATFORM_EVENT = '/api/v3/accounts/{accountId}/webhooks/event/{eventId}';
 const PLATFORM_TAGS = ['v3: webhooks'];
 const body = (schema: z.ZodType) => ({ required: true, content: { 'application/json': { schema } } });
 const platformSubscription = (description: string) => jsonAnswer(envelopeSchema(subscriptionSchema), description);
+const receiptList = {
+  200: jsonAnswer(envelopeSchema(z.array(receiptSchema)), 'A receipt for each attempt.'),
+  ...errorAnswers(404),
+};
 
 /** What the hosted platform's API answers. */
 const PLATFORM_PATHS: ZodOpenApiPathsObject = {
@@ -87,12 +92,33 @@ const PLATFORM_PATHS: ZodOpenApiPathsObject = {
   [`${PLATFORM_ONE}/event/{eventId}/receipt`]: {
     get: {
       tags: PLATFORM_TAGS,
-      summary: 'The last attempt to deliver an event, and all of them',
+      summary: 'The attempts to deliver an event, the oldest first',
       requestParams: { path: one.extend({ eventId: z.string() }) },
-      responses: {
-        200: jsonAnswer(envelopeSchema(receiptSchema.extend({ attempts: z.array(receiptSchema) })), 'The receipt.'),
-        ...errorAnswers(404),
-      },
+      responses: receiptList,
+    },
+  },
+  [PLATFORM_EVENT]: {
+    get: {
+      tags: PLATFORM_TAGS,
+      summary: 'An event, whichever subscription it is for',
+      requestParams: { path: account.extend({ eventId: z.string() }) },
+      responses: { 200: jsonAnswer(envelopeSchema(eventSchema), 'The event.'), ...errorAnswers(404) },
+    },
+  },
+  [`${PLATFORM_EVENT}/receipts`]: {
+    get: {
+      tags: PLATFORM_TAGS,
+      summary: 'The attempts to deliver it, the oldest first',
+      requestParams: { path: account.extend({ eventId: z.string() }) },
+      responses: receiptList,
+    },
+  },
+  '/api/v3/accounts/{accountId}/webhooks/receipt/{receiptId}': {
+    get: {
+      tags: PLATFORM_TAGS,
+      summary: 'One attempt',
+      requestParams: { path: account.extend({ receiptId: z.string() }) },
+      responses: { 200: jsonAnswer(envelopeSchema(receiptSchema), 'The receipt.'), ...errorAnswers(404) },
     },
   },
 };

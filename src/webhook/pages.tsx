@@ -60,7 +60,7 @@ export function webhookPages(deps: WebhookPageDeps): Router {
   router.post(`${ONE}/replay`, authorize('webhooks:write'), form, async (request, response) => {
     const { accountId, id } = await foundSubscription(request, response, deps);
     const asked = replayForm(request.body);
-    if ('eventId' in asked && (await events.find(accountId, id, asked.eventId)) === undefined) {
+    if ('eventId' in asked && (await events.find(accountId, asked.eventId, id)) === undefined) {
       throw ApiError.notFound();
     }
     const scope = 'eventId' in asked ? asked : { ...asked, subscriptionId: id };

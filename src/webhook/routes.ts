@@ -48,10 +48,12 @@ export function webhookRouters(deps: WebhookApiDeps): readonly Router[] {
 
 const PLATFORM_ALL = `${V3_PATH}/accounts/:accountId/webhooks/subscriptions`;
 const PLATFORM_ONE = `${V3_PATH}/accounts/:accountId/webhooks/subscription/:webhookId`;
+const PLATFORM_EVENT = `${V3_PATH}/accounts/:accountId/webhooks/event/:eventId`;
+const PLATFORM_RECEIPT = `${V3_PATH}/accounts/:accountId/webhooks/receipt/:receiptId`;
 
 /** Webhook subscriptions as the hosted platform has them. */
 function platformRouter(deps: WebhookApiDeps): Router {
-  const { events, jobs, openService } = deps;
+  const { subscriptions, events, jobs, openService } = deps;
   const router = Router();
   const json = webhookBody();
 
@@ -89,14 +91,38 @@ function platformRouter(deps: WebhookApiDeps): Router {
     response.json(successList(documents, { pagination, filters: part, order_by: null }));
   });
   router.get(`${PLATFORM_ONE}/event/:eventId/receipt`, authorize('webhooks:read'), async (request, response) => {
-    const { id, accountId } = await foundSubscription(request, response, deps);
-    const event = await events.find(accountId, id, String(request.params.eventId));
-    const receipts = event && (await events.attemptsOf(event.id)).map((one) => receiptDocument(id, one));
-    const last = receipts?.at(-1);
-    if (last === undefined) throw ApiError.notFound();
-    response.json(success({ ...last, attempts: receipts }));
+    const { id } = await foundSubscription(request, response, deps);
+    response.json(success(await receiptsOf(await foundEvent(response, request.params.eventId, id))));
+  });
+  router.get(PLATFORM_EVENT, authorize('webhooks:read'), async (request, response) => {
+    const event = await foundEvent(response, request.params.eventId);
+    const subscription = await subscriptions.find(callerOf(response).accountId, event.subscriptionId);
+    if (subscription === undefined) throw ApiError.notFound();
+    response.json(success(await eventDocument(subscription, event, deps.runDetails)));
+  });
+  router.get(`${PLATFORM_EVENT}/receipts`, authorize('webhooks:read'), async (request, response) => {
+    response.json(success(await receiptsOf(await foundEvent(response, request.params.eventId))));
+  });
+  router.get(PLATFORM_RECEIPT, authorize('webhooks:read'), async (request, response) => {
+    const receiptId = String(request.params.receiptId);
+    const receipts = await receiptsOf(await foundEvent(response, receiptId.replace(/\.\d+$/, '')));
+    const receipt = receipts.find(({ id }) => id === receiptId);
+    if (receipt === undefined) throw ApiError.notFound();
+    response.json(success(receipt));
   });
   return router;
+
+  /** @param subscriptionId left out for any of the account @throws ApiError 404 */
+  async function foundEvent(response: Response, id: unknown, subscriptionId?: string): Promise<WebhookEvent> {
+    const event = await events.find(callerOf(response).accountId, String(id), subscriptionId);
+    if (event === undefined) throw ApiError.notFound();
+    return event;
+  }
+
+  /** One for each attempt, oldest first. */
+  async function receiptsOf({ id, subscriptionId }: WebhookEvent) {
+    return (await events.attemptsOf(id)).map((attempt) => receiptDocument(subscriptionId, attempt));
+  }
 }
 
 const NATIVE_ALL = `${API_PATH}/webhooks`;

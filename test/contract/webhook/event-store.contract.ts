@@ -138,8 +138,8 @@ export function webhookEventStoreContract(
         const next = { state: 'pending', dueUnixMs: LATER } as const;
         await webhookEvents.finish([attempted(event, { attempt: failed, next })], 'p', KEEP);
         expect(await webhookEvents.attemptsOf(event.id)).toEqual([{ eventId: event.id, index: 1, ...failed }]);
-        expect(await webhookEvents.find(ACCOUNT, a.id, event.id)).toMatchObject({ httpStatusCode: 503, roundCount: 1 });
-        expect(await webhookEvents.find(7, a.id, event.id)).toBeUndefined();
+        expect(await webhookEvents.find(ACCOUNT, event.id, a.id)).toMatchObject({ httpStatusCode: 503, roundCount: 1 });
+        expect(await webhookEvents.find(7, event.id, a.id)).toBeUndefined();
       }));
 
     it('archives a subscription with a reason, once, and skips what waits for it', () =>

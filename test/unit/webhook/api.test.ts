@@ -14,6 +14,7 @@ import { webhookParts } from '../../fake/webhook-parts.js';
 
 const ALL = '/api/v3/accounts/10001/webhooks/subscriptions';
 const ONE = '/api/v3/accounts/10001/webhooks/subscription';
+const HOOKS = '/api/v3/accounts/10001/webhooks';
 const OWN = '/api/run-bridge/v1/webhooks';
 const INPUT = { name: 'n', client_url: 'https://hooks.example.com/', event_types: ['job.run.started'] };
 const madeSchema = z.object({ data: z.looseObject({ id: z.string(), hmac_secret: z.string() }) });
@@ -181,13 +182,13 @@ describe('webhook subscriptions over the platform API', () => {
     expect([gone.status, gone.body]).toMatchObject([404, { status: { code: 404 }, data: null }]);
   });
 
-  it('have a log of events and receipts', async () => {
+  it('have a log of events and receipts, which are there by their own ids as well', async () => {
     const { id } = await make();
     await server.state.invocations.note([commandNote(1)], 4_000);
     const [event] = await eventsOf(server.state, id);
     if (event === undefined) throw new Error('there is no event');
     const path = `${ONE}/${id}/event/${event.id}/receipt`;
-    expect((await ask('GET', path)).status).toBe(404);
+    expect((await ask('GET', path)).body).toMatchObject({ data: [] });
     const keep = () => ({ standing: { ...FRESH_STANDING, dispatchedUnixMs: 5 }, archiveReason: null });
     await server.state.webhookEvents.finish([attempted(event)], 'p', keep);
     const { body } = await ask('GET', `${ONE}/${id}/events/`);
@@ -196,12 +197,27 @@ describe('webhook subscriptions over the platform API', () => {
       { id: event.id, subscription_id: id, trigger_event_type: 'job.run.started', account_id: '10001' },
     ]);
     expect(JSON.parse(listed[0]?.payload ?? '')).toMatchObject({ eventId: event.id, webhookId: id });
-    expect((await ask('GET', path)).body).toMatchObject({
-      data: {
-        ...{ id: `${event.id}.1`, event_id: event.id, subscription_id: id, http_status_code: '200' },
-        ...{ error_info: null, request_body: '{"a":1}', response_body: 'ok', attempts: [{ id: `${event.id}.1` }] },
-      },
+    const { body: receipts } = await ask('GET', path);
+    expect(receipts).toMatchObject({
+      data: [
+        {
+          ...{ id: `${event.id}.1`, event_id: event.id, subscription_id: id, http_status_code: '200' },
+          ...{ error_info: null, request_body: '{"a":1}', response_body: 'ok' },
+        },
+      ],
     });
+    const [receipt] = z.object({ data: z.array(z.unknown()) }).parse(receipts).data;
+    expect((await ask('GET', `${HOOKS}/event/${event.id}/`)).body).toMatchObject({ data: listed[0] });
+    expect((await ask('GET', `${HOOKS}/event/${event.id}/receipts`)).body).toEqual(receipts);
+    expect((await ask('GET', `${HOOKS}/receipt/${event.id}.1`)).body).toMatchObject({ data: receipt });
+    for (const unknown of ['event/wev_x', 'event/wev_x/receipts', 'receipt/wev_x.1', `receipt/${event.id}.2`]) {
+      expect((await ask('GET', `${HOOKS}/${unknown}`)).status, unknown).toBe(404);
+    }
+    const other = await server.token('account_admin', { accountId: 20_002 });
+    const stolen = `/api/v3/accounts/20002/webhooks/event/${event.id}`;
+    for (const at of [stolen, `${stolen}/receipts`, `/api/v3/accounts/20002/webhooks/receipt/${event.id}.1`]) {
+      expect((await server.ask('GET', at, other)).status, at).toBe(404);
+    }
     expect((await ask('GET', `${ONE}/${id}`)).body).toMatchObject({ data: { dispatched_at: '5000' } });
   });
 });
@@ -250,7 +266,7 @@ describe('the HTTP status of a subscription', () => {
     }
     const receipt = await ask('GET', `${ONE}/${id}/event/${event.id}/receipt`);
     expect(receipt.body).toMatchObject({
-      data: { attempts: [{ http_status_code: '', error_info: 'connect ECONNREFUSED' }, {}, {}, {}] },
+      data: [{ http_status_code: '', error_info: 'connect ECONNREFUSED' }, {}, {}, {}],
     });
   });
 });
