@@ -59,7 +59,7 @@ export function openServer(config: Configuration, deps: AppDeps): Promise<Server
       otlpUrl: () => ports.otlpUrl,
       stopping: stopping.signal,
     });
-    const ports: Ports = new Ports(config, { ...host, access, api, hook });
+    const ports: Ports = await Ports.create(config, { ...host, access, api, hook });
     const spool = createSpool(config, host, host.recordLog);
     const program = new Program(host, {
       consumer: host.recordLog,

@@ -12,7 +12,7 @@ import type { ForeignSegments } from '../log/foreign-segments.js';
 import { JsonlOutput } from '../log/jsonl-output.js';
 import { type RecordLogReader, WatchedConsumer } from '../log/record-log.js';
 import { createDecoding, type Decoding } from '../otlp/create-decoding.js';
-import { ExportIntake } from '../receiver/export-intake.js';
+import { ExportIntake } from '../receiver/feature.js';
 import type { RecordConsumer } from '../record/record-batch.js';
 import type { InvocationNotes } from '../run/invocation-notes.js';
 import { LocalStepRegistry } from '../run/local-step-registry.js';

@@ -10,7 +10,7 @@ import type { Component } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
 import { type Machine, MemoryGuard } from '../core/memory-guard.js';
 import { WriteWatch } from '../core/write-watch.js';
-import { inFlightLimit } from '../receiver/export-intake.js';
+import { inFlightLimit } from '../receiver/feature.js';
 import { LOCK_FILE } from '../storage/data-folder-lock.js';
 
 /** The file of runs and cursors in the data folder; open as long as the program runs. */

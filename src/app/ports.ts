@@ -1,4 +1,5 @@
 import type { Router } from 'express';
+import { aboutRouter } from '../api/about-router.js';
 import type { Configuration } from '../config/configuration.js';
 import { originsOf, otlpDestinations } from '../config/otlp-destinations.js';
 import type { Clock } from '../core/clock.js';
@@ -7,10 +8,7 @@ import { HostCheck } from '../core/host-check.js';
 import type { ConnectionCounts } from '../core/http-listener.js';
 import { type Component, ComponentGroup } from '../core/lifecycle.js';
 import type { Logger } from '../core/logger.js';
-import { aboutRouter } from '../receiver/about-router.js';
-import type { ExportIntake } from '../receiver/export-intake.js';
-import { OtlpGrpcReceiver } from '../receiver/grpc/otlp-grpc-receiver.js';
-import { OtlpHttpReceiver } from '../receiver/otlp-http-receiver.js';
+import { createReceivers, type ExportIntake, type Receivers } from '../receiver/feature.js';
 import { WebServer } from '../web/web-server.js';
 import type { Access } from './access.js';
 import type { Api } from './api.js';
@@ -33,45 +31,28 @@ export interface PortsDeps {
 
 /** Everywhere the program listens: OTLP over HTTP and gRPC, and the port for people and tools. */
 export class Ports {
-  /** OTLP over HTTP, and over gRPC where that is on. */
-  readonly receivers: Component;
-  readonly web: WebServer;
-  private readonly http: OtlpHttpReceiver;
-  private readonly grpc: OtlpGrpcReceiver | undefined;
-
-  constructor(
-    configuration: Configuration,
-    private readonly deps: PortsDeps,
-  ) {
-    const { intake, access, api, hook, health, clock, logger } = deps;
-    const { http, grpc, web } = configuration;
+  static async create(configuration: Configuration, deps: PortsDeps): Promise<Ports> {
+    const { access, api, hook, health, logger } = deps;
+    const { http, grpc, web, chosen } = configuration;
     const hosts = new HostCheck(namesOf(configuration, deps.ownHosts), logger);
     const about = {
       version: deps.version,
-      otlpAddress: () => this.http.address,
-      webAddress: () => this.web.address,
+      otlpAddress: () => ports.receiving.httpAddress,
+      webAddress: () => ports.web.address,
       // For whoever asks whether this program would send its telemetry back.
       exportsTo: otlpDestinations(configuration).flatMap(originsOf),
     };
-    this.http = new OtlpHttpReceiver(
-      { ...http, hosts },
+    const receiving = await createReceivers(
       {
-        intake,
-        logger,
-        health,
-        gate: access.gateAt(http.host),
+        http: { ...http, hosts },
+        grpc: grpc === 'off' ? grpc : { ...grpc, hosts, isOptional: !chosen.has('grpc') },
+      },
+      {
+        ...deps,
+        gateAt: (host) => access.gateAt(host),
         routers: [aboutRouter(about, 'otlp'), api.executions(http.host), api.uploads()],
       },
     );
-    const httpUrl = () => this.otlpUrl;
-    this.grpc =
-      grpc === 'off'
-        ? undefined
-        : new OtlpGrpcReceiver(
-            { ...grpc, hosts, isOptional: !configuration.chosen.has('grpc') },
-            { intake, gate: access.gateAt(grpc.host), clock, logger, health, httpUrl },
-          );
-    this.receivers = new ComponentGroup('receivers', [this.http, ...(this.grpc === undefined ? [] : [this.grpc])]);
     const routers = [
       aboutRouter(about, 'web'),
       api.executions(web.host),
@@ -80,32 +61,39 @@ export class Ports {
       api.metrics(),
       api.whole(),
     ];
-    this.web = new WebServer({ ...web, hosts }, { logger, health, routers });
+    const ports: Ports = new Ports(receiving, new WebServer({ ...web, hosts }, { logger, health, routers }), access);
+    return ports;
+  }
+
+  /** OTLP over HTTP, and over gRPC where that is on. */
+  readonly receivers: Component;
+
+  private constructor(
+    private readonly receiving: Receivers,
+    readonly web: WebServer,
+    private readonly access: Access,
+  ) {
+    this.receivers = new ComponentGroup('receivers', receiving.components);
   }
 
   /** By the port, named as its setting is. */
   get connectionCounts(): Readonly<Record<string, ConnectionCounts>> {
-    const { http, grpc, web } = this;
-    return {
-      http: http.connectionCounts,
-      web: web.connectionCounts,
-      ...(grpc !== undefined && { grpc: grpc.connectionCounts }),
-    };
+    return { ...this.receiving.connectionCounts, web: this.web.connectionCounts };
   }
 
   /** Where OTLP is received; only after the start. */
   get otlpUrl(): string {
-    return this.http.address.url;
+    return this.receiving.httpAddress.url;
   }
 
   /** Whether OTLP over HTTP needs a token; only after the start. */
   get isTokenNeeded(): boolean {
-    return !this.deps.access.isOpen(this.http.address.host);
+    return !this.access.isOpen(this.receiving.httpAddress.host);
   }
 
   /** Where OTLP is received over gRPC; `null` where it is not. Only after the start. */
   get grpcUrl(): string | null {
-    return this.grpc?.address?.url ?? null;
+    return this.receiving.grpcUrl;
   }
 
   /** Where health, the API and pages are; only after the start. */

@@ -1,14 +1,12 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Clock } from '../core/clock.js';
-import { Health } from '../core/health.js';
 import { type Lazy, lazy } from '../core/lazy.js';
 import type { Logger } from '../core/logger.js';
 import { createDecoding, type Decoding } from '../otlp/create-decoding.js';
 import type { OtlpEncoding } from '../otlp/otlp-codec.js';
 import { PublicSchema } from '../otlp/public-schema.js';
 import type { BodyDecoder, DecodedRequest } from '../otlp/wire/wire-decoder.js';
-import { ExportIntake } from '../receiver/export-intake.js';
-import type { OtlpHttpReceiver } from '../receiver/otlp-http-receiver.js';
+import { ExportIntake, otlpHandler } from '../receiver/feature.js';
 import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';
 
 /** A request that was received: what is in it, and its bytes in protobuf. */
@@ -18,7 +16,7 @@ export type TapListener = (decoded: DecodedRequest, signal: Signal, bytes: Uint8
 export class OtlpTap {
   readonly codecs: Decoding['codecs'];
   /** Answers requests that were not parked. It is loaded for the first of them: what engines send is parked. */
-  private readonly receiver: Lazy<OtlpHttpReceiver>;
+  private readonly handler: Lazy<RequestListener>;
   private readonly bodies: Decoding['bodies'];
   private readonly intake: ExportIntake;
   private readonly received = new WeakMap<Delivery, Received>();
@@ -40,16 +38,12 @@ export class OtlpTap {
         logger,
       },
     );
-    this.receiver = lazy(async () => {
-      const { OtlpHttpReceiver: Receiver } = await import('../receiver/otlp-http-receiver.js');
-      // Its own listener is never started.
-      return new Receiver({ host: '127.0.0.1', port: 0 }, { intake: this.intake, logger, health: new Health() });
-    });
+    this.handler = lazy(() => otlpHandler(this.intake, logger));
   }
 
   /** Answers a request that was not parked. */
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    (await this.receiver.get()).answer(request, response);
+    (await this.handler.get())(request, response);
   }
 
   /** Takes a request that was answered before. @throws OtlpDecodeError, ConsumeError */

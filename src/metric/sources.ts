@@ -3,7 +3,7 @@ import type { Health } from '../core/health.js';
 import type { ConnectionCounts } from '../core/http-listener.js';
 import type { MemoryUsage } from '../core/memory-guard.js';
 import type { DestinationStatus, SignalStatus } from '../export/destination.js';
-import type { IntakeCounts } from '../receiver/export-intake.js';
+import type { IntakeCounts } from '../receiver/feature.js';
 import { type MetricSource, type Sample, stateSamples } from './samples.js';
 
 /** Metrics of the process. */

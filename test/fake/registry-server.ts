@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { aboutRouter } from '../../src/api/about-router.js';
 import { Health } from '../../src/core/health.js';
-import { aboutRouter } from '../../src/receiver/about-router.js';
 import { LocalStepRegistry } from '../../src/run/local-step-registry.js';
 import type { ExecutionStore } from '../../src/storage/execution-store.js';
 import { openSqliteState } from '../../src/storage/open-sqlite-state.js';

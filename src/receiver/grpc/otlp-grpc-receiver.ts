@@ -14,7 +14,7 @@ import type { Logger } from '../../core/logger.js';
 import type { SenderGate } from '../../core/sender-gate.js';
 import { RequestError } from '../../otlp/refusal.js';
 import type { ExportIntake } from '../export-intake.js';
-import type { OtlpGrpcReceiverConfig } from './otlp-grpc-receiver-config.js';
+import type { OtlpGrpcReceiverConfig } from './grpc-services.js';
 
 /** A sender has so long to close a connection that was ended, in milliseconds. */
 const AFTER_END_MS = 500;
