@@ -273,6 +273,7 @@ const FIRST_SCHEMA: readonly string[] = [
     shown_url text not null
   )`,
   `create index webhook_subscriptions_by_account on webhook_subscriptions (account_id, created_unix_ms, id)`,
+  `create index webhook_subscriptions_by_standing on webhook_subscriptions (failed_count, dispatched_unix_ms)`,
   `create table webhook_events (
     seq bigint primary key,
     id text not null unique,

@@ -14,7 +14,7 @@ import {
 import type { ArchivedSubscription, AttemptResult, WebhookEvent } from './event.js';
 import type { WebhookEventStore } from './event-store.js';
 import { type SenderOf, type Sent, sendEvent } from './senders.js';
-import type { WebhookSubscription } from './subscription.js';
+import { isProven, type WebhookSubscription } from './subscription.js';
 import type { SubscriptionStore } from './subscription-store.js';
 
 /** Limits of a dispatcher. */
@@ -52,6 +52,10 @@ export interface DispatcherCounts {
   readonly archived: number;
 }
 
+/** The result of an attempt is saved within this time, in milliseconds, before the claim of its event ends. */
+const SAVING_MS = 10_000;
+/** While less of the room for attempts is free than this part, every subscription waits for its turn. */
+const CROWDED_PART = 0.25;
 /** How often what is due is looked for, in milliseconds: retries, and what other processes have written. */
 const POLL_MS = 1_000;
 const SOON_MS = 5;
@@ -60,7 +64,8 @@ const FRESH_MS = 1_000;
 
 /**
  * Delivers due events to their subscriptions. Each subscription has its own queue, so that none waits for another's
- * endpoint; at most half of all attempts are for subscriptions whose last delivery has failed.
+ * endpoint; at most half of all attempts are for subscriptions whose last delivery has failed, or that are new. Those take
+ * turns, as all do where there is little room: thousands of dead endpoints hold up no live one.
  */
 export class WebhookDispatcher implements Component {
   readonly name = 'webhooks';
@@ -154,12 +159,14 @@ export class WebhookDispatcher implements Component {
 
   private async look(): Promise<void> {
     const { events, clock, logger } = this.deps;
-    const freeCount = this.config.maxInFlight - this.inFlightCount;
-    if (freeCount <= 0 || this.stopping.signal.aborted) return;
+    if (this.freeCount <= 0 || this.stopping.signal.aborted) return;
     try {
-      const busy = [...this.queues].filter(([, queue]) => queue.freeCount === 0 || queue.isClaiming).map(([id]) => id);
-      const ready = await events.listReady(clock.nowUnixMs(), busy, freeCount);
-      await Promise.all(ready.map((subscription) => this.pump(subscription)));
+      for (const standing of ['proven', 'unproven'] as const) {
+        const busy = [...this.queues].filter(([, one]) => one.freeCount === 0 || one.isClaiming).map(([id]) => id);
+        const room = this.roomFor({ isSuspect: standing === 'unproven' });
+        const ready = await events.listReady(clock.nowUnixMs(), busy, room, standing);
+        await Promise.all(ready.map((subscription) => this.pump(subscription)));
+      }
     } catch (error) {
       logger.error({ error: String(error) }, 'failed to list due webhooks; retrying');
     }
@@ -169,7 +176,7 @@ export class WebhookDispatcher implements Component {
   private async pump(subscription: WebhookSubscription): Promise<void> {
     const { events, clock, holder } = this.deps;
     const queue =
-      this.queues.get(subscription.id) ?? new SubscriptionQueue(subscription.failedCount > 0, clock.monotonicMs());
+      this.queues.get(subscription.id) ?? new SubscriptionQueue(!isProven(subscription), clock.monotonicMs());
     this.queues.set(subscription.id, queue);
     const limit = Math.min(queue.freeCount, this.roomFor(queue));
     if (queue.isClaiming || limit <= 0 || this.stopping.signal.aborted) return;
@@ -177,6 +184,7 @@ export class WebhookDispatcher implements Component {
     // Counted from here on: others must not take the same room.
     this.inFlightCount += limit;
     let claimed: readonly WebhookEvent[] = [];
+    const endMs = clock.monotonicMs() + this.config.leaseMs - SAVING_MS;
     try {
       const nowUnixMs = clock.nowUnixMs();
       const claim = { holder, nowUnixMs, leaseUntilUnixMs: nowUnixMs + this.config.leaseMs };
@@ -187,32 +195,46 @@ export class WebhookDispatcher implements Component {
     }
     queue.inFlightCount += claimed.length;
     for (const event of claimed) {
-      const work = this.attempt(subscription, event, queue).finally(() => this.running.delete(work));
+      const work = this.attempt(subscription, event, queue, endMs).finally(() => this.running.delete(work));
       this.running.add(work);
     }
     if (queue.isIdle) this.queues.delete(subscription.id);
   }
 
   /** Attempts that may begin now, for a queue like this one. */
-  private roomFor({ isSuspect }: SubscriptionQueue): number {
-    const { maxInFlight } = this.config;
-    if (!isSuspect) return maxInFlight - this.inFlightCount;
+  private roomFor({ isSuspect }: Pick<SubscriptionQueue, 'isSuspect'>): number {
+    if (!isSuspect) return this.freeCount;
     let suspectCount = 0;
     for (const queue of this.queues.values()) if (queue.isSuspect) suspectCount += queue.inFlightCount;
-    return Math.min(maxInFlight - this.inFlightCount, Math.ceil(maxInFlight / 2) - suspectCount);
+    return Math.min(this.freeCount, Math.ceil(this.config.maxInFlight / 2) - suspectCount);
   }
+
+  /** Attempts that may begin now, of whatever subscription. */
+  private get freeCount(): number {
+    return this.config.maxInFlight - this.inFlightCount;
+  }
+
+  /** @param endMs when it is given up, in monotonic milliseconds: nothing of it may be under way when its claim ends */
 
   private async attempt(
     subscription: WebhookSubscription,
     event: WebhookEvent,
     queue: SubscriptionQueue,
+    endMs: number,
   ): Promise<void> {
-    const { clock, random } = this.deps;
+    const { clock, random, events } = this.deps;
     const startedUnixMs = clock.nowUnixMs();
     const startedMs = clock.monotonicMs();
     let isDelivered = false;
+    const end = new AbortController();
+    const cut = () => end.abort();
+    this.cutOff.signal.addEventListener('abort', cut);
+    const timer = clock.after(Math.max(0, endMs - startedMs), cut);
     try {
-      const sent = await sendEvent(this.deps.senderOf, subscription, event, this.cutOff.signal);
+      // What was made for the first attempt is not made again: that may take reading all that is known of a run.
+      const sentBefore = event.roundCount === 0 ? undefined : await events.lastRequest(event.id);
+      const outgoing = sentBefore === undefined ? event : { ...event, sentBefore };
+      const sent = await sendEvent(this.deps.senderOf, subscription, outgoing, end.signal);
       // The shutdown of the program aborted it, which does not count against the endpoint.
       if (this.cutOff.signal.aborted && !sent.isDelivered) return;
       isDelivered = sent.isDelivered;
@@ -229,6 +251,8 @@ export class WebhookDispatcher implements Component {
       await this.writer.write({ event, urlVersion, attempt, next, isGone: sent.isGone }, this.cutOff.signal);
       this.count(event, sent, hasNext, durationMs);
     } finally {
+      timer.cancel();
+      this.cutOff.signal.removeEventListener('abort', cut);
       queue.noteEnd(isDelivered);
       queue.inFlightCount -= 1;
       this.inFlightCount -= 1;
@@ -236,15 +260,20 @@ export class WebhookDispatcher implements Component {
     }
   }
 
-  /** Takes the next events of a subscription, with its current settings. */
+  /** Takes the next events of a subscription that answers, with its current settings; others wait for their turn. */
   private async goOn(subscription: WebhookSubscription, queue: SubscriptionQueue, isDelivered: boolean): Promise<void> {
     const { accountId, id } = subscription;
     // When several attempts end together, one of them continues for all.
     if (this.stopping.signal.aborted || queue.isClaiming) return;
+    if (!isDelivered || this.freeCount < this.config.maxInFlight * CROWDED_PART) {
+      if (queue.isIdle && this.queues.get(id) === queue) this.queues.delete(id);
+      this.wake();
+      return;
+    }
     queue.isClaiming = true;
     try {
       const { clock, subscriptions } = this.deps;
-      const isFresh = isDelivered && clock.monotonicMs() - queue.readMs < FRESH_MS;
+      const isFresh = clock.monotonicMs() - queue.readMs < FRESH_MS;
       const current = isFresh ? subscription : await subscriptions.find(accountId, id);
       if (!isFresh) queue.readMs = clock.monotonicMs();
       queue.isClaiming = false;
@@ -374,7 +403,7 @@ class SubscriptionQueue {
   private limit = 1;
 
   /**
-   * @param isSuspect whether its last delivery has failed
+   * @param isSuspect whether its last delivery has failed, or there was none
    * @param readMs when the subscription was read, in monotonic milliseconds
    */
   constructor(

@@ -3,7 +3,14 @@ import { groupBy } from '../core/lists.js';
 import type { Page } from '../storage/run-catalog.js';
 import type { StateDb } from '../storage/state-tables.js';
 import type { CircuitBreaker } from './circuit-breaker.js';
-import type { ArchivedSubscription, AttemptResult, RunFacts, WebhookAttempt, WebhookEvent } from './event.js';
+import type {
+  ArchivedSubscription,
+  AttemptResult,
+  RunFacts,
+  SentRequest,
+  WebhookAttempt,
+  WebhookEvent,
+} from './event.js';
 import type { WebhookSubscription } from './subscription.js';
 import {
   changeWebhooks,
@@ -40,15 +47,26 @@ export class WebhookEventStore {
     this.db = db.withTables<WebhookTables>();
   }
 
-  /** Subscriptions that are not paused and have an event that can be claimed; leaves out the given ones. */
+  /**
+   * Subscriptions that are not paused and have an event that can be claimed; leaves out the given ones. Those with the fewest
+   * failures in a row come first, and of these the ones that were served longest ago, so that all take their turn.
+   */
   async listReady(
     nowUnixMs: number,
     without: readonly string[],
     limit: number,
+    standing: 'proven' | 'unproven' | 'any' = 'any',
   ): Promise<readonly WebhookSubscription[]> {
+    if (limit <= 0) return [];
     const rows = await this.db
       .selectFrom('webhook_subscriptions as subscription')
       .selectAll()
+      .$if(standing === 'proven', (query) =>
+        query.where('failed_count', '=', 0).where('dispatched_unix_ms', 'is not', null),
+      )
+      .$if(standing === 'unproven', (query) =>
+        query.where(({ or, eb }) => or([eb('failed_count', '>', 0), eb('dispatched_unix_ms', 'is', null)])),
+      )
       .where('paused_until_unix_ms', '<=', nowUnixMs)
       .where('next_slot_unix_ms', '<=', nowUnixMs)
       .$if(without.length > 0, (query) => query.where('id', 'not in', without))
@@ -63,9 +81,25 @@ export class WebhookEventStore {
             .where(({ or, eb }) => or([eb('subscription.state', '=', 'active'), eb('event.is_forced', '=', 1)])),
         ),
       )
+      .orderBy('failed_count')
+      .orderBy('dispatched_unix_ms')
       .limit(limit)
       .execute();
     return rows.map(toSubscription);
+  }
+
+  /** What the last attempt to deliver an event has sent; `undefined` where it could send nothing. */
+  async lastRequest(eventId: string): Promise<SentRequest | undefined> {
+    const row = await this.db
+      .selectFrom('webhook_attempts')
+      .select(['request_headers', 'request_body'])
+      .where('event_id', '=', eventId)
+      .orderBy('attempt_index', 'desc')
+      .limit(1)
+      .executeTakeFirst();
+    if (row === undefined || row.request_body === '') return undefined;
+    // Only the dispatcher writes the column.
+    return { headers: JSON.parse(row.request_headers) as Record<string, string>, body: row.request_body };
   }
 
   /**
@@ -280,6 +314,7 @@ function toEvent(row: WebhookTables['webhook_events']): WebhookEvent {
     roundCount: row.round_count,
     attemptCount: row.attempt_count,
     dueUnixMs: row.due_unix_ms,
+    leaseUntilUnixMs: row.lease_until_unix_ms,
     httpStatusCode: row.http_status_code,
   };
 }
@@ -359,6 +394,8 @@ export class EventResults {
       }))
       .where('id', '=', event.id)
       .where('lease_holder', '=', holder)
+      // The holder itself may have claimed it again, after the lease of this attempt.
+      .where('lease_until_unix_ms', '=', event.leaseUntilUnixMs)
       .returning('attempt_count')
       .executeTakeFirst();
     if (counted !== undefined) return counted.attempt_count;

@@ -22,6 +22,8 @@ export interface WebhookEvent {
   readonly attemptCount: number;
   /** When the next attempt is due. */
   readonly dueUnixMs: number;
+  /** Until then it is claimed; tells one claim of it from the next. */
+  readonly leaseUntilUnixMs: number;
   /** Of the last attempt; `null` where none was answered. */
   readonly httpStatusCode: number | null;
 }
@@ -30,6 +32,14 @@ export interface WebhookEvent {
 export interface OutgoingEvent extends Pick<WebhookEvent, 'id' | 'eventType' | 'facts' | 'createdUnixMs'> {
   /** A user tests the subscription; no run has happened. Events of the outbox do not have it. */
   readonly isTest?: true;
+  /** What the attempt before has sent: it is sent again as it was. Left out in a first attempt, also after a replay. */
+  readonly sentBefore?: SentRequest;
+}
+
+/** What an attempt has sent, as its log has it. */
+export interface SentRequest {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
 }
 
 /** One attempt to deliver an event. */

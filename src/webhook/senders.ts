@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.js';
+import { type Clock, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import { parseRetryAfterMs } from '../core/retry-policy.js';
 import { RUN_STATUS, type RunStatus } from '../storage/run-status.js';
@@ -49,7 +49,7 @@ const NOTHING_SENT: Sent = {
 
 /**
  * Makes one attempt, in the way of the subscription; never rejects. What cannot even be attempted (a message that cannot be
- * made, a secret that cannot be opened) is a failure like others.
+ * made, a secret that cannot be opened) is a failure like others. @param signal ends it at once, whatever it waits for
  */
 export async function sendEvent(
   senderOf: SenderOf,
@@ -58,7 +58,10 @@ export async function sendEvent(
   signal: AbortSignal,
 ): Promise<Sent> {
   try {
-    return await senderOf(subscription.kind).send(subscription, event, signal);
+    return await Promise.race([
+      senderOf(subscription.kind).send(subscription, event, signal),
+      whenAborted(signal).then(() => Promise.reject(new Error('the attempt took too long and was given up'))),
+    ]);
   } catch (error) {
     return { ...NOTHING_SENT, error: reasonOf(error) };
   }
@@ -83,7 +86,8 @@ export class PlatformSender implements EventSender {
 
   async send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent> {
     const { http, clock, runDetails, version } = this.deps;
-    const body = Buffer.from(JSON.stringify(await payloadOf(subscription, event, runDetails)));
+    const text = event.sentBefore?.body ?? JSON.stringify(await payloadOf(subscription, event, runDetails));
+    const body = Buffer.from(text);
     const nowUnixMs = clock.nowUnixMs();
     const secrets = openSecrets(subscription, await this.deps.openBox(), nowUnixMs);
     const timestampS = Math.floor(nowUnixMs / 1_000);
@@ -96,7 +100,7 @@ export class PlatformSender implements EventSender {
     };
     const outcome = await http.post(new URL(secrets.clientUrl), { ...secrets.headers, ...signed }, body, signal);
     const masked = Object.fromEntries(Object.keys(secrets.headers).map((name) => [name, MASK]));
-    const request = { requestHeaders: { ...masked, ...signed }, requestBody: body.toString('utf8') };
+    const request = { requestHeaders: { ...masked, ...signed }, requestBody: text };
     return sentOf(outcome, request, clock.nowUnixMs());
   }
 }
@@ -184,7 +188,9 @@ class ChatSender implements EventSender {
 
   async send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent> {
     const { http, runDetails, clock } = this.deps;
-    const text = JSON.stringify(CHAT_MESSAGES[this.kind](await messageOf(subscription, event, runDetails)));
+    const text =
+      event.sentBefore?.body ??
+      JSON.stringify(CHAT_MESSAGES[this.kind](await messageOf(subscription, event, runDetails)));
     const { clientUrl, headers } = openSecrets(subscription, await this.deps.openBox(), clock.nowUnixMs());
     const own = { 'content-type': 'application/json', ...(event.isTest && TEST_HEADER) };
     const outcome = await http.post(new URL(clientUrl), { ...headers, ...own }, Buffer.from(text), signal);
@@ -253,7 +259,11 @@ export class MailSender implements EventSender {
   async send(subscription: WebhookSubscription, event: OutgoingEvent, signal: AbortSignal): Promise<Sent> {
     const { runDetails, smtpUrl, from, timeoutMs, clock, openBox } = this.deps;
     if (smtpUrl === 'off') throw new Error('no mail can be sent: set smtp-url to the server that sends it');
-    const message = mailMessage(await messageOf(subscription, event, runDetails));
+    const { sentBefore: before } = event;
+    const message =
+      before === undefined
+        ? mailMessage(await messageOf(subscription, event, runDetails))
+        : { subject: before.headers.subject ?? '', text: before.body };
     const headers = event.isTest ? TEST_HEADER : {};
     const to = (await openBox()).open(subscription.sealedUrl, subscription.id).replace(/^mailto:/, '');
     // A retry has the same message id, so mail clients that deduplicate show it once.

@@ -81,6 +81,11 @@ export interface WebhookStanding {
   readonly pausedUntilUnixMs: number;
 }
 
+/** Whether the latest delivery to an endpoint arrived. Nothing is known of one that nothing was sent to yet. */
+export function isProven({ failedCount, dispatchedUnixMs }: WebhookStanding): boolean {
+  return failedCount === 0 && dispatchedUnixMs !== null;
+}
+
 /** Nothing was sent yet. */
 export const FRESH_STANDING: WebhookStanding = {
   dispatchedUnixMs: null,

@@ -3,13 +3,16 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { slices } from '../../src/core/lists.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
+import type { InvocationNote } from '../../src/storage/invocation-store.js';
 import { DEFAULT_ATTEMPT_SCHEDULE, DEFAULT_BREAKER_LIMITS } from '../../src/webhook/circuit-breaker.js';
 import { DISPATCHER_DEFAULTS, type DispatcherConfig, WebhookDispatcher } from '../../src/webhook/dispatcher.js';
 import type { WebhookEvent } from '../../src/webhook/event.js';
 import { AddressRules, parseAllowed, WebhookHttp } from '../../src/webhook/http.js';
 import { PlatformSender } from '../../src/webhook/senders.js';
-import type { WebhookSubscription } from '../../src/webhook/subscription.js';
+import type { WebhookStanding, WebhookSubscription } from '../../src/webhook/subscription.js';
+import { fromSettings, fromStanding, type WebhookTables } from '../../src/webhook/tables.js';
 import { until } from '../tool/until.js';
 import { FakeClock } from './fake-clock.js';
 import { RecordingLogger } from './recording-logger.js';
@@ -54,6 +57,8 @@ export class WebhookBench {
   readonly received: Received[] = [];
   /** What is answered to a request, by its path. */
   answer: (path: string, count: number) => Answer = () => ({ status: 200 });
+  /** What senders know of the reason of a run. */
+  statusMessage: (typeof NO_DETAILS)['statusMessage'] = NO_DETAILS.statusMessage;
   readonly box = TEST_BOX;
   readonly dispatcher: WebhookDispatcher;
   private readonly server: Server;
@@ -95,7 +100,7 @@ export class WebhookBench {
       http,
       openBox: async () => this.box,
       clock,
-      runDetails: NO_DETAILS,
+      runDetails: { statusMessage: (...asked) => this.statusMessage(...asked) },
       version: '0.0.0',
     });
     const dispatcher = new WebhookDispatcher(
@@ -125,10 +130,27 @@ export class WebhookBench {
     );
   }
 
-  /** Ends a run of a job. */
-  async endRun(job = 'nightly'): Promise<void> {
+  /** Adds subscriptions to ends of runs at once, named by their number, as if they had been served before. */
+  async subscribeMany(name: string, count: number, standing: WebhookStanding): Promise<void> {
+    const db = this.state.db.withTables<WebhookTables>();
+
+    const rows = Array.from({ length: count }, (_, at) => {
+      const { id, accountId, createdUnixMs, ...settings } = subscription(`${name}${at}`, {
+        ...{ eventTypes: ['job.run.completed'], clientUrl: `http://127.0.0.1:${this.port}/${name}${at}` },
+        sealedSecret: this.box.seal(SECRET, `wsu_${name}${at}`),
+      });
+      return {
+        ...{ id, account_id: accountId, created_unix_ms: createdUnixMs, updated_unix_ms: createdUnixMs },
+        ...{ ...fromSettings(settings), ...fromStanding(standing), next_slot_unix_ms: 0, url_version: 1 },
+      };
+    });
+    for (const some of slices(rows, 500)) await db.insertInto('webhook_subscriptions').values(some).execute();
+  }
+
+  /** Ends a run of a job. @param given changes how it ended */
+  async endRun(job = 'nightly', given: Partial<InvocationNote> = {}): Promise<void> {
     this.noted += 1;
-    const note = commandNote(this.noted, { place: { job, environment: 'production', project: 'shop' } });
+    const note = commandNote(this.noted, { place: { job, environment: 'production', project: 'shop' }, ...given });
     await this.state.invocations.note([note], this.clock.nowUnixMs());
   }
 

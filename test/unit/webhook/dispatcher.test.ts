@@ -1,9 +1,13 @@
 import { createHmac } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
+import { FRESH_STANDING } from '../../../src/webhook/subscription.js';
 import { SECRET, WebhookBench } from '../../fake/webhook-bench.js';
 import { until } from '../../tool/until.js';
 
+/** `DEAD_SUBSCRIPTIONS=10000` for as many as large installations have. */
+const DEAD_COUNT = Number(process.env.DEAD_SUBSCRIPTIONS ?? 1_000);
+const ERRORED = { verdict: 'error', statusMessage: 'Boom' } as const;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 let bench: WebhookBench;
@@ -229,6 +233,47 @@ describe('a subscription', () => {
     expect(bench.received.filter(({ path }) => path === '/dead')).toHaveLength(1);
   });
 
+  it(`is served before ${DEAD_COUNT} dead ones that wait, also where it is new or has failed once`, async () => {
+    bench.answer = (path) => (path.startsWith('/dead') ? 'hang' : { status: 200 });
+    const standing = (failedCount: number) => ({ ...FRESH_STANDING, failedCount, dispatchedUnixMs: 1 });
+    await bench.subscribeMany('dead', DEAD_COUNT, standing(5));
+    for (const [name, count] of [
+      ['live', 0],
+      ['shaky', 1],
+    ] as const) {
+      await bench.subscribeMany(name, 1, standing(count));
+    }
+    await bench.subscribe('new');
+    const names = ['live0', 'shaky0', 'new'];
+    for (let round = 0; round < 3; round += 1) {
+      await bench.endRun(`job ${round}`);
+      if (round === 0) await bench.dispatcher.start();
+      else bench.dispatcher.wake();
+      await until('the live ones', async () => {
+        // So little that no dead one has failed by then.
+        bench.clock.advance(5);
+        const events = await Promise.all(names.map((name) => bench.events(name)));
+        return events.flat().every(({ state }) => state === 'delivered');
+      });
+    }
+    expect(bench.received.filter(({ path }) => !path.startsWith('/dead'))).toHaveLength(9);
+    // Half of all attempts are for who answers.
+    expect(bench.received.filter(({ path }) => path.startsWith('/dead')).length).toBeLessThanOrEqual(256);
+  });
+
+  it('that fails takes turns with others that fail, however much waits for each', async () => {
+    await bench.close();
+    bench = await WebhookBench.open({ maxInFlight: 4 });
+    bench.answer = () => ({ status: 500 });
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) await bench.subscribe(name);
+    for (let at = 0; at < 5; at += 1) await bench.endRun(`job ${at}`);
+    await bench.pass(0);
+    const order = bench.received.map(({ path }) => path);
+    // Each has had its first attempt before any has had its third.
+    const third = order.findIndex((path, at) => order.slice(0, at).filter((one) => one === path).length === 2);
+    expect(new Set(order.slice(0, third)).size).toBe(6);
+  });
+
   it('gets events of a job in their order, and a later one before the retry of an earlier one', async () => {
     bench.answer = (_path, count) => ({ status: count === 1 ? 500 : 200 });
     await bench.subscribe('a');
@@ -293,6 +338,46 @@ describe('dispatchers', () => {
     await other.flush(AbortSignal.timeout(20_000));
     expect(new Set(bench.received.map(({ body }) => eventIdIn(body))).size).toBe(1);
     expect(await bench.events('a')).toMatchObject([{ state: 'delivered' }]);
+  });
+
+  it('make nothing anew for a retry, but for a replay', async () => {
+    bench.answer = (_path, count) => ({ status: count < 3 ? 500 : 200 });
+    await bench.subscribe('a');
+    await bench.endRun('nightly', ERRORED);
+    const spent: string[] = [];
+    bench.statusMessage = async (_account, _run, message) => {
+      spent.push(message);
+      return `${message} ${spent.length}`;
+    };
+    for (const waitMs of [0, 10_000, 60_000]) await bench.pass(waitMs);
+    expect(bench.received).toHaveLength(3);
+    expect(new Set(bench.received.map(({ body }) => body)).size).toBe(1);
+    expect(spent).toHaveLength(1);
+    const [event] = await bench.events('a');
+    await bench.state.webhookEvents.replay(FIRST_ACCOUNT_ID, { eventId: event?.id ?? '' }, bench.clock.nowUnixMs());
+    await bench.pass(0);
+    expect(spent).toHaveLength(2);
+  });
+
+  it('give up an attempt before its claim ends, whatever it waits for', async () => {
+    await bench.subscribe('a');
+    await bench.endRun('nightly', ERRORED);
+    let isAsked = false;
+    bench.statusMessage = () => {
+      isAsked = true;
+      return new Promise(() => {});
+    };
+    await bench.dispatcher.start();
+    bench.clock.advance(5);
+    await until('the attempt', () => isAsked);
+    bench.clock.advance(34_000);
+    expect(await bench.events('a')).toMatchObject([{ attemptCount: 0 }]);
+    bench.clock.advance(1_000);
+    await until('its end', async () => (await bench.events('a'))[0]?.attemptCount === 1);
+    expect(await bench.find('a')).toMatchObject({ lastError: 'the attempt took too long and was given up' });
+    bench.statusMessage = async (_account, _run, message) => message;
+    await bench.pass(10_000);
+    expect(await bench.events('a')).toMatchObject([{ state: 'delivered', attemptCount: 2 }]);
   });
 
   it('deliver what is replayed, also where the subscription is not active', async () => {

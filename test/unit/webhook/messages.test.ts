@@ -17,7 +17,7 @@ const FACTS: RunFacts = {
 };
 const EVENT: WebhookEvent = {
   ...{ id: 'wev_1', subscriptionId: 'wsu_1', eventType: 'job.run.completed', facts: FACTS, createdUnixMs: 0 },
-  ...{ state: 'pending', roundCount: 0, attemptCount: 0, dueUnixMs: 0, httpStatusCode: null },
+  ...{ state: 'pending', roundCount: 0, attemptCount: 0, dueUnixMs: 0, leaseUntilUnixMs: 0, httpStatusCode: null },
 };
 const STORY: RunDetails = {
   errors: [{ uniqueId: 'model.shop.broken', reason: 'Table ? does not exist' }],
