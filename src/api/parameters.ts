@@ -76,8 +76,8 @@ export interface ListPart<Order> {
   readonly offset: number;
   readonly orderBy: Order;
   readonly isDescending: boolean;
-  /** The value that is echoed; `null` if not given. */
-  readonly order: string | null;
+  /** The value that is echoed. */
+  readonly order: string;
 }
 
 /** The most items of an answer, and as many as there are by default. */
@@ -96,22 +96,85 @@ export function listPart<Order>(
   if (limit < 1) throw refused('limit', 'is less than 1');
   const offset = numberOf(parameters, 'offset') ?? 0;
   if (offset < 0) throw refused('offset', 'is less than 0');
-  const [order = null] = textsOf(parameters, 'order_by') ?? [];
-  const isDescending = order?.startsWith('-') ?? false;
-  const name = isDescending ? order?.slice(1) : order;
-  if (name != null && !Object.hasOwn(orders, name)) {
+  const [order = 'id'] = textsOf(parameters, 'order_by') ?? [];
+  const isDescending = order.startsWith('-');
+  const name = isDescending ? order.slice(1) : order;
+  if (!Object.hasOwn(orders, name)) {
     throw refused('order_by', `is not one of ${Object.keys(orders).join(', ')}, with - in front to reverse`);
   }
-  const orderBy = orders[name ?? 'id'] ?? orders.id;
+  const orderBy = orders[name] ?? orders.id;
   return { limit: Math.min(limit, MAX_LIMIT), offset, orderBy, isDescending, order };
 }
 
-/** The intersection of one value and a list; `undefined` if neither is given. An empty list counts as not given. */
-export function among<Value>(one: Value | undefined, list: readonly Value[] | undefined): readonly Value[] | undefined {
-  const said = list?.length === 0 ? undefined : list;
-  if (one === undefined) return said;
-  return said === undefined || said.includes(one) ? [one] : [];
+/** The values that are in all lists; `undefined` if none is given. An empty list counts as not given. */
+export function among<Value>(...lists: readonly (readonly Value[] | undefined)[]): readonly Value[] | undefined {
+  const [first, ...others] = lists.flatMap((list) => (list === undefined || list.length === 0 ? [] : [list]));
+  return first?.filter((value) => others.every((other) => other.includes(value)));
 }
+
+/** Reads the filters of a list, and remembers which were given: the answer repeats them. @throws ApiError 400 from each of its methods */
+export class ListFilters {
+  /** By their names, as they were understood. */
+  readonly given: Record<string, unknown> = {};
+
+  constructor(private readonly parameters: Parameters) {}
+
+  /** One number; more of them count as the first. */
+  number(name: string): number | undefined {
+    return this.remember(name, numberOf(this.parameters, name));
+  }
+
+  /** The same as a list of one. */
+  oneNumber(name: string): readonly number[] | undefined {
+    const value = this.number(name);
+    return value === undefined ? undefined : [value];
+  }
+
+  numbers(name: string): readonly number[] | undefined {
+    return this.remember(name, numbersOf(this.parameters, name));
+  }
+
+  /** A text as it stands, blanks and commas too. */
+  text(name: string): string | undefined {
+    const value = this.parameters[name];
+    return this.remember(name, typeof value === 'string' && value !== '' ? value : undefined);
+  }
+
+  texts(name: string): readonly string[] | undefined {
+    return this.remember(name, textsOf(this.parameters, name));
+  }
+
+  flag(name: string): boolean | undefined {
+    const [text] = textsOf(this.parameters, name) ?? [];
+    if (text !== undefined && !/^(true|false|1|0)$/i.test(text)) throw refused(name, 'is neither true nor false');
+    return this.remember(name, text === undefined ? undefined : /^(true|1)$/i.test(text));
+  }
+
+  range(name: string): TimeRange | undefined {
+    const range = rangeOf(this.parameters, name);
+    if (range !== undefined) this.given[name] = textsOf(this.parameters, name);
+    return range;
+  }
+
+  /** Whether what exists is asked for: `active`, `all` or 1. What was deleted is not kept, so `deleted` and any other number have nothing. */
+  isActive(name = 'state'): boolean {
+    const [text = 'all'] = textsOf(this.parameters, name) ?? [];
+    if (/^(active|deleted|all)$/i.test(text)) {
+      if (this.parameters[name] !== undefined) this.given[name] = text.toLowerCase();
+      return text.toLowerCase() !== 'deleted';
+    }
+    if (!/^-?\d{1,15}$/.test(text)) throw refused(name, 'is not active (1), deleted (2) or all');
+    return this.number(name) === ACTIVE;
+  }
+
+  remember<Value>(name: string, value: Value | undefined): Value | undefined {
+    if (value !== undefined) this.given[name] = value;
+    return value;
+  }
+}
+
+/** The state of what exists. */
+const ACTIVE = 1;
 
 /** Whether a client speaks TLS: the bridge does not, a proxy before it does and says so. A wrong header harms only its sender. */
 export function isHttps(request: Pick<Request, 'get'>): boolean {

@@ -11,6 +11,7 @@ import type { Clock } from '../core/clock.js';
 import type { FactsOf, runShape } from '../platform/feature.js';
 import type { RedactionLevel } from '../redaction/redaction-policy.js';
 import type { CatalogJob, CatalogRun, JobCatalog, RunCatalog } from '../storage/run-catalog.js';
+import { RUN_STATUS } from '../storage/run-status.js';
 import type { JobService, RetryResult } from './service.js';
 
 /** The document of a run. */
@@ -63,6 +64,21 @@ export function jobRunRouter({
     const service = await openService();
     const result = await service.rerun(job.accountId, job.name, reasonIn(request, job));
     await answer(request, response, service, result, job.name);
+  });
+  router.get(`${ACCOUNT_PATH}/runs/:runId/retry`, authorize('runs:read'), async (request, response) => {
+    const run = await runIn(request, response);
+    const stop = await (await openService()).stopOfRun(toChange(run));
+    if (stop.kind !== 'stopped') throw notRetryable(stop.kind);
+    const steps = await catalog.stepsOf(run.accountId, [run.id]);
+    const failed = steps.find(({ status }) => status === RUN_STATUS.error || status === RUN_STATUS.cancelled);
+    const { redactor } = shape.runContext(request, response, { clock, factsOf, redaction, publicUrl });
+    const commands = factsOf({ name: run.job.name, accountId: run.accountId })?.commandLines ?? [];
+    response.json(
+      success({
+        failed_step: failed === undefined ? null : shape.commandOf(failed, redactor),
+        skipped_steps: stop.skippedCommands.flatMap((at) => commands[at] ?? []),
+      }),
+    );
   });
   router.post(`${ACCOUNT_PATH}/runs/:runId/retry`, authorize('jobs:run'), json, async (request, response) => {
     const run = await runIn(request, response);
@@ -181,26 +197,41 @@ function runIdOf(result: RetryResult, job: string): number {
         { 'Retry-After': RETRY_AFTER_S },
       );
     case 'notOver':
-      throw new ApiError(409, 'The run has not ended: cancel it, or wait for its end.');
     case 'succeeded':
-      throw new ApiError(409, 'The run succeeded, so there is nothing to retry; POST to jobs/{id}/run/ for a new one.');
+      throw notRetryable(result.kind);
   }
+}
+
+function notRetryable(kind: 'notOver' | 'succeeded'): ApiError {
+  return kind === 'notOver'
+    ? new ApiError(409, 'The run has not ended: cancel it, or wait for its end.')
+    : new ApiError(409, 'The run succeeded, so there is nothing to retry; POST to jobs/{id}/run/ for a new one.');
 }
 
 const ACCOUNT = '/api/v2/accounts/{accountId}';
 const ofJob = z.object({ accountId: z.string(), jobId: z.string() });
 const ofRun = z.object({ accountId: z.string(), runId: z.string() });
+const retrySchema = z
+  .object({
+    failed_step: z.string().nullable().meta({ description: 'its command; null where none was begun' }),
+    skipped_steps: z.array(z.string()).meta({ description: "the job's commands after it, if it runs them here" }),
+  })
+  .meta({ id: 'RunFailureDetails' });
 
 /** What the router answers. @param runSchema of its `data` */
 export function jobRunPaths(runSchema: RunShape['runSchema']): ZodOpenApiPathsObject {
   return {
     [`${ACCOUNT}/jobs/{jobId}/run`]: runPost('Start a run of a job', ofJob, runSchema),
     [`${ACCOUNT}/jobs/{jobId}/rerun`]: runPost("Start a job's latest run anew", ofJob, runSchema),
-    [`${ACCOUNT}/runs/{runId}/retry`]: runPost(
-      'Start a run that failed anew, from the step that failed',
-      ofRun,
-      runSchema,
-    ),
+    [`${ACCOUNT}/runs/{runId}/retry`]: {
+      get: {
+        tags: ['v2: jobs'],
+        summary: 'What a retry of a run that failed goes on from',
+        requestParams: { path: ofRun },
+        responses: { 200: jsonAnswer(envelopeSchema(retrySchema), 'Where it stopped.'), ...errorAnswers(404, 409) },
+      },
+      ...runPost('Start a run that failed anew, from the step that failed', ofRun, runSchema),
+    },
     [`${ACCOUNT}/runs/{runId}/cancel`]: runPost('Cancel a run', ofRun, runSchema),
   };
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { ExecutionStore } from '../storage/execution-store.js';
 import { isFinal, RUN_STATUS, type RunStatus } from '../storage/run-status.js';
-import { type AddedJobRun, digestOf, type JobRunStore, type QueueLimits } from './job-run-store.js';
+import { type AddedJobRun, digestOf, type JobRunRow, type JobRunStore, type QueueLimits } from './job-run-store.js';
 import type { JobRunner } from './runner.js';
 
 /** Runs that may wait: of one job, and of all together. One more is refused. */
@@ -20,6 +20,12 @@ export type StartResult =
 export type RetryResult =
   | StartResult
   /** The run is not over, or it succeeded: nothing is to be retried. */
+  | { readonly kind: 'notOver' | 'succeeded' };
+
+/** What a retry of a run would go on from. */
+export type StopResult =
+  /** @property skippedCommands the job's that were not begun: their positions, from 0; empty where nobody knows of them */
+  | { readonly kind: 'stopped'; readonly skippedCommands: readonly number[] }
   | { readonly kind: 'notOver' | 'succeeded' };
 
 /** Result of cancelling a run. */
@@ -76,6 +82,16 @@ export class JobService {
     return this.add(accountId, job, reason, await this.stopOf(runId, accountId, job));
   }
 
+  /** Where a run that failed or was cancelled stopped. @throws StoreError */
+  async stopOfRun({ accountId, runId, job, status }: RunToChange): Promise<StopResult> {
+    if (!isFinal(status)) return { kind: 'notOver' };
+    if (!isFailed(status)) return { kind: 'succeeded' };
+    const row = await this.ownRow(runId, accountId, job);
+    const count = this.definitionOf(accountId, job)?.commands.length ?? 0;
+    const from = row?.stoppedAt == null ? count : row.stoppedAt + 1;
+    return { kind: 'stopped', skippedCommands: Array.from({ length: count - from }, (_, at) => from + at) };
+  }
+
   /** Cancels a queued or running run. @throws StoreError */
   async cancel({ accountId, runId, status }: RunToChange): Promise<CancelResult> {
     const { executions, clock, queue, runner } = this.deps;
@@ -100,10 +116,15 @@ export class JobService {
 
   /** Where a run that failed stopped; 0 where it was not started here, or the job's commands are others now. */
   private async stopOf(runId: number, accountId: number, job: string): Promise<number> {
+    return (await this.ownRow(runId, accountId, job))?.stoppedAt ?? 0;
+  }
+
+  /** A run as it was started here, of the commands that the job still has. */
+  private async ownRow(runId: number, accountId: number, job: string): Promise<JobRunRow | undefined> {
     const row = await this.deps.queue.find(runId);
     const commands = this.definitionOf(accountId, job)?.commands ?? [];
-    if (row === undefined || row.stoppedAt === null || row.commandsDigest !== digestOf(commands)) return 0;
-    return row.stoppedAt < commands.length ? row.stoppedAt : 0;
+    const isSame = row?.commandsDigest === digestOf(commands) && (row.stoppedAt ?? 0) < commands.length;
+    return isSame ? row : undefined;
   }
 
   private async add(accountId: number, job: string, reason: string | null, from: number): Promise<StartResult> {

@@ -303,6 +303,7 @@ export function jobDocument(job: CatalogJob, facts: JobFacts | undefined): JobDo
     environment_id: job.environmentId,
     name: job.name,
     description: '',
+    dbt_version: job.engineVersion,
     execute_steps: [...(facts?.commandLines ?? [])],
     state: 1,
     created_at: formatTime(job.createdUnixMs),

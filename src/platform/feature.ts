@@ -65,8 +65,8 @@ export function createPlatformApi(
 /** The document of a run, for features that answer with one. */
 export async function runShape() {
   const { runContext } = await import('./routes.js');
-  const { runDocument, runSchema } = await import('./documents.js');
-  return { runContext, runDocument, runSchema };
+  const { commandOf, runDocument, runSchema } = await import('./documents.js');
+  return { commandOf, runContext, runDocument, runSchema };
 }
 
 /** What brings in hosted runs while the program is at work. */

@@ -6,18 +6,7 @@ import { V2_PATH } from '../api/api-router.js';
 import { authorize, callerOf } from '../api/authenticate.js';
 import { success, successList } from '../api/envelope.js';
 import { envelopeSchema, errorAnswers, jsonAnswer } from '../api/openapi/answers.js';
-import {
-  among,
-  idIn,
-  isHttps,
-  listPart,
-  numberOf,
-  numbersOf,
-  type Parameters,
-  rangeOf,
-  refused,
-  textsOf,
-} from '../api/parameters.js';
+import { among, idIn, isHttps, ListFilters, listPart, type Parameters, refused, textsOf } from '../api/parameters.js';
 import { textRedactor } from '../api/text-redactor.js';
 import type { Clock } from '../core/clock.js';
 import type { RedactionLevel } from '../redaction/redaction-policy.js';
@@ -155,7 +144,7 @@ export interface RunListQuery {
   readonly query: RunQuery;
   /** The filters in the response. */
   readonly filters: Readonly<Record<string, unknown>> & { readonly limit: number; readonly offset: number };
-  readonly order: string | null;
+  readonly order: string;
 }
 
 const RUN_ORDERS = { id: 'id', created_at: 'created', finished_at: 'finished' } as const;
@@ -163,20 +152,34 @@ const RUN_ORDERS = { id: 'id', created_at: 'created', finished_at: 'finished' } 
 /** Reads the parameters of a list of runs; those that there are not are ignored. @throws ApiError 400 */
 export function runListQuery(accountId: number, parameters: Parameters): RunListQuery {
   const { limit, offset, orderBy, isDescending, order } = listPart(parameters, RUN_ORDERS);
+  const filters = new ListFilters(parameters);
   const [status] = statusesOf(parameters, 'status') ?? [];
-  const statusesAmong = statusesOf(parameters, 'status__in');
-  const jobId = numberOf(parameters, 'job_definition_id');
-  const environmentId = numberOf(parameters, 'environment_id');
-  const projectId = numberOf(parameters, 'project_id');
-  const projectsAmong = numbersOf(parameters, 'project_id__in');
-  const idAbove = numberOf(parameters, 'id__gt');
-  const createdRange = rangeOf(parameters, 'created_at__range');
-  const finishedRange = rangeOf(parameters, 'finished_at__range');
-  const statuses = among(status, statusesAmong);
-  const projectIds = among(projectId, projectsAmong);
+  filters.remember('status', status);
+  const statuses = among(
+    status && [status],
+    // Terraform's provider writes it with one underscore.
+    ...['status__in', 'status_in'].map((name) => filters.remember(name, statusesOf(parameters, name))),
+  );
+  // A run is started once, so its trigger has its number.
+  const ids = among(filters.oneNumber('pk'), filters.numbers('pk__in'), filters.oneNumber('trigger_id'));
+  const jobId = filters.number('job_definition_id');
+  const environmentId = filters.number('environment_id');
+  const projectIds = among(filters.oneNumber('project_id'), filters.numbers('project_id__in'));
+  const idAbove = filters.number('id__gt');
+  const createdRange = filters.range('created_at__range');
+  const finishedRange = filters.range('finished_at__range');
+  const engineVersions = among(filters.texts('dbt_version'), filters.texts('dbt_version__in'));
+  // No run here has documentation or sources of its own, or defers to another.
+  const isNone = [
+    !filters.isActive(),
+    filters.flag('has_docs_generated'),
+    filters.flag('has_sources_generated'),
+    filters.number('deferring_run_id') !== undefined,
+  ].includes(true);
   return {
     query: {
       ...{ orderBy, isDescending, limit, offset },
+      ...(isNone ? { ids: [] } : ids !== undefined && { ids }),
       ...(statuses !== undefined && { statuses }),
       ...(jobId !== undefined && { jobId }),
       ...(environmentId !== undefined && { environmentId }),
@@ -184,19 +187,9 @@ export function runListQuery(accountId: number, parameters: Parameters): RunList
       ...(idAbove !== undefined && { idAbove }),
       ...(createdRange !== undefined && { createdRange }),
       ...(finishedRange !== undefined && { finishedRange }),
+      ...(engineVersions !== undefined && { engineVersions }),
     },
-    filters: {
-      ...{ limit, offset, account_id: accountId },
-      ...(status !== undefined && { status }),
-      ...(statusesAmong !== undefined && { status__in: statusesAmong }),
-      ...(jobId !== undefined && { job_definition_id: jobId }),
-      ...(environmentId !== undefined && { environment_id: environmentId }),
-      ...(projectId !== undefined && { project_id: projectId }),
-      ...(projectsAmong !== undefined && { project_id__in: projectsAmong }),
-      ...(idAbove !== undefined && { id__gt: idAbove }),
-      ...(createdRange !== undefined && { created_at__range: textsOf(parameters, 'created_at__range') }),
-      ...(finishedRange !== undefined && { finished_at__range: textsOf(parameters, 'finished_at__range') }),
-    },
+    filters: { limit, offset, account_id: accountId, ...filters.given },
     order,
   };
 }
@@ -213,10 +206,8 @@ function statusesOf(parameters: Parameters, name: string): readonly RunStatus[] 
 
 const JOBS_PATH = `${V2_PATH}/accounts/:accountId/jobs`;
 const JOB_ORDERS = { id: 'id', name: 'name', created_at: 'created', updated_at: 'updated' } as const;
-/** The state of an existing job; deleted ones are not kept. */
-const ACTIVE = 1;
 
-/** Jobs, read-only. */
+/** Jobs, read-only: they are declared in the configuration. */
 function jobRouter({ catalog, factsOf }: Pick<V2Deps, 'catalog' | 'factsOf'>): Router {
   const router = Router();
   router.get(JOBS_PATH, authorize('jobs:read'), async (request, response) => {
@@ -232,33 +223,35 @@ function jobRouter({ catalog, factsOf }: Pick<V2Deps, 'catalog' | 'factsOf'>): R
     if (job === undefined) throw ApiError.notFound();
     response.json(success(jobDocument(job, factsOf(job))));
   });
+  const refuse = () => {
+    const message = 'Jobs are declared in run-bridge.yaml: add, change or remove it there, and restart run-bridge.';
+    throw new ApiError(405, message, { Allow: 'GET' });
+  };
+  router.post(JOBS_PATH, authorize('jobs:read'), refuse);
+  router.post(`${JOBS_PATH}/:jobId`, authorize('jobs:read'), refuse);
+  router.delete(`${JOBS_PATH}/:jobId`, authorize('jobs:read'), refuse);
   return router;
 }
 
 function jobListQuery(accountId: number, parameters: Parameters) {
   const { limit, offset, orderBy, isDescending, order } = listPart(parameters, JOB_ORDERS);
-  const projectId = numberOf(parameters, 'project_id');
-  const projectsAmong = numbersOf(parameters, 'project_id__in');
-  const environmentId = numberOf(parameters, 'environment_id');
-  const state = numberOf(parameters, 'state');
-  const name = parameters.name__icontains;
-  const nameContains = typeof name === 'string' && name !== '' ? name : undefined;
-  const projectIds = state === undefined || state === ACTIVE ? among(projectId, projectsAmong) : [];
+  const filters = new ListFilters(parameters);
+  const ids = filters.oneNumber('pk');
+  const projectIds = among(filters.oneNumber('project_id'), filters.numbers('project_id__in'));
+  const environmentId = filters.number('environment_id');
+  const nameContains = filters.text('name__icontains');
+  const engineVersions = among(filters.texts('dbt_version__in'));
+  // The program schedules none, and makes none itself.
+  const isNone = [!filters.isActive(), filters.flag('triggers_schedule'), filters.flag('is_system')].includes(true);
   const query: JobQuery = {
     ...{ limit, offset, orderBy, isDescending },
+    ...(isNone ? { ids: [] } : ids !== undefined && { ids }),
     ...(projectIds !== undefined && { projectIds }),
     ...(environmentId !== undefined && { environmentId }),
     ...(nameContains !== undefined && { nameContains }),
+    ...(engineVersions !== undefined && { engineVersions }),
   };
-  const filters = {
-    ...{ limit, offset, account_id: accountId },
-    ...(projectId !== undefined && { project_id: projectId }),
-    ...(projectsAmong !== undefined && { project_id__in: projectsAmong }),
-    ...(environmentId !== undefined && { environment_id: environmentId }),
-    ...(nameContains !== undefined && { name__icontains: nameContains }),
-    ...(state !== undefined && { state }),
-  };
-  return { query, filters, order };
+  return { query, filters: { limit, offset, account_id: accountId, ...filters.given }, order };
 }
 
 /** Accounts: everybody sees their own. */
@@ -294,7 +287,7 @@ const integer = z.number().int();
 const text = z.string();
 const extraSchema = z.object({
   filters: z.looseObject({ limit: integer, offset: integer }),
-  order_by: text.nullable(),
+  order_by: text,
   pagination: z.object({ count: integer, total_count: integer }),
 });
 const listParameters = { limit: text.optional(), offset: text.optional(), order_by: text.optional() };
@@ -304,6 +297,11 @@ const include = {
 };
 const ACCOUNT = '/api/v2/accounts/{accountId}';
 const of = (...tags: readonly string[]) => tags.map((tag) => `v2: ${tag}`);
+
+/** A request that the hosted platform takes, and that is always refused here. */
+function refusedChange(summary: string, path: z.ZodObject) {
+  return { tags: of('jobs'), summary, requestParams: { path }, responses: errorAnswers(404, 405) };
+}
 
 /** What the routers of the hosted platform's API answer. */
 export const V2_PATHS: ZodOpenApiPathsObject = {
@@ -333,11 +331,21 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
           ...include,
           status: text.optional(),
           status__in: text.optional(),
+          status_in: text.optional(),
           job_definition_id: text.optional(),
           environment_id: text.optional(),
           project_id: text.optional(),
           project_id__in: text.optional(),
           id__gt: text.optional(),
+          pk: text.optional(),
+          pk__in: text.optional(),
+          trigger_id: text.optional(),
+          dbt_version: text.optional(),
+          dbt_version__in: text.optional(),
+          has_docs_generated: text.optional(),
+          has_sources_generated: text.optional(),
+          deferring_run_id: text.optional(),
+          state: text.optional(),
           created_at__range: text.optional(),
           finished_at__range: text.optional(),
         }),
@@ -376,6 +384,10 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
           project_id__in: text.optional(),
           environment_id: text.optional(),
           name__icontains: text.optional(),
+          pk: text.optional(),
+          dbt_version__in: text.optional(),
+          triggers_schedule: text.optional(),
+          is_system: text.optional(),
           state: text.optional(),
         }),
       },
@@ -384,6 +396,7 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
         ...errorAnswers(404),
       },
     },
+    post: refusedChange('Refused: jobs are declared in run-bridge.yaml', z.object(account)),
   },
   [`${ACCOUNT}/jobs/{jobId}`]: {
     get: {
@@ -392,5 +405,7 @@ export const V2_PATHS: ZodOpenApiPathsObject = {
       requestParams: { path: z.object({ ...account, jobId: text }) },
       responses: { 200: jsonAnswer(envelopeSchema(jobSchema), 'The job.'), ...errorAnswers(404) },
     },
+    post: refusedChange('Refused: jobs are changed in run-bridge.yaml', z.object({ ...account, jobId: text })),
+    delete: refusedChange('Refused: jobs are removed from run-bridge.yaml', z.object({ ...account, jobId: text })),
   },
 };

@@ -98,6 +98,8 @@ export interface CatalogJob extends NamedThing {
   readonly accountId: number;
   readonly projectId: number;
   readonly environmentId: number;
+  /** Of its last run that ended; `null` where there is none, or its telemetry does not have it. */
+  readonly engineVersion: string | null;
   readonly createdUnixMs: number;
   readonly updatedUnixMs: number;
 }
@@ -107,6 +109,7 @@ export type TimeRange = readonly [fromUnixMs: number, toUnixMs: number];
 
 /** Which runs, in which order. What is left out filters nothing. */
 export interface RunQuery {
+  readonly ids?: readonly number[];
   readonly statuses?: readonly number[];
   readonly jobId?: number;
   readonly environmentId?: number;
@@ -114,6 +117,8 @@ export interface RunQuery {
   readonly idAbove?: number;
   readonly createdRange?: TimeRange;
   readonly finishedRange?: TimeRange;
+  /** Reads the rows of all runs, whatever else is asked for: no index has it. */
+  readonly engineVersions?: readonly string[];
   /** Part of the name of its job, environment or project or of the user's name for it, ignoring case; or its id. */
   readonly textContains?: string;
   /** Runs that are not over stand after all others by `finished`. */
@@ -125,10 +130,12 @@ export interface RunQuery {
 
 /** Which jobs, in which order. */
 export interface JobQuery {
+  readonly ids?: readonly number[];
   readonly projectIds?: readonly number[];
   readonly environmentId?: number;
   /** Part of the name, ignoring case. */
   readonly nameContains?: string;
+  readonly engineVersions?: readonly string[];
   readonly orderBy: 'id' | 'name' | 'created' | 'updated';
   readonly isDescending: boolean;
   readonly limit: number;
@@ -236,6 +243,7 @@ export class SqlRunCatalog implements RunCatalog, JobCatalog {
     const rows = await this.db
       .selectFrom('jobs')
       .selectAll()
+      .select(JOB_ENGINE_VERSION.as('engine_version'))
       .where('account_id', '=', accountId)
       .where('id', 'in', ids)
       .execute();
@@ -243,12 +251,16 @@ export class SqlRunCatalog implements RunCatalog, JobCatalog {
   }
 
   async listJobs(accountId: number, query: JobQuery): Promise<Page<CatalogJob>> {
-    const { projectIds, environmentId, nameContains } = query;
+    const { ids, projectIds, environmentId, nameContains, engineVersions } = query;
     const matching = this.db
       .selectFrom('jobs')
       .where(({ and, eb, fn }) =>
         and([
           eb('account_id', '=', accountId),
+          ...(ids === undefined ? [] : [inAny(eb('id', 'in', ids), ids)]),
+          ...(engineVersions === undefined
+            ? []
+            : [inAny(eb(JOB_ENGINE_VERSION, 'in', engineVersions), engineVersions)]),
           ...(projectIds === undefined ? [] : [inAny(eb('project_id', 'in', projectIds), projectIds)]),
           ...(environmentId === undefined ? [] : [eb('environment_id', '=', environmentId)]),
           ...(nameContains === undefined
@@ -259,6 +271,7 @@ export class SqlRunCatalog implements RunCatalog, JobCatalog {
     const direction = query.isDescending ? 'desc' : 'asc';
     const rows = await matching
       .selectAll()
+      .select(JOB_ENGINE_VERSION.as('engine_version'))
       .orderBy(JOB_ORDER[query.orderBy], direction)
       .orderBy('id', direction)
       .limit(query.limit)
@@ -303,9 +316,12 @@ function matches(
 ) {
   const { and, eb } = where;
   const { textContains } = query;
-  const { statuses, jobId, environmentId, projectIds, idAbove, createdRange, finishedRange } = query;
+  const { ids, statuses, jobId, environmentId, projectIds, idAbove, createdRange, finishedRange, engineVersions } =
+    query;
   return and([
     eb('run.account_id', '=', accountId),
+    ...(ids === undefined ? [] : [inAny(eb('run.id', 'in', ids), ids)]),
+    ...(engineVersions === undefined ? [] : [inAny(eb('run.engine_version', 'in', engineVersions), engineVersions)]),
     ...(statuses === undefined ? [] : [inAny(eb(sql<number>`run.status`, 'in', statuses), statuses)]),
     ...(jobId === undefined ? [] : [eb('run.job_id', '=', jobId)]),
     ...(environmentId === undefined ? [] : [eb('run.environment_id', '=', environmentId)]),
@@ -318,6 +334,12 @@ function matches(
     ...(textContains === undefined ? [] : [isNamed(where, accountId, textContains)]),
   ]);
 }
+
+/** By an index that has the runs of each job: those that are under way are passed over. */
+const JOB_ENGINE_VERSION = sql<string | null>`(
+  select run.engine_version from executions as run
+  where run.account_id = jobs.account_id and run.job_id = jobs.id and run.status >= 10
+  order by run.id desc limit 1)`;
 
 /** Names are looked for in the tables that have few rows, so that runs are found by their numbers. */
 function isNamed(
@@ -464,13 +486,14 @@ function toInvocation(row: StateTables['invocations']): CatalogInvocation | unde
   };
 }
 
-function toJob(row: StateTables['jobs']): CatalogJob {
+function toJob(row: StateTables['jobs'] & { readonly engine_version: string | null }): CatalogJob {
   return {
     id: row.id,
     name: row.name,
     accountId: row.account_id,
     projectId: row.project_id,
     environmentId: row.environment_id,
+    engineVersion: row.engine_version,
     createdUnixMs: row.created_unix_ms,
     updatedUnixMs: row.updated_unix_ms,
   };

@@ -283,6 +283,11 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
         expect(await ids(state, { finishedRange: [0, 9e15] })).toEqual([a, b, c]);
         const both = { statuses: [RUN_STATUS.error, RUN_STATUS.success], jobId: first?.job.id ?? 0 };
         expect(await ids(state, both)).toEqual([a]);
+        expect(await ids(state, { ids: [d ?? 0, b ?? 0, 9] })).toEqual([b, d]);
+        expect(await ids(state, { ids: [] })).toEqual([]);
+        expect(await ids(state, { engineVersions: ['2.0.0', '2.1.0'] })).toEqual([a, d]);
+        expect(await ids(state, { engineVersions: ['2.1.0'], jobId: first?.job.id ?? 0 })).toEqual([d]);
+        expect(await ids(state, { engineVersions: [] })).toEqual([]);
       }));
   });
 
@@ -330,7 +335,24 @@ export function runCatalogContract(withState: (body: (state: State) => Promise<v
         expect(await named({ nameContains: '%' })).toEqual([]);
         expect(await named({ projectIds: [nightly?.projectId ?? 0] })).toEqual(['nightly']);
         expect(await named({ environmentId: hourly?.environmentId ?? 0 })).toEqual(['Hourly_1']);
+        expect(await named({ ids: [hourly?.id ?? 0, 9] })).toEqual(['Hourly_1']);
+        expect(await named({ ids: [] })).toEqual([]);
         expect(await named({ orderBy: 'id', isDescending: true, limit: 1 })).toEqual(['Hourly_1']);
+      }));
+
+    it('says with which engine the last run of each ended, and finds them by it', () =>
+      withState(async (state) => {
+        await fill(state);
+        const shown = async (query: object) =>
+          (await jobs(state, query)).items.map(({ name, engineVersion }) => [name, engineVersion]);
+        expect(await shown({})).toEqual([
+          ['nightly', null],
+          ['Hourly_1', null],
+        ]);
+        const place = { job: 'nightly', environment: null, project: null };
+        await state.invocations.note([note(5, { place, engineVersion: '2.2.0' })], 9_600);
+        expect(await shown({ engineVersions: ['2.1.0', '2.2.0'] })).toEqual([['nightly', '2.2.0']]);
+        expect(await shown({ engineVersions: ['2.1.0'] })).toEqual([]);
       }));
   });
 }
@@ -347,10 +369,10 @@ async function fill(state: State): Promise<void> {
   const nightly = { job: 'nightly', environment: 'production', project: 'shop' };
   const hourly = { job: 'Hourly_1', environment: 'staging', project: 'other' };
   const notes = [
-    note(1, { place: nightly, startedUnixMs: 4_000, endedUnixMs: 9_000 }),
+    note(1, { place: nightly, startedUnixMs: 4_000, endedUnixMs: 9_000, engineVersion: '2.0.0' }),
     note(2, { place: hourly, startedUnixMs: 3_000, endedUnixMs: 8_000, verdict: 'error' }),
     note(3, { place: nightly, startedUnixMs: 2_000, endedUnixMs: 7_000, verdict: 'canceled' }),
-    note(4, { place: nightly, startedUnixMs: 1_000, verdict: null, isSaved: false }),
+    note(4, { place: nightly, startedUnixMs: 1_000, verdict: null, isSaved: false, engineVersion: '2.1.0' }),
   ];
   await state.invocations.note(notes, 9_500);
 }

@@ -63,8 +63,12 @@ export class V2Server {
 
   /** @param path whole */
   async getAt(path: string, headers: Readonly<Record<string, string>> = {}) {
-    const answer = await send(this.web.address.port, { method: 'GET', path, headers });
-    return { status: answer.status, body: JSON.parse(answer.body.toString()) };
+    return this.ask('GET', path, headers);
+  }
+
+  async ask(method: string, path: string, headers: Readonly<Record<string, string>> = {}) {
+    const answer = await send(this.web.address.port, { method, path, headers });
+    return { status: answer.status, headers: answer.headers, body: JSON.parse(answer.body.toString()) };
   }
 
   async close(): Promise<void> {

@@ -230,6 +230,22 @@ describe('the list of runs of the platform API', () => {
     ['created_at__range=["2026-02-01","2026-03-01"]', [1004]],
     ['finished_at__range=["2026-11-21 00:43:35.000000 00:00","2026-11-21T01:43:39+01:00"]', [1003]],
     ['whatever=7&state=all', [1001, 1002, 1003, 1004, 1005]],
+    ['status_in=[10, 30]', [1001, 1003]],
+    ['status_in=[10, 30]&status__in=[30]', [1003]],
+    ['pk=1002', [1002]],
+    ['pk__in=[1004, 1002, 9]', [1002, 1004]],
+    ['pk=1002&pk__in=[1004]', []],
+    ['trigger_id=1003', [1003]],
+    ['trigger_id=1003&pk=1002', []],
+    ['dbt_version__in=["9", "8"]', []],
+    ['dbt_version=9', []],
+    ['has_docs_generated=true', []],
+    ['has_docs_generated=False&has_sources_generated=false', [1001, 1002, 1003, 1004, 1005]],
+    ['has_sources_generated=1', []],
+    ['deferring_run_id=1001', []],
+    ['state=active', [1001, 1002, 1003, 1004, 1005]],
+    ['state=deleted', []],
+    ['state=2', []],
   ])('answers ?%s', async (query, expected) => {
     expect((await ids(query)).ids).toEqual(expected);
   });
@@ -269,6 +285,9 @@ describe('the list of runs of the platform API', () => {
     ['limit=0', /limit is less than 1/],
     ['offset=-1', /offset is less than 0/],
     ['order_by=name', /order_by is not one of id, created_at, finished_at/],
+    ['pk=x', /pk is not a whole number: "x"/],
+    ['has_docs_generated=maybe', /has_docs_generated is neither true nor false/],
+    ['state=gone', /state is not active \(1\), deleted \(2\) or all/],
     ['status=7', /status is not of 1, 2, 3, 10, 20, 30/],
     ['created_at__range=["yesterday","2026-01-01"]', /created_at__range is not two times/],
     ['created_at__range=["2026-01-01"]', /created_at__range is not two times/],
@@ -289,7 +308,14 @@ describe('the jobs of the platform API', () => {
     ['environment_id=3001', ['adhoc']],
     ['state=1', ['adhoc', 'nightly']],
     ['state=2', []],
+    ['state=all', ['adhoc', 'nightly']],
+    ['state=deleted', []],
     ['limit=1&offset=1', ['nightly']],
+    ['pk=4002', ['nightly']],
+    ['pk=4002&project_id=2001', []],
+    ['triggers_schedule=true', []],
+    ['triggers_schedule=false&is_system=false', ['adhoc', 'nightly']],
+    ['is_system=true', []],
   ])('answers ?%s', async (query, expected) => {
     const { body } = await server.get(`/jobs?${encodeURI(query)}`);
     expect(body.data.map(({ name }: { name: string }) => name)).toEqual(expected);
@@ -303,6 +329,37 @@ describe('the jobs of the platform API', () => {
       ...{ schedule: expect.any(Object), triggers: expect.any(Object) },
     });
     expect((await server.get('/jobs/4001')).body.data).toMatchObject({ name: 'adhoc', execute_steps: [] });
+  });
+
+  it.each([
+    ['POST', '/jobs/'],
+    ['POST', '/jobs/4002/'],
+    ['DELETE', '/jobs/4002'],
+  ])('are declared in the configuration alone: %s %s is refused', async (method, path) => {
+    const { status, headers, body } = await server.ask(method, `/api/v2/accounts/10001${path}`);
+    expect([status, headers.allow]).toEqual([405, 'GET']);
+    expect(body).toMatchObject({
+      status: { code: 405, is_success: false, user_message: expect.stringMatching(/declared in run-bridge\.yaml/) },
+      data: null,
+    });
+  });
+});
+
+describe('what a retry would go on from', () => {
+  it('is the step that failed; what would come after it is known of runs that were started here alone', async () => {
+    const { status, body } = await server.get('/runs/1002/retry/');
+    expect([status, body.data]).toEqual([
+      200,
+      { failed_step: expect.stringMatching(/^dbt build --exclude tag:slow /), skipped_steps: [] },
+    ]);
+  });
+
+  it.each([
+    [1001, /The run succeeded/],
+    [1005, /has not ended/],
+  ])('is nothing of run %i', async (runId, message) => {
+    const { status, body } = await server.get(`/runs/${runId}/retry`);
+    expect([status, body.status.user_message]).toEqual([409, expect.stringMatching(message)]);
   });
 });
 

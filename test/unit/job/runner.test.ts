@@ -117,6 +117,7 @@ describe('a run of a job', () => {
     await begin([job('a', [sh('echo 1 >> log'), sh('echo 2 >> log; test -e fixed'), sh('echo 3 >> log')])]);
     const failed = await over(await start('a'));
     expect(failed).toMatchObject({ status: RUN_STATUS.error, stepCount: 2 });
+    expect(await service.stopOfRun(await toChange(failed.id))).toEqual({ kind: 'stopped', skippedCommands: [2] });
     writeFileSync(join(folder, 'fixed'), '');
     const retried = await service.retry(await toChange(failed.id), null);
     service.goOn();
@@ -124,6 +125,7 @@ describe('a run of a job', () => {
     expect(await over(runId)).toMatchObject({ status: RUN_STATUS.success, stepCount: 2 });
     expect(written()).toEqual(['1', '2', '2', '3']);
     expect(await service.retry(await toChange(runId), null)).toEqual({ kind: 'succeeded' });
+    expect(await service.stopOfRun(await toChange(runId))).toEqual({ kind: 'succeeded' });
   });
 
   test('is done again as a whole by a rerun after it succeeded, and from the failure after it failed', async () => {
