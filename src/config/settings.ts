@@ -10,6 +10,7 @@ import {
   smtpFromSetting,
   smtpUrlSetting,
   webhookAllowSetting,
+  webhookProxySetting,
   webhookRetriesSetting,
 } from './webhook-settings.js';
 
@@ -202,6 +203,8 @@ export interface SettingValues {
   readonly 'webhook-allow': readonly string[];
   /** In milliseconds each. */
   readonly 'webhook-retries': readonly number[];
+  /** With its password, or `off`. */
+  readonly 'webhook-proxy': string;
   /** Without a slash at its end, or `off`. */
   readonly 'public-url': string;
   /** With its password, or `off`. */
@@ -332,6 +335,7 @@ export const SETTINGS: { readonly [K in SettingKey]: Setting<SettingValues[K]> }
   ),
   'webhook-allow': webhookAllowSetting,
   'webhook-retries': webhookRetriesSetting,
+  'webhook-proxy': webhookProxySetting,
   'public-url': publicUrlSetting,
   'smtp-url': smtpUrlSetting,
   'smtp-from': smtpFromSetting,

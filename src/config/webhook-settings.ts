@@ -44,6 +44,23 @@ export const webhookRetriesSetting: Setting<readonly number[]> = {
   format: (value) => value.map(formatDuration).join(','),
 };
 
+/** The setting that says through which proxy webhooks are sent. */
+export const webhookProxySetting: Setting<string> = {
+  placeholder: 'URL|off',
+  summary:
+    'proxy that webhooks are sent through, such as http://user:password@proxy.example.com:3128; it must allow CONNECT to the addresses of endpoints, which are resolved and checked before; mail does not go through it; off for none',
+  expected: 'a URL such as http://proxy.example.com:3128, or off',
+  defaultText: 'off',
+  isSecret: true,
+  parse(text) {
+    if (isOff(text)) return 'off';
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    if (url === undefined || !/^https?:$/.test(url.protocol)) return undefined;
+    return url.pathname === '/' && url.search + url.hash === '' ? url.href : undefined;
+  },
+  format: withoutPassword,
+};
+
 /** The setting that says where people reach the web port. */
 export const publicUrlSetting: Setting<string> = {
   placeholder: 'URL|off',
@@ -73,12 +90,7 @@ export const smtpUrlSetting: Setting<string> = {
     const trimmed = text.trim();
     return /^smtps?:\/\/[^\s]+$/i.test(trimmed) && URL.canParse(trimmed) ? trimmed : undefined;
   },
-  format(text) {
-    if (text === 'off') return text;
-    const url = new URL(text);
-    if (url.password !== '') url.password = MASK;
-    return url.href;
-  },
+  format: withoutPassword,
 };
 
 /** The setting that says whom mail is from. */
@@ -90,6 +102,14 @@ export const smtpFromSetting: Setting<string> = {
   parse: (text) => (/^[^\s@<>,;]+@[^\s@<>,;]+$/.test(text.trim()) ? text.trim() : undefined),
   format: (value) => value,
 };
+
+/** A URL, or `off`, as it may be shown. */
+function withoutPassword(text: string): string {
+  if (text === 'off') return text;
+  const url = new URL(text);
+  if (url.password !== '') url.password = MASK;
+  return url.href;
+}
 
 function isOff(text: string): boolean {
   return text.trim().toLowerCase() === 'off';

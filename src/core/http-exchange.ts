@@ -1,6 +1,7 @@
 import http from 'node:http';
 import https from 'node:https';
 import type { LookupFunction, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { Clock } from './clock.js';
 import { errorCode } from './errors.js';
 
@@ -15,6 +16,8 @@ export interface HttpPost {
   /** Authorities in PEM, in place of the usual ones, for a request without an agent. */
   readonly ca?: string;
   readonly lookup?: LookupFunction;
+  /** An open connection to the other side, with TLS if the URL asks for it; in place of the agent. */
+  readonly socket?: Duplex;
   /** Checks the address of the connected socket before the first byte of the request. @returns why nothing may be sent there */
   readonly refuse?: (remoteAddress: string) => Error | undefined;
 }
@@ -54,14 +57,15 @@ const STALE_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
  * @throws StaleConnectionError, or errors of the socket, the signal or `refuse`; only if no response started
  */
 export function exchange(
-  { url, agent, headers, body, ca, lookup, refuse }: HttpPost,
+  { url, agent, headers, body, ca, lookup, socket: given, refuse }: HttpPost,
   { clock, timeoutMs, timeoutMessage, signal, maxBodyBytes }: ExchangeLimits,
 ): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
     let isAnswered = false;
     let socketOf: { readonly socket: Socket; readonly bytesReadBefore: number } | undefined;
     const options = {
-      ...{ method: 'POST', agent, signal, headers: { ...headers, 'content-length': String(body.byteLength) } },
+      ...{ method: 'POST', signal, headers: { ...headers, 'content-length': String(body.byteLength) } },
+      ...(given === undefined ? { agent } : { createConnection: () => given }),
       ...(ca !== undefined && { ca }),
       ...(lookup !== undefined && { lookup }),
     };

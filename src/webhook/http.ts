@@ -2,6 +2,8 @@ import type { LookupAddress } from 'node:dns';
 import http from 'node:http';
 import https from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
+import type { Duplex } from 'node:stream';
+import tls from 'node:tls';
 import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js';
 import type { Clock } from '../core/clock.js';
 import { exchange, exchangeErrorText, type HttpAnswer, StaleConnectionError } from '../core/http-exchange.js';
@@ -25,6 +27,8 @@ export interface WebhookHttpConfig {
   /** Timeout until the head of the response, in milliseconds; the part of the body received by then is kept. */
   readonly timeoutMs: number;
   readonly resolve: ResolveAll;
+  /** Connects to endpoints in our place; left out for none. */
+  readonly proxy?: URL;
   /** Authorities in PEM, in place of the usual ones; for tests. */
   readonly ca?: string;
 }
@@ -36,7 +40,10 @@ const MAX_ERROR_LENGTH = 500;
 /** How long an idle connection is kept open, in milliseconds: shorter than servers usually do. */
 const KEPT_MS = 4_000;
 
-/** Posts bodies to endpoints whose addresses are allowed. Redirects are answers like others, and no proxy is used. */
+/**
+ * Posts bodies to endpoints whose addresses are allowed. Redirects are answers like others. A proxy is given the address that
+ * was resolved and checked here, never the name; a connection through it is for one delivery.
+ */
 export class WebhookHttp {
   private readonly agents: { readonly http: http.Agent; readonly https: https.Agent };
   private readonly lookup: LookupFunction;
@@ -83,7 +90,7 @@ export class WebhookHttp {
     this.agents.https.destroy();
   }
 
-  private request(
+  private async request(
     url: URL,
     headers: Readonly<Record<string, string>>,
     body: Uint8Array,
@@ -94,7 +101,7 @@ export class WebhookHttp {
     // Sockets resolve names only: an address in the URL is checked here.
     const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
     const rule = isIP(host) === 0 ? undefined : rules.ruleAgainst(host);
-    if (rule !== undefined) return Promise.reject(new ForbiddenAddressError(url.hostname, rule));
+    if (rule !== undefined) throw new ForbiddenAddressError(url.hostname, rule);
     const refuse = (remoteAddress: string) => {
       // Checks the address of the open connection once more, however the socket resolved it.
       const found = rules.ruleAgainst(remoteAddress);
@@ -102,14 +109,125 @@ export class WebhookHttp {
     };
     const agent = isKept && (url.protocol === 'https:' ? this.agents.https : this.agents.http);
     const timeoutMessage = `no answer within ${timeoutMs / 1_000} s`;
+    const leftMs = () => Math.max(0, endMs - this.clock.monotonicMs());
+    if (this.config.proxy !== undefined) {
+      const end = new AbortController();
+      const cut = () => end.abort(new Error(timeoutMessage));
+      signal.addEventListener('abort', cut);
+      const timer = this.clock.after(leftMs(), cut);
+      try {
+        const socket = await openTunnel(url, host, { ...this.config, proxy: this.config.proxy }, end.signal);
+        return await exchange(
+          { url, agent: false, headers, body, socket },
+          { clock: this.clock, signal, timeoutMessage, maxBodyBytes: MAX_BODY_BYTES, timeoutMs: leftMs() },
+        );
+      } finally {
+        timer.cancel();
+        signal.removeEventListener('abort', cut);
+      }
+    }
     return exchange(
       { url, agent, headers, body, lookup: this.lookup, refuse, ...(ca !== undefined && { ca }) },
       {
         ...{ clock: this.clock, signal, timeoutMessage, maxBodyBytes: MAX_BODY_BYTES },
-        timeoutMs: Math.max(0, endMs - this.clock.monotonicMs()),
+        timeoutMs: leftMs(),
       },
     );
   }
+}
+
+/** Addresses of a name that are tried through a proxy, which may not reach all kinds. */
+const MAX_TRIED = 3;
+
+/**
+ * Opens a connection to an endpoint through the proxy. @param host of the URL, an address without brackets
+ * @throws ForbiddenAddressError; an Error that says what the proxy answered, or why it cannot be reached
+ */
+async function openTunnel(
+  url: URL,
+  host: string,
+  { rules, resolve, proxy, ca }: WebhookHttpConfig & { readonly proxy: URL },
+  signal: AbortSignal,
+): Promise<Duplex> {
+  const isSecure = url.protocol === 'https:';
+  const port = url.port === '' ? (isSecure ? 443 : 80) : Number(url.port);
+  const addresses = isIP(host) === 0 ? allowedAddresses(host, await resolve(host), rules) : [{ address: host }];
+  let failure: unknown;
+  for (const { address } of addresses.slice(0, MAX_TRIED)) {
+    try {
+      const socket = await connectThrough(proxy, isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`, {
+        signal,
+        ...(ca !== undefined && { ca }),
+      });
+      if (!isSecure) return socket;
+      return await secured(
+        socket,
+        { ...(isIP(host) === 0 && { servername: host }), ...(ca !== undefined && { ca }) },
+        signal,
+      );
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      failure ??= error;
+    }
+  }
+  throw failure;
+}
+
+/** Asks a proxy for a connection. @param authority address and port */
+function connectThrough(
+  proxy: URL,
+  authority: string,
+  given: { readonly signal: AbortSignal; readonly ca?: string },
+): Promise<Duplex> {
+  const { username, password } = proxy;
+  const credentials = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64');
+  const headers = {
+    host: authority,
+    ...(username !== '' && { 'proxy-authorization': `Basic ${credentials}` }),
+  };
+  const target = { host: proxy.hostname.replace(/^\[(.*)\]$/, '$1'), port: proxy.port, path: authority };
+  return new Promise((resolve, reject) => {
+    const options = { ...target, ...given, method: 'CONNECT', headers, agent: false } as const;
+    const request = proxy.protocol === 'https:' ? https.request(options) : http.request(options);
+    const refuse = (status: number) =>
+      reject(new Error(`the proxy answered ${status} when it was asked to connect to ${authority}`));
+    request.once('connect', ({ statusCode = 0 }, socket, head) => {
+      if (statusCode !== 200) {
+        socket.destroy();
+        refuse(statusCode);
+        return;
+      }
+      if (head.length > 0) socket.unshift(head);
+      resolve(socket);
+    });
+    request.once('response', (response) => {
+      response.destroy();
+      refuse(response.statusCode ?? 0);
+    });
+    request.once('error', (error) =>
+      reject(new Error(`the proxy ${proxy.host} cannot be reached: ${error.message}`, { cause: error })),
+    );
+    request.end();
+  });
+}
+
+/** Begins TLS on an open connection. @throws what TLS says of the other side's certificate */
+function secured(
+  socket: Duplex,
+  options: { readonly servername?: string; readonly ca?: string },
+  signal: AbortSignal,
+): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    const secure = tls.connect({ ...options, socket });
+    const cut = () => secure.destroy(signal.reason);
+    signal.addEventListener('abort', cut);
+    secure.once('secureConnect', () => {
+      signal.removeEventListener('abort', cut);
+      secure.off('error', reject);
+      resolve(secure);
+    });
+    secure.once('error', reject);
+  });
 }
 
 function flat(headers: http.IncomingHttpHeaders): Record<string, string> {
@@ -127,20 +245,27 @@ export type ResolveAll = (hostname: string) => Promise<readonly LookupAddress[]>
  */
 export function guardedLookup(rules: AddressRules, resolve: ResolveAll): LookupFunction {
   return (hostname, options, callback) => {
-    resolve(hostname).then(
-      (addresses) => {
-        const allowed = addresses.filter(({ address }) => rules.ruleAgainst(address) === undefined);
-        const wanted = allowed.filter(({ family }) => !options.family || family === options.family);
-        const [first] = wanted;
-        if (first === undefined) {
-          const rule = addresses.map(({ address }) => rules.ruleAgainst(address)).find((one) => one !== undefined);
-          callback(new ForbiddenAddressError(hostname, rule ?? 'it has no address'), [], 0);
-        } else if (options.all === true) callback(null, [...wanted]);
+    resolve(hostname)
+      .then((addresses) => {
+        const wanted = addresses.filter(({ family }) => !options.family || family === options.family);
+        const [first, ...others] = allowedAddresses(hostname, wanted, rules);
+        if (options.all === true) callback(null, [first, ...others]);
         else callback(null, first.address, first.family);
-      },
-      (error: unknown) => callback(error instanceof Error ? error : new Error(String(error)), [], 0),
-    );
+      })
+      .catch((error: unknown) => callback(error instanceof Error ? error : new Error(String(error)), [], 0));
   };
+}
+
+/** The addresses of a name that nothing forbids. @throws ForbiddenAddressError where there is none */
+function allowedAddresses(
+  hostname: string,
+  addresses: readonly LookupAddress[],
+  rules: AddressRules,
+): readonly [LookupAddress, ...LookupAddress[]] {
+  const [first, ...others] = addresses.filter(({ address }) => rules.ruleAgainst(address) === undefined);
+  if (first !== undefined) return [first, ...others];
+  const rule = addresses.map(({ address }) => rules.ruleAgainst(address)).find((one) => one !== undefined);
+  throw new ForbiddenAddressError(hostname, rule ?? 'it has no address');
 }
 
 /** The endpoint's address is not allowed. The message contains the address, the rule, and the setting that allows it. */

@@ -24,6 +24,7 @@ export type PartsConfig = Pick<
   | 'smtp-from'
   | 'smtp-url'
   | 'webhook-allow'
+  | 'webhook-proxy'
   | 'webhook-retries'
   | 'webhookKey'
 >;
@@ -60,7 +61,11 @@ export class WebhookParts {
     const { catalog } = host.state;
     const rules = new AddressRules(config['webhook-allow'].flatMap((entry) => parseAllowed(entry) ?? []));
     const resolve = (hostname: string) => lookup(hostname, { all: true });
-    this.http = new WebhookHttp({ rules, timeoutMs: TIMEOUT_MS, resolve }, clock);
+    const proxy = config['webhook-proxy'];
+    this.http = new WebhookHttp(
+      { rules, timeoutMs: TIMEOUT_MS, resolve, ...(proxy !== 'off' && { proxy: new URL(proxy) }) },
+      clock,
+    );
     const openBox = boxOpener(
       async () => config.webhookKey ?? (await readWebhookKeyFile(config['data-dir'], randomBytes, logger)),
     );

@@ -93,6 +93,7 @@ describe('without anything said', () => {
       resourceOverrides: {},
       'webhook-allow': [],
       'webhook-retries': [10_000, 60_000, 600_000, 3_600_000],
+      'webhook-proxy': 'off',
       'public-url': 'off',
       'smtp-url': 'off',
       'smtp-from': 'run-bridge@localhost',

@@ -5,6 +5,7 @@ import {
   smtpFromSetting,
   smtpUrlSetting,
   webhookAllowSetting,
+  webhookProxySetting,
   webhookRetriesSetting,
 } from '../../../src/config/webhook-settings.js';
 import { parseAllowed } from '../../../src/webhook/http.js';
@@ -26,6 +27,19 @@ describe('settings of webhooks', () => {
     for (const entry of value ?? []) expect(parseAllowed(entry), entry).toBeDefined();
     if (value !== undefined)
       expect(webhookAllowSetting.parse(webhookAllowSetting.format(value), context)).toEqual(value);
+  });
+
+  it.each([
+    ['off', 'off', 'off'],
+    ['http://proxy:3128', 'http://proxy:3128/', 'http://proxy:3128/'],
+    ['https://me:secret@proxy', 'https://me:secret@proxy/', 'https://me:****@proxy/'],
+    ['proxy:3128', undefined, undefined],
+    ['socks5://proxy:1080', undefined, undefined],
+    ['http://proxy/path', undefined, undefined],
+  ])('webhook-proxy reads %j as %j and shows %j', (text, expected, shown) => {
+    const value = webhookProxySetting.parse(text, context);
+    expect(value).toBe(expected);
+    expect(value === undefined ? undefined : webhookProxySetting.format(value)).toBe(shown);
   });
 
   it.each([

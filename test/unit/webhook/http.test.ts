@@ -1,11 +1,13 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import plain, { type RequestListener } from 'node:http';
 import https from 'node:https';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/core/clock.js';
 import { AddressRules, parseAllowed, WebhookHttp } from '../../../src/webhook/http.js';
 import { FakeClock } from '../../fake/fake-clock.js';
+import { ConnectProxy } from '../../tool/connect-proxy.js';
 import { until } from '../../tool/until.js';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
@@ -201,5 +203,93 @@ describe('a kept connection', () => {
     await until('the third request', () => posts() === 3);
     clock.advance(1_001);
     expect(await settled(second)).toMatchObject({ status: null, error: 'no answer within 10 s' });
+  });
+});
+
+describe('a post through a proxy', () => {
+  let proxy: ConnectProxy;
+  const never = new AbortController().signal;
+  beforeEach(async () => {
+    proxy = await ConnectProxy.open('me:sesame');
+  });
+  afterEach(() => proxy.close());
+
+  /** A real endpoint, and what posts to it through the proxy. */
+  async function endpoint(isSecure: boolean, given: { readonly allow?: string; readonly addresses?: string[] } = {}) {
+    const hosts: (string | undefined)[] = [];
+    const listener: RequestListener = (request, response) => {
+      hosts.push(request.headers.host);
+      response.end('ok');
+    };
+    const secrets = { cert: pem('localhost.crt'), key: pem('localhost.key') };
+    const server = isSecure ? https.createServer(secrets, listener) : plain.createServer(listener);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const { allow = 'loopback', addresses = ['127.0.0.1'] } = given;
+    const http = new WebhookHttp(
+      {
+        rules: new AddressRules(parseAllowed(allow) ?? []),
+        timeoutMs: 10_000,
+        // The name leads nowhere but here.
+        resolve: async () => addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
+        proxy: new URL(proxy.url),
+        ca: pem('localhost.crt'),
+      },
+      clock,
+    );
+    cleanups.push(() => {
+      http.close();
+      server.closeAllConnections();
+      server.close();
+    });
+    const name = isSecure ? 'localhost' : 'hooks.example.com';
+    const url = new URL(`${isSecure ? 'https' : 'http'}://${name}:${port}/a`);
+    return { port, hosts, name, post: (to = url) => http.post(to, {}, Buffer.from(BODY), never) };
+  }
+
+  it.each([false, true])(
+    'asks it for the address that was checked, and the endpoint sees its name (TLS: %s)',
+    async (isSecure) => {
+      const { post, port, hosts, name } = await endpoint(isSecure);
+      expect(await post()).toMatchObject({ status: 200, body: 'ok', error: null });
+      expect(await post()).toMatchObject({ status: 200, body: 'ok', error: null });
+      expect(proxy.asked).toEqual([`127.0.0.1:${port}`, `127.0.0.1:${port}`]);
+      expect(hosts).toEqual([`${name}:${port}`, `${name}:${port}`]);
+    },
+  );
+
+  it('never asks it for an address that is not allowed, written or resolved', async () => {
+    const { post, port } = await endpoint(false, { allow: '10.9.9.9' });
+    expect((await post()).error).toContain('127.0.0.1 is loopback');
+    expect((await post(new URL(`http://127.0.0.1:${port}/`))).error).toContain('127.0.0.1 is loopback');
+    expect((await post(new URL(`http://[::1]:${port}/`))).error).toContain('::1 is loopback');
+    expect(proxy.asked).toEqual([]);
+  });
+
+  it('tries the next address that is allowed where the proxy cannot connect to the first', async () => {
+    const { post, port } = await endpoint(false, { addresses: ['10.0.0.1', '127.0.0.9', '127.0.0.1'] });
+    proxy.refused = '127.0.0.9';
+    expect(await post()).toMatchObject({ status: 200 });
+    expect(proxy.asked).toEqual([`127.0.0.9:${port}`, `127.0.0.1:${port}`]);
+  });
+
+  it('says what the proxy answered, and where it cannot be reached', async () => {
+    const { post, port } = await endpoint(true);
+    proxy.refused = '127.0.0.1';
+    expect(await post()).toMatchObject({
+      ...{ status: null, error: `the proxy answered 403 when it was asked to connect to 127.0.0.1:${port}` },
+    });
+    await proxy.close();
+    expect((await post()).error).toMatch(/^the proxy 127\.0\.0\.1:\d+ cannot be reached: connect ECONNREFUSED/);
+  });
+
+  it('is over when the proxy does not answer', async () => {
+    const { post } = await endpoint(true);
+    proxy.isSilent = true;
+    const posted = post();
+    await until('the request', () => proxy.asked.length === 1);
+    clock.advance(10_000);
+    expect(await posted).toMatchObject({ status: null, error: 'no answer within 10 s' });
   });
 });
