@@ -4,7 +4,7 @@ import { FIRST_TOKEN_FILE } from '../api/first-token.js';
 import type { Configuration } from '../config/configuration.js';
 import type { Clock } from '../core/clock.js';
 import { namesIn } from '../core/folders.js';
-import type { Logger } from '../core/logger.js';
+import { type Logger, silentLogger } from '../core/logger.js';
 import { listTraces } from '../log/record-log-files.js';
 import { ROWS_FOLDER } from '../run/run-row-backup.js';
 import type { Fence } from '../storage/fence.js';
@@ -35,6 +35,19 @@ export async function openState(
   }
   const { openPostgresState } = await import('../storage/open-postgres-state.js');
   return await openPostgresState(url, clock, undefined, observer, fence);
+}
+
+/** Opens the configured state, and reserves the ids of runs that are in the data folder alone. @throws StoreError */
+export async function openStateForCommand(configuration: Configuration, clock: Clock): Promise<State> {
+  const state = await openState(configuration, clock);
+  try {
+    const { 'data-dir': dataFolder, processes } = configuration;
+    if (processes !== 'several') await sayIfStateIsNew(state, { dataFolder, isNew: false, logger: silentLogger });
+    return state;
+  } catch (error) {
+    await state.close();
+    throw error;
+  }
 }
 
 /**

@@ -38,7 +38,7 @@ import type { ProcessContext } from './process-context.js';
 
 /** What commands of features do with the program, each loaded when it is called. */
 const COMMAND_HOST: CommandHost = {
-  openState: async (...of) => (await import('../app/open-state.js')).openState(...of),
+  openState: async (...of) => (await import('../app/open-state.js')).openStateForCommand(...of),
   async openStore(configuration, context, logger) {
     const [{ openStore }, { appDeps }] = await Promise.all([import('../app.js'), import('./app-deps.js')]);
     return openStore(configuration, appDeps(context, logger));

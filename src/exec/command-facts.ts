@@ -91,6 +91,8 @@ export interface ExecOptions {
   readonly isSpanWanted: boolean;
   readonly isQuiet: boolean;
   readonly isSummaryWanted: boolean;
+  /** Whether the command's environment names its run as the hosted platform does. */
+  readonly isIdentityWanted: boolean;
   /** Who the run belongs to, as the user named it. */
   readonly run: {
     readonly runKey: string | null;
@@ -125,6 +127,7 @@ export function readExecOptions({ context, flags, switches }: Invocation): ExecO
   if (stepId !== undefined && !STEP_ID.test(stepId)) {
     throw new CliError(EXIT.usage, `--step-id: ${JSON.stringify(stepId)} is not 1 to 100 letters, digits or _ . : -`);
   }
+  const job = text('job') ?? null;
   return {
     stepId,
     to: to === undefined ? undefined : checkBaseUrl(to),
@@ -132,9 +135,10 @@ export function readExecOptions({ context, flags, switches }: Invocation): ExecO
     isSpanWanted: isOn('span'),
     isQuiet: isOn('quiet'),
     isSummaryWanted: isOn('summary'),
+    isIdentityWanted: job !== null || isOn('platform-env'),
     run: {
       runKey: text('run-id') ?? null,
-      job: text('job') ?? null,
+      job,
       environment: text('environment') ?? null,
       project: text('project') ?? null,
       reason: text('reason') ?? null,

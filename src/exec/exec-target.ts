@@ -36,8 +36,8 @@ export interface ExecTarget extends StepTarget {
 /** What `exec` needs of the program. */
 export type ExecHost = Pick<CommandHost, 'openState' | 'openStore'>;
 
-/** What decides where the records go. */
-export interface TargetChoice {
+/** What decides which bridge, or data folder, a command is registered with. */
+export interface PlaceChoice {
   readonly configuration: Configuration;
   /** `--to` */
   readonly to: string | undefined;
@@ -48,6 +48,10 @@ export interface TargetChoice {
   readonly context: ProcessContext;
   /** Opens the data folder, where no bridge takes the records. */
   readonly host: ExecHost;
+}
+
+/** What decides where the records go. */
+export interface TargetChoice extends PlaceChoice {
   readonly logger: Logger;
   /** Ends all waiting. */
   readonly giveUp: AbortSignal;

@@ -18,6 +18,7 @@ const EXEC_FLAGS: readonly (readonly [name: string, placeholder: string, summary
 /** The options without a value. */
 const EXEC_SWITCHES: readonly (readonly [name: string, summary: string])[] = [
   ['last', 'the run is finished when this step has ended'],
+  ['platform-env', "set the platform's variables of a run, such as DBT_CLOUD_RUN_ID (--job does, too)"],
   ['span', 'add a span for the command itself: exit code, CPU time, peak memory'],
   ['summary', 'say at the end, on standard error, where the run is'],
   ['quiet', 'say nothing, not even what went wrong with the bridge'],

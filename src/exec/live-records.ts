@@ -21,7 +21,7 @@ import type { TailPosition } from '../files/tail-position.js';
 import { writeSpoolEntry } from '../files/write-spool-entry.js';
 import { ConsumeError, type Delivery, type Signal } from '../record/record-batch.js';
 import { stepInEnvironment } from '../record/resource.js';
-import { DataFolderInUseError, readHolder } from '../storage/data-folder-in-use-error.js';
+import { DataFolderInUseError } from '../storage/data-folder-in-use-error.js';
 import type { DataFolderLock } from '../storage/data-folder-lock.js';
 import type { StepStart } from '../storage/step-start.js';
 import {
@@ -38,6 +38,7 @@ import { mayRunSeveral } from './engine-switches.js';
 import type { ExecTarget, StepTarget, TargetChoice } from './exec-target.js';
 import type { OtlpTap } from './otlp-tap.js';
 import { removePrivateFolder } from './private-folder.js';
+import { findBridge, placeChoiceOf } from './run-identity.js';
 import { StepArtifacts } from './step-artifacts.js';
 
 /** What OTLP bodies may take in memory while the JSONL is read, in bytes: 64 MiB; beyond it they go to the private folder. */
@@ -346,11 +347,9 @@ export class LiveRecords {
   }
 
   private chooseTarget(): CommandTarget {
-    const { options, context } = this.facts;
     const choice = {
-      ...this.facts,
-      to: options.to,
-      userEndpoint: context.environment.OTEL_EXPORTER_OTLP_ENDPOINT || undefined,
+      ...placeChoiceOf(this.facts),
+      logger: this.facts.logger,
       giveUp: this.giveUp.signal,
       onTrouble: (message: string) => {
         this.trouble = message;
@@ -560,30 +559,4 @@ export async function openFolder<Target>(
 async function handOver(url: string, choice: TargetChoice, hasAnswered: boolean): Promise<ExecTarget> {
   const { handOverTo } = await import('./hand-over.js');
   return await handOverTo(url, choice, hasAnswered);
-}
-
-async function findBridge({ configuration, to, isFolderChosen, userEndpoint }: TargetChoice) {
-  // One that does not answer yet may be starting.
-  if (to !== undefined) {
-    const found = await askBridge(to);
-    return { url: found?.otlpUrl ?? to, hasAnswered: found !== undefined };
-  }
-  const { host, port } = configuration.http;
-  const byDefault = isFolderChosen || userEndpoint !== undefined || port === 0 ? [] : [urlOf(host, port)];
-  const announced = announcedAddress(configuration['data-dir']);
-  for (const address of [userEndpoint, announced, ...byDefault]) {
-    const found = address === undefined ? undefined : await askBridge(address);
-    if (found !== undefined) return { url: found.otlpUrl, hasAnswered: true };
-  }
-  return undefined;
-}
-
-function urlOf(host: string, port: number): string {
-  return reachableUrl(`http://${host.includes(':') ? `[${host}]` : host}:${port}`);
-}
-
-/** Where the program that holds a data folder says that it listens; it may have died since. `undefined` where none says so. */
-export function announcedAddress(dataFolder: string): string | undefined {
-  const address = readHolder(dataFolder)?.address ?? undefined;
-  return address === undefined ? undefined : reachableUrl(address);
 }

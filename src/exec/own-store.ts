@@ -3,8 +3,10 @@ import { silentLogger } from '../core/logger.js';
 import { PatientConsumer } from '../files/patient-consumer.js';
 import { ConsumeError, type RecordConsumer } from '../record/record-batch.js';
 import { LocalStepRegistry } from '../run/local-step-registry.js';
-import { takeDataFolder } from '../storage/data-folder-lock.js';
-import type { ExecTarget, StepTarget, TargetChoice } from './exec-target.js';
+import { PlaceFinder } from '../run/place-finder.js';
+import { createDataFolder, takeDataFolder } from '../storage/data-folder-lock.js';
+import type { StepPlace, StepStart } from '../storage/step-start.js';
+import type { ExecTarget, PlaceChoice, StepTarget, TargetChoice } from './exec-target.js';
 
 /**
  * Opens the data folder for this process alone.
@@ -51,31 +53,55 @@ export async function openOwnStore({
  * telemetry needs.
  * @throws DataFolderInUseError, StoreError
  */
-export async function openOwnRegistry({
-  configuration,
-  context: { clock, pid },
-  host,
-}: TargetChoice): Promise<StepTarget> {
-  const folder = configuration['data-dir'];
+export async function openOwnRegistry(choice: TargetChoice): Promise<StepTarget> {
+  const { clock, pid } = choice.context;
+  const folder = choice.configuration['data-dir'];
   const lock = takeDataFolder(folder, pid, clock.nowUnixMs());
   try {
-    const state = await host.openState(configuration, clock);
-    // What is wrong with a declaration is said by whoever opens the whole store.
-    await state.places.declare(configuration, clock.nowUnixMs());
-    const { executions: store, runs } = state;
+    const { registry, close } = await openRegistry(choice);
     return {
-      registry: new LocalStepRegistry({ store, runs, listeners: [], clock, logger: silentLogger }),
+      registry,
       spoolTo: null,
       where: join(folder, 'runs'),
       settle: async () => {},
       finish: async () => null,
       async close() {
-        await state.close();
+        await close();
         lock.release();
       },
     };
   } catch (error) {
     lock.release();
+    throw error;
+  }
+}
+
+/**
+ * Registers a command in the state of the data folder. Another command may hold the folder meanwhile: several processes
+ * may change the state, as `token` does while a bridge runs.
+ * @throws StoreError, StepRegistryError
+ */
+export async function registerInFolder(choice: PlaceChoice, start: StepStart): Promise<StepPlace> {
+  createDataFolder(choice.configuration['data-dir']);
+  const { registry, close } = await openRegistry(choice);
+  try {
+    return await registry.register(start);
+  } finally {
+    await close();
+  }
+}
+
+async function openRegistry({ configuration, context: { clock }, host }: PlaceChoice) {
+  const state = await host.openState(configuration, clock);
+  const { executions: store, runs } = state;
+  const places = new PlaceFinder(configuration);
+  const registry = new LocalStepRegistry({ store, runs, listeners: [], places, clock, logger: silentLogger });
+  try {
+    // What is wrong with a declaration is said by whoever opens the whole store.
+    await state.places.declare(configuration, clock.nowUnixMs());
+    return { registry, close: () => state.close() };
+  } catch (error) {
+    await state.close();
     throw error;
   }
 }

@@ -19,6 +19,7 @@ import { silentLogger } from '../core/logger.js';
 import { processTree, signalProcesses } from '../core/process-tree.js';
 import { ENGINE_FILE, SPOOL_FOLDER } from '../files/spool-folder.js';
 import { writeSpoolEntry } from '../files/write-spool-entry.js';
+import { hasRunIdentity, withRunIdentity } from '../platform/feature.js';
 import { invocationIdOf } from '../record/ids.js';
 import { STEP_ATTRIBUTE } from '../record/resource.js';
 import type { DataFolderLock } from '../storage/data-folder-lock.js';
@@ -245,11 +246,15 @@ export class CommandBridge {
       parent: switches.hasOwnTrace ? null : parent,
       isParentOwn: span !== null,
     });
-    return new CommandBridge({
+    const bridge = new CommandBridge({
       ...{ context, host, options, configuration, isFolderChosen: isSet('data-dir'), logger, notices, stepId, command },
       ...{ startedUnixMs: context.clock.nowUnixMs(), inlet, folder, file: userFile ?? ownFile, span, environment },
     });
+    if (options.isIdentityWanted && !hasRunIdentity(environment)) await bridge.nameRun();
+    return bridge;
   }
+
+  private lock: Promise<DataFolderLock | undefined> | undefined;
 
   private takeBack: Promise<TakeBack | undefined> | undefined;
   private live: Promise<LiveRecords> | undefined;
@@ -258,7 +263,7 @@ export class CommandBridge {
   private interruption: Interruption | undefined;
   private readonly ended = new AbortController();
 
-  private constructor(private readonly facts: CommandFacts) {}
+  private constructor(private facts: CommandFacts) {}
 
   get environment(): Environment {
     return this.facts.environment;
@@ -285,21 +290,39 @@ export class CommandBridge {
     }
   }
 
-  /** Before all that takes a while to load: should this process be killed, its folder says whose command it is. */
-  private async load(): Promise<LiveRecords> {
-    const { folder } = this.facts;
-    let lock: DataFolderLock | undefined;
-    if (folder !== undefined) {
-      try {
-        writeSpoolEntry(folder, spoolEntryOf(this.facts, null));
-        // The lock says that the rest is there: it comes last.
-        lock = await lockFolder(folder, this.facts);
-      } catch {
-        // Its telemetry is taken in, as long as this process lives.
-      }
+  /** Registers the command before it starts, so that its environment can name the run. Without that it starts all the same. */
+  private async nameRun(): Promise<void> {
+    const { notices } = this.facts;
+    this.lock = this.lockFolder();
+    await this.lock;
+    try {
+      const { placeChoiceOf, registerBeforeStart } = await import('./run-identity.js');
+      const place = await registerBeforeStart(placeChoiceOf(this.facts), stepStartOf(this.facts));
+      this.facts = { ...this.facts, environment: withRunIdentity(this.facts.environment, place) };
+    } catch (error) {
+      notices.say(`${wordsOf(error)}; the command starts without DBT_CLOUD_RUN_ID in its environment`);
     }
+  }
+
+  private async load(): Promise<LiveRecords> {
+    const lock = await (this.lock ?? this.lockFolder());
     const { LiveRecords } = await import('./live-records.js');
     return new LiveRecords(this.facts, lock, () => this.cancel());
+  }
+
+  /** Before all that takes a while to load: should this process be killed, its folder says whose command it is. */
+  private async lockFolder(): Promise<DataFolderLock | undefined> {
+    const { folder, startedUnixMs, context } = this.facts;
+    if (folder === undefined) return undefined;
+    try {
+      writeSpoolEntry(folder, spoolEntryOf(this.facts, null));
+      // The lock says that the rest is there: it comes last. The kernel takes it back when this process dies in whatever way.
+      const { DataFolderLock: Lock } = await import('../storage/data-folder-lock.js');
+      return Lock.acquire(folder, { pid: context.pid, since: new Date(startedUnixMs).toISOString(), address: null });
+    } catch {
+      // Its telemetry is taken in, as long as this process lives.
+      return undefined;
+    }
   }
 
   /**
@@ -359,12 +382,6 @@ function callersTrace(environment: Environment, notices: Notices): TraceContext 
   if (parent === undefined)
     notices.say(`TRACEPARENT is ${JSON.stringify(text)}, which is no W3C trace context; it is ignored`);
   return parent ?? null;
-}
-
-/** The kernel takes it back when this process dies in whatever way. @throws what keeps the folder from being locked. */
-async function lockFolder(folder: string, { context: { pid }, startedUnixMs }: CommandFacts): Promise<DataFolderLock> {
-  const { DataFolderLock } = await import('../storage/data-folder-lock.js');
-  return DataFolderLock.acquire(folder, { pid, since: new Date(startedUnixMs).toISOString(), address: null });
 }
 
 /** What a command is wired to. */

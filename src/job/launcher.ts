@@ -6,7 +6,9 @@ import { type Clock, pause } from '../core/clock.js';
 import { errorCode } from '../core/errors.js';
 import { fileMask } from '../core/file-mask.js';
 import { processTree, signalProcesses } from '../core/process-tree.js';
+import { withRunIdentity } from '../platform/feature.js';
 import type { CommandEnding } from '../storage/command-ending.js';
+import type { StepPlace } from '../storage/step-start.js';
 import type { JobRunRow } from './job-run-store.js';
 
 /** What it takes to run a command under `exec`. */
@@ -27,6 +29,8 @@ export interface StepLaunch {
   readonly job: JobDefinition;
   readonly stepId: string;
   readonly command: readonly string[];
+  /** The step as it was registered; its run is named in the command's environment. */
+  readonly place: StepPlace;
 }
 
 /** Starts commands of jobs as steps of their runs: each under an `exec` of this program, which keeps its telemetry. */
@@ -42,11 +46,11 @@ export class JobLauncher {
     return { ...commandEnvironment(environment), ...job.variables, ...credentials() };
   }
 
-  launch({ run, job, stepId, command }: StepLaunch): StepProcess {
+  launch({ run, job, stepId, command, place }: StepLaunch): StepProcess {
     const { nodePath, entryPath, dataFolder } = this.config;
     // Text from a request, its reason for example, stays away from command lines.
-    const place = { job: run.job, environment: run.environment, project: run.project };
-    const flags = Object.entries(place).flatMap(([name, value]) => (value === null ? [] : [`--${name}=${value}`]));
+    const names = { job: run.job, environment: run.environment, project: run.project };
+    const flags = Object.entries(names).flatMap(([name, value]) => (value === null ? [] : [`--${name}=${value}`]));
     // This bridge itself owns the folder: records that cannot be handed over are imported by its next start.
     const where = [`--config=${devNull}`, `--data-dir=${dataFolder}`];
     return new StepProcess(
@@ -63,7 +67,7 @@ export class JobLauncher {
           ...command,
         ],
         workingDir: job.workingDir,
-        environment: this.environmentOf(job),
+        environment: withRunIdentity(this.environmentOf(job), place),
       },
       this.clock,
     );

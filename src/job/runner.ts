@@ -270,8 +270,9 @@ export class RunCourse {
     const stepId = deps.newId();
     // As declared, since the API shows the commands of a job; who may not read artifacts is shown less of a step's.
     const start = { ...run, stepId, command, startedUnixMs: clock.nowUnixMs(), isLast: false };
-    if ((await executions.beginIn(run.runId, start, 'local')) === undefined) return undefined;
-    const process = deps.launcher.launch({ run, job, stepId, command });
+    const place = await executions.beginIn(run.runId, start, 'local');
+    if (place === undefined) return undefined;
+    const process = deps.launcher.launch({ run, job, stepId, command, place });
     this.process = process;
     this.stepId = stepId;
     // It was stopped while the step was being registered.

@@ -15,6 +15,7 @@ export type { OpenedPull, OpenPull } from './command.js';
 export type { JobFacts } from './documents.js';
 export { PlatformError } from './platform-error.js';
 export type { FactsOf } from './routes.js';
+export { hasRunIdentity, withRunIdentity } from './run-environment.js';
 
 /** What the platform's API needs of the program. */
 export interface PlatformHost {

@@ -56,8 +56,28 @@ export const finishSchema = z.object({ run_key: nameSchema }).strict();
 export const cancellationSchema = z.object({ cancelled: z.boolean() });
 
 export const placeSchema = z
-  .object({ run_id: z.number().int(), step_index: z.number().int(), job: z.string() })
-  .transform(({ run_id, step_index, job }): StepPlace => ({ runId: run_id, stepIndex: step_index, job }));
+  .object({
+    run_id: z.number().int(),
+    step_index: z.number().int(),
+    job: z.string(),
+    reason: z.string().nullable(),
+    account_id: z.number().int(),
+    job_id: z.number().int(),
+    project_id: z.number().int(),
+    environment_id: z.number().int(),
+  })
+  .transform(
+    (place): StepPlace => ({
+      runId: place.run_id,
+      stepIndex: place.step_index,
+      job: place.job,
+      reason: place.reason,
+      accountId: place.account_id,
+      jobId: place.job_id,
+      projectId: place.project_id,
+      environmentId: place.environment_id,
+    }),
+  );
 
 const runSchema = z
   .object({
@@ -105,8 +125,17 @@ export function stepStartOf(stepId: string, body: z.output<typeof stepStartSchem
   return { ...ids, ...(runOf !== null && { runOf }), command, startedUnixMs: started_unix_ms, isLast: is_last };
 }
 
-export function placeDocument({ runId, stepIndex, job }: StepPlace): z.input<typeof placeSchema> {
-  return { run_id: runId, step_index: stepIndex, job };
+export function placeDocument(place: StepPlace): z.input<typeof placeSchema> {
+  return {
+    run_id: place.runId,
+    step_index: place.stepIndex,
+    job: place.job,
+    reason: place.reason,
+    account_id: place.accountId,
+    job_id: place.jobId,
+    project_id: place.projectId,
+    environment_id: place.environmentId,
+  };
 }
 
 export function finishDocument(

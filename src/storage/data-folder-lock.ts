@@ -78,6 +78,13 @@ function notWritable(folder: string, cause: unknown): StoreError {
  * @throws DataFolderInUseError when another process holds it.
  */
 export function takeDataFolder(folder: string, pid: number, nowUnixMs: number): DataFolderLock {
+  createDataFolder(folder);
+  checkWritable(join(folder, 'runs'));
+  return DataFolderLock.acquire(folder, { pid, since: new Date(nowUnixMs).toISOString(), address: null });
+}
+
+/** Creates the data folder where it is missing. @throws StoreError */
+export function createDataFolder(folder: string): void {
   try {
     createFolder(folder);
   } catch (cause) {
@@ -88,8 +95,6 @@ export function takeDataFolder(folder: string, pid: number, nowUnixMs: number): 
       { cause },
     );
   }
-  checkWritable(join(folder, 'runs'));
-  return DataFolderLock.acquire(folder, { pid, since: new Date(nowUnixMs).toISOString(), address: null });
 }
 
 /** A program that can write only beside the record logs would import nothing. */

@@ -37,7 +37,7 @@ export class SqlExecutionStore implements ExecutionStore {
   begin(start: StepStart, teller: StepTeller): Promise<StepPlace> {
     return changeState(this.db, async (transaction) => {
       const known = await findStep(transaction, start.stepId);
-      if (known !== undefined) return placeOf(toStep(known));
+      if (known !== undefined) return placeOf(known, known.step_index);
       const accountId = start.accountId ?? FIRST_ACCOUNT_ID;
       const run =
         (await runOf(transaction, start)) ??
@@ -366,11 +366,20 @@ async function addStep(
     })
     .execute();
   await settleRuns(transaction, [run.execution_id], start.startedUnixMs, observer);
-  return { runId: run.execution_id, stepIndex, job: run.job };
+  return placeOf(run, stepIndex);
 }
 
-function placeOf({ run, stepIndex }: StepRow): StepPlace {
-  return { runId: run.runId, stepIndex, job: run.job };
+function placeOf(run: RunColumns, stepIndex: number): StepPlace {
+  return {
+    runId: run.execution_id,
+    stepIndex,
+    job: run.job,
+    reason: run.reason,
+    accountId: run.account_id,
+    jobId: run.job_id,
+    projectId: run.project_id,
+    environmentId: run.environment_id,
+  };
 }
 
 /** Only the store writes the column, from a list of texts. */
@@ -389,6 +398,10 @@ const RUN_COLUMNS = [
   'run.started_unix_ms as run_started_unix_ms',
   'run.ended_unix_ms as run_ended_unix_ms',
   'run.step_count',
+  'run.account_id',
+  'run.job_id',
+  'run.project_id',
+  'run.environment_id',
 ] as const;
 const FAILED_STEP_COUNT = sql<number>`(
   select count(*) from execution_steps as other

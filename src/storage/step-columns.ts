@@ -6,7 +6,17 @@ import type { StateTables } from './state-tables.js';
 /** What is read of a run's row. */
 export type RunColumns = Pick<
   StateTables['executions'],
-  'run_key' | 'job' | 'environment' | 'project' | 'reason' | 'state' | 'step_count'
+  | 'run_key'
+  | 'job'
+  | 'environment'
+  | 'project'
+  | 'reason'
+  | 'state'
+  | 'step_count'
+  | 'account_id'
+  | 'job_id'
+  | 'project_id'
+  | 'environment_id'
 > & {
   readonly execution_id: number;
   readonly run_started_unix_ms: number;

@@ -32,4 +32,10 @@ export interface StepPlace {
   readonly stepIndex: number;
   /** The run's job, from its first step. */
   readonly job: string;
+  /** Why the run was started, from its first step. */
+  readonly reason: string | null;
+  readonly accountId: number;
+  readonly jobId: number;
+  readonly projectId: number;
+  readonly environmentId: number;
 }

@@ -19,7 +19,10 @@ export function stepRegistryContract(
         const command = ['dbt', 'build', '--select', 'ü "quoted"'];
         const details = { job: 'nightly', environment: 'prod', project: 'shop', reason: 'by hand', command };
         const place = await registry.register(stepStart('a', details));
-        expect(place).toEqual({ runId: place.runId, stepIndex: 1, job: 'nightly' });
+        const { runId, jobId, projectId, environmentId } = place;
+        const ids = { runId, jobId, projectId, environmentId };
+        expect(Object.values(ids).every((id) => Number.isInteger(id) && id > 0)).toBe(true);
+        expect(place).toEqual({ ...ids, accountId: 10_001, stepIndex: 1, job: 'nightly', reason: 'by hand' });
         expect(await step(store, 'a')).toMatchObject({ command, ending: null, startedUnixMs: 1_000 });
         await registry.end('a', { kind: 'exited', exitCode: 0 }, 2_000);
         expect((await step(store, 'a')).run).toEqual({
@@ -53,7 +56,8 @@ export function stepRegistryContract(
         const first = await registry.register(stepStart('a', { runKey: 'night 7', job: 'nightly' }));
         await registry.end('a', { kind: 'exited', exitCode: 0 }, 2_000);
         const second = await registry.register(stepStart('b', { runKey: 'night 7', job: 'other' }));
-        expect(second).toEqual({ runId: first.runId, stepIndex: 2, job: 'nightly' });
+        expect(second).toEqual({ ...first, stepIndex: 2 });
+        expect(second.job).toBe('nightly');
         expect((await step(store, 'a')).run).toMatchObject({ state: 'open', stepCount: 2, endedUnixMs: null });
       }));
 

@@ -13,6 +13,7 @@ import {
 import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { DataFolderLock } from '../../src/storage/data-folder-lock.js';
 import { compileSource } from '../tool/compiled-source.js';
 import { until } from '../tool/until.js';
 import { runBridge } from './run-bridge.js';
@@ -302,6 +303,68 @@ test('a request that is no OTLP is told and kept; it was answered before it was 
   expect(reject).toMatchObject({ file: 'OTLP', place: 'POST /v1/traces', count: 1 });
   expect(Buffer.from(reject.text, 'base64').toString()).toBe('no spans');
 }, 20_000);
+
+describe('the run in the environment of a command', () => {
+  const PRINT = 'env | grep DBT_CLOUD_ | sort';
+  /** What the command printed of its environment. */
+  const variables = ({ stdout }: { readonly stdout: string }) =>
+    Object.fromEntries(
+      stdout.split('\n').flatMap((line) => [...line.matchAll(/^(\w+)=(.*)$/g)].map(([, ...pair]) => pair)),
+    );
+  const printed = async (options: readonly string[], more: Readonly<Record<string, string>> = {}) => {
+    const ended = await exec(['sh', '-c', PRINT], more, options);
+    expect(ended).toMatchObject({ stderr: '' });
+    return variables(ended);
+  };
+
+  test('is named as the hosted platform names it where the job is named, or where that is asked for', async () => {
+    const named = await printed(['--job', 'nightly', '--reason', 'by hand']);
+    const ids = { RUN_ID: '1001', JOB_ID: '4001', PROJECT_ID: '2001', ENVIRONMENT_ID: '3001', ACCOUNT_ID: '10001' };
+    const all = Object.entries({ ...ids, RUN_REASON: 'by hand', RUN_REASON_CATEGORY: 'other' });
+    expect(named).toEqual({
+      ...Object.fromEntries(all.map(([name, value]) => [`DBT_CLOUD_${name}`, value])),
+      ...Object.fromEntries(all.map(([name, value]) => [`DBT_ENV_CUSTOM_ENV_DBT_CLOUD_${name}`, value])),
+    });
+    expect(await printed(['--platform-env'])).toMatchObject({ DBT_CLOUD_RUN_ID: '1002', DBT_CLOUD_RUN_REASON: '' });
+    expect(await exec(['sh', '-c', `${PRINT}; true`])).toMatchObject({ stdout: '', stderr: '' });
+  });
+
+  test('keeps what is set', async () => {
+    const set = { DBT_CLOUD_RUN_ID: '77', DBT_ENV_CUSTOM_ENV_DBT_CLOUD_JOB_ID: 'mine' };
+    expect(await printed(['--job', 'nightly'], set)).toMatchObject({
+      ...set,
+      DBT_ENV_CUSTOM_ENV_DBT_CLOUD_RUN_ID: '77',
+      DBT_CLOUD_JOB_ID: '4001',
+    });
+  });
+
+  test('is the same for the steps of one run', async () => {
+    const night = ['--job', 'nightly', '--run-id', 'night'];
+    const first = await printed(night);
+    expect(first).toMatchObject({ DBT_CLOUD_RUN_ID: '1001' });
+    expect(await printed([...night, '--last'])).toEqual(first);
+    expect(await printed(night)).toMatchObject({ DBT_CLOUD_RUN_ID: '1002' });
+  });
+
+  test('is known while another command holds the data folder', async () => {
+    await printed(['--job', 'nightly']);
+    const lock = DataFolderLock.acquire(join(dir, 'data'), { pid: process.pid, since: '', address: null });
+    try {
+      const held = await exec(['sh', '-c', PRINT], {}, ['--job', 'nightly', '--flush-timeout', '100ms']);
+      expect(variables(held)).toMatchObject({ DBT_CLOUD_RUN_ID: '1002' });
+    } finally {
+      lock.release();
+    }
+  });
+
+  test('is left out, with a line that says so, where it cannot be known before the command starts', async () => {
+    const { exitCode, stdout, stderr } = await exec(['sh', '-c', `${PRINT}; exit 3`], {}, [
+      ...['--job', 'nightly', '--to', 'http://127.0.0.1:1', '--flush-timeout', '100ms'],
+    ]);
+    expect([exitCode, stdout]).toEqual([3, '']);
+    expect(stderr).toMatch(/^run-bridge: .*; the command starts without DBT_CLOUD_RUN_ID in its environment$/m);
+  });
+});
 
 describe('what exec leaves behind', () => {
   const sample = new URL('../fixture/samples/build-clean', import.meta.url).pathname;

@@ -1,5 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -462,6 +462,92 @@ describe('exec', () => {
     const file = join(engine.project, 'logs', 'otel.jsonl');
     await until('a slow model', () => existsSync(file) && engines().includes('Node processed (model.shop.slow_a)'));
   }
+});
+
+describe("the run's id in the engine's run_results.json", () => {
+  const ACCOUNT = 10_001;
+  let engine: Engine;
+  let folder: string;
+  let bridge: BridgeProcess | undefined;
+  beforeAll(() => {
+    engine = Engine.up('core');
+    folder = mkdtempSync(join(tmpdir(), 'run-bridge-exec-identity-'));
+  }, 300_000);
+  afterEach(async () => {
+    await bridge?.stop();
+    bridge = undefined;
+  });
+  afterAll(() => {
+    engine.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const ENGINE = ['seed', 'run --select stg_orders'].map((line) => `dbt ${line}`).join(' && ');
+  const serve = async (name: string, args: readonly string[] = []) => {
+    const dataFolder = join(folder, name);
+    mkdirSync(dataFolder, { recursive: true });
+    bridge = await BridgeProcess.start({ dataFolder, args: ['--otlp-auth', 'none', ...args] });
+    const token = readFileSync(join(dataFolder, 'admin-token'), 'utf8').trim();
+    const { webUrl } = bridge;
+    return async (path: string, method = 'GET', body?: string): Promise<unknown> => {
+      const headers = { authorization: `Token ${token}` };
+      const answer = await fetch(`${webUrl}/api/v2/accounts/${ACCOUNT}${path}`, {
+        method,
+        headers,
+        ...(body === undefined ? {} : { body }),
+      });
+      expect(answer.status).toBe(200);
+      return answer.headers.get('content-disposition') === null
+        ? ((await answer.json()) as { data: unknown }).data
+        : answer.json();
+    };
+  };
+  const exec = async (options: readonly string[], env: Readonly<Record<string, string>>) => {
+    const line = [process.execPath, main, 'exec', '--job', 'nightly', '--reason', 'a test', ...options];
+    const { exitCode, output } = await engine.runCommand([...line, '--', 'sh', '-c', ENGINE], env);
+    expect(exitCode, output).toBe(0);
+  };
+  /** Compares what the run's artifact says with what the API answers for the run. */
+  async function expectOwnIds(ask: Awaited<ReturnType<typeof serve>>, project: string | null): Promise<void> {
+    const [run] = await until('the end of the run', async () => {
+      const runs = (await ask('/runs/')) as readonly Record<string, unknown>[];
+      return runs[0]?.is_complete === true && runs;
+    });
+    const ids = {
+      DBT_CLOUD_RUN_ID: String(run?.id),
+      DBT_CLOUD_JOB_ID: String(run?.job_id),
+      DBT_CLOUD_PROJECT_ID: String(run?.project_id),
+      DBT_CLOUD_ENVIRONMENT_ID: String(run?.environment_id),
+      DBT_CLOUD_ACCOUNT_ID: String(ACCOUNT),
+      DBT_CLOUD_RUN_REASON: 'a test',
+      DBT_CLOUD_RUN_REASON_CATEGORY: 'other',
+    };
+    const results = [await ask(`/runs/${run?.id}/artifacts/run_results.json`)];
+    if (project !== null) results.push(JSON.parse(readFileSync(join(project, 'target', 'run_results.json'), 'utf8')));
+    for (const result of results) expect(result).toMatchObject({ metadata: { env: ids } });
+  }
+
+  it('is that of the API where exec has no server, which is started later', async () => {
+    await exec([], { RUN_BRIDGE_DATA_DIR: join(folder, 'alone') });
+    await expectOwnIds(await serve('alone'), engine.project);
+  });
+
+  it('is that of the API of a bridge elsewhere', async () => {
+    const ask = await serve('elsewhere');
+    await exec(['--to', bridge?.otlpUrl ?? ''], { RUN_BRIDGE_DATA_DIR: join(folder, 'own') });
+    await expectOwnIds(ask, engine.project);
+  });
+
+  it('is that of the API where the run was started there', async () => {
+    const config = join(folder, 'run-bridge.yaml');
+    const env = { DBT_PROFILES_DIR: engine.project, DO_NOT_TRACK: '1', PATH: process.env.PATH ?? '' };
+    const nightly = { 'working-dir': engine.project, command: [[engine.dbt, 'run', '--select', 'stg_orders']], env };
+    writeFileSync(config, JSON.stringify({ jobs: { nightly } }));
+    const ask = await serve('jobs', ['--config', config]);
+    const [job] = (await ask('/jobs/')) as readonly { readonly id: number }[];
+    await ask(`/jobs/${job?.id}/run/`, 'POST', '{"cause":"a test"}');
+    await expectOwnIds(ask, engine.project);
+  });
 });
 
 /** Whether a process leaves the processors to others: by the idle policy, or where it may not go back from that by niceness. */

@@ -105,7 +105,11 @@ export function jobRunStoreContract(withState: (body: (state: FeatureState) => P
       withState(async (state) => {
         const runId = await add(state.jobRuns, 'a');
         const start = stepStart('s', { startedUnixMs: 3_000 });
-        expect(await state.executions.beginIn(runId, start, 'local')).toEqual({ runId, stepIndex: 1, job: 'a' });
+        const run = await find(state, runId);
+        expect(await state.executions.beginIn(runId, start, 'local')).toEqual({
+          ...{ runId, stepIndex: 1, job: 'a', reason: null, accountId: FIRST_ACCOUNT_ID },
+          ...{ jobId: run?.job.id, projectId: run?.project.id, environmentId: run?.environment.id },
+        });
         expect(await state.executions.isCancelled('s')).toBe(false);
         await state.executions.end('s', { kind: 'exited', exitCode: 1 }, 4_000);
         await state.jobRuns.end(runId, { ...OVER, stoppedAt: 1 });

@@ -21,7 +21,16 @@ function tracked() {
   const registry = {
     async register({ stepId, runOf }: { readonly stepId: string; readonly runOf?: string }) {
       happened.push(`${stepId} begins, of the run of ${runOf}`);
-      return { runId: 1, stepIndex: 1, job: 'adhoc' };
+      return {
+        runId: 1,
+        stepIndex: 1,
+        job: 'adhoc',
+        reason: null,
+        accountId: 10_001,
+        jobId: 1,
+        projectId: 1,
+        environmentId: 1,
+      };
     },
     async attach() {},
     async end(stepId: string, { kind }: { readonly kind: string }) {
@@ -72,7 +81,16 @@ describe('engine commands in one trace', () => {
     const registry = {
       async register({ stepId }: { readonly stepId: string }) {
         said.push(`${stepId} begins`);
-        return { runId: 1, stepIndex: 1, job: 'adhoc' };
+        return {
+          runId: 1,
+          stepIndex: 1,
+          job: 'adhoc',
+          reason: null,
+          accountId: 10_001,
+          jobId: 1,
+          projectId: 1,
+          environmentId: 1,
+        };
       },
       async attach() {},
       async end(stepId: string, { kind }: { readonly kind: string }, endedUnixMs: number) {

@@ -61,7 +61,16 @@ async function look(to: string | null = null): Promise<void> {
     registry: {
       async register({ stepId }) {
         told.push([stepId, 'begun']);
-        return { runId: 1, stepIndex: 1, job: 'nightly' };
+        return {
+          runId: 1,
+          stepIndex: 1,
+          job: 'nightly',
+          reason: null,
+          accountId: 10_001,
+          jobId: 1,
+          projectId: 1,
+          environmentId: 1,
+        };
       },
       // The sample's records name no step.
       async attach(stepId) {

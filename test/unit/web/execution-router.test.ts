@@ -22,7 +22,11 @@ async function ask(method: string, path: string, body?: unknown, type = 'applica
 
 describe('the API of runs', () => {
   it('takes a step from its beginning to its end, with defaults for all that is not said', async () => {
-    expect(await ask('PUT', STEP, START)).toEqual({ status: 200, body: { run_id: 1001, step_index: 1, job: 'adhoc' } });
+    const ids = { account_id: 10_001, job_id: expect.any(Number), project_id: expect.any(Number) };
+    expect(await ask('PUT', STEP, START)).toEqual({
+      status: 200,
+      body: { run_id: 1001, step_index: 1, job: 'adhoc', reason: null, ...ids, environment_id: expect.any(Number) },
+    });
     expect((await ask('PUT', `${STEP}/traces/${TRACE_ID}`)).status).toBe(204);
     const end = { ending: { kind: 'killed', signal: 'SIGKILL' }, ended_unix_ms: 2_000 };
     expect((await ask('PUT', `${STEP}/end`, end)).status).toBe(204);

@@ -6,7 +6,16 @@ import { parseArtifactPath } from '../../../../src/storage/artifact/artifact-pat
 import { FakeClock } from '../../../fake/fake-clock.js';
 import { until } from '../../../tool/until.js';
 
-const PLACE = { runId: 1001, stepIndex: 2, job: 'adhoc' };
+const PLACE = {
+  runId: 1001,
+  stepIndex: 2,
+  job: 'adhoc',
+  reason: null,
+  accountId: 10_001,
+  jobId: 1,
+  projectId: 1,
+  environmentId: 1,
+};
 const NEVER = new AbortController().signal;
 const ONCE = { clock: systemClock, signal: NEVER, patienceMs: 0 };
 
