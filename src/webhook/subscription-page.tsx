@@ -1,7 +1,8 @@
 import type { Caller } from '../api/caller.js';
 import { may } from '../api/permissions.js';
+import { lengthText } from '../core/text.js';
 import { Layout } from '../web/page/layout.js';
-import { countText, Fact, lengthText, Mark, Moment, type Mood, Pager, ScrollTable } from '../web/page/parts.js';
+import { countText, Fact, Mark, Moment, type Mood, Pager, ScrollTable } from '../web/page/parts.js';
 import type { WebhookAttempt, WebhookEvent, WebhookEventState } from './event.js';
 import type { WebhookStanding, WebhookState, WebhookSubscription } from './subscription.js';
 

@@ -6,6 +6,7 @@ import type { Caller } from '../../api/caller.js';
 import { idIn } from '../../api/parameters.js';
 import { may } from '../../api/permissions.js';
 import { Permits, withPermit } from '../../api/permits.js';
+import { lengthText } from '../../core/text.js';
 import { ageText } from '../../run/measures/age-text.js';
 import type { NodeMeasure } from '../../run/measures/node-measure.js';
 import { shareOf } from '../../run/measures/time-split.js';
@@ -16,7 +17,7 @@ import { parseRunNumber } from '../../storage/run-number.js';
 import { isFinal, RUN_STATUS } from '../../storage/run-status.js';
 import { Layout, sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
-import { countText, Fact, lengthText, Moment, RunMark, runLengthMs, ScrollTable } from './parts.js';
+import { countText, Fact, Moment, RunMark, runLengthMs, ScrollTable } from './parts.js';
 import {
   type RunPageModel,
   readRunPageModel,
