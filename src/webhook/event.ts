@@ -1,5 +1,5 @@
 import type { RunStatus } from '../storage/run-status.js';
-import type { WebhookEventType, WebhookSubscription } from './subscription.js';
+import type { WebhookEventType, WebhookSubscription, WebhookTransition } from './subscription.js';
 
 /**
  * Whether an event is still to be delivered, was, was not in all attempts (`failed`), or was never tried because its
@@ -106,6 +106,8 @@ export interface RunFacts {
   readonly finishedUnixMs: number | null;
   /** Expected artifacts that never arrived; left out if all of them can be downloaded. */
   readonly missingArtifacts?: MissingArtifactFacts;
+  /** How it differs from the job's run before it in its environment; left out where it does not, and in `job.run.started`. */
+  readonly transition?: WebhookTransition;
   /** Only in `job.run.errored`: the time when the first failed command ended. */
   readonly erroredUnixMs: number | null;
 }

@@ -1,18 +1,35 @@
+import { counted, lengthText } from '../core/text.js';
+import { DEFAULT_NAME } from '../storage/named-ids.js';
 import { RUN_STATUS } from '../storage/run-status.js';
-import type { OutgoingEvent } from './event.js';
-import type { NodeTrouble, RunDetails, RunDetailsReader } from './run-details.js';
+import type { OutgoingEvent, RunFacts } from './event.js';
+import type { DetailList, NodeTrouble, RunDetails, RunDetailsReader, SkippedNodes } from './run-details.js';
 import type { ChatKind, WebhookSubscription } from './subscription.js';
 
 /** A message for people, before it is put into a form. */
 export interface RunMessage {
-  /** One line: the run and its outcome. */
+  /** One line: the run, its outcome, and of a failure its cause. */
   readonly title: string;
-  /** `neutral` for a run that has started or was cancelled. */
-  readonly mood: 'good' | 'bad' | 'neutral';
+  /** `neutral` for a run that has started or was canceled. */
+  readonly mood: MessageMood;
   /** Name and value. */
   readonly facts: readonly (readonly [string, string])[];
-  readonly sections: readonly { readonly title: string; readonly lines: readonly string[] }[];
+  readonly sections: readonly MessageSection[];
   readonly url: string | null;
+}
+
+export type MessageMood = 'good' | 'warning' | 'bad' | 'neutral';
+
+/** Lines below a heading. */
+export interface MessageSection {
+  readonly title: string;
+  readonly lines: readonly MessageLine[];
+}
+
+/** One thing of a list. */
+export interface MessageLine {
+  readonly text: string;
+  /** Further lines about it, in their order. */
+  readonly more: readonly string[];
 }
 
 /** What a subscription's people read of an event. */
@@ -41,66 +58,260 @@ export function runMessage(
   { eventType, facts }: Pick<OutgoingEvent, 'eventType' | 'facts'>,
   details: RunDetails,
 ): RunMessage {
-  const { status, startedUnixMs, finishedUnixMs } = facts;
+  const { startedUnixMs, finishedUnixMs } = facts;
+  const outcome = outcomeOf({ eventType, facts }, details);
   // The event may be sent or redelivered long after the run failed; it only reports the start.
-  const hasEnded = eventType !== 'job.run.started';
-  const seconds = !hasEnded || finishedUnixMs === null ? null : Math.round((finishedUnixMs - startedUnixMs) / 1_000);
+  const hasEnded = outcome !== 'started';
+  const lengthMs = !hasEnded || finishedUnixMs === null ? null : finishedUnixMs - startedUnixMs;
+  const sections = hasEnded ? sectionsOf(details) : [];
+  const status = hasEnded ? statusFact(details) : null;
   return {
-    title: `${facts.jobName} #${facts.runId} ${verdictOf(eventType, status)}`,
-    mood: moodOf(status),
+    title: titleOf(facts, outcome, details),
+    mood: MOODS[outcome],
     facts: [
+      ['Run', `#${facts.runId}`],
       ['Project', facts.projectName],
       ['Environment', facts.environmentName],
       ...(facts.reason === null ? [] : [['Reason', facts.reason] as const]),
-      ...(seconds === null ? [] : [['Duration', `${seconds} s`] as const]),
+      ...(lengthMs === null ? [] : [['Duration', lengthText(lengthMs)] as const]),
+      ...(hasEnded ? countsFact(details) : []),
       ...(facts.missingArtifacts === undefined ? [] : [['Artifacts', missingText(facts.missingArtifacts)] as const]),
-      ...(!hasEnded || details.statusMessage === null ? [] : [['Message', details.statusMessage] as const]),
+      ...(status === null ? [] : [['Message', status] as const]),
     ],
-    sections: hasEnded ? sectionsOf(details) : [],
+    sections,
     url: details.url,
   };
 }
 
-function sectionsOf(details: RunDetails): RunMessage['sections'] {
+/** How a run stands in a message. A run that recovered succeeded after one that had failed. */
+type Outcome = 'started' | 'failed' | 'canceled' | 'warned' | 'recovered' | 'succeeded';
+
+const MOODS: Readonly<Record<Outcome, MessageMood>> = {
+  started: 'neutral',
+  failed: 'bad',
+  canceled: 'neutral',
+  warned: 'warning',
+  recovered: 'good',
+  succeeded: 'good',
+};
+
+function outcomeOf({ eventType, facts }: Pick<OutgoingEvent, 'eventType' | 'facts'>, details: RunDetails): Outcome {
+  if (eventType === 'job.run.started') return 'started';
+  if (facts.status === RUN_STATUS.cancelled) return 'canceled';
+  if (facts.status !== RUN_STATUS.success) return 'failed';
+  if (details.counts.warned > 0) return 'warned';
+  return facts.transition === 'recovery' ? 'recovered' : 'succeeded';
+}
+
+/** Maximum length of a cause in a title, in characters. */
+const MAX_CAUSE_LENGTH = 160;
+
+/** `nightly · prod failed: model stg_orders: relation raw.orders does not exist (+3)` */
+function titleOf(facts: RunFacts, outcome: Outcome, details: RunDetails): string {
+  const run = facts.environmentName === DEFAULT_NAME ? facts.jobName : `${facts.jobName} · ${facts.environmentName}`;
+  switch (outcome) {
+    case 'started':
+      return `${run} started`;
+    case 'succeeded':
+      return `${run} succeeded`;
+    case 'recovered':
+      return `${run} succeeded again`;
+    case 'canceled':
+      return `${run} was canceled`;
+    case 'warned': {
+      const again = facts.transition === 'recovery' ? ' again' : '';
+      return `${run} succeeded${again} with ${withCause('warnings', warningCauses(details), details.counts.warned)}`;
+    }
+    case 'failed':
+      return `${run} ${withCause('failed', failureCauses(details), failureCount(details))}`;
+  }
+}
+
+function withCause(words: string, [first]: readonly string[], count: number): string {
+  if (first === undefined) return words;
+  const cause = first.length <= MAX_CAUSE_LENGTH ? first : `${first.slice(0, MAX_CAUSE_LENGTH - 1)}…`;
+  return `${words}: ${cause}${count > 1 ? ` (+${count - 1})` : ''}`;
+}
+
+/** What a failed run failed of, the most telling first. */
+function failureCauses(details: RunDetails): readonly string[] {
   return [
-    ...section('Errors', details.errors),
-    ...linesSection(details.errors.length === 0 ? 'Errors' : 'Other errors', details.otherErrors),
-    ...section('Failed tests', details.failedTests),
-    ...section('Stale sources', details.staleSources),
-    ...section('Other outcomes, in the words of the engine', details.otherOutcomes),
-    ...(details.omittedCount > 0 ? [{ title: `and ${details.omittedCount} more`, lines: [] }] : []),
+    ...details.errors.map(causeOf),
+    ...details.failedTests.map(causeOf),
+    ...details.staleSources.map(staleCause),
+    ...details.otherErrors.map((text) => errorLines(text)[0] ?? ''),
+    ...(details.statusMessage === null ? [] : [details.statusMessage.replace(/\s+/g, ' ')]),
+  ].filter((cause) => cause !== '');
+}
+
+function failureCount({ errors, otherErrors, failedTests, staleSources, omitted }: RunDetails): number {
+  const listed = errors.length + otherErrors.length + failedTests.length + staleSources.length;
+  return listed + omitted.errors + omitted.otherErrors + omitted.failedTests + omitted.staleSources;
+}
+
+function warningCauses({ warnings }: RunDetails): readonly string[] {
+  return warnings.map((node) => (node.uniqueId.startsWith('source.') ? staleCause(node) : causeOf(node)));
+}
+
+function causeOf({ label, reason }: NodeTrouble): string {
+  const [first] = readableLines(reason);
+  return first === undefined ? label : `${label}: ${first}`;
+}
+
+function staleCause({ label, reason }: NodeTrouble): string {
+  return `${label} is stale${reason === '' ? '' : `: ${reason}`}`;
+}
+
+/** Lines before a cause that name what the message names anyway. */
+const HEADS = [/^[A-Za-z]+ Error in [a-z_ ]+ \S+ \([^)]*\)$/, /^Error materializing test \S+(?: \([^)]*\))?$/] as const;
+/** Words before a cause, in the order in which they stand. */
+const PREFIXES = [
+  /^Error executing materialization macro \S+ for [a-z_]+ \S+: /,
+  /^Failed to eval the compiled Jinja expression /,
+  /^Failed to render SQL /,
+  /^invalid operation: /,
+  /^unknown (?:function|filter|test|method): /,
+  /^Compilation Error for \S+ from [^:]*: /,
+  /^ERROR: /,
+] as const;
+/** Places in compiled code, codes, and marks below a column, which mean nothing in a proportional font. */
+const NOISE = /^(?:\(in .*:\d+:\d+\)\.?(?: Treating as failing test\.)?|--> .*|\(SQLSTATE: \w+\)|[\^~\s]*)$/;
+/** The line of the project's own code that an error is about. */
+const SOURCE_LINE = /^--> ((?!(?:target|run)\/|<)[^\s:]+)(?::(\d+):\d+)?$/m;
+/** Further lines of an error that a message has. */
+const MAX_MORE_LINES = 6;
+
+/** An error's lines for people: the cause first, without what says where in the compiled code it happened. */
+function readableLines(reason: string): readonly string[] {
+  const lines = reason
+    .split('\n')
+    .map((line) => line.trim().replaceAll(/\s+/g, ' '))
+    .filter((line) => !NOISE.test(line));
+  const [head = '', ...rest] = lines;
+  const [first = '', ...more] = rest.length > 0 && HEADS.some((pattern) => pattern.test(head)) ? rest : lines;
+  const cause = PREFIXES.reduce((text, prefix) => text.replace(prefix, ''), first);
+  // The engine joins an error and its cause, which may be the same words.
+  const once = cause
+    .replace(': ERROR: ', ': ')
+    .replace(/(.{10,}): \1$/, '$1')
+    .replace(/:$/, '');
+  return once === '' ? more : [once, ...more];
+}
+
+/** Where in the project an error is, such as `models/orders.sql:3`; `null` where its text does not say so. */
+function sourcePlace(reason: string): string | null {
+  const found = SOURCE_LINE.exec(reason.replaceAll(/^\s+/gm, ''));
+  return found === null ? null : placeText(found[1] ?? '', found[2] ?? null);
+}
+
+function placeText(path: string, line: number | string | null): string {
+  return line === null ? path : `${path}:${line}`;
+}
+
+/** An error of no node, with its place in front. */
+function errorLines(reason: string): readonly string[] {
+  const [first = '', ...more] = readableLines(reason);
+  const place = sourcePlace(reason);
+  return [place === null ? first : `${place}: ${first}`, ...more];
+}
+
+function sectionsOf(details: RunDetails): readonly MessageSection[] {
+  const { omitted } = details;
+  const nodes = (title: string, troubles: readonly NodeTrouble[], list: DetailList) =>
+    section(title, troubles.map(nodeLine), omitted[list]);
+  return [
+    ...nodes('Failed nodes', details.errors, 'errors'),
+    ...section(
+      details.errors.length === 0 ? 'Errors' : 'Other errors',
+      details.otherErrors.map((text) => lineOf(errorLines(text))),
+      omitted.otherErrors,
+    ),
+    ...nodes('Failed tests', details.failedTests, 'failedTests'),
+    ...nodes('Stale sources', details.staleSources, 'staleSources'),
+    ...skippedSection(details),
+    ...warningsSection(details),
+    ...nodes('Other outcomes, in the words of the engine', details.otherOutcomes, 'otherOutcomes'),
   ];
 }
 
-function missingText({ count, reason }: NonNullable<OutgoingEvent['facts']['missingArtifacts']>): string {
+function section(title: string, lines: readonly MessageLine[], omittedCount: number): readonly MessageSection[] {
+  if (lines.length === 0) return [];
+  const rest = omittedCount > 0 ? [lineOf([`and ${omittedCount} more`])] : [];
+  return [{ title: `${title} (${lines.length + omittedCount})`, lines: [...lines, ...rest] }];
+}
+
+function warningsSection({ warnings, omitted, loggedWarningCount }: RunDetails): readonly MessageSection[] {
+  const [listed] = section('Warnings', warnings.map(nodeLine), omitted.warnings);
+  if (loggedWarningCount === 0) return listed === undefined ? [] : [listed];
+  const logged = `${counted(loggedWarningCount, 'warning')} in the engine's log`;
+  if (listed === undefined) return [{ title: 'Warnings', lines: [lineOf([logged])] }];
+  return [{ ...listed, lines: [...listed.lines, lineOf([`and ${logged}`])] }];
+}
+
+/** `model orders (models/orders.sql:3): Binder Error: …`, and what else the error says. */
+function nodeLine({ label, path, line, reason }: NodeTrouble): MessageLine {
+  const own = sourcePlace(reason);
+  const defined = path === null ? null : placeText(path, line);
+  const place = own !== null && path !== null && own.startsWith(path) ? own : defined;
+  const [first, ...more] = readableLines(reason);
+  return lineOf([`${label}${place === null ? '' : ` (${place})`}${first === undefined ? '' : `: ${first}`}`, ...more]);
+}
+
+function lineOf([text = '', ...more]: readonly string[]): MessageLine {
+  const rest = more.length > MAX_MORE_LINES ? [...more.slice(0, MAX_MORE_LINES), '…'] : more;
+  return { text, more: rest };
+}
+
+function skippedSection({ skipped, skippedCount, omitted }: RunDetails): readonly MessageSection[] {
+  if (skipped.length === 0) return [];
+  const rest = omitted.skipped > 0 ? [lineOf([`and after ${omitted.skipped} more`])] : [];
+  return [{ title: `Skipped (${skippedCount})`, lines: [...skipped.map(skippedLine), ...rest] }];
+}
+
+function skippedLine({ causeLabel, labels, count }: SkippedNodes): MessageLine {
+  const rest = count - labels.length;
+  const list = rest === 0 ? labels.join(', ') : `${labels.join(', ')} and ${rest} more`;
+  return lineOf([`after ${causeLabel}: ${list}`]);
+}
+
+/** Why the run did not end well, where it says more than the lists. */
+function statusFact(details: RunDetails): string | null {
+  const { statusMessage } = details;
+  if (statusMessage === null) return null;
+  return failureCount(details) > 0 && GENERIC_STATUS.test(statusMessage) ? null : statusMessage;
+}
+
+const GENERIC_STATUS = /^(?:\d+ (?:nodes?|errors?)(?: failed)?|Executed with errors|error)$/;
+
+/** `Nodes: 15 succeeded, 1 warned, 1 with an error, 3 skipped, 1 with nothing to do` */
+function countsFact({ counts, noOpCount }: RunDetails): readonly (readonly [string, string])[] {
+  const numbers: readonly (readonly [number, string])[] = [
+    [counts.success, 'succeeded'],
+    [counts.warned, 'warned'],
+    [counts.error, 'with an error'],
+    [counts.failed, 'failed'],
+    [counts.canceled, 'canceled'],
+    [counts.unfinished, 'not finished'],
+    [counts.skipped - noOpCount, 'skipped'],
+    [noOpCount, 'with nothing to do'],
+  ];
+  const parts = numbers.filter(([count]) => count > 0).map(([count, words]) => `${count} ${words}`);
+  return parts.length === 0 ? [] : [['Nodes', parts.join(', ')]];
+}
+
+function missingText({ count, reason }: NonNullable<RunFacts['missingArtifacts']>): string {
   return `${count} cannot be downloaded: ${reason}`;
-}
-
-function verdictOf(eventType: OutgoingEvent['eventType'], status: number): string {
-  if (eventType === 'job.run.started') return 'started';
-  if (eventType === 'job.run.errored') return 'errored';
-  if (status === RUN_STATUS.success) return 'succeeded';
-  return status === RUN_STATUS.cancelled ? 'was cancelled' : 'failed';
-}
-
-function moodOf(status: number): RunMessage['mood'] {
-  if (status === RUN_STATUS.error) return 'bad';
-  return status === RUN_STATUS.success ? 'good' : 'neutral';
-}
-
-function section(title: string, troubles: readonly NodeTrouble[]) {
-  const lines = troubles.map(({ uniqueId, reason }) => (reason === '' ? uniqueId : `${uniqueId}: ${reason}`));
-  return linesSection(title, lines);
-}
-
-function linesSection(title: string, lines: readonly string[]) {
-  return lines.length === 0 ? [] : [{ title, lines }];
 }
 
 /** Slack takes no longer text in one block, in characters. */
 const MAX_TEXT_LENGTH = 3_000;
 
-const CIRCLES = { good: ':large_green_circle:', bad: ':red_circle:', neutral: ':white_circle:' } as const;
+const CIRCLES: Readonly<Record<MessageMood, string>> = {
+  good: ':large_green_circle:',
+  warning: ':large_yellow_circle:',
+  bad: ':red_circle:',
+  neutral: ':white_circle:',
+};
 
 /** A message as Slack's incoming webhooks take it (https://docs.slack.dev/reference/block-kit/blocks). */
 export function slackMessage({ title, mood, facts, sections, url }: RunMessage) {
@@ -113,7 +324,12 @@ export function slackMessage({ title, mood, facts, sections, url }: RunMessage) 
       .join('\n')
       .slice(0, MAX_TEXT_LENGTH),
     ...sections.flatMap(({ title: name, lines }) =>
-      textsOf([`*${escapedForSlack(name)}*`, ...lines.map((line) => `• ${escapedForSlack(line)}`)]),
+      textsOf([
+        `*${escapedForSlack(name)}*`,
+        ...lines.map(({ text, more }) =>
+          escapedForSlack([`• ${text}`, ...more.map((line) => `    ${line}`)].join('\n')),
+        ),
+      ]),
     ),
   ];
   return {
@@ -139,7 +355,12 @@ function escapedForSlack(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
-const COLORS = { good: 'Good', bad: 'Attention', neutral: 'Default' } as const;
+const COLORS: Readonly<Record<MessageMood, string>> = {
+  good: 'Good',
+  warning: 'Warning',
+  bad: 'Attention',
+  neutral: 'Default',
+};
 
 /** A message as workflows of Teams take it: an Adaptive Card (https://adaptivecards.io/explorer/AdaptiveCard.html). */
 export function teamsMessage({ title, mood, facts, sections, url }: RunMessage) {
@@ -163,7 +384,10 @@ export function teamsMessage({ title, mood, facts, sections, url }: RunMessage) 
             { type: 'FactSet', facts: facts.map(([name, value]) => ({ title: name, value: escapedForTeams(value) })) },
             ...sections.flatMap(({ title: name, lines }) => [
               text(name, { weight: 'Bolder' }),
-              ...lines.map((line) => text(`- ${line}`)),
+              ...lines.flatMap((line) => [
+                text(`- ${line.text}`),
+                ...line.more.map((more) => text(more, { isSubtle: true, spacing: 'None' })),
+              ]),
             ]),
           ],
           ...(url !== null && { actions: [{ type: 'Action.OpenUrl', title: 'Open the run', url }] }),
@@ -195,8 +419,8 @@ export function mailMessage({ title, facts, sections, url }: RunMessage): {
     ...facts.map(([name, value]) => `${name}: ${value}`),
     ...sections.flatMap((one) => [
       '',
-      `${one.title}${one.lines.length > 0 ? ':' : ''}`,
-      ...one.lines.map((line) => `  ${line}`),
+      `${one.title}:`,
+      ...one.lines.flatMap((line) => [`  - ${line.text}`, ...line.more.map((more) => `      ${more}`)]),
     ]),
     ...(url === null ? [] : ['', url]),
   ];

@@ -9,7 +9,13 @@ import { isFinal, RUN_STATUS, type RunStatus } from '../storage/run-status.js';
 import type { RunObserver } from '../storage/settle-runs.js';
 import type { StateTables } from '../storage/state-tables.js';
 import type { MissingArtifactFacts, RunFacts } from './event.js';
-import type { WebhookEventType, WebhookSettings, WebhookSubscription, WebhookTransition } from './subscription.js';
+import {
+  isForPeople,
+  type WebhookEventType,
+  type WebhookSettings,
+  type WebhookSubscription,
+  type WebhookTransition,
+} from './subscription.js';
 import { toSubscription, type WebhookTables } from './tables.js';
 
 /** How events are made. */
@@ -134,14 +140,16 @@ export class WebhookOutbox implements RunObserver {
       if (run === undefined) continue;
       const startedUnixMs = await firstStart(transaction, run);
       const waitMs = one.isStepExpected ? EXPECTED_MS : one.isUnregistered ? doubtfulMs : 0;
+      const transition = await transitionOf(transaction, run, one.types);
       const missing = run.missingArtifactCount === 0 ? undefined : await missingArtifacts(transaction, run);
       for (const type of one.types) {
         const facts = {
           ...factsOf({ ...run, startedUnixMs }, type, one.error, nowUnixMs),
           ...(type === 'job.run.completed' && missing !== undefined && { missingArtifacts: missing }),
+          ...(type !== 'job.run.started' && transition !== null && { transition }),
         };
         for (const subscription of subscriptions) {
-          if (!(await isFor(transaction, subscription, run, type, facts))) continue;
+          if (subscription.accountId !== run.accountId || !matchesRun(subscription, type, facts)) continue;
           found.push(this.eventOf(subscription, type, facts, nowUnixMs, waitMs));
         }
       }
@@ -283,18 +291,17 @@ async function markNotified(transaction: Transaction<StateTables>, due: readonly
   }
 }
 
-async function isFor(
+/** How a run that has ended, or errored, differs from the one before it; `null` where it does not. */
+async function transitionOf(
   transaction: Transaction<StateTables>,
-  subscription: WebhookSubscription,
   run: CatalogRun,
-  type: WebhookEventType,
-  facts: RunFacts,
-): Promise<boolean> {
-  if (subscription.accountId !== run.accountId || !matchesRun(subscription, type, facts)) return false;
-  const { transitions } = subscription.filter;
-  if (transitions.length === 0) return true;
-  const transition = transitionOf(facts.status, await statusBefore(transaction, run));
-  return transition !== null && transitions.includes(transition);
+  types: readonly WebhookEventType[],
+): Promise<WebhookTransition | null> {
+  const status = types.includes('job.run.errored') ? RUN_STATUS.error : run.status;
+  if (status !== RUN_STATUS.error && status !== RUN_STATUS.success) return null;
+  const hasFailedBefore = (await statusBefore(transaction, run)) === RUN_STATUS.error;
+  if (status === RUN_STATUS.error) return hasFailedBefore ? null : 'first_failure';
+  return hasFailedBefore ? 'recovery' : null;
 }
 
 /** Status of the job's last run before that one, in its environment, that ended well or in error; `null` for none. */
@@ -389,9 +396,9 @@ function dueEvents(run: RunProgress): { readonly types: readonly WebhookEventTyp
   return { types, notified };
 }
 
-/** Whether a subscription matches an event; its transitions are left to `transitionOf`. */
+/** Whether a subscription matches an event. */
 function matchesRun(
-  { eventTypes, jobIds, filter }: Pick<WebhookSettings, 'eventTypes' | 'jobIds' | 'filter'>,
+  { kind, eventTypes, jobIds, filter }: Pick<WebhookSettings, 'kind' | 'eventTypes' | 'jobIds' | 'filter'>,
   eventType: WebhookEventType,
   facts: RunFacts,
 ): boolean {
@@ -401,14 +408,9 @@ function matchesRun(
   if (environments.length > 0 && !environments.includes(facts.environmentName)) return false;
   if (projects.length > 0 && !projects.includes(facts.projectName)) return false;
   if (eventType === 'job.run.started') return transitions.length === 0;
-  return statuses.length === 0 || statuses.includes(facts.status);
-}
-
-/**
- * How a run differs from the one before it; `null` where it does not.
- * @param previous status of the job's last run in that environment that ended well or in error; `null` for none
- */
-function transitionOf(status: RunStatus, previous: RunStatus | null): WebhookTransition | null {
-  if (status === RUN_STATUS.error && previous !== RUN_STATUS.error) return 'first_failure';
-  return status === RUN_STATUS.success && previous === RUN_STATUS.error ? 'recovery' : null;
+  // People read of a failed run once, when it errors.
+  const isToldAlready = eventTypes.includes('job.run.errored') && facts.status === RUN_STATUS.error;
+  if (eventType === 'job.run.completed' && isToldAlready && isForPeople(kind)) return false;
+  if (statuses.length > 0 && !statuses.includes(facts.status)) return false;
+  return transitions.length === 0 || (facts.transition !== undefined && transitions.includes(facts.transition));
 }

@@ -6,32 +6,72 @@ import { learnNames, Redactor, statusText } from '../redaction/redactor.js';
 import { ageText } from '../run/measures/age-text.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { readStepMeasures } from '../run/measures/read-measures.js';
-import { hasOwnWord } from '../run/run-summary.js';
+import { hasOwnWord, type NodeCounts } from '../run/run-summary.js';
 import type { RunTracker } from '../run/run-tracker.js';
+import { countVerdicts } from '../run/verdict.js';
 import type { CatalogStep, RunCatalog } from '../storage/run-catalog.js';
 
 /** A node that failed, or had another outcome worth a message, and the reason. */
 export interface NodeTrouble {
   /** Such as `model.shop.orders`. */
   readonly uniqueId: string;
-  /** Redacted; empty if unknown. */
+  /** Its type and name, such as `model orders`. */
+  readonly label: string;
+  /** The file that defines it, and the line in it; `null` where the telemetry has none. */
+  readonly path: string | null;
+  readonly line: number | null;
+  /** The error's text, redacted; of a failed test how many rows fail, of a stale source its age; empty if unknown. */
   readonly reason: string;
 }
 
-/** The details of a run that a message adds to its event. */
+/** Nodes that were skipped because another one failed. */
+export interface SkippedNodes {
+  /** Type and name of the node that failed. */
+  readonly causeLabel: string;
+  /** The first of them. */
+  readonly labels: readonly string[];
+  /** All of them. */
+  readonly count: number;
+}
+
+/** The lists of nodes and texts in the details of a run. */
+export const DETAIL_LISTS = [
+  'errors',
+  'otherErrors',
+  'failedTests',
+  'staleSources',
+  'otherOutcomes',
+  'warnings',
+  'skipped',
+] as const;
+export type DetailList = (typeof DETAIL_LISTS)[number];
+
+/** The details of a run that a message adds to its event. Each list has the first ten. */
 export interface RunDetails {
-  /** The first of those that failed with an error. */
+  /** Nodes by verdict, of all its commands. */
+  readonly counts: NodeCounts;
+  /** Those of the skipped ones for which there was nothing to do. */
+  readonly noOpCount: number;
+  /** Those that failed with an error. */
   readonly errors: readonly NodeTrouble[];
-  /** The first errors that name no node, of parsing and compiling among them, redacted. */
+  /** Errors that name no node, of parsing and compiling among them, redacted. */
   readonly otherErrors: readonly string[];
-  /** The first of the tests that failed, with counts of rows. */
+  /** Tests that failed, with counts of rows. */
   readonly failedTests: readonly NodeTrouble[];
-  /** The first of the sources that are older than their limit for an error, with their age. */
+  /** Sources that are older than their limit for an error, with their age. */
   readonly staleSources: readonly NodeTrouble[];
-  /** The first nodes with an outcome that this version does not know, with the engine's word for it. */
+  /** Nodes with an outcome that this version does not know, with the engine's word for it. */
   readonly otherOutcomes: readonly NodeTrouble[];
-  /** How many of all these are left out. */
-  readonly omittedCount: number;
+  /** Tests and sources that warn, with counts of rows or age. */
+  readonly warnings: readonly NodeTrouble[];
+  /** By the node that failed. */
+  readonly skipped: readonly SkippedNodes[];
+  /** Nodes that were skipped because others failed. */
+  readonly skippedCount: number;
+  /** How many each list leaves out. */
+  readonly omitted: Readonly<Record<DetailList, number>>;
+  /** Warnings that the engine counted beside those of nodes: they stand in its log. */
+  readonly loggedWarningCount: number;
   /** Why the run did not end well, redacted. */
   readonly statusMessage: string | null;
   /** The page of the run; `null` if unknown. */
@@ -74,23 +114,33 @@ export class RunDetailsReader {
     const measured = await readStepMeasures(steps, this.deps, (record) => learnNames(record, redactor));
     const commands = measured.map(({ command }) => command);
     const nodes = commands.flatMap((command) => command.nodes);
-    const otherErrors = commands.flatMap((command) => command.messages);
-    const errors = nodes.filter(({ verdict }) => verdict === 'error');
     const bad = nodes.filter(({ verdict }) => verdict === 'failed');
-    const failed = bad.filter(({ freshness }) => freshness === null);
-    const stale = bad.filter(({ freshness }) => freshness !== null);
-    const others = nodes.filter(hasOwnWord);
     const base = webUrl();
+    const lists = {
+      errors: onceEach(nodes.filter(({ verdict }) => verdict === 'error')),
+      otherErrors: [...new Set(commands.flatMap((command) => command.messages))].filter((text) => !STOPPED.test(text)),
+      failedTests: onceEach(bad.filter(({ freshness }) => freshness === null)),
+      staleSources: onceEach(bad.filter(({ freshness }) => freshness !== null)),
+      otherOutcomes: onceEach(nodes.filter(hasOwnWord)),
+      warnings: onceEach(nodes.filter(({ verdict }) => verdict === 'warned')),
+      skipped: skippedByCause(nodes),
+    } satisfies Record<DetailList, readonly unknown[]>;
+    const first = <T>(list: readonly T[]) => list.slice(0, MAX_NAMED);
+    const troubleOf = (node: NodeMeasure): NodeTrouble => ({ ...placeOf(node), reason: reasonOf(node, redactor) });
+    const warningCount = commands.reduce((sum, { invocation }) => sum + (invocation.totalWarnings ?? 0), 0);
     return {
-      errors: shortened(errors.slice(0, MAX_NAMED).map((node) => errorOf(node, redactor))),
-      otherErrors: shortenedTexts(otherErrors.slice(0, MAX_NAMED).map((text) => redactor.text(text))),
-      failedTests: shortened(failed.slice(0, MAX_NAMED).map((node) => testOf(node, redactor))),
-      staleSources: stale.slice(0, MAX_NAMED).map(sourceOf),
-      otherOutcomes: others.slice(0, MAX_NAMED).map(({ uniqueId, verdict }) => ({ uniqueId, reason: verdict })),
-      omittedCount: [errors, otherErrors, failed, stale, others].reduce(
-        (sum, { length }) => sum + Math.max(0, length - MAX_NAMED),
-        0,
-      ),
+      counts: sumOfCounts(commands.map(({ totals }) => totals.nodeCounts)),
+      noOpCount: commands.reduce((sum, { totals }) => sum + totals.noOpCount, 0),
+      errors: shortened(first(lists.errors).map(troubleOf)),
+      otherErrors: shortenedTexts(first(lists.otherErrors).map((text) => redactor.text(text))),
+      failedTests: shortened(first(lists.failedTests).map(troubleOf)),
+      staleSources: first(lists.staleSources).map(troubleOf),
+      otherOutcomes: first(lists.otherOutcomes).map((node) => ({ ...placeOf(node), reason: node.verdict })),
+      warnings: shortened(first(lists.warnings).map(troubleOf)),
+      skipped: first(lists.skipped),
+      skippedCount: lists.skipped.reduce((sum, { count }) => sum + count, 0),
+      omitted: omittedOf(lists),
+      loggedWarningCount: Math.max(0, warningCount - lists.warnings.length),
       statusMessage:
         statusMessage === null ? null : shortenedText(statusText(statusMessage, redactor), MAX_REASON_LENGTH),
       url: base === null ? null : `${base}/runs/${runId}`,
@@ -138,7 +188,7 @@ export class RunDetailsReader {
 
 function shortened(troubles: readonly NodeTrouble[]): readonly NodeTrouble[] {
   const reasons = shortenedTexts(troubles.map(({ reason }) => reason));
-  return troubles.map(({ uniqueId }, index) => ({ uniqueId, reason: reasons[index] ?? '' }));
+  return troubles.map((trouble, index) => ({ ...trouble, reason: reasons[index] ?? '' }));
 }
 
 /** Cuts the longest: what short ones leave of the room is theirs. */
@@ -161,17 +211,92 @@ function shortenedText(text: string, maxLength: number): string {
   return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`;
 }
 
-function errorOf({ uniqueId, message }: NodeMeasure, redactor: Redactor): NodeTrouble {
-  return { uniqueId, reason: redactor.text(message ?? '') };
+/** The engine's word on a run that was cut short, which its status tells better. */
+const STOPPED = /^Operation cancell?ed$/;
+
+/** A node that failed in several commands of a run is named once. */
+function onceEach(nodes: readonly NodeMeasure[]): readonly NodeMeasure[] {
+  return [...new Map(nodes.map((node) => [node.uniqueId, node])).values()];
 }
 
-function sourceOf({ uniqueId, freshness }: NodeMeasure): NodeTrouble {
-  const age = freshness?.ageSeconds ?? null;
-  return { uniqueId, reason: age === null ? '' : `last updated ${ageText(age)} ago` };
+function omittedOf(lists: Readonly<Record<DetailList, readonly unknown[]>>): RunDetails['omitted'] {
+  const omitted = (list: DetailList) => Math.max(0, lists[list].length - MAX_NAMED);
+  return {
+    errors: omitted('errors'),
+    otherErrors: omitted('otherErrors'),
+    failedTests: omitted('failedTests'),
+    staleSources: omitted('staleSources'),
+    otherOutcomes: omitted('otherOutcomes'),
+    warnings: omitted('warnings'),
+    skipped: omitted('skipped'),
+  };
 }
 
-/** A test whose query failed counts as one failing row; its message has the reason. */
-function testOf({ uniqueId, failingRows, message }: NodeMeasure, redactor: Redactor): NodeTrouble {
-  const rows = failingRows === null ? '' : counted(failingRows, 'failing row');
-  return { uniqueId, reason: [rows, redactor.text(message ?? '')].filter((part) => part !== '').join('; ') };
+function sumOfCounts(all: readonly NodeCounts[]): NodeCounts {
+  const sum: Record<string, number> = { ...countVerdicts([]) };
+  for (const counts of all) {
+    for (const [verdict, count] of Object.entries(counts)) sum[verdict] = (sum[verdict] ?? 0) + count;
+  }
+  return { ...countVerdicts([]), ...sum };
+}
+
+/** Nodes that a message names of those that one failed node had skipped. */
+const MAX_SKIPPED_NAMED = 5;
+
+/** Skipped nodes by the node whose failure is the cause, those with most first. */
+function skippedByCause(nodes: readonly NodeMeasure[]): readonly SkippedNodes[] {
+  const skipped = new Map(nodes.filter(({ verdict }) => verdict === 'skipped').map((node) => [node.uniqueId, node]));
+  const labels = new Map(nodes.map((node) => [node.uniqueId, labelOf(node)]));
+  const byCause = new Map<string, string[]>();
+  for (const node of skipped.values()) {
+    const cause = causeOfSkip(node, skipped);
+    if (cause === null) continue;
+    const known = byCause.get(cause);
+    if (known === undefined) byCause.set(cause, [labelOf(node)]);
+    else known.push(labelOf(node));
+  }
+  return [...byCause]
+    .sort(([, a], [, b]) => b.length - a.length)
+    .map(([cause, of]) => ({
+      causeLabel: labels.get(cause) ?? cause,
+      labels: of.slice(0, MAX_SKIPPED_NAMED),
+      count: of.length,
+    }));
+}
+
+/** Follows skips to the node that was not skipped itself. */
+function causeOfSkip(node: NodeMeasure, skipped: ReadonlyMap<string, NodeMeasure>): string | null {
+  const seen = new Set<string>();
+  let cause = node.skipUpstream;
+  while (cause !== null && !seen.has(cause)) {
+    seen.add(cause);
+    const next = skipped.get(cause)?.skipUpstream ?? null;
+    if (next === null) return cause;
+    cause = next;
+  }
+  return cause;
+}
+
+function placeOf(node: NodeMeasure): Omit<NodeTrouble, 'reason'> {
+  return { uniqueId: node.uniqueId, label: labelOf(node), path: node.relativePath, line: node.definedAtLine };
+}
+
+/** `model orders`, `unit test paid_revenue`, `source erp.orders`. */
+function labelOf({ uniqueId, nodeType, name }: NodeMeasure): string {
+  const [prefix = '', , ...rest] = uniqueId.split('.');
+  const type = nodeType ?? prefix;
+  // A test's own name is longer than its `name`: the id ends with a hash. A source has the name of its table alone.
+  const own = type === 'source' || name === null ? rest.join('.') : name;
+  return own === '' ? uniqueId : `${type.replaceAll('_', ' ')} ${own}`;
+}
+
+/** A test whose query failed counts as one failing row, so its message is the reason. */
+function reasonOf({ freshness, failingRows, message, nodeType }: NodeMeasure, redactor: Redactor): string {
+  if (freshness !== null)
+    return freshness.ageSeconds === null ? '' : `last updated ${ageText(freshness.ageSeconds)} ago`;
+  if (message !== null) return redactor.text(message);
+  if (failingRows === null) return '';
+  return nodeType === 'unit_test'
+    ? counted(failingRows, 'row differs', 'rows differ')
+    : counted(failingRows, 'failing row');
 }

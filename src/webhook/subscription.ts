@@ -12,6 +12,11 @@ export type ChatKind = (typeof CHAT_KINDS)[number];
 export const WEBHOOK_KINDS = ['http', ...CHAT_KINDS, 'email'] as const;
 export type WebhookKind = (typeof WEBHOOK_KINDS)[number];
 
+/** Whether people read what is delivered: then a failed run gives one message, when it errors. */
+export function isForPeople(kind: WebhookKind): boolean {
+  return kind === 'email' || CHAT_KINDS.some((one) => one === kind);
+}
+
 /** `archived`: switched off by itself, because nothing arrived any more. */
 export type WebhookState = 'active' | 'inactive' | 'archived';
 

@@ -1,4 +1,4 @@
-import { ownText } from '../../record/attributes.js';
+import { type Attributes, ownText } from '../../record/attributes.js';
 import type { LogRecord, SpanEnd, SpanStart } from '../../record/telemetry-record.js';
 import type { UnixNano } from '../../record/unix-nano.js';
 import { enumValue, type Interruption, isSelected, NodeFacts, nodeEndOf, withoutFrames } from '../node-outcome.js';
@@ -16,6 +16,11 @@ const MAX_MESSAGE_CHARS = 4_000;
 type Processed = Pick<NodeMeasure, 'durationMs' | 'idleTimeMs' | 'lifetimeNano' | 'rows'> &
   EngineOutcome & { readonly startTimeUnixNano: UnixNano; readonly endTimeUnixNano: UnixNano };
 
+/** Where a node is defined. */
+type NodeSource = Pick<NodeMeasure, 'name' | 'relativePath' | 'definedAtLine' | 'group'>;
+
+const UNKNOWN_SOURCE: NodeSource = { name: null, relativePath: null, definedAtLine: null, group: null };
+
 /** Collects the records of one node, in any order; about 1 kB. */
 export class NodeCollector {
   private readonly facts = new NodeFacts();
@@ -24,6 +29,7 @@ export class NodeCollector {
   private processed: Processed | null = null;
   private processedStart: UnixNano | null = null;
   private nodeType: string | null = null;
+  private readonly source: { -readonly [K in keyof NodeSource]: NodeSource[K] } = { ...UNKNOWN_SOURCE };
   private message: string | null = null;
   private queryCount = 0;
   private wasInterrupted = false;
@@ -32,7 +38,7 @@ export class NodeCollector {
 
   addProcessed(record: SpanStart | SpanEnd): void {
     const { attributes, startTimeUnixNano } = record;
-    this.noteType(record);
+    this.noteSource(record);
     this.processedStart ??= startTimeUnixNano;
     if (record.recordType === 'SpanStart') {
       this.facts.addProcessedStart(isSelected(record));
@@ -53,7 +59,7 @@ export class NodeCollector {
   }
 
   addEvaluated(record: SpanStart | SpanEnd): void {
-    this.noteType(record);
+    this.noteSource(record);
     if (record.recordType === 'SpanEnd') this.facts.addEvaluatedEnd(nodeEndOf(record));
     const name = phaseName(record);
     const known = this.phases.get(name);
@@ -98,6 +104,7 @@ export class NodeCollector {
       ...outcomeOf(outcome),
       uniqueId: this.uniqueId,
       nodeType: this.nodeType,
+      ...this.source,
       verdict,
       isSelected: this.facts.isSelected,
       previousStatus: verdict === 'canceled' || verdict === 'unfinished' ? null : previousStatusOf(outcome),
@@ -114,10 +121,22 @@ export class NodeCollector {
     };
   }
 
-  private noteType({ attributes }: SpanStart | SpanEnd): void {
-    const type = enumValue(attributes.get('node_type'), 'NODE_TYPE_');
-    if (this.nodeType === null && type !== undefined) this.nodeType = ownText(type.toLowerCase());
+  private noteSource({ attributes }: SpanStart | SpanEnd): void {
+    if (this.nodeType === null) {
+      const type = enumValue(attributes.get('node_type'), 'NODE_TYPE_');
+      if (type !== undefined) this.nodeType = ownText(type.toLowerCase());
+    }
+    const { source } = this;
+    source.name ??= textOf(attributes, 'name');
+    source.relativePath ??= textOf(attributes, 'relative_path');
+    source.definedAtLine ??= attributes.integer('defined_at_line') ?? null;
+    source.group ??= textOf(attributes, 'group');
   }
+}
+
+function textOf(attributes: Attributes, name: string): string | null {
+  const text = attributes.text(name);
+  return text === undefined || text === '' ? null : ownText(text);
 }
 
 /** The phase of a record, without its prefix; empty for a query that names none. */

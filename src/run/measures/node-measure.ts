@@ -10,6 +10,13 @@ export interface NodeMeasure extends EngineOutcome {
   readonly uniqueId: string;
   /** `node_type` without its prefix, in lower case, for example `model`. */
   readonly nodeType: string | null;
+  /** `name`, which of sources is that of the table; `null` where only phases or messages name it. */
+  readonly name: string | null;
+  /** `relative_path`: the file in the project that defines it, and `defined_at_line` in it, from 1. */
+  readonly relativePath: string | null;
+  readonly definedAtLine: number | null;
+  /** `group`, which the engine sends since version 2.0. */
+  readonly group: string | null;
   /** Its verdict, which also considers interruptions that `outcome` does not show. */
   readonly verdict: NodeVerdict;
   /** By the mapping table; `null` for what it does not have, and for nodes that were interrupted. */

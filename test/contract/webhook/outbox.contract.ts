@@ -233,7 +233,7 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
           ...{ engineVersion: '2.0.0', reason: null, startedUnixMs: 1_000, finishedUnixMs: null, erroredUnixMs: null },
         };
         expect(started?.facts).toEqual({ ...facts, status: 3, statusMessage: null });
-        const failed = { ...facts, status: 20, statusMessage: 'Boom' };
+        const failed = { ...facts, status: 20, statusMessage: 'Boom', transition: 'first_failure' };
         expect(errored?.facts).toEqual({ ...failed, erroredUnixMs: 2_000 });
         expect(completed?.facts).toEqual({ ...failed, finishedUnixMs: 2_000 });
         expect(new Set([started?.id, errored?.id, completed?.id]).size).toBe(3);
@@ -279,6 +279,28 @@ export function webhookNewsContract(withState: (body: (state: FeatureState) => P
         expect(await told(state)).toEqual(expected);
       }),
     );
+
+    it.each(['slack', 'teams', 'email'] as const)(
+      'is, for people by %s, one message of a run that failed, when it errors',
+      (kind) =>
+        withState(async (state) => {
+          await state.subscriptions.add(subscription('a', { kind }));
+          await state.subscriptions.add(subscription('b', { kind, eventTypes: ['job.run.completed'] }));
+          for (const [at, verdict] of (['success', 'error', 'canceled'] as const).entries())
+            await state.invocations.note([commandNote(at + 1, { verdict })], 4_000);
+          const ofOthers = ['completed 10', 'started 3', 'errored 20', 'started 3', 'completed 30'];
+          expect(await told(state)).toEqual(['started 3', ...ofOthers]);
+          expect(await told(state, 'wsu_b')).toEqual(['completed 10', 'completed 20', 'completed 30']);
+        }),
+    );
+
+    it('says how a run differs from the one before it', () =>
+      withA(async (state) => {
+        for (const [at, verdict] of (['success', 'error', 'error', 'success'] as const).entries())
+          await state.invocations.note([commandNote(at + 1, { verdict })], 4_000);
+        const all = (await eventsOf(state, 'wsu_a')).filter(({ eventType }) => eventType === 'job.run.completed');
+        expect(all.map(({ facts }) => facts.transition)).toEqual([undefined, 'first_failure', undefined, 'recovery']);
+      }));
 
     it('is, where only changes are asked for, the first failure and the recovery', () =>
       withState(async (state) => {

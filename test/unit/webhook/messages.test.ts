@@ -19,22 +19,66 @@ const EVENT: WebhookEvent = {
   ...{ id: 'wev_1', subscriptionId: 'wsu_1', eventType: 'job.run.completed', facts: FACTS, createdUnixMs: 0 },
   ...{ state: 'pending', roundCount: 0, attemptCount: 0, dueUnixMs: 0, leaseUntilUnixMs: 0, httpStatusCode: null },
 };
-const STORY: RunDetails = {
-  errors: [{ uniqueId: 'model.shop.broken', reason: 'Table ? does not exist' }],
-  otherErrors: ['syntax error: unexpected end of input'],
-  failedTests: [{ uniqueId: 'test.shop.unique_id', reason: '3 failing rows' }],
-  staleSources: [{ uniqueId: 'source.shop.ext.raw_orders', reason: 'last updated 325 days 13 h ago' }],
-  otherOutcomes: [{ uniqueId: 'model.shop.later', reason: 'deferred' }],
-  ...{ omittedCount: 2, statusMessage: 'Executed with errors', url: 'https://runs.example.com/r/1001' },
+const place = (uniqueId: string, label: string, path: string | null, line: number | null) => ({
+  uniqueId,
+  label,
+  path,
+  line,
+});
+const NONE_OMITTED = {
+  errors: 0,
+  otherErrors: 0,
+  failedTests: 0,
+  staleSources: 0,
+  otherOutcomes: 0,
+  warnings: 0,
+  skipped: 0,
 };
+const NO_NODES = { success: 0, warned: 0, failed: 0, error: 0, canceled: 0, skipped: 0, unfinished: 0 };
+const QUIET: RunDetails = {
+  ...{
+    counts: NO_NODES,
+    noOpCount: 0,
+    errors: [],
+    otherErrors: [],
+    failedTests: [],
+    staleSources: [],
+    otherOutcomes: [],
+  },
+  ...{ warnings: [], skipped: [], skippedCount: 0, omitted: NONE_OMITTED, loggedWarningCount: 0 },
+  ...{ statusMessage: null, url: null },
+};
+const STORY: RunDetails = {
+  ...QUIET,
+  counts: { ...NO_NODES, success: 5, error: 1, failed: 2, skipped: 3 },
+  errors: [
+    { ...place('model.shop.broken', 'model broken', 'models/broken.sql', null), reason: 'Table ? does not exist' },
+  ],
+  otherErrors: ['syntax error: unexpected end of input'],
+  failedTests: [{ ...place('test.shop.unique_id', 'test unique_id', 'models/a.yml', 7), reason: '3 failing rows' }],
+  staleSources: [
+    {
+      ...place('source.shop.ext.raw_orders', 'source ext.raw_orders', null, null),
+      reason: 'last updated 325 days 13 h ago',
+    },
+  ],
+  otherOutcomes: [{ ...place('model.shop.later', 'model later', null, null), reason: 'deferred' }],
+  ...{
+    omitted: { ...NONE_OMITTED, errors: 2 },
+    skipped: [{ causeLabel: 'model broken', labels: ['model a', 'model b'], count: 3 }],
+  },
+  ...{ skippedCount: 3, statusMessage: 'Executed with errors', url: 'https://runs.example.com/r/1001' },
+};
+
+const FAILED = 'nightly · a<b>&_c failed: model broken: Table ? does not exist (+5)';
 
 describe('a message', () => {
   it.each([
-    ['job.run.started', 3, 'nightly #1001 started', ':white_circle:', 'Default'],
-    ['job.run.errored', 20, 'nightly #1001 errored', ':red_circle:', 'Attention'],
-    ['job.run.completed', 10, 'nightly #1001 succeeded', ':large_green_circle:', 'Good'],
-    ['job.run.completed', 20, 'nightly #1001 failed', ':red_circle:', 'Attention'],
-    ['job.run.completed', 30, 'nightly #1001 was cancelled', ':white_circle:', 'Default'],
+    ['job.run.started', 3, 'nightly · a<b>&_c started', ':white_circle:', 'Default'],
+    ['job.run.errored', 20, FAILED, ':red_circle:', 'Attention'],
+    ['job.run.completed', 10, 'nightly · a<b>&_c succeeded', ':large_green_circle:', 'Good'],
+    ['job.run.completed', 20, FAILED, ':red_circle:', 'Attention'],
+    ['job.run.completed', 30, 'nightly · a<b>&_c was canceled', ':white_circle:', 'Default'],
   ] as const)('of %s with status %d says: %s, and is coloured by it', (eventType, status, title, circle, color) => {
     const message = runMessage({ eventType, facts: { ...FACTS, status } }, STORY);
     expect(message.title).toBe(title);
@@ -44,40 +88,41 @@ describe('a message', () => {
 
   it('for Slack has the verdict, the failed nodes and tests, and the link, escaped', () => {
     const { text, blocks } = slackMessage(runMessage(EVENT, STORY));
-    expect(text).toBe('nightly #1001 failed');
+    const title = 'nightly · a&lt;b&gt;&amp;_c failed: model broken: Table ? does not exist (+5)';
+    expect(text).toBe(title);
     expect(blocks.map((block) => block.text.text)).toEqual([
-      ':red_circle: *nightly #1001 failed*  <https://runs.example.com/r/1001|open>',
-      'Project: shop\nEnvironment: a&lt;b&gt;&amp;_c\nDuration: 42 s\nMessage: Executed with errors',
-      '*Errors*\n• model.shop.broken: Table ? does not exist',
-      '*Other errors*\n• syntax error: unexpected end of input',
-      '*Failed tests*\n• test.shop.unique_id: 3 failing rows',
-      '*Stale sources*\n• source.shop.ext.raw_orders: last updated 325 days 13 h ago',
-      '*Other outcomes, in the words of the engine*\n• model.shop.later: deferred',
-      '*and 2 more*',
+      `:red_circle: *${title}*  <https://runs.example.com/r/1001|open>`,
+      'Run: #1001\nProject: shop\nEnvironment: a&lt;b&gt;&amp;_c\nDuration: 42.0 s\nNodes: 5 succeeded, 1 with an error, 2 failed, 3 skipped',
+      '*Failed nodes (3)*\n• model broken (models/broken.sql): Table ? does not exist\n• and 2 more',
+      '*Other errors (1)*\n• syntax error: unexpected end of input',
+      '*Failed tests (1)*\n• test unique_id (models/a.yml:7): 3 failing rows',
+      '*Stale sources (1)*\n• source ext.raw_orders: last updated 325 days 13 h ago',
+      '*Skipped (3)*\n• after model broken: model a, model b and 1 more',
+      '*Other outcomes, in the words of the engine (1)*\n• model later: deferred',
     ]);
   });
 
   it('for Slack puts long lists into several blocks, as each takes 3,000 characters', () => {
     const errors = Array.from({ length: 10 }, (_, index) => ({
-      uniqueId: `model.shop.m${index}`,
+      ...place(`model.shop.m${index}`, `model m${index}`, null, null),
       reason: 'x'.repeat(700),
     }));
     const texts = slackMessage(runMessage(EVENT, { ...STORY, errors })).blocks.map((block) => block.text.text);
     expect(Math.max(...texts.map((text) => text.length))).toBeLessThanOrEqual(3_000);
-    for (const { uniqueId, reason } of errors) expect(texts.join('\n')).toContain(`• ${uniqueId}: ${reason}`);
+    for (const { label, reason } of errors) expect(texts.join('\n')).toContain(`• ${label}: ${reason}`);
   });
 
   it('that a run has started lists no failures, and no end, also when it is sent again after the run has failed', () => {
     const { facts, sections } = runMessage({ ...EVENT, eventType: 'job.run.started' }, STORY);
     expect(sections).toEqual([]);
-    expect(facts.map(([name]) => name)).toEqual(['Project', 'Environment']);
+    expect(facts.map(([name]) => name)).toEqual(['Run', 'Project', 'Environment']);
   });
 
   it('that a run is over says how many artifacts never came, and why, in every form', () => {
     const missingArtifacts = { count: 30, paths: ['manifest.json'], reason: 'the bucket is gone' };
     const message = runMessage({ ...EVENT, facts: { ...FACTS, missingArtifacts } }, STORY);
     const said = 'Artifacts: 30 cannot be downloaded: the bucket is gone';
-    expect(slackMessage(message).blocks[1]?.text.text).toContain(`\n${said}\n`);
+    expect(slackMessage(message).blocks[1]?.text.text).toContain(`\n${said}`);
     expect(mailMessage(message).text).toContain(said);
     const [attachment] = teamsMessage(message).attachments;
     expect(attachment?.content.body).toContainEqual(
@@ -90,16 +135,16 @@ describe('a message', () => {
 
   it('for Slack calls nobody, whatever a job is called', () => {
     const { text } = slackMessage(runMessage({ ...EVENT, facts: { ...FACTS, jobName: '<!channel>' } }, STORY));
-    expect(text).toBe('&lt;!channel&gt; #1001 failed');
+    expect(text).toMatch(/^&lt;!channel&gt; · .* failed/);
   });
 
   it('for Teams is an Adaptive Card with the same', () => {
     const [attachment] = teamsMessage(runMessage(EVENT, STORY)).attachments;
     const text = JSON.stringify(attachment?.content.body);
     for (const part of [
-      'nightly #1001 failed',
-      'model.shop.broken: Table ? does not exist',
-      'unique\\\\_id: 3 failing rows',
+      'nightly · a<b>&\\\\_c failed',
+      'model broken (models/broken.sql): Table ? does not exist',
+      'unique\\\\_id (models/a.yml:7): 3 failing rows',
     ]) {
       expect(text).toContain(part);
     }
@@ -108,8 +153,8 @@ describe('a message', () => {
 
   it('for mail has a subject on one line', () => {
     const { subject, text } = mailMessage(runMessage({ ...EVENT, facts: { ...FACTS, jobName: 'a\nb' } }, STORY));
-    expect(subject).toBe('a b #1001 failed');
-    expect(text).toContain('Errors:\n  model.shop.broken: Table ? does not exist\n');
+    expect(subject).toBe('a b · a<b>&_c failed: model broken: Table ? does not exist (+5)');
+    expect(text).toContain('Failed nodes (3):\n  - model broken (models/broken.sql): Table ? does not exist\n');
     expect(text.trimEnd().endsWith('https://runs.example.com/r/1001')).toBe(true);
   });
 });
@@ -132,7 +177,7 @@ describe('the story of a run', () => {
     expect(story.errors.map(({ uniqueId }) => uniqueId)).toEqual(['model.shop.broken']);
     expect(open.errors[0]?.reason).not.toBe(story.errors[0]?.reason);
     expect(story.errors[0]?.reason).toContain('Referenced column "nonexistent_column" not found in FROM clause!');
-    expect(story.failedTests.every(({ reason }) => /^\d+ failing rows?$|^$/.test(reason))).toBe(true);
+    expect(story.failedTests.every(({ reason }) => /^\d+ (failing rows?|rows? differs?)$|^$/.test(reason))).toBe(true);
     expect(story.failedTests.length).toBeGreaterThan(0);
     expect(story).toMatchObject({
       ...{ statusMessage: 'Executed with errors', url: 'http://127.0.0.1:4380/runs/1001' },
@@ -205,7 +250,8 @@ describe('mail', () => {
     for (const part of ['RCPT TO:<a@example.com>', 'RCPT TO:<b@example.com>', 'Message-ID: <wev_1@example.com>']) {
       expect(said).toContain(part);
     }
-    expect(said).toContain('Subject: nightly #1001 failed');
+    expect(said).toMatch(/^Subject: =\?UTF-8\?/m);
+    expect(said).toContain('1001');
   });
 
   it('of a test says so first, and in a header', async () => {

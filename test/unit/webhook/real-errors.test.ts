@@ -1,45 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import type { LoggedRecord } from '../../../src/log/record-log.js';
 import type { RedactionLevel } from '../../../src/redaction/redaction-policy.js';
-import { RunState } from '../../../src/run/run-state.js';
-import type { RunSummary } from '../../../src/run/run-summary.js';
-import { RUN_TRACKER_DEFAULTS } from '../../../src/run/run-tracker-config.js';
-import { type RunDetails, RunDetailsReader } from '../../../src/webhook/run-details.js';
+import type { RunDetails } from '../../../src/webhook/run-details.js';
+import { detailsOfLog } from '../../fake/run-details.js';
 import { ERROR_MARKERS, type ErrorCase, type ErrorDatabase } from '../../tool/error-cases.js';
 import { casesOf, recordedErrors, traceOfCase } from '../../tool/error-runs.js';
 import { loggedLines } from '../export/mapping/read-sample.js';
 
-/** Long after every command has ended. */
-const LONG_AFTER_MS = 10_000_000;
 /** As many as a message names of a kind. */
 const CASES_OF_A_RUN = 10;
 
 const nodeOf = ({ uniqueId, name }: ErrorCase) => uniqueId ?? `model.shop.${name}`;
-
-/** Tells of the run whose records these are. @param fault why they cannot be read */
-function storiesOf(log: readonly LoggedRecord[], redaction: RedactionLevel, fault?: Error) {
-  const [first] = log;
-  if (first === undefined) throw new Error('no record');
-  const { traceId } = first.record;
-  const state = new RunState(RUN_TRACKER_DEFAULTS);
-  state.add(log, 0);
-  const { invocations } = state.judge(LONG_AFTER_MS);
-  const times = { firstSeenUnixMs: 1, lastSeenUnixMs: 2, logBytes: log.at(-1)?.endOffset ?? 0 };
-  const run: RunSummary = { traceId, ...times, state: 'finished', invocations };
-  const step = { invocations: invocations.map((one) => ({ ...one, traceId, isSaved: true })) };
-  return new RunDetailsReader({
-    catalog: { stepsOf: async () => [step] },
-    tracker: { find: async () => run },
-    reader: {
-      async *read() {
-        if (fault !== undefined) throw fault;
-        for (let at = 0; at < log.length; at += 100) yield log.slice(at, at + 100);
-      },
-    },
-    redaction,
-    webUrl: () => null,
-  });
-}
 
 /**
  * Stories of runs in which only some of the recorded mistakes were made: a message would not name all of them. The
@@ -62,7 +32,7 @@ async function toldOf(database: ErrorDatabase, redaction: RedactionLevel) {
         traceId === traceOfCase(first) &&
         (eventType.endsWith('.QueryExecuted') || !others.has(attributes.text('unique_id') ?? '')),
     );
-    const story = await storiesOf(log, redaction).read(10_001, 1_001, null);
+    const story = await detailsOfLog(log, { redaction }).read(10_001, 1_001, null);
     told.push(...group.map((one) => ({ one, story })));
   }
   return told;
@@ -104,14 +74,16 @@ describe('why a run did not end well', () => {
   const message = 'Stopped by fail-fast after model.shop.contract_types failed: 3 nodes canceled';
 
   it('names the nodes of the run, also where it is said alone', async () => {
-    expect(await storiesOf(log, 'literals').statusMessage(10_001, 1_001, message)).toBe(message);
-    expect(await storiesOf(log, 'statements').statusMessage(10_001, 1_001, message)).toBe(message);
+    expect(await detailsOfLog(log, { redaction: 'literals' }).statusMessage(10_001, 1_001, message)).toBe(message);
+    expect(await detailsOfLog(log, { redaction: 'statements' }).statusMessage(10_001, 1_001, message)).toBe(message);
   });
 
   it('shows no other word, nor fails where the records cannot be read', async () => {
     const value = "Value 'zqone' of zqtwo is wrong";
-    expect(await storiesOf(log, 'literals').statusMessage(10_001, 1_001, value)).toBe("Value '?' of ? is wrong");
-    const gone = storiesOf(log, 'literals', new Error('the log is gone'));
+    expect(await detailsOfLog(log, { redaction: 'literals' }).statusMessage(10_001, 1_001, value)).toBe(
+      "Value '?' of ? is wrong",
+    );
+    const gone = detailsOfLog(log, { redaction: 'literals', fault: new Error('the log is gone') });
     expect(await gone.statusMessage(10_001, 1_001, message)).toContain('Stopped by fail-fast after model.');
   });
 });

@@ -1,0 +1,51 @@
+import type { LoggedRecord } from '../../src/log/record-log.js';
+import type { RedactionLevel } from '../../src/redaction/redaction-policy.js';
+import { RunState } from '../../src/run/run-state.js';
+import type { RunSummary } from '../../src/run/run-summary.js';
+import { RUN_TRACKER_DEFAULTS } from '../../src/run/run-tracker-config.js';
+import { RunDetailsReader } from '../../src/webhook/run-details.js';
+
+/** Long after every command has ended. */
+const LONG_AFTER_MS = 10_000_000;
+
+/** How a reader of details is made for a test. */
+export interface DetailsOptions {
+  readonly redaction: RedactionLevel;
+  /** Where the web port is reached. */
+  readonly webUrl?: string;
+  /** Why the records cannot be read. */
+  readonly fault?: Error;
+}
+
+/** A run of one trace, judged after its end. */
+export function summaryOfLog(log: readonly LoggedRecord[]): RunSummary {
+  const [first] = log;
+  if (first === undefined) throw new Error('no record');
+  const state = new RunState(RUN_TRACKER_DEFAULTS);
+  state.add(log, 0);
+  const { invocations } = state.judge(LONG_AFTER_MS);
+  const times = { firstSeenUnixMs: 1, lastSeenUnixMs: 2, logBytes: log.at(-1)?.endOffset ?? 0 };
+  return { traceId: first.record.traceId, ...times, state: 'finished', invocations };
+}
+
+/** Reads details of the run whose records these are, whatever its number. */
+export function detailsOfLog(
+  log: readonly LoggedRecord[],
+  { redaction, webUrl, fault }: DetailsOptions,
+): RunDetailsReader {
+  const run = summaryOfLog(log);
+  const { traceId } = run;
+  const step = { invocations: run.invocations.map((one) => ({ ...one, traceId, isSaved: true })) };
+  return new RunDetailsReader({
+    catalog: { stepsOf: async () => [step] },
+    tracker: { find: async () => run },
+    reader: {
+      async *read() {
+        if (fault !== undefined) throw fault;
+        for (let at = 0; at < log.length; at += 100) yield log.slice(at, at + 100);
+      },
+    },
+    redaction,
+    webUrl: () => webUrl ?? null,
+  });
+}
